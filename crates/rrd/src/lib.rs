@@ -1,0 +1,11 @@
+//! The pure core: what an RRD is, how a reading becomes rows, and how both are written down.
+//!
+//! Everything here is a function of its arguments. No files, sockets, threads, clock, environment,
+//! locale, async or log output: whatever a function needs, `now` included, is passed in. The rules it
+//! follows are RRDtool's manual pages and `../shared/rrd-format.md`; the oracle is Debian's `rrdtool`.
+
+pub mod definition;
+pub mod grid;
+pub mod live;
+pub mod reading;
+pub mod time;
