@@ -247,16 +247,9 @@ impl DsType {
 
     /// The type of this exact (upper-case) name.
     pub fn from_name(name: &str) -> Option<DsType> {
-        [
-            DsType::Gauge,
-            DsType::Counter,
-            DsType::Derive,
-            DsType::Absolute,
-            DsType::Dcounter,
-            DsType::Dderive,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+        [DsType::Gauge, DsType::Counter, DsType::Derive, DsType::Absolute, DsType::Dcounter, DsType::Dderive]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 }
 

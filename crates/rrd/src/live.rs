@@ -129,8 +129,7 @@ impl HeadShape {
 
     /// Words of 8 bytes in a head of this shape.
     pub fn word_count(&self) -> usize {
-        TIMESTAMP_WORDS
-            + self.ds_count * (PDP_WORDS + self.rra_count * CDP_WORDS + self.hw_count * HW_WORDS)
+        TIMESTAMP_WORDS + self.ds_count * (PDP_WORDS + self.rra_count * CDP_WORDS + self.hw_count * HW_WORDS)
     }
 
     /// Number of data sources.

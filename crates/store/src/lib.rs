@@ -1,1 +1,7 @@
-//! Placeholder header; the owner of this crate writes it.
+//! All the I/O there is: log, stripes, segments, checkpoint, catalogue, import and export.
+//!
+//! The door is [`engine::Engine`]; two layouts stand behind it. Synchronous and sharded: one owner thread
+//! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
+
+pub mod engine;
+pub mod name;

@@ -1,0 +1,121 @@
+//! Names of RRDs: what a client says, made relative to the store and safe to use as a path.
+
+use std::fmt;
+
+/// Longest name in bytes: Linux' `PATH_MAX` less the NUL, so that every name can have a placeholder.
+pub const NAME_BYTES_MAX: usize = 4095;
+
+/// The name of an RRD inside its store, such as `host-1/cpu-0.rrd`.
+///
+/// Relative, `/`-separated, without empty, `.` or `..` components and without NUL, so that it can never
+/// leave the directory it is used under. Need not be UTF-8.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RrdName(Box<[u8]>);
+
+/// Why a name was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// Nothing, or nothing but slashes.
+    Empty,
+    /// Longer than [`NAME_BYTES_MAX`], or a component longer than 255 bytes.
+    TooLong,
+    /// Holds a NUL byte.
+    Nul,
+    /// Has a `..` component or is absolute.
+    Outside,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NameError::Empty => "the name is empty",
+            NameError::TooLong => "the name is too long (4095 bytes, 255 a component)",
+            NameError::Nul => "the name holds a NUL byte",
+            NameError::Outside => "the name leads out of the base directory",
+        })
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl RrdName {
+    /// Checks and normalises a relative name: `./a//b.rrd` becomes `a/b.rrd`.
+    pub fn new(text: &[u8]) -> Result<Self, NameError> {
+        if text.len() > NAME_BYTES_MAX {
+            return Err(NameError::TooLong);
+        }
+        if text.contains(&0) {
+            return Err(NameError::Nul);
+        }
+        if text.first() == Some(&b'/') {
+            return Err(NameError::Outside);
+        }
+        let mut name = Vec::with_capacity(text.len());
+        for component in text.split(|&byte| byte == b'/') {
+            match component {
+                b"" | b"." => continue,
+                b".." => return Err(NameError::Outside),
+                long if long.len() > 255 => return Err(NameError::TooLong),
+                _ => {}
+            }
+            if !name.is_empty() {
+                name.push(b'/');
+            }
+            name.extend_from_slice(component);
+        }
+        if name.is_empty() { Err(NameError::Empty) } else { Ok(RrdName(name.into())) }
+    }
+
+    /// True when `text` is already in normal form, so that it may be used without a copy.
+    pub fn is_normal(text: &[u8]) -> bool {
+        !text.is_empty()
+            && text.len() <= NAME_BYTES_MAX
+            && text.split(|&byte| byte == b'/').all(|component| {
+                !matches!(component, b"" | b"." | b"..") && component.len() <= 255 && !component.contains(&0)
+            })
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for RrdName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for RrdName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_normalised_and_never_leave_the_store() {
+        let good = |text: &str, want: &str| {
+            assert_eq!(RrdName::new(text.as_bytes()).expect(text).as_bytes(), want.as_bytes());
+            assert_eq!(RrdName::is_normal(text.as_bytes()), text == want, "{text}");
+        };
+        good("a.rrd", "a.rrd");
+        good("./a//b c/'d'.rrd", "a/b c/'d'.rrd");
+        good("a/..b/c..", "a/..b/c..");
+        let bad = |text: &[u8], want| {
+            assert_eq!(RrdName::new(text).err(), Some(want));
+            assert!(!RrdName::is_normal(text));
+        };
+        bad(b"", NameError::Empty);
+        bad(b"./.", NameError::Empty);
+        bad(b"/etc/passwd", NameError::Outside);
+        bad(b"a/../../b", NameError::Outside);
+        bad(b"a\0b", NameError::Nul);
+        bad(&[b'x'; 256], NameError::TooLong);
+        bad(&[b"x/".repeat(2048).as_slice()].concat(), NameError::TooLong);
+    }
+}
