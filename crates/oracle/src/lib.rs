@@ -1,0 +1,72 @@
+//! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Debian's `rrdtool` in pipe mode, in a directory of its own that goes away with it.
+pub struct RrdTool {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    directory: tempfile::TempDir,
+}
+
+impl RrdTool {
+    /// Starts `/usr/bin/rrdtool -` with `TZ=UTC` and `LC_ALL=C`, in a new temporary directory.
+    pub fn start() -> io::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let mut child = Command::new("/usr/bin/rrdtool")
+            .arg("-")
+            .current_dir(directory.path())
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C")
+            .env_remove("RRDCACHED_ADDRESS")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("rrdtool has no pipe");
+        let input = child.stdin.take().ok_or_else(missing)?;
+        let output = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(RrdTool { child, input, output, directory })
+    }
+
+    /// The directory it works in.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A path in that directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs one command line; the text before `OK`, or the text behind `ERROR: `.
+    pub fn run(&mut self, line: &str) -> Result<String, String> {
+        let fail = |error: io::Error| format!("rrdtool pipe: {error}");
+        self.input.write_all(line.as_bytes()).and_then(|()| self.input.write_all(b"\n")).map_err(fail)?;
+        self.input.flush().map_err(fail)?;
+        let mut text = String::new();
+        loop {
+            let mut bytes = Vec::new();
+            if self.output.read_until(b'\n', &mut bytes).map_err(fail)? == 0 {
+                return Err("rrdtool ended".to_string());
+            }
+            let answer = String::from_utf8_lossy(&bytes);
+            if let Some(error) = answer.strip_prefix("ERROR: ") {
+                return Err(error.trim_end_matches('\n').to_string());
+            }
+            if answer.starts_with("OK u:") {
+                return Ok(text);
+            }
+            text.push_str(&answer);
+        }
+    }
+}
+
+impl Drop for RrdTool {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
