@@ -113,18 +113,21 @@ const HW_WORDS: usize = size_of::<HwPrep>() / 8;
 impl HeadShape {
     /// The shape of heads of this definition.
     pub fn of(definition: &Definition) -> Self {
+        HeadShape::new(definition.ds.len(), definition.rra.iter().map(|rra| rra.cf.is_holt_winters()))
+    }
+
+    /// The shape for `ds_count` sources and, for each archive, whether it is a Holt-Winters one.
+    pub fn new(ds_count: usize, holt_winters: impl Iterator<Item = bool>) -> Self {
         let mut hw_count = 0;
-        let hw_index = definition
-            .rra
-            .iter()
-            .map(|rra| {
-                rra.cf.is_holt_winters().then(|| {
+        let hw_index: Vec<_> = holt_winters
+            .map(|yes| {
+                yes.then(|| {
                     hw_count += 1;
                     hw_count - 1
                 })
             })
             .collect();
-        HeadShape { ds_count: definition.ds.len(), rra_count: definition.rra.len(), hw_index, hw_count }
+        HeadShape { ds_count, rra_count: hw_index.len(), hw_index, hw_count }
     }
 
     /// Words of 8 bytes in a head of this shape.

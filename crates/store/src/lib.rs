@@ -3,5 +3,9 @@
 //! The door is [`engine::Engine`]; two layouts stand behind it. Synchronous and sharded: one owner thread
 //! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
 
+pub mod catalogue;
 pub mod engine;
+pub mod group;
+pub mod heads;
 pub mod name;
+pub mod open_rows;

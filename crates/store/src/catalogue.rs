@@ -1,0 +1,341 @@
+//! The catalogue of a shard: which RRD has which name, definition and place.
+//!
+//! Names resolve by one probe of a hash table to a dense id; the id indexes everything else. Ids are
+//! given in the order of creation and never again, so that rows on disk can be keyed by them.
+//! Cost of one RRD: 48 bytes of entry, its name and one byte (two beyond 127 bytes), about 6 bytes of hash table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use rrd::definition::Definition;
+
+use crate::heads::HeadIndex;
+use crate::open_rows::ChainIndex;
+
+/// Dense number of an RRD in its shard.
+pub type RrdId = u32;
+
+/// Index into [`Catalogue::definition`]'s table.
+pub type DefinitionIndex = u32;
+
+/// Where an RRD's open rows are: the arena by its generation, and the chain in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainRef {
+    /// Generation of the arena; 0 = none.
+    pub generation: u32,
+    /// The chain in it.
+    pub chain: ChainIndex,
+}
+
+/// Everything about one RRD but its head and name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    name: NameRef,
+    /// Its definition.
+    pub definition: DefinitionIndex,
+    /// Its stripe group.
+    pub group: u32,
+    /// Its head in the group.
+    pub head: HeadIndex,
+    /// Its newest chain and the one before, which may be frozen.
+    pub chains: [ChainRef; 2],
+    alive: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct NameRef {
+    block: u32,
+    offset: u32,
+}
+
+/// Bytes of a block of names.
+const NAME_BLOCK_BYTES: usize = 64 * 1024;
+
+/// Names and entries by id.
+#[derive(Debug)]
+pub struct Catalogue {
+    by_name: HashTable<RrdId>,
+    entries: Vec<Entry>,
+    names: Vec<Vec<u8>>,
+    definitions: Vec<Option<Interned>>,
+    definition_index: HashMap<Vec<u8>, DefinitionIndex>,
+    free_definitions: Vec<DefinitionIndex>,
+    count: u64,
+    hasher: foldhash::fast::RandomState,
+}
+
+#[derive(Debug)]
+struct Interned {
+    definition: Arc<Definition>,
+    key: Vec<u8>,
+    users: u32,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Catalogue {
+            by_name: HashTable::new(),
+            entries: Vec::new(),
+            names: Vec::new(),
+            definitions: Vec::new(),
+            definition_index: HashMap::new(),
+            free_definitions: Vec::new(),
+            count: 0,
+            // The seed is drawn once a process: clients choose the names, so they must not know it. The
+            // order of the table reaches nothing that the log decides.
+            hasher: foldhash::fast::RandomState::default(),
+        }
+    }
+}
+
+impl Catalogue {
+    /// The id of a name.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<RrdId> {
+        let hash = self.hash(name);
+        self.by_name.find(hash, |&id| self.name(id) == name).copied()
+    }
+
+    #[inline]
+    fn hash(&self, name: &[u8]) -> u64 {
+        use std::hash::{BuildHasher, Hasher};
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(name);
+        hasher.finish()
+    }
+
+    /// The id the next RRD gets.
+    pub fn next_id(&self) -> RrdId {
+        self.entries.len() as RrdId
+    }
+
+    /// RRDs alive.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The entry of a living RRD.
+    #[inline]
+    pub fn get(&self, id: RrdId) -> Option<&Entry> {
+        self.entries.get(id as usize).filter(|entry| entry.alive)
+    }
+
+    /// The entry of a living RRD, to change.
+    #[inline]
+    pub fn get_mut(&mut self, id: RrdId) -> Option<&mut Entry> {
+        self.entries.get_mut(id as usize).filter(|entry| entry.alive)
+    }
+
+    /// The name of an RRD, also of a removed one.
+    #[inline]
+    pub fn name(&self, id: RrdId) -> &[u8] {
+        name_at(&self.names, self.entries[id as usize].name)
+    }
+
+    /// Adds an RRD under the next id (or under a later one, when a checkpoint has holes). The name must be
+    /// free.
+    pub fn insert(
+        &mut self,
+        id: RrdId,
+        name: &[u8],
+        definition: DefinitionIndex,
+        group: u32,
+        head: HeadIndex,
+    ) {
+        self.skip_ids(id);
+        let name = self.keep_name(name);
+        let entry = Entry { name, definition, group, head, chains: Default::default(), alive: true };
+        debug_assert!(self.entries.len() == id as usize, "ids are given in order");
+        self.entries.push(entry);
+        self.index(id);
+        self.count += 1;
+    }
+
+    /// Leaves ids up to `next_id` (exclusive) unused.
+    pub fn skip_ids(&mut self, next_id: RrdId) {
+        let hole = Entry {
+            name: NameRef { block: 0, offset: 0 },
+            definition: 0,
+            group: 0,
+            head: 0,
+            chains: Default::default(),
+            alive: false,
+        };
+        while self.entries.len() < next_id as usize {
+            self.entries.push(hole);
+        }
+    }
+
+    fn index(&mut self, id: RrdId) {
+        let hash = self.hash(self.name(id));
+        let (table, names, entries, hasher) = (&mut self.by_name, &self.names, &self.entries, &self.hasher);
+        table.insert_unique(hash, id, |&other| {
+            use std::hash::{BuildHasher, Hasher};
+            let mut state = hasher.build_hasher();
+            state.write(name_at(names, entries[other as usize].name));
+            state.finish()
+        });
+    }
+
+    fn unindex(&mut self, id: RrdId) {
+        let hash = self.hash(self.name(id));
+        if let Ok(found) = self.by_name.find_entry(hash, |&other| other == id) {
+            found.remove();
+        }
+    }
+
+    fn keep_name(&mut self, name: &[u8]) -> NameRef {
+        let needed = name.len() + 2;
+        if self.names.last().is_none_or(|block| block.len() + needed > NAME_BLOCK_BYTES) {
+            self.names.push(Vec::with_capacity(NAME_BLOCK_BYTES));
+        }
+        let block = self.names.len() - 1;
+        let bytes = &mut self.names[block];
+        let offset = bytes.len();
+        if name.len() < 0x80 {
+            bytes.push(name.len() as u8);
+        } else {
+            bytes.extend([0x80 | (name.len() >> 8) as u8, name.len() as u8]);
+        }
+        bytes.extend_from_slice(name);
+        NameRef { block: block as u32, offset: offset as u32 }
+    }
+
+    /// Removes a living RRD and gives back what it was.
+    pub fn remove(&mut self, id: RrdId) -> Option<Entry> {
+        let entry = *self.get(id)?;
+        self.unindex(id);
+        self.entries[id as usize].alive = false;
+        self.count -= 1;
+        self.release_definition(entry.definition);
+        Some(entry)
+    }
+
+    /// Gives a living RRD another name, which must be free.
+    pub fn rename(&mut self, id: RrdId, name: &[u8]) {
+        self.unindex(id);
+        self.entries[id as usize].name = self.keep_name(name);
+        self.index(id);
+    }
+
+    /// Interns a definition for one more user. `key` is its encoding, equal for equal definitions.
+    pub fn intern(&mut self, definition: Definition, key: Vec<u8>) -> DefinitionIndex {
+        if let Some(&index) = self.definition_index.get(&key) {
+            if let Some(interned) = &mut self.definitions[index as usize] {
+                interned.users += 1;
+            }
+            return index;
+        }
+        let interned = Some(Interned { definition: Arc::new(definition), key: key.clone(), users: 1 });
+        let index = match self.free_definitions.pop() {
+            Some(index) => {
+                self.definitions[index as usize] = interned;
+                index
+            }
+            None => {
+                self.definitions.push(interned);
+                (self.definitions.len() - 1) as DefinitionIndex
+            }
+        };
+        self.definition_index.insert(key, index);
+        index
+    }
+
+    /// One user less.
+    pub fn release_definition(&mut self, index: DefinitionIndex) {
+        let Some(interned) = &mut self.definitions[index as usize] else { return };
+        interned.users -= 1;
+        if interned.users == 0 {
+            let key = std::mem::take(&mut interned.key);
+            self.definition_index.remove(&key);
+            self.definitions[index as usize] = None;
+            self.free_definitions.push(index);
+        }
+    }
+
+    /// A definition in use.
+    #[inline]
+    pub fn definition(&self, index: DefinitionIndex) -> &Arc<Definition> {
+        match &self.definitions[index as usize] {
+            Some(interned) => &interned.definition,
+            None => unreachable!("a living entry's definition is in use"),
+        }
+    }
+
+    /// The encoding of a definition in use.
+    pub fn definition_key(&self, index: DefinitionIndex) -> &[u8] {
+        self.definitions[index as usize].as_ref().map_or(&[], |interned| &interned.key)
+    }
+
+    /// Ids of the living, in order.
+    pub fn ids(&self) -> impl Iterator<Item = RrdId> {
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.alive).map(|(id, _)| id as RrdId)
+    }
+
+    /// Bytes of entries, names and the table.
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.names.len() * NAME_BLOCK_BYTES
+            + self.by_name.capacity() * 5
+    }
+}
+
+fn name_at(names: &[Vec<u8>], NameRef { block, offset }: NameRef) -> &[u8] {
+    let bytes = &names[block as usize][offset as usize..];
+    match bytes[0] {
+        length if length < 0x80 => &bytes[1..1 + usize::from(length)],
+        high => &bytes[2..2 + ((usize::from(high & 0x7f) << 8) | usize::from(bytes[1]))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rrd::definition::Ds;
+
+    fn definition(step: u64) -> Definition {
+        Definition { version: 3, units_per_second: 1, step, ds: Vec::<Ds>::new(), rra: Vec::new() }
+    }
+
+    #[test]
+    fn names_are_found_renamed_and_freed() {
+        let mut catalogue = Catalogue::default();
+        let one = catalogue.intern(definition(1), vec![1]);
+        for id in 0..5000u32 {
+            let name = format!("host-{id}/{}", "x".repeat(id as usize % 300));
+            if id > 0 {
+                catalogue.intern(definition(1), vec![1]);
+            }
+            catalogue.insert(id, name.as_bytes(), one, 0, id);
+        }
+        assert_eq!(catalogue.find(b"host-0/"), Some(0));
+        assert_eq!(catalogue.find(format!("host-299/{}", "x".repeat(299)).as_bytes()), Some(299));
+        assert_eq!(catalogue.find(b"host-5000/"), None);
+        catalogue.rename(299, b"new");
+        assert_eq!(catalogue.find(b"new"), Some(299));
+        assert_eq!(catalogue.name(299), b"new");
+        assert_eq!(catalogue.remove(299).map(|entry| entry.head), Some(299));
+        assert_eq!(
+            (catalogue.find(b"new"), catalogue.get(299).is_none(), catalogue.count()),
+            (None, true, 4999)
+        );
+        catalogue.insert(5000, b"new", one, 0, 299);
+        assert_eq!(catalogue.find(b"new"), Some(5000));
+        assert_eq!(catalogue.ids().count(), 5000);
+    }
+
+    #[test]
+    fn equal_definitions_are_kept_once_and_dropped_with_the_last_user() {
+        let mut catalogue = Catalogue::default();
+        let one = catalogue.intern(definition(1), vec![1]);
+        assert_eq!(catalogue.intern(definition(1), vec![1]), one);
+        let two = catalogue.intern(definition(2), vec![2]);
+        assert_ne!(one, two);
+        catalogue.release_definition(one);
+        assert_eq!(catalogue.definition(one).step, 1);
+        catalogue.release_definition(one);
+        assert_eq!(catalogue.intern(definition(3), vec![3]), one);
+        assert_eq!(catalogue.definition_key(two), [2]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Stripe groups: the RRDs of one geometry, and the sources their rows are stored by.
+//!
+//! A *source* is one sequence of rows on disk. Archives with one PDP a row and a plain function hold the
+//! same numbers and share a source; every other archive has one of its own. SEASONAL and DEVSEASONAL
+//! have none: smoothing rewrites their rows in place, so they live in the head.
+
+use rrd::definition::{Cf, Definition};
+use rrd::grid;
+use rrd::live::HeadShape;
+
+/// Index of a source within its group.
+pub type SourceIndex = u16;
+
+/// What must be equal for two RRDs to share a group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    /// Units in a second.
+    pub units_per_second: u32,
+    /// Units in a step.
+    pub step: u64,
+    /// Data sources in a row.
+    pub ds_count: usize,
+    /// Its archives.
+    pub archives: Vec<ArchiveGeometry>,
+}
+
+/// What must be equal for two archives to be stored together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ArchiveGeometry {
+    /// Its consolidation function.
+    pub cf: Cf,
+    /// PDPs in a row.
+    pub pdp_per_row: u64,
+    /// Rows kept.
+    pub row_count: u64,
+}
+
+impl ArchiveGeometry {
+    /// True for the six kinds with Holt-Winters state.
+    pub fn is_holt_winters(&self) -> bool {
+        !matches!(self.cf, Cf::Average | Cf::Min | Cf::Max | Cf::Last)
+    }
+
+    fn is_season(&self) -> bool {
+        matches!(self.cf, Cf::Seasonal | Cf::DevSeasonal)
+    }
+}
+
+/// One sequence of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// PDPs in a row.
+    pub pdp_per_row: u64,
+    /// Units in a row.
+    pub span: i64,
+    /// Rows that can be asked for: the longest of the archives that share it.
+    pub row_count: u64,
+}
+
+/// A geometry with everything derived from it.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What it is the group of.
+    pub geometry: Geometry,
+    /// How heads are laid out.
+    pub shape: HeadShape,
+    /// Its sources.
+    pub sources: Vec<Source>,
+    /// For each archive its source; `None` for SEASONAL and DEVSEASONAL.
+    pub source_of_archive: Vec<Option<SourceIndex>>,
+    /// For each archive, whether its rows are to be stored: of archives that share a source only the first
+    /// of those with the most rows is, because the others would say the same.
+    pub stores: Vec<bool>,
+}
+
+impl Geometry {
+    /// The geometry of a definition.
+    pub fn of(definition: &Definition) -> Self {
+        Geometry {
+            units_per_second: definition.units_per_second,
+            step: definition.step,
+            ds_count: definition.ds.len(),
+            archives: definition
+                .rra
+                .iter()
+                .map(|rra| ArchiveGeometry {
+                    cf: rra.cf.cf(),
+                    pdp_per_row: rra.pdp_per_row,
+                    row_count: rra.row_count,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Group {
+    /// The group of a geometry.
+    pub fn of(geometry: Geometry) -> Self {
+        let mut sources: Vec<Source> = Vec::new();
+        let mut storing: Vec<usize> = Vec::new();
+        let mut shared: Option<usize> = None;
+        let mut source_of_archive = Vec::with_capacity(geometry.archives.len());
+        for (index, rra) in geometry.archives.iter().enumerate() {
+            if rra.is_season() {
+                source_of_archive.push(None);
+                continue;
+            }
+            let sharing = rra.pdp_per_row == 1 && !rra.is_holt_winters();
+            if let Some(source) = shared.filter(|_| sharing) {
+                if rra.row_count > sources[source].row_count {
+                    sources[source].row_count = rra.row_count;
+                    storing[source] = index;
+                }
+                source_of_archive.push(Some(source as SourceIndex));
+                continue;
+            }
+            if sharing {
+                shared = Some(sources.len());
+            }
+            source_of_archive.push(Some(sources.len() as SourceIndex));
+            storing.push(index);
+            sources.push(Source {
+                pdp_per_row: rra.pdp_per_row,
+                span: grid::row_span(geometry.step, rra.pdp_per_row),
+                row_count: rra.row_count,
+            });
+        }
+        Group {
+            shape: HeadShape::new(
+                geometry.ds_count,
+                geometry.archives.iter().map(ArchiveGeometry::is_holt_winters),
+            ),
+            stores: (0..geometry.archives.len()).map(|index| storing.contains(&index)).collect(),
+            sources,
+            source_of_archive,
+            geometry,
+        }
+    }
+
+    /// The oldest row of `source` that an RRD last updated at `last_update_whole` can still be asked for.
+    pub fn oldest_row(&self, source: SourceIndex, last_update_whole: i64) -> i64 {
+        let source = &self.sources[usize::from(source)];
+        grid::row_number(last_update_whole, source.span) - source.row_count as i64 + 1
+    }
+
+    /// Seconds of history the source keeps.
+    pub fn retention_seconds(&self, source: SourceIndex) -> u64 {
+        let source = &self.sources[usize::from(source)];
+        (source.span as u64).saturating_mul(source.row_count) / u64::from(self.geometry.units_per_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rrd::definition::{Consolidation, Ds, DsKind, DsType, PlainCf, Rra};
+
+    fn plain(cf: PlainCf, pdp_per_row: u64, row_count: u64) -> Rra {
+        Rra { cf: Consolidation::Plain { cf, xff: 0.5 }, pdp_per_row, row_count }
+    }
+
+    fn definition(rra: Vec<Rra>) -> Definition {
+        let kind = DsKind::Fed { ds_type: DsType::Gauge, heartbeat: 20, min: f64::NAN, max: f64::NAN };
+        Definition { version: 3, units_per_second: 1, step: 10, ds: vec![Ds { name: "a".into(), kind }], rra }
+    }
+
+    #[test]
+    fn archives_of_single_pdps_share_a_source() {
+        let group = Group::of(Geometry::of(&definition(vec![
+            plain(PlainCf::Average, 1, 100),
+            plain(PlainCf::Max, 7, 50),
+            plain(PlainCf::Max, 1, 300),
+            plain(PlainCf::Min, 7, 50),
+        ])));
+        assert_eq!(group.source_of_archive, [Some(0), Some(1), Some(0), Some(2)]);
+        assert_eq!(group.stores, [false, true, true, true]);
+        assert_eq!(group.sources[0], Source { pdp_per_row: 1, span: 10, row_count: 300 });
+        assert_eq!(group.oldest_row(0, 10_000), 1000 - 299);
+        assert_eq!(group.retention_seconds(1), 3500);
+    }
+}

@@ -1,0 +1,87 @@
+//! The live heads of a stripe group: fixed-size runs of words in large blocks that never move.
+//!
+//! A head freed by a delete is used again. Cost: exactly [`rrd::live::HeadShape::word_count`] words an
+//! RRD, plus at most one block of slack a group.
+
+/// Bytes of a block, guessed: large enough that a million heads are a few thousand allocations, small
+/// enough that a group of one RRD costs little.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+/// Index of a head in its group.
+pub type HeadIndex = u32;
+
+/// The heads of one group.
+#[derive(Debug)]
+pub struct Heads {
+    words_per_head: usize,
+    heads_per_block: usize,
+    blocks: Vec<Box<[u64]>>,
+    used: u32,
+    free: Vec<HeadIndex>,
+}
+
+impl Heads {
+    /// No heads yet, of `words_per_head` words each.
+    pub fn new(words_per_head: usize) -> Self {
+        let heads_per_block = (BLOCK_BYTES / 8 / words_per_head.max(1)).max(1);
+        Heads { words_per_head, heads_per_block, blocks: Vec::new(), used: 0, free: Vec::new() }
+    }
+
+    /// Places a head; `words` has the group's word count.
+    pub fn insert(&mut self, words: &[u64]) -> HeadIndex {
+        let index = self.free.pop().unwrap_or_else(|| {
+            if self.used as usize == self.blocks.len() * self.heads_per_block {
+                self.blocks.push(vec![0; self.words_per_head * self.heads_per_block].into());
+            }
+            self.used += 1;
+            self.used - 1
+        });
+        self.get_mut(index).copy_from_slice(words);
+        index
+    }
+
+    /// Gives a head's place back.
+    pub fn remove(&mut self, index: HeadIndex) {
+        self.free.push(index);
+    }
+
+    /// A head, to read.
+    #[inline]
+    pub fn get(&self, index: HeadIndex) -> &[u64] {
+        let (block, from) = self.place(index);
+        &self.blocks[block][from..from + self.words_per_head]
+    }
+
+    /// A head, to change.
+    #[inline]
+    pub fn get_mut(&mut self, index: HeadIndex) -> &mut [u64] {
+        let (block, from) = self.place(index);
+        &mut self.blocks[block][from..from + self.words_per_head]
+    }
+
+    #[inline]
+    fn place(&self, index: HeadIndex) -> (usize, usize) {
+        let index = index as usize;
+        (index / self.heads_per_block, index % self.heads_per_block * self.words_per_head)
+    }
+
+    /// Bytes of all blocks.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * self.heads_per_block * self.words_per_head * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_keep_their_words_and_places_are_used_again() {
+        let mut heads = Heads::new(3);
+        let places: Vec<_> = (0..50_000u64).map(|n| heads.insert(&[n, n + 1, n + 2])).collect();
+        assert!(places.iter().all(|&at| heads.get(at) == [at as u64, at as u64 + 1, at as u64 + 2]));
+        heads.remove(places[17]);
+        assert_eq!(heads.insert(&[9, 9, 9]), places[17]);
+        assert!(heads.bytes() >= 50_000 * 24);
+    }
+}

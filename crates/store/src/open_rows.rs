@@ -1,0 +1,281 @@
+//! Open rows: completed rows that no segment holds yet, of all RRDs of a shard, in one arena.
+//!
+//! Rows are appended in the order they complete, so an update dirties one warm cache line and not a
+//! buffer of its own; the rows of one RRD are chained from the newest back. When the arena is full it is
+//! frozen: readers and the flush share it behind an `Arc`, nothing changes it again.
+//!
+//! Cost of one row: 8 bytes and 8 a data source (16 bytes W1, 24 bytes W2). A row or run of rows whose
+//! values are all the unknown NaN is not kept at all: a row nobody stored reads as unknown.
+
+use rrd::live::{CdpPrep, UNKNOWN};
+
+use crate::group::{Group, SourceIndex};
+
+/// Index of the RRD's chain in an arena.
+pub type ChainIndex = u32;
+
+/// No entry: the end of a chain.
+const NONE: u32 = u32::MAX;
+/// Entries are addressed in words of 8 bytes by `u32`, less the mark above.
+pub const ARENA_WORDS_MAX: usize = u32::MAX as usize - 1;
+
+const KIND_SHIFT: u32 = 28;
+const SOURCE_SHIFT: u32 = 16;
+const SOURCE_MASK: u32 = 0xfff;
+/// Sources a group may have: 12 bits of an entry's head.
+pub const SOURCES_MAX: usize = SOURCE_MASK as usize + 1;
+
+/// One row; its number is the arena's base row of the source plus a signed 16-bit distance.
+const NEAR: u32 = 0;
+/// One row; its number is in the next word.
+const FAR: u32 = 1;
+/// Rows of one value: number and count in the next two words, then one value a data source.
+const REPEAT: u32 = 2;
+/// Rows: number and count in the next two words, then `count * ds_count` values, row-major.
+const BLOCK: u32 = 3;
+
+/// The rows of one RRD in an arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain {
+    /// The RRD.
+    pub id: u32,
+    /// Its stripe group.
+    pub group: u32,
+    newest: u32,
+}
+
+/// An arena of rows.
+#[derive(Debug)]
+pub struct OpenRows {
+    words: Vec<u64>,
+    chains: Vec<Chain>,
+    /// Seconds since the epoch that near rows are counted from.
+    base_seconds: i64,
+    /// Rows held, for the numbers an operator sees.
+    row_count: u64,
+}
+
+/// A run of rows found in an arena.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRun<'a> {
+    /// Where the entry stands, to come back to it.
+    pub place: u32,
+    /// Its source.
+    pub source: SourceIndex,
+    /// Number of its first row.
+    pub first_row: i64,
+    /// Rows.
+    pub count: u64,
+    /// One row's values when every row has the same, else `count` rows, row-major.
+    pub values: &'a [u64],
+}
+
+impl OpenRun<'_> {
+    /// The value of data source `ds` in the `index`-th row of the run.
+    pub fn value(&self, index: u64, ds: usize, ds_count: usize) -> f64 {
+        let row = if self.values.len() == ds_count { 0 } else { index as usize * ds_count };
+        f64::from_bits(self.values[row + ds])
+    }
+}
+
+fn is_unknown(value: f64) -> bool {
+    value.to_bits() == UNKNOWN.to_bits()
+}
+
+impl OpenRows {
+    /// An empty arena. `base_seconds` should be near the times of the rows to come; `words` are reserved,
+    /// not touched.
+    pub fn new(base_seconds: i64, words: usize) -> Self {
+        OpenRows { words: Vec::with_capacity(words), chains: Vec::new(), base_seconds, row_count: 0 }
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.words.len() * 8 + self.chains.len() * size_of::<Chain>()
+    }
+
+    /// Rows held.
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    /// True when nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    /// Starts the chain of an RRD.
+    pub fn start_chain(&mut self, id: u32, group: u32) -> ChainIndex {
+        self.chains.push(Chain { id, group, newest: NONE });
+        (self.chains.len() - 1) as ChainIndex
+    }
+
+    /// The chains, in the order they were started. An RRD has one chain at most.
+    pub fn chains(&self) -> &[Chain] {
+        &self.chains
+    }
+
+    /// Appends the rows an update completed, as [`rrd::update::RowSink::rows`] gives them.
+    pub fn push_cells(
+        &mut self,
+        chain: ChainIndex,
+        group: &Group,
+        source: SourceIndex,
+        first_row: i64,
+        count: u64,
+        cells: &[CdpPrep],
+    ) {
+        if !cells.iter().all(|cell| is_unknown(cell.primary)) {
+            self.begin_row(chain, group, source, first_row);
+            self.words.extend(cells.iter().map(|cell| cell.primary.to_bits()));
+        }
+        if count > 1 && !cells.iter().all(|cell| is_unknown(cell.secondary)) {
+            self.begin(chain, REPEAT, source, 0);
+            self.words.push((first_row + 1) as u64);
+            self.words.push(count - 1);
+            self.words.extend(cells.iter().map(|cell| cell.secondary.to_bits()));
+            self.row_count += count - 1;
+        }
+    }
+
+    /// Appends `values` (row-major, `ds_count` a row) as rows from `first_row` on. Rows of only unknown
+    /// values at either end are left out.
+    pub fn push_block(
+        &mut self,
+        chain: ChainIndex,
+        group: &Group,
+        source: SourceIndex,
+        first_row: i64,
+        values: &[f64],
+    ) {
+        let ds_count = group.geometry.ds_count;
+        let known = |row: &[f64]| !row.iter().copied().all(is_unknown);
+        let rows = || values.chunks_exact(ds_count);
+        let (Some(from), Some(last)) = (rows().position(known), rows().rposition(known)) else { return };
+        let first_row = first_row + from as i64;
+        let kept = &values[from * ds_count..(last + 1) * ds_count];
+        if from == last {
+            self.begin_row(chain, group, source, first_row);
+        } else {
+            self.begin(chain, BLOCK, source, 0);
+            self.words.push(first_row as u64);
+            self.words.push((last + 1 - from) as u64);
+            self.row_count += (last + 1 - from) as u64;
+        }
+        self.words.extend(kept.iter().map(|value| value.to_bits()));
+    }
+
+    fn base_row(&self, group: &Group, source: SourceIndex) -> i64 {
+        let units = self.base_seconds * i64::from(group.geometry.units_per_second);
+        rrd::grid::row_number(units, group.sources[usize::from(source)].span)
+    }
+
+    fn begin_row(&mut self, chain: ChainIndex, group: &Group, source: SourceIndex, row: i64) {
+        match i16::try_from(row.wrapping_sub(self.base_row(group, source))) {
+            Ok(distance) => self.begin(chain, NEAR, source, distance as u16),
+            Err(_) => {
+                self.begin(chain, FAR, source, 0);
+                self.words.push(row as u64);
+            }
+        }
+        self.row_count += 1;
+    }
+
+    fn begin(&mut self, chain: ChainIndex, kind: u32, source: SourceIndex, distance: u16) {
+        let place = self.words.len() as u32;
+        let chain = &mut self.chains[chain as usize];
+        let head = (kind << KIND_SHIFT) | (u32::from(source) << SOURCE_SHIFT) | u32::from(distance);
+        self.words.push((u64::from(chain.newest) << 32) | u64::from(head));
+        chain.newest = place;
+    }
+
+    /// The runs of a chain, newest first.
+    pub fn runs<'a>(&'a self, chain: ChainIndex, group: &'a Group) -> impl Iterator<Item = OpenRun<'a>> {
+        let mut place = self.chains[chain as usize].newest;
+        std::iter::from_fn(move || {
+            if place == NONE {
+                return None;
+            }
+            let (run, previous) = self.entry(place, group);
+            place = previous;
+            Some(run)
+        })
+    }
+
+    /// The run at a place that [`OpenRun::place`] told.
+    pub fn run_at<'a>(&'a self, place: u32, group: &Group) -> OpenRun<'a> {
+        self.entry(place, group).0
+    }
+
+    fn entry<'a>(&'a self, place: u32, group: &Group) -> (OpenRun<'a>, u32) {
+        let at = place as usize;
+        let word = self.words[at];
+        let head = word as u32;
+        let source = ((head >> SOURCE_SHIFT) & SOURCE_MASK) as SourceIndex;
+        let ds_count = group.geometry.ds_count;
+        let (first_row, count, values_at, value_count) = match head >> KIND_SHIFT {
+            NEAR => (self.base_row(group, source) + i64::from(head as u16 as i16), 1, at + 1, ds_count),
+            FAR => (self.words[at + 1] as i64, 1, at + 2, ds_count),
+            REPEAT => (self.words[at + 1] as i64, self.words[at + 2], at + 3, ds_count),
+            _ => {
+                let count = self.words[at + 2];
+                (self.words[at + 1] as i64, count, at + 3, count as usize * ds_count)
+            }
+        };
+        let values = &self.words[values_at..values_at + value_count];
+        (OpenRun { place, source, first_row, count, values }, (word >> 32) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::Geometry;
+    use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
+
+    fn group() -> Group {
+        let kind = DsKind::Fed { ds_type: DsType::Gauge, heartbeat: 20, min: f64::NAN, max: f64::NAN };
+        let ds = ["a", "b"].map(|name| Ds { name: name.into(), kind: kind.clone() }).to_vec();
+        let rra = [1, 6].map(|pdp_per_row| Rra {
+            cf: Consolidation::Plain { cf: PlainCf::Average, xff: 0.5 },
+            pdp_per_row,
+            row_count: 100,
+        });
+        let definition = Definition { version: 3, units_per_second: 1, step: 10, ds, rra: rra.to_vec() };
+        Group::of(Geometry::of(&definition))
+    }
+
+    fn cell(primary: f64, secondary: f64) -> CdpPrep {
+        CdpPrep { value: 0.0, unknown_pdps: 0, primary, secondary }
+    }
+
+    #[test]
+    fn rows_come_back_by_chain_newest_first() {
+        let group = group();
+        let mut rows = OpenRows::new(1_000_000, 64);
+        let first = rows.start_chain(7, 0);
+        let second = rows.start_chain(8, 0);
+        rows.push_cells(first, &group, 0, 100_000, 1, &[cell(1.0, 0.0), cell(2.0, 0.0)]);
+        rows.push_cells(second, &group, 0, 100_000, 1, &[cell(3.0, 0.0), cell(UNKNOWN, 0.0)]);
+        rows.push_cells(first, &group, 1, 9_999_999, 4, &[cell(5.0, 6.0), cell(7.0, 8.0)]);
+        rows.push_cells(first, &group, 0, 100_001, 3, &[cell(UNKNOWN, UNKNOWN); 2]);
+        rows.push_block(second, &group, 0, 50, &[UNKNOWN, UNKNOWN, 1.0, 2.0, UNKNOWN, 4.0, UNKNOWN, UNKNOWN]);
+        let seen = |chain| -> Vec<(u16, i64, u64, Vec<f64>)> {
+            rows.runs(chain, &group)
+                .map(|run| {
+                    let values = (0..run.count).flat_map(|i| [run.value(i, 0, 2), run.value(i, 1, 2)]);
+                    (run.source, run.first_row, run.count, values.collect())
+                })
+                .collect()
+        };
+        let text = |runs: Vec<(u16, i64, u64, Vec<f64>)>| format!("{runs:?}");
+        assert_eq!(
+            text(seen(first)),
+            "[(1, 10000000, 3, [6.0, 8.0, 6.0, 8.0, 6.0, 8.0]), (1, 9999999, 1, [5.0, 7.0]), (0, 100000, 1, [1.0, 2.0])]"
+        );
+        assert_eq!(text(seen(second)), "[(0, 51, 2, [1.0, 2.0, NaN, 4.0]), (0, 100000, 1, [3.0, NaN])]");
+        assert_eq!(rows.row_count(), 8);
+        let place = rows.runs(first, &group).last().map(|run| run.place);
+        assert_eq!(place.map(|place| rows.run_at(place, &group).first_row), Some(100_000));
+    }
+}
