@@ -4,6 +4,7 @@
 //! locale, async or log output: whatever a function needs, `now` included, is passed in. The rules it
 //! follows are RRDtool's manual pages and `../shared/rrd-format.md`; the oracle is Debian's `rrdtool`.
 
+pub mod codec;
 pub mod content;
 pub mod definition;
 pub mod grid;

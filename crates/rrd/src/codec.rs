@@ -1,0 +1,3 @@
+//! How an RRD is written down, by format.
+
+pub mod file;
