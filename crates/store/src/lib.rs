@@ -9,3 +9,5 @@ pub mod group;
 pub mod heads;
 pub mod name;
 pub mod open_rows;
+pub mod placeholder;
+pub mod tree;
