@@ -10,4 +10,6 @@ pub mod heads;
 pub mod name;
 pub mod open_rows;
 pub mod placeholder;
+pub mod segment;
+pub mod stripe;
 pub mod tree;

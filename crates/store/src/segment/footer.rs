@@ -1,0 +1,305 @@
+//! Head and footer of a segment file: what it is, what it holds, where its blocks begin.
+//!
+//! The trailer, the last bytes of the file, is read first; its length field notices a cut file.
+
+use super::{BLOCK_BYTES_MAX, Fault, SegmentError, SourceSummary, VERSION};
+use crate::stripe::codec::ColumnHint;
+
+/// First bytes of a segment.
+pub(super) const HEAD_MAGIC: [u8; 8] = *b"RNDLSEGM";
+/// First bytes of the trailer.
+pub(super) const TRAILER_MAGIC: [u8; 8] = *b"RNDLSEGF";
+
+/// Bytes before the first block.
+pub(super) const FILE_HEAD_BYTES: usize = 32;
+pub(super) const HEAD_MAGIC_AT: usize = 0;
+pub(super) const HEAD_VERSION_AT: usize = 8;
+pub(super) const HEAD_SEGMENT_ID_AT: usize = 16;
+pub(super) const HEAD_CHECKSUM_AT: usize = 28;
+
+/// Bytes of a source in the footer.
+pub(super) const SOURCE_BYTES: usize = 64;
+pub(super) const SOURCE_GROUP_AT: usize = 0;
+pub(super) const SOURCE_SOURCE_AT: usize = 4;
+pub(super) const SOURCE_DS_COUNT_AT: usize = 6;
+pub(super) const SOURCE_UNITS_AT: usize = 8;
+pub(super) const SOURCE_ZERO_AT: usize = 12;
+pub(super) const SOURCE_STEP_AT: usize = 16;
+pub(super) const SOURCE_PDP_PER_ROW_AT: usize = 24;
+pub(super) const SOURCE_FIRST_ROW_AT: usize = 32;
+pub(super) const SOURCE_END_ROW_AT: usize = 40;
+pub(super) const SOURCE_ENTRY_COUNT_AT: usize = 48;
+pub(super) const SOURCE_ENTRY_BYTES_AT: usize = 56;
+
+/// Bytes of a block in the directory.
+pub(super) const PLACE_BYTES: usize = 24;
+pub(super) const PLACE_OFFSET_AT: usize = 0;
+pub(super) const PLACE_SOURCE_AT: usize = 8;
+pub(super) const PLACE_SLOT_AT: usize = 12;
+pub(super) const PLACE_ROW_AT: usize = 16;
+pub(super) const PLACE_ZERO_AT: usize = 20;
+
+/// Bytes of the trailer.
+pub(super) const TRAILER_BYTES: usize = 64;
+pub(super) const TRAILER_MAGIC_AT: usize = 0;
+pub(super) const TRAILER_VERSION_AT: usize = 8;
+pub(super) const TRAILER_FOOTER_CHECKSUM_AT: usize = 12;
+pub(super) const TRAILER_FILE_BYTES_AT: usize = 16;
+pub(super) const TRAILER_FOOTER_OFFSET_AT: usize = 24;
+pub(super) const TRAILER_SOURCE_COUNT_AT: usize = 32;
+pub(super) const TRAILER_BLOCK_COUNT_AT: usize = 36;
+pub(super) const TRAILER_SEGMENT_ID_AT: usize = 40;
+pub(super) const TRAILER_ENTRY_COUNT_AT: usize = 48;
+pub(super) const TRAILER_ZERO_AT: usize = 56;
+pub(super) const TRAILER_CHECKSUM_AT: usize = 60;
+
+/// Where a block begins, and with which run. Its end is the next block's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockPlace {
+    pub offset: u64,
+    /// Index into the sources.
+    pub source_index: u32,
+    pub slot: u32,
+    /// First row, counted from the oldest of the source; `u32::MAX` = that many or more.
+    pub row: u32,
+}
+
+/// What the footer says.
+#[derive(Debug)]
+pub(super) struct Footer {
+    pub segment_id: u64,
+    pub footer_offset: u64,
+    pub entry_count: u64,
+    pub sources: Vec<SourceSummary>,
+    pub directory: Vec<BlockPlace>,
+}
+
+/// The fixed part of the footer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trailer {
+    pub footer_offset: u64,
+    footer_checksum: u32,
+    source_count: u32,
+    block_count: u32,
+    segment_id: u64,
+    entry_count: u64,
+}
+
+fn set32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn set64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+fn get16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn get32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn get64(bytes: &[u8], at: usize) -> u64 {
+    u64::from(get32(bytes, at)) | u64::from(get32(bytes, at + 4)) << 32
+}
+
+/// The bytes before the first block.
+pub(super) fn file_head(segment_id: u64) -> [u8; FILE_HEAD_BYTES] {
+    let mut bytes = [0; FILE_HEAD_BYTES];
+    bytes[HEAD_MAGIC_AT..][..8].copy_from_slice(&HEAD_MAGIC);
+    set32(&mut bytes, HEAD_VERSION_AT, VERSION);
+    set64(&mut bytes, HEAD_SEGMENT_ID_AT, segment_id);
+    let checksum = crc32c::crc32c(&bytes[..HEAD_CHECKSUM_AT]);
+    set32(&mut bytes, HEAD_CHECKSUM_AT, checksum);
+    bytes
+}
+
+/// Checks the bytes before the first block. Nothing in them is needed to read the segment.
+pub(super) fn check_file_head(bytes: &[u8; FILE_HEAD_BYTES], segment_id: u64) -> Result<(), Fault> {
+    let want = file_head(segment_id);
+    let unlike = (0..FILE_HEAD_BYTES).find(|&at| bytes[at] != want[at]);
+    unlike.map_or(Ok(()), |at| {
+        Err(Fault::new(at, format!("the head of segment {segment_id}"), bytes.escape_ascii().to_string()))
+    })
+}
+
+/// The bytes behind the last block, which begin at `footer_offset`.
+pub(super) fn encode(
+    segment_id: u64,
+    footer_offset: u64,
+    entry_count: u64,
+    sources: &[SourceSummary],
+    directory: &[BlockPlace],
+) -> Vec<u8> {
+    let body_bytes = sources.len() * SOURCE_BYTES + directory.len() * PLACE_BYTES;
+    let mut bytes = Vec::with_capacity(body_bytes + TRAILER_BYTES);
+    sources.iter().for_each(|source| bytes.extend_from_slice(&encode_source(source)));
+    directory.iter().for_each(|place| bytes.extend_from_slice(&encode_place(place)));
+    let mut trailer = [0; TRAILER_BYTES];
+    trailer[TRAILER_MAGIC_AT..][..8].copy_from_slice(&TRAILER_MAGIC);
+    set32(&mut trailer, TRAILER_VERSION_AT, VERSION);
+    set32(&mut trailer, TRAILER_FOOTER_CHECKSUM_AT, crc32c::crc32c(&bytes));
+    set64(&mut trailer, TRAILER_FILE_BYTES_AT, footer_offset + (body_bytes + TRAILER_BYTES) as u64);
+    set64(&mut trailer, TRAILER_FOOTER_OFFSET_AT, footer_offset);
+    set32(&mut trailer, TRAILER_SOURCE_COUNT_AT, sources.len() as u32);
+    set32(&mut trailer, TRAILER_BLOCK_COUNT_AT, directory.len() as u32);
+    set64(&mut trailer, TRAILER_SEGMENT_ID_AT, segment_id);
+    set64(&mut trailer, TRAILER_ENTRY_COUNT_AT, entry_count);
+    let checksum = crc32c::crc32c(&trailer[..TRAILER_CHECKSUM_AT]);
+    set32(&mut trailer, TRAILER_CHECKSUM_AT, checksum);
+    bytes.extend_from_slice(&trailer);
+    bytes
+}
+
+fn encode_source(source: &SourceSummary) -> [u8; SOURCE_BYTES] {
+    let mut bytes = [0; SOURCE_BYTES];
+    set32(&mut bytes, SOURCE_GROUP_AT, source.group);
+    bytes[SOURCE_SOURCE_AT..][..2].copy_from_slice(&source.source.to_le_bytes());
+    bytes[SOURCE_DS_COUNT_AT..][..2].copy_from_slice(&source.ds_count.to_le_bytes());
+    set32(&mut bytes, SOURCE_UNITS_AT, source.hint.units_per_second);
+    set64(&mut bytes, SOURCE_STEP_AT, source.hint.step);
+    set64(&mut bytes, SOURCE_PDP_PER_ROW_AT, source.hint.pdp_per_row);
+    set64(&mut bytes, SOURCE_FIRST_ROW_AT, source.first_row as u64);
+    set64(&mut bytes, SOURCE_END_ROW_AT, source.end_row as u64);
+    set64(&mut bytes, SOURCE_ENTRY_COUNT_AT, source.entry_count);
+    set64(&mut bytes, SOURCE_ENTRY_BYTES_AT, source.bytes);
+    bytes
+}
+
+fn decode_source(bytes: &[u8]) -> SourceSummary {
+    SourceSummary {
+        group: get32(bytes, SOURCE_GROUP_AT),
+        source: get16(bytes, SOURCE_SOURCE_AT),
+        ds_count: get16(bytes, SOURCE_DS_COUNT_AT),
+        hint: ColumnHint {
+            units_per_second: get32(bytes, SOURCE_UNITS_AT),
+            step: get64(bytes, SOURCE_STEP_AT),
+            pdp_per_row: get64(bytes, SOURCE_PDP_PER_ROW_AT),
+        },
+        first_row: get64(bytes, SOURCE_FIRST_ROW_AT) as i64,
+        end_row: get64(bytes, SOURCE_END_ROW_AT) as i64,
+        entry_count: get64(bytes, SOURCE_ENTRY_COUNT_AT),
+        bytes: get64(bytes, SOURCE_ENTRY_BYTES_AT),
+    }
+}
+
+fn encode_place(place: &BlockPlace) -> [u8; PLACE_BYTES] {
+    let mut bytes = [0; PLACE_BYTES];
+    set64(&mut bytes, PLACE_OFFSET_AT, place.offset);
+    set32(&mut bytes, PLACE_SOURCE_AT, place.source_index);
+    set32(&mut bytes, PLACE_SLOT_AT, place.slot);
+    set32(&mut bytes, PLACE_ROW_AT, place.row);
+    bytes
+}
+
+/// Reads the last [`TRAILER_BYTES`] bytes of a file of `file_bytes`.
+pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Result<Trailer, SegmentError> {
+    let base = file_bytes - TRAILER_BYTES as u64;
+    let bad = |at, expected: String, got: String| Err(Fault::new(at, expected, got).in_file(file, base));
+    if bytes[TRAILER_MAGIC_AT..][..8] != TRAILER_MAGIC {
+        let got = bytes[..8].escape_ascii().to_string();
+        return bad(TRAILER_MAGIC_AT, "the trailer RNDLSEGF of a whole segment".into(), got);
+    }
+    let (stored, computed) =
+        (get32(bytes, TRAILER_CHECKSUM_AT), crc32c::crc32c(&bytes[..TRAILER_CHECKSUM_AT]));
+    if stored != computed {
+        return bad(TRAILER_CHECKSUM_AT, format!("checksum {stored:08x}"), format!("{computed:08x}"));
+    }
+    let version = get32(bytes, TRAILER_VERSION_AT);
+    if version > VERSION {
+        return Err(SegmentError::Newer { file: file.into(), version });
+    }
+    if version != VERSION {
+        return bad(TRAILER_VERSION_AT, format!("version {VERSION}"), version.to_string());
+    }
+    if get32(bytes, TRAILER_ZERO_AT) != 0 {
+        return bad(TRAILER_ZERO_AT, "zero".into(), get32(bytes, TRAILER_ZERO_AT).to_string());
+    }
+    let stored_bytes = get64(bytes, TRAILER_FILE_BYTES_AT);
+    if stored_bytes != file_bytes {
+        let got = format!("{file_bytes} bytes");
+        return bad(TRAILER_FILE_BYTES_AT, format!("a file of {stored_bytes} bytes"), got);
+    }
+    let trailer = Trailer {
+        footer_offset: get64(bytes, TRAILER_FOOTER_OFFSET_AT),
+        footer_checksum: get32(bytes, TRAILER_FOOTER_CHECKSUM_AT),
+        source_count: get32(bytes, TRAILER_SOURCE_COUNT_AT),
+        block_count: get32(bytes, TRAILER_BLOCK_COUNT_AT),
+        segment_id: get64(bytes, TRAILER_SEGMENT_ID_AT),
+        entry_count: get64(bytes, TRAILER_ENTRY_COUNT_AT),
+    };
+    let body_bytes = u64::from(trailer.source_count) * SOURCE_BYTES as u64
+        + u64::from(trailer.block_count) * PLACE_BYTES as u64;
+    if trailer.footer_offset < FILE_HEAD_BYTES as u64
+        || trailer.footer_offset.checked_add(body_bytes) != Some(base)
+    {
+        let got = trailer.footer_offset.to_string();
+        return bad(TRAILER_FOOTER_OFFSET_AT, "the offset of the footer".into(), got);
+    }
+    Ok(trailer)
+}
+
+/// Reads what stands between the last block and the trailer.
+pub(super) fn decode(bytes: &[u8], trailer: &Trailer, file: &str) -> Result<Footer, SegmentError> {
+    let in_file = |fault: Fault| fault.in_file(file, trailer.footer_offset);
+    let (stored, computed) = (trailer.footer_checksum, crc32c::crc32c(bytes));
+    if stored != computed {
+        return Err(in_file(Fault::new(0, format!("checksum {stored:08x}"), format!("{computed:08x}"))));
+    }
+    let (source_bytes, place_bytes) = bytes.split_at(trailer.source_count as usize * SOURCE_BYTES);
+    let unused = |records: &[u8], record_bytes, at| {
+        records.chunks_exact(record_bytes).any(|record: &[u8]| get32(record, at) != 0)
+    };
+    if unused(source_bytes, SOURCE_BYTES, SOURCE_ZERO_AT) || unused(place_bytes, PLACE_BYTES, PLACE_ZERO_AT) {
+        return Err(in_file(Fault::new(0, "zero in unused bytes", "other")));
+    }
+    let sources: Vec<SourceSummary> = source_bytes.chunks_exact(SOURCE_BYTES).map(decode_source).collect();
+    let places = place_bytes.chunks_exact(PLACE_BYTES);
+    let directory: Vec<BlockPlace> = places.map(decode_place).collect();
+    let footer = Footer {
+        segment_id: trailer.segment_id,
+        footer_offset: trailer.footer_offset,
+        entry_count: trailer.entry_count,
+        sources,
+        directory,
+    };
+    check(&footer).map_err(in_file)?;
+    Ok(footer)
+}
+
+fn decode_place(bytes: &[u8]) -> BlockPlace {
+    BlockPlace {
+        offset: get64(bytes, PLACE_OFFSET_AT),
+        source_index: get32(bytes, PLACE_SOURCE_AT),
+        slot: get32(bytes, PLACE_SLOT_AT),
+        row: get32(bytes, PLACE_ROW_AT),
+    }
+}
+
+/// What the reader relies on, whatever the checksum says.
+fn check(footer: &Footer) -> Result<(), Fault> {
+    let sorted = footer.sources.is_sorted_by(|a, b| (a.group, a.source) < (b.group, b.source));
+    let sound = |source: &SourceSummary| source.first_row < source.end_row && source.ds_count > 0;
+    if !sorted || !footer.sources.iter().all(sound) {
+        return Err(Fault::new(0, "sources in order, with rows", "other"));
+    }
+    let at = footer.sources.len() * SOURCE_BYTES;
+    let keys_sorted = footer
+        .directory
+        .is_sorted_by(|a, b| (a.source_index, a.slot, a.row) <= (b.source_index, b.slot, b.row));
+    let sources_exist =
+        footer.directory.iter().all(|place| (place.source_index as usize) < footer.sources.len());
+    if !keys_sorted || !sources_exist {
+        return Err(Fault::new(at, "blocks in the order of their keys", "other"));
+    }
+    let begins = footer.directory.first().map_or(footer.footer_offset, |place| place.offset);
+    let offsets = footer.directory.iter().map(|place| place.offset);
+    let ends = offsets.clone().skip(1).chain([footer.footer_offset]);
+    let lengths_sound = offsets.zip(ends).all(|(from, to)| from < to && to - from <= BLOCK_BYTES_MAX as u64);
+    if begins != FILE_HEAD_BYTES as u64 || !lengths_sound {
+        return Err(Fault::new(at, "blocks that follow each other", "other"));
+    }
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! Reading a segment. Holds its footer (24 bytes a block, 64 a source) and nothing of its blocks.
+
+use std::io;
+use std::ops::Range;
+
+use super::block::{self, Run, Runs};
+use super::footer::{self, BlockPlace, TRAILER_BYTES};
+use super::{Fault, Key, SegmentError, SourceSummary};
+use crate::stripe::codec::{self, ColumnHint};
+
+/// A file that can be read at any place, by many threads at once.
+pub trait ReadAt: Send + Sync {
+    /// Fills `buffer` from `offset` on; fails when the file ends before.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Length of the file.
+    fn bytes(&self) -> io::Result<u64>;
+}
+
+impl ReadAt for Vec<u8> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let from = usize::try_from(offset).ok().and_then(|from| self.get(from..));
+        let part = from.and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+}
+
+impl ReadAt for std::fs::File {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+/// An open segment.
+pub struct Segment {
+    file: Box<dyn ReadAt>,
+    name: String,
+    file_bytes: u64,
+    segment_id: u64,
+    footer_offset: u64,
+    entry_count: u64,
+    sources: Vec<SourceSummary>,
+    directory: Vec<BlockPlace>,
+}
+
+/// Buffers of a reader, to be kept from read to read.
+#[derive(Debug, Default)]
+pub struct ReadScratch {
+    block: Vec<u8>,
+    values: Vec<f64>,
+}
+
+impl Segment {
+    /// Opens a segment by its footer: two reads. `name` is for messages.
+    pub fn open(file: Box<dyn ReadAt>, name: &str) -> Result<Segment, SegmentError> {
+        let failed = |offset| move |error| SegmentError::Io { file: name.into(), offset, error };
+        let file_bytes = file.bytes().map_err(failed(0))?;
+        let shortest = (footer::FILE_HEAD_BYTES + TRAILER_BYTES) as u64;
+        if file_bytes < shortest {
+            let fault =
+                Fault::new(0, format!("a segment of {shortest} bytes or more"), format!("{file_bytes}"));
+            return Err(fault.in_file(name, 0));
+        }
+        let trailer_offset = file_bytes - TRAILER_BYTES as u64;
+        let mut trailer = [0; TRAILER_BYTES];
+        file.read_at(trailer_offset, &mut trailer).map_err(failed(trailer_offset))?;
+        let trailer = footer::decode_trailer(&trailer, file_bytes, name)?;
+        let mut body = vec![0; (trailer_offset - trailer.footer_offset) as usize];
+        file.read_at(trailer.footer_offset, &mut body).map_err(failed(trailer.footer_offset))?;
+        let footer = footer::decode(&body, &trailer, name)?;
+        Ok(Segment {
+            file,
+            name: name.into(),
+            file_bytes,
+            segment_id: footer.segment_id,
+            footer_offset: footer.footer_offset,
+            entry_count: footer.entry_count,
+            sources: footer.sources,
+            directory: footer.directory,
+        })
+    }
+
+    /// The name given at opening.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number it was written with.
+    pub fn segment_id(&self) -> u64 {
+        self.segment_id
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Runs in it.
+    pub fn entry_count(&self) -> u64 {
+        self.entry_count
+    }
+
+    /// What it holds, by source, sorted.
+    pub fn sources(&self) -> &[SourceSummary] {
+        &self.sources
+    }
+
+    /// What it holds of one source.
+    pub fn source(&self, group: u32, source: u16) -> Option<&SourceSummary> {
+        self.source_index(group, source).map(|index| &self.sources[index])
+    }
+
+    fn source_index(&self, group: u32, source: u16) -> Option<usize> {
+        self.sources.binary_search_by_key(&(group, source), |summary| (summary.group, summary.source)).ok()
+    }
+
+    /// Visits the rows of `key` that lie in `rows`: `visit(first_row, ds, values)` for each data source of
+    /// each run, oldest run first. One read a block.
+    ///
+    /// A damaged block loses its own runs only: the others are visited, then the first damage is returned.
+    pub fn read(
+        &self,
+        key: Key,
+        rows: Range<i64>,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(i64, usize, &[f64]),
+    ) -> Result<(), SegmentError> {
+        let mut first_damage = None;
+        for index in self.blocks_of(key, &rows) {
+            let outcome = self.read_block(index, &mut scratch.block).and_then(|()| {
+                self.visit_block(index, key, &rows, &scratch.block, &mut scratch.values, visit)
+            });
+            if let Err(error) = outcome {
+                first_damage.get_or_insert(error);
+            }
+        }
+        first_damage.map_or(Ok(()), Err)
+    }
+
+    /// The blocks that may hold rows of `key` in `rows`.
+    fn blocks_of(&self, key: Key, rows: &Range<i64>) -> Range<usize> {
+        let Some(source_index) = self.source_index(key.group, key.source) else { return 0..0 };
+        let summary = &self.sources[source_index];
+        if rows.start >= summary.end_row || rows.end <= summary.first_row || rows.is_empty() {
+            return 0..0;
+        }
+        let whose = |place: &BlockPlace| (place.source_index as usize, place.slot);
+        let sought = (source_index, key.slot);
+        // A row of u32::MAX in the directory is a lower bound only: such a block does not end the search.
+        let start = u32::try_from(rows.start.saturating_sub(summary.first_row).max(0)).unwrap_or(u32::MAX);
+        let start = start.min(u32::MAX - 1);
+        let before =
+            |place: &BlockPlace| whose(place) < sought || (whose(place) == sought && place.row <= start);
+        let first = self.directory.partition_point(before).saturating_sub(1);
+        let end = rows.end.wrapping_sub(summary.first_row) as u64;
+        let touched = |place: &BlockPlace| {
+            whose(place) < sought || (whose(place) == sought && u64::from(place.row) < end)
+        };
+        first..self.directory.partition_point(touched).max(first)
+    }
+
+    fn block_range(&self, index: usize) -> Range<u64> {
+        let end = self.directory.get(index + 1).map_or(self.footer_offset, |place| place.offset);
+        self.directory[index].offset..end
+    }
+
+    fn read_block(&self, index: usize, block: &mut Vec<u8>) -> Result<(), SegmentError> {
+        let range = self.block_range(index);
+        block.resize((range.end - range.start) as usize, 0);
+        self.file.read_at(range.start, block).map_err(|error| SegmentError::Io {
+            file: self.name.clone(),
+            offset: range.start,
+            error,
+        })
+    }
+
+    fn open_block<'a>(&self, index: usize, block: &'a [u8]) -> Result<Runs<'a>, SegmentError> {
+        let offset = self.directory[index].offset;
+        block::open(block, self.segment_id, offset).map_err(|fault| fault.in_file(&self.name, offset))
+    }
+
+    fn visit_block(
+        &self,
+        index: usize,
+        key: Key,
+        rows: &Range<i64>,
+        block: &[u8],
+        values: &mut Vec<f64>,
+        visit: &mut dyn FnMut(i64, usize, &[f64]),
+    ) -> Result<(), SegmentError> {
+        let in_file = |fault: Fault| fault.in_file(&self.name, self.directory[index].offset);
+        let mut runs = self.open_block(index, block)?;
+        while let Some(run) = runs.next().map_err(in_file)? {
+            if run.head.key > key || (run.head.key == key && run.head.first_row >= rows.end) {
+                break;
+            }
+            if run.head.key != key || run.head.end_row() <= rows.start {
+                continue;
+            }
+            let first_row = rows.start.max(run.head.first_row);
+            let from = (first_row - run.head.first_row) as usize;
+            let to = (rows.end.min(run.head.end_row()) - run.head.first_row) as usize;
+            decode_columns(&run, values).map_err(in_file)?;
+            for (ds, column) in values.chunks_exact(run.head.count).enumerate() {
+                visit(first_row, ds, &column[from..to]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the whole file and decodes every run; tells each damage it finds.
+    pub fn verify(&self, damage: &mut dyn FnMut(SegmentError)) {
+        let mut head = [0; footer::FILE_HEAD_BYTES];
+        let read = self.file.read_at(0, &mut head);
+        let read = read.map_err(|error| SegmentError::Io { file: self.name.clone(), offset: 0, error });
+        let checked = read.and_then(|()| {
+            footer::check_file_head(&head, self.segment_id).map_err(|fault| fault.in_file(&self.name, 0))
+        });
+        if let Err(error) = checked {
+            damage(error);
+        }
+        let mut entries = self.entries();
+        loop {
+            match entries.next_entry() {
+                Ok(None) => return,
+                Ok(Some(_)) => {}
+                Err(error) => damage(error),
+            }
+        }
+    }
+
+    /// All runs in order, block by block.
+    pub fn entries(&self) -> Entries<'_> {
+        Entries {
+            segment: self,
+            next_block: 0,
+            block: Vec::new(),
+            runs: Vec::new(),
+            next_run: 0,
+            values: Vec::new(),
+        }
+    }
+}
+
+/// Decodes all columns of a run, one behind the other.
+fn decode_columns(run: &Run<'_>, values: &mut Vec<f64>) -> Result<(), Fault> {
+    values.clear();
+    let mut at = 0;
+    for _ in 0..run.head.ds_count {
+        let taken = codec::decode(&run.columns[at..], run.head.count, values);
+        at += taken.map_err(|error| Fault::column(run.columns_at + at, error))?;
+    }
+    match run.columns.len() - at {
+        0 => Ok(()),
+        extra => Err(Fault::new(run.columns_at + at, "the end of a run", format!("{extra} bytes more"))),
+    }
+}
+
+/// One run of a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry<'a> {
+    /// Whose rows.
+    pub key: Key,
+    /// Number of the first row.
+    pub first_row: i64,
+    /// Rows.
+    pub count: usize,
+    /// Columns.
+    pub ds_count: usize,
+    /// How the values were made.
+    pub hint: ColumnHint,
+    /// `ds_count` columns of `count` values, one behind the other.
+    pub values: &'a [f64],
+}
+
+/// Walks through a segment. Holds one block.
+pub struct Entries<'a> {
+    segment: &'a Segment,
+    next_block: usize,
+    block: Vec<u8>,
+    /// Runs of the block: head, and where its columns stand in the block.
+    runs: Vec<(block::Head, Range<usize>)>,
+    next_run: usize,
+    values: Vec<f64>,
+}
+
+impl Entries<'_> {
+    /// The next run, or `None` at the end. After an error the walk goes on behind the damage: at the next
+    /// block, or at the next run when only one column was bad.
+    pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, SegmentError> {
+        while self.next_run == self.runs.len() {
+            if self.next_block == self.segment.directory.len() {
+                return Ok(None);
+            }
+            self.load_block()?;
+        }
+        let (head, columns) = self.runs[self.next_run].clone();
+        self.next_run += 1;
+        let run = Run { head, columns: &self.block[columns.clone()], columns_at: columns.start };
+        decode_columns(&run, &mut self.values).map_err(|fault| {
+            fault.in_file(&self.segment.name, self.segment.directory[self.next_block - 1].offset)
+        })?;
+        Ok(Some(Entry {
+            key: head.key,
+            first_row: head.first_row,
+            count: head.count,
+            ds_count: head.ds_count,
+            hint: head.hint,
+            values: &self.values,
+        }))
+    }
+
+    fn load_block(&mut self) -> Result<(), SegmentError> {
+        let index = self.next_block;
+        self.next_block += 1;
+        self.runs.clear();
+        self.next_run = 0;
+        self.segment.read_block(index, &mut self.block)?;
+        let mut runs = self.segment.open_block(index, &self.block)?;
+        let offset = self.segment.directory[index].offset;
+        while let Some(run) = runs.next().map_err(|fault| fault.in_file(&self.segment.name, offset))? {
+            let columns = run.columns_at..run.columns_at + run.columns.len();
+            self.runs.push((run.head, columns));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! Writing a segment: runs in, blocks out, footer last. Holds one block and the directory.
+
+use std::io::Write;
+
+use super::block::{self, BLOCK_HEAD_BYTES, Head};
+use super::footer::{self, BlockPlace};
+use super::{BLOCK_BODY_BYTES, DS_COUNT_MAX, Key, SegmentError, SegmentSummary, SourceSummary, run_rows_max};
+use crate::stripe::codec::{self, ColumnHint, Scratch};
+
+/// Writes one segment front to back. Costs one `write` a block.
+///
+/// A segment that was not [finished](SegmentWriter::finish) has no footer and cannot be opened. Syncing the
+/// file, and naming it so that a reader finds it, is the caller's.
+pub struct SegmentWriter<W: Write> {
+    sink: W,
+    name: String,
+    segment_id: u64,
+    offset: u64,
+    block: Vec<u8>,
+    block_entries: u32,
+    /// First run of the open block.
+    block_first: Option<(u32, u32, i64)>,
+    previous: Option<Head>,
+    columns: Vec<u8>,
+    scratch: Scratch,
+    sources: Vec<SourceSummary>,
+    directory: Vec<PendingPlace>,
+    entry_count: u64,
+}
+
+/// A directory entry before the oldest row of its source is known.
+struct PendingPlace {
+    source_index: u32,
+    slot: u32,
+    first_row: i64,
+    offset: u64,
+}
+
+impl<W: Write> SegmentWriter<W> {
+    /// Starts a segment. `name` is for messages; `segment_id` is part of every checksum.
+    pub fn new(sink: W, name: &str, segment_id: u64) -> Result<Self, SegmentError> {
+        let mut writer = SegmentWriter {
+            sink,
+            name: name.into(),
+            segment_id,
+            offset: 0,
+            block: vec![0; BLOCK_HEAD_BYTES],
+            block_entries: 0,
+            block_first: None,
+            previous: None,
+            columns: Vec::new(),
+            scratch: Scratch::default(),
+            sources: Vec::new(),
+            directory: Vec::new(),
+            entry_count: 0,
+        };
+        writer.write(&footer::file_head(segment_id))?;
+        Ok(writer)
+    }
+
+    /// Bytes written so far.
+    pub fn bytes_written(&self) -> u64 {
+        self.offset
+    }
+
+    /// Appends rows of `key` from `first_row` on, one slice a data source, all of one length.
+    ///
+    /// Keys come in order, the rows of a key in order and without overlap; columns and hint are the same for
+    /// all runs of a (group, source).
+    pub fn push(
+        &mut self,
+        key: Key,
+        first_row: i64,
+        columns: &[&[f64]],
+        hint: &ColumnHint,
+    ) -> Result<(), SegmentError> {
+        let count = columns.first().map_or(0, |column| column.len());
+        if count == 0 || columns.len() > DS_COUNT_MAX || columns.iter().any(|column| column.len() != count) {
+            return Err(SegmentError::Misuse("columns of a run must be of one length, at least 1"));
+        }
+        if first_row.checked_add(count as i64).is_none() {
+            return Err(SegmentError::Misuse("a run goes beyond the last row number"));
+        }
+        let rows_max = run_rows_max(columns.len());
+        let mut from = 0;
+        while from < count {
+            let rows = from..count.min(from + rows_max);
+            self.columns.clear();
+            for column in columns {
+                codec::encode(&column[rows.clone()], hint, &mut self.scratch, &mut self.columns);
+            }
+            let first_row = first_row + from as i64;
+            let head = Head { key, ds_count: columns.len(), hint: *hint, first_row, count: rows.len() };
+            self.put(head)?;
+            from = rows.end;
+        }
+        Ok(())
+    }
+
+    /// Appends the run whose encoded columns stand in `self.columns`.
+    fn put(&mut self, head: Head) -> Result<(), SegmentError> {
+        let source_index = self.note_source(&head)?;
+        let before = self.block.len();
+        let previous = self.previous.filter(|_| self.block_entries > 0);
+        block::put_entry(&mut self.block, previous.as_ref(), &head, &self.columns);
+        self.block_entries += 1;
+        self.block_first.get_or_insert((source_index, head.key.slot, head.first_row));
+        self.previous = Some(head);
+        self.entry_count += 1;
+        self.sources[source_index as usize].bytes += (self.block.len() - before) as u64;
+        if self.block.len() - BLOCK_HEAD_BYTES >= BLOCK_BODY_BYTES {
+            self.close_block()?;
+        }
+        Ok(())
+    }
+
+    /// Checks the order and keeps the summary of the run's source; returns the source's index.
+    fn note_source(&mut self, head: &Head) -> Result<u32, SegmentError> {
+        if self
+            .previous
+            .is_some_and(|previous| (head.key, head.first_row) < (previous.key, previous.end_row()))
+        {
+            return Err(SegmentError::Misuse("runs must come in the order of their keys and rows"));
+        }
+        let same =
+            |source: &SourceSummary| (source.group, source.source) == (head.key.group, head.key.source);
+        match self.sources.last_mut().filter(|source| same(source)) {
+            Some(source) if usize::from(source.ds_count) != head.ds_count || source.hint != head.hint => {
+                return Err(SegmentError::Misuse("all runs of a source must have the same columns and hint"));
+            }
+            Some(source) => {
+                source.first_row = source.first_row.min(head.first_row);
+                source.end_row = source.end_row.max(head.end_row());
+                source.entry_count += 1;
+            }
+            None => self.sources.push(SourceSummary {
+                group: head.key.group,
+                source: head.key.source,
+                ds_count: head.ds_count as u16,
+                hint: head.hint,
+                first_row: head.first_row,
+                end_row: head.end_row(),
+                entry_count: 1,
+                bytes: 0,
+            }),
+        }
+        Ok((self.sources.len() - 1) as u32)
+    }
+
+    fn close_block(&mut self) -> Result<(), SegmentError> {
+        let Some((source_index, slot, first_row)) = self.block_first.take() else { return Ok(()) };
+        self.directory.push(PendingPlace { source_index, slot, first_row, offset: self.offset });
+        let mut block = std::mem::take(&mut self.block);
+        block::seal(&mut block, self.segment_id, self.offset, self.block_entries);
+        let written = self.write(&block);
+        block.truncate(BLOCK_HEAD_BYTES);
+        self.block = block;
+        self.block_entries = 0;
+        written
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {
+        let at = |error| SegmentError::Io { file: self.name.clone(), offset: self.offset, error };
+        self.sink.write_all(bytes).map_err(at)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes the footer. Returns what was written, and the sink, to be synced.
+    pub fn finish(mut self) -> Result<(SegmentSummary, W), SegmentError> {
+        self.close_block()?;
+        let sources = std::mem::take(&mut self.sources);
+        let directory: Vec<BlockPlace> = std::mem::take(&mut self.directory)
+            .into_iter()
+            .map(|place| BlockPlace {
+                offset: place.offset,
+                source_index: place.source_index,
+                slot: place.slot,
+                row: relative_row(place.first_row, sources[place.source_index as usize].first_row),
+            })
+            .collect();
+        let block_count = directory.len() as u64;
+        let bytes = footer::encode(self.segment_id, self.offset, self.entry_count, &sources, &directory);
+        self.write(&bytes)?;
+        let summary = SegmentSummary {
+            segment_id: self.segment_id,
+            file_bytes: self.offset,
+            block_count,
+            entry_count: self.entry_count,
+            sources,
+        };
+        Ok((summary, self.sink))
+    }
+}
+
+/// Rows from the oldest of the source on; saturates, and then only says "this far at least".
+fn relative_row(row: i64, oldest: i64) -> u32 {
+    u32::try_from(row.wrapping_sub(oldest) as u64).unwrap_or(u32::MAX)
+}
