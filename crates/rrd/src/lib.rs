@@ -9,6 +9,7 @@ pub mod content;
 pub mod definition;
 pub mod grid;
 pub mod live;
+pub mod number;
 pub mod reading;
 pub mod time;
 pub mod update;
