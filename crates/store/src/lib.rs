@@ -4,9 +4,12 @@
 //! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
 
 pub mod catalogue;
+pub mod disk;
 pub mod engine;
+pub mod filenames;
 pub mod group;
 pub mod heads;
+pub mod log;
 pub mod name;
 pub mod open_rows;
 pub mod placeholder;

@@ -1,0 +1,111 @@
+//! Every file name of a store's directory, in one place. `docs/format/store.md` shows the tree.
+//!
+//! What holds: what [`kind_of`] does not recognise is not ours and is left alone.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::log::Position;
+
+/// What a file of a shard's directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// Part of the log, from this position on.
+    Log(Position),
+    /// A checkpoint, by number.
+    Checkpoint(u64),
+    /// A segment, by number.
+    Segment(u64),
+    /// The manifest.
+    Manifest,
+    /// A manifest that was being written.
+    ManifestNew,
+}
+
+/// The directory of a shard.
+pub fn shard(root: &Path, index: u32) -> PathBuf {
+    root.join(format!("shard-{index:03}"))
+}
+
+/// The file whose lock keeps a second daemon out of the store.
+pub fn lock(root: &Path) -> PathBuf {
+    root.join("lock")
+}
+
+/// A file of the log, by the position of its first byte.
+pub fn log(dir: &Path, start: Position) -> PathBuf {
+    dir.join(format!("log-{:08x}-{:016x}", start.generation, start.offset))
+}
+
+/// A checkpoint.
+pub fn checkpoint(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("checkpoint-{number:016x}"))
+}
+
+/// A segment.
+pub fn segment(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("segment-{number:016x}"))
+}
+
+/// The manifest of a shard.
+pub fn manifest(dir: &Path) -> PathBuf {
+    dir.join("manifest")
+}
+
+/// The manifest while it is being written.
+pub fn manifest_new(dir: &Path) -> PathBuf {
+    dir.join("manifest.new")
+}
+
+/// What a file of a shard's directory is, by its name; `None` when it is not ours.
+pub fn kind_of(name: &OsStr) -> Option<FileKind> {
+    let name = name.to_str()?;
+    match name {
+        "manifest" => return Some(FileKind::Manifest),
+        "manifest.new" => return Some(FileKind::ManifestNew),
+        _ => {}
+    }
+    let (kind, rest) = name.split_once('-')?;
+    match kind {
+        "checkpoint" => Some(FileKind::Checkpoint(hexadecimal(rest, 16)?)),
+        "segment" => Some(FileKind::Segment(hexadecimal(rest, 16)?)),
+        "log" => {
+            let (generation, offset) = rest.split_once('-')?;
+            let generation = u32::try_from(hexadecimal(generation, 8)?).ok()?;
+            Some(FileKind::Log(Position { generation, offset: hexadecimal(offset, 16)? }))
+        }
+        _ => None,
+    }
+}
+
+/// A number of exactly `digits` lower-case digits, so that every file has one name.
+fn hexadecimal(text: &str, digits: usize) -> Option<u64> {
+    let good = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if good { u64::from_str_radix(text, 16).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways() {
+        let dir = Path::new("shard-000");
+        let check = |path: PathBuf, name: &str, kind| {
+            assert_eq!(path, dir.join(name));
+            assert_eq!(kind_of(OsStr::new(name)), Some(kind));
+        };
+        let position = Position { generation: 2, offset: 0x1f };
+        check(log(dir, position), "log-00000002-000000000000001f", FileKind::Log(position));
+        check(checkpoint(dir, 10), "checkpoint-000000000000000a", FileKind::Checkpoint(10));
+        check(segment(dir, u64::MAX), "segment-ffffffffffffffff", FileKind::Segment(u64::MAX));
+        check(manifest(dir), "manifest", FileKind::Manifest);
+        check(manifest_new(dir), "manifest.new", FileKind::ManifestNew);
+        assert_eq!(shard(Path::new(""), 7), Path::new("shard-007"));
+        for foreign in
+            ["", "log", "log-1-2", "segment-00000000000000AA", "segment-+000000000000001", "notes.txt"]
+        {
+            assert_eq!(kind_of(OsStr::new(foreign)), None, "{foreign}");
+        }
+    }
+}
