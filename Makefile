@@ -1,0 +1,87 @@
+# The doors of the house. `make` alone lists them.
+
+# The peers that the tests talk to; `make bench` needs the second list too.
+TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat
+BENCH_PACKAGES := gcc libc6-dev librrd-dev victoria-metrics
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SEED ?= 1
+FUZZ_SECONDS ?= 60
+
+.PHONY: help run test check bench bench-full oracle sim fuzz audit setup peers bench-peers clean
+
+help:
+	@echo "make run           build, then serve ./var with this host's own metrics"
+	@echo "make test          install the peers (Debian packages), then run every test"
+	@echo "make check         formatting, clippy, unit tests, licences: what a change needs"
+	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
+	@echo "make oracle        only the tests that compare with Debian's rrdtool"
+	@echo "make sim SEED=n    one seed of the simulated disk"
+	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make audit         known vulnerabilities in dependencies (needs a network)"
+	@echo "make setup         what a developer needs once: cargo-deny and the peers"
+
+run:
+	$(CARGO) build --release --locked -p roundel
+	@mkdir -p var
+	@echo
+	@echo "Roundel keeps its store in ./var and records this host. In another terminal:"
+	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock"
+	@echo "  rrdtool list /        # what there is"
+	@echo "  rrdtool create test.rrd -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:360"
+	@echo "Ctrl-C stops it; nothing acknowledged is lost."
+	@echo
+	$(TARGET)/release/roundel serve
+
+test: peers
+	$(CARGO) test --workspace --locked
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --locked --lib --bins
+	$(CARGO) test --locked -p house
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --offline check bans licenses sources; \
+	else echo "cargo-deny is not installed (make setup): licences not checked"; fi
+
+bench: bench-peers
+	$(CARGO) build --release --locked -p roundel -p bench
+	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick
+
+bench-full: bench-peers
+	$(CARGO) build --release --locked -p roundel -p bench
+	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full
+
+oracle: peers
+	$(CARGO) test --workspace --locked oracle
+
+sim:
+	ROUNDEL_SIM_SEED=$(SEED) $(CARGO) test --locked -p store --test sim -- --nocapture
+
+fuzz:
+	@cd fuzz && for target in $$($(CARGO) fuzz list); do \
+	  $(CARGO) fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+audit:
+	$(CARGO) deny check advisories
+
+setup: peers
+	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
+
+# Installs only what is missing, so that nothing happens (and no network is needed) the second time.
+peers:
+	@missing=$$(for package in $(TEST_PACKAGES); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
+	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
+
+bench-peers: peers
+	@missing=$$(for package in $(BENCH_PACKAGES); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
+	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
+
+clean:
+	$(CARGO) clean
+	rm -rf bench/work
