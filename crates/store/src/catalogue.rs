@@ -133,8 +133,7 @@ impl Catalogue {
         name_at(&self.names, self.entries[id as usize].name)
     }
 
-    /// Adds an RRD under the next id (or under a later one, when a checkpoint has holes). The name must be
-    /// free.
+    /// Adds an RRD under the next id, or, on recovery, under one that was left out. The name must be free.
     pub fn insert(
         &mut self,
         id: RrdId,
@@ -143,11 +142,11 @@ impl Catalogue {
         group: u32,
         head: HeadIndex,
     ) {
-        self.skip_ids(id);
+        self.skip_ids(id.saturating_add(1));
+        debug_assert!(!self.entries[id as usize].alive, "an id is given once");
         let name = self.keep_name(name);
-        let entry = Entry { name, definition, group, head, chains: Default::default(), alive: true };
-        debug_assert!(self.entries.len() == id as usize, "ids are given in order");
-        self.entries.push(entry);
+        self.entries[id as usize] =
+            Entry { name, definition, group, head, chains: Default::default(), alive: true };
         self.index(id);
         self.count += 1;
     }

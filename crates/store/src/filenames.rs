@@ -32,6 +32,16 @@ pub fn lock(root: &Path) -> PathBuf {
     root.join("lock")
 }
 
+/// What the store is, for ever.
+pub fn identity(root: &Path) -> PathBuf {
+    root.join("STORE")
+}
+
+/// The same while it is being written.
+pub fn identity_new(root: &Path) -> PathBuf {
+    root.join("STORE.new")
+}
+
 /// A file of the log, by the position of its first byte.
 pub fn log(dir: &Path, start: Position) -> PathBuf {
     dir.join(format!("log-{:08x}-{:016x}", start.generation, start.offset))

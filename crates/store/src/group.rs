@@ -8,6 +8,8 @@ use rrd::definition::{Cf, Definition};
 use rrd::grid;
 use rrd::live::HeadShape;
 
+use crate::stripe::codec::ColumnHint;
+
 /// Index of a source within its group.
 pub type SourceIndex = u16;
 
@@ -141,6 +143,15 @@ impl Group {
     pub fn oldest_row(&self, source: SourceIndex, last_update_whole: i64) -> i64 {
         let source = &self.sources[usize::from(source)];
         grid::row_number(last_update_whole, source.span) - source.row_count as i64 + 1
+    }
+
+    /// How the values of a source were made, for the encoder.
+    pub fn hint(&self, source: SourceIndex) -> ColumnHint {
+        ColumnHint {
+            units_per_second: self.geometry.units_per_second,
+            step: self.geometry.step,
+            pdp_per_row: self.sources[usize::from(source)].pdp_per_row,
+        }
     }
 
     /// Seconds of history the source keeps.

@@ -129,13 +129,41 @@ impl OpenRows {
             self.begin_row(chain, group, source, first_row);
             self.words.extend(cells.iter().map(|cell| cell.primary.to_bits()));
         }
-        if count > 1 && !cells.iter().all(|cell| is_unknown(cell.secondary)) {
-            self.begin(chain, REPEAT, source, 0);
-            self.words.push((first_row + 1) as u64);
-            self.words.push(count - 1);
-            self.words.extend(cells.iter().map(|cell| cell.secondary.to_bits()));
-            self.row_count += count - 1;
+        if count > 1 {
+            self.push_same(chain, source, first_row + 1, count - 1, cells.iter().map(|cell| cell.secondary));
         }
+    }
+
+    /// Appends `count` rows of the same values.
+    pub fn push_repeat(
+        &mut self,
+        chain: ChainIndex,
+        group: &Group,
+        source: SourceIndex,
+        first_row: i64,
+        count: u64,
+        row: &[f64],
+    ) {
+        debug_assert!(row.len() == group.geometry.ds_count);
+        self.push_same(chain, source, first_row, count, row.iter().copied());
+    }
+
+    fn push_same(
+        &mut self,
+        chain: ChainIndex,
+        source: SourceIndex,
+        first_row: i64,
+        count: u64,
+        row: impl Iterator<Item = f64> + Clone,
+    ) {
+        if row.clone().all(is_unknown) {
+            return;
+        }
+        self.begin(chain, REPEAT, source, 0);
+        self.words.push(first_row as u64);
+        self.words.push(count);
+        self.words.extend(row.map(f64::to_bits));
+        self.row_count += count;
     }
 
     /// Appends `values` (row-major, `ds_count` a row) as rows from `first_row` on. Rows of only unknown

@@ -1,0 +1,199 @@
+//! The manifest of a shard: which files are the shard at one moment.
+//!
+//! A small text file, replaced by rename: written beside itself, synced, renamed, the directory synced.
+//! A crash leaves the old one or the new one. Whatever segment or checkpoint it does not name is left
+//! over from a crash and is removed when the shard opens. `docs/format/store.md` describes it.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use crate::disk::{Disk, Mode};
+use crate::filenames;
+use crate::log::Position;
+
+/// Version of the text; a reader refuses others.
+pub const VERSION: u32 = 1;
+
+/// One segment as the manifest names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentName {
+    /// Its number.
+    pub number: u64,
+    /// How often merged.
+    pub level: u8,
+    /// Its retention class.
+    pub class: u8,
+    /// Length of its file.
+    pub bytes: u64,
+}
+
+/// What a shard consists of.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Manifest {
+    /// Number of the checkpoint; 0 = none yet.
+    pub checkpoint: u64,
+    /// Where replay starts.
+    pub position: Position,
+    /// The next number for a segment or checkpoint.
+    pub next_number: u64,
+    /// All segments.
+    pub segments: Vec<SegmentName>,
+}
+
+/// Why a manifest could not be read.
+#[derive(Debug)]
+pub enum ManifestError {
+    /// The disk said no.
+    Io(io::Error),
+    /// Not what was written; `line` is 1-based.
+    Damaged {
+        /// The line.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Written by another version.
+    Version(u32),
+}
+
+impl std::fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ManifestError::Io(error) => write!(f, "cannot read the manifest: {error}"),
+            ManifestError::Damaged { line, what } => write!(
+                f,
+                "the manifest is damaged in line {line}: {what}; restore the shard from a backup, or move the manifest away to rebuild from the log alone"
+            ),
+            ManifestError::Version(version) => write!(
+                f,
+                "the store was written by a newer version (manifest version {version}, this program reads {VERSION}); use that version"
+            ),
+        }
+    }
+}
+
+impl Manifest {
+    /// The file's text.
+    pub fn encode(&self) -> String {
+        let mut text = format!(
+            "roundel-manifest {VERSION}\ncheckpoint {}\nlog {} {}\nnext {}\n",
+            self.checkpoint, self.position.generation, self.position.offset, self.next_number
+        );
+        for segment in &self.segments {
+            let SegmentName { number, level, class, bytes } = segment;
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "segment {number} level {level} class {class} bytes {bytes}");
+        }
+        let crc = crc32c::crc32c(text.as_bytes());
+        let _ = writeln!(text, "crc32c {crc:08x}");
+        text
+    }
+
+    /// Reads the text back.
+    pub fn decode(text: &str) -> Result<Manifest, ManifestError> {
+        let damaged = |line, what| ManifestError::Damaged { line, what };
+        let mut manifest = Manifest::default();
+        let mut covered = 0;
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            let number = index + 1;
+            let bad = || damaged(number, "not a line of a manifest");
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let value = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).ok_or_else(bad);
+            match (index, words.first().copied()) {
+                (0, Some("roundel-manifest")) => {
+                    let version = value(1)? as u32;
+                    if version != VERSION {
+                        return Err(ManifestError::Version(version));
+                    }
+                }
+                (0, _) => return Err(damaged(1, "not a manifest")),
+                (_, Some("checkpoint")) => manifest.checkpoint = value(1)?,
+                (_, Some("log")) => {
+                    let generation = u32::try_from(value(1)?).map_err(|_| bad())?;
+                    manifest.position = Position { generation, offset: value(2)? };
+                }
+                (_, Some("next")) => manifest.next_number = value(1)?,
+                (_, Some("segment")) => manifest.segments.push(SegmentName {
+                    number: value(1)?,
+                    level: u8::try_from(value(3)?).map_err(|_| bad())?,
+                    class: u8::try_from(value(5)?).map_err(|_| bad())?,
+                    bytes: value(7)?,
+                }),
+                (_, Some("crc32c")) => {
+                    let want = words.get(1).and_then(|word| u32::from_str_radix(word, 16).ok());
+                    if want != Some(crc32c::crc32c(&text.as_bytes()[..covered])) || covered + line.len() < text.len() {
+                        return Err(damaged(number, "the checksum does not match"));
+                    }
+                    return Ok(manifest);
+                }
+                _ => return Err(bad()),
+            }
+            covered += line.len();
+        }
+        Err(damaged(text.lines().count() + 1, "the last line is missing"))
+    }
+
+    /// Reads a shard's manifest; `None` when the shard is new.
+    pub fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, ManifestError> {
+        let file = match disk.open(&filenames::manifest(dir), Mode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ManifestError::Io(error)),
+        };
+        let mut bytes = vec![0; file.length().map_err(ManifestError::Io)?.min(64 << 20) as usize];
+        let count = file.read_at(&mut bytes, 0).map_err(ManifestError::Io)?;
+        bytes.truncate(count);
+        let text =
+            std::str::from_utf8(&bytes).map_err(|_| ManifestError::Damaged { line: 1, what: "not text" })?;
+        Manifest::decode(text).map(Some)
+    }
+
+    /// Puts this manifest in the place of the one before.
+    pub fn store(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+        let new = filenames::manifest_new(dir);
+        match disk.remove(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = disk.create(&new)?;
+        file.write_at(self.encode().as_bytes(), 0)?;
+        file.sync()?;
+        disk.rename(&new, &filenames::manifest(dir))?;
+        disk.sync_dir(dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        let segments = vec![
+            SegmentName { number: 3, level: 0, class: 255, bytes: 100 },
+            SegmentName { number: 9, level: 2, class: 40, bytes: 1 << 33 },
+        ];
+        Manifest { checkpoint: 4, position: Position { generation: 1, offset: 77 }, next_number: 12, segments }
+    }
+
+    #[test]
+    fn text_goes_both_ways() {
+        let text = sample().encode();
+        assert!(text.starts_with("roundel-manifest 1\ncheckpoint 4\nlog 1 77\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"));
+        assert_eq!(Manifest::decode(&text).ok(), Some(sample()));
+    }
+
+    #[test]
+    fn any_changed_or_cut_byte_is_noticed() {
+        let text = sample().encode();
+        for at in 0..text.len() {
+            assert!(Manifest::decode(&text[..at]).is_err() || at == text.len() - 1, "cut at {at}");
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let Ok(changed) = String::from_utf8(bytes) else { continue };
+            assert!(Manifest::decode(&changed).is_err() || at == text.len() - 1, "changed at {at}");
+        }
+        let newer = text.replace("roundel-manifest 1", "roundel-manifest 2");
+        assert!(matches!(Manifest::decode(&newer), Err(ManifestError::Version(2))));
+    }
+}

@@ -1,0 +1,221 @@
+//! Reading: what memory has of an answer, and the segments that have the rest.
+//!
+//! The shard's own part is short: it plans, copies open rows and hands out the set of segments. Reading
+//! and decoding the segments happens on the caller's thread and shares nothing with writers. Cost of a
+//! cold fetch: one read of about 16 KiB a segment that has rows of the RRD in the range.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::live::{Live, UNKNOWN};
+
+use crate::catalogue::{Entry, RrdId};
+use crate::engine::{FetchRows, StoreError};
+use crate::group::{Group, SourceIndex};
+use crate::segment::{Key, ReadScratch};
+use crate::segments::SegmentSet;
+use crate::shard::state::State;
+
+/// Rows of one source in one range, as far as they are known.
+#[derive(Debug)]
+pub struct RowMatrix {
+    /// First row.
+    first_row: i64,
+    /// Rows that may be known; the others stay unknown.
+    known: Range<i64>,
+    ds_count: usize,
+    /// Row-major.
+    values: Vec<f64>,
+}
+
+impl RowMatrix {
+    /// `count` unknown rows, of which those in `known` may be filled.
+    pub fn new(first_row: i64, count: usize, known: Range<i64>, ds_count: usize) -> Self {
+        let end_row = first_row + count as i64;
+        let known = known.start.max(first_row)..known.end.min(end_row);
+        RowMatrix { first_row, known, ds_count, values: vec![UNKNOWN; count * ds_count] }
+    }
+
+    /// Fills rows of one data source from `first_row` on.
+    fn fill_column(&mut self, first_row: i64, ds: usize, column: &[f64]) {
+        let end_row = first_row + column.len() as i64;
+        let (from, to) = (first_row.max(self.known.start), end_row.min(self.known.end));
+        if from >= to || ds >= self.ds_count {
+            return;
+        }
+        let source = &column[(from - first_row) as usize..(to - first_row) as usize];
+        let at = (from - self.first_row) as usize * self.ds_count + ds;
+        for (cell, value) in self.values[at..].iter_mut().step_by(self.ds_count).zip(source) {
+            *cell = *value;
+        }
+    }
+
+    /// Fills from the arenas of an RRD.
+    fn fill_open(&mut self, state: &State, entry: &Entry, group: &Group, source: SourceIndex) {
+        if self.known.is_empty() {
+            return;
+        }
+        for (rows, chain) in state.arenas_of(entry) {
+            for run in rows.runs(chain, group).filter(|run| run.source == source) {
+                let end_row = run.first_row + run.count as i64;
+                let (from, to) = (run.first_row.max(self.known.start), end_row.min(self.known.end));
+                for row in from..to {
+                    let at = (row - self.first_row) as usize * self.ds_count;
+                    for ds in 0..self.ds_count {
+                        self.values[at + ds] =
+                            run.value((row - run.first_row) as u64, ds, self.ds_count);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills from segments.
+    fn fill_segments(&mut self, segments: &SegmentSet, key: Key) -> Result<(), StoreError> {
+        if self.known.is_empty() {
+            return Ok(());
+        }
+        let mut scratch = ReadScratch::default();
+        for file in &segments.files {
+            let range = self.known.clone();
+            let mut fill = |first_row, ds, column: &[f64]| self.fill_column(first_row, ds, column);
+            file.segment
+                .read(key, range, &mut scratch, &mut fill)
+                .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the shard has of a fetch.
+#[derive(Debug)]
+pub struct FetchTicket {
+    matrix: RowMatrix,
+    key: Option<Key>,
+    segments: Arc<SegmentSet>,
+    answer: FetchRows,
+}
+
+impl FetchTicket {
+    /// Plans a fetch and takes what memory has of it.
+    pub fn take(
+        state: &State,
+        segments: &Arc<SegmentSet>,
+        id: RrdId,
+        entry: &Entry,
+        request: crate::engine::FetchRequest,
+    ) -> Result<Self, StoreError> {
+        let definition = state.catalogue.definition(entry.definition);
+        let last_update = state.last_update(entry).whole;
+        let plan = rrd::plan::plan(definition, last_update, request.cf, request.start, request.end, request.step)
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let group = &state.groups()[entry.group as usize].group;
+        let newest = definition.newest_row(plan.rra, last_update);
+        let known = newest - definition.rra[plan.rra].row_count as i64 + 1..newest + 1;
+        let mut matrix =
+            RowMatrix::new(plan.rows.start, (plan.rows.end - plan.rows.start) as usize, known, definition.ds.len());
+        let key = group.source_of_archive[plan.rra].map(|source| {
+            matrix.fill_open(state, entry, group, source);
+            Key { group: entry.group, source, slot: id }
+        });
+        if key.is_none() {
+            fill_season(&mut matrix, definition, plan.rra, newest, state.seasons(id));
+        }
+        let answer = FetchRows {
+            start: plan.start,
+            end: plan.end,
+            step: plan.step,
+            units_per_second: definition.units_per_second,
+            ds_names: definition.ds.iter().map(|ds| ds.name.clone()).collect(),
+            values: Vec::new(),
+        };
+        Ok(FetchTicket { matrix, key, segments: Arc::clone(segments), answer })
+    }
+
+    /// Reads the rest.
+    pub fn complete(mut self) -> Result<FetchRows, StoreError> {
+        if let Some(key) = self.key {
+            self.matrix.fill_segments(&self.segments, key)?;
+        }
+        self.answer.values = self.matrix.values;
+        Ok(self.answer)
+    }
+}
+
+fn fill_season(
+    matrix: &mut RowMatrix,
+    definition: &Definition,
+    rra: usize,
+    newest: i64,
+    seasons: &[rrd::live::Season],
+) {
+    let Some(season) = seasons.iter().find(|season| season.rra == rra) else { return };
+    let row_count = definition.rra[rra].row_count;
+    for row in matrix.known.clone() {
+        let back = (newest - row) as u64;
+        let ring = (season.current_row + row_count - back % row_count) % row_count;
+        let from = ring as usize * matrix.ds_count;
+        let at = (row - matrix.first_row) as usize * matrix.ds_count;
+        let ds_count = matrix.ds_count;
+        matrix.values[at..at + ds_count].copy_from_slice(&season.values[from..from + ds_count]);
+    }
+}
+
+/// What the shard has of everything about an RRD.
+#[derive(Debug)]
+pub struct ReadTicket {
+    id: RrdId,
+    group_index: u32,
+    definition: Arc<Definition>,
+    group: Arc<Group>,
+    live: Live,
+    matrices: Vec<Option<RowMatrix>>,
+    segments: Arc<SegmentSet>,
+}
+
+impl ReadTicket {
+    /// Takes what memory has.
+    pub fn take(state: &State, segments: &Arc<SegmentSet>, id: RrdId, entry: &Entry) -> Self {
+        let definition = Arc::clone(state.catalogue.definition(entry.definition));
+        let group = Arc::clone(&state.groups()[entry.group as usize].group);
+        let last_update = state.last_update(entry).whole;
+        let matrices = (0..definition.rra.len())
+            .map(|rra| {
+                let source = group.source_of_archive[rra]?;
+                let newest = definition.newest_row(rra, last_update);
+                let count = definition.rra[rra].row_count;
+                let first_row = newest - count as i64 + 1;
+                let mut matrix =
+                    RowMatrix::new(first_row, count as usize, first_row..newest + 1, definition.ds.len());
+                matrix.fill_open(state, entry, &group, source);
+                Some(matrix)
+            })
+            .collect();
+        ReadTicket {
+            id,
+            group_index: entry.group,
+            live: state.live(id, entry),
+            definition,
+            group,
+            matrices,
+            segments: Arc::clone(segments),
+        }
+    }
+
+    /// Reads the rest.
+    pub fn complete(self) -> Result<Rrd, StoreError> {
+        let mut archives = Vec::with_capacity(self.matrices.len());
+        for (rra, matrix) in self.matrices.into_iter().enumerate() {
+            let (Some(mut matrix), Some(source)) = (matrix, self.group.source_of_archive[rra]) else {
+                archives.push(Vec::new());
+                continue;
+            };
+            let key = Key { group: self.group_index, source, slot: self.id };
+            matrix.fill_segments(&self.segments, key)?;
+            archives.push(matrix.values);
+        }
+        Ok(Rrd { definition: Definition::clone(&self.definition), live: self.live, archives })
+    }
+}

@@ -1,0 +1,157 @@
+//! The segments of a shard: an immutable set that readers share and the keeper replaces as a whole.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{Advice, Disk, DiskFile, Mode};
+use crate::segment::{ReadAt, Segment, SegmentError};
+
+/// Class of the segments that flushes write: rows of every retention together.
+pub const CLASS_MIXED: u8 = u8::MAX;
+
+/// A segment with its place in the shard.
+pub struct SegmentFile {
+    /// Its number; never given twice in a shard.
+    pub number: u64,
+    /// How often its rows have been merged: 0 = as flushed.
+    pub level: u8,
+    /// Retention class ([`retention_class`]), or [`CLASS_MIXED`].
+    pub class: u8,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Its file, relative to the disk's root.
+    pub path: PathBuf,
+    /// The open file.
+    pub segment: Segment,
+}
+
+impl std::fmt::Debug for SegmentFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "segment {} level {} class {}", self.number, self.level, self.class)
+    }
+}
+
+/// Bytes a segment's sink gathers before it writes.
+const SINK_BYTES: usize = 1 << 20;
+
+/// A segment's file while it is written, front to back.
+pub struct DiskSink {
+    file: Arc<dyn DiskFile>,
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl DiskSink {
+    /// Over an empty file.
+    pub fn new(file: Arc<dyn DiskFile>) -> Self {
+        DiskSink { file, buffer: Vec::with_capacity(SINK_BYTES), written: 0 }
+    }
+}
+
+impl Write for DiskSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= SINK_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_at(&self.buffer, self.written)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// A segment's file, to read.
+struct DiskReader(Arc<dyn DiskFile>);
+
+impl ReadAt for DiskReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match self.0.read_at(buffer, offset)? {
+            count if count == buffer.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.0.length()
+    }
+}
+
+/// Opens a segment for reading; blocks are read here and there, so no read-ahead is wanted.
+pub fn open_segment(disk: &dyn Disk, path: &Path) -> Result<Segment, SegmentError> {
+    let name = path.display().to_string();
+    let file = disk
+        .open(path, Mode::Read)
+        .map_err(|error| SegmentError::Io { file: name.clone(), offset: 0, error })?;
+    file.advise(0, 0, Advice::Random);
+    Segment::open(Box::new(DiskReader(file)), &name)
+}
+
+/// A segment's failure as the store's threads pass it on: the kind stays that of its cause.
+pub fn into_io(error: SegmentError) -> io::Error {
+    let kind = match &error {
+        SegmentError::Io { error, .. } => error.kind(),
+        _ => io::ErrorKind::InvalidData,
+    };
+    io::Error::new(kind, error.to_string())
+}
+
+/// All segments of a shard, in the order of their numbers.
+#[derive(Debug, Default)]
+pub struct SegmentSet {
+    /// The files.
+    pub files: Vec<Arc<SegmentFile>>,
+}
+
+impl SegmentSet {
+    /// This set less `gone` and with `new`.
+    pub fn replace(&self, gone: &[u64], new: Vec<Arc<SegmentFile>>) -> SegmentSet {
+        let mut files: Vec<_> =
+            self.files.iter().filter(|file| !gone.contains(&file.number)).cloned().chain(new).collect();
+        files.sort_by_key(|file| file.number);
+        SegmentSet { files }
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// Sources whose rows are kept for about the same time share a class, so that their segments expire as a
+/// whole: quarters of a power of two of the seconds kept, 19 % apart.
+pub fn retention_class(retention_seconds: u64) -> u8 {
+    let seconds = retention_seconds.max(1);
+    let power = seconds.ilog2();
+    // The two bits behind the leading one, which cut [2^p, 2^(p+1)) into four.
+    let quarter = if power >= 2 { (seconds >> (power - 2)) & 3 } else { 0 };
+    (power * 4 + quarter as u32).min(u32::from(CLASS_MIXED) - 1) as u8
+}
+
+/// The shortest retention of a class in seconds.
+pub fn class_seconds(class: u8) -> u64 {
+    let (power, quarter) = (u32::from(class) / 4, u64::from(class) % 4);
+    if power >= 2 { (4 + quarter) << (power - 2) } else { 1 << power }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retention_classes_are_ordered_and_narrow() {
+        let mut last = 0;
+        for seconds in (0..4_000_000u64).step_by(997).chain([u64::MAX / 2, u64::MAX]) {
+            let class = retention_class(seconds);
+            assert!(class >= last && class < CLASS_MIXED);
+            last = class;
+            let from = class_seconds(class);
+            assert!(from <= seconds.max(1) && seconds as f64 <= from as f64 * 1.251, "{seconds} {class} {from}");
+        }
+    }
+}

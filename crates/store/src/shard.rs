@@ -1,0 +1,214 @@
+//! A shard: one owner thread over a log, and the threads that keep its files.
+//!
+//! - the *worker* owns state and log ([`worker`]);
+//! - the *syncer* makes the log durable ([`syncer`]);
+//! - the *keeper* writes segments and checkpoints ([`keeper`]);
+//! - the *merger* rewrites short runs into long ones and drops expired rows ([`merger`]).
+//!
+//! What holds: an answer is given only when the log holds the change; only the worker touches the state;
+//! a failed write or sync poisons the shard, which then takes no more changes and still answers questions.
+
+pub mod cycle;
+pub mod files;
+pub mod flush;
+pub mod keeper;
+pub mod mailbox;
+pub mod merger;
+pub mod message;
+pub mod recover;
+pub mod state;
+pub mod syncer;
+pub mod worker;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rrd::definition::Definition;
+use rrd::grid;
+use rrd::live::Live;
+use rrd::time::Timestamp;
+
+use crate::engine::StoreError;
+use crate::name::RrdName;
+use crate::placeholder::Placeholders;
+use crate::shard::files::Files;
+use crate::shard::mailbox::Mailbox;
+use crate::shard::merger::MergerHandle;
+use crate::shard::message::{Change, Question};
+use crate::shard::syncer::SyncHandle;
+
+/// The only clock of the store: seconds and microseconds since the epoch.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// How a shard behaves.
+#[derive(Clone, Debug)]
+pub struct ShardOptions {
+    /// Answer a change only after an fsync.
+    pub sync_always: bool,
+    /// Time after which what was answered is durable, when not `sync_always`.
+    pub sync_interval: Duration,
+    /// Open rows are flushed when they take this many bytes (or 256 an RRD, when that is more).
+    pub open_bytes_min: usize,
+    /// Log that replay may have to read, about.
+    pub log_bytes_max: u64,
+    /// Segments of a level that are merged into one of the next.
+    pub merge_count: usize,
+}
+
+impl Default for ShardOptions {
+    fn default() -> Self {
+        ShardOptions {
+            sync_always: false,
+            sync_interval: Duration::from_secs(1),
+            // 64 MiB: 140 rows of W1 an RRD at 20,500 RRDs; long enough runs to compress within 5 % of any
+            // length (`../shared/dependencies.md` 1.2).
+            open_bytes_min: 64 << 20,
+            // 128 MiB: 20 million updates of W1, replayed in a few seconds.
+            log_bytes_max: 128 << 20,
+            merge_count: 8,
+        }
+    }
+}
+
+/// Counters of a shard; see [`crate::engine::Stats`].
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// UPDATE lines.
+    pub updates_received: AtomicU64,
+    /// UPDATE lines that went in.
+    pub updates_written: AtomicU64,
+    /// Update words that went in.
+    pub data_sets_written: AtomicU64,
+    /// UPDATE lines refused.
+    pub updates_refused: AtomicU64,
+    /// Bytes written to the log.
+    pub log_bytes_written: AtomicU64,
+    /// Bytes a replay would read now.
+    pub log_bytes_live: AtomicU64,
+    /// Bytes of segments written.
+    pub segment_bytes_written: AtomicU64,
+    /// Bytes of checkpoints written.
+    pub checkpoint_bytes_written: AtomicU64,
+    /// RRDs.
+    pub rrd_count: AtomicU64,
+    /// Bytes of heads, names and open rows.
+    pub memory_bytes: AtomicU64,
+    /// fsyncs of the log that failed.
+    pub sync_failures: AtomicU64,
+    /// Update records a replay could not apply.
+    pub replay_refused: AtomicU64,
+}
+
+/// What the threads of a shard share.
+pub struct Shared {
+    /// The way to the worker.
+    pub mailbox: Mailbox<Change, Question>,
+    /// Manifest and segments.
+    pub files: Files,
+    /// Counters.
+    pub stats: Counters,
+    /// How it behaves.
+    pub options: ShardOptions,
+    /// The way to the syncer.
+    pub syncer: SyncHandle,
+    /// The way to the merger.
+    pub merger: MergerHandle,
+    /// Set when the shard is to stop: no more waiting for room.
+    pub stopping: AtomicBool,
+    /// The keeper waits for room on the disk.
+    pub keeper_full: AtomicBool,
+    /// The log waits for room on the disk.
+    pub log_full: AtomicBool,
+    placeholders: Option<Arc<Placeholders>>,
+    failure: OnceLock<String>,
+}
+
+impl Shared {
+    /// Takes no more changes from now on, and says why. The first reason stays.
+    pub fn poison(&self, text: String) {
+        tracing::error!(reason = %text, "the store takes no more updates");
+        let _ = self.failure.set(text);
+    }
+
+    /// Why no more changes are taken, if so.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.get().cloned()
+    }
+
+    /// True while no change would be taken.
+    pub fn is_read_only(&self) -> bool {
+        self.failure.get().is_some() || self.log_full.load(Ordering::Relaxed)
+    }
+
+    fn write_placeholder(&self, name: &RrdName, bytes: u64) -> Result<(), StoreError> {
+        match &self.placeholders {
+            Some(placeholders) => {
+                placeholders.write(name, bytes).map_err(|error| StoreError::Io(error.to_string()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn remove_placeholder(&self, name: &RrdName) {
+        if let Some(placeholders) = &self.placeholders
+            && let Err(error) = placeholders.remove(name)
+        {
+            tracing::warn!(%error, rrd = %name, "cannot remove the placeholder of a deleted RRD; remove it by hand");
+        }
+    }
+}
+
+/// A running shard.
+pub struct Shard {
+    /// What its threads share.
+    pub shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Shard {
+    /// Stops taking changes, applies what waits, makes the log durable and ends the threads. Idempotent.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.shared.mailbox.close();
+        self.shared.merger.stop();
+        // The worker is the first; the syncer must outlive it, because answers may wait there.
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            let _ = thread.join();
+            self.shared.syncer.close();
+        }
+    }
+}
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Starts a thread of a shard. A panic in it ends the process: a state that may be half changed must not
+/// be written, and the log is the truth.
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.into()).spawn(move || {
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err() {
+            tracing::error!(thread = %name, "a bug stopped this thread of the store; the process ends and the next start replays the log");
+            std::process::abort();
+        }
+    })
+}
+
+/// The ring positions to report for an RRD's archives: a season's own, elsewhere one that follows from time.
+pub fn current_rows(definition: &Definition, live: &Live, last_update_whole: i64) -> Vec<u64> {
+    (0..definition.rra.len())
+        .map(|rra| match live.seasons.iter().find(|season| season.rra == rra) {
+            Some(season) => season.current_row,
+            None => grid::ring_index(
+                definition.newest_row(rra, last_update_whole),
+                definition.rra[rra].row_count,
+            ),
+        })
+        .collect()
+}

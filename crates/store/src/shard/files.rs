@@ -1,0 +1,92 @@
+//! The files of a shard: the manifest and the set of segments it names, changed together.
+//!
+//! Keeper and merger both change them, so they stand behind one lock, held while the manifest is written
+//! (a few milliseconds, a few times a minute). Neither the update path nor a reader ever takes it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::disk::Disk;
+use crate::filenames;
+use crate::log::Position;
+use crate::manifest::{Manifest, SegmentName};
+use crate::segments::{SegmentFile, SegmentSet};
+
+/// The manifest and the segments it names.
+pub struct Files {
+    /// The disk.
+    pub disk: Arc<dyn Disk>,
+    /// The shard's directory.
+    pub dir: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    manifest: Manifest,
+    segments: Arc<SegmentSet>,
+}
+
+impl Files {
+    /// What the manifest of an opened shard names.
+    pub fn new(disk: Arc<dyn Disk>, dir: &Path, manifest: Manifest, segments: SegmentSet) -> Self {
+        let inner = Mutex::new(Inner { manifest, segments: Arc::new(segments) });
+        Files { disk, dir: dir.to_owned(), inner }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a new segment or checkpoint.
+    pub fn next_number(&self) -> u64 {
+        let mut inner = self.lock();
+        inner.manifest.next_number += 1;
+        inner.manifest.next_number - 1
+    }
+
+    /// The segments now.
+    pub fn segments(&self) -> Arc<SegmentSet> {
+        Arc::clone(&self.lock().segments)
+    }
+
+    /// Puts `new` segments in the place of those numbered `gone` and, with `checkpoint`, a new checkpoint in
+    /// the place of the old one. New files must be durable. What is no longer named is removed.
+    pub fn commit(
+        &self,
+        gone: &[u64],
+        new: Vec<Arc<SegmentFile>>,
+        checkpoint: Option<(u64, Position)>,
+    ) -> io::Result<()> {
+        let mut inner = self.lock();
+        let segments = inner.segments.replace(gone, new);
+        let mut manifest = inner.manifest.clone();
+        let old_checkpoint = manifest.checkpoint;
+        if let Some((number, position)) = checkpoint {
+            manifest.checkpoint = number;
+            manifest.position = position;
+        }
+        manifest.segments = segments
+            .files
+            .iter()
+            .map(|file| SegmentName {
+                number: file.number,
+                level: file.level,
+                class: file.class,
+                bytes: file.bytes,
+            })
+            .collect();
+        manifest.store(&*self.disk, &self.dir)?;
+        let old = std::mem::replace(&mut inner.segments, Arc::new(segments));
+        inner.manifest = manifest;
+        drop(inner);
+        // What fails to go now goes when the shard is next opened: nothing names it.
+        for file in old.files.iter().filter(|file| gone.contains(&file.number)) {
+            let _ = self.disk.remove(&file.path);
+        }
+        if checkpoint.is_some() && old_checkpoint != 0 {
+            let _ = self.disk.remove(&filenames::checkpoint(&self.dir, old_checkpoint));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! The state of a shard: the deterministic machine that the log drives, live and on replay alike.
+//!
+//! No I/O and no clock. Every change is decided before anything is touched: a method that returns an
+//! error has changed nothing. What an update completes goes to the open rows; who flushes them, and when,
+//! is not known here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::live::{CdpPrep, Live, Season};
+use rrd::reading::Reading;
+use rrd::time::Timestamp;
+use rrd::update::{RowSink, Scratch, UpdateError};
+
+use crate::catalogue::{Catalogue, ChainRef, Entry, RrdId};
+use crate::engine::StoreError;
+use crate::group::{Geometry, Group};
+use crate::heads::Heads;
+use crate::log::catalogue::encode_definition;
+use crate::open_rows::{ChainIndex, OpenRows, SOURCES_MAX};
+
+/// A stripe group with the heads of its RRDs.
+#[derive(Debug)]
+pub struct GroupState {
+    /// What is common to its RRDs.
+    pub group: Arc<Group>,
+    /// Their heads.
+    pub heads: Heads,
+}
+
+/// Everything a shard knows in memory.
+#[derive(Debug)]
+pub struct State {
+    /// Names, definitions and places.
+    pub catalogue: Catalogue,
+    groups: Vec<GroupState>,
+    group_of: HashMap<Geometry, u32>,
+    seasons: HashMap<RrdId, Vec<Season>>,
+    open: OpenRows,
+    /// Counts arenas; the open one has this generation. Starts at 1: 0 is "none" in [`ChainRef`].
+    generation: u32,
+    frozen: Option<Arc<OpenRows>>,
+    scratch: Scratch,
+}
+
+/// Where rows of the RRD under update go.
+struct Sink<'a> {
+    open: &'a mut OpenRows,
+    group: &'a Group,
+    id: RrdId,
+    group_index: u32,
+    chain: Option<ChainIndex>,
+}
+
+impl RowSink for Sink<'_> {
+    #[inline]
+    fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]) {
+        if !self.group.stores[rra] {
+            return;
+        }
+        let Some(source) = self.group.source_of_archive[rra] else { return };
+        let chain = match self.chain {
+            Some(chain) => chain,
+            None => *self.chain.insert(self.open.start_chain(self.id, self.group_index)),
+        };
+        self.open.push_cells(chain, self.group, source, first_row, count, cells);
+    }
+}
+
+impl State {
+    /// An empty shard. `base_seconds` is about the time of the first rows; `open_words` is reserved for
+    /// open rows.
+    pub fn new(base_seconds: i64, open_words: usize) -> Self {
+        State {
+            catalogue: Catalogue::default(),
+            groups: Vec::new(),
+            group_of: HashMap::new(),
+            seasons: HashMap::new(),
+            open: OpenRows::new(base_seconds, open_words),
+            generation: 1,
+            frozen: None,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Applies one reading. `values` is the text behind the time's colon.
+    #[inline]
+    pub fn update(&mut self, id: RrdId, time: Timestamp, values: &[u8]) -> Result<(), UpdateError> {
+        let entry = self.catalogue.get(id).copied();
+        let Some(entry) = entry else { unreachable!("ids come from the catalogue") };
+        let chain = self.open_chain(&entry);
+        let GroupState { group, heads } = &mut self.groups[entry.group as usize];
+        let definition = self.catalogue.definition(entry.definition);
+        let mut sink =
+            Sink { open: &mut self.open, group, id, group_index: entry.group, chain };
+        let seasons = match self.seasons.is_empty() {
+            true => &mut [][..],
+            false => self.seasons.get_mut(&id).map_or(&mut [][..], |seasons| &mut seasons[..]),
+        };
+        let mut texts = rrd::reading::ValueTexts::default();
+        texts.split(values, definition)?;
+        let reading = Reading { time: time.in_units(definition.units_per_second), values: texts.as_slice() };
+        let head = group.shape.split_mut(heads.get_mut(entry.head));
+        rrd::update::step(definition, &group.shape, head, seasons, &reading, &mut self.scratch, &mut sink)?;
+        if let Some(started) = sink.chain
+            && chain.is_none()
+        {
+            self.keep_chain(id, started);
+        }
+        Ok(())
+    }
+
+    fn open_chain(&self, entry: &Entry) -> Option<ChainIndex> {
+        (entry.chains[0].generation == self.generation).then_some(entry.chains[0].chain)
+    }
+
+    fn keep_chain(&mut self, id: RrdId, chain: ChainIndex) {
+        let generation = self.generation;
+        if let Some(entry) = self.catalogue.get_mut(id) {
+            entry.chains = [ChainRef { generation, chain }, entry.chains[0]];
+        }
+    }
+
+    /// Makes an RRD under `id`, which is the catalogue's next, with an empty history from `start` seconds on.
+    pub fn create(&mut self, id: RrdId, name: &[u8], definition: Definition, start: i64) {
+        let start = Timestamp::whole(start).in_units(definition.units_per_second).whole;
+        let live = rrd::live::new_live(&definition, start);
+        self.insert(id, name, definition, live);
+    }
+
+    /// Checks that a definition fits this store.
+    pub fn check_definition(definition: &Definition) -> Result<(), StoreError> {
+        if definition.rra.len() > SOURCES_MAX {
+            return Err(StoreError::Refused(format!(
+                "cannot store {} archives in one RRD; the limit is {SOURCES_MAX}",
+                definition.rra.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Puts an RRD with its head in place, as create, import and a checkpoint do.
+    pub fn insert(&mut self, id: RrdId, name: &[u8], definition: Definition, live: Live) {
+        let group_index = self.group_index(Geometry::of(&definition));
+        let key = encode_definition(&definition);
+        let definition = self.catalogue.intern(definition, key);
+        let head = self.groups[group_index as usize].heads.insert(&live.words);
+        self.catalogue.insert(id, name, definition, group_index, head);
+        if !live.seasons.is_empty() {
+            self.seasons.insert(id, live.seasons);
+        }
+    }
+
+    /// The group of a geometry, made when there is none.
+    pub fn group_index(&mut self, geometry: Geometry) -> u32 {
+        if let Some(&index) = self.group_of.get(&geometry) {
+            return index;
+        }
+        let index = self.groups.len() as u32;
+        let group = Arc::new(Group::of(geometry.clone()));
+        let heads = Heads::new(group.shape.word_count());
+        self.groups.push(GroupState { group, heads });
+        self.group_of.insert(geometry, index);
+        index
+    }
+
+    /// All groups, by index.
+    pub fn groups(&self) -> &[GroupState] {
+        &self.groups
+    }
+
+    /// Takes in a whole RRD under `id`, its rows as open rows.
+    pub fn import(&mut self, id: RrdId, name: &[u8], rrd: Rrd) {
+        let last_update = rrd.shape().split(&rrd.live.words).last_update;
+        self.insert(id, name, rrd.definition, rrd.live);
+        let Some(&entry) = self.catalogue.get(id) else { return };
+        let group = Arc::clone(&self.groups[entry.group as usize].group);
+        for (archive, values) in rrd.archives.iter().enumerate() {
+            let Some(source) = group.source_of_archive[archive].filter(|_| group.stores[archive]) else {
+                continue;
+            };
+            let newest = rrd::grid::row_number(last_update.whole, group.sources[usize::from(source)].span);
+            let rows = (values.len() / group.geometry.ds_count) as i64;
+            self.push_open_block(id, source, newest - rows + 1, values);
+        }
+    }
+
+    /// Adds `count` rows of the same values to the open rows of an RRD.
+    pub fn push_open_repeat(&mut self, id: RrdId, source: u16, first_row: i64, count: u64, row: &[f64]) {
+        let Some((group, chain)) = self.chain_for_rows(id) else { return };
+        self.open.push_repeat(chain, &group, source, first_row, count, row);
+    }
+
+    /// Adds rows to the open rows of an RRD.
+    pub fn push_open_block(&mut self, id: RrdId, source: u16, first_row: i64, values: &[f64]) {
+        let Some((group, chain)) = self.chain_for_rows(id) else { return };
+        self.open.push_block(chain, &group, source, first_row, values);
+    }
+
+    fn chain_for_rows(&mut self, id: RrdId) -> Option<(Arc<Group>, ChainIndex)> {
+        let entry = *self.catalogue.get(id)?;
+        let group = Arc::clone(&self.groups[entry.group as usize].group);
+        let chain = self.open_chain(&entry).unwrap_or_else(|| {
+            let chain = self.open.start_chain(id, entry.group);
+            self.keep_chain(id, chain);
+            chain
+        });
+        Some((group, chain))
+    }
+
+    /// Removes an RRD. Its rows stay where they are until a merge drops them; nothing finds them any more.
+    pub fn delete(&mut self, id: RrdId) {
+        if let Some(entry) = self.catalogue.remove(id) {
+            self.groups[entry.group as usize].heads.remove(entry.head);
+            self.seasons.remove(&id);
+        }
+    }
+
+    /// Changes definition and head by `tune`'s words. Only words that leave the geometry as it is.
+    pub fn tune(&mut self, id: RrdId, words: &[String]) -> Result<(), StoreError> {
+        let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
+        let mut definition = Definition::clone(self.catalogue.definition(entry.definition));
+        let mut live = self.live(id, &entry);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        rrd::tune::tune(&mut definition, &mut live, &words)
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        debug_assert!(Geometry::of(&definition) == self.groups[entry.group as usize].group.geometry);
+        let key = encode_definition(&definition);
+        let index = self.catalogue.intern(definition, key);
+        self.catalogue.release_definition(entry.definition);
+        if let Some(entry) = self.catalogue.get_mut(id) {
+            entry.definition = index;
+        }
+        self.groups[entry.group as usize].heads.get_mut(entry.head).copy_from_slice(&live.words);
+        if !live.seasons.is_empty() {
+            self.seasons.insert(id, live.seasons);
+        }
+        Ok(())
+    }
+
+    /// A copy of the live head.
+    pub fn live(&self, id: RrdId, entry: &Entry) -> Live {
+        Live {
+            words: self.groups[entry.group as usize].heads.get(entry.head).to_vec(),
+            seasons: self.seasons.get(&id).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The seasons of an RRD; empty for most.
+    pub fn seasons(&self, id: RrdId) -> &[Season] {
+        self.seasons.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// When an RRD was updated last, in its units.
+    #[inline]
+    pub fn last_update(&self, entry: &Entry) -> Timestamp {
+        let GroupState { group, heads } = &self.groups[entry.group as usize];
+        group.shape.split(heads.get(entry.head)).last_update
+    }
+
+    /// The open rows.
+    pub fn open(&self) -> &OpenRows {
+        &self.open
+    }
+
+    /// The open arena and the RRD's chain in it, when it has rows there.
+    pub fn open_chain_of(&self, id: RrdId) -> Option<(&OpenRows, ChainIndex)> {
+        let chain = self.open_chain(self.catalogue.get(id)?)?;
+        Some((&self.open, chain))
+    }
+
+    /// The arenas that hold rows of an RRD, oldest first, with its chain in each.
+    pub fn arenas_of(&self, entry: &Entry) -> impl Iterator<Item = (&OpenRows, ChainIndex)> {
+        let chain_in = |generation: u32| {
+            entry.chains.iter().find(|chain| chain.generation == generation).map(|found| found.chain)
+        };
+        let frozen = self
+            .frozen
+            .as_deref()
+            .and_then(|rows| chain_in(self.generation.wrapping_sub(1)).map(|chain| (rows, chain)));
+        let open = chain_in(self.generation).map(|chain| (&self.open, chain));
+        frozen.into_iter().chain(open)
+    }
+
+    /// Freezes the open rows and starts an empty arena. The frozen one stays readable until
+    /// [`State::drop_frozen`]; there must be none yet.
+    pub fn freeze(&mut self, base_seconds: i64, open_words: usize) -> Arc<OpenRows> {
+        debug_assert!(self.frozen.is_none(), "one flush at a time");
+        let full = std::mem::replace(&mut self.open, OpenRows::new(base_seconds, open_words));
+        let frozen = Arc::new(full);
+        self.frozen = Some(Arc::clone(&frozen));
+        self.generation += 1;
+        frozen
+    }
+
+    /// Forgets the frozen rows: a segment holds them now.
+    pub fn drop_frozen(&mut self) {
+        self.frozen = None;
+    }
+
+    /// True while a frozen arena waits for its segment.
+    pub fn has_frozen(&self) -> bool {
+        self.frozen.is_some()
+    }
+
+    /// Bytes of everything in memory, by part: heads, catalogue, open rows.
+    pub fn bytes(&self) -> (usize, usize, usize) {
+        let heads = self.groups.iter().map(|group| group.heads.bytes()).sum();
+        let frozen = self.frozen.as_ref().map_or(0, |rows| rows.bytes());
+        (heads, self.catalogue.bytes(), self.open.bytes() + frozen)
+    }
+}

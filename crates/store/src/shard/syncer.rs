@@ -1,0 +1,83 @@
+//! The syncer: the thread that makes the log durable, each interval or, under `always`, for each answer.
+//!
+//! Requests that wait while an fsync runs share the next one: group commit.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use crate::engine::{Reply, StoreError};
+use crate::log::LogSyncer;
+use crate::shard::Shared;
+
+/// Something to be answered once everything committed before it is durable.
+pub struct SyncRequest {
+    /// Who waits.
+    pub answers: Vec<Reply<Result<(), StoreError>>>,
+}
+
+/// The way to the syncer.
+pub struct SyncHandle(Mutex<Option<Sender<SyncRequest>>>);
+
+impl SyncHandle {
+    /// Over the sending end of the syncer's channel.
+    pub fn new(sender: Sender<SyncRequest>) -> Self {
+        SyncHandle(Mutex::new(Some(sender)))
+    }
+
+    /// Asks for a sync of what is committed now.
+    pub fn send(&self, request: SyncRequest) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = match &*sender {
+            Some(sender) => sender.send(request).err().map(|gone| gone.0),
+            None => Some(request),
+        };
+        drop(sender);
+        for answer in refused.into_iter().flat_map(|request| request.answers) {
+            answer(Err(StoreError::Stopping));
+        }
+    }
+
+    /// Lets the syncer end once it has answered what it was sent.
+    pub fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Runs until every sender is gone. `interval`: how much time may pass until what was committed is synced.
+pub fn run(shared: &Shared, log: &LogSyncer, requests: &Receiver<SyncRequest>, interval: Duration) {
+    let mut due = Instant::now() + interval;
+    loop {
+        let mut answers = Vec::new();
+        let wait = due.saturating_duration_since(Instant::now());
+        match requests.recv_timeout(wait) {
+            Ok(request) => answers.extend(request.answers),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        answers.extend(requests.try_iter().flat_map(|request| request.answers));
+        if !answers.is_empty() || Instant::now() >= due {
+            let result = sync(shared, log);
+            for answer in answers {
+                answer(result.clone());
+            }
+            due = Instant::now() + interval;
+        }
+    }
+}
+
+fn sync(shared: &Shared, log: &LogSyncer) -> Result<(), StoreError> {
+    if let Some(text) = shared.failure() {
+        return Err(StoreError::Poisoned(text));
+    }
+    match log.sync() {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let text = format!("cannot sync the log: {error}; no more updates until the store is restarted");
+            shared.poison(text.clone());
+            shared.stats.sync_failures.fetch_add(1, Ordering::Relaxed);
+            Err(StoreError::Poisoned(text))
+        }
+    }
+}

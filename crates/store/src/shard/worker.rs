@@ -1,0 +1,452 @@
+//! The worker: the one thread that owns a shard's state and its log.
+//!
+//! A round takes what waits, applies it, writes one log record batch, and only then answers: what was
+//! answered is in the log. Questions are answered between any two changes. Under `sync = "always"` the
+//! answers go on to the syncer, which gives them after its fsync.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rrd::definition::Definition;
+
+use crate::engine::{CreateRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure};
+use crate::log::catalogue as record;
+use crate::log::{LogError, LogWriter, Position, RecordKind, UpdatesBody};
+use crate::name::RrdName;
+use crate::read::{FetchTicket, ReadTicket};
+use crate::segments::SegmentSet;
+use crate::shard::cycle::Cycle;
+use crate::shard::message::{Change, Question, refuse_all};
+use crate::shard::state::State;
+use crate::shard::syncer::SyncRequest;
+use crate::shard::{Clock, Shared};
+
+/// Changes taken in a round: about half a millisecond of work, so that questions wait no longer.
+const ROUND_BYTES: usize = 64 * 1024;
+/// An update record is closed at this size: small enough to be one write, large enough to compress.
+const RECORD_BYTES: usize = 256 * 1024;
+/// How long an idle worker sleeps.
+const IDLE: Duration = Duration::from_millis(500);
+/// How long after a write that found the disk full the next attempt is made.
+const FULL_RETRY: Duration = Duration::from_secs(1);
+
+/// An answer that waits for the log.
+struct Answer {
+    /// A new RRD's name and the bytes its `.rrd` file would have: its placeholder is written first.
+    placeholder: Option<(RrdName, u64)>,
+    /// Gives it, or the failure that came between the change and the log.
+    give: Reply<Result<(), StoreError>>,
+}
+
+/// The owner of a shard.
+pub struct Worker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) state: State,
+    pub(super) log: LogWriter,
+    pub(super) cycle: Cycle,
+    pub(super) segments: Arc<SegmentSet>,
+    clock: Clock,
+    updates: UpdatesBody,
+    answers: Vec<Answer>,
+    /// Set while a commit waits for room on the disk.
+    full_since: Option<Instant>,
+}
+
+impl Worker {
+    /// A worker over a recovered state.
+    pub fn new(shared: Arc<Shared>, state: State, log: LogWriter, cycle: Cycle, clock: Clock) -> Self {
+        let segments = shared.files.segments();
+        Worker {
+            shared,
+            state,
+            log,
+            cycle,
+            segments,
+            clock,
+            updates: UpdatesBody::default(),
+            answers: Vec::new(),
+            full_since: None,
+        }
+    }
+
+    /// Runs until the mailbox is closed and empty.
+    pub fn run(mut self) {
+        let (mut changes, mut questions) = (Vec::new(), Vec::new());
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let bytes = if self.takes_changes() { ROUND_BYTES } else { 0 };
+            let patience = self.patience();
+            if !shared.mailbox.take(&mut changes, &mut questions, bytes, patience) {
+                break;
+            }
+            let busy = !changes.is_empty();
+            for question in questions.drain(..) {
+                self.answer(question);
+            }
+            for change in changes.drain(..) {
+                self.apply(change);
+                if shared.mailbox.is_asked() {
+                    shared.mailbox.take_questions(&mut questions);
+                    for question in questions.drain(..) {
+                        self.answer(question);
+                    }
+                }
+            }
+            self.commit();
+            self.turn_cycle(busy);
+            self.publish();
+        }
+        self.commit();
+        let _ = self.log.sync_all();
+    }
+
+    /// While memory is full of rows that no segment has yet, changes wait in the mailbox.
+    fn takes_changes(&self) -> bool {
+        !self.cycle.is_overdue(&self.state)
+    }
+
+    fn patience(&self) -> Duration {
+        if self.cycle.wants_turn() { Duration::ZERO } else { IDLE }
+    }
+
+    fn apply(&mut self, change: Change) {
+        if let Some(error) = self.refusal() {
+            change.refuse(error);
+            return;
+        }
+        match change {
+            Change::Update(batch, reply) => self.update(batch, reply),
+            Change::Create(name, request, reply) => {
+                let result = self.create(&name, request);
+                self.answer_new(name, result, reply);
+            }
+            Change::Import(name, rrd, no_overwrite, reply) => {
+                let result = self.import(&name, *rrd, no_overwrite);
+                self.answer_new(name, result, reply);
+            }
+            Change::Tune(name, words, reply) => {
+                let result = self.tune(&name, words);
+                self.answer_later(result, reply);
+            }
+            Change::Delete(name, reply) => {
+                let result = self.delete(&name);
+                if result.is_ok() {
+                    self.shared.remove_placeholder(&name);
+                }
+                self.answer_later(result, reply);
+            }
+            Change::Sync(reply) => {
+                self.commit();
+                self.shared.syncer.send(SyncRequest { answers: vec![reply] });
+            }
+            Change::Checkpoint(reply) => {
+                self.commit();
+                self.cycle.ask(reply);
+            }
+        }
+    }
+
+    /// Why no change can be taken now, if so.
+    pub(super) fn refusal(&self) -> Option<StoreError> {
+        if let Some(text) = self.shared.failure() {
+            return Some(StoreError::Poisoned(text));
+        }
+        if let Some(error) = self.cycle.failure() {
+            return Some(error.clone());
+        }
+        self.full_since.is_some().then_some(StoreError::DiskFull)
+    }
+
+    fn update(&mut self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        let mut failures = Vec::new();
+        let mut accepted_words = 0;
+        let now = (self.clock)();
+        for (index, line) in batch.lines.iter().enumerate() {
+            let name = &batch.text[line.name.start as usize..line.name.end as usize];
+            let values = &batch.text[line.values.start as usize..line.values.end as usize];
+            let mut accepted = 0;
+            let error = match self.state.catalogue.find(name) {
+                Some(id) => values.split(|&byte| byte == b' ').find_map(|word| {
+                    match self.update_word(id, word, now) {
+                        Ok(()) => {
+                            accepted += 1;
+                            None
+                        }
+                        Err(error) => Some(StoreError::Update(error)),
+                    }
+                }),
+                None => Some(no_such_rrd(name)),
+            };
+            accepted_words += u64::from(accepted);
+            if let Some(error) = error {
+                failures.push(UpdateFailure { line: index as u32, accepted, error });
+            }
+        }
+        let stats = &self.shared.stats;
+        stats.updates_received.fetch_add(batch.lines.len() as u64, Ordering::Relaxed);
+        stats.updates_written.fetch_add((batch.lines.len() - failures.len()) as u64, Ordering::Relaxed);
+        stats.data_sets_written.fetch_add(accepted_words, Ordering::Relaxed);
+        stats.updates_refused.fetch_add(failures.len() as u64, Ordering::Relaxed);
+        let give: Reply<Result<(), StoreError>> = Box::new(move |result| match result {
+            Ok(()) => reply(failures),
+            Err(error) => reply(refuse_all(&batch, &error)),
+        });
+        self.answers.push(Answer { placeholder: None, give });
+    }
+
+    #[inline]
+    fn update_word(
+        &mut self,
+        id: u32,
+        word: &[u8],
+        now: rrd::time::Timestamp,
+    ) -> Result<(), rrd::update::UpdateError> {
+        let (time, values) = rrd::reading::split_word(word, now)?;
+        self.state.update(id, time, values)?;
+        self.updates.push(id, time, values);
+        if self.updates.bytes() >= RECORD_BYTES {
+            self.close_updates();
+        }
+        Ok(())
+    }
+
+    /// Puts the updates gathered so far into the log's buffer as one record.
+    fn close_updates(&mut self) {
+        if self.updates.is_empty() {
+            return;
+        }
+        let now = self.now_millis();
+        let body = self.log.begin(RecordKind::Updates, now);
+        self.updates.finish(body);
+        self.log.end();
+    }
+
+    /// Seconds since the epoch.
+    pub(super) fn now_seconds(&self) -> i64 {
+        (self.clock)().whole
+    }
+
+    fn now_millis(&self) -> u64 {
+        let now = (self.clock)();
+        now.whole as u64 * 1000 + u64::from(now.micros / 1000)
+    }
+
+    fn record(&mut self, kind: RecordKind, encode: impl FnOnce(&mut Vec<u8>)) {
+        self.close_updates();
+        let now = self.now_millis();
+        encode(self.log.begin(kind, now));
+        self.log.end();
+    }
+
+    /// Makes an RRD; returns the bytes its `.rrd` file would have.
+    fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<u64, StoreError> {
+        State::check_definition(&request.definition)?;
+        self.make_room_for(name, request.no_overwrite)?;
+        let id = self.state.catalogue.next_id();
+        let CreateRequest { definition, start, .. } = request;
+        let bytes = file_bytes(&definition);
+        self.record(RecordKind::Create, |body| {
+            record::encode_create(body, id, name.as_bytes(), &definition, start);
+        });
+        self.state.create(id, name.as_bytes(), definition, start);
+        Ok(bytes)
+    }
+
+    fn import(&mut self, name: &RrdName, rrd: rrd::content::Rrd, no_overwrite: bool) -> Result<u64, StoreError> {
+        State::check_definition(&rrd.definition)?;
+        let bytes = file_bytes(&rrd.definition);
+        self.make_room_for(name, no_overwrite)?;
+        let id = self.state.catalogue.next_id();
+        self.record(RecordKind::Import, |body| record::encode_import(body, id, name.as_bytes(), &rrd));
+        self.state.import(id, name.as_bytes(), rrd);
+        Ok(bytes)
+    }
+
+    fn make_room_for(&mut self, name: &RrdName, no_overwrite: bool) -> Result<(), StoreError> {
+        match self.state.catalogue.find(name.as_bytes()) {
+            Some(_) if no_overwrite => Err(StoreError::Exists(name.clone())),
+            Some(_) => self.delete(name),
+            None => Ok(()),
+        }
+    }
+
+    fn tune(&mut self, name: &RrdName, words: Vec<String>) -> Result<(), StoreError> {
+        let id = self.find(name)?;
+        self.state.tune(id, &words)?;
+        self.record(RecordKind::Tune, |body| record::encode_tune(body, id, &words));
+        Ok(())
+    }
+
+    fn delete(&mut self, name: &RrdName) -> Result<(), StoreError> {
+        let id = self.find(name)?;
+        self.record(RecordKind::Delete, |body| record::encode_delete(body, id));
+        self.state.delete(id);
+        Ok(())
+    }
+
+    fn find(&self, name: &RrdName) -> Result<u32, StoreError> {
+        self.state.catalogue.find(name.as_bytes()).ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
+    }
+
+    fn answer_later(&mut self, result: Result<(), StoreError>, reply: Reply<Result<(), StoreError>>) {
+        let give: Reply<Result<(), StoreError>> = Box::new(move |logged| reply(logged.and(result)));
+        self.answers.push(Answer { placeholder: None, give });
+    }
+
+    fn answer_new(
+        &mut self,
+        name: RrdName,
+        result: Result<u64, StoreError>,
+        reply: Reply<Result<(), StoreError>>,
+    ) {
+        match result {
+            Ok(bytes) => self.answers.push(Answer { placeholder: Some((name, bytes)), give: reply }),
+            Err(error) => self.answer_later(Err(error), reply),
+        }
+    }
+
+    /// Writes what was applied to the log, then answers.
+    fn commit(&mut self) {
+        if self.full_since.is_some_and(|since| since.elapsed() < FULL_RETRY) || self.shared.failure().is_some() {
+            if let Some(error) = self.refusal() {
+                self.refuse_answers(&error);
+            }
+            return;
+        }
+        self.close_updates();
+        match self.log.commit() {
+            Ok(_) => {
+                if self.full_since.take().is_some() {
+                    super::keeper::tell_full(&self.shared.log_full, false, "");
+                }
+                self.give_answers();
+            }
+            Err(error) => {
+                let error = self.commit_failed(&error);
+                self.refuse_answers(&error);
+            }
+        }
+    }
+
+    fn commit_failed(&mut self, error: &LogError) -> StoreError {
+        if error.is_full() {
+            self.full_since = Some(Instant::now());
+            super::keeper::tell_full(&self.shared.log_full, true, &error.to_string());
+            return StoreError::DiskFull;
+        }
+        let text = format!("cannot write the log: {error}; no more updates until the store is restarted");
+        self.shared.poison(text.clone());
+        StoreError::Poisoned(text)
+    }
+
+    fn refuse_answers(&mut self, error: &StoreError) {
+        for answer in self.answers.drain(..) {
+            (answer.give)(Err(error.clone()));
+        }
+    }
+
+    fn give_answers(&mut self) {
+        let mut given: Vec<(Reply<Result<(), StoreError>>, Result<(), StoreError>)> = Vec::new();
+        for Answer { placeholder, give } in std::mem::take(&mut self.answers) {
+            let result = placeholder.map_or(Ok(()), |(name, bytes)| self.place(&name, bytes));
+            if self.shared.options.sync_always {
+                given.push((give, result));
+            } else {
+                give(result);
+            }
+        }
+        if !given.is_empty() {
+            let answer: Reply<Result<(), StoreError>> = Box::new(move |synced| {
+                for (give, result) in given {
+                    give(synced.clone().and(result));
+                }
+            });
+            self.shared.syncer.send(SyncRequest { answers: vec![answer] });
+        }
+    }
+
+    /// Writes the placeholder of a new RRD. Where it cannot stand the RRD goes again.
+    fn place(&mut self, name: &RrdName, bytes: u64) -> Result<(), StoreError> {
+        let result = self.shared.write_placeholder(name, bytes);
+        if result.is_err() {
+            // Its record is committed with the next round; until then nothing was promised.
+            let _ = self.delete(name);
+        }
+        result
+    }
+
+    fn answer(&mut self, question: Question) {
+        match question {
+            Question::Snapshot(name, reply) => reply(self.snapshot(&name)),
+            Question::Fetch(name, request, reply) => reply(self.find(&name).and_then(|id| {
+                let entry = self.entry(id);
+                FetchTicket::take(&self.state, &self.segments, id, &entry, request)
+            })),
+            Question::Read(name, reply) => reply(
+                self.find(&name)
+                    .map(|id| ReadTicket::take(&self.state, &self.segments, id, &self.entry(id))),
+            ),
+            Question::Names(prefix, reply) => {
+                let catalogue = &self.state.catalogue;
+                let names = catalogue.ids().map(|id| catalogue.name(id));
+                reply(names.filter(|name| name.starts_with(&prefix)).map(<[u8]>::to_vec).collect());
+            }
+            Question::LastUpdates(first, count, reply) => {
+                let last = first.saturating_add(count as u32).min(self.state.catalogue.next_id());
+                let one = |id| {
+                    let entry = self.state.catalogue.get(id)?;
+                    Some((self.state.last_update(entry).whole, entry.group))
+                };
+                reply((first..last).map(one).collect());
+            }
+            Question::Groups(reply) => {
+                reply(self.state.groups().iter().map(|group| Arc::clone(&group.group)).collect());
+            }
+            Question::CycleEnded(result) => self.end_cycle(result),
+            Question::SegmentsChanged => self.segments = self.shared.files.segments(),
+        }
+    }
+
+    fn entry(&self, id: u32) -> crate::catalogue::Entry {
+        match self.state.catalogue.get(id) {
+            Some(entry) => *entry,
+            None => unreachable!("ids come from the catalogue"),
+        }
+    }
+
+    fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+        let entry = self.entry(self.find(name)?);
+        let id = self.find(name)?;
+        let definition = Arc::clone(self.state.catalogue.definition(entry.definition));
+        let live = self.state.live(id, &entry);
+        let last_update = self.state.last_update(&entry).whole;
+        let current_rows = super::current_rows(&definition, &live, last_update);
+        Ok(Snapshot { definition, live, current_rows })
+    }
+
+    fn publish(&self) {
+        let stats = &self.shared.stats;
+        stats.log_bytes_written.store(self.log.bytes_written(), Ordering::Relaxed);
+        stats.log_bytes_live.store(self.cycle.log_bytes(self.position()), Ordering::Relaxed);
+        stats.rrd_count.store(self.state.catalogue.count(), Ordering::Relaxed);
+        let (heads, catalogue, open) = self.state.bytes();
+        stats.memory_bytes.store((heads + catalogue + open) as u64, Ordering::Relaxed);
+    }
+
+    /// Everything applied so far is below this position of the log.
+    pub(super) fn position(&self) -> Position {
+        self.log.end_position()
+    }}
+
+/// Bytes of the `.rrd` file of an RRD, which its placeholder pretends to have.
+fn file_bytes(definition: &Definition) -> u64 {
+    rrd::codec::file::FileLayout::of(definition).file_bytes
+}
+
+fn no_such_rrd(name: &[u8]) -> StoreError {
+    match RrdName::new(name) {
+        Ok(name) => StoreError::NoSuchRrd(name),
+        Err(error) => StoreError::Refused(error.to_string()),
+    }
+}

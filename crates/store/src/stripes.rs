@@ -1,0 +1,324 @@
+//! The striped store: shards behind the door [`Engine`].
+//!
+//! An RRD belongs to the shard its name hashes to, for ever; the number of shards is fixed when the store
+//! is made. A batch for one shard is passed on as it is.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rrd::content::Rrd;
+use rrd::time::Timestamp;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::disk::Disk;
+use crate::engine::{
+    CreateRequest, Engine, FetchRequest, FetchRows, Reply, Snapshot, Stats, StoreError, UpdateBatch,
+    UpdateFailure,
+};
+use crate::filenames;
+use crate::identity::Identity;
+use crate::name::RrdName;
+use crate::placeholder::{Placeholders, StoreIdentity};
+use crate::shard::message::{Change, Question};
+use crate::shard::recover::{self, OpenError};
+use crate::shard::{Clock, Shard, ShardOptions};
+use crate::tree::Tree;
+
+/// How a store is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Shards of a store that is made now; an existing one keeps its own.
+    pub shard_count: u32,
+    /// How its shards behave.
+    pub shard: ShardOptions,
+    /// Where placeholders are written; none when `None`.
+    pub placeholder_tree: Option<PathBuf>,
+    /// What the time is; the system's clock unless a test says otherwise.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        // One shard a pair of cores: its worker wants one, parsing and the background threads the other.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Options {
+            shard_count: (cores / 2).clamp(1, 16) as u32,
+            shard: ShardOptions::default(),
+            placeholder_tree: None,
+            clock: Arc::new(system_clock),
+        }
+    }
+}
+
+fn system_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::new(since.as_secs() as i64, since.subsec_micros())
+}
+
+/// A store of stripes.
+pub struct Stripes {
+    shards: Vec<Shard>,
+    seed: u64,
+    identity: StoreIdentity,
+    flushes: AtomicU64,
+}
+
+impl Stripes {
+    /// Opens the store on `disk`, or makes one.
+    pub fn open(disk: Arc<dyn Disk>, options: &Options) -> Result<Stripes, OpenError> {
+        let identity = Identity::load_or_create(&*disk, options.shard_count)?;
+        let store = StoreIdentity(identity.id);
+        let placeholders = match &options.placeholder_tree {
+            Some(path) => {
+                let tree = Tree::open(path).map_err(|error| {
+                    OpenError(format!("cannot open the tree \"{}\": {error}", path.display()))
+                })?;
+                Some(Arc::new(Placeholders::new(tree, store)))
+            }
+            None => None,
+        };
+        let open_one = |index| {
+            recover::open(
+                Arc::clone(&disk),
+                &filenames::shard(Path::new(""), index),
+                options.shard.clone(),
+                placeholders.clone(),
+                Arc::clone(&options.clock),
+            )
+        };
+        let shards = std::thread::scope(|scope| {
+            let opening: Vec<_> =
+                (0..identity.shard_count).map(|index| scope.spawn(move || open_one(index))).collect();
+            opening
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(OpenError("a bug stopped the recovery".into()))))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(Stripes { shards, seed: identity.seed, identity: store, flushes: AtomicU64::new(0) })
+    }
+
+    /// Which store it is, as its placeholders say.
+    pub fn identity(&self) -> StoreIdentity {
+        self.identity
+    }
+
+    fn shard_index(&self, name: &[u8]) -> usize {
+        match self.shards.len() {
+            1 => 0,
+            count => (xxh3_64_with_seed(name, self.seed) % count as u64) as usize,
+        }
+    }
+
+    fn shard(&self, name: &RrdName) -> &Shard {
+        &self.shards[self.shard_index(name.as_bytes())]
+    }
+
+    fn change(&self, shard: &Shard, change: Change) {
+        let bytes = change.bytes();
+        if let Err(closed) = shard.shared.mailbox.send_change(change, bytes) {
+            closed.0.refuse(StoreError::Stopping);
+        }
+    }
+
+    fn change_and_wait(
+        &self,
+        name: &RrdName,
+        change: impl FnOnce(Reply<Result<(), StoreError>>) -> Change,
+    ) -> Result<(), StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let reply = Box::new(move |result| {
+            let _ = sender.send(result);
+        });
+        self.change(self.shard(name), change(reply));
+        receiver.recv().unwrap_or(Err(StoreError::Stopping))
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        shard: &Shard,
+        question: impl FnOnce(Reply<T>) -> Question,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let reply = Box::new(move |answer| {
+            let _ = sender.send(answer);
+        });
+        shard.shared.mailbox.send_question(question(reply)).map_err(|_| StoreError::Stopping)?;
+        receiver.recv().map_err(|_| StoreError::Stopping)
+    }
+
+    /// Flushes everything to segments and a checkpoint.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.every_shard(Change::Checkpoint)
+    }
+
+    fn every_shard(
+        &self,
+        change: impl Fn(Reply<Result<(), StoreError>>) -> Change,
+    ) -> Result<(), StoreError> {
+        let (sender, receiver) = mpsc::channel();
+        for shard in &self.shards {
+            let sender = sender.clone();
+            let reply = Box::new(move |result| {
+                let _ = sender.send(result);
+            });
+            self.change(shard, change(reply));
+        }
+        drop(sender);
+        receiver.iter().collect()
+    }
+}
+
+/// Gathers the failures of a batch that was split over shards.
+struct Gather {
+    left: usize,
+    failures: Vec<UpdateFailure>,
+    reply: Option<Reply<Vec<UpdateFailure>>>,
+}
+
+impl Stripes {
+    fn update_split(&self, batch: &UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        let mut parts: Vec<(UpdateBatch, Vec<u32>)> = Vec::new();
+        parts.resize_with(self.shards.len(), Default::default);
+        for (index, line) in batch.lines.iter().enumerate() {
+            let name = &batch.text[line.name.start as usize..line.name.end as usize];
+            let (part, lines) = &mut parts[self.shard_index(name)];
+            let mut copy = |range: &std::ops::Range<u32>| {
+                let from = part.text.len() as u32;
+                part.text.extend_from_slice(&batch.text[range.start as usize..range.end as usize]);
+                from..part.text.len() as u32
+            };
+            let line = crate::engine::UpdateLine { name: copy(&line.name), values: copy(&line.values) };
+            part.lines.push(line);
+            lines.push(index as u32);
+        }
+        parts.iter_mut().for_each(|(part, _)| part.lines.shrink_to_fit());
+        let left = parts.iter().filter(|(part, _)| !part.lines.is_empty()).count();
+        let gather = Arc::new(Mutex::new(Gather { left, failures: Vec::new(), reply: Some(reply) }));
+        for (shard, (part, lines)) in self.shards.iter().zip(parts) {
+            if part.lines.is_empty() {
+                continue;
+            }
+            let gather = Arc::clone(&gather);
+            let reply = Box::new(move |failures: Vec<UpdateFailure>| {
+                let mut gather = gather.lock().unwrap_or_else(PoisonError::into_inner);
+                let renumber =
+                    |failure: UpdateFailure| UpdateFailure { line: lines[failure.line as usize], ..failure };
+                gather.failures.extend(failures.into_iter().map(renumber));
+                gather.left -= 1;
+                if gather.left == 0 {
+                    let mut failures = std::mem::take(&mut gather.failures);
+                    failures.sort_by_key(|failure| failure.line);
+                    if let Some(reply) = gather.reply.take() {
+                        drop(gather);
+                        reply(failures);
+                    }
+                }
+            });
+            self.change(shard, Change::Update(part, reply));
+        }
+    }
+}
+
+impl Engine for Stripes {
+    fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        if batch.lines.is_empty() {
+            return reply(Vec::new());
+        }
+        match &self.shards[..] {
+            [only] => self.change(only, Change::Update(batch, reply)),
+            _ => self.update_split(&batch, reply),
+        }
+    }
+
+    fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
+        let shard = self.shard(&name);
+        self.change(shard, Change::Create(name, request, reply));
+    }
+
+    fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        let (for_change, rrd) = (name.clone(), Box::new(rrd));
+        self.change_and_wait(&name, |reply| Change::Import(for_change, rrd, no_overwrite, reply))
+    }
+
+    fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError> {
+        self.change_and_wait(name, |reply| Change::Tune(name.clone(), words.to_vec(), reply))
+    }
+
+    fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
+        self.change_and_wait(name, |reply| Change::Delete(name.clone(), reply))
+    }
+
+    fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+        self.ask(self.shard(name), |reply| Question::Snapshot(name.clone(), reply))?
+    }
+
+    fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
+        self.ask(self.shard(name), |reply| Question::Fetch(name.clone(), request, reply))??.complete()
+    }
+
+    fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
+        self.ask(self.shard(name), |reply| Question::Read(name.clone(), reply))??.complete()
+    }
+
+    fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut prefix = directory.to_vec();
+        if !prefix.is_empty() && prefix.last() != Some(&b'/') {
+            prefix.push(b'/');
+        }
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            names.extend(self.ask(shard, |reply| Question::Names(prefix.clone(), reply))?);
+        }
+        if !recursive {
+            for name in &mut names {
+                if let Some(slash) = name[prefix.len()..].iter().position(|&byte| byte == b'/') {
+                    name.truncate(prefix.len() + slash + 1);
+                }
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        match name {
+            Some(name) => {
+                self.snapshot(name)?;
+                self.change_and_wait(name, Change::Sync)
+            }
+            None => self.every_shard(Change::Sync),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = Stats { flushes_received: self.flushes.load(Ordering::Relaxed), ..Stats::default() };
+        for shard in &self.shards {
+            let shared = &shard.shared;
+            let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            stats.updates_received += get(&shared.stats.updates_received);
+            stats.updates_written += get(&shared.stats.updates_written);
+            stats.data_sets_written += get(&shared.stats.data_sets_written);
+            stats.updates_refused += get(&shared.stats.updates_refused);
+            stats.rrd_count += get(&shared.stats.rrd_count);
+            stats.log_bytes_written += get(&shared.stats.log_bytes_written);
+            stats.log_bytes_live += get(&shared.stats.log_bytes_live);
+            stats.segment_bytes_written += get(&shared.stats.segment_bytes_written);
+            stats.checkpoint_bytes_written += get(&shared.stats.checkpoint_bytes_written);
+            let segments = shared.files.segments();
+            stats.segment_bytes += segments.bytes();
+            stats.segment_count += segments.files.len() as u64;
+            stats.read_only |= u64::from(shared.is_read_only());
+        }
+        stats
+    }
+
+    fn stop(&self) -> Result<(), StoreError> {
+        self.shards.iter().for_each(Shard::stop);
+        let failure = self.shards.iter().find_map(|shard| shard.shared.failure());
+        failure.map_or(Ok(()), |text| Err(StoreError::Poisoned(text)))
+    }
+}
