@@ -1,6 +1,21 @@
 //! A reading: the time and the texts of one `time:value:value...` word of an update.
+//!
+//! [`parse_word`] splits a word and finds its time; the texts of the values stay texts. The clock and the
+//! AT time syntax are the caller's: both come in as arguments. Allocates only for errors.
 
+use std::fmt;
+
+use crate::definition::{Definition, DsKind};
+use crate::number::{self, NumberError};
 use crate::time::Timestamp;
+use crate::update::UpdateError;
+
+/// Furthest time from the epoch that is taken, in units of the RRD (285 million years of seconds): sums of
+/// times then stay within `i64`. RRDtool takes more and is stuck with it.
+pub const TIME_MAX: i64 = 1 << 53;
+
+/// What a source that a template does not name gets.
+const NOT_GIVEN: &[u8] = b"U";
 
 /// One update of one RRD, already split at its colons and mapped through its template.
 ///
@@ -13,3 +28,187 @@ pub struct Reading<'a> {
     /// One text per data source that clients feed (COMPUTE left out), in the order of the definition.
     pub values: &'a [&'a [u8]],
 }
+
+/// Finds the time that AT syntax means, in seconds, or says what is wrong with it.
+pub type AtTime<'a> = dyn Fn(&[u8]) -> Result<i64, String> + 'a;
+
+/// Splits one word of an update: `time:value...`, or `AT-time@value...` (the first `@` wins).
+///
+/// A time is `N`, seconds with an optional fraction, or a negative number relative to `now`, which is in
+/// seconds. `values` is scratch; the reading borrows it.
+///
+/// # Errors
+/// [`UpdateError`] with RRDtool's texts when the number of values is wrong or the time cannot be read, and
+/// [`UpdateError::TimeTooFar`] beyond [`TIME_MAX`].
+pub fn parse_word<'w, 's>(
+    word: &'w [u8],
+    now: Timestamp,
+    definition: &Definition,
+    template: Option<&Template>,
+    at_time: &AtTime<'_>,
+    values: &'s mut Vec<&'w [u8]>,
+) -> Result<Reading<'s>, UpdateError> {
+    let Split { time, rest, at } = split(word)?;
+    let fed_count = definition.fed_count();
+    values.clear();
+    match template {
+        None => take_values(rest, fed_count, time, |_, text| values.push(text))?,
+        Some(template) => {
+            values.resize(fed_count, NOT_GIVEN);
+            take_values(rest, template.fields.len(), time, |field, text| {
+                if let Some(source) = template.fields[field] {
+                    values[source] = text;
+                }
+            })?;
+        }
+    }
+    let seconds = if at {
+        let fail = |why| UpdateError::AtTime { text: lossy(time), why };
+        Timestamp::whole(at_time(time).map_err(fail)?)
+    } else {
+        parse_time(time, now)?
+    };
+    let time_in_units = seconds.in_units(definition.units_per_second);
+    if time_in_units.whole > TIME_MAX {
+        return Err(UpdateError::TimeTooFar { text: lossy(time) });
+    }
+    Ok(Reading { time: time_in_units, values })
+}
+
+struct Split<'a> {
+    time: &'a [u8],
+    rest: &'a [u8],
+    at: bool,
+}
+
+fn split(word: &[u8]) -> Result<Split<'_>, UpdateError> {
+    let mut colon = None;
+    for (index, &byte) in word.iter().enumerate() {
+        if byte == b'@' {
+            return Ok(Split { time: &word[..index], rest: &word[index + 1..], at: true });
+        }
+        if byte == b':' && colon.is_none() {
+            colon = Some(index);
+        }
+    }
+    let index = colon.ok_or_else(|| UpdateError::NoTimestamp { word: lossy(word) })?;
+    Ok(Split { time: &word[..index], rest: &word[index + 1..], at: false })
+}
+
+fn take_values<'w>(
+    rest: &'w [u8],
+    expected: usize,
+    time: &[u8],
+    mut take: impl FnMut(usize, &'w [u8]),
+) -> Result<(), UpdateError> {
+    let mut start = 0;
+    for field in 0..expected {
+        let Some(behind) = rest.get(start..) else {
+            return Err(UpdateError::TooFewValues { expected, got: field, time: lossy(time) });
+        };
+        let length = behind.iter().position(|&byte| byte == b':').unwrap_or(behind.len());
+        take(field, &behind[..length]);
+        start += length + 1;
+    }
+    match rest.get(start..) {
+        None => Ok(()),
+        Some(extra) => Err(UpdateError::ExtraData { rest: lossy(extra) }),
+    }
+}
+
+/// The time of a word in seconds: `N`, a number, or a negative number relative to `now`.
+///
+/// # Errors
+/// [`UpdateError::TimeNotANumber`] and [`UpdateError::TimeTrailing`].
+pub fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
+    if let Some(seconds) = whole_seconds(text) {
+        return Ok(Timestamp::whole(seconds));
+    }
+    if text == b"N" {
+        return Ok(now);
+    }
+    let mut seconds = number::parse(text).map_err(|error| match error {
+        NumberError::Nothing => UpdateError::TimeNotANumber { text: lossy(text) },
+        NumberError::Trailing { value, rest } => {
+            UpdateError::TimeTrailing { text: lossy(text), value, rest: lossy(rest) }
+        }
+    })?;
+    if seconds < 0.0 {
+        seconds += now.whole as f64 + f64::from(now.micros) / 1e6;
+    }
+    let floor = seconds.floor();
+    // Compat: what does not fit becomes the smallest integer, as the x86 conversion does in RRDtool, and
+    // is then refused as being in the past.
+    if !(-9.3e18..9.3e18).contains(&floor) || floor as i64 == i64::MAX {
+        return Ok(Timestamp::whole(i64::MIN));
+    }
+    Ok(Timestamp::new(floor as i64, ((seconds - floor) * 1e6) as u32))
+}
+
+/// The common text: at most 15 digits, which no double rounds.
+fn whole_seconds(text: &[u8]) -> Option<i64> {
+    if text.is_empty() || text.len() > 15 {
+        return None;
+    }
+    text.iter().try_fold(0i64, |seconds, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit <= 9).then(|| seconds * 10 + i64::from(digit))
+    })
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Which source each value of a word is for (`--template`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// For each value the index among the sources that clients feed; `None` for a COMPUTE source, whose
+    /// value is ignored.
+    fields: Vec<Option<usize>>,
+}
+
+/// Why a template was refused. `Display` is RRDtool's text (which has no file name in front).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// There is no such data source.
+    UnknownDs(String),
+    /// More names than the RRD has sources.
+    TooLong,
+}
+
+impl Template {
+    /// The template `ds:ds:...` for an RRD of this definition. A name may stand there twice; its last value
+    /// counts.
+    ///
+    /// # Errors
+    /// [`TemplateError`].
+    pub fn parse(text: &[u8], definition: &Definition) -> Result<Template, TemplateError> {
+        let mut fields = Vec::with_capacity(definition.ds.len());
+        for name in text.split(|&byte| byte == b':') {
+            if fields.len() == definition.ds.len() {
+                return Err(TemplateError::TooLong);
+            }
+            let named = definition.ds.iter().position(|ds| ds.name.as_bytes() == name);
+            let index = named.ok_or_else(|| TemplateError::UnknownDs(lossy(name)))?;
+            let fed = |kind: &DsKind| matches!(kind, DsKind::Fed { .. });
+            let before = definition.ds[..index].iter().filter(|ds| fed(&ds.kind)).count();
+            fields.push(fed(&definition.ds[index].kind).then_some(before));
+        }
+        Ok(Template { fields })
+    }
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TemplateError::UnknownDs(name) => write!(f, "unknown DS name '{name}'"),
+            TemplateError::TooLong => f.write_str("tmplt contains more DS definitions than RRD"),
+        }
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+#[cfg(test)]
+mod tests;

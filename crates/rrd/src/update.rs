@@ -3,7 +3,22 @@
 //! The one function that decides and applies an update, live and on replay, in stripes and in files.
 //! It refuses without changing anything and allocates nothing once its scratch is warm.
 
-use crate::live::CdpPrep;
+mod cdp;
+mod error;
+mod pdp;
+
+pub use error::UpdateError;
+
+use crate::definition::{Consolidation, Definition, DsKind};
+use crate::grid;
+use crate::live::{CdpPrep, HeadMut, HeadShape, Season};
+use crate::reading::Reading;
+use crate::time::Timestamp;
+use cdp::RowCut;
+use pdp::Span;
+
+/// The first format version that keeps fractions of a second.
+const VERSION_FRACTIONS: u8 = 3;
 
 /// Takes the rows an update completes.
 pub trait RowSink {
@@ -15,14 +30,106 @@ pub trait RowSink {
     fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]);
 }
 
-/// Why an update was refused. `Display` is RRDtool's text.
-#[derive(Clone, Debug, PartialEq)]
-pub enum UpdateError {}
+/// Room that [`step`] works in; keep one and use it for every RRD.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// For each source the sum of rate x time that its reading stands for.
+    sums: Vec<f64>,
+    /// For each source its PDP.
+    points: Vec<f64>,
+}
 
-impl std::fmt::Display for UpdateError {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {}
+/// Applies one reading.
+///
+/// # Errors
+/// [`UpdateError`] when the time is not later than the last update or a value cannot be read; nothing has
+/// changed then. (RRDtool has by then changed `last_ds` of the sources before the bad one.)
+pub fn step(
+    definition: &Definition,
+    shape: &HeadShape,
+    mut head: HeadMut<'_>,
+    seasons: &mut [Season],
+    reading: &Reading<'_>,
+    scratch: &mut Scratch,
+    sink: &mut impl RowSink,
+) -> Result<(), UpdateError> {
+    let mut time = reading.time;
+    if definition.version < VERSION_FRACTIONS {
+        time = Timestamp::whole(time.whole);
+    }
+    let last = *head.last_update;
+    if time <= last {
+        let seconds = |time: Timestamp| time.in_seconds(definition.units_per_second).whole;
+        return Err(UpdateError::NotLater { time: seconds(time), last_update: seconds(last) });
+    }
+    let span = Span::between(last, time, definition.step);
+    pdp::read(definition, head.pdp, reading.values, span.interval, &mut scratch.sums)?;
+
+    keep_texts(definition, &mut head, reading);
+    if span.elapsed == 0 {
+        for (pdp, &sum) in head.pdp.iter_mut().zip(&scratch.sums) {
+            pdp::accumulate(pdp, sum, span.interval);
+        }
+    } else if let Some((left, rest)) = span.split_open(definition.step) {
+        pass(definition, shape, &mut head, seasons, &left, scratch, sink);
+        pass(definition, shape, &mut head, seasons, &rest, scratch, sink);
+    } else {
+        pass(definition, shape, &mut head, seasons, &span, scratch, sink);
+    }
+    *head.last_update = time;
+    Ok(())
+}
+
+/// Keeps each text as the last reading of its source.
+fn keep_texts(definition: &Definition, head: &mut HeadMut<'_>, reading: &Reading<'_>) {
+    let mut texts = reading.values.iter();
+    for (ds, pdp) in definition.ds.iter().zip(head.pdp.iter_mut()) {
+        match ds.kind {
+            DsKind::Fed { .. } => pdp.last_ds.set(texts.next().expect("as many texts as sources read above")),
+            DsKind::Compute(_) => pdp.last_ds.set(b"U"),
+        }
     }
 }
 
-impl std::error::Error for UpdateError {}
+/// Passes the boundaries of a span: closes PDPs, consolidates them, hands on the rows.
+fn pass(
+    definition: &Definition,
+    shape: &HeadShape,
+    head: &mut HeadMut<'_>,
+    _seasons: &mut [Season],
+    span: &Span,
+    scratch: &mut Scratch,
+    sink: &mut impl RowSink,
+) {
+    scratch.points.clear();
+    for ((ds, pdp), &sum) in definition.ds.iter().zip(head.pdp.iter_mut()).zip(&scratch.sums) {
+        let heartbeat = match ds.kind {
+            DsKind::Fed { heartbeat, .. } => heartbeat,
+            DsKind::Compute(_) => u64::MAX,
+        };
+        scratch.points.push(pdp::close(pdp, sum, span, heartbeat, definition.step));
+    }
+    let ds_count = shape.ds_count();
+    for (index, (rra, cells)) in definition.rra.iter().zip(head.cdp.chunks_exact_mut(ds_count)).enumerate() {
+        let Consolidation::Plain { cf, xff } = rra.cf else { continue };
+        let (open_row, pdp_in_row) = grid::divide(span.pdp_number, rra.pdp_per_row);
+        let cut = RowCut::new(rra.pdp_per_row, pdp_in_row, span.elapsed);
+        for (cell, &point) in cells.iter_mut().zip(&scratch.points) {
+            if rra.pdp_per_row == 1 {
+                cell.primary = point;
+                if span.elapsed > 1 {
+                    cell.secondary = point;
+                }
+            } else if cut.rows == 0 {
+                cdp::accumulate(cf, cell, point, span.elapsed);
+            } else {
+                cdp::complete(cf, xff, cell, point, &cut);
+            }
+        }
+        if cut.rows > 0 {
+            let count = cut.rows.min(rra.row_count);
+            let newest = open_row + cut.rows as i64;
+            sink.rows(index, newest - count as i64 + 1, count, cells);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From readings to primary data points.
+//!
+//! A reading becomes the sum of rate x time since the last update; cut at multiples of the step, these
+//! sums become PDPs. The order of every addition and division is RRDtool's.
+
+use super::UpdateError;
+use crate::definition::{Definition, DsKind, DsType};
+use crate::grid;
+use crate::live::{LastDs, PdpPrep, UNKNOWN};
+use crate::number::{self, NumberError, difference};
+use crate::time::{MICROS, Timestamp};
+
+/// What RRDtool adds to a counter that went back: first 2^32 - 1, and if that is not enough 2^64 - 2^32.
+const COUNTER_WRAPS: [f64; 2] = [4_294_967_295.0, 18_446_744_069_414_584_320.0];
+
+/// The time between two updates, cut at the step. All in units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// From the last update to this one.
+    pub interval: f64,
+    /// From the last update to the last boundary passed; all of the interval when none was.
+    pub pre: f64,
+    /// From that boundary to this update.
+    pub post: f64,
+    /// PDPs complete before this span (the number of the open one).
+    pub pdp_number: i64,
+    /// Boundaries passed.
+    pub elapsed: u64,
+}
+
+impl Span {
+    pub(super) fn between(last: Timestamp, time: Timestamp, step: u64) -> Span {
+        let seconds = (time.whole - last.whole) as f64;
+        let micros = (i64::from(time.micros) - i64::from(last.micros)) as f64;
+        let interval = seconds + micros / f64::from(MICROS);
+        let (pdp_number, _) = grid::divide(last.whole, step);
+        let (number_now, age) = grid::divide(time.whole, step);
+        if number_now == pdp_number {
+            return Span { interval, pre: interval, post: 0.0, pdp_number, elapsed: 0 };
+        }
+        let boundary = time.whole - age as i64;
+        Span {
+            interval,
+            pre: (boundary - last.whole) as f64 - f64::from(last.micros) / f64::from(MICROS),
+            post: age as f64 + f64::from(time.micros) / f64::from(MICROS),
+            pdp_number,
+            elapsed: (number_now - pdp_number) as u64,
+        }
+    }
+
+    /// The part that closes the open PDP, and the rest, when this span passes several boundaries and one
+    /// PDP was under way. RRDtool closes that one by itself, with whole units of the interval.
+    pub(super) fn split_open(&self, step: u64) -> Option<(Span, Span)> {
+        if self.elapsed < 2 {
+            return None;
+        }
+        let open = self.pre as u64 % step;
+        if open == 0 {
+            return None;
+        }
+        let left = Span { pre: open as f64, post: 0.0, elapsed: 1, ..*self };
+        let rest = Span {
+            pre: self.pre - open as f64,
+            pdp_number: self.pdp_number + 1,
+            elapsed: self.elapsed - 1,
+            ..*self
+        };
+        Some((left, rest))
+    }
+}
+
+/// Turns the texts of a reading into sums of rate x time, one for each source (unknown for COMPUTE).
+/// Changes nothing but `sums`.
+pub(super) fn read(
+    definition: &Definition,
+    pdp: &[PdpPrep],
+    texts: &[&[u8]],
+    interval: f64,
+    sums: &mut Vec<f64>,
+) -> Result<(), UpdateError> {
+    sums.clear();
+    let mut texts_left = texts.iter();
+    for (ds, pdp) in definition.ds.iter().zip(pdp) {
+        let DsKind::Fed { ds_type, heartbeat, min, max } = ds.kind else {
+            sums.push(UNKNOWN);
+            continue;
+        };
+        let Some(text) = texts_left.next() else {
+            let expected = definition.fed_count();
+            return Err(UpdateError::TooFewValues { expected, got: texts.len(), time: String::new() });
+        };
+        // What comes too late is not even looked at.
+        if text.first() == Some(&b'U') || interval > heartbeat as f64 {
+            sums.push(UNKNOWN);
+            continue;
+        }
+        let (sum, rate) =
+            sum_and_rate(ds_type, text, &pdp.last_ds, interval, f64::from(definition.units_per_second))?;
+        // Comparisons with an unlimited (NaN) bound are false.
+        let known = !rate.is_nan() && !(rate > max || rate < min);
+        sums.push(if known { sum } else { UNKNOWN });
+    }
+    Ok(())
+}
+
+fn sum_and_rate(
+    ds_type: DsType,
+    text: &[u8],
+    last_ds: &LastDs,
+    interval: f64,
+    units_per_second: f64,
+) -> Result<(f64, f64), UpdateError> {
+    let last = last_ds.as_bytes();
+    let unknown_before = last.first() == Some(&b'U');
+    let change = match ds_type {
+        DsType::Gauge => {
+            let value = float(ds_type, text)?;
+            return Ok((value * interval, value));
+        }
+        DsType::Absolute => float(ds_type, text)?,
+        DsType::Counter => {
+            if !text.iter().all(u8::is_ascii_digit) {
+                return Err(UpdateError::NotUnsigned { text: lossy(text) });
+            }
+            if unknown_before { UNKNOWN } else { unwrapped(difference(text, last)) }
+        }
+        DsType::Derive => {
+            if !text.strip_prefix(b"-").unwrap_or(text).iter().all(u8::is_ascii_digit) {
+                return Err(UpdateError::NotSigned { text: lossy(text) });
+            }
+            if unknown_before { UNKNOWN } else { difference(text, last) }
+        }
+        DsType::Dcounter | DsType::Dderive if unknown_before => UNKNOWN,
+        DsType::Dcounter => {
+            let (new, old) = (float(ds_type, text)?, float(ds_type, last)?);
+            let reset = (new > 0.0 && old > new) || (new < 0.0 && new > old);
+            if reset { UNKNOWN } else { new - old }
+        }
+        DsType::Dderive => float(ds_type, text)? - float(ds_type, last)?,
+    };
+    let sum = change * units_per_second;
+    Ok((sum, sum / interval))
+}
+
+fn unwrapped(mut difference: f64) -> f64 {
+    for wrap in COUNTER_WRAPS {
+        if difference < 0.0 {
+            difference += wrap;
+        }
+    }
+    difference
+}
+
+fn float(ds_type: DsType, text: &[u8]) -> Result<f64, UpdateError> {
+    number::parse(text).map_err(|error| match error {
+        NumberError::Nothing => UpdateError::NotANumber { ds_type, text: lossy(text) },
+        NumberError::Trailing { value, rest } => {
+            UpdateError::Trailing { ds_type, text: lossy(text), value, rest: lossy(rest) }
+        }
+    })
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Adds a sum to the open PDP.
+#[inline]
+pub(super) fn accumulate(pdp: &mut PdpPrep, sum: f64, interval: f64) {
+    if sum.is_nan() {
+        pdp.unknown_units = pdp.unknown_units.wrapping_add(interval as u64);
+    } else if pdp.value.is_nan() {
+        pdp.value = sum;
+    } else {
+        pdp.value += sum;
+    }
+}
+
+/// Closes the open PDP (and whole ones behind it, which have the same value) and opens the next.
+#[inline]
+pub(super) fn close(pdp: &mut PdpPrep, sum: f64, span: &Span, heartbeat: u64, step: u64) -> f64 {
+    let mut pre_unknown = 0.0;
+    if sum.is_nan() {
+        pre_unknown = span.pre;
+    } else {
+        if pdp.value.is_nan() {
+            pdp.value = 0.0;
+        }
+        pdp.value += sum / span.interval * span.pre;
+    }
+    let too_late = span.interval > heartbeat as f64;
+    let point = if too_late || pdp.unknown_units as f64 > step as f64 / 2.0 {
+        UNKNOWN
+    } else {
+        let known = span.elapsed.wrapping_mul(step).wrapping_sub(pdp.unknown_units);
+        canonical(pdp.value / (known as f64 - pre_unknown))
+    };
+    if sum.is_nan() {
+        pdp.unknown_units = span.post as u64;
+        pdp.value = UNKNOWN;
+    } else {
+        pdp.unknown_units = 0;
+        pdp.value = canonical(sum / span.interval * span.post);
+    }
+    point
+}
+
+/// The same NaN on every machine: what an x86 makes of an invalid operation.
+#[inline]
+pub(super) fn canonical(value: f64) -> f64 {
+    if value.is_nan() { UNKNOWN } else { value }
+}
