@@ -4,6 +4,7 @@
 //! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
 
 pub mod catalogue;
+pub mod codec;
 pub mod disk;
 pub mod engine;
 pub mod filenames;
@@ -16,3 +17,4 @@ pub mod placeholder;
 pub mod segment;
 pub mod stripe;
 pub mod tree;
+pub mod files;

@@ -1,7 +1,91 @@
-//! The log of a shard: every change in order, before it is applied.
+//! The log of a shard: every change in order, written before it is applied.
 //!
-//! `docs/format/log.md` describes the bytes. Nothing here knows what an update does to an RRD.
+//! `docs/format/log.md` describes the bytes and what recovery does with each kind of damage. A record is an
+//! [`envelope`] with a body; [`updates`] and [`catalogue`] are the bodies. [`LogWriter`] appends, a
+//! [`LogSyncer`] makes durable from another thread, [`replay`](fn@replay) reads back. Offsets are dense and every
+//! record says its own, so that a stale record in a recycled file is never taken for a live one.
+//! Nothing here knows what an update does to an RRD, or the time: the caller gives it.
 
+pub mod catalogue;
+pub mod envelope;
 pub mod position;
+pub mod replay;
+pub mod updates;
+pub mod writer;
 
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+pub use envelope::{Kind, Record, Stamp};
 pub use position::Position;
+pub use replay::{Damage, Fault, ReplayEnd, ReplayError, replay};
+pub use updates::UpdatesBody;
+pub use writer::{LogSyncer, LogWriter, Options};
+
+/// Largest body of a record, in bytes: room for an import of a hundred megabytes of rows or more, and little enough
+/// that a reader may hold one in memory. A longer body is refused before anything is written.
+pub const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// Why the log could not do what was asked.
+#[derive(Debug)]
+pub enum LogError {
+    /// The disk is full. Nothing of the commit counts as written; it may be tried again, or discarded.
+    Full(io::Error),
+    /// A write or sync failed before: no more writes until the log is opened again.
+    Poisoned(String),
+    /// Reading, listing or removing failed.
+    Io(io::Error),
+    /// A body longer than [`BODY_BYTES_MAX`]; it was not appended.
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A good record that this program does not know: a newer one wrote it.
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// Where the record starts in it.
+        offset: u64,
+        /// What is not known.
+        what: String,
+    },
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogError::Full(error) => write!(f, "cannot write the log: {error}; free some space"),
+            LogError::Poisoned(why) => {
+                write!(f, "the log takes no more writes: {why}; restart once the disk is well")
+            }
+            LogError::Io(error) => write!(f, "cannot work on the log: {error}"),
+            LogError::TooLarge { bytes } => {
+                write!(f, "cannot log a record of {bytes} bytes: {BODY_BYTES_MAX} are the limit")
+            }
+            LogError::Unsupported { path, offset, what } => write!(
+                f,
+                "cannot read log file {} at byte {offset}: {what}; use the newer program that wrote it",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LogError::Full(error) | LogError::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for LogError {
+    fn from(error: io::Error) -> Self {
+        LogError::Io(error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! The bodies of the records that make, change and remove RRDs, and the compact form of a definition.
+//!
+//! `docs/format/log.md` describes the bytes. What holds: one value has one encoding, so that the bytes of a
+//! definition can serve as its key; doubles keep every bit; decoders never panic and allocate nothing that
+//! the bytes at hand do not back. They check form, and that nothing divides by zero; whether a definition
+//! makes sense was decided before it was logged. Records name RRDs by id; only create, rename and import
+//! carry a name.
+
+mod definition;
+
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::live::{Live, Season};
+
+pub use definition::{decode_definition, encode_definition, put_definition, take_definition};
+
+use crate::codec::{Cursor, DecodeError, put_counted, put_double, put_signed};
+use crate::stripe::varint;
+
+/// zstd level of an import: rows that are mostly unknown or repeat pack tightly at any level, 3 is the
+/// library's own choice between time and size.
+const ZSTD_LEVEL: i32 = 3;
+/// Bytes of one RRD before compression, at most: what a 1 GiB `.rrd` file holds. A record that claims more
+/// is refused before anything is allocated.
+pub const RRD_BYTES_MAX: usize = 1 << 30;
+
+/// A new RRD; replaces one of the name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Create<'a> {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: &'a [u8],
+    /// What it is.
+    pub definition: Definition,
+    /// Its start, in seconds since the epoch.
+    pub start: i64,
+}
+
+impl<'a> Create<'a> {
+    /// Appends a body.
+    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], definition: &Definition, start: i64) {
+        varint::put(out, u64::from(id));
+        put_counted(out, name);
+        put_signed(out, start);
+        put_definition(out, definition);
+    }
+
+    /// Reads a body.
+    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let id = cursor.number("the id")?;
+        let name = cursor.counted_bytes("the name")?;
+        let start = cursor.signed("the start")?;
+        let definition = take_definition(&mut cursor)?;
+        cursor.end()?;
+        Ok(Create { id, name, definition, start })
+    }
+}
+
+/// Changes by `tune`'s words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tune {
+    /// The RRD.
+    pub id: u32,
+    /// As `rrdtune(1)` takes them behind the file name.
+    pub words: Vec<String>,
+}
+
+impl Tune {
+    /// Appends a body.
+    pub fn encode(out: &mut Vec<u8>, id: u32, words: &[String]) {
+        varint::put(out, u64::from(id));
+        varint::put(out, words.len() as u64);
+        for word in words {
+            put_counted(out, word.as_bytes());
+        }
+    }
+
+    /// Reads a body.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let id = cursor.number("the id")?;
+        let words = (0..cursor.count(1, "the number of words")?)
+            .map(|_| cursor.text("a word").map(str::to_owned))
+            .collect::<Result<_, _>>()?;
+        cursor.end()?;
+        Ok(Tune { id, words })
+    }
+}
+
+/// Removal of an RRD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delete {
+    /// The RRD.
+    pub id: u32,
+}
+
+impl Delete {
+    /// Appends a body.
+    pub fn encode(out: &mut Vec<u8>, id: u32) {
+        varint::put(out, u64::from(id));
+    }
+
+    /// Reads a body.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let id = cursor.number("the id")?;
+        cursor.end()?;
+        Ok(Delete { id })
+    }
+}
+
+/// A new name; replaces an RRD that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rename<'a> {
+    /// The RRD.
+    pub id: u32,
+    /// Its name from now on.
+    pub name: &'a [u8],
+}
+
+impl<'a> Rename<'a> {
+    /// Appends a body.
+    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8]) {
+        varint::put(out, u64::from(id));
+        put_counted(out, name);
+    }
+
+    /// Reads a body.
+    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let id = cursor.number("the id")?;
+        let name = cursor.counted_bytes("the name")?;
+        cursor.end()?;
+        Ok(Rename { id, name })
+    }
+}
+
+/// A whole RRD; replaces one of the name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import<'a> {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: &'a [u8],
+    /// All there is of it.
+    pub rrd: Rrd,
+}
+
+impl<'a> Import<'a> {
+    /// Appends a body. Costs one more copy of the RRD in memory.
+    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], rrd: &Rrd) {
+        let plain = encode_rrd(rrd);
+        varint::put(out, u64::from(id));
+        put_counted(out, name);
+        varint::put(out, plain.len() as u64);
+        let packed = zstd::bulk::compress(&plain, ZSTD_LEVEL);
+        out.extend_from_slice(&packed.expect("zstd packs any bytes into a buffer of its own"));
+    }
+
+    /// Reads a body.
+    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
+        const PACKED: &str = "a packed RRD of the length given";
+        let mut cursor = Cursor::new(body);
+        let id = cursor.number("the id")?;
+        let name = cursor.counted_bytes("the name")?;
+        let length_at = cursor.bad("the length of an RRD, at most 1 GiB");
+        let length: usize = cursor.number(length_at.expected)?;
+        if length > RRD_BYTES_MAX {
+            return Err(length_at);
+        }
+        let packed_at = cursor.bad(PACKED);
+        let plain = unpack(cursor.take_rest(), length).ok_or(packed_at)?;
+        // What is wrong inside has no address in the body: the packed bytes as a whole are it.
+        let rrd = decode_rrd(&plain).map_err(|error| DecodeError { offset: packed_at.offset, ..error })?;
+        Ok(Import { id, name, rrd })
+    }
+}
+
+/// Unpacks exactly `length` bytes; the buffer grows with what really comes out.
+fn unpack(packed: &[u8], length: usize) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut plain = Vec::new();
+    let decoder = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
+    decoder.take(length as u64 + 1).read_to_end(&mut plain).ok()?;
+    (plain.len() == length).then_some(plain)
+}
+
+/// The plain bytes of an RRD: definition, head, seasons, archives.
+pub fn encode_rrd(rrd: &Rrd) -> Vec<u8> {
+    let row_bytes: usize = rrd.archives.iter().map(|rows| rows.len() * 8).sum();
+    let mut out = Vec::with_capacity(row_bytes + rrd.live.words.len() * 8 + 1024);
+    put_definition(&mut out, &rrd.definition);
+    varint::put(&mut out, rrd.live.words.len() as u64);
+    for word in &rrd.live.words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    varint::put(&mut out, rrd.live.seasons.len() as u64);
+    for season in &rrd.live.seasons {
+        varint::put(&mut out, season.rra as u64);
+        varint::put(&mut out, season.current_row);
+        put_doubles(&mut out, &season.values);
+    }
+    varint::put(&mut out, rrd.archives.len() as u64);
+    for rows in &rrd.archives {
+        put_doubles(&mut out, rows);
+    }
+    out
+}
+
+/// Reads the plain bytes of an RRD. The head is as long as its definition wants; seasons and archives are
+/// of archives there are.
+pub fn decode_rrd(bytes: &[u8]) -> Result<Rrd, DecodeError> {
+    let mut cursor = Cursor::new(bytes);
+    let definition = take_definition(&mut cursor)?;
+    let words_at = cursor.bad("as many words as the head of the definition has");
+    let word_count = cursor.count(8, words_at.expected)?;
+    let words = (0..word_count)
+        .map(|_| cursor.double("a word of the head").map(f64::to_bits))
+        .collect::<Result<_, _>>()?;
+    let rra_count = definition.rra.len();
+    let season_count = cursor.count(3, "the number of seasons")?;
+    let mut seasons = Vec::new();
+    for _ in 0..season_count {
+        let rra_at = cursor.bad("an archive of the definition");
+        let rra = cursor.number(rra_at.expected)?;
+        if rra >= rra_count {
+            return Err(rra_at);
+        }
+        let current_row = cursor.varint("the row of a season")?;
+        seasons.push(Season { rra, current_row, values: take_doubles(&mut cursor)? });
+    }
+    let archives_at = cursor.bad("one set of rows for each archive");
+    if cursor.count(1, archives_at.expected)? != rra_count {
+        return Err(archives_at);
+    }
+    let archives = (0..rra_count).map(|_| take_doubles(&mut cursor)).collect::<Result<_, _>>()?;
+    cursor.end()?;
+    let rrd = Rrd { definition, live: Live { words, seasons }, archives };
+    if rrd.shape().word_count() == rrd.live.words.len() { Ok(rrd) } else { Err(words_at) }
+}
+
+fn put_doubles(out: &mut Vec<u8>, values: &[f64]) {
+    varint::put(out, values.len() as u64);
+    for &value in values {
+        put_double(out, value);
+    }
+}
+
+fn take_doubles(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, DecodeError> {
+    let count = cursor.count(8, "the number of values")?;
+    (0..count).map(|_| cursor.double("a value")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! The envelope of a record: 64 bytes that say what the body is, where it stands and who sent it.
+//!
+//! What holds: the checksum covers everything behind it, the record's own place included, so bytes that
+//! stood elsewhere (an old record in a recycled file, a misplaced write) are never valid.
+
+use super::BODY_BYTES_MAX;
+use super::position::Position;
+
+/// First bytes of a record.
+pub const MAGIC: [u8; 3] = *b"RLG";
+/// Version of the format, behind the magic.
+pub const VERSION: u8 = 1;
+/// Bytes of an envelope.
+pub const ENVELOPE_BYTES: usize = 64;
+
+/// Offset of the version byte.
+pub const VERSION_AT: usize = 3;
+/// Offset of the CRC32C of everything behind it.
+pub const CRC_AT: usize = 4;
+/// Offset of the body's length; the checksum covers from here on.
+pub const BODY_LENGTH_AT: usize = 8;
+/// Offset of the kind; three zero bytes follow.
+pub const KIND_AT: usize = 12;
+/// Offset of the generation.
+pub const GENERATION_AT: usize = 16;
+/// Offset of the producer's epoch.
+pub const EPOCH_AT: usize = 20;
+/// Offset of the record's own offset in its generation.
+pub const OFFSET_AT: usize = 24;
+/// Offset of the durable mark.
+pub const DURABLE_AT: usize = 32;
+/// Offset of the producer id.
+pub const PRODUCER_AT: usize = 40;
+/// Offset of the producer's sequence.
+pub const SEQUENCE_AT: usize = 48;
+/// Offset of the time.
+pub const TIME_AT: usize = 56;
+
+/// What a record's body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A batch of updates ([`super::updates`]).
+    Updates = 1,
+    /// A new RRD ([`super::catalogue::Create`]).
+    Create = 2,
+    /// Changes by `tune`'s words ([`super::catalogue::Tune`]).
+    Tune = 3,
+    /// Removal of an RRD ([`super::catalogue::Delete`]).
+    Delete = 4,
+    /// A new name ([`super::catalogue::Rename`]).
+    Rename = 5,
+    /// A whole RRD ([`super::catalogue::Import`]).
+    Import = 6,
+    /// From here on the engine behaves as a newer version does; reserved, nothing writes it yet.
+    Behaviour = 7,
+}
+
+impl Kind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Kind; 7] =
+        [Kind::Updates, Kind::Create, Kind::Tune, Kind::Delete, Kind::Rename, Kind::Import, Kind::Behaviour];
+
+    /// The kind of this number.
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
+    }
+}
+
+/// Who sent a record, and when: what the log carries for its readers and does not look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Id of the producer.
+    pub producer: u64,
+    /// Counts the lives of the producer.
+    pub epoch: u32,
+    /// Counts the records of that life.
+    pub sequence: u64,
+    /// Milliseconds since the Unix epoch, as the caller has them.
+    pub time_ms: i64,
+}
+
+/// A record as replay delivers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Where it starts.
+    pub position: Position,
+    /// Where the next one starts: a checkpoint that includes this record carries this position.
+    pub end: Position,
+    /// What the body is.
+    pub kind: Kind,
+    /// Who sent it, and when.
+    pub stamp: Stamp,
+    /// How far the log was durable when it was written: an offset in the same generation.
+    pub durable: u64,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// Starts a record in `buffer`. [`close`] fills in length and checksum.
+pub fn open(buffer: &mut Vec<u8>, kind: Kind, stamp: Stamp, position: Position, durable: u64) {
+    let mut head = [0; ENVELOPE_BYTES];
+    head[..3].copy_from_slice(&MAGIC);
+    head[VERSION_AT] = VERSION;
+    head[KIND_AT] = kind as u8;
+    put(&mut head, GENERATION_AT, position.generation.to_le_bytes());
+    put(&mut head, EPOCH_AT, stamp.epoch.to_le_bytes());
+    put(&mut head, OFFSET_AT, position.offset.to_le_bytes());
+    put(&mut head, DURABLE_AT, durable.to_le_bytes());
+    put(&mut head, PRODUCER_AT, stamp.producer.to_le_bytes());
+    put(&mut head, SEQUENCE_AT, stamp.sequence.to_le_bytes());
+    put(&mut head, TIME_AT, stamp.time_ms.to_le_bytes());
+    buffer.extend_from_slice(&head);
+}
+
+/// Ends the record that fills `record` from envelope to last byte. Its body is within [`BODY_BYTES_MAX`].
+pub fn close(record: &mut [u8]) {
+    let body_length = (record.len() - ENVELOPE_BYTES) as u32;
+    put(record, BODY_LENGTH_AT, body_length.to_le_bytes());
+    let crc = crc32c::crc32c(&record[BODY_LENGTH_AT..]);
+    put(record, CRC_AT, crc.to_le_bytes());
+}
+
+/// Why bytes are not the record that should stand at their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRecord {
+    /// No magic, or a record of another place.
+    Foreign,
+    /// The record would go beyond the end of what there is.
+    Cut,
+    /// The checksum does not match.
+    Checksum {
+        /// As the envelope says.
+        expected: u32,
+        /// As computed.
+        found: u32,
+    },
+    /// A good record, of a version or kind this program does not know: these are the two.
+    Unknown {
+        /// Version.
+        version: u8,
+        /// Kind.
+        kind: u8,
+    },
+}
+
+/// How many bytes the record that starts `bytes` has, going by its envelope alone, if it is one of
+/// `position`. `bytes` has at least an envelope.
+pub fn peek(bytes: &[u8], position: Position) -> Result<usize, NotRecord> {
+    let here = bytes[..3] == MAGIC
+        && u32::from_le_bytes(take(bytes, GENERATION_AT)) == position.generation
+        && u64::from_le_bytes(take(bytes, OFFSET_AT)) == position.offset;
+    if !here {
+        return Err(NotRecord::Foreign);
+    }
+    let body_length = u32::from_le_bytes(take(bytes, BODY_LENGTH_AT)) as usize;
+    if body_length > BODY_BYTES_MAX { Err(NotRecord::Cut) } else { Ok(ENVELOPE_BYTES + body_length) }
+}
+
+/// Checks the record that fills `bytes`, as long as [`peek`] said.
+pub fn decode(bytes: &[u8], position: Position) -> Result<Record<'_>, NotRecord> {
+    let expected = u32::from_le_bytes(take(bytes, CRC_AT));
+    let found = crc32c::crc32c(&bytes[BODY_LENGTH_AT..]);
+    if expected != found {
+        return Err(NotRecord::Checksum { expected, found });
+    }
+    let (version, kind) = (bytes[VERSION_AT], bytes[KIND_AT]);
+    let known =
+        Kind::from_number(kind).filter(|_| version == VERSION && bytes[KIND_AT + 1..GENERATION_AT] == [0; 3]);
+    let Some(known) = known else { return Err(NotRecord::Unknown { version, kind }) };
+    Ok(Record {
+        position,
+        end: position.plus(bytes.len() as u64),
+        kind: known,
+        stamp: Stamp {
+            producer: u64::from_le_bytes(take(bytes, PRODUCER_AT)),
+            epoch: u32::from_le_bytes(take(bytes, EPOCH_AT)),
+            sequence: u64::from_le_bytes(take(bytes, SEQUENCE_AT)),
+            time_ms: i64::from_le_bytes(take(bytes, TIME_AT)),
+        },
+        durable: u64::from_le_bytes(take(bytes, DURABLE_AT)),
+        body: &bytes[ENVELOPE_BYTES..],
+    })
+}
+
+fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&value);
+}
+
+fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut value = [0; N];
+    value.copy_from_slice(&bytes[at..at + N]);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Position = Position { generation: 2, offset: 0x0102 };
+
+    fn sample() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let stamp = Stamp { producer: 7, epoch: 3, sequence: 9, time_ms: 1000 };
+        open(&mut bytes, Kind::Delete, stamp, PLACE, 0x0100);
+        bytes.extend_from_slice(b"body");
+        close(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_record_is_these_bytes() {
+        let bytes = sample();
+        let want: &[u8] = b"RLG\x01\x56\x08\x9d\xca\
+            \x04\0\0\0\x04\0\0\0\
+            \x02\0\0\0\x03\0\0\0\
+            \x02\x01\0\0\0\0\0\0\
+            \0\x01\0\0\0\0\0\0\
+            \x07\0\0\0\0\0\0\0\
+            \x09\0\0\0\0\0\0\0\
+            \xe8\x03\0\0\0\0\0\0\
+            body";
+        assert_eq!(bytes, want);
+        assert_eq!(peek(&bytes, PLACE), Ok(68));
+        let record = decode(&bytes, PLACE).unwrap();
+        assert_eq!((record.kind, record.durable, record.body), (Kind::Delete, 0x100, &b"body"[..]));
+        assert_eq!(record.end, Position { generation: 2, offset: 0x0146 });
+        assert_eq!(record.stamp, Stamp { producer: 7, epoch: 3, sequence: 9, time_ms: 1000 });
+    }
+
+    #[test]
+    fn no_flipped_bit_goes_unseen() {
+        let good = sample();
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let read = peek(&bytes, PLACE).and_then(|length| match length == bytes.len() {
+                true => decode(&bytes, PLACE).map(|_| ()),
+                false => Err(NotRecord::Cut),
+            });
+            // Only the version stands before the checksum: what reads as a newer version is refused too.
+            assert!(read.is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn records_of_other_places_and_kinds_are_told() {
+        let check = |change: &dyn Fn(&mut Vec<u8>), want| {
+            let mut bytes = sample();
+            change(&mut bytes);
+            close(&mut bytes);
+            assert_eq!(peek(&bytes, PLACE).and_then(|_| decode(&bytes, PLACE).map(|_| ())), Err(want));
+        };
+        check(&|bytes| bytes[OFFSET_AT] = 1, NotRecord::Foreign);
+        check(&|bytes| bytes[GENERATION_AT] = 1, NotRecord::Foreign);
+        check(&|bytes| bytes[KIND_AT] = 0, NotRecord::Unknown { version: 1, kind: 0 });
+        check(&|bytes| bytes[KIND_AT] = 8, NotRecord::Unknown { version: 1, kind: 8 });
+        check(&|bytes| bytes[VERSION_AT] = 2, NotRecord::Unknown { version: 2, kind: 4 });
+        check(&|bytes| bytes[KIND_AT + 2] = 1, NotRecord::Unknown { version: 1, kind: 4 });
+    }
+}

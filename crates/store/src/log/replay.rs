@@ -1,0 +1,353 @@
+//! Reading the log back: every record from a position on, in order, and what to make of bytes that are none.
+//!
+//! The rule. Every record carries the *durable mark* of its moment: the offset up to which the log had been
+//! synced. Bytes that are no record, at offset B, are **damage** if a good record behind them has a mark
+//! beyond B, for then B had once been on the disk: they are reported, and replay goes on with the next good
+//! record. Otherwise they are the **end**: what a crash tore or lost there was never durable, and good
+//! records behind it (the disk may write in any order) are cut with it, so that what comes back is a prefix.
+//! Its limit: rot in what was synced last, with nothing written since, looks like the end.
+//!
+//! What holds: no record is delivered twice or out of order; memory is bounded by two read units and one
+//! record; what the visitor sees has passed its checksum.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::LogError;
+use super::envelope::{self, ENVELOPE_BYTES, MAGIC, NotRecord, Record};
+use super::position::Position;
+use super::writer::log_files;
+use crate::disk::{Advice, Disk, DiskFile, Mode};
+use crate::filenames;
+
+/// Bytes asked of the disk at a time: large enough for read-ahead, small enough to stay in the cache.
+const READ_BYTES: usize = 1 << 20;
+
+/// How replay ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayEnd {
+    /// Where the next record goes.
+    pub end: Position,
+    /// Ranges that were once durable and are no longer readable, in order.
+    pub damage: Vec<Damage>,
+    /// Records delivered.
+    pub record_count: u64,
+}
+
+/// A range of the log that was durable and is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file it starts in, or the one that should be there.
+    pub path: PathBuf,
+    /// Where in that file.
+    pub file_offset: u64,
+    /// Where in the log.
+    pub from: Position,
+    /// Where the next good record starts.
+    pub to: Position,
+    /// What is wrong at its start.
+    pub fault: Fault,
+}
+
+/// What stands where a record should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No file holds this place.
+    Missing,
+    /// No record of this place.
+    NoRecord,
+    /// A record that is longer than what is left.
+    Cut,
+    /// A record with a bad checksum.
+    Checksum {
+        /// As its envelope says.
+        expected: u32,
+        /// As computed.
+        found: u32,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.to.offset.saturating_sub(self.from.offset);
+        write!(
+            f,
+            "log file {} is damaged at byte {} (position {}, {bytes} bytes lost): ",
+            self.path.display(),
+            self.file_offset,
+            self.from
+        )?;
+        match self.fault {
+            Fault::Missing => f.write_str("the file is missing or too short"),
+            Fault::NoRecord => f.write_str("expected a record, found other bytes"),
+            Fault::Cut => f.write_str("the record is longer than the file"),
+            Fault::Checksum { expected, found } => {
+                write!(f, "expected checksum {expected:08x}, found {found:08x}")
+            }
+        }
+    }
+}
+
+/// Why replay stopped early.
+#[derive(Debug)]
+pub enum ReplayError<E> {
+    /// The log could not be read.
+    Log(LogError),
+    /// The visitor refused a record.
+    Visitor(E),
+}
+
+impl<E> From<LogError> for ReplayError<E> {
+    fn from(error: LogError) -> Self {
+        ReplayError::Log(error)
+    }
+}
+
+impl<E> From<io::Error> for ReplayError<E> {
+    fn from(error: io::Error) -> Self {
+        ReplayError::Log(LogError::Io(error))
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for ReplayError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplayError::Log(error) => error.fmt(f),
+            ReplayError::Visitor(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ReplayError<E> {}
+
+/// Delivers every record at or behind `from`, through all generations. `from` is the start of a record or
+/// the end of the log; a log that ends before it (the checkpoint outlived it) ends there.
+pub fn replay<E>(
+    disk: &dyn Disk,
+    dir: &Path,
+    from: Position,
+    visit: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
+) -> Result<ReplayEnd, ReplayError<E>> {
+    let starts = if disk.exists(dir)? { log_files(disk, dir)? } else { Vec::new() };
+    let mut end = ReplayEnd { end: from, damage: Vec::new(), record_count: 0 };
+    replay_generation(disk, dir, &starts, visit, &mut end)?;
+    let mut generations: Vec<u32> = starts.iter().map(|start| start.generation).collect();
+    generations.dedup();
+    for generation in generations.into_iter().filter(|&generation| generation > from.generation) {
+        end.end = Position { generation, offset: 0 };
+        replay_generation(disk, dir, &starts, visit, &mut end)?;
+    }
+    Ok(end)
+}
+
+/// Goes on at `end.end` until its generation ends.
+fn replay_generation<E>(
+    disk: &dyn Disk,
+    dir: &Path,
+    starts: &[Position],
+    visit: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
+    end: &mut ReplayEnd,
+) -> Result<(), ReplayError<E>> {
+    let mut reader = Reader::new(disk, dir, starts, end.end)?;
+    loop {
+        let fault = match reader.record_at(end.end)? {
+            Ok(record) => {
+                let next = record.end;
+                visit(record).map_err(ReplayError::Visitor)?;
+                end.record_count += 1;
+                end.end = next;
+                continue;
+            }
+            Err(fault) => fault,
+        };
+        let Some(next) = reader.proof_of_damage(end.end)? else { return Ok(()) };
+        let (path, file_offset) = reader.address(end.end);
+        end.damage.push(Damage { path, file_offset, from: end.end, to: next, fault });
+        end.end = next;
+    }
+}
+
+/// The files of one generation, one open at a time.
+struct Reader<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    /// Starts of the files from the one that holds the first position, with the end of what each may hold.
+    ranges: Vec<(Position, u64)>,
+    open: Option<Window>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(disk: &'a dyn Disk, dir: &'a Path, starts: &[Position], from: Position) -> io::Result<Self> {
+        let generation: Vec<Position> =
+            starts.iter().copied().filter(|start| start.generation == from.generation).collect();
+        let first = generation.partition_point(|&start| start <= from).saturating_sub(1);
+        let mut ranges = Vec::new();
+        for (index, &start) in generation.iter().enumerate().skip(first) {
+            let file_end = start.offset.saturating_add(disk.length(&filenames::log(dir, start))?);
+            // Behind the start of the next file there may be bytes that were cut or reserved.
+            let end = generation.get(index + 1).map_or(file_end, |next| file_end.min(next.offset));
+            ranges.push((start, end));
+        }
+        Ok(Reader { disk, dir, ranges, open: None })
+    }
+
+    /// The file that holds `position`: its index in `ranges`.
+    fn file_of(&self, position: Position) -> Option<usize> {
+        self.ranges.iter().position(|&(start, end)| start <= position && position.offset < end)
+    }
+
+    /// File and offset of a position, for messages.
+    fn address(&self, position: Position) -> (PathBuf, u64) {
+        let file = self.ranges.iter().rev().find(|(start, _)| *start <= position);
+        let start = file.map_or(position, |&(start, _)| start);
+        (filenames::log(self.dir, start), position.offset - start.offset)
+    }
+
+    fn window(&mut self, index: usize) -> io::Result<&mut Window> {
+        let (start, end) = self.ranges[index];
+        if self.open.as_ref().is_none_or(|window| window.start != start) {
+            let buffer = self.open.take().map_or_else(Vec::new, |window| window.buffer);
+            let file = self.disk.open(&filenames::log(self.dir, start), Mode::Read)?;
+            file.advise(0, 0, Advice::Sequential);
+            self.open = Some(Window { file, start, end, buffer, buffer_offset: 0, filled: 0 });
+        }
+        let Some(window) = &mut self.open else { unreachable!("just opened") };
+        Ok(window)
+    }
+
+    /// The record at a position, or why there is none.
+    fn record_at(&mut self, position: Position) -> Result<Result<Record<'_>, Fault>, LogError> {
+        let Some(index) = self.file_of(position) else { return Ok(Err(Fault::Missing)) };
+        let (dir, start) = (self.dir, self.ranges[index].0);
+        let not = match self.window(index)?.record_at(position)? {
+            Ok(record) => return Ok(Ok(record)),
+            Err(not) => not,
+        };
+        Ok(Err(match not {
+            NotRecord::Foreign => Fault::NoRecord,
+            NotRecord::Cut => Fault::Cut,
+            NotRecord::Checksum { expected, found } => Fault::Checksum { expected, found },
+            NotRecord::Unknown { version, kind } => {
+                return Err(LogError::Unsupported {
+                    path: filenames::log(dir, start),
+                    offset: position.offset - start.offset,
+                    what: format!("a record of version {version}, kind {kind}"),
+                });
+            }
+        }))
+    }
+
+    /// Looks behind bad bytes at `bad` for a good record whose durable mark lies beyond them, and returns
+    /// where the first good record starts if there is such proof.
+    fn proof_of_damage(&mut self, bad: Position) -> Result<Option<Position>, LogError> {
+        let mut first_good = None;
+        let mut position = Position { offset: bad.offset.saturating_add(1), ..bad };
+        for index in 0..self.ranges.len() {
+            let (start, end) = self.ranges[index];
+            position.offset = position.offset.max(start.offset);
+            while position.offset < end {
+                let window = self.window(index)?;
+                if !window.find_magic(&mut position)? {
+                    break;
+                }
+                let Ok(record) = window.record_at(position)? else {
+                    position.offset += 1;
+                    continue;
+                };
+                let good = *first_good.get_or_insert(position);
+                if record.durable > bad.offset {
+                    return Ok(Some(good));
+                }
+                position = record.end;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// An open file and the part of it in memory.
+struct Window {
+    file: Arc<dyn DiskFile>,
+    /// The position of the file's first byte.
+    start: Position,
+    /// Offset in the generation where the file ends for us.
+    end: u64,
+    buffer: Vec<u8>,
+    /// Offset in the generation of the buffer's first byte.
+    buffer_offset: u64,
+    /// Bytes of the buffer that are valid.
+    filled: usize,
+}
+
+impl Window {
+    /// Bytes from `offset` (in the generation, within this file) on: at least `want`, or all there are.
+    fn bytes(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+        let left = (self.end - offset).min(usize::MAX as u64) as usize;
+        let want = want.min(left);
+        let buffered = self.buffer_offset..self.buffer_offset + self.filled as u64;
+        if !(buffered.contains(&offset) && buffered.end - offset >= want as u64) {
+            self.read(offset, want.max(READ_BYTES).min(left))?;
+        }
+        let at = (offset - self.buffer_offset) as usize;
+        Ok(&self.buffer[at.min(self.filled)..self.filled])
+    }
+
+    /// Makes the buffer hold `count` bytes from `offset` on, keeping what it has of them.
+    fn read(&mut self, offset: u64, count: usize) -> io::Result<()> {
+        let skip = offset.checked_sub(self.buffer_offset).filter(|&skip| skip < self.filled as u64);
+        let kept = match skip {
+            Some(skip) => {
+                self.buffer.copy_within(skip as usize..self.filled, 0);
+                self.filled - skip as usize
+            }
+            None => 0,
+        };
+        if self.buffer.len() < count {
+            self.buffer.resize(count, 0);
+        }
+        self.buffer_offset = offset;
+        self.filled = kept;
+        if kept < count {
+            let file_offset = offset - self.start.offset + kept as u64;
+            self.filled += self.file.read_at(&mut self.buffer[kept..count], file_offset)?;
+        }
+        Ok(())
+    }
+
+    fn record_at(&mut self, position: Position) -> io::Result<Result<Record<'_>, NotRecord>> {
+        let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
+        if bytes.len() < ENVELOPE_BYTES {
+            return Ok(Err(NotRecord::Cut));
+        }
+        let length = match envelope::peek(bytes, position) {
+            Ok(length) => length,
+            Err(not) => return Ok(Err(not)),
+        };
+        // Reading only what is there: a length that is wrong costs nothing.
+        if length as u64 > self.end - position.offset {
+            return Ok(Err(NotRecord::Cut));
+        }
+        let bytes = self.bytes(position.offset, length)?;
+        if bytes.len() < length {
+            return Ok(Err(NotRecord::Cut));
+        }
+        Ok(envelope::decode(&bytes[..length], position))
+    }
+
+    /// Moves `position` to the next place in this file where a record could start.
+    fn find_magic(&mut self, position: &mut Position) -> io::Result<bool> {
+        loop {
+            let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
+            if bytes.len() < ENVELOPE_BYTES {
+                return Ok(false);
+            }
+            if let Some(at) = bytes.windows(MAGIC.len()).position(|window| window == MAGIC) {
+                position.offset += at as u64;
+                return Ok(true);
+            }
+            position.offset += (bytes.len() - (MAGIC.len() - 1)) as u64;
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Appending to the log, and making it durable from another thread.
+//!
+//! What holds: a commit is one write; a record lies in one file whole; files are dense and in order; the
+//! active file is the last. What is committed survives the death of the process, what is synced survives
+//! the loss of power. After a failed write or sync nothing more is written (a second fdatasync may succeed
+//! without the bytes of the first). A full disk is different: the tail is cut back to the last commit and
+//! the same commit may be tried again.
+//!
+//! Cost: one `pwrite` a commit; one `fdatasync` a sync, and a directory sync after a roll. Files are
+//! preallocated and, once released, renamed and overwritten, so that a sync has no metadata to write.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::envelope::{self, ENVELOPE_BYTES, Kind, Stamp};
+use super::position::Position;
+use super::{BODY_BYTES_MAX, LogError};
+use crate::disk::{Disk, DiskFile, Mode};
+use crate::filenames::{self, FileKind};
+
+/// Sizes of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Bytes of a file before the next is begun. A larger commit gets a larger file.
+    pub file_bytes_max: u64,
+    /// Released files kept to be overwritten; more are removed.
+    pub spare_files_max: usize,
+}
+
+impl Default for Options {
+    /// 16 MiB, so that a roll every second or two costs nothing and what a checkpoint releases is fine
+    /// enough; 4 spare files cover the rolls between two releases. Both guessed; measure.
+    fn default() -> Self {
+        Options { file_bytes_max: 16 << 20, spare_files_max: 4 }
+    }
+}
+
+/// Appends records. One a shard; owned by its thread.
+pub struct LogWriter {
+    shared: Arc<Shared>,
+    options: Options,
+    generation: u32,
+    /// Offset of the first byte of `buffer`: everything before is committed.
+    committed: u64,
+    /// Records not yet committed.
+    buffer: Vec<u8>,
+    /// Where the record under construction starts in `buffer`.
+    record_start: Option<usize>,
+    /// Where writing goes on; none until the first commit needs it.
+    active: Option<Active>,
+    /// All files of the log, oldest first, the active one last.
+    files: VecDeque<LogFile>,
+    /// Released files, still under their old names.
+    spares: Vec<PathBuf>,
+}
+
+struct Active {
+    file: Arc<dyn DiskFile>,
+    start: u64,
+    /// Bytes reserved in the file.
+    allocated: u64,
+}
+
+struct LogFile {
+    start: Position,
+    path: PathBuf,
+}
+
+/// What writer and syncers share.
+struct Shared {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    generation: u32,
+    /// Everything before this offset survives a loss of power.
+    durable: AtomicU64,
+    unsynced: Mutex<Unsynced>,
+    /// Held through a sync: one at a time, so that none counts on the unfinished work of another.
+    turn: Mutex<()>,
+    poison: OnceLock<String>,
+}
+
+struct Unsynced {
+    committed: u64,
+    /// Files written to since they were last synced, oldest first; the active file last.
+    files: Vec<Arc<dyn DiskFile>>,
+    /// A file was made, renamed or removed since the directory was last synced.
+    names: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn check(&self) -> Result<(), LogError> {
+        match self.poison.get() {
+            Some(why) => Err(LogError::Poisoned(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn poison(&self, error: &io::Error) -> LogError {
+        LogError::Poisoned(self.poison.get_or_init(|| error.to_string()).clone())
+    }
+}
+
+impl LogWriter {
+    /// Opens the log of `dir` to go on at `end`, as replay found it. Whatever stands behind `end` is cut off,
+    /// durably, so that it can never come back. Earlier files stay until
+    /// [`LogWriter::release_before`].
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, end: Position, options: Options) -> Result<Self, LogError> {
+        disk.create_dir_all(dir)?;
+        let mut files: VecDeque<LogFile> = VecDeque::new();
+        for start in log_files(&*disk, dir)? {
+            let path = filenames::log(dir, start);
+            if start > end {
+                disk.remove(&path)?;
+            } else {
+                files.push_back(LogFile { start, path });
+            }
+        }
+        let mut active = None;
+        for (index, LogFile { start, path }) in files.iter().enumerate() {
+            let file = disk.open(path, Mode::Write)?;
+            if index + 1 == files.len() && start.generation == end.generation {
+                let used = end.offset - start.offset;
+                if file.length()? > used {
+                    file.truncate(used)?;
+                }
+                if used <= options.file_bytes_max {
+                    active = Some(Active { file: Arc::clone(&file), start: start.offset, allocated: used });
+                }
+            }
+            // After the death of a process what replay read may be in the page cache only.
+            file.sync()?;
+        }
+        disk.sync_dir(dir)?;
+        let unsynced = Unsynced {
+            committed: end.offset,
+            files: active.iter().map(|active| Arc::clone(&active.file)).collect(),
+            names: false,
+        };
+        let shared = Arc::new(Shared {
+            disk,
+            dir: dir.to_owned(),
+            generation: end.generation,
+            durable: AtomicU64::new(end.offset),
+            unsynced: Mutex::new(unsynced),
+            turn: Mutex::new(()),
+            poison: OnceLock::new(),
+        });
+        Ok(LogWriter {
+            shared,
+            options,
+            generation: end.generation,
+            committed: end.offset,
+            buffer: Vec::new(),
+            record_start: None,
+            active,
+            files,
+            spares: Vec::new(),
+        })
+    }
+
+    /// Where the next record will start.
+    pub fn position(&self) -> Position {
+        self.at(self.committed + self.buffer.len() as u64)
+    }
+
+    /// Everything before this is written.
+    pub fn committed(&self) -> Position {
+        self.at(self.committed)
+    }
+
+    /// Bytes appended and not yet committed.
+    pub fn pending_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    fn at(&self, offset: u64) -> Position {
+        Position { generation: self.generation, offset }
+    }
+
+    /// Appends a record; nothing is written before [`LogWriter::commit`]. Returns where the record ends.
+    pub fn append(&mut self, kind: Kind, stamp: Stamp, body: &[u8]) -> Result<Position, LogError> {
+        self.begin(kind, stamp).extend_from_slice(body);
+        self.end()
+    }
+
+    /// Starts a record and returns the buffer to append its body to; what stands in it must stay.
+    /// [`LogWriter::end`] completes the record, [`LogWriter::cancel`] drops it; a second `begin` drops it too.
+    pub fn begin(&mut self, kind: Kind, stamp: Stamp) -> &mut Vec<u8> {
+        self.cancel();
+        let position = self.position();
+        self.record_start = Some(self.buffer.len());
+        let durable = self.shared.durable.load(Ordering::Acquire);
+        envelope::open(&mut self.buffer, kind, stamp, position, durable);
+        &mut self.buffer
+    }
+
+    /// Completes the record begun and returns where it ends. A record that is too large is dropped.
+    pub fn end(&mut self) -> Result<Position, LogError> {
+        if let Some(start) = self.record_start.take() {
+            let bytes = self.buffer.len() - start - ENVELOPE_BYTES;
+            if bytes > BODY_BYTES_MAX {
+                self.buffer.truncate(start);
+                return Err(LogError::TooLarge { bytes });
+            }
+            envelope::close(&mut self.buffer[start..]);
+        }
+        Ok(self.position())
+    }
+
+    /// Drops the record begun and not ended.
+    pub fn cancel(&mut self) {
+        if let Some(start) = self.record_start.take() {
+            self.buffer.truncate(start);
+        }
+    }
+
+    /// Drops all records not yet committed; their positions will be given to others.
+    pub fn discard(&mut self) {
+        self.record_start = None;
+        self.buffer.clear();
+    }
+
+    /// Writes everything appended, in one write, and returns where the log ends now. From here on it
+    /// survives the death of the process.
+    ///
+    /// After [`LogError::Full`] nothing is written and everything appended is still there: try again, or
+    /// [`LogWriter::discard`]. After any other error the log is poisoned.
+    pub fn commit(&mut self) -> Result<Position, LogError> {
+        self.cancel();
+        self.shared.check()?;
+        if self.buffer.is_empty() {
+            return Ok(self.committed());
+        }
+        let length = self.buffer.len() as u64;
+        let fits = self.active.as_ref().is_some_and(|active| {
+            let used = self.committed - active.start;
+            used == 0 || used + length <= self.options.file_bytes_max
+        });
+        if !fits {
+            self.roll()?;
+        }
+        let Some(active) = &mut self.active else { unreachable!("a roll leaves an active file") };
+        let used = self.committed - active.start;
+        let written = reserve(active, used + length, self.options.file_bytes_max)
+            .and_then(|()| active.file.write_at(&self.buffer, used));
+        if let Err(error) = written {
+            return Err(self.cut_back(error));
+        }
+        self.committed += length;
+        self.buffer.clear();
+        lock(&self.shared.unsynced).committed = self.committed;
+        Ok(self.committed())
+    }
+
+    /// After a failed write: takes back what part of it went in, if the disk was only full.
+    fn cut_back(&mut self, error: io::Error) -> LogError {
+        if error.kind() != io::ErrorKind::StorageFull {
+            return self.shared.poison(&error);
+        }
+        let Some(active) = &mut self.active else { return LogError::Full(error) };
+        active.allocated = self.committed - active.start;
+        match active.file.truncate(active.allocated) {
+            Ok(()) => LogError::Full(error),
+            Err(error) => self.shared.poison(&error),
+        }
+    }
+
+    /// Begins the next file at the end of what is committed.
+    fn roll(&mut self) -> Result<(), LogError> {
+        let start = self.committed();
+        let path = filenames::log(&self.shared.dir, start);
+        let (file, allocated) = match self.next_file(&path) {
+            Ok(made) => made,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(LogError::Full(error)),
+            Err(error) => return Err(self.shared.poison(&error)),
+        };
+        self.files.push_back(LogFile { start, path });
+        self.active = Some(Active { file: Arc::clone(&file), start: start.offset, allocated });
+        let mut unsynced = lock(&self.shared.unsynced);
+        unsynced.files.push(file);
+        unsynced.names = true;
+        Ok(())
+    }
+
+    /// A file of this name: a spare one, or else a new one. With it, how many bytes are reserved in it.
+    fn next_file(&mut self, path: &Path) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+        let disk = &*self.shared.disk;
+        if let Some(spare) = self.spares.last() {
+            disk.rename(spare, path)?;
+            self.spares.pop();
+            return Ok((disk.open(path, Mode::Write)?, self.options.file_bytes_max));
+        }
+        Ok((disk.create(path)?, 0))
+    }
+
+    /// Gives up the files that hold nothing at or behind `kept`: some are overwritten later, the rest
+    /// removed. Whatever replay will be asked to start from must be at or behind `kept`, durably.
+    pub fn release_before(&mut self, kept: Position) -> Result<(), LogError> {
+        self.shared.check()?;
+        while self.files.get(1).is_some_and(|next| next.start <= kept) {
+            let Some(LogFile { path, .. }) = self.files.pop_front() else { break };
+            let full_length = self.shared.disk.length(&path)? == self.options.file_bytes_max;
+            if full_length && self.spares.len() < self.options.spare_files_max {
+                self.spares.push(path);
+            } else {
+                self.shared.disk.remove(&path)?;
+                lock(&self.shared.unsynced).names = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes of log lie between `kept` and its end.
+    pub fn bytes_since(&self, kept: Position) -> u64 {
+        match kept.generation == self.generation {
+            true => self.position().offset.saturating_sub(kept.offset),
+            false => self.position().offset,
+        }
+    }
+
+    /// A handle to make the log durable, for any thread.
+    pub fn syncer(&self) -> LogSyncer {
+        LogSyncer { shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Reserves room for `needed` bytes in the active file, or a whole file if that is more.
+fn reserve(active: &mut Active, needed: u64, file_bytes: u64) -> io::Result<()> {
+    if needed > active.allocated {
+        let length = needed.max(file_bytes);
+        active.file.allocate(active.allocated, length - active.allocated)?;
+        active.allocated = length;
+    }
+    Ok(())
+}
+
+/// Positions of the log files of a directory, in order.
+pub fn log_files(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Position>> {
+    let mut starts: Vec<Position> = disk
+        .list(dir)?
+        .iter()
+        .filter_map(|name| match filenames::kind_of(name) {
+            Some(FileKind::Log(start)) => Some(start),
+            _ => None,
+        })
+        .collect();
+    starts.sort_unstable();
+    Ok(starts)
+}
+
+/// Makes a log durable. Cheap to clone; for any thread.
+#[derive(Clone)]
+pub struct LogSyncer {
+    shared: Arc<Shared>,
+}
+
+impl LogSyncer {
+    /// Makes everything durable that was committed when this was called, and returns up to where.
+    pub fn sync(&self) -> Result<Position, LogError> {
+        let shared = &*self.shared;
+        let _turn = lock(&shared.turn);
+        shared.check()?;
+        let (target, files, names) = {
+            let mut unsynced = lock(&shared.unsynced);
+            (unsynced.committed, unsynced.files.clone(), std::mem::take(&mut unsynced.names))
+        };
+        if target == shared.durable.load(Ordering::Relaxed) && !names {
+            return Ok(self.durable());
+        }
+        for file in &files {
+            file.sync().map_err(|error| shared.poison(&error))?;
+        }
+        if names {
+            shared.disk.sync_dir(&shared.dir).map_err(|error| shared.poison(&error))?;
+        }
+        // The last one is, or was, the active file: what was written to it meanwhile is not yet synced.
+        lock(&shared.unsynced).files.drain(..files.len().saturating_sub(1));
+        shared.durable.store(target, Ordering::Release);
+        Ok(self.durable())
+    }
+
+    /// Everything before this is durable.
+    pub fn durable(&self) -> Position {
+        let offset = self.shared.durable.load(Ordering::Acquire);
+        Position { generation: self.shared.generation, offset }
+    }
+
+    /// Everything before this is written.
+    pub fn committed(&self) -> Position {
+        Position { generation: self.shared.generation, offset: lock(&self.shared.unsynced).committed }
+    }
+}
