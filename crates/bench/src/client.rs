@@ -1,0 +1,98 @@
+//! A plain client of rrdcached's protocol, for either daemon.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::Outcome;
+
+/// Longest wait for one answer; a daemon that takes longer is stuck.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
+/// Lines that one answer may have.
+const ANSWER_LINES_MAX: i64 = 10_000_000;
+
+/// One connection.
+pub struct Client {
+    reader: BufReader<Box<dyn Read + Send>>,
+    writer: Box<dyn Write + Send>,
+    line: Vec<u8>,
+}
+
+/// An answer: status line and the lines behind it.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// The number it starts with; negative for an error.
+    pub status: i64,
+    /// What stands behind the number.
+    pub message: String,
+    /// The lines it announced.
+    pub lines: Vec<String>,
+}
+
+impl Client {
+    /// Connects to `unix:PATH`, `/PATH` or `HOST:PORT`.
+    pub fn connect(address: &str) -> Outcome<Self> {
+        let path = address.strip_prefix("unix:").or_else(|| address.starts_with('/').then_some(address));
+        let (reader, writer): (Box<dyn Read + Send>, Box<dyn Write + Send>) = if let Some(path) = path {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            (Box::new(stream.try_clone()?), Box::new(stream))
+        } else {
+            let stream = TcpStream::connect(address)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            (Box::new(stream.try_clone()?), Box::new(stream))
+        };
+        Ok(Client { reader: BufReader::with_capacity(1 << 16, reader), writer, line: Vec::new() })
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> Outcome<()> {
+        Ok(self.writer.write_all(bytes)?)
+    }
+
+    /// Reads one answer.
+    pub fn answer(&mut self) -> Outcome<Answer> {
+        let first = self.read_line()?;
+        let (number, message) = first.split_once(' ').unwrap_or((&first, ""));
+        let status: i64 = number.parse().map_err(|_| format!("not an answer: {first:?}"))?;
+        if status > ANSWER_LINES_MAX {
+            return Err(format!("an answer of {status} lines is more than the limit").into());
+        }
+        let message = message.to_string();
+        let lines = (0..status.max(0)).map(|_| self.read_line()).collect::<Outcome<_>>()?;
+        Ok(Answer { status, message, lines })
+    }
+
+    /// Sends one command line and reads its answer; a negative status is an error.
+    pub fn ask(&mut self, command: &str) -> Outcome<Answer> {
+        self.writer.write_all(format!("{command}\n").as_bytes())?;
+        let answer = self.answer()?;
+        if answer.status < 0 {
+            return Err(format!("{command:?}: {} {}", answer.status, answer.message).into());
+        }
+        Ok(answer)
+    }
+
+    /// A counter of STATS by name.
+    pub fn stat(&mut self, name: &str) -> Outcome<u64> {
+        let answer = self.ask("STATS")?;
+        for line in &answer.lines {
+            if let Some(value) = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')) {
+                return Ok(value.trim().parse()?);
+            }
+        }
+        Err(format!("STATS has no {name}").into())
+    }
+
+    fn read_line(&mut self) -> Outcome<String> {
+        self.line.clear();
+        if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+            return Err("the daemon closed the connection".into());
+        }
+        Ok(String::from_utf8_lossy(&self.line).trim_end_matches('\n').to_string())
+    }
+}

@@ -1,0 +1,163 @@
+//! What reaches the disk: bytes per value of a long run, and requests at real-time pace.
+
+use super::Bench;
+use super::subject::Subject;
+use crate::Outcome;
+use crate::daemon::Kind;
+use crate::figures::{Goal, Runs, Unit};
+use crate::report::Row;
+use crate::usage::DeviceUsage;
+use crate::volume::Volume;
+use crate::workload::Shape;
+
+/// The loop device: W1 as files is 3 GB.
+const VOLUME_BYTES: u64 = 12 << 30;
+/// Rounds between two flushes of rrdcached: what `-w 300` gathers at a step of 10 s.
+const ROUNDS_PER_FLUSH: u64 = 30;
+
+/// What one daemon did to the device.
+struct Wrote {
+    values: u64,
+    device: Option<DeviceUsage>,
+    process_bytes: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+impl Wrote {
+    /// The device's own count, the process's where it has none.
+    fn bytes_per_value(&self) -> f64 {
+        let bytes = self.device.map_or(self.process_bytes, |device| device.write_bytes);
+        bytes as f64 / self.values as f64
+    }
+}
+
+/// W1 for long enough to hold several checkpoints and merges; rrdcached for a few flushes, as each is alike.
+pub fn long_run(bench: &mut Bench) -> Outcome<()> {
+    let ours_rounds = bench.pick(1_200, 4_800);
+    let (peer, isolated) = run_long(bench, Kind::Rrdcached, bench.pick(2, 3) * ROUNDS_PER_FLUSH)?;
+    let (ours, _) = run_long(bench, Kind::Roundel, ours_rounds)?;
+    bench.report.row(Row {
+        figure: "W1, bytes written to the device per value, 30 values a file".to_string(),
+        peer: Runs::one(peer.bytes_per_value()),
+        ours: Runs::one(ours.bytes_per_value()),
+        unit: Unit::Bytes,
+        goal: Goal::Part(40.0),
+        aim: Goal::AtMost(20.0, Unit::Bytes),
+    });
+    let where_text =
+        if isolated { "an ext4 file system on a loop device of its own" } else { "the work directory" };
+    bench.report.note(
+        "Device bytes",
+        format!(
+            "On {where_text}, one daemon at a time, everything from the first UPDATE until the device was synced \
+             (file system metadata and journal included). rrdcached: {} values, FLUSHALL and sync every 30 rounds; \
+             by /proc/PID/io {} a value. Roundel: {} values in {}, sync at the end; by /proc/PID/io {} a value.",
+            peer.values,
+            Unit::Bytes.text(peer.process_bytes as f64 / peer.values as f64),
+            ours.values,
+            Unit::Seconds.text(ours.seconds),
+            Unit::Bytes.text(ours.process_bytes as f64 / ours.values as f64),
+        ),
+    );
+    Ok(())
+}
+
+fn run_long(bench: &mut Bench, kind: Kind, rounds: u64) -> Outcome<(Wrote, bool)> {
+    let (workload, count) = bench.workload(Shape::W1);
+    bench.say(&format!("Device: {} creates {count} RRDs", kind.title()));
+    let volume = Volume::isolated(&bench.place("device"), VOLUME_BYTES)?;
+    let mut subject = Subject::start(kind, &volume.path().join("daemon"), bench.roundel(), workload, count)?;
+    subject.create(&bench.progress_of(count))?;
+    let (device, process) = (volume.device()?, subject.daemon.usage()?);
+    let mut values = 0;
+    let mut seconds = 0.0;
+    let mut done = 0;
+    bench.say(&format!("Device: {}, {rounds} rounds", kind.title()));
+    let progress = bench.progress_of(rounds as usize);
+    while done < rounds {
+        let measured = subject.run(ROUNDS_PER_FLUSH)?;
+        values += measured.values;
+        seconds += measured.drained.as_secs_f64();
+        done += ROUNDS_PER_FLUSH;
+        progress.inc(ROUNDS_PER_FLUSH);
+        if kind == Kind::Rrdcached {
+            volume.device()?;
+        }
+    }
+    let wrote = wrote(&volume, &subject, device, process, (values, seconds))?;
+    subject.daemon.stop()?;
+    Ok((wrote, volume.is_isolated()))
+}
+
+fn wrote(
+    volume: &Volume,
+    subject: &Subject,
+    device: Option<DeviceUsage>,
+    process: crate::usage::ProcessUsage,
+    (values, seconds): (u64, f64),
+) -> Outcome<Wrote> {
+    let device = match (device, volume.device()?) {
+        (Some(before), Some(after)) => Some(after.since(&before)),
+        _ => None,
+    };
+    let used = subject.daemon.usage()?.since(&process);
+    let process_bytes = used.write_bytes;
+    Ok(Wrote { values, device, process_bytes, seconds, cpu_seconds: used.cpu.as_secs_f64() })
+}
+
+/// W1 as it comes in life, 2,050 values a second: requests and bytes on the device.
+pub fn real_time(bench: &mut Bench) -> Outcome<()> {
+    let rounds = bench.pick(6, 12);
+    let peer = run_real_time(bench, Kind::Rrdcached, rounds)?;
+    let ours = run_real_time(bench, Kind::Roundel, rounds)?;
+    let requests = |wrote: &Wrote| {
+        let requests = wrote.device.map_or(f64::NAN, |device| device.write_requests as f64);
+        Runs::one(requests / wrote.seconds)
+    };
+    let cpu = |wrote: &Wrote| Runs::one(wrote.cpu_seconds / wrote.values as f64);
+    let mut row = |figure: &str, peer: Runs, ours: Runs, unit, goal, aim| {
+        let figure = format!("W1 at real-time pace, {figure}");
+        bench.report.row(Row { figure, peer, ours, unit, goal, aim });
+    };
+    row("write requests", requests(&peer), requests(&ours), Unit::PerSecond, Goal::Part(100.0), Goal::None);
+    row(
+        "bytes written to the device per value",
+        Runs::one(peer.bytes_per_value()),
+        Runs::one(ours.bytes_per_value()),
+        Unit::Bytes,
+        Goal::Part(100.0),
+        Goal::None,
+    );
+    row("daemon CPU per value", cpu(&peer), cpu(&ours), Unit::Seconds, Goal::None, Goal::None);
+    bench.report.note(
+        "Real-time pace",
+        format!(
+            "20,500 RRDs, 2,050 values/s in BATCHes of 205, {rounds} rounds = {} s on a loop device of its own, after a \
+             warm-up of as long (rrdcached `-w 60 -z 60 -j`: 60 s at least, so that it writes at an even rate). Device \
+             counters from the first UPDATE after the warm-up until a sync at the end.",
+            rounds * 10
+        ),
+    );
+    Ok(())
+}
+
+fn run_real_time(bench: &mut Bench, kind: Kind, rounds: u64) -> Outcome<Wrote> {
+    let (workload, count) = bench.workload(Shape::W1);
+    let pace = count as u64 / 10;
+    bench.say(&format!("Pace: {} creates {count} RRDs", kind.title()));
+    let volume = Volume::isolated(&bench.place("pace"), VOLUME_BYTES)?;
+    let mut subject = Subject::start(kind, &volume.path().join("daemon"), bench.roundel(), workload, count)?;
+    subject.create(&bench.progress_of(count))?;
+    subject.daemon.set_real_time();
+    subject.restart()?;
+    bench.say(&format!("Pace: {} warms up for {} s", kind.title(), rounds.max(7) * 10));
+    subject.run_at_pace(rounds.max(7), pace)?;
+    let (device, process) = (volume.device()?, subject.daemon.usage()?);
+    bench.say(&format!("Pace: {} for {} s", kind.title(), rounds * 10));
+    let measured = subject.run_at_pace(rounds, pace)?;
+    let seconds = measured.accepted.as_secs_f64();
+    let wrote = wrote(&volume, &subject, device, process, (measured.values, seconds))?;
+    subject.daemon.stop()?;
+    Ok(wrote)
+}

@@ -1,0 +1,113 @@
+//! What a process and a disk have used: CPU, memory, bytes and requests, from /proc and /sys.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use procfs::process::Process;
+
+use crate::Outcome;
+
+/// A unit of `st_blocks` (stat(2)).
+const STAT_BLOCK_BYTES: u64 = 512;
+/// A sector of /sys/block/*/stat, whatever the device's own is.
+const SECTOR_BYTES: u64 = 512;
+
+/// What a process has used since its start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessUsage {
+    /// User and system time together.
+    pub cpu: Duration,
+    /// Bytes it caused to be written to a device (`write_bytes` of /proc/PID/io), counted when pages get dirty.
+    pub write_bytes: u64,
+    /// Calls of write(2) and its kin.
+    pub write_calls: u64,
+    /// Resident memory now.
+    pub rss_bytes: u64,
+    /// Resident memory at its highest.
+    pub rss_max_bytes: u64,
+}
+
+impl ProcessUsage {
+    /// Of a living process.
+    pub fn of(pid: u32) -> Outcome<Self> {
+        let process = Process::new(i32::try_from(pid)?)?;
+        let stat = process.stat()?;
+        let io = process.io()?;
+        let status = process.status()?;
+        let ticks = stat.utime + stat.stime;
+        Ok(ProcessUsage {
+            cpu: Duration::from_secs_f64(ticks as f64 / procfs::ticks_per_second() as f64),
+            write_bytes: io.write_bytes,
+            write_calls: io.syscw,
+            rss_bytes: status.vmrss.unwrap_or(0) * 1024,
+            rss_max_bytes: status.vmhwm.unwrap_or(0) * 1024,
+        })
+    }
+
+    /// What was used from `earlier` to here; memory as it is here.
+    pub fn since(&self, earlier: &ProcessUsage) -> ProcessUsage {
+        ProcessUsage {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
+            write_calls: self.write_calls.saturating_sub(earlier.write_calls),
+            ..*self
+        }
+    }
+}
+
+/// What a block device has done since boot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceUsage {
+    /// Write requests completed.
+    pub write_requests: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+impl DeviceUsage {
+    /// Of the device that holds `path`, after a sync; `None` where the path is on no block device.
+    pub fn holding(path: &Path) -> Outcome<Option<Self>> {
+        // Only this file system: others on the machine may write too.
+        rustix::fs::syncfs(fs::File::open(path)?)?;
+        let device = fs::metadata(path)?.dev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        for disk in procfs::diskstats()? {
+            if disk.major == i32::try_from(major)? && disk.minor == i32::try_from(minor)? {
+                return Ok(Some(DeviceUsage {
+                    write_requests: disk.writes,
+                    write_bytes: disk.sectors_written * SECTOR_BYTES,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was done from `earlier` to here.
+    pub fn since(&self, earlier: &DeviceUsage) -> DeviceUsage {
+        DeviceUsage {
+            write_requests: self.write_requests - earlier.write_requests,
+            write_bytes: self.write_bytes - earlier.write_bytes,
+        }
+    }
+}
+
+/// Bytes of disk a tree keeps, as du counts them.
+pub fn disk_bytes(path: &Path) -> Outcome<u64> {
+    let metadata = fs::symlink_metadata(path)?;
+    let mut bytes = metadata.blocks() * STAT_BLOCK_BYTES;
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)? {
+            bytes += disk_bytes(&entry?.path())?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes dirty pages out and empties the page cache; an error where that is not allowed.
+pub fn drop_page_cache() -> Outcome<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3\n")
+        .map_err(|error| format!("cannot empty the page cache (needs root): {error}").into())
+}
