@@ -1,1 +1,5 @@
-//! Placeholder header; the owner of this crate writes it.
+//! Wire formats: bytes to types and back. No sockets, no clock, no store.
+//!
+//! One module per protocol. Knows `rrd` only for numbers.
+
+pub mod rrdcached;

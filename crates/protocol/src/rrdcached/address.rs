@@ -1,0 +1,108 @@
+//! Addresses of a daemon, as `-l` and RRDCACHED_ADDRESS give them.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// The port when none is given.
+pub const PORT_DEFAULT: u16 = 42217;
+/// Where a daemon listens when it is not told.
+pub const SOCKET_DEFAULT: &str = "/tmp/rrdcached.sock";
+
+/// Where a daemon listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A UNIX socket.
+    Unix(PathBuf),
+    /// A host (empty = every interface) and a port.
+    Tcp {
+        /// Name or number, without brackets.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// An address nobody can understand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressError(pub String);
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot use address \"{}\": give unix:/path, /path, host, host:port, [host]:port or :port",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp { host, port } => write!(f, "[{host}]:{port}"),
+        }
+    }
+}
+
+impl Address {
+    /// Reads one of the forms of `rrdcached(1)`, option `-l`.
+    ///
+    /// # Errors
+    /// [`AddressError`] on a port that is no number or brackets that do not close.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let error = || AddressError(text.to_string());
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err(error()) } else { Ok(Address::Unix(path.into())) };
+        }
+        if text.starts_with('/') {
+            return Ok(Address::Unix(text.into()));
+        }
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, rest) = rest.split_once(']').ok_or_else(error)?;
+            match rest {
+                "" => (host, None),
+                rest => (host, Some(rest.strip_prefix(':').ok_or_else(error)?)),
+            }
+        } else {
+            match text.rsplit_once(':') {
+                // More than one colon and no brackets: a bare IPv6 address.
+                Some((host, _)) if host.contains(':') => (text, None),
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        let port = port.map_or(Ok(PORT_DEFAULT), |port| port.parse().map_err(|_| error()))?;
+        Ok(Address::Tcp { host: host.to_string(), port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_the_manual_is_read() {
+        let unix = |text: &str, path: &str| {
+            assert_eq!(Address::parse(text), Ok(Address::Unix(path.into())), "{text}");
+        };
+        unix("unix:/run/x.sock", "/run/x.sock");
+        unix("unix:x.sock", "x.sock");
+        unix("/run/x.sock", "/run/x.sock");
+        let tcp = |text: &str, host: &str, port| {
+            assert_eq!(Address::parse(text), Ok(Address::Tcp { host: host.into(), port }), "{text}");
+        };
+        tcp("localhost", "localhost", 42217);
+        tcp("", "", 42217);
+        tcp(":1234", "", 1234);
+        tcp("10.0.0.1:1234", "10.0.0.1", 1234);
+        tcp("[::1]:1234", "::1", 1234);
+        tcp("[::1]", "::1", 42217);
+        tcp("::1", "::1", 42217);
+        for bad in ["unix:", "[::1", "[::1]x", "host:port", "host:99999"] {
+            assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The client's side: sends a request over any stream and reads the answer.
+
+use std::io::{self, BufRead, Write};
+
+use super::limits::ANSWER_LINES_MAX;
+
+/// An answer: its status and the lines behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Negative = error; else the number of lines.
+    pub code: i64,
+    /// The rest of the status line.
+    pub text: String,
+    /// The lines, without their line feeds.
+    pub lines: Vec<Vec<u8>>,
+}
+
+impl Answer {
+    /// The answer, when it is not an error; else the daemon's text.
+    pub fn accepted(self) -> Result<Self, String> {
+        if self.code < 0 { Err(self.text) } else { Ok(self) }
+    }
+}
+
+/// Sends one request line (without its line feed) and reads its answer. Not for FETCHBIN.
+pub fn ask(stream: &mut (impl BufRead + Write), line: &[u8]) -> io::Result<Answer> {
+    stream.write_all(&[line, b"\n"].concat())?;
+    stream.flush()?;
+    read_answer(stream)
+}
+
+/// Reads one answer. An answer of too many lines, or none at all, is an error of kind `InvalidData`.
+pub fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
+    let status = read_line(stream)?;
+    let status = String::from_utf8_lossy(&status);
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, format!("no answer of a daemon: {status:?}"));
+    let (code, text) = status.split_once(' ').unwrap_or((&status, ""));
+    let code: i64 = code.parse().map_err(|_| invalid())?;
+    let count = usize::try_from(code).unwrap_or(0);
+    if count > ANSWER_LINES_MAX {
+        return Err(invalid());
+    }
+    let mut lines = Vec::new();
+    for _ in 0..count {
+        lines.push(read_line(stream)?);
+    }
+    Ok(Answer { code, text: text.to_string(), lines })
+}
+
+fn read_line(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    if stream.read_until(b'\n', &mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &str, want: Option<(i64, &str, &[&str])>) {
+        let got = read_answer(&mut bytes.as_bytes()).ok();
+        let want = want.map(|(code, text, lines)| Answer {
+            code,
+            text: text.to_string(),
+            lines: lines.iter().map(|line| line.as_bytes().to_vec()).collect(),
+        });
+        assert_eq!(got, want, "{bytes:?}");
+    }
+
+    #[test]
+    fn answers_have_as_many_lines_as_they_say() {
+        check("0 PONG\n", Some((0, "PONG", &[])));
+        check("-1 Unknown command: x\n", Some((-1, "Unknown command: x", &[])));
+        check("2 errors\n1 a\n2 b\nmore", Some((2, "errors", &["1 a", "2 b"])));
+        check("2 errors\n1 a\n", None);
+        check("hello\n", None);
+        check("99999999999 lines\n", None);
+        check("", None);
+    }
+}

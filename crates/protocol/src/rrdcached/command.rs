@@ -1,0 +1,176 @@
+//! The table of commands: name, permission, where it is allowed and its syntax, in one place.
+
+/// A command word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the names are the commands of rrdcached(1)")]
+pub enum Verb {
+    Update,
+    Flush,
+    FlushAll,
+    Pending,
+    Forget,
+    Queue,
+    Stats,
+    Help,
+    Ping,
+    Batch,
+    Fetch,
+    FetchBin,
+    Info,
+    First,
+    Last,
+    Create,
+    Dump,
+    Tune,
+    List,
+    Suspend,
+    Resume,
+    SuspendAll,
+    ResumeAll,
+    Quit,
+    Wrote,
+    End,
+}
+
+/// One command: its word, where it may stand, and what HELP says about its syntax.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Which one.
+    pub verb: Verb,
+    /// The word, in capitals.
+    pub name: &'static str,
+    /// The syntax, as HELP and usage errors show it; empty = not shown.
+    pub usage: &'static str,
+    /// May be given on its own.
+    pub alone: bool,
+    /// May be given inside a BATCH.
+    pub in_batch: bool,
+}
+
+const fn command(verb: Verb, name: &'static str, usage: &'static str) -> Command {
+    Command { verb, name, usage, alone: true, in_batch: false }
+}
+
+const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
+    Command { verb, name, usage, alone: true, in_batch: true }
+}
+
+/// All of them, in the order of HELP. Compat: which may stand in a BATCH was found by experiment.
+pub const COMMANDS: [Command; 26] = [
+    both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
+    both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
+    command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
+    command(Verb::Pending, "PENDING", "PENDING <filename>"),
+    both(Verb::Forget, "FORGET", "FORGET <filename>"),
+    command(Verb::Queue, "QUEUE", "QUEUE"),
+    command(Verb::Stats, "STATS", "STATS"),
+    command(Verb::Help, "HELP", "HELP [<command>]"),
+    command(Verb::Ping, "PING", "PING"),
+    command(Verb::Batch, "BATCH", "BATCH"),
+    command(Verb::Fetch, "FETCH", "FETCH <file> <CF> [<start> [<end>] [<column>...]]"),
+    command(Verb::FetchBin, "FETCHBIN", "FETCHBIN <file> <CF> [<start> [<end>] [<column>...]]"),
+    command(Verb::Info, "INFO", "INFO <filename>"),
+    command(Verb::First, "FIRST", "FIRST <filename> <rra index>"),
+    command(Verb::Last, "LAST", "LAST <filename>"),
+    both(
+        Verb::Create,
+        "CREATE",
+        "CREATE <filename> [-b start] [-s step] [-O] <DS definitions> <RRA definitions>",
+    ),
+    command(Verb::Dump, "DUMP", "DUMP <filename> [-h none|xsd|dtd]"),
+    both(Verb::Tune, "TUNE", "TUNE <filename> [options]"),
+    command(Verb::List, "LIST", "LIST [RECURSIVE] /[<path>]"),
+    both(Verb::Suspend, "SUSPEND", "SUSPEND <filename>"),
+    both(Verb::Resume, "RESUME", "RESUME <filename>"),
+    both(Verb::SuspendAll, "SUSPENDALL", "SUSPENDALL"),
+    both(Verb::ResumeAll, "RESUMEALL", "RESUMEALL"),
+    both(Verb::Quit, "QUIT", "QUIT"),
+    // Only a journal may hold it: valid, and never allowed from a client.
+    Command { verb: Verb::Wrote, name: "WROTE", usage: "", alone: false, in_batch: false },
+    Command { verb: Verb::End, name: ".", usage: "", alone: false, in_batch: true },
+];
+
+impl Command {
+    /// The command of this word, in any case.
+    pub fn find(word: &[u8]) -> Option<&'static Command> {
+        COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(word))
+    }
+
+    /// The command of this verb.
+    pub fn of(verb: Verb) -> &'static Command {
+        // The table is in the order of the enum; a test checks it.
+        &COMMANDS[verb as usize]
+    }
+}
+
+/// The commands a socket accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permissions(u32);
+
+impl Permissions {
+    /// Everything.
+    pub const ALL: Permissions = Permissions(u32::MAX);
+    /// What is always allowed: HELP and QUIT.
+    pub const NONE: Permissions = Permissions(1 << Verb::Help as u32 | 1 << Verb::Quit as u32);
+
+    /// True when `verb` is accepted.
+    #[inline]
+    pub fn allow(self, verb: Verb) -> bool {
+        self.0 & (1 << verb as u32) != 0
+    }
+
+    /// These and `verb`; BATCH brings its end mark along.
+    pub fn with(self, verb: Verb) -> Self {
+        let end = if verb == Verb::Batch { 1 << Verb::End as u32 } else { 0 };
+        Permissions(self.0 | 1 << verb as u32 | end)
+    }
+
+    /// The list of `-P`: command words parted by commas.
+    ///
+    /// # Errors
+    /// The first word that is no command.
+    pub fn parse(list: &str) -> Result<Self, String> {
+        let mut permissions = Permissions::NONE;
+        for word in list.split(',').filter(|word| !word.is_empty()) {
+            let command = Command::find(word.as_bytes()).ok_or_else(|| word.to_string())?;
+            permissions = permissions.with(command.verb);
+        }
+        Ok(permissions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_verbs() {
+        for (index, command) in COMMANDS.iter().enumerate() {
+            assert_eq!(command.verb as usize, index, "{}", command.name);
+            assert_eq!(Command::of(command.verb).name, command.name);
+            assert!(command.usage.is_empty() || command.usage.starts_with(command.name));
+        }
+    }
+
+    #[test]
+    fn words_are_found_in_any_case() {
+        assert_eq!(Command::find(b"fEtchBIN").map(|command| command.verb), Some(Verb::FetchBin));
+        assert_eq!(Command::find(b"."), Some(Command::of(Verb::End)));
+        assert_eq!(Command::find(b"FETC"), None);
+        assert_eq!(Command::find(b""), None);
+    }
+
+    #[test]
+    fn permissions_are_lists() {
+        let some = Permissions::parse("FLUSH,pending,BATCH").unwrap();
+        for verb in [Verb::Flush, Verb::Pending, Verb::Batch, Verb::End, Verb::Help, Verb::Quit] {
+            assert!(some.allow(verb), "{verb:?}");
+        }
+        for verb in [Verb::Update, Verb::FlushAll, Verb::Stats] {
+            assert!(!some.allow(verb), "{verb:?}");
+        }
+        assert_eq!(Permissions::parse("FLUSH,FOO"), Err("FOO".to_string()));
+        assert!(Permissions::ALL.allow(Verb::Update));
+    }
+}

@@ -1,0 +1,244 @@
+//! Requests: a command with its arguments, unescaped.
+
+use std::borrow::Cow;
+
+use super::command::{Command, Verb};
+use super::words::Words;
+
+/// Bytes of an argument.
+pub type Word<'a> = Cow<'a, [u8]>;
+
+/// A command with its arguments. Names are as the client wrote them.
+#[derive(Clone, Debug)]
+pub enum Request<'a> {
+    /// UPDATE: the name and the words behind it.
+    Update(Word<'a>, Words<'a>),
+    /// FLUSH
+    Flush(Word<'a>),
+    /// FLUSHALL
+    FlushAll,
+    /// PENDING
+    Pending(Word<'a>),
+    /// FORGET
+    Forget(Word<'a>),
+    /// QUEUE
+    Queue,
+    /// STATS
+    Stats,
+    /// HELP, with the command asked about when there is one of that name.
+    Help(Option<&'static Command>),
+    /// PING
+    Ping,
+    /// BATCH
+    Batch,
+    /// `.`
+    End,
+    /// FETCH or FETCHBIN
+    Fetch(Fetch<'a>),
+    /// INFO
+    Info(Word<'a>),
+    /// FIRST: the name and the number of the archive.
+    First(Word<'a>, i64),
+    /// LAST
+    Last(Word<'a>),
+    /// CREATE
+    Create(Word<'a>, Words<'a>),
+    /// DUMP: the name and the word behind `-h`.
+    Dump(Word<'a>, Option<Word<'a>>),
+    /// TUNE: the name and the words behind it.
+    Tune(Word<'a>, Words<'a>),
+    /// LIST: the path and whether everything below it is wanted.
+    List {
+        /// Begins with a slash, which stands for the base directory.
+        path: Word<'a>,
+        /// LIST RECURSIVE
+        recursive: bool,
+    },
+    /// SUSPEND
+    Suspend(Word<'a>),
+    /// RESUME
+    Resume(Word<'a>),
+    /// SUSPENDALL
+    SuspendAll,
+    /// RESUMEALL
+    ResumeAll,
+    /// QUIT
+    Quit,
+}
+
+/// The arguments of FETCH and FETCHBIN.
+#[derive(Clone, Debug)]
+pub struct Fetch<'a> {
+    /// FETCHBIN
+    pub binary: bool,
+    /// The name.
+    pub name: Word<'a>,
+    /// The consolidation function.
+    pub cf: Word<'a>,
+    /// Start, unread.
+    pub start: Option<Word<'a>>,
+    /// End, unread.
+    pub end: Option<Word<'a>>,
+    /// Sources wanted; none = all.
+    pub columns: Vec<Word<'a>>,
+}
+
+/// The syntax of the command was not kept.
+#[derive(Clone, Copy, Debug)]
+pub struct UsageError(pub &'static Command);
+
+/// Takes the command word off a line: the word, the command of that name, and the words behind it.
+pub fn split(line: &[u8]) -> (Word<'_>, Option<&'static Command>, Words<'_>) {
+    let mut words = Words::new(line);
+    let word = words.next().unwrap_or_default();
+    let command = Command::find(&word);
+    (word, command, words)
+}
+
+impl<'a> Request<'a> {
+    /// Reads the arguments of `command`.
+    ///
+    /// # Errors
+    /// [`UsageError`] when one is missing or in the wrong place. Words too many are ignored.
+    pub fn parse(command: &'static Command, mut words: Words<'a>) -> Result<Self, UsageError> {
+        let usage = UsageError(command);
+        let mut name = || words.next().ok_or(usage);
+        Ok(match command.verb {
+            Verb::Update => Request::Update(name()?, words),
+            Verb::Flush => Request::Flush(name()?),
+            Verb::FlushAll => Request::FlushAll,
+            Verb::Pending => Request::Pending(name()?),
+            Verb::Forget => Request::Forget(name()?),
+            Verb::Queue => Request::Queue,
+            Verb::Stats => Request::Stats,
+            Verb::Help => Request::Help(words.next().and_then(|word| Command::find(&word))),
+            Verb::Ping => Request::Ping,
+            Verb::Batch => Request::Batch,
+            Verb::End | Verb::Wrote => Request::End,
+            Verb::Fetch => Request::Fetch(Fetch::parse(false, words).ok_or(usage)?),
+            Verb::FetchBin => Request::Fetch(Fetch::parse(true, words).ok_or(usage)?),
+            Verb::Info => Request::Info(name()?),
+            Verb::First => Request::First(name()?, integer(&words.next().ok_or(usage)?).unwrap_or(0)),
+            Verb::Last => Request::Last(name()?),
+            Verb::Create => Request::Create(name()?, words),
+            Verb::Dump => {
+                let name = name()?;
+                let header = match words.next() {
+                    None => None,
+                    Some(word) if *word == *b"-h" => Some(words.next().ok_or(usage)?),
+                    Some(_) => return Err(usage),
+                };
+                Request::Dump(name, header)
+            }
+            Verb::Tune => Request::Tune(name()?, words),
+            Verb::List => parse_list(words).ok_or(usage)?,
+            Verb::Suspend => Request::Suspend(name()?),
+            Verb::Resume => Request::Resume(name()?),
+            Verb::SuspendAll => Request::SuspendAll,
+            Verb::ResumeAll => Request::ResumeAll,
+            Verb::Quit => Request::Quit,
+        })
+    }
+}
+
+impl<'a> Fetch<'a> {
+    fn parse(binary: bool, mut words: Words<'a>) -> Option<Self> {
+        let name = words.next()?;
+        let cf = words.next()?;
+        let start = words.next();
+        let end = words.next();
+        Some(Fetch { binary, name, cf, start, end, columns: words.collect() })
+    }
+}
+
+fn parse_list(mut words: Words<'_>) -> Option<Request<'_>> {
+    let mut path = words.next()?;
+    // Compat: the keyword counts in capitals only.
+    let recursive = *path == *b"RECURSIVE";
+    if recursive {
+        path = words.next()?;
+    }
+    path.starts_with(b"/").then_some(Request::List { path, recursive })
+}
+
+/// The integer at the front of a word, as C's `strtol` reads it; `None` when there is none.
+pub fn integer(word: &[u8]) -> Option<i64> {
+    let word = word.trim_ascii_start();
+    let (negative, digits) = match word.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, word),
+    };
+    let mut value: Option<i64> = None;
+    for digit in digits.iter().take_while(|byte| byte.is_ascii_digit()) {
+        let digit = i64::from(digit - b'0');
+        let shifted = value.unwrap_or(0).saturating_mul(10);
+        value = Some(if negative { shifted.saturating_sub(digit) } else { shifted.saturating_add(digit) });
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Request<'_>, UsageError> {
+        let (_, command, words) = split(line.as_bytes());
+        Request::parse(command.expect("a command"), words)
+    }
+
+    #[test]
+    fn arguments_are_read() {
+        assert!(matches!(parse("flush a.rrd x"), Ok(Request::Flush(name)) if *name == *b"a.rrd"));
+        assert!(matches!(parse("FIRST a.rrd 3"), Ok(Request::First(_, 3))));
+        assert!(matches!(parse("FIRST a.rrd foo"), Ok(Request::First(_, 0))));
+        assert!(matches!(parse("HELP nonsense"), Ok(Request::Help(None))));
+        assert!(matches!(parse("HELP fetch"), Ok(Request::Help(Some(command))) if command.name == "FETCH"));
+        assert!(matches!(parse("LIST /"), Ok(Request::List { recursive: false, .. })));
+        assert!(matches!(parse("LIST RECURSIVE /a"), Ok(Request::List { recursive: true, .. })));
+        let Ok(Request::Fetch(fetch)) = parse("FETCHBIN a.rrd MAX 1 2 x y") else { panic!() };
+        assert!(fetch.binary && *fetch.cf == *b"MAX" && fetch.columns.len() == 2);
+    }
+
+    #[test]
+    fn missing_arguments_are_usage_errors() {
+        for line in [
+            "UPDATE",
+            "FLUSH",
+            "PENDING",
+            "FORGET",
+            "FETCH",
+            "FETCH a",
+            "INFO",
+            "FIRST",
+            "FIRST a",
+            "LAST",
+            "CREATE",
+            "DUMP",
+            "DUMP a -h",
+            "DUMP a b",
+            "TUNE",
+            "LIST",
+            "LIST a",
+            "LIST recursive /",
+            "LIST RECURSIVE",
+            "SUSPEND",
+            "RESUME",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn integers_are_read_as_strtol_does() {
+        let check = |text: &str, want| assert_eq!(integer(text.as_bytes()), want, "{text:?}");
+        check("12", Some(12));
+        check(" -12x", Some(-12));
+        check("+7", Some(7));
+        check("", None);
+        check("x1", None);
+        check("-", None);
+        check("99999999999999999999", Some(i64::MAX));
+        check("-99999999999999999999", Some(i64::MIN));
+    }
+}
