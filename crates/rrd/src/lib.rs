@@ -11,5 +11,6 @@ pub mod grid;
 pub mod live;
 pub mod number;
 pub mod reading;
+pub mod rpn;
 pub mod time;
 pub mod update;
