@@ -6,6 +6,7 @@
 
 mod block;
 mod footer;
+pub mod merge;
 mod reader;
 mod writer;
 
@@ -108,6 +109,8 @@ pub enum SegmentError {
         /// Its version.
         version: u32,
     },
+    /// A merge was told to stop.
+    Stopped,
     /// The caller pushed runs out of order or of impossible shape: a bug, not damage.
     Misuse(&'static str),
 }
@@ -126,6 +129,7 @@ impl fmt::Display for SegmentError {
                 f,
                 "cannot read segment \"{file}\": it has format version {version}, this program knows {VERSION}; use a newer one"
             ),
+            SegmentError::Stopped => f.write_str("the merge of segments was stopped"),
             SegmentError::Misuse(what) => write!(f, "cannot write a segment: {what}"),
         }
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::block::{self, Run, Runs};
+use super::block::{self, Head, Run, Runs};
 use super::footer::{self, BlockPlace, TRAILER_BYTES};
 use super::{Fault, Key, SegmentError, SourceSummary};
 use crate::stripe::codec::{self, ColumnHint};
@@ -239,8 +239,14 @@ impl Segment {
 
     /// All runs in order, block by block.
     pub fn entries(&self) -> Entries<'_> {
+        self.entries_of(&|_, _| true)
+    }
+
+    /// The runs of wanted (group, source)s in order; blocks without any are not read.
+    pub fn entries_of(&self, wanted: &dyn Fn(u32, u16) -> bool) -> Entries<'_> {
         Entries {
             segment: self,
+            wanted: self.sources.iter().map(|summary| wanted(summary.group, summary.source)).collect(),
             next_block: 0,
             block: Vec::new(),
             runs: Vec::new(),
@@ -284,10 +290,12 @@ pub struct Entry<'a> {
 /// Walks through a segment. Holds one block.
 pub struct Entries<'a> {
     segment: &'a Segment,
+    /// By source of the segment.
+    wanted: Vec<bool>,
     next_block: usize,
     block: Vec<u8>,
-    /// Runs of the block: head, and where its columns stand in the block.
-    runs: Vec<(block::Head, Range<usize>)>,
+    /// Wanted runs of the block: head, and where its columns stand in the block.
+    runs: Vec<(Head, Range<usize>)>,
     next_run: usize,
     values: Vec<f64>,
 }
@@ -296,26 +304,58 @@ impl Entries<'_> {
     /// The next run, or `None` at the end. After an error the walk goes on behind the damage: at the next
     /// block, or at the next run when only one column was bad.
     pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, SegmentError> {
-        while self.next_run == self.runs.len() {
-            if self.next_block == self.segment.directory.len() {
-                return Ok(None);
-            }
-            self.load_block()?;
-        }
-        let (head, columns) = self.runs[self.next_run].clone();
-        self.next_run += 1;
-        let run = Run { head, columns: &self.block[columns.clone()], columns_at: columns.start };
-        decode_columns(&run, &mut self.values).map_err(|fault| {
-            fault.in_file(&self.segment.name, self.segment.directory[self.next_block - 1].offset)
-        })?;
+        let Some(head) = self.advance()? else { return Ok(None) };
+        let values = self.decoded()?;
         Ok(Some(Entry {
             key: head.key,
             first_row: head.first_row,
             count: head.count,
             ds_count: head.ds_count,
             hint: head.hint,
-            values: &self.values,
+            values,
         }))
+    }
+
+    /// Goes to the next run without decoding it.
+    pub(super) fn advance(&mut self) -> Result<Option<Head>, SegmentError> {
+        while self.next_run == self.runs.len() {
+            if self.next_block == self.segment.directory.len() {
+                return Ok(None);
+            }
+            self.load_block()?;
+        }
+        self.next_run += 1;
+        Ok(Some(self.runs[self.next_run - 1].0))
+    }
+
+    /// The columns of the run that [`Entries::advance`] went to, as they stand in the block.
+    pub(super) fn encoded(&self) -> &[u8] {
+        self.block_offset_and_run().1
+    }
+
+    /// The values of the run that [`Entries::advance`] went to, column by column.
+    pub(super) fn decoded(&mut self) -> Result<&[f64], SegmentError> {
+        let mut values = std::mem::take(&mut self.values);
+        let (block_offset, columns) = self.block_offset_and_run();
+        let (head, place) = &self.runs[self.next_run - 1];
+        let run = Run { head: *head, columns, columns_at: place.start };
+        let decoded = decode_columns(&run, &mut values);
+        let decoded = decoded.map_err(|fault| fault.in_file(&self.segment.name, block_offset));
+        self.values = values;
+        decoded.map(|()| self.values.as_slice())
+    }
+
+    fn block_offset_and_run(&self) -> (u64, &[u8]) {
+        let columns = &self.block[self.runs[self.next_run - 1].1.clone()];
+        (self.segment.directory[self.next_block - 1].offset, columns)
+    }
+
+    /// True when the block may hold a wanted run: its first run, or those of the sources that begin in it.
+    fn is_wanted(&self, index: usize) -> bool {
+        let directory = &self.segment.directory;
+        let first = directory[index].source_index as usize;
+        let last = directory.get(index + 1).map_or(self.wanted.len() - 1, |next| next.source_index as usize);
+        self.wanted[first..=last].contains(&true)
     }
 
     fn load_block(&mut self) -> Result<(), SegmentError> {
@@ -323,12 +363,20 @@ impl Entries<'_> {
         self.next_block += 1;
         self.runs.clear();
         self.next_run = 0;
+        if !self.is_wanted(index) {
+            return Ok(());
+        }
         self.segment.read_block(index, &mut self.block)?;
-        let mut runs = self.segment.open_block(index, &self.block)?;
         let offset = self.segment.directory[index].offset;
+        let mut runs = self.segment.open_block(index, &self.block)?;
         while let Some(run) = runs.next().map_err(|fault| fault.in_file(&self.segment.name, offset))? {
-            let columns = run.columns_at..run.columns_at + run.columns.len();
-            self.runs.push((run.head, columns));
+            let Some(source) = self.segment.source_index(run.head.key.group, run.head.key.source) else {
+                let fault = Fault::new(run.columns_at, "a run of a source in the footer", "another");
+                return Err(fault.in_file(&self.segment.name, offset));
+            };
+            if self.wanted[source] {
+                self.runs.push((run.head, run.columns_at..run.columns_at + run.columns.len()));
+            }
         }
         Ok(())
     }

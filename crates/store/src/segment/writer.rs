@@ -97,6 +97,13 @@ impl<W: Write> SegmentWriter<W> {
         Ok(())
     }
 
+    /// Appends a run with its columns as another segment has them.
+    pub(super) fn push_encoded(&mut self, head: Head, columns: &[u8]) -> Result<(), SegmentError> {
+        self.columns.clear();
+        self.columns.extend_from_slice(columns);
+        self.put(head)
+    }
+
     /// Appends the run whose encoded columns stand in `self.columns`.
     fn put(&mut self, head: Head) -> Result<(), SegmentError> {
         let source_index = self.note_source(&head)?;

@@ -87,8 +87,7 @@ impl Scale {
     #[inline]
     fn split(&self, value: f64) -> Option<(i64, i64)> {
         let product = value * self.denominator;
-        // Also false for NaN.
-        if !(product.abs() < EXACT_MAX) {
+        if product.is_nan() || product.abs() >= EXACT_MAX {
             return None;
         }
         let integer = product.round_ties_even() as i64;
