@@ -7,6 +7,7 @@
 //! what the files mean. Cost: one system call a verb; a write or read that the kernel cuts short is continued.
 
 pub mod real;
+pub mod sim;
 
 use std::ffi::OsString;
 use std::io;
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use real::RealDisk;
+pub use sim::SimDisk;
 
 /// What an opened file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::disk::{Disk, Mode, RealDisk};
-use crate::filenames;
+use crate::disk::{Disk, RealDisk};
 
 const DIR: &str = "shard";
 
