@@ -1,0 +1,1 @@
+//! Fetch planning: which archive answers a fetch, and which of its rows.
