@@ -6,6 +6,7 @@
 
 pub mod codec;
 pub mod content;
+pub mod create;
 pub mod definition;
 pub mod grid;
 pub mod live;

@@ -145,6 +145,11 @@ impl HeadShape {
         self.hw_index[rra]
     }
 
+    /// True when the head has words of Holt-Winters archives.
+    pub fn has_holt_winters(&self) -> bool {
+        self.hw_count != 0
+    }
+
     fn bounds(&self) -> (usize, usize) {
         let pdp_end = TIMESTAMP_WORDS + self.ds_count * PDP_WORDS;
         (pdp_end, pdp_end + self.ds_count * self.rra_count * CDP_WORDS)

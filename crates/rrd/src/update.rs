@@ -5,7 +5,9 @@
 
 mod cdp;
 mod error;
+mod hw;
 mod pdp;
+mod season;
 
 pub use error::UpdateError;
 
@@ -35,8 +37,14 @@ pub trait RowSink {
 pub struct Scratch {
     /// For each source the sum of rate x time that its reading stands for.
     sums: Vec<f64>,
+    /// The same for the second part of a span that is cut in two.
+    rest_sums: Vec<f64>,
     /// For each source its PDP.
     points: Vec<f64>,
+    /// Indexes of the seasons to smooth when the update is done.
+    to_smooth: Vec<usize>,
+    /// The smoothed values of one source.
+    smoothed: Vec<f64>,
 }
 
 /// Applies one reading.
@@ -65,16 +73,22 @@ pub fn step(
     let span = Span::between(last, time, definition.step);
     pdp::read(definition, head.pdp, reading.values, span.interval, &mut scratch.sums)?;
 
+    scratch.to_smooth.clear();
     keep_texts(definition, &mut head, reading);
     if span.elapsed == 0 {
         for (pdp, &sum) in head.pdp.iter_mut().zip(&scratch.sums) {
             pdp::accumulate(pdp, sum, span.interval);
         }
     } else if let Some((left, rest)) = span.split_open(definition.step) {
+        pdp::split_sums(&mut scratch.sums, span.interval, &left, &mut scratch.rest_sums);
         pass(definition, shape, &mut head, seasons, &left, scratch, sink);
+        std::mem::swap(&mut scratch.sums, &mut scratch.rest_sums);
         pass(definition, shape, &mut head, seasons, &rest, scratch, sink);
     } else {
         pass(definition, shape, &mut head, seasons, &span, scratch, sink);
+    }
+    for &index in &scratch.to_smooth {
+        season::smooth(definition, shape, &mut head, &mut seasons[index], &mut scratch.smoothed);
     }
     *head.last_update = time;
     Ok(())
@@ -96,7 +110,7 @@ fn pass(
     definition: &Definition,
     shape: &HeadShape,
     head: &mut HeadMut<'_>,
-    _seasons: &mut [Season],
+    seasons: &mut [Season],
     span: &Span,
     scratch: &mut Scratch,
     sink: &mut impl RowSink,
@@ -129,6 +143,40 @@ fn pass(
         if cut.rows > 0 {
             let count = cut.rows.min(rra.row_count);
             let newest = open_row + cut.rows as i64;
+            sink.rows(index, newest - count as i64 + 1, count, cells);
+        }
+    }
+    if shape.has_holt_winters() {
+        pass_holt_winters(definition, shape, head, seasons, span, scratch, sink);
+    }
+}
+
+/// The Holt-Winters archives' part of [`pass`].
+fn pass_holt_winters(
+    definition: &Definition,
+    shape: &HeadShape,
+    head: &mut HeadMut<'_>,
+    seasons: &mut [Season],
+    span: &Span,
+    scratch: &mut Scratch,
+    sink: &mut impl RowSink,
+) {
+    hw::advance(definition, shape, head, seasons, &scratch.points, span.elapsed);
+    let ds_count = shape.ds_count();
+    for (index, rra) in definition.rra.iter().enumerate() {
+        let Some(hw) = shape.hw_index(index) else { continue };
+        let cells = &head.cdp[index * ds_count..(index + 1) * ds_count];
+        if let Consolidation::Seasonal { smooth_index, .. } = rra.cf {
+            let burn_in = season::burn_in(&mut head.hw[hw * ds_count].words);
+            let found = seasons.iter().position(|season| season.rra == index);
+            if let Some(at) = found
+                && season::write(&mut seasons[at], cells, burn_in, smooth_index, span.elapsed)
+            {
+                scratch.to_smooth.push(at);
+            }
+        } else {
+            let count = span.elapsed.min(rra.row_count);
+            let newest = span.pdp_number + span.elapsed as i64;
             sink.rows(index, newest - count as i64 + 1, count, cells);
         }
     }

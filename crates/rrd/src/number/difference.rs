@@ -10,7 +10,7 @@ const DIGITS_MAX: usize = 30;
 
 /// `new - old` for texts of digits with an optional minus.
 ///
-/// NaN when the signs differ, when either has no digit or more than 30, or holds anything but digits.
+/// NaN when the signs differ, or when either has no digit or more than 30.
 #[inline]
 pub fn difference(new: &[u8], old: &[u8]) -> f64 {
     if let (Some(new), Some(old)) = (short(new), short(old)) {
@@ -48,19 +48,22 @@ fn long_difference(new: &[u8], old: &[u8]) -> f64 {
         return UNKNOWN;
     }
     let size = gather(new.abs_diff(old));
-    if (new < old) != new_negative && new != old { -size } else { size }
+    if (new < old) != new_negative { -size } else { size }
 }
 
+/// The first run of digits, negative when a minus stands anywhere before it.
+///
+/// Compat: the text of a last reading can be anything, because a reading that comes too late is kept
+/// without being looked at; RRDtool then subtracts what it finds of digits.
 fn integer(text: &[u8]) -> Option<(bool, u128)> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    if digits.is_empty() || digits.len() > DIGITS_MAX || !digits.iter().all(u8::is_ascii_digit) {
+    let start = text.iter().position(u8::is_ascii_digit)?;
+    let digits = &text[start..];
+    let digits = &digits[..digits.iter().take_while(|byte| byte.is_ascii_digit()).count()];
+    if digits.len() > DIGITS_MAX {
         return None;
     }
     let number = digits.iter().fold(0u128, |number, byte| number * 10 + u128::from(byte - b'0'));
-    Some((negative, number))
+    Some((text[..start].contains(&b'-'), number))
 }
 
 /// The decimal digits of `number` gathered in a double, highest first, with a rounding at every digit.
@@ -91,11 +94,15 @@ mod tests {
         check("-5", "-1", -4.0);
         check("-0", "-007", 7.0);
         check("5", "5", 0.0);
-        check("-5", "-5", 0.0);
+        check("-5", "-5", -0.0);
         check("9223372036854775807", "0", f64::from_bits(0x43e0_0000_0000_0001));
         check("18014398509481987", "9007199254740993", f64::from_bits(0x4340_0000_0000_0001));
         check(&"9".repeat(30), &"9".repeat(29), f64::from_bits(0x4626_b81d_1a43_b204));
         check("5", &"0".repeat(30), 5.0);
+        check("10", "1e-300", 9.0);
+        check("10", "+7", 3.0);
+        check("-10", "x-5-", -5.0);
+        check("-10", "--5.5", -5.0);
     }
 
     #[test]

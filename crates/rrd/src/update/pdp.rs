@@ -58,14 +58,27 @@ impl Span {
         if open == 0 {
             return None;
         }
-        let left = Span { pre: open as f64, post: 0.0, elapsed: 1, ..*self };
+        let open = open as f64;
+        let left = Span { interval: open, pre: open, post: 0.0, elapsed: 1, ..*self };
         let rest = Span {
-            pre: self.pre - open as f64,
+            interval: self.interval - open,
+            pre: self.pre - open,
             pdp_number: self.pdp_number + 1,
             elapsed: self.elapsed - 1,
             ..*self
         };
         Some((left, rest))
+    }
+}
+
+/// Leaves in `sums` what belongs to the span that [`Span::split_open`] cut off; what is left for the rest
+/// goes to `rest_sums`.
+pub(super) fn split_sums(sums: &mut [f64], interval: f64, left: &Span, rest_sums: &mut Vec<f64>) {
+    rest_sums.clear();
+    for sum in sums {
+        let left_sum = *sum * left.interval / interval;
+        rest_sums.push(*sum - left_sum);
+        *sum = left_sum;
     }
 }
 
@@ -97,8 +110,8 @@ pub(super) fn read(
         let (sum, rate) =
             sum_and_rate(ds_type, text, &pdp.last_ds, interval, f64::from(definition.units_per_second))?;
         // Comparisons with an unlimited (NaN) bound are false.
-        let known = !rate.is_nan() && !(rate > max || rate < min);
-        sums.push(if known { sum } else { UNKNOWN });
+        let outside = rate > max || rate < min;
+        sums.push(if rate.is_nan() || outside { UNKNOWN } else { sum });
     }
     Ok(())
 }

@@ -1,0 +1,195 @@
+//! Random RRDs and random words to update them with.
+
+/// A small generator (splitmix64): the same numbers for the same seed for ever.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Below `end`, which is at least 1.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// From `low` to `high`, both included.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True once in `n` times.
+    pub fn once_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+pub struct Scenario {
+    pub create: String,
+    pub words: Vec<String>,
+}
+
+impl Scenario {
+    pub fn random(random: &mut Random) -> Scenario {
+        let step = [1, 1, 2, 5, 7, 10, 10, 60, 300, 3600][random.below(10) as usize];
+        let start = 1_000_000_000 + random.below(10_000);
+        let mut create = format!("--start {start} --step {step}");
+        let mut types = Vec::new();
+        for ds in 0..random.between(1, 4) {
+            let kind =
+                random.pick(&["GAUGE", "GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE"]);
+            let heartbeat = [step, step * 2, step * 2, step * 5, step * 100][random.below(5) as usize];
+            let limit = |random: &mut Random, texts: &[&str]| random.pick(texts).to_string();
+            let min = limit(random, &["U", "U", "U", "0", "-10", "5"]);
+            let max = limit(random, &["U", "U", "U", "1000", "100", "1e12"]);
+            create += &format!(" DS:d{ds}:{kind}:{heartbeat}:{min}:{max}");
+            types.push(kind);
+        }
+        let hw = random.once_in(3);
+        for _ in 0..random.between(u64::from(!hw), 5) {
+            create += &plain_rra(random);
+        }
+        if hw {
+            create += &implicit_holt_winters(random);
+        }
+        Scenario { create, words: words(random, start, step, &types) }
+    }
+}
+
+fn plain_rra(random: &mut Random) -> String {
+    let cf = random.pick(&["AVERAGE", "MIN", "MAX", "LAST"]);
+    let xff = random.pick(&["0", "0.1", "0.25", "0.5", "0.5", "0.7", "0.99"]);
+    let pdp_per_row = [1, 1, 2, 3, 4, 5, 7, 12, 50][random.below(9) as usize];
+    let rows = [1, 2, 3, 5, 8, 13, 40][random.below(7) as usize];
+    format!(" RRA:{cf}:{xff}:{pdp_per_row}:{rows}")
+}
+
+fn implicit_holt_winters(random: &mut Random) -> String {
+    let cf = random.pick(&["HWPREDICT", "HWPREDICT", "MHWPREDICT"]);
+    let alpha = random.pick(&["0.1", "0.5", "0.03", "0.9"]);
+    let beta = random.pick(&["0.0035", "0.1", "0.7"]);
+    let period = [2, 3, 4, 6, 10, 45][random.below(6) as usize];
+    let rows = period + random.between(1, 20);
+    format!(" RRA:{cf}:{rows}:{alpha}:{beta}:{period}")
+}
+
+fn words(random: &mut Random, start: u64, step: u64, types: &[&str]) -> Vec<String> {
+    let micros_per_step = step * 1_000_000;
+    let fractions = random.once_in(2);
+    let steady = random.once_in(2);
+    let mut now = start * 1_000_000;
+    let mut counters = vec![0u128; types.len()];
+    for counter in &mut counters {
+        *counter = match random.below(5) {
+            0 => (1 << 32) - u128::from(random.below(3000)),
+            1 => (1 << 64) - u128::from(random.below(3000)),
+            2 => (1 << 53) - 1000,
+            _ => u128::from(random.below(100_000)),
+        };
+    }
+    let count = random.between(30, 120);
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let ahead = match random.below(40) {
+            0 => 0,
+            1..4 => random.below(micros_per_step * 3),
+            4 => random.below(micros_per_step * 60),
+            5 => micros_per_step * random.between(2, 30),
+            6..14 => random.below(micros_per_step),
+            _ if steady => micros_per_step,
+            _ => random.between(micros_per_step / 2, micros_per_step * 3 / 2),
+        };
+        now += ahead;
+        if !fractions {
+            now -= now % 1_000_000;
+        }
+        let mut word = (now / 1_000_000).to_string();
+        if !now.is_multiple_of(1_000_000) {
+            word += format!(".{:06}", now % 1_000_000).trim_end_matches('0');
+        }
+        for (kind, counter) in types.iter().zip(&mut counters) {
+            word.push(':');
+            word += &value(random, kind, counter);
+        }
+        words.push(word);
+    }
+    words
+}
+
+const ODD: [&str; 30] = [
+    "U",
+    "U",
+    "U",
+    "U",
+    "U",
+    "UNKN",
+    "nan",
+    "-inf",
+    "inf",
+    "0",
+    "-0",
+    "-.0",
+    "1e5",
+    "1e-300",
+    "1e300",
+    "-1e300",
+    "x",
+    "1x",
+    "",
+    "-",
+    "007",
+    "1.5.2",
+    "999999999999999999999999999999",
+    "-999999999999999999999999999999",
+    "9999999999999999999999999999999999",
+    "3.14159265358979323846264338327950288",
+    "1e1025",
+    "-5",
+    "0.1e-5",
+    "+7",
+];
+
+fn value(random: &mut Random, kind: &str, counter: &mut u128) -> String {
+    if random.once_in(25) {
+        return random.pick(&ODD).to_string();
+    }
+    match kind {
+        "COUNTER" | "DERIVE" => {
+            if random.once_in(40) {
+                *counter = u128::from(random.below(1000));
+            } else if kind == "DERIVE" && random.once_in(3) {
+                *counter = counter.saturating_sub(u128::from(random.below(5000)));
+            } else {
+                *counter += u128::from(random.below(5000));
+            }
+            let modulo = if random.once_in(2) { 1 << 32 } else { 1u128 << 64 };
+            if *counter >= modulo && *counter < modulo + 10_000 {
+                *counter -= modulo;
+            }
+            counter.to_string()
+        }
+        "DCOUNTER" | "DDERIVE" => {
+            *counter += u128::from(random.below(500));
+            let sign = if random.once_in(8) { "-" } else { "" };
+            format!("{sign}{}.{}", *counter, random.below(1000))
+        }
+        _ => match random.below(4) {
+            0 => random.below(100).to_string(),
+            1 => format!("-{}.{}", random.below(20), random.below(100)),
+            2 => format!("{}.{:02}", random.below(1000), random.below(100)),
+            _ => format!("{:e}", random.below(1 << 60) as f64 / 1e9),
+        },
+    }
+}
