@@ -127,9 +127,7 @@ impl LogWriter {
             let file = disk.open(path, Mode::Write)?;
             if index + 1 == files.len() && start.generation == end.generation {
                 let used = end.offset - start.offset;
-                if file.length()? > used {
-                    file.truncate(used)?;
-                }
+                cut(&*file, used)?;
                 if used <= options.file_bytes_max {
                     active = Some(Active { file: Arc::clone(&file), start: start.offset, allocated: used });
                 }
@@ -259,14 +257,15 @@ impl LogWriter {
         Ok(self.committed())
     }
 
-    /// After a failed write: takes back what part of it went in, if the disk was only full.
+    /// After a failed write: takes back what part of it went in, if the disk was only full. Durably, so that
+    /// a loss of power cannot bring back what the caller was told is not there.
     fn cut_back(&mut self, error: io::Error) -> LogError {
         if error.kind() != io::ErrorKind::StorageFull {
             return self.shared.poison(&error);
         }
         let Some(active) = &mut self.active else { return LogError::Full(error) };
         active.allocated = self.committed - active.start;
-        match active.file.truncate(active.allocated) {
+        match cut(&*active.file, active.allocated).and_then(|()| active.file.sync()) {
             Ok(()) => LogError::Full(error),
             Err(error) => self.shared.poison(&error),
         }
@@ -329,6 +328,11 @@ impl LogWriter {
     pub fn syncer(&self) -> LogSyncer {
         LogSyncer { shared: Arc::clone(&self.shared) }
     }
+}
+
+/// Cuts a file that is longer than `length`. It may be shorter where a checkpoint outlived the log.
+fn cut(file: &dyn DiskFile, length: u64) -> io::Result<()> {
+    if file.length()? > length { file.truncate(length) } else { Ok(()) }
 }
 
 /// Reserves room for `needed` bytes in the active file, or a whole file if that is more.
