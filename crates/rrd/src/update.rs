@@ -13,8 +13,9 @@ pub use error::UpdateError;
 
 use crate::definition::{Consolidation, Definition, DsKind};
 use crate::grid;
-use crate::live::{CdpPrep, HeadMut, HeadShape, Season};
+use crate::live::{CdpPrep, HeadMut, HeadShape, PdpPrep, Season};
 use crate::reading::Reading;
+use crate::rpn;
 use crate::time::Timestamp;
 use cdp::RowCut;
 use pdp::Span;
@@ -41,6 +42,10 @@ pub struct Scratch {
     rest_sums: Vec<f64>,
     /// For each source its PDP.
     points: Vec<f64>,
+    /// What the PDPs would be: COMPUTE sources are tried before anything changes.
+    trial: Vec<PdpPrep>,
+    /// Memory of the COMPUTE evaluator.
+    stack: Vec<f64>,
     /// Indexes of the seasons to smooth when the update is done.
     to_smooth: Vec<usize>,
     /// The smoothed values of one source.
@@ -66,26 +71,40 @@ pub fn step(
         time = Timestamp::whole(time.whole);
     }
     let last = *head.last_update;
+    let seconds = |time: Timestamp| time.in_seconds(definition.units_per_second).whole;
     if time <= last {
-        let seconds = |time: Timestamp| time.in_seconds(definition.units_per_second).whole;
         return Err(UpdateError::NotLater { time: seconds(time), last_update: seconds(last) });
     }
     let span = Span::between(last, time, definition.step);
     pdp::read(definition, head.pdp, reading.values, span.interval, &mut scratch.sums)?;
 
     scratch.to_smooth.clear();
+    let context = rpn::Context { now: seconds(time) };
+    let spans = match span.split_open(definition.step) {
+        None => [Some(span), None],
+        Some((left, rest)) => {
+            pdp::split_sums(&mut scratch.sums, span.interval, &left, &mut scratch.rest_sums);
+            [Some(left), Some(rest)]
+        }
+    };
+    if span.elapsed > 0 && definition.fed_count() < definition.ds.len() {
+        try_compute(definition, head.pdp, &spans, context, scratch)?;
+    }
+
     keep_texts(definition, &mut head, reading);
     if span.elapsed == 0 {
         for (pdp, &sum) in head.pdp.iter_mut().zip(&scratch.sums) {
             pdp::accumulate(pdp, sum, span.interval);
         }
-    } else if let Some((left, rest)) = span.split_open(definition.step) {
-        pdp::split_sums(&mut scratch.sums, span.interval, &left, &mut scratch.rest_sums);
-        pass(definition, shape, &mut head, seasons, &left, scratch, sink);
-        std::mem::swap(&mut scratch.sums, &mut scratch.rest_sums);
-        pass(definition, shape, &mut head, seasons, &rest, scratch, sink);
     } else {
-        pass(definition, shape, &mut head, seasons, &span, scratch, sink);
+        for (nth, span) in spans.iter().flatten().enumerate() {
+            if nth == 1 {
+                std::mem::swap(&mut scratch.sums, &mut scratch.rest_sums);
+            }
+            let (sums, points) = (&scratch.sums, &mut scratch.points);
+            close_pdps(definition, head.pdp, sums, span, context, points, &mut scratch.stack)?;
+            pass(definition, shape, &mut head, seasons, span, scratch, sink);
+        }
     }
     for &index in &scratch.to_smooth {
         season::smooth(definition, shape, &mut head, &mut seasons[index], &mut scratch.smoothed);
@@ -105,7 +124,49 @@ fn keep_texts(definition: &Definition, head: &mut HeadMut<'_>, reading: &Reading
     }
 }
 
-/// Passes the boundaries of a span: closes PDPs, consolidates them, hands on the rows.
+/// Runs the COMPUTE sources on copies of the PDPs.
+fn try_compute(
+    definition: &Definition,
+    pdp: &[PdpPrep],
+    spans: &[Option<Span>; 2],
+    context: rpn::Context,
+    scratch: &mut Scratch,
+) -> Result<(), UpdateError> {
+    scratch.trial.clear();
+    scratch.trial.extend_from_slice(pdp);
+    for (span, sums) in spans.iter().flatten().zip([&scratch.sums, &scratch.rest_sums]) {
+        let (points, stack) = (&mut scratch.points, &mut scratch.stack);
+        close_pdps(definition, &mut scratch.trial, sums, span, context, points, stack)?;
+    }
+    Ok(())
+}
+
+/// Closes the open PDPs of all sources. Fails only for a COMPUTE source.
+fn close_pdps(
+    definition: &Definition,
+    pdp: &mut [PdpPrep],
+    sums: &[f64],
+    span: &Span,
+    context: rpn::Context,
+    points: &mut Vec<f64>,
+    stack: &mut Vec<f64>,
+) -> Result<(), UpdateError> {
+    points.clear();
+    for ((ds, pdp), &sum) in definition.ds.iter().zip(pdp).zip(sums) {
+        let point = match &ds.kind {
+            DsKind::Fed { heartbeat, .. } => pdp::close(pdp, sum, span, *heartbeat, definition.step),
+            DsKind::Compute(program) => {
+                // Its own PDP is never known; it only counts how long.
+                pdp::close(pdp, sum, span, u64::MAX, definition.step);
+                rpn::evaluate(program, points, context, stack).map_err(UpdateError::Compute)?
+            }
+        };
+        points.push(point);
+    }
+    Ok(())
+}
+
+/// Consolidates the PDPs of a span and hands on the rows.
 fn pass(
     definition: &Definition,
     shape: &HeadShape,
@@ -115,14 +176,6 @@ fn pass(
     scratch: &mut Scratch,
     sink: &mut impl RowSink,
 ) {
-    scratch.points.clear();
-    for ((ds, pdp), &sum) in definition.ds.iter().zip(head.pdp.iter_mut()).zip(&scratch.sums) {
-        let heartbeat = match ds.kind {
-            DsKind::Fed { heartbeat, .. } => heartbeat,
-            DsKind::Compute(_) => u64::MAX,
-        };
-        scratch.points.push(pdp::close(pdp, sum, span, heartbeat, definition.step));
-    }
     let ds_count = shape.ds_count();
     for (index, (rra, cells)) in definition.rra.iter().zip(head.cdp.chunks_exact_mut(ds_count)).enumerate() {
         let Consolidation::Plain { cf, xff } = rra.cf else { continue };

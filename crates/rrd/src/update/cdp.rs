@@ -55,7 +55,7 @@ pub(super) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cu
     if unknown {
         cell.unknown_pdps = cell.unknown_pdps.wrapping_add(cut.to_row_end);
     }
-    cell.secondary = point;
+    cell.secondary = if unknown { UNKNOWN } else { point };
     cell.primary = if cell.unknown_pdps as f64 > cut.pdp_per_row as f64 * xff {
         UNKNOWN
     } else {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::definition::DsType;
+use crate::rpn::EvaluateError;
 
 /// Why an update was refused. `Display` is RRDtool's text, without the name of the RRD in front.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +83,8 @@ pub enum UpdateError {
         /// Its text.
         text: String,
     },
+    /// A COMPUTE source has no result.
+    Compute(EvaluateError),
     /// A value of a DERIVE that is more than digits with an optional minus.
     NotSigned {
         /// Its text.
@@ -128,6 +131,7 @@ impl fmt::Display for UpdateError {
                 "{VALUE}{} - Converted '{text}' to {value:.6}, but cannot convert '{rest}'",
                 ds_type.name()
             ),
+            UpdateError::Compute(error) => error.fmt(f),
             UpdateError::NotUnsigned { text } => write!(f, "not a simple unsigned integer: '{text}'"),
             UpdateError::NotSigned { text } => write!(f, "not a simple signed integer: '{text}'"),
         }

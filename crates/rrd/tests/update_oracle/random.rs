@@ -48,6 +48,10 @@ impl Scenario {
         let mut create = format!("--start {start} --step {step}");
         let mut types = Vec::new();
         for ds in 0..random.between(1, 4) {
+            if ds > 0 && random.once_in(6) {
+                create += &format!(" DS:d{ds}:COMPUTE:{}", compute(random, ds));
+                continue;
+            }
             let kind =
                 random.pick(&["GAUGE", "GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE"]);
             let heartbeat = [step, step * 2, step * 2, step * 5, step * 100][random.below(5) as usize];
@@ -66,6 +70,23 @@ impl Scenario {
         }
         Scenario { create, words: words(random, start, step, &types) }
     }
+}
+
+/// An expression over the sources before `ds`.
+fn compute(random: &mut Random, ds: u64) -> String {
+    let mut words = vec![format!("d{}", random.below(ds))];
+    for _ in 0..random.between(1, 4) {
+        let operand = match random.below(3) {
+            0 => random.between(1, 1000).to_string(),
+            _ => format!("d{}", random.below(ds)),
+        };
+        words.push(operand);
+        words.push(random.pick(&["+", "-", "*", "/", "MAX", "MIN", "LT", "GE", "ADDNAN", "%"]).to_string());
+        if random.once_in(4) {
+            words.push(random.pick(&["ABS", "FLOOR", "CEIL", "UN", "SQRT", "ISINF"]).to_string());
+        }
+    }
+    words.join(",")
 }
 
 fn plain_rra(random: &mut Random) -> String {
