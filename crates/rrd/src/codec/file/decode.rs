@@ -103,15 +103,33 @@ pub fn decode_head(bytes: &[u8], file_bytes: u64) -> Result<FileHead, FileError>
     if layout.file_bytes > file_bytes {
         return Err(FileError::TooSmall { should_be: layout.file_bytes });
     }
-    let words = read_live(input, &definition, &layout)?;
-    let mut current_rows = Vec::with_capacity(stat.rra_count);
+    let (words, current_rows) = decode_live(bytes, &definition, &layout)?;
+    Ok(FileHead { definition, words, current_rows, layout })
+}
+
+/// Reads what updates change, from a whole header whose definition and layout are known already: the words
+/// of the live head and, for each archive, the ring position of its newest row.
+///
+/// # Errors
+/// [`FileError`] as for [`decode`].
+pub fn decode_live(
+    bytes: &[u8],
+    definition: &Definition,
+    layout: &FileLayout,
+) -> Result<(Vec<u64>, Vec<u64>), FileError> {
+    if bytes.len() < layout.header_bytes {
+        return Err(FileError::HeaderCut("rra_ptr"));
+    }
+    let input = Input { bytes };
+    let words = read_live(input, definition, layout)?;
+    let mut current_rows = Vec::with_capacity(definition.rra.len());
     for (index, rra) in definition.rra.iter().enumerate() {
         let at = layout.rra_ptr + index * RRA_PTR_BYTES;
         let row = input.u64(at);
         check(row < rra.row_count, at, "a ring position is outside its archive")?;
         current_rows.push(row);
     }
-    Ok(FileHead { definition, words, current_rows, layout })
+    Ok((words, current_rows))
 }
 
 /// `stat_head_t`, checked.
