@@ -3,6 +3,8 @@
 //! A definition is plain data and changes only by `tune`. Limits of the `.rrd` file (19-character
 //! names, whole-second steps) are the codec's business, not this module's.
 
+pub mod text;
+
 /// Numbers as the `.rrd` file holds them: `RRD_VERSION` 1 to 5.
 pub type FormatVersion = u8;
 

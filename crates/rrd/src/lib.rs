@@ -17,3 +17,4 @@ pub mod rpn;
 pub mod time;
 pub mod tune;
 pub mod update;
+pub mod when;

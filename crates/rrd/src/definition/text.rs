@@ -1,0 +1,154 @@
+//! `DS:` and `RRA:` words, as `rrdcreate(1)` takes them, to a [`Definition`].
+//!
+//! The checks come in RRDtool's order and say what it says. What RRDtool accepts but then cannot work
+//! with - a Holt-Winters archive without its mates, a season of no rows, an archive longer than time - is
+//! refused here, so that a definition made here keeps the promises the engine relies on.
+
+mod archive;
+mod error;
+mod source;
+
+pub use error::DefinitionError;
+
+use super::{Cf, Consolidation, Definition, DsKind, DsType, Rra, VERSION_DCOUNTER, VERSION_DEFAULT};
+use crate::when::{FINE_UNITS, Step};
+
+/// Longest DS name a `.rrd` file holds, in bytes.
+pub const DS_NAME_BYTES_FILE: usize = 19;
+/// Longest DS name a store takes, in bytes. Chosen: what file systems take for a name.
+pub const DS_NAME_BYTES_STORE: usize = 255;
+/// Most sources or archives of one RRD. Guessed: far above any in use, and their product still fits in memory.
+pub const PARTS_MAX: usize = 4096;
+/// Longest time an archive may span, in units: below it every row time is exact in a double.
+const SPAN_MAX: u128 = 1 << 53;
+
+/// What the target can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest DS name in bytes.
+    pub ds_name_bytes: usize,
+    /// Whether durations below a second are read (see [`crate::when`]).
+    pub sub_second: bool,
+}
+
+impl Limits {
+    /// A `.rrd` file: RRDtool's own.
+    pub const FILE: Limits = Limits { ds_name_bytes: DS_NAME_BYTES_FILE, sub_second: false };
+    /// A store.
+    pub const STORE: Limits = Limits { ds_name_bytes: DS_NAME_BYTES_STORE, sub_second: true };
+}
+
+/// What `create` says beside the words.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateOptions<'a> {
+    /// The length of a PDP.
+    pub step: Step,
+    /// What the target can hold.
+    pub limits: Limits,
+    /// The file name as the client gave it: RRDtool draws the smoothing row of a season from it.
+    pub file_name: &'a [u8],
+}
+
+/// The definition that these words make.
+///
+/// # Errors
+/// [`DefinitionError`] for the first word that is wrong.
+pub fn parse_create<W: AsRef<str>>(
+    options: &CreateOptions<'_>,
+    words: &[W],
+) -> Result<Definition, DefinitionError> {
+    match parse_words(options, words) {
+        Err(DefinitionError::FinerHeartbeat) => {
+            let fine = u64::from(FINE_UNITS);
+            let units = options.step.units.checked_mul(fine).ok_or(DefinitionError::StepRange)?;
+            let step = Step { units, units_per_second: FINE_UNITS };
+            parse_words(&CreateOptions { step, ..*options }, words)
+        }
+        done => done,
+    }
+}
+
+fn parse_words<W: AsRef<str>>(
+    options: &CreateOptions<'_>,
+    words: &[W],
+) -> Result<Definition, DefinitionError> {
+    let step = options.step;
+    if step.units == 0 || u128::from(step.units) > SPAN_MAX {
+        return Err(DefinitionError::StepRange);
+    }
+    let mut definition = Definition {
+        version: VERSION_DEFAULT,
+        units_per_second: step.units_per_second,
+        step: step.units,
+        ds: Vec::new(),
+        rra: Vec::new(),
+    };
+    for word in words {
+        let word = word.as_ref();
+        if let Some(arguments) = word.strip_prefix("DS:") {
+            let ds = source::parse(arguments, options, &definition.ds)?;
+            definition.version = definition.version.max(ds_version(&ds.kind));
+            definition.ds.push(ds);
+        } else if let Some(arguments) = word.strip_prefix("RRA:") {
+            archive::parse(arguments, options, &mut definition)?;
+        } else {
+            return Err(DefinitionError::Argument(word.to_string()));
+        }
+        if definition.ds.len() > PARTS_MAX || definition.rra.len() > PARTS_MAX {
+            return Err(DefinitionError::TooMany);
+        }
+    }
+    if definition.rra.is_empty() {
+        return Err(DefinitionError::NoArchive);
+    }
+    if definition.ds.is_empty() {
+        return Err(DefinitionError::NoSource);
+    }
+    check_archives(&definition)?;
+    Ok(definition)
+}
+
+/// The version that a source of this kind needs.
+fn ds_version(kind: &DsKind) -> super::FormatVersion {
+    match kind {
+        DsKind::Fed { ds_type: DsType::Dcounter | DsType::Dderive, .. } => VERSION_DCOUNTER,
+        _ => VERSION_DEFAULT,
+    }
+}
+
+/// What the engine relies on and RRDtool does not check: spans, and the mates of Holt-Winters archives.
+///
+/// # Errors
+/// [`DefinitionError::Span`] or [`DefinitionError::Mate`].
+fn check_archives(definition: &Definition) -> Result<(), DefinitionError> {
+    for (index, rra) in definition.rra.iter().enumerate() {
+        let span = u128::from(definition.step) * u128::from(rra.pdp_per_row);
+        if span.saturating_mul(u128::from(rra.row_count)) > SPAN_MAX {
+            return Err(DefinitionError::Span(index));
+        }
+        check_mate(definition, index, rra)?;
+    }
+    Ok(())
+}
+
+fn check_mate(definition: &Definition, index: usize, rra: &Rra) -> Result<(), DefinitionError> {
+    let (mate, wanted) = match rra.cf {
+        Consolidation::Plain { .. } => return Ok(()),
+        Consolidation::Predict { seasonal, .. } => (seasonal, Cf::Seasonal),
+        Consolidation::Seasonal { predict, .. } => (predict, Cf::HwPredict),
+        Consolidation::DevPredict { devseasonal } | Consolidation::Failures { devseasonal, .. } => {
+            (devseasonal, Cf::DevSeasonal)
+        }
+    };
+    let found = definition.rra.get(mate).map(|rra| match rra.cf.cf() {
+        Cf::MhwPredict => Cf::HwPredict,
+        cf => cf,
+    });
+    if found == Some(wanted) {
+        return Ok(());
+    }
+    Err(DefinitionError::Mate { rra: index, cf: rra.cf.cf(), mate, wanted })
+}
+
+#[cfg(test)]
+mod tests;
