@@ -1,0 +1,311 @@
+//! The files layout: standard `.rrd` files in place, and a daemon's memory in front of them.
+//!
+//! What `rrdcached(1)` does, with these differences: an update is checked when it arrives; what was
+//! answered is in the journal (written by `write(2)`, so a `kill -9` loses nothing); replay does not open
+//! files; questions are answered from the file plus what waits, without writing it; writes are positioned
+//! and coalesced, never through a memory map.
+//!
+//! `accept` (a thread a shard) checks, keeps and journals; `write` (some threads) brings what is due to
+//! the files; `upkeep` (one thread) syncs, rotates and retries. The file is the truth and is read anew on
+//! each visit, under RRDtool's locks: other programs may use the files at any time. Must not know any
+//! protocol. Memory: see `buffer`.
+
+mod accept;
+mod apply;
+mod buffer;
+mod check;
+mod geometry;
+mod journal;
+mod list;
+mod make;
+mod medium;
+mod options;
+mod read;
+mod replay;
+mod rows;
+mod shared;
+mod upkeep;
+mod words;
+mod write;
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rrd::content::Rrd;
+
+use crate::engine::{
+    CreateRequest, Engine, FetchRequest, FetchRows, Reply, Snapshot, Stats, StoreError, UpdateBatch,
+    UpdateFailure,
+};
+use crate::name::RrdName;
+use crate::tree::Tree;
+use accept::{Acceptor, Message, UpdateJob};
+use apply::Workspace;
+use buffer::name_hash;
+pub use options::{Options, Sync};
+use shared::{Shared, lock};
+
+/// Batches that may wait for a shard before whoever sends the next has to wait.
+const MAILBOX_MESSAGES: usize = 64;
+/// How often a FLUSH tries a file that another program has locked, and how long it waits between.
+const FLUSH_TRIES: usize = 100;
+const FLUSH_PAUSE: Duration = Duration::from_millis(10);
+
+/// The engine of the files layout.
+pub struct FilesEngine {
+    shared: Arc<Shared>,
+    /// One a shard; emptied by `stop`.
+    mailboxes: Mutex<Vec<SyncSender<Message>>>,
+    acceptors: Mutex<Vec<JoinHandle<()>>>,
+    helpers: Mutex<Vec<JoinHandle<()>>>,
+    /// Keeps other daemons from this journal until the end.
+    journal_lock: Mutex<Option<std::fs::File>>,
+}
+
+impl FilesEngine {
+    /// Opens a tree: reads the journal into memory and starts the threads. Opens no `.rrd` file.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] naming the directory that is missing, or the journal that another daemon uses.
+    pub fn open(options: Options) -> Result<Self, StoreError> {
+        let fail = |what: &str, path: &std::path::Path, error: std::io::Error| {
+            StoreError::Io(format!("cannot {what} \"{}\": {}", path.display(), medium::text(&error)))
+        };
+        let tree =
+            Tree::open(&options.base).map_err(|error| fail("open base directory", &options.base, error))?;
+        let shared = Shared::new(options, tree);
+        let mut journal_lock = None;
+        if let Some(directory) = shared.options.journal.clone() {
+            journal_lock = Some(
+                upkeep::lock_journal(&directory).map_err(|error| fail("use journal", &directory, error))?,
+            );
+            let replayed = replay::replay(&shared, &directory)
+                .map_err(|error| fail("read journal", &directory, error))?;
+            if replayed.updates > 0 {
+                tracing::info!("{} updates from the journal wait for their files", replayed.updates);
+            }
+            shared
+                .rotate(replayed.generation + 1)
+                .map_err(|error| fail("start journal in", &directory, error))?;
+        }
+        Self::start(shared, journal_lock)
+            .map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))
+    }
+
+    fn start(shared: Shared, journal_lock: Option<std::fs::File>) -> std::io::Result<Self> {
+        let shared = Arc::new(shared);
+        let engine = FilesEngine {
+            shared: Arc::clone(&shared),
+            mailboxes: Mutex::default(),
+            acceptors: Mutex::default(),
+            helpers: Mutex::default(),
+            journal_lock: Mutex::new(journal_lock),
+        };
+        for number in 0..shared.shards.len() {
+            let (sender, mailbox): (_, Receiver<Message>) = sync_channel(MAILBOX_MESSAGES);
+            let acceptor = Acceptor::new(Arc::clone(&shared), number);
+            lock(&engine.mailboxes).push(sender);
+            lock(&engine.acceptors).push(spawn(format!("accept-{number}"), move || acceptor.run(&mailbox))?);
+        }
+        for number in 0..shared.options.write_threads.max(1) {
+            let shared = Arc::clone(&shared);
+            lock(&engine.helpers).push(spawn(format!("write-{number}"), move || write::run_writer(&shared))?);
+        }
+        lock(&engine.helpers).push(spawn("upkeep".to_string(), move || upkeep::run(&shared))?);
+        Ok(engine)
+    }
+
+    /// Runs a change on the thread of a name's shard, behind the updates that came before it.
+    fn change<T: Send + 'static>(
+        &self,
+        name: &RrdName,
+        change: impl FnOnce(&Shared, &mut Workspace) -> Result<T, StoreError> + Send + 'static,
+        reply: Reply<Result<T, StoreError>>,
+    ) {
+        let shard = self.shared.shard_of(name_hash(name.as_bytes()));
+        let Some(mailbox) = lock(&self.mailboxes).get(shard).cloned() else {
+            return reply(Err(StoreError::Stopping));
+        };
+        let message = Message::Change(Box::new(move |shared, work| {
+            reply(shared.check_sound().and_then(|()| change(shared, work)));
+        }));
+        // The mailbox outlives its thread's last message; an error drops the reply, which its waiter sees.
+        mailbox.send(message).ok();
+    }
+
+    /// The same, waiting for the answer.
+    fn change_and_wait<T: Send + 'static>(
+        &self,
+        name: &RrdName,
+        change: impl FnOnce(&Shared, &mut Workspace) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = sync_channel(1);
+        self.change(name, change, Box::new(move |result| drop(sender.send(result))));
+        receiver.recv().unwrap_or(Err(StoreError::Stopping))
+    }
+
+    /// Ends all threads. `finish` = with everything written that is to be written.
+    fn end(&self, finish: bool) -> Result<(), StoreError> {
+        lock(&self.mailboxes).clear();
+        join(&self.acceptors);
+        let shared = &self.shared;
+        let mut result = Ok(());
+        if finish && !shared.stopping.load(Ordering::Acquire) {
+            if shared.options.flush_at_stop || shared.options.journal.is_none() {
+                write::push_all(shared, u64::MAX);
+                shared.queue.wait_for_all();
+            }
+            for shard in &shared.shards {
+                result = result.and(shared.commit(shard, &mut journal::Frame::default()));
+            }
+            shared.sync_journals();
+        }
+        shared.stopping.store(true, Ordering::Release);
+        shared.queue.close();
+        join(&self.helpers);
+        drop(lock(&self.journal_lock).take());
+        result.and(shared.check_sound())
+    }
+}
+
+impl Engine for FilesEngine {
+    fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        let mailboxes = lock(&self.mailboxes).clone();
+        if mailboxes.is_empty() {
+            return UpdateJob::new(batch, 1, reply).refuse(&StoreError::Stopping);
+        }
+        // A single update must not wake every shard.
+        let only = match batch.lines.as_slice() {
+            [line] => batch
+                .text
+                .get(line.name.start as usize..line.name.end as usize)
+                .map(|name| self.shared.shard_of(name_hash(name))),
+            _ => None,
+        };
+        let targets = match only {
+            Some(shard) => &mailboxes[shard..=shard],
+            None => &mailboxes[..],
+        };
+        let job = Arc::new(UpdateJob::new(batch, targets.len(), reply));
+        for mailbox in targets {
+            if mailbox.send(Message::Update(Arc::clone(&job))).is_err() {
+                job.finish_part();
+            }
+        }
+    }
+
+    fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
+        let of = name.clone();
+        self.change(&of, move |shared, _| make::create(shared, &name, &request), reply);
+    }
+
+    fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        let of = name.clone();
+        self.change_and_wait(&of, move |shared, _| make::import(shared, &name, &rrd, no_overwrite))
+    }
+
+    fn tune(&self, _name: &RrdName, _words: &[String]) -> Result<(), StoreError> {
+        Err(StoreError::Unsupported("tune"))
+    }
+
+    fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
+        let target = name.clone();
+        self.change_and_wait(name, move |shared, _| make::delete(shared, &target))
+    }
+
+    fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+        read::snapshot(&self.shared, name)
+    }
+
+    fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
+        read::fetch(&self.shared, name, request)
+    }
+
+    fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
+        read::read(&self.shared, name)
+    }
+
+    fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+        list::list(&self.shared.tree, directory, recursive)
+    }
+
+    fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        if shared.stopping.load(Ordering::Acquire) {
+            return Err(StoreError::Stopping);
+        }
+        shared.counters.flushes_received.fetch_add(1, Ordering::Relaxed);
+        let Some(name) = name else {
+            write::push_all(shared, u64::MAX);
+            shared.queue.wait_for_all();
+            return shared.check_sound();
+        };
+        for _ in 0..FLUSH_TRIES {
+            let written = shared.with_entry(name, |entry, buffer| {
+                if buffer.geometry.is_none() {
+                    read::load_header(
+                        shared,
+                        entry,
+                        buffer,
+                        &mut Workspace::default(),
+                        read::Patience::Long,
+                    )?;
+                }
+                write::write(shared, entry, buffer, &mut Workspace::default())
+            });
+            match written {
+                Err(error) if write::is_locked(&error) => std::thread::sleep(FLUSH_PAUSE),
+                other => return other,
+            }
+        }
+        Err(StoreError::Io(medium::LOCKED.to_string()))
+    }
+
+    fn stats(&self) -> Stats {
+        let counters = &self.shared.counters;
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let poisoned = self.shared.check_sound().is_err();
+        Stats {
+            updates_received: load(&counters.updates_received),
+            updates_written: load(&counters.updates_written),
+            data_sets_written: load(&counters.data_sets_written),
+            flushes_received: load(&counters.flushes_received),
+            queue_length: self.shared.queue.length() as u64,
+            rrd_count: self.shared.shards.iter().map(|shard| shard.table.count() as u64).sum(),
+            updates_refused: load(&counters.updates_refused),
+            log_bytes_written: load(&counters.journal_bytes),
+            log_bytes_live: self.shared.journal_bytes_live(),
+            read_only: u64::from(poisoned || counters.disk_full.load(Ordering::Relaxed)),
+            ..Stats::default()
+        }
+    }
+
+    fn stop(&self) -> Result<(), StoreError> {
+        self.end(true)
+    }
+}
+
+impl Drop for FilesEngine {
+    /// As a kill would: what is not in a file stays in the journal.
+    fn drop(&mut self) {
+        self.end(false).ok();
+    }
+}
+
+fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(run)
+}
+
+fn join(threads: &Mutex<Vec<JoinHandle<()>>>) {
+    let threads = std::mem::take(&mut *lock(threads));
+    for thread in threads {
+        // A thread that panicked has said so itself.
+        thread.join().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests;

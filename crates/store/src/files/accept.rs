@@ -1,0 +1,332 @@
+//! Taking updates: one thread a shard checks them, keeps them, and answers when the journal holds them.
+//!
+//! A round takes what waits in the mailbox, appends it to the buffers, writes one journal frame and only
+//! then answers. When the journal fails, the buffers are put back as they were. Cost an update: one hash,
+//! one search, two uncontended locks, and its bytes twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rrd::reading::parse_word;
+use rrd::time::Timestamp;
+
+use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
+use crate::files::apply::Workspace;
+use crate::files::buffer::{Buffer, Entry, name_hash};
+use crate::files::check::{check, effective_time};
+use crate::files::journal::{Frame, Record, WORDS_BYTES_MAX};
+use crate::files::read::{Patience, load_header};
+use crate::files::shared::{Shared, lock};
+use crate::files::words::{self, Word};
+use crate::name::RrdName;
+
+/// Text taken in a round: about a thousand lines, so that the first of them need not wait long.
+const ROUND_BYTES: usize = 64 * 1024;
+/// Most bytes that wait for one RRD. Reached only when its file cannot be written for long.
+const BUFFER_BYTES_MAX: usize = 16 << 20;
+/// How long taking updates waits for room in memory before it goes on regardless.
+const ROOM_WAIT: Duration = Duration::from_secs(10);
+
+/// A batch on its way through the shards.
+pub struct UpdateJob {
+    batch: UpdateBatch,
+    /// Shards that are not done with it.
+    shards_left: AtomicUsize,
+    failures: Mutex<Vec<UpdateFailure>>,
+    reply: Mutex<Option<Reply<Vec<UpdateFailure>>>>,
+}
+
+impl UpdateJob {
+    /// A batch for so many shards.
+    pub fn new(batch: UpdateBatch, shards: usize, reply: Reply<Vec<UpdateFailure>>) -> Self {
+        UpdateJob {
+            batch,
+            shards_left: AtomicUsize::new(shards),
+            failures: Mutex::new(Vec::new()),
+            reply: Mutex::new(Some(reply)),
+        }
+    }
+
+    /// One shard is done with it; the last one answers.
+    pub fn finish_part(&self) {
+        if self.shards_left.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(reply) = lock(&self.reply).take()
+        {
+            let mut failures = std::mem::take(&mut *lock(&self.failures));
+            failures.sort_by_key(|failure| failure.line);
+            reply(failures);
+        }
+    }
+
+    /// Refuses every line of it.
+    pub fn refuse(self, error: &StoreError) {
+        let fail = |line| UpdateFailure { line, accepted: 0, error: error.clone() };
+        if let Some(reply) = lock(&self.reply).take() {
+            reply((0..self.batch.lines.len() as u32).map(fail).collect());
+        }
+    }
+}
+
+/// Something to do on a shard's thread.
+pub type Change = Box<dyn FnOnce(&Shared, &mut Workspace) + Send>;
+
+/// What a shard's thread is asked to do.
+pub enum Message {
+    /// The lines of this batch that are the shard's.
+    Update(Arc<UpdateJob>),
+    /// Something that must keep its place among the updates.
+    Change(Change),
+}
+
+/// The thread of one shard.
+pub struct Acceptor {
+    shared: Arc<Shared>,
+    shard: usize,
+    frame: Frame,
+    undo: Vec<Undo>,
+    done: Vec<Arc<UpdateJob>>,
+    work: Workspace,
+}
+
+/// How to take back one accepted line.
+struct Undo {
+    job: usize,
+    line: u32,
+    entry: Arc<Entry>,
+    epoch: u32,
+    bytes: usize,
+    count: u32,
+    last: Option<Timestamp>,
+}
+
+impl Acceptor {
+    /// The thread of shard number `shard`.
+    pub fn new(shared: Arc<Shared>, shard: usize) -> Self {
+        Acceptor {
+            shared,
+            shard,
+            frame: Frame::default(),
+            undo: Vec::new(),
+            done: Vec::new(),
+            work: Workspace::default(),
+        }
+    }
+
+    /// Runs until the mailbox is closed and empty.
+    pub fn run(mut self, mailbox: &Receiver<Message>) {
+        while let Ok(first) = mailbox.recv() {
+            let mut bytes = 0;
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Update(job) => {
+                        bytes += job.batch.text.len();
+                        self.take(job);
+                    }
+                    Message::Change(change) => {
+                        self.finish_round();
+                        change(&self.shared, &mut self.work);
+                    }
+                }
+                next = if bytes < ROUND_BYTES { mailbox.try_recv().ok() } else { None };
+            }
+            self.finish_round();
+            self.wait_for_room();
+        }
+    }
+
+    /// Checks and keeps the shard's lines of a batch.
+    fn take(&mut self, job: Arc<UpdateJob>) {
+        let now = now();
+        let now_seconds = self.shared.now_seconds();
+        let mut values = Vec::new();
+        let sound = self.shared.check_sound();
+        for (index, line) in job.batch.lines.iter().enumerate() {
+            let Some(name) = part(&job.batch, &line.name) else { continue };
+            let hash = name_hash(name);
+            if self.shared.shard_of(hash) != self.shard {
+                continue;
+            }
+            self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
+            let taken = match &sound {
+                Ok(()) => {
+                    self.line(&job.batch, index as u32, line, (hash, name), now, now_seconds, &mut values)
+                }
+                Err(error) => Err((0, error.clone())),
+            };
+            if let Err((accepted, error)) = taken {
+                self.shared.counters.updates_refused.fetch_add(1, Ordering::Relaxed);
+                lock(&job.failures).push(UpdateFailure { line: index as u32, accepted, error });
+            }
+        }
+        self.done.push(job);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "split off only for the sake of its early returns")]
+    fn line<'w>(
+        &mut self,
+        batch: &'w UpdateBatch,
+        index: u32,
+        line: &UpdateLine,
+        (hash, name): (u64, &[u8]),
+        now: Timestamp,
+        now_seconds: u32,
+        values: &mut Vec<&'w [u8]>,
+    ) -> Result<(), (u32, StoreError)> {
+        let shared = Arc::clone(&self.shared);
+        let shard = &shared.shards[self.shard];
+        let entry = self.find(hash, name).map_err(|error| (0, error))?;
+        let mut buffer = entry.lock();
+        if buffer.removed {
+            // Removed between the search and the lock; the name is free again.
+            drop(buffer);
+            return self.line(batch, index, line, (hash, name), now, now_seconds, values);
+        }
+        prepare(&shared, &entry, &mut buffer, &mut self.work).map_err(|error| (0, error))?;
+        let (bytes, count, last) = (buffer.words.len(), buffer.word_count, buffer.last);
+        let result = take_words(batch, line, &mut buffer, now, values);
+        if buffer.words.len() > bytes {
+            if bytes == 0 {
+                buffer.generation = shard.generation();
+            }
+            self.frame.put(Record::Update { name, words: &buffer.words[bytes..] });
+            let added = buffer.words.len() - bytes;
+            shared.counters.waiting_bytes.fetch_add(added as u64, Ordering::Relaxed);
+            let epoch = buffer.epoch;
+            let job = self.done.len();
+            self.undo.push(Undo { job, line: index, entry: Arc::clone(&entry), epoch, bytes, count, last });
+            if buffer.due_seconds == 0 {
+                buffer.due_seconds = shared.due_after(now_seconds, &entry);
+            } else if now_seconds >= buffer.due_seconds {
+                shared.queue.push(&entry, &mut buffer);
+            }
+        }
+        result.map_err(|error| (count_since(&buffer, count), error))
+    }
+
+    fn find(&self, hash: u64, name: &[u8]) -> Result<Arc<Entry>, StoreError> {
+        let mut unsound = None;
+        let make = || match RrdName::new(name) {
+            Ok(name) => Some(Entry::new(name)),
+            Err(error) => {
+                unsound = Some(error);
+                None
+            }
+        };
+        let found = self.shared.shards[self.shard].table.find(hash, name, make);
+        found.ok_or_else(|| StoreError::Refused(unsound.map_or_else(String::new, |error| error.to_string())))
+    }
+
+    /// Writes the journal and answers.
+    fn finish_round(&mut self) {
+        if self.done.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        if let Err(error) = shared.commit(&shared.shards[self.shard], &mut self.frame) {
+            self.take_back(&error);
+        }
+        self.undo.clear();
+        self.done.drain(..).for_each(|job| job.finish_part());
+    }
+
+    /// The journal has none of this round: no buffer may keep it, and no client may believe it.
+    fn take_back(&mut self, error: &StoreError) {
+        for undo in self.undo.drain(..).rev() {
+            let mut buffer = undo.entry.lock();
+            // If the file has it by now it is as safe as can be, yet its client hears the error.
+            if buffer.epoch == undo.epoch && !buffer.removed {
+                let freed = buffer.words.len().saturating_sub(undo.bytes);
+                self.shared.counters.waiting_bytes.fetch_sub(freed as u64, Ordering::Relaxed);
+                buffer.words.truncate(undo.bytes);
+                (buffer.word_count, buffer.last) = (undo.count, undo.last);
+            }
+            drop(buffer);
+            let mut failures = lock(&self.done[undo.job].failures);
+            failures.retain(|failure| failure.line != undo.line);
+            failures.push(UpdateFailure { line: undo.line, accepted: 0, error: error.clone() });
+        }
+    }
+
+    /// Back-pressure: when too much waits in memory, everything is sent to the writers and awaited.
+    fn wait_for_room(&self) {
+        let limit = self.shared.options.waiting_bytes_max;
+        if self.shared.counters.waiting_bytes.load(Ordering::Relaxed) <= limit {
+            return;
+        }
+        crate::files::write::push_all(&self.shared, u64::MAX);
+        let waiting = || self.shared.counters.waiting_bytes.load(Ordering::Relaxed);
+        self.shared.queue.wait_until(ROOM_WAIT, || waiting() <= limit / 2);
+    }
+}
+
+/// Looks at an RRD's file when it is new to us, and refuses one that is in trouble.
+fn prepare(
+    shared: &Shared,
+    entry: &Entry,
+    buffer: &mut MutexGuard<'_, Buffer>,
+    work: &mut Workspace,
+) -> Result<(), StoreError> {
+    if buffer.geometry.is_none() {
+        load_header(shared, entry, buffer, work, Patience::Short)?;
+    }
+    if let Some(trouble) = &buffer.trouble {
+        return Err(trouble.clone());
+    }
+    if buffer.words.len() > BUFFER_BYTES_MAX {
+        return Err(StoreError::Refused(format!(
+            "{} bytes of updates already wait for '{}'; see the log for why it cannot be written",
+            buffer.words.len(),
+            entry.name
+        )));
+    }
+    Ok(())
+}
+
+/// Appends the words of a line up to the first that is refused.
+fn take_words<'w>(
+    batch: &'w UpdateBatch,
+    line: &UpdateLine,
+    buffer: &mut Buffer,
+    now: Timestamp,
+    values: &mut Vec<&'w [u8]>,
+) -> Result<(), StoreError> {
+    let Some(geometry) = buffer.geometry.clone() else { unreachable!("prepared above") };
+    let definition = &geometry.definition;
+    let text = part(batch, &line.values).unwrap_or_default();
+    if text.len() + words::HEAD_BYTES * (text.len() / 2 + 1) > WORDS_BYTES_MAX {
+        return Err(StoreError::Refused(format!("a line of {} bytes is too long", text.len())));
+    }
+    let no_at_time = |_: &[u8]| Err("only absolute times are taken here".to_string());
+    for word in text.split(|&byte| byte == b' ') {
+        let reading =
+            parse_word(word, now, definition, None, &no_at_time, values).map_err(StoreError::Update)?;
+        let last = buffer.last.unwrap_or(Timestamp::whole(i64::MIN));
+        check(definition, last, &reading).map_err(StoreError::Update)?;
+        let time = effective_time(definition, reading.time);
+        // The values stand behind the time's separator, as many as the definition wants.
+        let length = reading.values.iter().map(|value| value.len() + 1).sum::<usize>();
+        let values = &word[word.len() + 1 - length.max(1)..];
+        words::push(&mut buffer.words, Word { time, values });
+        buffer.word_count += 1;
+        buffer.last = Some(time);
+    }
+    Ok(())
+}
+
+fn count_since(buffer: &Buffer, count: u32) -> u32 {
+    buffer.word_count.saturating_sub(count)
+}
+
+fn part<'a>(batch: &'a UpdateBatch, range: &std::ops::Range<u32>) -> Option<&'a [u8]> {
+    batch.text.get(range.start as usize..range.end as usize)
+}
+
+/// The wall clock, for `N`.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::new(since.as_secs() as i64, since.subsec_micros())
+}

@@ -1,0 +1,137 @@
+//! Pending updates applied to a header in memory: the one way they reach a file, a fetch or an export.
+
+use std::io;
+
+use rrd::codec::file::encode_live;
+use rrd::live::{Live, Season};
+use rrd::reading::Reading;
+use rrd::time::Timestamp;
+use rrd::update::{Scratch, UpdateError, step};
+
+use crate::files::geometry::FileHeader;
+use crate::files::medium::{Medium, RrdFile};
+use crate::files::rows::{PendingRows, write_seasons};
+use crate::files::words;
+
+/// Largest season kept in memory: 8 million values, when a year of 5-minute values is 105,120. Only a file
+/// made to harm has more; it is refused.
+const SEASON_BYTES_MAX: u64 = 64 << 20;
+
+/// An RRD as its file has it, on its way to what it will be.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its header.
+    pub header: FileHeader,
+    /// Its seasons, in the order of the archives.
+    pub seasons: Vec<Season>,
+    /// The seasons as the file has them.
+    seasons_in_file: Vec<Season>,
+}
+
+/// What became of the updates.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Updates that went in.
+    pub applied: u64,
+    /// Updates at or before the last one in the file: written before a crash, or overtaken by another program.
+    pub past: u64,
+    /// Updates the file refused, and why the last of them was.
+    pub refused: Option<(u64, UpdateError)>,
+}
+
+/// Memory used again and again by one thread.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    /// For headers.
+    pub bytes: Vec<u8>,
+    /// Rows completed by the last [`Loaded::apply`].
+    pub rows: PendingRows,
+    out: Vec<u8>,
+    scratch: Scratch,
+}
+
+impl Loaded {
+    /// Reads the seasons that belong to `header`.
+    pub fn new(header: FileHeader, file: &RrdFile) -> io::Result<Self> {
+        let mut seasons = Vec::new();
+        if header.geometry.has_seasons {
+            let geometry = &header.geometry;
+            for (index, rra) in geometry.definition.rra.iter().enumerate() {
+                if !rra.cf.is_season() {
+                    continue;
+                }
+                let archive = geometry.layout.archives[index];
+                if archive.ring_bytes() > SEASON_BYTES_MAX {
+                    return Err(io::Error::other(format!(
+                        "its season is larger than {SEASON_BYTES_MAX} bytes"
+                    )));
+                }
+                let mut ring = vec![0; archive.ring_bytes() as usize];
+                file.read_at(&mut ring, archive.offset)?;
+                seasons.push(rrd::codec::file::season(index, header.current_rows[index], &ring));
+            }
+        }
+        Ok(Loaded { header, seasons_in_file: seasons.clone(), seasons })
+    }
+
+    /// The time of the last update, in seconds.
+    pub fn last_update(&self) -> Timestamp {
+        self.header.geometry.shape.split(&self.header.words).last_update
+    }
+
+    /// The live state, given away.
+    pub fn into_live(self) -> Live {
+        Live { words: self.header.words, seasons: self.seasons }
+    }
+
+    /// Applies updates in order; rows they complete are in [`Workspace::rows`] then.
+    pub fn apply(&mut self, pending: &[u8], work: &mut Workspace) -> Outcome {
+        work.rows.clear();
+        let geometry = std::sync::Arc::clone(&self.header.geometry);
+        let mut sink = work.rows.sink(&geometry.layout, &mut self.header.current_rows);
+        let mut outcome = Outcome::default();
+        let mut values = Vec::new();
+        for word in words::iter(pending) {
+            let head = geometry.shape.split_mut(&mut self.header.words);
+            if word.time <= *head.last_update {
+                outcome.past += 1;
+                continue;
+            }
+            values.clear();
+            values.extend(word.values.split(|&byte| byte == b':'));
+            let reading = Reading { time: word.time, values: &values };
+            let seasons = &mut self.seasons;
+            match step(
+                &geometry.definition,
+                &geometry.shape,
+                head,
+                seasons,
+                &reading,
+                &mut work.scratch,
+                &mut sink,
+            ) {
+                Ok(()) => outcome.applied += 1,
+                Err(error) => {
+                    let count = outcome.refused.map_or(0, |(count, _)| count);
+                    outcome.refused = Some((count + 1, error));
+                }
+            }
+        }
+        for season in &self.seasons {
+            self.header.current_rows[season.rra] = season.current_row;
+        }
+        outcome
+    }
+
+    /// Writes what [`Loaded::apply`] changed: rows, then seasons, then the live part that makes them count.
+    pub fn write(&self, work: &mut Workspace, medium: &mut impl Medium) -> io::Result<()> {
+        let geometry = &self.header.geometry;
+        work.out.clear();
+        work.rows.write(&geometry.layout, medium, &mut work.out)?;
+        write_seasons(&self.seasons_in_file, &self.seasons, &geometry.layout, medium, &mut work.out)?;
+        work.out.clear();
+        let head = geometry.shape.split(&self.header.words);
+        encode_live(&geometry.definition, &geometry.shape, head, &self.header.current_rows, &mut work.out);
+        medium.write_at(&work.out, geometry.layout.live_head as u64)
+    }
+}

@@ -1,0 +1,120 @@
+//! The journal's bytes, and what each kind of damage costs.
+
+use super::*;
+
+fn update<'a>(name: &'a str, words: &'a str) -> Record<'a> {
+    Record::Update { name: name.as_bytes(), words: words.as_bytes() }
+}
+
+/// Every record replayed, as text, and how many damages were met.
+fn replayed(path: &Path) -> (Vec<String>, Vec<Damage>) {
+    let mut records = Vec::new();
+    let damages = replay(path, |record| {
+        records.push(match record {
+            Record::Update { name, words } => {
+                format!("{} {}", String::from_utf8_lossy(name), String::from_utf8_lossy(words))
+            }
+            Record::Written { name, until } => {
+                format!("{} written {}.{}", String::from_utf8_lossy(name), until.whole, until.micros)
+            }
+            Record::Forgotten { name } => format!("{} forgotten", String::from_utf8_lossy(name)),
+        });
+    })
+    .unwrap();
+    (records, damages)
+}
+
+/// A journal of three frames; their offsets.
+fn three_frames(directory: &Path) -> (PathBuf, Vec<u64>) {
+    let mut journal = Journal::create(directory, 7, 1).unwrap();
+    let mut offsets = Vec::new();
+    for number in 0..3 {
+        offsets.push(journal.bytes());
+        let mut frame = Frame::default();
+        frame.put(update("a.rrd", &format!("{number}:1")));
+        journal.append(&mut frame).unwrap();
+    }
+    (journal.path().to_path_buf(), offsets)
+}
+
+#[test]
+fn the_bytes_are_these() {
+    let mut frame = Frame::default();
+    frame.put(update("a", "5:1"));
+    frame.put(Record::Written { name: b"a", until: Timestamp::new(5, 6) });
+    frame.put(Record::Forgotten { name: b"b" });
+    let body =
+        b"\x01\x01\0\x03\0\0\0a5:1\x02\x01\0\x0c\0\0\0a\x05\0\0\0\0\0\0\0\x06\0\0\0\x03\x01\0\0\0\0\0b";
+    let bytes = frame.seal();
+    assert_eq!(bytes[..4], (body.len() as u32).to_le_bytes());
+    assert_eq!(bytes[4..8], frame_checksum([body.len() as u8, 0, 0, 0], body).to_le_bytes());
+    assert_eq!(&bytes[8..], body);
+    let header = header(0x0102, 3);
+    assert_eq!(&header[..28], b"ROUNDELJ\x01\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0\0\0\0\0");
+}
+
+#[test]
+fn records_come_back_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::create(directory.path(), 7, 1).unwrap();
+    let mut frame = Frame::default();
+    frame.put(update("x y.rrd", "1:2 3:4"));
+    frame.put(Record::Written { name: b"x y.rrd", until: Timestamp::new(-3, 999_999) });
+    frame.put(Record::Forgotten { name: b"z" });
+    journal.append(&mut frame).unwrap();
+    assert!(journal.sync().unwrap() && !journal.sync().unwrap());
+    let found = files(directory.path()).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, 7);
+    let (records, damages) = replayed(&found[0].1);
+    assert_eq!(records, ["x y.rrd 1:2 3:4", "x y.rrd written -3.999999", "z forgotten"]);
+    assert!(damages.is_empty());
+}
+
+#[test]
+fn a_large_batch_becomes_several_frames() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::create(directory.path(), 0, 0).unwrap();
+    let words = "1:2 ".repeat(WORDS_BYTES_MAX / 4);
+    let mut frame = Frame::default();
+    (0..9).for_each(|_| frame.put(update("a", &words)));
+    journal.append(&mut frame).unwrap();
+    let (records, damages) = replayed(journal.path());
+    assert_eq!((records.len(), damages.len()), (9, 0));
+}
+
+#[test]
+fn a_tail_cut_anywhere_costs_only_the_torn_frame() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, offsets) = three_frames(directory.path());
+    let bytes = std::fs::read(&path).unwrap();
+    for length in 0..=bytes.len() {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let whole = offsets[1..].iter().filter(|&&end| end <= length as u64).count()
+            + usize::from(length == bytes.len());
+        let (records, damages) = replayed(&path);
+        assert_eq!((records.len(), damages.len()), (whole, 0), "cut at {length}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_costs_at_most_its_frame_and_is_reported_with_its_address() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, offsets) = three_frames(directory.path());
+    let bytes = std::fs::read(&path).unwrap();
+    for bit in (offsets[1] as usize + 4) * 8..offsets[2] as usize * 8 {
+        let mut bad = bytes.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&path, &bad).unwrap();
+        let (records, damages) = replayed(&path);
+        assert_eq!(records, ["a.rrd 0:1", "a.rrd 2:1"], "bit {bit}");
+        assert_eq!(damages[0].offset, offsets[1]);
+    }
+    for bit in 0..HEADER_BYTES * 8 {
+        let mut bad = bytes.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&path, &bad).unwrap();
+        let (records, damages) = replayed(&path);
+        assert_eq!((records.len(), damages.len()), (0, 1), "bit {bit}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Making, replacing and removing files: whole or not at all, by a temporary file and a rename.
+//!
+//! A temporary file is named `.roundel-PID-NUMBER.tmp` and stands beside its target; one that a kill left
+//! behind is never read and may be removed.
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rrd::codec::file::{FileError, FileLayout, encode, encode_head};
+use rrd::content::Rrd;
+use rrd::definition::{Definition, Rra};
+use rrd::grid::ring_index;
+use rrd::live::{HeadShape, Live, UNKNOWN};
+use rustix::fs::{Mode, OFlags};
+
+use crate::engine::{CreateRequest, StoreError};
+use crate::files::medium::{display_path, io_error};
+use crate::files::shared::Shared;
+use crate::name::RrdName;
+use crate::tree::split;
+
+/// Mode of new files: RRDtool's.
+const FILE_MODE: u32 = 0o644;
+/// Bytes written at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// Largest file made. RRDtool has no limit; this one keeps a typing error from filling the disk.
+const FILE_BYTES_MAX: u64 = 64 << 30;
+
+static TEMPORARY_COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// Makes a new file, all unknown, in the place of the name's. What waited for the name is dropped.
+pub fn create(shared: &Shared, name: &RrdName, request: &CreateRequest) -> Result<(), StoreError> {
+    let definition = &request.definition;
+    let bytes = checked_bytes(definition)?;
+    let live = rrd::create::new_live(definition, request.start);
+    let shape = HeadShape::of(definition);
+    let head = shape.split(&live.words);
+    let mut front = Vec::new();
+    encode_head(definition, &shape, head, &rings(definition, &live), &mut front)
+        .map_err(|error| refused(shared, name, &error))?;
+    replace(shared, name, &front, bytes, request.no_overwrite)
+}
+
+/// Writes a whole file of this content in the place of the name's. What waited for the name is dropped.
+pub fn import(shared: &Shared, name: &RrdName, rrd: &Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+    let bytes = checked_bytes(&rrd.definition)?;
+    let front =
+        encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, &error))?;
+    replace(shared, name, &front, bytes, no_overwrite)
+}
+
+/// Removes an RRD's file and everything that waits for it.
+pub fn delete(shared: &Shared, name: &RrdName) -> Result<(), StoreError> {
+    shared.with_entry(name, |entry, buffer| {
+        let removed = shared.journal_forgotten(entry).and_then(|()| {
+            shared.tree.remove(name).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => StoreError::NoSuchRrd(name.clone()),
+                _ => io_error(&shared.tree, name, &error),
+            })
+        });
+        if removed.is_ok() || buffer.words.is_empty() {
+            shared.forget(entry, buffer);
+        }
+        removed
+    })
+}
+
+fn checked_bytes(definition: &Definition) -> Result<u64, StoreError> {
+    match FileLayout::of(definition).file_bytes {
+        bytes if bytes > FILE_BYTES_MAX => {
+            Err(StoreError::Refused(format!("the file would have {bytes} bytes")))
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+/// Where each archive's newest row is put.
+fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
+    let newest = HeadShape::of(definition).split(&live.words).last_update.whole;
+    let ring = |(index, rra): (usize, &Rra)| ring_index(definition.newest_row(index, newest), rra.row_count);
+    let mut rings: Vec<u64> = definition.rra.iter().enumerate().map(ring).collect();
+    live.seasons.iter().for_each(|season| rings[season.rra] = season.current_row);
+    rings
+}
+
+fn refused(shared: &Shared, name: &RrdName, error: &FileError) -> StoreError {
+    StoreError::Refused(error.named(&display_path(&shared.tree, name)).to_string())
+}
+
+fn replace(
+    shared: &Shared,
+    name: &RrdName,
+    front: &[u8],
+    bytes: u64,
+    no_overwrite: bool,
+) -> Result<(), StoreError> {
+    shared.with_entry(name, |entry, buffer| {
+        // Told before the rename: updates of the old file must not be replayed into the new one.
+        let forget = || shared.journal_forgotten(entry);
+        let made = put_in_place(shared, name, front, bytes, no_overwrite, forget);
+        if made.is_ok() {
+            shared.drop_words(buffer);
+            (buffer.last, buffer.geometry, buffer.trouble) = (None, None, None);
+        } else if buffer.words.is_empty() && buffer.geometry.is_none() {
+            shared.forget(entry, buffer);
+        }
+        made
+    })
+}
+
+/// `front`, then unknown values up to `bytes`, under the name.
+fn put_in_place(
+    shared: &Shared,
+    name: &RrdName,
+    front: &[u8],
+    bytes: u64,
+    no_overwrite: bool,
+    before_rename: impl FnOnce() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let tree = &shared.tree;
+    let io = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => StoreError::Exists(name.clone()),
+        _ => io_error(tree, name, &error),
+    };
+    if no_overwrite && tree.open_file(name, OFlags::PATH, Mode::empty()).is_ok() {
+        return Err(StoreError::Exists(name.clone()));
+    }
+    let (directory, _) = split(name.as_bytes());
+    let number = TEMPORARY_COUNT.fetch_add(1, Ordering::Relaxed);
+    let leaf = format!(".roundel-{}-{number}.tmp", std::process::id());
+    let temporary =
+        RrdName::new(&[directory, b"/", leaf.as_bytes()].concat()[usize::from(directory.is_empty())..])
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+    let file = tree.open_file(&temporary, flags, Mode::from_raw_mode(FILE_MODE)).map_err(io)?;
+    let made = fill(file, front, bytes)
+        .map_err(io)
+        .and_then(|()| before_rename())
+        .and_then(|()| tree.rename_into_place(leaf.as_bytes(), name, !no_overwrite).map_err(io));
+    if made.is_err() {
+        // Best effort: the first error is the one to report.
+        tree.remove(&temporary).ok();
+    }
+    made
+}
+
+fn fill(file: OwnedFd, front: &[u8], bytes: u64) -> io::Result<()> {
+    // RRDtool does not heed the umask either.
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(FILE_MODE))?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(front)?;
+    let mut left = bytes.saturating_sub(front.len() as u64);
+    if left > 0 {
+        let unknown = UNKNOWN.to_le_bytes().repeat(CHUNK_BYTES.min(left as usize) / 8);
+        while left > 0 {
+            let count = (left as usize).min(unknown.len());
+            file.write_all(&unknown[..count])?;
+            left -= count as u64;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Questions: the file as it is, with what waits for it applied in memory. Nothing is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rrd::codec::file::decode;
+use rrd::content::Rrd;
+use rrd::live::UNKNOWN;
+
+use crate::engine::{FetchRequest, FetchRows, Snapshot, StoreError};
+use crate::files::apply::{Loaded, Workspace};
+use crate::files::buffer::{Buffer, Entry};
+use crate::files::check::effective_time;
+use crate::files::medium::{Access, RrdFile, io_error};
+use crate::files::shared::Shared;
+use crate::files::write::is_locked;
+use crate::name::RrdName;
+
+/// Largest file that is read whole, for an export. Guessed.
+const READ_BYTES_MAX: u64 = 4 << 30;
+/// Pause before a locked file is tried again: an update of it takes some 50 us.
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long to wait for a lock that another program holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Patience {
+    /// 5 ms: others wait behind us.
+    Short,
+    /// A second.
+    Long,
+}
+
+/// Opens a file, waiting a little for another program's lock. The entry must be locked.
+pub fn open(
+    shared: &Shared,
+    name: &RrdName,
+    access: Access,
+    patience: Patience,
+) -> Result<RrdFile, StoreError> {
+    let mut tries = match patience {
+        Patience::Short => 5,
+        Patience::Long => 1000,
+    };
+    loop {
+        match RrdFile::open(&shared.tree, name, access) {
+            Err(error) if is_locked(&error) && tries > 0 => {
+                tries -= 1;
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Looks at a file for the first time: its definition and its last update.
+pub fn load_header(
+    shared: &Shared,
+    entry: &Entry,
+    buffer: &mut Buffer,
+    work: &mut Workspace,
+    patience: Patience,
+) -> Result<(), StoreError> {
+    let header = open(shared, &entry.name, Access::Read, patience).and_then(|file| {
+        let header = file.header(&shared.geometries, None, &mut work.bytes);
+        header.map_err(|error| error.named(&shared.tree, &entry.name))
+    });
+    match header {
+        Ok(header) => {
+            let in_file = header.geometry.shape.split(&header.words).last_update;
+            buffer.last =
+                buffer.last.map(|last| effective_time(&header.geometry.definition, last)).max(Some(in_file));
+            buffer.geometry = Some(header.geometry);
+            Ok(())
+        }
+        Err(error) => {
+            // A name that is no RRD must not stay in memory because someone asked for it.
+            if buffer.words.is_empty() {
+                shared.forget(entry, buffer);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Calls `ask` with an RRD's open file, its state with everything accepted applied, and what was waiting.
+fn ask<T>(
+    shared: &Shared,
+    name: &RrdName,
+    ask: impl FnOnce(&RrdFile, Loaded, &mut Workspace) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut work = Workspace::default();
+    shared.with_entry(name, |entry, buffer| {
+        if buffer.geometry.is_none() {
+            load_header(shared, entry, buffer, &mut work, Patience::Long)?;
+        }
+        let io = |error| io_error(&shared.tree, name, &error);
+        let file = open(shared, name, Access::Read, Patience::Long)?;
+        let header = file
+            .header(&shared.geometries, buffer.geometry.as_ref(), &mut work.bytes)
+            .map_err(|error| error.named(&shared.tree, name))?;
+        let mut loaded = Loaded::new(header, &file).map_err(io)?;
+        loaded.apply(&buffer.words, &mut work);
+        ask(&file, loaded, &mut work)
+    })
+}
+
+/// Definition and live head.
+pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError> {
+    ask(shared, name, |_, loaded, _| {
+        let definition = Arc::clone(&loaded.header.geometry.definition);
+        let current_rows = loaded.header.current_rows.clone();
+        Ok(Snapshot { definition, live: loaded.into_live(), current_rows })
+    })
+}
+
+/// Everything there is of one RRD.
+pub fn read(shared: &Shared, name: &RrdName) -> Result<Rrd, StoreError> {
+    ask(shared, name, |file, loaded, work| {
+        let bytes = loaded.header.geometry.layout.file_bytes;
+        if bytes > READ_BYTES_MAX {
+            return Err(StoreError::Refused(format!("'{name}' has {bytes} bytes, too many to read at once")));
+        }
+        let mut copy = vec![0; bytes as usize];
+        let io = |error| io_error(&shared.tree, name, &error);
+        file.read_at(&mut copy, 0).map_err(io)?;
+        loaded.write(work, &mut copy).map_err(io)?;
+        let parts =
+            decode(&copy).map_err(|error| StoreError::Damaged(error.named(&name.to_string()).to_string()))?;
+        Ok(parts.rrd)
+    })
+}
+
+/// Rows by RRDtool's choice of archive.
+pub fn fetch(shared: &Shared, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
+    ask(shared, name, |file, loaded, work| {
+        let definition = &loaded.header.geometry.definition;
+        let last_update = loaded.last_update().whole;
+        let FetchRequest { cf, start, end, step } = request;
+        let plan = rrd::plan::plan(definition, last_update, cf, start, end, step)
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let ds_count = definition.ds.len();
+        // The plan keeps the number of values within bounds.
+        let mut values = vec![UNKNOWN; (plan.rows.end - plan.rows.start) as usize * ds_count];
+        let newest = definition.newest_row(plan.rra, last_update);
+        let oldest = newest - definition.rra[plan.rra].row_count as i64 + 1;
+        let (from, to) = (plan.rows.start.max(oldest), plan.rows.end.min(newest + 1));
+        if from < to {
+            let at = (from - plan.rows.start) as usize * ds_count;
+            let window = &mut values[at..at + (to - from) as usize * ds_count];
+            let age = (newest - from) as u64;
+            read_window(file, &loaded, work, plan.rra, age, window)
+                .map_err(|error| io_error(&shared.tree, name, &error))?;
+        }
+        Ok(FetchRows {
+            start: plan.start,
+            end: plan.end,
+            step: plan.step,
+            units_per_second: definition.units_per_second,
+            ds_names: definition.ds.iter().map(|ds| ds.name.clone()).collect(),
+            values,
+        })
+    })
+}
+
+/// Fills `window` with consecutive rows of an archive, the first of them `age` rows older than the newest.
+fn read_window(
+    file: &RrdFile,
+    loaded: &Loaded,
+    work: &mut Workspace,
+    rra: usize,
+    age: u64,
+    window: &mut [f64],
+) -> std::io::Result<()> {
+    let archive = loaded.header.geometry.layout.archives[rra];
+    let first = (loaded.header.current_rows[rra] + archive.row_count - age) % archive.row_count;
+    if let Some(season) = loaded.seasons.iter().find(|season| season.rra == rra) {
+        let start = first as usize * archive.row_bytes as usize / 8;
+        let rows = season.values[start..].iter().chain(&season.values[..start]);
+        window.iter_mut().zip(rows).for_each(|(cell, value)| *cell = *value);
+        return Ok(());
+    }
+    let bytes = &mut work.bytes;
+    bytes.resize(window.len() * 8, 0);
+    let before_wrap = ((archive.row_count - first) * archive.row_bytes).min(bytes.len() as u64) as usize;
+    let (front, back) = bytes.split_at_mut(before_wrap);
+    file.read_at(front, archive.row_offset(first))?;
+    file.read_at(back, archive.offset)?;
+    for (cell, chunk) in window.iter_mut().zip(bytes.chunks_exact(8)) {
+        *cell = f64::from_le_bytes(chunk.try_into().expect("chunks of eight"));
+    }
+    work.rows.overlay(rra, archive, first, window);
+    Ok(())
+}

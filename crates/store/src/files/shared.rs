@@ -1,0 +1,280 @@
+//! What the threads of the files layout share: the shards' tables and journals, counters, trouble.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rrd::time::Timestamp;
+
+use crate::engine::StoreError;
+use crate::files::buffer::{Buffer, Entry, Table, name_hash};
+use crate::files::geometry::Geometries;
+use crate::files::journal::{Frame, Journal, Record};
+use crate::files::medium;
+use crate::files::options::{Options, Sync};
+use crate::files::write::WriteQueue;
+use crate::name::RrdName;
+use crate::tree::Tree;
+
+/// One part of the names, with a journal of its own.
+#[derive(Debug, Default)]
+pub struct Shard {
+    /// Its RRDs.
+    pub table: Table,
+    journal: Mutex<Option<Journal>>,
+    /// Generation of the journal file that is appended to now.
+    generation: AtomicU64,
+    /// Writes to files that the journal does not know of yet.
+    written: Mutex<Vec<(Arc<Entry>, Timestamp)>>,
+}
+
+/// Counters with the meaning of `rrdcached(1)`, and ours.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// UPDATE commands.
+    pub updates_received: AtomicU64,
+    /// Files written.
+    pub updates_written: AtomicU64,
+    /// Updates in files.
+    pub data_sets_written: AtomicU64,
+    /// FLUSH commands.
+    pub flushes_received: AtomicU64,
+    /// Updates refused, when they came or by their file.
+    pub updates_refused: AtomicU64,
+    /// Bytes of journal since the start.
+    pub journal_bytes: AtomicU64,
+    /// Bytes of updates that wait in memory.
+    pub waiting_bytes: AtomicU64,
+    /// 1 while the journal's disk is full.
+    pub disk_full: AtomicBool,
+}
+
+/// Everything the threads share.
+#[derive(Debug)]
+pub struct Shared {
+    /// As opened.
+    pub options: Options,
+    /// The `.rrd` files.
+    pub tree: Tree,
+    /// Their definitions.
+    pub geometries: Geometries,
+    /// The parts of the names; never empty.
+    pub shards: Vec<Shard>,
+    /// RRDs whose files are to be written.
+    pub queue: WriteQueue,
+    /// What happened so far.
+    pub counters: Counters,
+    /// The process is to end: no more work is begun.
+    pub stopping: AtomicBool,
+    started: Instant,
+    poison: Mutex<Option<StoreError>>,
+}
+
+impl Shared {
+    /// Empty shards over an open tree.
+    pub fn new(options: Options, tree: Tree) -> Self {
+        let shards = (0..options.accept_threads.max(1)).map(|_| Shard::default()).collect();
+        Shared {
+            options,
+            tree,
+            geometries: Geometries::default(),
+            shards,
+            queue: WriteQueue::default(),
+            counters: Counters::default(),
+            stopping: AtomicBool::new(false),
+            started: Instant::now(),
+            poison: Mutex::new(None),
+        }
+    }
+
+    /// Which shard a name with this hash belongs to. The table uses the other bits.
+    pub fn shard_of(&self, hash: u64) -> usize {
+        ((hash >> 32) % self.shards.len() as u64) as usize
+    }
+
+    /// Calls `with` with the entry of a name, made if it is new, and its lock.
+    pub fn with_entry<T>(&self, name: &RrdName, with: impl FnOnce(&Arc<Entry>, &mut Buffer) -> T) -> T {
+        let hash = name_hash(name.as_bytes());
+        let table = &self.shards[self.shard_of(hash)].table;
+        loop {
+            let Some(entry) = table.find(hash, name.as_bytes(), || Some(Entry::new(name.clone()))) else {
+                unreachable!("find makes what it does not find");
+            };
+            let mut buffer = entry.lock();
+            // Taken out of the table between the search and the lock: the next search makes a new one.
+            if !buffer.removed {
+                return with(&entry, &mut buffer);
+            }
+        }
+    }
+
+    /// The shard of an entry.
+    pub fn shard(&self, entry: &Entry) -> &Shard {
+        &self.shards[self.shard_of(name_hash(entry.name.as_bytes()))]
+    }
+
+    /// Seconds since the engine was opened.
+    pub fn now_seconds(&self) -> u32 {
+        self.started.elapsed().as_secs() as u32
+    }
+
+    /// When an RRD that is (re)started now is next due, spread by its name.
+    pub fn due_after(&self, now_seconds: u32, entry: &Entry) -> u32 {
+        let spread = self.options.write_jitter.as_secs();
+        let jitter = if spread == 0 { 0 } else { name_hash(entry.name.as_bytes()) % spread };
+        now_seconds.saturating_add((self.options.write_interval.as_secs() + jitter) as u32)
+    }
+
+    /// An error when no more updates may be taken.
+    pub fn check_sound(&self) -> Result<(), StoreError> {
+        match &*lock(&self.poison) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// No more updates until the engine is opened again: the journal can no longer be trusted to hold them.
+    pub fn poison(&self, what: String) -> StoreError {
+        tracing::error!("{what}; no more updates are taken until the daemon is started again");
+        let error = StoreError::Poisoned(what);
+        lock(&self.poison).get_or_insert(error).clone()
+    }
+
+    /// Forgets an entry nothing waits for.
+    pub fn forget(&self, entry: &Entry, buffer: &mut Buffer) {
+        self.drop_words(buffer);
+        self.shard(entry).table.remove(entry, buffer);
+    }
+
+    /// Empties a buffer.
+    pub fn drop_words(&self, buffer: &mut Buffer) {
+        self.counters.waiting_bytes.fetch_sub(buffer.words.len() as u64, Ordering::Relaxed);
+        buffer.words.clear();
+        // What 30 updates of a few values need is kept for the next 30.
+        buffer.words.shrink_to(2048);
+        buffer.word_count = 0;
+        buffer.epoch = buffer.epoch.wrapping_add(1);
+    }
+
+    /// Tells the journal, with its next append, that all of an entry's updates up to `until` are in its file.
+    pub fn note_written(&self, entry: &Arc<Entry>, until: Timestamp) {
+        if self.options.journal.is_some() {
+            lock(&self.shard(entry).written).push((Arc::clone(entry), until));
+        }
+    }
+
+    /// Tells the journal now that nothing it holds of this name counts any more.
+    pub fn journal_forgotten(&self, entry: &Entry) -> Result<(), StoreError> {
+        let mut frame = Frame::default();
+        frame.put(Record::Forgotten { name: entry.name.as_bytes() });
+        self.commit(self.shard(entry), &mut frame)
+    }
+
+    /// Appends a frame, and what was written meanwhile, to a shard's journal and empties the frame. When it
+    /// returns, the records survive the death of the process, and of the machine under [`Sync::Always`].
+    pub fn commit(&self, shard: &Shard, frame: &mut Frame) -> Result<(), StoreError> {
+        let mut journal = lock(&shard.journal);
+        let Some(journal) = journal.as_mut() else {
+            frame.clear();
+            return Ok(());
+        };
+        for (entry, until) in lock(&shard.written).drain(..) {
+            frame.put(Record::Written { name: entry.name.as_bytes(), until });
+        }
+        if frame.is_empty() {
+            return Ok(());
+        }
+        let before = journal.bytes();
+        let appended = journal.append(frame);
+        frame.clear();
+        if let Err(error) = appended {
+            return Err(self.journal_failed(journal, &error));
+        }
+        self.counters.journal_bytes.fetch_add(journal.bytes() - before, Ordering::Relaxed);
+        if self.options.sync == Sync::Always {
+            journal.sync().map_err(|error| self.journal_failed(journal, &error))?;
+        }
+        self.counters.disk_full.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn journal_failed(&self, journal: &Journal, error: &io::Error) -> StoreError {
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            if !self.counters.disk_full.swap(true, Ordering::Relaxed) {
+                tracing::error!(
+                    "no room for {}: updates are refused until there is",
+                    journal.path().display()
+                );
+            }
+            return StoreError::DiskFull;
+        }
+        let text = medium::text(error);
+        self.poison(format!("cannot write journal \"{}\": {text}", journal.path().display()))
+    }
+
+    /// Makes all that was appended durable, without holding up appends.
+    pub fn sync_journals(&self) {
+        for shard in &self.shards {
+            let handle = match lock(&shard.journal).as_mut() {
+                Some(journal) => journal.sync_handle(),
+                None => Ok(None),
+            };
+            let synced = handle.and_then(|file| file.map_or(Ok(()), |file| file.sync_data()));
+            if let Err(error) = synced {
+                self.poison(format!("cannot sync the journal: {}", medium::text(&error)));
+            }
+        }
+    }
+
+    /// Starts the next generation of every shard's journal; the one before is made durable first.
+    pub fn rotate(&self, generation: u64) -> io::Result<()> {
+        let Some(directory) = &self.options.journal else { return Ok(()) };
+        for (number, shard) in self.shards.iter().enumerate() {
+            let fresh = Journal::create(directory, generation, number as u32)?;
+            let mut journal = lock(&shard.journal);
+            if let Some(old) = journal.as_mut() {
+                old.sync()?;
+            }
+            *journal = Some(fresh);
+            shard.generation.store(generation, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Empties the journals of those shards that nothing waits in, once the files are durable.
+    pub fn empty_journals(&self) {
+        for shard in &self.shards {
+            let mut journal = lock(&shard.journal);
+            // Under the journal's lock: nothing new can get into it, and what is just being taken is not in it.
+            let waits = |entry: &Arc<Entry>| !entry.lock().words.is_empty();
+            let Some(journal) = journal.as_mut().filter(|_| !shard.table.all().iter().any(waits)) else {
+                continue;
+            };
+            let emptied =
+                rustix::fs::syncfs(self.tree.root()).map_err(io::Error::from).and_then(|()| journal.empty());
+            match emptied {
+                Ok(()) => self.counters.disk_full.store(false, Ordering::Release),
+                Err(error) => tracing::warn!("cannot empty {}: {error}", journal.path().display()),
+            }
+        }
+    }
+
+    /// Bytes of the journal files that are appended to now.
+    pub fn journal_bytes_live(&self) -> u64 {
+        let bytes = |shard: &Shard| lock(&shard.journal).as_ref().map_or(0, Journal::bytes);
+        self.shards.iter().map(bytes).sum()
+    }
+}
+
+impl Shard {
+    /// Generation of the journal file that updates go to now.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+/// A lock whose data is whole even after a panic under it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,129 @@
+//! Upkeep: one thread that syncs the journals, retries files that could not be written, and rotates.
+//!
+//! A journal file is removed when no update in it waits any more and the file system has been synced since,
+//! so that a power loss finds each update in its file or in a journal.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::files::journal::{self, Frame};
+use crate::files::medium;
+use crate::files::options::Sync;
+use crate::files::shared::Shared;
+use crate::files::write::push_all;
+
+/// Longest pause: files that were locked or failed are tried again this often.
+const TICK_MAX: Duration = Duration::from_secs(1);
+/// Shortest pause, whatever sync interval was asked for.
+const TICK_MIN: Duration = Duration::from_millis(10);
+/// How often it is looked whether old journal files can go.
+const REMOVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Journal files together this large are rotated early, which bounds the disk and the time of a replay
+/// (0.5 GB is some ten million updates of one value).
+const JOURNAL_BYTES_MAX: u64 = 512 << 20;
+
+/// A daemon that just ended may still hold its journal for a moment, through a child it was starting.
+const LOCK_TRIES: usize = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(25);
+
+/// Runs until the engine stops.
+pub fn run(shared: &Shared) {
+    let sync_interval = match shared.options.sync {
+        Sync::Every(interval) => interval,
+        Sync::Always => TICK_MAX,
+    };
+    let tick = sync_interval.clamp(TICK_MIN, TICK_MAX);
+    let (mut synced, mut rotated, mut removed) = (Instant::now(), Instant::now(), Instant::now());
+    while !shared.stopping.load(Ordering::Acquire) {
+        // Woken early only when the engine stops.
+        shared.queue.pause(tick);
+        shared.queue.retry();
+        if shared.counters.disk_full.load(Ordering::Acquire) {
+            make_room(shared);
+        }
+        if synced.elapsed() >= sync_interval {
+            synced = Instant::now();
+            for shard in &shared.shards {
+                // The shard's next commit reports a failure to whoever can act on it.
+                shared.commit(shard, &mut Frame::default()).ok();
+            }
+            shared.sync_journals();
+        }
+        let large = shared.journal_bytes_live() > JOURNAL_BYTES_MAX;
+        if rotated.elapsed() >= shared.options.flush_interval || large {
+            rotated = Instant::now();
+            rotate(shared);
+        }
+        if removed.elapsed() >= REMOVE_INTERVAL {
+            removed = Instant::now();
+            remove_old(shared);
+        }
+    }
+}
+
+/// The journal's disk is full: once everything is in the files, the journal need hold nothing.
+fn make_room(shared: &Shared) {
+    push_all(shared, u64::MAX);
+    shared.queue.wait_for_all();
+    remove_old(shared);
+    shared.empty_journals();
+}
+
+/// Sends every RRD to the writers that something waits for, and starts new journal files.
+fn rotate(shared: &Shared) {
+    let generation = shared.shards.iter().map(|shard| shard.generation()).max().unwrap_or_default();
+    if shared.options.journal.is_some()
+        && let Err(error) = shared.rotate(generation + 1)
+    {
+        tracing::error!("cannot rotate the journal: {}; the old one goes on", medium::text(&error));
+    }
+    push_all(shared, generation);
+    shared.geometries.shrink();
+}
+
+/// Removes the journal files nothing waits in.
+pub fn remove_old(shared: &Shared) {
+    let Some(directory) = &shared.options.journal else { return };
+    let Ok(files) = journal::files(directory) else { return };
+    let current = shared.shards.iter().map(|shard| shard.generation()).min().unwrap_or_default();
+    if files.iter().all(|(generation, _)| *generation >= current) {
+        return;
+    }
+    let mut oldest = current;
+    for entry in shared.shards.iter().flat_map(|shard| shard.table.all()) {
+        let buffer = entry.lock();
+        if !buffer.words.is_empty() {
+            oldest = oldest.min(buffer.generation);
+        }
+    }
+    let old: Vec<_> = files.into_iter().filter(|(generation, _)| *generation < oldest).collect();
+    if old.is_empty() {
+        return;
+    }
+    if let Err(error) = rustix::fs::syncfs(shared.tree.root()) {
+        tracing::warn!("cannot sync the file system of the RRDs: {error}; old journal files are kept");
+        return;
+    }
+    for (_, path) in old {
+        if let Err(error) = std::fs::remove_file(&path) {
+            tracing::warn!("cannot remove journal {}: {}", path.display(), medium::text(&error));
+        }
+    }
+}
+
+/// Makes the journal's directory and keeps other daemons out of it for as long as the file lives.
+pub fn lock_journal(directory: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(directory)?;
+    let file = OpenOptions::new().create(true).append(true).open(directory.join("lock"))?;
+    for _ in 0..LOCK_TRIES {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::AGAIN) => std::thread::sleep(LOCK_PAUSE),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::other("another daemon uses it"))
+}
