@@ -242,10 +242,7 @@ mod tests {
                 true => decode(&bytes, PLACE).map(|_| ()),
                 false => Err(NotRecord::Cut),
             });
-            let seen = matches!(
-                read,
-                Err(NotRecord::Foreign | NotRecord::Cut | NotRecord::Checksum { .. })
-            );
+            let seen = matches!(read, Err(NotRecord::Foreign | NotRecord::Cut | NotRecord::Checksum { .. }));
             assert!(seen, "bit {bit}: {read:?}");
         }
     }

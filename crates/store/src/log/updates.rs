@@ -5,7 +5,7 @@
 //! byte, whatever it is; no bytes make the decoder panic or allocate more than a few times their length.
 //!
 //! Cost, W1 text ("123.45", ids in order, one time a round), one core of the machine of `baselines.md`
-//! (`examples/log_body.rs`): MEASURE.
+//! (`examples/log_body.rs`): 3.50 bytes, 7.5 ns a push, 11 ns a decode. W2 ("123.45:2050006150"): 9.2 bytes, 15 and 30 ns.
 
 use rrd::time::{MICROS, Timestamp};
 
@@ -137,7 +137,7 @@ impl<'a> Deltas<'a> {
 }
 
 /// Gathers updates for one record. Keep it: nothing is allocated once its columns have grown.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct UpdatesBody {
     count: u64,
     ids: DeltaColumn,
@@ -151,12 +151,24 @@ pub struct UpdatesBody {
     last_time: Timestamp,
 }
 
-impl UpdatesBody {
-    /// An empty body.
-    pub fn builder() -> Self {
-        UpdatesBody { last_id: u32::MAX, ..UpdatesBody::default() }
+impl Default for UpdatesBody {
+    /// An empty body: the first id is told as the distance from 0.
+    fn default() -> Self {
+        UpdatesBody {
+            count: 0,
+            ids: DeltaColumn::default(),
+            times: DeltaColumn::default(),
+            micros: DeltaColumn::default(),
+            values: Vec::new(),
+            pending: 0,
+            pending_bits: 0,
+            last_id: u32::MAX,
+            last_time: Timestamp::default(),
+        }
     }
+}
 
+impl UpdatesBody {
     /// Updates so far.
     pub fn count(&self) -> u64 {
         self.count

@@ -67,6 +67,9 @@ struct Active {
 struct LogFile {
     start: Position,
     path: PathBuf,
+    /// True for a file this writer began. A file found at opening may hold, from a rename that a crash took
+    /// back, records of places that were then cut and will be given again: it is never overwritten.
+    recyclable: bool,
 }
 
 /// What writer and syncers share.
@@ -119,11 +122,11 @@ impl LogWriter {
             if start > end {
                 disk.remove(&path)?;
             } else {
-                files.push_back(LogFile { start, path });
+                files.push_back(LogFile { start, path, recyclable: false });
             }
         }
         let mut active = None;
-        for (index, LogFile { start, path }) in files.iter().enumerate() {
+        for (index, LogFile { start, path, .. }) in files.iter().enumerate() {
             let file = disk.open(path, Mode::Write)?;
             if index + 1 == files.len() && start.generation == end.generation {
                 let used = end.offset - start.offset;
@@ -280,7 +283,7 @@ impl LogWriter {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(LogError::Full(error)),
             Err(error) => return Err(self.shared.poison(&error)),
         };
-        self.files.push_back(LogFile { start, path });
+        self.files.push_back(LogFile { start, path, recyclable: true });
         self.active = Some(Active { file: Arc::clone(&file), start: start.offset, allocated });
         let mut unsynced = lock(&self.shared.unsynced);
         unsynced.files.push(file);
@@ -304,9 +307,9 @@ impl LogWriter {
     pub fn release_before(&mut self, kept: Position) -> Result<(), LogError> {
         self.shared.check()?;
         while self.files.get(1).is_some_and(|next| next.start <= kept) {
-            let Some(LogFile { path, .. }) = self.files.pop_front() else { break };
-            let full_length = self.shared.disk.length(&path)? == self.options.file_bytes_max;
-            if full_length && self.spares.len() < self.options.spare_files_max {
+            let Some(LogFile { path, recyclable, .. }) = self.files.pop_front() else { break };
+            let fits = recyclable && self.spares.len() < self.options.spare_files_max;
+            if fits && self.shared.disk.length(&path)? == self.options.file_bytes_max {
                 self.spares.push(path);
             } else {
                 self.shared.disk.remove(&path)?;

@@ -3,7 +3,7 @@ use super::*;
 type Update = (u32, Timestamp, Vec<u8>);
 
 fn encode(updates: &[Update]) -> Vec<u8> {
-    let mut builder = UpdatesBody::builder();
+    let mut builder = UpdatesBody::default();
     for (id, time, values) in updates {
         builder.push(*id, *time, values);
     }
