@@ -8,6 +8,7 @@ pub mod codec;
 pub mod content;
 pub mod create;
 pub mod definition;
+pub mod format;
 pub mod grid;
 pub mod live;
 pub mod number;
