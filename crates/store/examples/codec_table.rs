@@ -1,5 +1,5 @@
 //! Prints how many bytes RRDs of the workloads W1 and W2 take with their archives full, and what coding
-//! them costs. `cargo run --release -p store --example codec_table [RRDS]`.
+//! them costs. `cargo run --release -p store --example codec_table [RRDS [LENGTH [thorough|quick [detail]]]]`.
 //!
 //! The values are those of `crates/bench` (a level that changes every 30 steps and 11 bits of noise), put
 //! through RRDtool's arithmetic, so that the rounding of every stage is in the rows.
@@ -11,8 +11,8 @@ use store::stripe::codec::{self, ColumnHint, Scratch};
 
 /// Sample time of round 0, as in `crates/bench`.
 const FIRST_ROUND_SECONDS: u64 = 1_700_000_100;
-/// Values in a column after merges.
-const COLUMN_VALUES: usize = 1024;
+/// Values in a column after merges: a segment spans a quarter of its retention, 150 to 300 rows here.
+const COLUMN_VALUES: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Jitter {
@@ -147,6 +147,8 @@ const W2: Workload = Workload {
 fn main() {
     let mut words = std::env::args().skip(1);
     let rrds: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(4);
+    let length: usize = words.next().and_then(|word| word.parse().ok()).unwrap_or(COLUMN_VALUES);
+    let thorough = words.next().is_some_and(|word| word == "thorough");
     let detail = words.next().is_some();
     let counter = |name, workload| Workload { name, counter: true, ..workload };
     for workload in [
@@ -159,15 +161,18 @@ fn main() {
         Workload { jitter: Jitter::Seconds, ..W2 },
         Workload { jitter: Jitter::Seconds, ..counter("W2 counter", W2) },
     ] {
-        measure(&workload, rrds, detail);
+        measure(&workload, rrds, length, thorough, detail);
     }
 }
 
-fn measure(workload: &Workload, rrds: u64, detail: bool) {
+fn measure(workload: &Workload, rrds: u64, length: usize, thorough: bool, detail: bool) {
     let all: Vec<Vec<Archive>> = (0..rrds).map(|rrd| simulate(workload, rrd * 7919 + 5)).collect();
-    let mut scratch = Scratch::default();
+    let mut scratch = Scratch::new(thorough);
     let (mut total, mut values, mut encode_ns, mut decode_ns) = (0, 0, 0, 0);
     let mut writer = SegmentWriter::new(Vec::new(), "table", 1).expect("memory takes all");
+    if thorough {
+        writer.set_thorough();
+    }
     for source in 0..all[0].len() {
         let mut bytes = Vec::new();
         let mut source_values = 0;
@@ -175,9 +180,9 @@ fn measure(workload: &Workload, rrds: u64, detail: bool) {
             let archive = &archives[source];
             let hint =
                 ColumnHint { units_per_second: 1, step: workload.step, pdp_per_row: archive.pdp_per_row };
-            for (index, column) in archive.rows.chunks(COLUMN_VALUES).enumerate() {
+            for (index, column) in archive.rows.chunks(length).enumerate() {
                 let key = Key { group: 0, source: source as u16, slot: slot as u32 };
-                writer.push(key, (index * COLUMN_VALUES) as i64, &[column], &hint).expect("memory takes all");
+                writer.push(key, (index * length) as i64, &[column], &hint).expect("memory takes all");
                 let from = bytes.len();
                 let start = Instant::now();
                 codec::encode(column, &hint, &mut scratch, &mut bytes);

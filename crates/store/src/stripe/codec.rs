@@ -10,6 +10,7 @@
 
 mod bits;
 mod ints;
+mod pco_ints;
 mod scaled;
 
 use rrd::live::UNKNOWN;
@@ -40,6 +41,9 @@ const TAG_SCALED: u8 = 16;
 /// Columns with fewer values a run are not kept as runs.
 const VALUES_PER_RUN: usize = 4;
 
+/// Bits a value below which a fraction is taken without looking at the bit patterns.
+const SCALED_BITS_SURE: usize = 36;
+
 /// How the values of a column were made; helps the encoder only, the decoder needs none of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ColumnHint {
@@ -58,6 +62,15 @@ pub struct Scratch {
     ints: IntScratch,
     patterns: Vec<i64>,
     check: Vec<f64>,
+}
+
+impl Scratch {
+    /// With `thorough` set, columns of 128 values and more take ten times the time and some 5 % less room.
+    pub fn new(thorough: bool) -> Self {
+        let mut scratch = Scratch::default();
+        scratch.ints.thorough = thorough;
+        scratch
+    }
 }
 
 /// Why bytes are no column.
@@ -143,7 +156,7 @@ fn encode_gaps(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &m
         }
     }
     let known: Vec<f64> = values.iter().copied().filter(|value| !unknown(value)).collect();
-    if ints::cost(&lengths, &mut scratch.ints) < values.len() {
+    if ints::plan(&lengths, &mut scratch.ints).bits < values.len() {
         out.push(TAG_GAPS);
         varint::put(out, lengths.len() as u64);
         ints::encode(&lengths, &mut scratch.ints, out);
@@ -174,26 +187,30 @@ fn encode_runs(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &m
 
 fn encode_values(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &mut Vec<u8>) {
     let alike = values.iter().all(|value| same(*value, values[0]));
+    let raw_bits = if alike { 72 } else { 8 + 64 * values.len() };
+    let scaled_bits = scaled::fit(values, hint, raw_bits, &mut scratch.scaled, &mut scratch.ints);
+    if scaled_bits.is_some_and(|bits| alike || bits <= values.len() * SCALED_BITS_SURE) {
+        return scaled::put(TAG_SCALED, values, &mut scratch.scaled, &mut scratch.ints, out);
+    }
     let zero_bits = values.iter().fold(63, |bits: u32, value| bits.min(value.to_bits().trailing_zeros()));
     let shift = zero_bits.min(63);
     scratch.patterns.clear();
     scratch.patterns.extend(values.iter().map(|value| ordered(*value) >> shift));
-    let ordered_bits = if alike { 72 } else { 16 + ints::cost(&scratch.patterns, &mut scratch.ints) };
-    let bits_max = ordered_bits.min(8 + 64 * values.len());
-    if scaled::fit(values, hint, bits_max, &mut scratch.scaled, &mut scratch.ints) {
-        return scaled::put(values, TAG_SCALED, &mut scratch.scaled, &mut scratch.ints, out);
+    let plan = ints::plan(&scratch.patterns, &mut scratch.ints);
+    if scaled_bits.is_some_and(|bits| bits < plan.bits) {
+        return scaled::put(TAG_SCALED, values, &mut scratch.scaled, &mut scratch.ints, out);
     }
     if alike {
         out.push(TAG_CONSTANT);
         out.extend_from_slice(&values[0].to_bits().to_le_bytes());
-    } else if ordered_bits >= 8 + 64 * values.len() {
+    } else if plan.bits >= raw_bits {
         put_raw(values, out);
     } else {
         out.push(if shift > 0 { TAG_ORDERED_SHIFTED } else { TAG_ORDERED });
         if shift > 0 {
             out.push(shift as u8);
         }
-        ints::encode(&scratch.patterns, &mut scratch.ints, out);
+        ints::encode_planned(&scratch.patterns, plan, &mut scratch.ints, out);
     }
 }
 

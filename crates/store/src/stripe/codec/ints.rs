@@ -5,26 +5,30 @@
 //! `128..=191` deltas, `192..=254` deltas with patches; the width is the low six bits, and 63 stands for 64
 //! bits, which need no patches: so 127 is free and 255 means parts.
 
-use super::CodecError;
 use super::bits::{self, BitReader, BitWriter, packed_bytes, width_of};
+use super::{CodecError, pco_ints};
 use crate::stripe::varint;
 
 const PATCHED: u8 = 64;
 const DELTAS: u8 = 128;
 const PARTS: u8 = 255;
-const RESERVED: u8 = 127;
+const PCO: u8 = 127;
 const WIDTH_MASK: u8 = 63;
 /// Positions of patches are one bit a value instead of gaps.
 const BITMAP: u8 = 0x80;
 
 /// Numbers a frame of a part begins to grow with.
 const PART_UNIT: usize = 4;
+/// pco's column is kept when it has at most this many per cent of the bytes of ours: it reads slower.
+const PCO_PER_CENT_MAX: usize = 98;
 /// Columns shorter than this are not cut into parts: nothing to win.
 const PARTS_VALUES_MIN: usize = 24;
 
 /// Buffers kept from column to column.
 #[derive(Debug, Default)]
 pub(super) struct IntScratch {
+    /// Long columns may take the time pco needs.
+    pub(super) thorough: bool,
     deltas: Vec<i64>,
     parts: Vec<Part>,
 }
@@ -45,6 +49,8 @@ struct Frame {
     width_max: u32,
     patches: usize,
     bits: usize,
+    /// Bits an entropy coder of the widths would need; reckoned for long columns only.
+    entropy: u64,
 }
 
 fn residual(value: i64, base: i64) -> u64 {
@@ -55,25 +61,34 @@ fn range(values: &[i64]) -> (i64, i64) {
     values.iter().fold((i64::MAX, i64::MIN), |(min, max), &value| (min.min(value), max.max(value)))
 }
 
+/// In 256ths of a bit; integers only, so that every machine decides alike.
+fn entropy_of_widths(counts: &[u32; 65], total: usize) -> u64 {
+    let log2 = |value: u64| {
+        let whole = value.ilog2();
+        u64::from(whole) << 8 | (value << (63 - whole) >> 55 & 0xff)
+    };
+    let widths = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    let bits = |(width, count): (usize, &u32)| {
+        u64::from(*count) * (((width.max(1) - 1) as u64) * 256 + log2(total as u64) - log2(u64::from(*count)))
+    };
+    widths.map(bits).sum()
+}
+
 fn varint_bits(value: u64) -> usize {
     (width_of(value).max(1).div_ceil(7) * 8) as usize
 }
 
 impl Frame {
-    /// The cheapest frame of `values`, which are not empty.
-    fn of(values: &[i64]) -> Frame {
+    /// The cheapest frame of `values`, which are not empty; reckons the entropy when told to.
+    fn of(values: &[i64], reckon: bool) -> Frame {
         let (base, max) = range(values);
         let width_max = storable(width_of(residual(max, base)));
         let mut counts = [0u32; 65];
         values.iter().for_each(|&value| counts[width_of(residual(value, base)) as usize] += 1);
         let head = 8 + varint_bits(varint::zigzag(base));
-        let mut best = Frame {
-            base,
-            width: width_max,
-            width_max,
-            patches: 0,
-            bits: head + values.len() * width_max as usize,
-        };
+        let bits = head + values.len() * width_max as usize;
+        let entropy = if reckon { entropy_of_widths(&counts, values.len()) } else { 0 };
+        let mut best = Frame { base, width: width_max, width_max, patches: 0, bits, entropy };
         let widest = width_max.min(62);
         let mut patches = counts[widest as usize + 1..].iter().map(|count| *count as usize).sum::<usize>();
         for width in (0..widest).rev() {
@@ -145,51 +160,109 @@ fn width_from(code: u8) -> u32 {
     if code & WIDTH_MASK == WIDTH_MASK { 64 } else { u32::from(code & WIDTH_MASK) }
 }
 
-/// What the column of `values` will take, in bits, near enough to choose by.
-pub(super) fn cost(values: &[i64], scratch: &mut IntScratch) -> usize {
-    choose(values, scratch).1
+impl Plan {
+    /// Bits the column will take, entropy coding reckoned in where it will be tried.
+    pub(super) fn reckoned(&self) -> usize {
+        if self.entropy == 0 { self.bits } else { self.bits.min((self.entropy >> 8) as usize) }
+    }
 }
 
+/// How a column will be laid out, and the bits that takes, near enough to choose by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    layout: Layout,
+    pub(super) bits: usize,
+    /// Entropy coding of differences promises more than that of the numbers.
+    deltas_vary_less: bool,
+    /// The smaller of both, in 256ths of a bit, or 0.
+    entropy: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
 enum Layout {
+    Empty,
     Frame(Frame),
     Deltas(Frame),
     Parts,
 }
 
-fn choose(values: &[i64], scratch: &mut IntScratch) -> (Layout, usize) {
-    let frame = Frame::of(values);
-    let mut best = (Layout::Frame(frame), frame.bits);
+/// Finds the shortest layout.
+pub(super) fn plan(values: &[i64], scratch: &mut IntScratch) -> Plan {
+    if values.is_empty() {
+        return Plan { layout: Layout::Empty, bits: 0, deltas_vary_less: false, entropy: 0 };
+    }
+    let reckon = scratch.thorough && values.len() >= pco_ints::VALUES_MIN;
+    let frame = Frame::of(values, reckon);
+    let mut best = Plan {
+        layout: Layout::Frame(frame),
+        bits: frame.bits,
+        deltas_vary_less: false,
+        entropy: frame.entropy,
+    };
     if values.len() < 3 || frame.width_max == 0 {
         return best;
     }
-    scratch.deltas.clear();
-    scratch.deltas.extend(values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])));
-    let deltas = Frame::of(&scratch.deltas);
+    take_deltas(values, &mut scratch.deltas);
+    let deltas = Frame::of(&scratch.deltas, reckon);
+    best.deltas_vary_less = deltas.entropy < frame.entropy;
+    best.entropy = deltas.entropy.min(frame.entropy);
     let bits = deltas.bits + varint_bits(varint::zigzag(values[0]));
-    if bits < best.1 {
-        best = (Layout::Deltas(deltas), bits);
+    if bits < best.bits {
+        best = Plan { layout: Layout::Deltas(deltas), bits, ..best };
     }
     if values.len() >= PARTS_VALUES_MIN {
         let bits = cut_into_parts(values, frame.width_max, &mut scratch.parts);
-        if bits < best.1 {
-            best = (Layout::Parts, bits);
+        if bits < best.bits {
+            best = Plan { layout: Layout::Parts, bits, ..best };
         }
     }
     best
 }
 
+/// A plan for numbers that do not follow from each other.
+pub(super) fn plan_noise(values: &[i64], scratch: &IntScratch) -> Plan {
+    let frame = Frame::of(values, scratch.thorough && values.len() >= pco_ints::VALUES_MIN);
+    Plan { layout: Layout::Frame(frame), bits: frame.bits, deltas_vary_less: false, entropy: frame.entropy }
+}
+
+fn take_deltas(values: &[i64], deltas: &mut Vec<i64>) {
+    deltas.clear();
+    deltas.extend(values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])));
+}
+
 /// Appends the column of `values`. An empty one takes no bytes.
 pub(super) fn encode(values: &[i64], scratch: &mut IntScratch, out: &mut Vec<u8>) {
-    if values.is_empty() {
-        return;
+    encode_planned(values, plan(values, scratch), scratch, out);
+}
+
+/// Appends the column of `values` for which `plan` was made.
+pub(super) fn encode_planned(values: &[i64], plan: Plan, scratch: &mut IntScratch, out: &mut Vec<u8>) {
+    let width_max = match plan.layout {
+        Layout::Empty => return,
+        Layout::Frame(frame) | Layout::Deltas(frame) => frame.width_max,
+        Layout::Parts => 64,
+    };
+    if scratch.thorough && values.len() >= pco_ints::VALUES_MIN && width_max > 0 {
+        let bytes_max = plan.bits / 8 * PCO_PER_CENT_MAX / 100;
+        let packed = pco_ints::encode(values, plan.deltas_vary_less);
+        if let Some(packed) = packed.filter(|packed| packed.len() < bytes_max) {
+            out.push(PCO);
+            return out.extend_from_slice(&packed);
+        }
     }
-    match choose(values, scratch).0 {
+    match plan.layout {
+        Layout::Empty => {}
         Layout::Frame(frame) => frame.put(values, 0, out),
         Layout::Deltas(frame) => {
+            take_deltas(values, &mut scratch.deltas);
             frame.put(&scratch.deltas, DELTAS, out);
             varint::put(out, varint::zigzag(values[0]));
         }
-        Layout::Parts => put_parts(values, &scratch.parts, out),
+        Layout::Parts => {
+            let (min, max) = range(values);
+            cut_into_parts(values, storable(width_of(residual(max, min))), &mut scratch.parts);
+            put_parts(values, &scratch.parts, out);
+        }
     }
 }
 
@@ -252,7 +325,7 @@ pub(super) fn decode(bytes: &mut &[u8], count: usize, out: &mut Vec<i64>) -> Res
     *bytes = rest;
     match code {
         PARTS => decode_parts(bytes, count, out),
-        RESERVED => Err(CodecError::Tag(RESERVED)),
+        PCO => pco_ints::decode(bytes, count, out),
         0..DELTAS => decode_frame(bytes, code, count, out),
         DELTAS..PARTS => {
             let from = out.len();

@@ -5,7 +5,7 @@
 //! row, rounded at each stage. Two stages can be repeated exactly ([`Rounding`]); of longer sums the
 //! difference is kept, in units of the last place.
 
-use super::ints::{self, IntScratch};
+use super::ints::{self, IntScratch, Plan};
 use super::{CodecError, ColumnHint, ordered, unordered};
 use crate::stripe::varint;
 
@@ -32,7 +32,13 @@ pub(super) const TAG_MASK: u8 = 0x0f;
 const MULTIPLIED: u8 = 0x10;
 /// All integers are multiples of a number that follows.
 const DIVIDED: u8 = 0x20;
+/// Integers are `quotient * unit + rest`, in two columns; the unit follows.
+const SPLIT: u8 = 0x40;
 const DECIMALS_MASK: u8 = 0x0f;
+/// Denominators of this many decimals come from times in microseconds: their rests are worth a column.
+const SPLIT_DECIMALS_MIN: u32 = 6;
+/// Bits a value that a split must promise to save before it is tried.
+const SPLIT_BITS_MIN: usize = 1;
 
 /// What was done to the fraction after it was rounded to a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +121,32 @@ struct Trial {
     corrections: Vec<i64>,
     corrected: bool,
     exceptions: Vec<i64>,
+    divisor: u64,
+    /// Unit of a split column, or 0, and the rests by it; `integers` then are the quotients.
+    unit: i64,
+    rests: Vec<i64>,
+    quotients: Vec<i64>,
+    rest_plan: Option<Plan>,
+    integer_plan: Option<Plan>,
+    correction_plan: Option<Plan>,
     bits: usize,
+}
+
+impl Trial {
+    /// Takes the common divisor out of the integers, and out of the denominator what it shares with that.
+    fn divide(&mut self) {
+        self.divisor = greatest_common_divisor(self.integers.iter().map(|integer| integer.unsigned_abs()));
+        if self.divisor <= 1 {
+            return;
+        }
+        self.integers.iter_mut().for_each(|integer| *integer /= self.divisor as i64);
+        let Some(scale) = self.scale else { return };
+        let shared = greatest_common_divisor([self.divisor, scale.multiplier].into_iter());
+        if let Some(reduced) = Scale::new(scale.decimals, scale.multiplier / shared) {
+            self.divisor /= shared;
+            self.scale = Some(Scale { rounding: scale.rounding, step: scale.step, ..reduced });
+        }
+    }
 }
 
 /// Units in the last place that the sums of a row may be off: rounding errors add up like a random walk.
@@ -136,14 +167,14 @@ fn candidates(hint: &ColumnHint, out: &mut Vec<Scale>) {
     out.dedup_by_key(|scale| scale.denominator.to_bits());
 }
 
-/// Takes `values` apart; true when that is shorter than `bits_max` bits, and then [`put`] writes it.
+/// Takes `values` apart; returns the bits that takes when less than `bits_max`, and then [`put`] writes it.
 pub(super) fn fit(
     values: &[f64],
     hint: &ColumnHint,
     bits_max: usize,
     scratch: &mut ScaledScratch,
     ints: &mut IntScratch,
-) -> bool {
+) -> Option<usize> {
     if scratch.hint != Some(*hint) {
         candidates(hint, &mut scratch.candidates);
         scratch.hint = Some(*hint);
@@ -153,18 +184,22 @@ pub(super) fn fit(
     scratch.best.bits = bits_max;
     let samples = samples(values);
     let correction_max = correction_max(hint);
-    if let Some(last) = scratch.last
-        && fits_samples(&last, &samples, correction_max)
-    {
+    let last = scratch.last.filter(|last| fits_samples(last, &samples, correction_max));
+    if let Some(last) = last {
         attempt(values, last, correction_max, hint, scratch, ints);
         if scratch.best.scale.is_some() && !scratch.best.corrected && scratch.best.exceptions.is_empty() {
-            return true;
+            return Some(scratch.best.bits);
         }
     }
+    let tried = last.map_or(0.0, |last| last.denominator);
     let mut trials = 0;
     for index in 0..scratch.candidates.len() {
         let scale = scratch.candidates[index];
-        if fits_samples(&scale, &samples, correction_max) {
+        if scale.denominator == tried {
+            if scratch.best.scale.is_some() && scratch.best.exceptions.is_empty() {
+                break;
+            }
+        } else if fits_samples(&scale, &samples, correction_max) {
             let bits_before = scratch.best.bits;
             attempt(values, scale, correction_max, hint, scratch, ints);
             trials += 1;
@@ -178,7 +213,7 @@ pub(super) fn fit(
         attempt_single(values, &samples, correction_max, hint, scratch, ints);
     }
     scratch.last = scratch.best.scale.map(|scale| Scale { rounding: Rounding::None, ..scale });
-    scratch.best.scale.is_some()
+    scratch.best.scale.map(|_| scratch.best.bits)
 }
 
 /// Some values from all over the column, zeros left out because they fit anything.
@@ -217,10 +252,18 @@ fn attempt(
 ) {
     let trial = &mut scratch.trial;
     if take_apart(values, scale, correction_max, hint, trial) {
-        trial.bits = 32 + ints::cost(&trial.integers, ints) + trial.exceptions.len() * 80;
-        if trial.corrected {
-            trial.bits += ints::cost(&trial.corrections, ints);
+        trial.divide();
+        let mut plan = ints::plan(&trial.integers, ints);
+        trial.unit = 0;
+        trial.rest_plan = None;
+        if let Some(unit) = unit_of(&scale, hint, trial) {
+            plan = split_by(unit, plan, trial, ints);
         }
+        trial.integer_plan = Some(plan);
+        trial.correction_plan = trial.corrected.then(|| ints::plan_noise(&trial.corrections, ints));
+        let correction_bits = trial.correction_plan.map_or(0, |plan| plan.bits);
+        let rest_bits = trial.rest_plan.map_or(0, |plan| plan.bits);
+        trial.bits = 32 + plan.bits + rest_bits + correction_bits + trial.exceptions.len() * 80;
         if trial.bits < scratch.best.bits {
             std::mem::swap(&mut scratch.trial, &mut scratch.best);
         }
@@ -314,10 +357,54 @@ fn repeat_rounding(values: &[f64], scale: Scale, hint: &ColumnHint, off: usize, 
     best.0
 }
 
-fn greatest_common_divisor(integers: &[i64]) -> u64 {
+fn split(integer: i64, unit: i64) -> (i64, i64) {
+    let quotient = (integer + (integer.signum() * unit >> 1)) / unit;
+    (quotient, integer - quotient * unit)
+}
+
+/// The unit by which the rests are smallest against it: what the value would be had every sample been on time.
+fn unit_of(scale: &Scale, hint: &ColumnHint, trial: &Trial) -> Option<i64> {
+    if scale.decimals < SPLIT_DECIMALS_MIN || trial.divisor > 1 {
+        return None;
+    }
+    let denominator = scale.denominator as i64;
+    let probe = &trial.integers[..trial.integers.len().min(64)];
+    let saved = |unit: i64| {
+        let width = super::bits::width_of(unit as u64) as usize;
+        let rests: usize = probe
+            .iter()
+            .map(|&integer| super::bits::width_of(split(integer, unit).1.unsigned_abs()) as usize)
+            .sum();
+        (width * probe.len()).saturating_sub(rests + 2 * probe.len())
+    };
+    let rows = hint.pdp_per_row.clamp(1, 1 << 20) as i64;
+    let coarse = [1, 10, 100, 1000].into_iter().flat_map(|tens| [tens, tens * rows]);
+    let units = coarse.filter(|coarse| denominator % coarse == 0 && denominator / coarse >= 1000);
+    let best = units.map(|coarse| denominator / coarse).max_by_key(|unit| saved(*unit))?;
+    (saved(best) >= SPLIT_BITS_MIN * probe.len()).then_some(best)
+}
+
+/// Splits the integers when that is shorter than `whole`; returns the plan of what are then the integers.
+fn split_by(unit: i64, whole: Plan, trial: &mut Trial, ints: &mut IntScratch) -> Plan {
+    trial.rests.clear();
+    trial.rests.extend(trial.integers.iter().map(|&integer| split(integer, unit).1));
+    trial.quotients.clear();
+    trial.quotients.extend(trial.integers.iter().map(|&integer| split(integer, unit).0));
+    let quotients = ints::plan(&trial.quotients, ints);
+    let rests = ints::plan_noise(&trial.rests, ints);
+    if quotients.reckoned() + rests.reckoned() >= whole.reckoned() {
+        return whole;
+    }
+    std::mem::swap(&mut trial.integers, &mut trial.quotients);
+    trial.unit = unit;
+    trial.rest_plan = Some(rests);
+    quotients
+}
+
+fn greatest_common_divisor(numbers: impl Iterator<Item = u64>) -> u64 {
     let mut divisor = 0u64;
-    for &integer in integers {
-        let (mut a, mut b) = (divisor, integer.unsigned_abs());
+    for number in numbers {
+        let (mut a, mut b) = (divisor, number);
         while b != 0 {
             (a, b) = (b, a % b);
         }
@@ -331,38 +418,42 @@ fn greatest_common_divisor(integers: &[i64]) -> u64 {
 
 /// Appends what [`fit`] found; the tag is `family` with this module's bits. Not to be called when it was false.
 pub(super) fn put(
-    values: &[f64],
     family: u8,
+    values: &[f64],
     scratch: &mut ScaledScratch,
     ints: &mut IntScratch,
     out: &mut Vec<u8>,
 ) {
-    let best = &mut scratch.best;
-    let Some(scale) = best.scale else { return };
+    let best = &scratch.best;
+    let (Some(scale), Some(plan)) = (best.scale, best.integer_plan) else { return };
     let tag = family
         | if best.corrected { CORRECTED } else { 0 }
         | if best.exceptions.is_empty() { 0 } else { EXCEPTIONS }
         | ((scale.rounding as u8) << ROUNDING_SHIFT);
     out.push(tag);
-    let divisor = greatest_common_divisor(&best.integers);
-    let divided = divisor > 1;
+    let divided = best.divisor > 1;
     let multiplied = scale.multiplier > 1;
-    out.push(
-        scale.decimals as u8 | if multiplied { MULTIPLIED } else { 0 } | if divided { DIVIDED } else { 0 },
-    );
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let shape = flag(multiplied, MULTIPLIED) | flag(divided, DIVIDED) | flag(best.unit > 0, SPLIT);
+    out.push(scale.decimals as u8 | shape);
     if multiplied {
         varint::put(out, scale.multiplier);
     }
     if divided {
-        varint::put(out, divisor);
-        best.integers.iter_mut().for_each(|integer| *integer /= divisor as i64);
+        varint::put(out, best.divisor);
+    }
+    if best.unit > 0 {
+        varint::put(out, best.unit as u64);
     }
     if matches!(scale.rounding, Rounding::Once | Rounding::Twice) {
         put_step(scale.step, out);
     }
-    ints::encode(&best.integers, ints, out);
-    if best.corrected {
-        ints::encode(&best.corrections, ints, out);
+    ints::encode_planned(&best.integers, plan, ints, out);
+    if let Some(plan) = best.rest_plan {
+        ints::encode_planned(&best.rests, plan, ints, out);
+    }
+    if let Some(plan) = best.correction_plan {
+        ints::encode_planned(&best.corrections, plan, ints, out);
     }
     if !best.exceptions.is_empty() {
         varint::put(out, best.exceptions.len() as u64);
@@ -414,11 +505,12 @@ pub(super) fn decode(
 ) -> Result<(), CodecError> {
     let (&shape, rest) = bytes.split_first().ok_or(CodecError::Cut)?;
     *bytes = rest;
-    if shape & !(DECIMALS_MASK | MULTIPLIED | DIVIDED) != 0 {
+    if shape & !(DECIMALS_MASK | MULTIPLIED | DIVIDED | SPLIT) != 0 {
         return Err(CodecError::Field("scale"));
     }
     let multiplier = if shape & MULTIPLIED != 0 { take_number(bytes)? } else { 1 };
     let divisor = if shape & DIVIDED != 0 { take_number(bytes)? } else { 1 };
+    let unit = if shape & SPLIT != 0 { take_number(bytes)? } else { 1 };
     let scale =
         Scale::new(u32::from(shape & DECIMALS_MASK), multiplier).ok_or(CodecError::Field("denominator"))?;
     let rounding = ROUNDINGS[usize::from((tag & TAG_MASK) >> ROUNDING_SHIFT)];
@@ -427,6 +519,13 @@ pub(super) fn decode(
     let scale = Scale { rounding, step, ..scale };
     buffers.integers.clear();
     ints::decode(bytes, count, &mut buffers.integers)?;
+    if shape & SPLIT != 0 {
+        buffers.corrections.clear();
+        ints::decode(bytes, count, &mut buffers.corrections)?;
+        for (integer, rest) in buffers.integers.iter_mut().zip(&buffers.corrections) {
+            *integer = integer.wrapping_mul(unit as i64).wrapping_add(*rest);
+        }
+    }
     let integers = buffers.integers.iter().map(|integer| integer.wrapping_mul(divisor as i64));
     let from = out.len();
     if tag & CORRECTED == 0 {
