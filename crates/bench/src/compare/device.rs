@@ -1,5 +1,7 @@
 //! What reaches the disk: bytes per value of a long run, and requests at real-time pace.
 
+use std::thread;
+
 use super::Bench;
 use super::subject::Subject;
 use crate::Outcome;
@@ -106,11 +108,20 @@ fn wrote(
     Ok(Wrote { values, device, process_bytes, seconds, cpu_seconds: used.cpu.as_secs_f64() })
 }
 
-/// W1 as it comes in life, 2,050 values a second: requests and bytes on the device.
+/// W1 as it comes in life, 2,050 values a second: requests and bytes on the device. Both daemons at once, each on
+/// a device of its own: at this pace neither needs a tenth of a core.
 pub fn real_time(bench: &mut Bench) -> Outcome<()> {
     let rounds = bench.pick(6, 12);
-    let peer = run_real_time(bench, Kind::Rrdcached, rounds)?;
-    let ours = run_real_time(bench, Kind::Roundel, rounds)?;
+    let peer = RealTime::prepare(bench, Kind::Rrdcached)?;
+    let ours = RealTime::prepare(bench, Kind::Roundel)?;
+    bench.say(&format!("Pace: warm-up and {} s of both daemons", rounds * 10));
+    let (peer, ours) = thread::scope(|scope| {
+        let peer = scope.spawn(move || peer.run(rounds));
+        let ours = scope.spawn(move || ours.run(rounds));
+        let panicked = || Err("a lane panicked".into());
+        (peer.join().unwrap_or_else(|_| panicked()), ours.join().unwrap_or_else(|_| panicked()))
+    });
+    let (peer, ours) = (peer?, ours?);
     let requests = |wrote: &Wrote| {
         let requests = wrote.device.map_or(f64::NAN, |device| device.write_requests as f64);
         Runs::one(requests / wrote.seconds)
@@ -133,31 +144,46 @@ pub fn real_time(bench: &mut Bench) -> Outcome<()> {
     bench.report.note(
         "Real-time pace",
         format!(
-            "20,500 RRDs, 2,050 values/s in BATCHes of 205, {rounds} rounds = {} s on a loop device of its own, after a \
-             warm-up of as long (rrdcached `-w 60 -z 60 -j`: 60 s at least, so that it writes at an even rate). Device \
-             counters from the first UPDATE after the warm-up until a sync at the end.",
-            rounds * 10
+            "20,500 RRDs, 2,050 values/s in BATCHes of 205, {rounds} rounds = {} s, both daemons at once, each on a loop \
+             device of its own, after a warm-up of {} s (rrdcached `-w 60 -z 60 -j`, so that it writes at an even \
+             rate). Device counters from the first UPDATE after the warm-up until a sync at the end.",
+            rounds * 10,
+            WARM_UP_ROUNDS.max(rounds) * 10
         ),
     );
     Ok(())
 }
 
-fn run_real_time(bench: &mut Bench, kind: Kind, rounds: u64) -> Outcome<Wrote> {
-    let (workload, count) = bench.workload(Shape::W1);
-    let pace = count as u64 / 10;
-    bench.say(&format!("Pace: {} creates {count} RRDs", kind.title()));
-    let volume = Volume::isolated(&bench.place("pace"), VOLUME_BYTES)?;
-    let mut subject = Subject::start(kind, &volume.path().join("daemon"), bench.roundel(), workload, count)?;
-    subject.create(&bench.progress_of(count))?;
-    subject.daemon.set_real_time();
-    subject.restart()?;
-    bench.say(&format!("Pace: {} warms up for {} s", kind.title(), rounds.max(7) * 10));
-    subject.run_at_pace(rounds.max(7), pace)?;
-    let (device, process) = (volume.device()?, subject.daemon.usage()?);
-    bench.say(&format!("Pace: {} for {} s", kind.title(), rounds * 10));
-    let measured = subject.run_at_pace(rounds, pace)?;
-    let seconds = measured.accepted.as_secs_f64();
-    let wrote = wrote(&volume, &subject, device, process, (measured.values, seconds))?;
-    subject.daemon.stop()?;
-    Ok(wrote)
+/// Until rrdcached with `-w 60 -z 60` writes at an even rate.
+const WARM_UP_ROUNDS: u64 = 12;
+
+/// A daemon with W1 on a device of its own.
+struct RealTime {
+    subject: Subject,
+    pace: u64,
+    volume: Volume,
+}
+
+impl RealTime {
+    fn prepare(bench: &mut Bench, kind: Kind) -> Outcome<Self> {
+        let (workload, count) = bench.workload(Shape::W1);
+        bench.say(&format!("Pace: {} creates {count} RRDs", kind.title()));
+        let volume = Volume::isolated(&bench.place(&format!("pace-{kind:?}")), VOLUME_BYTES)?;
+        let mut subject =
+            Subject::start(kind, &volume.path().join("daemon"), bench.roundel(), workload, count)?;
+        subject.create(&bench.progress_of(count))?;
+        subject.daemon.set_real_time();
+        subject.restart()?;
+        Ok(RealTime { subject, pace: count as u64 / 10, volume })
+    }
+
+    fn run(mut self, rounds: u64) -> Outcome<Wrote> {
+        self.subject.run_at_pace(WARM_UP_ROUNDS.max(rounds), self.pace)?;
+        let (device, process) = (self.volume.device()?, self.subject.daemon.usage()?);
+        let measured = self.subject.run_at_pace(rounds, self.pace)?;
+        let seconds = measured.accepted.as_secs_f64();
+        let wrote = wrote(&self.volume, &self.subject, device, process, (measured.values, seconds))?;
+        self.subject.daemon.stop()?;
+        Ok(wrote)
+    }
 }
