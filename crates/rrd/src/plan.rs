@@ -1,60 +1,80 @@
-//! Fetch planning: which archive answers a fetch, and which of its rows.
+//! Fetch planning: which archive answers a fetch, and which of its rows, as RRDtool chooses them.
 //!
-//! Pure arithmetic on the definition and the time of the last update; knows nothing of where rows are. The
-//! rules are those of `../shared/rrd-format.md`, section 4; `tests/fetch_oracle.rs` pins them.
+//! The rules are those of `../shared/rrd-format.md`, section 4. Requests come in seconds, as every RRDtool
+//! command gives them; plans go out in units of the RRD. Nothing here reads a row: rows outside the
+//! archive are part of a plan, and the caller leaves them unknown.
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::definition::{Cf, Definition, Rra};
+use crate::grid;
+use crate::reading::TIME_MAX;
 
-/// Most values a fetch may return: 512 MB of doubles. Chosen; RRDtool stops where malloc does.
-pub const VALUES_MAX: u64 = 1 << 26;
+/// Values (rows times data sources) one fetch may answer: 128 MiB of doubles. RRDtool knows no limit but
+/// memory; a year of seconds of one source would be 31 million.
+pub const FETCH_VALUES_MAX: u64 = 16 << 20;
 
-/// Times beyond this many seconds are taken for it: far from any archive, and safe to calculate with.
-const SECONDS_MAX: i64 = 1 << 42;
-
-/// What a fetch reads. Times and step are in units of the RRD.
+/// What a fetch reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The archive.
+    /// The archive, by index.
     pub rra: usize,
-    /// One row before the first row's time.
+    /// Start in units, on the archive's grid; the first row's time is `start + step`.
     pub start: i64,
-    /// The last row's time.
+    /// Time of the last row in units, on the archive's grid.
     pub end: i64,
-    /// Between rows.
+    /// Units in a row.
     pub step: u64,
-    /// The rows by number (see [`crate::grid`]); the archive need not have them: then they are NaN.
+    /// The rows by number (`grid`); those the archive does not hold are unknown.
     pub rows: Range<i64>,
 }
 
-/// Why a fetch cannot be answered. `Display` is RRDtool's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why there is no plan. `Display` is RRDtool's text where it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanError {
-    /// No archive with this function.
-    NoArchive,
-    /// More than [`VALUES_MAX`] values, or a range that ends before it starts.
-    TooLarge,
-    /// No archive of this number.
-    ArchiveNumber,
+    /// No archive answers for the function.
+    NoSuchCf,
+    /// `rrdfirst --rraindex` beyond the archives.
+    NoSuchRra,
+    /// A time further than [`TIME_MAX`] units from the epoch.
+    TimeTooFar {
+        /// Seconds since the epoch.
+        seconds: i64,
+    },
+    /// More than [`FETCH_VALUES_MAX`] values.
+    TooMany {
+        /// Rows asked for.
+        rows: u64,
+        /// Data sources in a row.
+        ds_count: usize,
+    },
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PlanError::NoArchive => "the RRD does not contain an RRA matching the chosen CF",
-            PlanError::TooLarge => "malloc fetch data area",
-            PlanError::ArchiveNumber => "invalid rraindex number",
-        })
+        match self {
+            PlanError::NoSuchCf => f.write_str("the RRD does not contain an RRA matching the chosen CF"),
+            PlanError::NoSuchRra => f.write_str("invalid rraindex number"),
+            PlanError::TimeTooFar { seconds } => {
+                write!(f, "cannot fetch at time {seconds}: too far from now")
+            }
+            PlanError::TooMany { rows, ds_count } => write!(
+                f,
+                "cannot fetch {rows} rows of {ds_count} data sources: more than {FETCH_VALUES_MAX} values; \
+                 ask for a shorter range or a coarser resolution"
+            ),
+        }
     }
 }
 
 impl std::error::Error for PlanError {}
 
-/// Plans a fetch of `start..=end` (seconds) at the resolution nearest to `step_wish` (seconds).
+/// Plans a fetch: `start`, `end` and `step_wish` in seconds, `last_update_whole` in units of the RRD.
 ///
-/// `last_update_whole` is the last update in whole units of the RRD.
+/// A wish of 0 or 1 means as fine as there is, also where a step is a fraction of a second. That `start`
+/// is not before 1980 and `end` not before `start` is the caller's to check; an `end` before `start` gives
+/// no rows at most.
 ///
 /// # Errors
 /// [`PlanError`].
@@ -66,131 +86,159 @@ pub fn plan(
     end: i64,
     step_wish: u64,
 ) -> Result<Plan, PlanError> {
-    let units = i64::from(definition.units_per_second.max(1));
-    let to_units = |seconds: i64| seconds.clamp(-SECONDS_MAX, SECONDS_MAX) * units;
-    let (start, end) = (to_units(start), to_units(end));
-    let wish = to_units(i64::try_from(step_wish).unwrap_or(i64::MAX));
-    let rra = choose(definition, last_update_whole, cf, start..end, wish).ok_or(PlanError::NoArchive)?;
+    let unit = i64::from(definition.units_per_second);
+    let in_units = |seconds: i64| match seconds.checked_mul(unit) {
+        Some(units) if units.unsigned_abs() <= TIME_MAX as u64 => Ok(units),
+        _ => Err(PlanError::TimeTooFar { seconds }),
+    };
+    let (start, end) = (in_units(start)?, in_units(end)?);
+    let wish = if step_wish <= 1 { 1 } else { step_wish.saturating_mul(unit as u64) };
+    let rra = choose(definition, last_update_whole, cf, start, end, wish).ok_or(PlanError::NoSuchCf)?;
+
     let span = definition.rra[rra].span(definition.step);
-    let first = start.div_euclid(span) + 1;
-    let last = end.div_euclid(span) + 1;
-    let count = last - first + 1;
-    let values = u64::try_from(count).ok().and_then(|count| count.checked_mul(definition.ds.len() as u64));
-    if values.is_none_or(|values| values > VALUES_MAX) {
-        return Err(PlanError::TooLarge);
+    let first = grid::row_number(start, span) + 1;
+    // An end on the grid moves a full row on, so that a row behind the last update is asked for as well.
+    let last = grid::row_number(end, span) + 1;
+    let rows = first..(last + 1).max(first);
+    let count = (rows.end - rows.start) as u64;
+    let ds_count = definition.ds.len();
+    if count.saturating_mul(ds_count as u64) > FETCH_VALUES_MAX {
+        return Err(PlanError::TooMany { rows: count, ds_count });
     }
-    Ok(Plan {
-        rra,
-        start: (first - 1) * span,
-        end: last * span,
-        step: span as u64,
-        rows: first..last + 1,
-    })
+    let time = |row| grid::row_time(row, span);
+    Ok(Plan { rra, start: time(first - 1), end: time(rows.end - 1), step: span as u64, rows })
 }
 
-/// The archive that begins early enough and is nearest to the wish, or else the one that covers most.
+/// The time of the oldest row of archive `rra` in units, as `rrdfirst(1)` gives it.
+///
+/// # Errors
+/// [`PlanError::NoSuchRra`].
+pub fn first(definition: &Definition, last_update_whole: i64, rra: usize) -> Result<i64, PlanError> {
+    let archive = definition.rra.get(rra).ok_or(PlanError::NoSuchRra)?;
+    let oldest = definition.newest_row(rra, last_update_whole) - (archive.row_count as i64 - 1);
+    Ok(grid::row_time(oldest, archive.span(definition.step)))
+}
+
+/// The archive that answers: of those that reach back to `start` the one nearest to the wish, else the one
+/// that covers most of the range, the nearest to the wish among equals. The first wins ties.
 fn choose(
     definition: &Definition,
     last_update: i64,
     cf: Cf,
-    range: Range<i64>,
-    wish: i64,
+    start: i64,
+    end: i64,
+    wish: u64,
 ) -> Option<usize> {
-    let mut best_full: Option<(i64, usize)> = None;
-    let mut best_part: Option<(i64, i64, usize)> = None;
-    for (index, rra) in definition.rra.iter().enumerate() {
-        if !answers(rra, cf) {
+    let mut best_full: Option<(u64, usize)> = None;
+    let mut best_partial: Option<(i64, u64, usize)> = None;
+    let candidates = definition.rra.iter().enumerate().filter(|(_, rra)| serves(rra, cf));
+    for (index, rra) in candidates {
+        let span = rra.span(definition.step);
+        let difference = wish.abs_diff(span as u64);
+        let covered_to = grid::row_time(grid::row_number(last_update, span), span);
+        let covered_from = covered_to.saturating_sub(span.saturating_mul(rra.row_count as i64));
+        if covered_from <= start {
+            if best_full.is_none_or(|(best, _)| difference < best) {
+                best_full = Some((difference, index));
+            }
             continue;
         }
-        let span = rra.span(definition.step);
-        let oldest = oldest_time(rra, span, last_update);
-        let off = (span - wish).abs();
-        if oldest <= range.start {
-            if best_full.is_none_or(|(best, _)| off < best) {
-                best_full = Some((off, index));
-            }
-        } else {
-            let covered = range.end - range.start - (oldest - range.start);
-            let better = |(most, nearest, _): (i64, i64, usize)| {
-                covered > most || covered == most && off < nearest
-            };
-            if best_part.is_none_or(better) {
-                best_part = Some((covered, off, index));
-            }
+        // Only the front counts: an archive that ends before the range does loses nothing by it.
+        let overlap = end - start - (covered_from - start);
+        let better = best_partial
+            .is_none_or(|(best, distance, _)| overlap > best || (overlap == best && difference < distance));
+        if better {
+            best_partial = Some((overlap, difference, index));
         }
     }
-    best_full.map(|(_, index)| index).or(best_part.map(|(_, _, index)| index))
+    best_full.map(|(_, index)| index).or(best_partial.map(|(_, _, index)| index))
 }
 
-/// An archive of one PDP a row holds the same numbers for all four plain functions.
-fn answers(rra: &Rra, cf: Cf) -> bool {
-    let plain = |cf| matches!(cf, Cf::Average | Cf::Min | Cf::Max | Cf::Last);
+/// Whether the archive may answer for the function: it is its own, or one of the four plain functions is
+/// asked for and the archive keeps every PDP, which all four would keep alike.
+fn serves(rra: &Rra, wanted: Cf) -> bool {
+    let plain = |cf: Cf| matches!(cf, Cf::Average | Cf::Min | Cf::Max | Cf::Last);
     let own = rra.cf.cf();
-    own == cf || (rra.pdp_per_row == 1 && plain(own) && plain(cf))
-}
-
-/// One row before the archive's first row.
-fn oldest_time(rra: &Rra, span: i64, last_update: i64) -> i64 {
-    last_update.div_euclid(span) * span - span.saturating_mul(rra.row_count as i64)
-}
-
-/// The time of the first row of archive `rra`, in whole seconds; `last_update_whole` is in units.
-///
-/// # Errors
-/// [`PlanError::ArchiveNumber`].
-pub fn first(definition: &Definition, last_update_whole: i64, rra: usize) -> Result<i64, PlanError> {
-    let archive = definition.rra.get(rra).ok_or(PlanError::ArchiveNumber)?;
-    let span = archive.span(definition.step);
-    let time = oldest_time(archive, span, last_update_whole) + span;
-    Ok(time.div_euclid(i64::from(definition.units_per_second.max(1))))
-}
-
-/// The time of the last update, in whole seconds.
-pub fn last(definition: &Definition, last_update_whole: i64) -> i64 {
-    last_update_whole.div_euclid(i64::from(definition.units_per_second.max(1)))
+    own == wanted || (rra.pdp_per_row == 1 && plain(own) && plain(wanted))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::text::{CreateOptions, Limits, parse_create};
-    use crate::when::parse_step;
+    use crate::definition::{Consolidation, Ds, DsKind, DsType, PlainCf};
 
-    fn definition(step: &str, rra: &[&str]) -> Definition {
-        let step = parse_step(step, true).unwrap();
-        let options = CreateOptions { step, limits: Limits::STORE, file_name: b"" };
-        let words: Vec<&str> = ["DS:a:GAUGE:600:U:U"].iter().chain(rra).copied().collect();
-        parse_create(&options, &words).unwrap()
-    }
+    const EPOCH: i64 = 1_000_000_000;
 
-    #[test]
-    fn a_range_that_ends_on_a_row_has_one_row_more() {
-        let definition = definition("10", &["RRA:AVERAGE:0.5:1:100"]);
-        let plan = plan(&definition, 1_000_000_034, Cf::Max, 1_000_000_000, 1_000_000_020, 1).unwrap();
-        assert_eq!((plan.start, plan.end, plan.step), (1_000_000_000, 1_000_000_030, 10));
-        assert_eq!(plan.rows, 100_000_001..100_000_004);
-    }
-
-    #[test]
-    fn thousandths_are_planned_in_thousandths() {
-        let definition = definition("100ms", &["RRA:AVERAGE:0.5:1:100", "RRA:AVERAGE:0.5:10:100"]);
-        let plan = plan(&definition, 5_000_034, Cf::Average, 4995, 4999, 1).unwrap();
-        assert_eq!((plan.rra, plan.start, plan.end, plan.step), (1, 4_995_000, 5_000_000, 1000));
-        assert_eq!(first(&definition, 5_000_034, 1), Ok(4901));
-        assert_eq!(last(&definition, 5_000_034), 5000);
-    }
-
-    #[test]
-    fn hostile_ranges_are_refused() {
-        fn check(start: i64, end: i64, want: PlanError) {
-            let definition = definition("1", &["RRA:AVERAGE:0.5:1:100"]);
-            assert_eq!(plan(&definition, 1_000_000_000, Cf::Average, start, end, 1), Err(want));
+    /// Step 10 (in units), one source, archives of (function, PDPs per row, rows).
+    fn definition(units_per_second: u32, archives: &[(PlainCf, u64, u64)]) -> Definition {
+        let kind = DsKind::Fed { ds_type: DsType::Gauge, heartbeat: 20, min: f64::NAN, max: f64::NAN };
+        let rra = |&(cf, pdp_per_row, row_count)| Rra {
+            cf: Consolidation::Plain { cf, xff: 0.5 },
+            pdp_per_row,
+            row_count,
+        };
+        Definition {
+            version: 3,
+            units_per_second,
+            step: 10,
+            ds: vec![Ds { name: "a".to_string(), kind }],
+            rra: archives.iter().map(rra).collect(),
         }
-        check(0, i64::MAX, PlanError::TooLarge);
-        check(i64::MIN, i64::MAX, PlanError::TooLarge);
-        check(100, 50, PlanError::TooLarge);
-        let definition = definition("1", &["RRA:MIN:0.5:2:100"]);
-        assert_eq!(plan(&definition, 10, Cf::Max, 0, 9, 1), Err(PlanError::NoArchive));
-        assert_eq!(first(&definition, 10, 1), Err(PlanError::ArchiveNumber));
+    }
+
+    #[test]
+    fn the_archive_and_its_grid_follow_the_request() {
+        let plain =
+            definition(1, &[(PlainCf::Average, 1, 10), (PlainCf::Average, 6, 10), (PlainCf::Max, 6, 20)]);
+        let check = |cf, start: i64, end: i64, wish, want: (usize, i64, i64, u64)| {
+            let plan = plan(&plain, EPOCH, cf, EPOCH + start, EPOCH + end, wish).unwrap();
+            let (rra, start, end, step) = want;
+            assert_eq!((plan.rra, plan.step), (rra, step));
+            assert_eq!((plan.start, plan.end), (EPOCH + start, EPOCH + end));
+            assert_eq!(plan.rows.start * step as i64, plan.start + step as i64);
+            assert_eq!((plan.rows.end - 1) * step as i64, plan.end);
+        };
+        check(Cf::Average, -50, -5, 1, (0, -50, 0, 10));
+        check(Cf::Average, -50, 0, 1, (0, -50, 10, 10));
+        check(Cf::Average, -100, 0, 1, (0, -100, 10, 10));
+        // Reaching back to the start counts before the wish.
+        check(Cf::Average, -101, 0, 1, (1, -160, 20, 60));
+        check(Cf::Average, -50, 0, 55, (1, -100, 20, 60));
+        // Rows of one PDP serve LAST as well.
+        check(Cf::Max, -700, 0, 1, (2, -700, 20, 60));
+        check(Cf::Last, -5000, 0, 60, (0, -5000, 10, 10));
+    }
+
+    #[test]
+    fn a_step_below_a_second_is_planned_in_thousandths() {
+        let fine = definition(1000, &[(PlainCf::Average, 1, 1000), (PlainCf::Average, 100, 1000)]);
+        let check = |wish, want: (usize, i64, u64)| {
+            let plan = plan(&fine, EPOCH * 1000, Cf::Average, EPOCH - 2, EPOCH - 1, wish).unwrap();
+            assert_eq!((plan.rra, plan.end - plan.start, plan.step), want);
+        };
+        check(0, (0, 1010, 10));
+        check(1, (0, 1010, 10));
+        check(2, (1, 2000, 1000));
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_refused() {
+        let one = definition(1, &[(PlainCf::Max, 6, 10)]);
+        let check = |cf, start, end, want: &str| {
+            assert_eq!(plan(&one, EPOCH, cf, start, end, 1).unwrap_err().to_string(), want);
+        };
+        check(Cf::Average, 0, 1, "the RRD does not contain an RRA matching the chosen CF");
+        check(
+            Cf::Max,
+            0,
+            EPOCH * 2,
+            "cannot fetch 33333334 rows of 1 data sources: more than 16777216 values; \
+             ask for a shorter range or a coarser resolution",
+        );
+        check(Cf::Max, 0, i64::MAX, "cannot fetch at time 9223372036854775807: too far from now");
+        check(Cf::Max, i64::MIN, 0, "cannot fetch at time -9223372036854775808: too far from now");
+        assert_eq!(plan(&one, EPOCH, Cf::Max, EPOCH, EPOCH - 1000, 1).unwrap().rows.count(), 0);
+        assert_eq!(first(&one, EPOCH, 0), Ok(EPOCH - 40 - 540));
+        assert_eq!(first(&one, EPOCH, 1).unwrap_err().to_string(), "invalid rraindex number");
     }
 }
