@@ -59,6 +59,15 @@ impl Entry {
         // A panic under this lock left a buffer that is whole: words are appended in one piece.
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// True when updates wait, or when someone holds the lock and may be about to change that. For whoever
+    /// holds a lock that must not be held while this one is waited for.
+    pub fn may_wait(&self) -> bool {
+        match self.buffer.try_lock() {
+            Ok(buffer) => !buffer.words.is_empty(),
+            Err(_) => true,
+        }
+    }
 }
 
 /// The RRDs of one shard, by name.

@@ -247,8 +247,8 @@ impl Shared {
         for shard in &self.shards {
             let mut journal = lock(&shard.journal);
             // Under the journal's lock: nothing new can get into it, and what is just being taken is not in it.
-            let waits = |entry: &Arc<Entry>| !entry.lock().words.is_empty();
-            let Some(journal) = journal.as_mut().filter(|_| !shard.table.all().iter().any(waits)) else {
+            let waits = || shard.table.all().iter().any(|entry| entry.may_wait());
+            let Some(journal) = journal.as_mut().filter(|_| !waits()) else {
                 continue;
             };
             let emptied =

@@ -77,6 +77,9 @@ const W1: &str = "-s 10 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.1:1:120 RRA:MIN:0.1:1:12
 const W2: &str = "-s 30 DS:a:GAUGE:60:0:1000 DS:b:COUNTER:60:U:U DS:c:DERIVE:90:0:U DS:d:ABSOLUTE:60:U:U \
     RRA:AVERAGE:0.5:1:60 RRA:MIN:0.5:3:40 RRA:MAX:0.9:12:20";
 
+const HW: &str = "-s 10 DS:v:GAUGE:20:U:U DS:c:COMPUTE:v,2,*,UN,0,v,IF RRA:AVERAGE:0.5:1:50 \
+    RRA:HWPREDICT:60:0.1:0.0035:12 RRA:MHWPREDICT:40:0.1:0.0035:6";
+
 /// A random update word for a definition of so many sources.
 fn random_word(random: &mut Random, time: &mut f64, sources: usize) -> String {
     *time += match random.below(20) {
@@ -101,13 +104,13 @@ fn files_are_those_that_rrdtool_writes() {
     for seed in 1..=6 {
         let base = base();
         let mut random = Random(seed);
-        let rrds = [("w1.rrd", W1, 1), ("w2.rrd", W2, 4)];
+        let rrds = [("w1.rrd", W1, 1), ("w2.rrd", W2, 4), ("hw.rrd", HW, 1)];
         for (name, words, _) in rrds {
             std::fs::remove_file(tool.path(name)).ok();
             make(&mut tool, base.path(), name, words);
         }
         let engine = open(base.path());
-        let mut times = [START as f64; 2];
+        let mut times = [START as f64; 3];
         for round in 0..150 {
             for ((rrd, _, sources), time) in rrds.iter().zip(&mut times) {
                 let word = random_word(&mut random, time, *sources);
@@ -115,7 +118,7 @@ fn files_are_those_that_rrdtool_writes() {
                 assert_eq!(send(&engine, &[(rrd, &word)]), [], "seed {seed}: {word}");
             }
             if random.below(15) == 0 || round == 149 {
-                let only = name(rrds[random.below(2) as usize].0);
+                let only = name(rrds[random.below(3) as usize].0);
                 engine.flush((round < 149).then_some(&only)).unwrap();
                 for (rrd, ..) in rrds.iter().filter(|(rrd, ..)| round == 149 || only == name(rrd)) {
                     assert_same(&tool, base.path(), rrd, &format!("seed {seed}, round {round}"));
