@@ -142,7 +142,8 @@ impl Pending {
             column.resize(count, UNKNOWN);
             let values = &values[(rows.start - head.first_row) as usize..];
             for ((into, value), owner) in column[at..end].iter_mut().zip(values).zip(&self.owners[at..end]) {
-                if *owner <= input {
+                // An unknown value may stand for a row that this input does not have at all.
+                if *owner <= input && value.to_bits() != UNKNOWN.to_bits() {
                     *into = *value;
                 }
             }

@@ -358,7 +358,7 @@ fn repeat_rounding(values: &[f64], scale: Scale, hint: &ColumnHint, off: usize, 
 }
 
 fn split(integer: i64, unit: i64) -> (i64, i64) {
-    let quotient = (integer + (integer.signum() * unit >> 1)) / unit;
+    let quotient = (integer + integer.signum() * (unit >> 1)) / unit;
     (quotient, integer - quotient * unit)
 }
 
