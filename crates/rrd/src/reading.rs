@@ -75,6 +75,19 @@ pub fn parse_word<'w, 's>(
     Ok(Reading { time: time_in_units, values })
 }
 
+/// Splits the texts behind a word's time, as a log keeps them, into one for each source that is fed.
+///
+/// # Errors
+/// [`UpdateError::TooFewValues`] and [`UpdateError::ExtraData`].
+pub fn split_values<'w>(
+    rest: &'w [u8],
+    definition: &Definition,
+    values: &mut Vec<&'w [u8]>,
+) -> Result<(), UpdateError> {
+    values.clear();
+    take_values(rest, definition.fed_count(), b"", |_, text| values.push(text))
+}
+
 struct Split<'a> {
     time: &'a [u8],
     rest: &'a [u8],

@@ -46,8 +46,8 @@ pub struct Scratch {
     trial: Vec<PdpPrep>,
     /// Memory of the COMPUTE evaluator.
     stack: Vec<f64>,
-    /// Indexes of the seasons to smooth when the update is done.
-    to_smooth: Vec<usize>,
+    /// True when a season is due to be smoothed; then all are, when the update is done.
+    smooth: bool,
     /// The smoothed values of one source.
     smoothed: Vec<f64>,
 }
@@ -78,7 +78,7 @@ pub fn step(
     let span = Span::between(last, time, definition.step);
     pdp::read(definition, head.pdp, reading.values, span.interval, &mut scratch.sums)?;
 
-    scratch.to_smooth.clear();
+    scratch.smooth = false;
     let context = rpn::Context { now: seconds(time) };
     let spans = match span.split_open(definition.step) {
         None => [Some(span), None],
@@ -106,8 +106,10 @@ pub fn step(
             pass(definition, shape, &mut head, seasons, span, scratch, sink);
         }
     }
-    for &index in &scratch.to_smooth {
-        season::smooth(definition, shape, &mut head, &mut seasons[index], &mut scratch.smoothed);
+    if scratch.smooth {
+        for season in seasons {
+            season::smooth(definition, shape, &mut head, season, &mut scratch.smoothed);
+        }
     }
     *head.last_update = time;
     Ok(())
@@ -221,11 +223,8 @@ fn pass_holt_winters(
         let cells = &head.cdp[index * ds_count..(index + 1) * ds_count];
         if let Consolidation::Seasonal { smooth_index, .. } = rra.cf {
             let burn_in = season::burn_in(&mut head.hw[hw * ds_count].words);
-            let found = seasons.iter().position(|season| season.rra == index);
-            if let Some(at) = found
-                && season::write(&mut seasons[at], cells, burn_in, smooth_index, span.elapsed)
-            {
-                scratch.to_smooth.push(at);
+            for season in seasons.iter_mut().filter(|season| season.rra == index) {
+                scratch.smooth |= season::write(season, cells, burn_in, smooth_index, span.elapsed);
             }
         } else {
             let count = span.elapsed.min(rra.row_count);

@@ -32,7 +32,20 @@ fn run(tool: &mut RrdTool, create: &str, words: &[String], loud: bool) -> Result
         let theirs = theirs.map_err(|text| text.trim_start_matches("r.rrd: ").to_string());
         let mine = ours.update(word.as_bytes()).map_err(|error| error.to_string());
         if loud {
-            println!("{}{word:40} {theirs:?}", ours::show(&before));
+            println!(
+                "{}{word:40} {theirs:?} {:?}",
+                ours::show(&before),
+                before
+                    .rrd
+                    .definition
+                    .rra
+                    .iter()
+                    .map(|r| match r.cf {
+                        rrd::definition::Consolidation::Seasonal { smooth_index, .. } => smooth_index as i64,
+                        _ => -1,
+                    })
+                    .collect::<Vec<_>>()
+            );
         }
         if theirs != mine {
             return Err(here(format!("rrdtool says {theirs:?}, we {mine:?}")));

@@ -175,9 +175,8 @@ impl Forecast<'_, '_> {
             words[NULL_COUNT] = words[NULL_COUNT].wrapping_add(1);
             return prediction;
         }
-        let level = if multiplicative { ratio(point, coefficient) } else { point - coefficient };
         let slope = f64::from_bits(words[SLOPE]);
-        let new = canonical(alpha * level + (1.0 - alpha) * baseline);
+        let new = next_intercept(alpha, point, coefficient, baseline, multiplicative);
         words[COEFFICIENT] = new.to_bits();
         words[SLOPE] = canonical(beta * (new - intercept) + (1.0 - beta) * slope).to_bits();
         words[NULL_COUNT] = 1;
@@ -185,16 +184,25 @@ impl Forecast<'_, '_> {
     }
 
     fn seasonal(&self, rra: usize, ds: usize, point: f64, gamma: f64, predict: usize, old: f64) -> f64 {
-        let Consolidation::Predict { multiplicative, .. } = self.definition.rra[predict].cf else {
+        let Consolidation::Predict { multiplicative, alpha, .. } = self.definition.rra[predict].cf else {
             return UNKNOWN;
         };
         if point.is_nan() {
             return old;
         }
-        if self.baseline(predict, rra, ds).1.is_nan() {
-            return UNKNOWN;
+        let mut intercept = f64::from_bits(self.words(predict, ds)[COEFFICIENT]);
+        let (_, baseline) = self.baseline(predict, rra, ds);
+        if baseline.is_nan() {
+            // A forecast that moves on later will begin at this very point.
+            return match (predict > rra, multiplicative) {
+                (false, _) => UNKNOWN,
+                (true, false) => 0.0,
+                (true, true) => 1.0,
+            };
         }
-        let intercept = f64::from_bits(self.words(predict, ds)[COEFFICIENT]);
+        if predict > rra && !old.is_nan() {
+            intercept = next_intercept(alpha, point, old, baseline, multiplicative);
+        }
         let now = if multiplicative { ratio(point, intercept) } else { point - intercept };
         canonical(if old.is_nan() { now } else { gamma * now + (1.0 - gamma) * old })
     }
@@ -222,7 +230,12 @@ impl Forecast<'_, '_> {
         let Consolidation::Seasonal { predict, .. } = self.definition.rra[devseasonal].cf else {
             return UNKNOWN;
         };
-        let deviation = self.coefficient(devseasonal, rra, ds);
+        let Consolidation::Predict { seasonal, .. } = self.definition.rra[predict].cf else {
+            return UNKNOWN;
+        };
+        // Compat: RRDtool asks where the SEASONAL stands, not the DEVSEASONAL that it reads.
+        let word = if seasonal < rra { LAST_COEFFICIENT } else { COEFFICIENT };
+        let deviation = f64::from_bits(self.words(devseasonal, ds)[word]);
         let prediction = self.prediction(predict, rra, ds).unwrap_or(UNKNOWN);
         let violation = !deviation.is_nan() && {
             point.is_nan()
@@ -295,8 +308,14 @@ impl Forecast<'_, '_> {
     }
 }
 
+/// The intercept that a forecast goes on with after `point`.
+fn next_intercept(alpha: f64, point: f64, coefficient: f64, baseline: f64, multiplicative: bool) -> f64 {
+    let level = if multiplicative { ratio(point, coefficient) } else { point - coefficient };
+    canonical(alpha * level + (1.0 - alpha) * baseline)
+}
+
 /// A multiplicative forecast knows no divisor that is not positive.
-fn ratio(value: f64, by: f64) -> f64 {
+pub(super) fn ratio(value: f64, by: f64) -> f64 {
     if by <= 0.0 { UNKNOWN } else { value / by }
 }
 

@@ -1,5 +1,6 @@
 //! The rows of SEASONAL and DEVSEASONAL archives: written in place, and smoothed once a season.
 
+use super::pdp::canonical;
 use crate::definition::{Consolidation, Definition};
 use crate::live::{CdpPrep, HeadMut, HeadShape, Season};
 
@@ -36,14 +37,15 @@ pub(super) fn write(
             *value = cell.primary;
         }
     }
+    // True when one of the rows passed is this one.
+    let passes = |row: u64| row < row_count && (row + row_count - before - 1) % row_count < count;
     if *burn_in > BURN_IN_CYCLES {
-        return before < smooth_index && before + count >= smooth_index;
+        return passes(smooth_index);
     }
-    let wraps = before + count >= row_count;
-    if wraps {
+    if passes(0) {
         *burn_in += 1;
     }
-    wraps
+    passes(0)
 }
 
 /// The burn-in counter of a season.
@@ -71,7 +73,8 @@ pub(super) fn smooth(
     } else {
         smoothing_window
     };
-    let offset = (window / 2.0 * row_count as f64).floor() as usize;
+    // A file may hold any window; what it covers twice gives no new mean.
+    let offset = ((window / 2.0 * row_count as f64).floor() as usize).min(row_count / 2);
     if offset == 0 || season.values.iter().any(|value| value.is_nan()) {
         return;
     }
@@ -80,16 +83,17 @@ pub(super) fn smooth(
         let multiplicative =
             matches!(definition.rra[predict].cf, Consolidation::Predict { multiplicative: true, .. });
         for (row, &value) in smoothed.iter().enumerate() {
-            season.values[row * ds_count + ds] = match (deviation, multiplicative) {
+            let smooth = match (deviation, multiplicative) {
                 (true, _) => value,
                 (false, false) => value - mean,
-                (false, true) => value / mean,
+                (false, true) => super::hw::ratio(value, mean),
             };
+            season.values[row * ds_count + ds] = canonical(smooth);
         }
         if !deviation && let Some(hw) = shape.hw_index(predict) {
             let word = &mut head.hw[hw * ds_count + ds].words[super::hw::COEFFICIENT];
             let intercept = f64::from_bits(*word);
-            *word = if multiplicative { intercept * mean } else { intercept + mean }.to_bits();
+            *word = canonical(intercept + mean).to_bits();
         }
     }
 }

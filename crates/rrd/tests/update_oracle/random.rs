@@ -61,14 +61,19 @@ impl Scenario {
             create += &format!(" DS:d{ds}:{kind}:{heartbeat}:{min}:{max}");
             types.push(kind);
         }
-        let hw = random.once_in(3);
-        for _ in 0..random.between(u64::from(!hw), 5) {
-            create += &plain_rra(random);
+        let forecast = random.below(4);
+        let mut archives: Vec<String> =
+            (0..random.between(u64::from(forecast > 1), 5)).map(|_| plain_rra(random)).collect();
+        match forecast {
+            0 => archives.push(implicit_forecast(random)),
+            1 => explicit_forecast(random, &mut archives),
+            _ => {}
         }
-        if hw {
-            create += &implicit_holt_winters(random);
+        for archive in archives {
+            create = create + " " + &archive;
         }
-        Scenario { create, words: words(random, start, step, &types) }
+        let calm = forecast < 2 && random.once_in(2);
+        Scenario { create, words: words(random, start, step, &types, calm) }
     }
 }
 
@@ -94,19 +99,62 @@ fn plain_rra(random: &mut Random) -> String {
     let xff = random.pick(&["0", "0.1", "0.25", "0.5", "0.5", "0.7", "0.99"]);
     let pdp_per_row = [1, 1, 2, 3, 4, 5, 7, 12, 50][random.below(9) as usize];
     let rows = [1, 2, 3, 5, 8, 13, 40][random.below(7) as usize];
-    format!(" RRA:{cf}:{xff}:{pdp_per_row}:{rows}")
+    format!("RRA:{cf}:{xff}:{pdp_per_row}:{rows}")
 }
 
-fn implicit_holt_winters(random: &mut Random) -> String {
+fn implicit_forecast(random: &mut Random) -> String {
     let cf = random.pick(&["HWPREDICT", "HWPREDICT", "MHWPREDICT"]);
-    let alpha = random.pick(&["0.1", "0.5", "0.03", "0.9"]);
-    let beta = random.pick(&["0.0035", "0.1", "0.7"]);
+    let (alpha, beta) = (factor(random), factor(random));
     let period = [2, 3, 4, 6, 10, 45][random.below(6) as usize];
     let rows = period + random.between(1, 20);
-    format!(" RRA:{cf}:{rows}:{alpha}:{beta}:{period}")
+    format!("RRA:{cf}:{rows}:{alpha}:{beta}:{period}")
 }
 
-fn words(random: &mut Random, start: u64, step: u64, types: &[&str]) -> Vec<String> {
+/// The archives of a forecast in any order, among the others.
+fn explicit_forecast(random: &mut Random, archives: &mut Vec<String>) {
+    const KINDS: [&str; 5] = ["PREDICT", "SEASONAL", "DEVSEASONAL", "DEVPREDICT", "FAILURES"];
+    for kind in KINDS {
+        let at = random.below(archives.len() as u64 + 1) as usize;
+        archives.insert(at, kind.to_string());
+    }
+    let number = |archives: &[String], kind: &str| {
+        1 + archives.iter().position(|archive| archive == kind).expect("inserted above")
+    };
+    let [predict, seasonal, devseasonal] = [KINDS[0], KINDS[1], KINDS[2]].map(|kind| number(archives, kind));
+    let period = random.between(2, 12);
+    let rows = period + random.between(1, 20);
+    let smoothing = |random: &mut Random| match random.below(3) {
+        0 => String::new(),
+        _ => format!(":smoothing-window={}", random.pick(&["0", "0.1", "0.35", "0.5", "0.9", "1"])),
+    };
+    for archive in archives.iter_mut() {
+        *archive = match archive.as_str() {
+            "PREDICT" => {
+                let cf = random.pick(&["HWPREDICT", "MHWPREDICT"]);
+                format!("RRA:{cf}:{rows}:{}:{}:{period}:{seasonal}", factor(random), factor(random))
+            }
+            "SEASONAL" => format!("RRA:SEASONAL:{period}:{}:{predict}{}", factor(random), smoothing(random)),
+            "DEVSEASONAL" => {
+                format!("RRA:DEVSEASONAL:{period}:{}:{predict}{}", factor(random), smoothing(random))
+            }
+            "DEVPREDICT" => format!("RRA:DEVPREDICT:{rows}:{devseasonal}"),
+            "FAILURES" => {
+                let window = random.between(1, 28);
+                let threshold = random.between(1, window);
+                format!("RRA:FAILURES:{}:{threshold}:{window}:{devseasonal}", rows + window)
+            }
+            _ => continue,
+        };
+    }
+}
+
+fn factor(random: &mut Random) -> &'static str {
+    const FACTORS: [&str; 6] = ["0.1", "0.5", "0.03", "0.9", "0.0035", "0.7"];
+    FACTORS[random.below(6) as usize]
+}
+
+/// A `calm` sequence has few gaps and no odd values, so that forecasts get through their burn-in.
+fn words(random: &mut Random, start: u64, step: u64, types: &[&str], calm: bool) -> Vec<String> {
     let micros_per_step = step * 1_000_000;
     let fractions = random.once_in(2);
     let steady = random.once_in(2);
@@ -120,10 +168,12 @@ fn words(random: &mut Random, start: u64, step: u64, types: &[&str]) -> Vec<Stri
             _ => u128::from(random.below(100_000)),
         };
     }
-    let count = random.between(30, 120);
+    let count = random.between(30, if calm { 200 } else { 120 });
     let mut words = Vec::new();
     for _ in 0..count {
         let ahead = match random.below(40) {
+            1.. if calm => micros_per_step,
+            0 if calm => random.below(micros_per_step * 4),
             0 => 0,
             1..4 => random.below(micros_per_step * 3),
             4 => random.below(micros_per_step * 60),
@@ -142,7 +192,7 @@ fn words(random: &mut Random, start: u64, step: u64, types: &[&str]) -> Vec<Stri
         }
         for (kind, counter) in types.iter().zip(&mut counters) {
             word.push(':');
-            word += &value(random, kind, counter);
+            word += &value(random, kind, counter, calm);
         }
         words.push(word);
     }
@@ -182,8 +232,8 @@ const ODD: [&str; 30] = [
     "+7",
 ];
 
-fn value(random: &mut Random, kind: &str, counter: &mut u128) -> String {
-    if random.once_in(25) {
+fn value(random: &mut Random, kind: &str, counter: &mut u128, calm: bool) -> String {
+    if !calm && random.once_in(25) {
         return random.pick(&ODD).to_string();
     }
     match kind {
