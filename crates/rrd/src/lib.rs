@@ -10,6 +10,7 @@ pub mod create;
 pub mod definition;
 pub mod format;
 pub mod grid;
+pub mod info;
 pub mod live;
 pub mod number;
 pub mod plan;
