@@ -8,6 +8,8 @@
 
 pub mod catalogue;
 pub mod envelope;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod position;
 pub mod replay;
 pub mod updates;

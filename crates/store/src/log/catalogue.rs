@@ -254,4 +254,4 @@ fn take_doubles(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, DecodeError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

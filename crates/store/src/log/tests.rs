@@ -341,4 +341,5 @@ fn records_of_a_newer_program_stop_replay() {
     assert!(matches!(stopped, ReplayError::Visitor("no more")));
 }
 
+mod document;
 mod simulation;

@@ -31,7 +31,7 @@ mod nibble {
 
 /// Characters of two nibbles: an escape and the index here. `U` is RRDtool's unknown; the others are of
 /// numbers as `printf` writes them.
-const ESCAPED: [u8; 7] = *b"U+ENnai";
+pub(super) const ESCAPED: [u8; 7] = *b"U+ENnai";
 /// Behind an escape: a whole byte follows in two nibbles.
 const ESCAPED_BYTE: u8 = 0xf;
 

@@ -12,7 +12,7 @@ fn plain(cf: PlainCf, xff: f64, pdp_per_row: u64, row_count: u64) -> Rra {
 }
 
 /// Every kind of source and of archive, a long name, a step below a second.
-fn everything() -> Definition {
+pub(in crate::log) fn everything() -> Definition {
     let all_types =
         [DsType::Gauge, DsType::Counter, DsType::Derive, DsType::Absolute, DsType::Dcounter, DsType::Dderive];
     let mut ds: Vec<Ds> = all_types
@@ -66,7 +66,7 @@ fn small() -> Definition {
     }
 }
 
-fn small_rrd() -> Rrd {
+pub(in crate::log) fn small_rrd() -> Rrd {
     let definition = small();
     let words = (1..=HeadShape::of(&definition).word_count() as u64).collect();
     let seasons = vec![Season { rra: 0, current_row: 2, values: vec![f64::INFINITY, -1.0] }];
