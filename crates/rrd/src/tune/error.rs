@@ -1,0 +1,77 @@
+//! Why a tune was refused.
+
+use std::fmt;
+
+/// Why a tune was refused. `Display` is the text of Debian's rrdtool where it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TuneError {
+    /// No such option, as given without its dashes.
+    InvalidOption(String),
+    /// An option at the end without its argument, as given without its dashes.
+    MissingArgument(String),
+    /// A word that is neither an option nor a change of the layout.
+    Unparseable(String),
+    /// The argument of an option that names a source is malformed.
+    InvalidArgument(&'static str),
+    /// There is no such data source.
+    UnknownDs(String),
+    /// There is no such data source type.
+    UnknownType(String),
+    /// `--deltapos` or `--deltaneg` below 0.1.
+    DeltaTooSmall,
+    /// `--deltapos` or `--deltaneg` with something behind the number.
+    DeltaUnreadable,
+    /// `--failure-threshold` or `--window-length` outside 1 to 28.
+    WindowOutOfRange,
+    /// A Holt-Winters parameter outside its range.
+    HoltWintersOutOfRange,
+    /// A Holt-Winters parameter without a number.
+    HoltWintersUnreadable,
+    /// There is no archive that has the parameter.
+    NoHoltWinters,
+    /// There is no FAILURES archive.
+    NoFailures,
+    /// Heartbeat or limits of a source that stays COMPUTE. RRDtool destroys the source.
+    LimitOfCompute(String),
+    /// A source that clients feed to become COMPUTE. RRDtool makes an expression of its limits.
+    ToCompute(String),
+    /// A change of the layout where only settings may change.
+    Structural(String),
+}
+
+impl fmt::Display for TuneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TuneError::InvalidOption(name) => write!(f, "invalid option -- '{name}'"),
+            TuneError::MissingArgument(name) if name.len() == 1 => {
+                write!(f, "option requires an argument -- '{name}'")
+            }
+            // Compat: rrdtool takes the file's name for the argument, and then misses it.
+            TuneError::MissingArgument(_) => f.write_str("missing file name"),
+            TuneError::Unparseable(word) => write!(f, "unparseable argument: {word}"),
+            TuneError::InvalidArgument(what) => write!(f, "invalid {what}"),
+            TuneError::UnknownDs(name) => write!(f, "unknown data source name '{name}'"),
+            TuneError::UnknownType(name) => write!(f, "unknown data acquisition function '{name}'"),
+            TuneError::DeltaTooSmall => f.write_str("Parameter specified is too small"),
+            TuneError::DeltaUnreadable => f.write_str("Unable to parse parameter in set_deltaarg"),
+            TuneError::WindowOutOfRange => f.write_str("Parameter must be between 1 and 28"),
+            TuneError::HoltWintersOutOfRange => f.write_str("Holt-Winters parameter must be between 0 and 1"),
+            TuneError::HoltWintersUnreadable => f.write_str("Unable to parse Holt-Winters parameter"),
+            TuneError::NoHoltWinters => f.write_str("Holt-Winters RRA does not exist in this RRD"),
+            TuneError::NoFailures => f.write_str("Failures RRA does not exist in this RRD"),
+            TuneError::LimitOfCompute(name) => write!(
+                f,
+                "cannot set heartbeat, minimum or maximum of the COMPUTE data source '{name}'; \
+                 change its type in the same command"
+            ),
+            TuneError::ToCompute(name) => write!(
+                f,
+                "cannot make '{name}' a COMPUTE data source: it has no expression; \
+                 add a new one with DS:name:COMPUTE:expression"
+            ),
+            TuneError::Structural(word) => write!(f, "cannot change the layout of this RRD in place: {word}"),
+        }
+    }
+}
+
+impl std::error::Error for TuneError {}

@@ -1,0 +1,172 @@
+//! Random words of tune on random RRDs: verdict, text and every bit of the file against Debian's rrdtool.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
+mod support;
+
+use oracle::RrdTool;
+use rrd::codec::file;
+use rrd::content::Rrd;
+use rrd::tune::tune;
+use support::Random;
+
+const SEEDS: u64 = 200;
+const TUNES: u64 = 12;
+const FILE: &str = "t.rrd";
+const NUMBERS: [&str; 26] = [
+    "0.5",
+    "0.1",
+    "0.25",
+    "0.05",
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "nan",
+    "inf",
+    "-inf",
+    "x",
+    "\"\"",
+    "5x",
+    "0.5x",
+    "1e5",
+    "1e-400",
+    "1e400",
+    "9",
+    "28",
+    "29",
+    "+.3",
+    "4294967298",
+    "3.7",
+    "1e",
+];
+const LIMITS: [&str; 18] = [
+    "U", "UNKN", "U5", "0", "-5", "100", "1e3", "1E3", "1e3x", "nan", "1-2", "", "1.5.2", ".5", "-", "1e400",
+    "010", "12:3",
+];
+const HEARTBEATS: [&str; 11] =
+    ["30", "0", "-5", "1h", "", "x", "+7", "1.5", "010", "99999999999999999999", "20:30"];
+const TYPES: [&str; 10] =
+    ["GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE", "FOO", "gauge", "", "GAUGE1"];
+const NAMES: [&str; 7] = ["d0", "d1", "new", "a-b_9", "b.c", "", "z:y"];
+
+fn make(tool: &mut RrdTool, random: &mut Random) {
+    let start = 1_000_000_000 + random.below(1000);
+    let ds_count = 1 + random.below(3);
+    let mut create = format!("create {FILE} --start {start} --step 10");
+    for ds in 0..ds_count {
+        let kind = random.pick(&["GAUGE", "COUNTER", "DERIVE", "DCOUNTER"]);
+        create += &format!(" DS:d{ds}:{kind}:30:U:U");
+    }
+    create += &format!(" RRA:AVERAGE:0.5:{}:5", 1 + random.below(3));
+    for _ in 0..random.below(3) {
+        let cf = random.pick(&["HWPREDICT", "MHWPREDICT"]);
+        create += &format!(" RRA:{cf}:{}:0.1:0.0035:{}", 15 + random.below(10), 3 + random.below(6));
+    }
+    tool.run(&create).unwrap();
+    let mut time = start;
+    for _ in 0..random.below(60) {
+        time += 1 + random.below(20);
+        let values: String = (0..ds_count).map(|_| format!(":{}", time * 3 + random.below(400))).collect();
+        tool.run(&format!("update {FILE} {time}{values}")).unwrap();
+    }
+}
+
+fn words(random: &mut Random) -> Vec<String> {
+    let mut words = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let ds = random.pick(&["d0", "d0", "d0", "d1", "d2", "nope", "", "a.b"]).to_string();
+        let number = random.pick(&NUMBERS).to_string();
+        let (short, long, argument) = match random.below(18) {
+            0 => ("h", "heartbeat", format!("{ds}:{}", random.pick(&HEARTBEATS))),
+            1 => ("i", "minimum", format!("{ds}:{}", random.pick(&LIMITS))),
+            2 => ("a", "maximum", format!("{ds}:{}", random.pick(&LIMITS))),
+            3 => ("d", "data-source-type", format!("{ds}:{}", random.pick(&TYPES))),
+            4 => ("r", "data-source-rename", format!("{ds}:{}", random.pick(&NAMES))),
+            5 => ("p", "deltapos", number),
+            6 => ("n", "deltaneg", number),
+            7 => ("f", "failure-threshold", number),
+            8 => ("w", "window-length", number),
+            9 => ("x", "alpha", number),
+            10 => ("y", "beta", number),
+            11 => ("z", "gamma", number),
+            12 => ("v", "gamma-deviation", number),
+            13 => ("s", "smoothing-window", number),
+            14 => ("S", "smoothing-window-deviation", number),
+            15 => ("b", "aberrant-reset", if ds.is_empty() { "\"\"".to_string() } else { ds }),
+            16 => ("t", "step", number),
+            _ => (random.pick(&["k", "b", "q"]), random.pick(&["alph", "heartbeats", "gamma"]), number),
+        };
+        match random.below(4) {
+            0 if !argument.starts_with('"') => words.push(format!("--{long}={argument}")),
+            0 | 1 => words.extend([format!("--{long}"), argument]),
+            2 if !argument.starts_with('"') => words.push(format!("-{short}{argument}")),
+            _ => words.extend([format!("-{short}"), argument]),
+        }
+        if random.chance(3) {
+            words.push(random.pick(&["foo", "-", "--"]).to_string());
+        }
+    }
+    words
+}
+
+/// Text that shows every bit that matters of an RRD: NaNs of either sign are no longer equal.
+fn show(rrd: &Rrd) -> String {
+    let bits =
+        |values: &[f64]| values.iter().map(|value| format!("{:x} ", value.to_bits())).collect::<String>();
+    let mut text = format!("{:?}\n{:x?}\n", rrd.definition, rrd.live.words);
+    for season in &rrd.live.seasons {
+        text += &format!("{} {} {}\n", season.rra, season.current_row, bits(&season.values));
+    }
+    for archive in &rrd.archives {
+        text += &format!("{}\n", bits(archive));
+    }
+    text
+}
+
+/// The places where two texts differ, counted in words.
+fn differences(theirs: &str, ours: &str) -> String {
+    let pairs = theirs.split_whitespace().zip(ours.split_whitespace()).enumerate();
+    let differing = pairs.filter(|(_, (theirs, ours))| theirs != ours);
+    differing.map(|(at, (theirs, ours))| format!("word {at}: rrdtool {theirs}, we {ours}\n")).collect()
+}
+
+fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
+    make(tool, random);
+    let path = tool.path(FILE);
+    let read = || file::decode(&std::fs::read(&path).unwrap()).map(|parts| parts.rrd);
+    for _ in 0..TUNES {
+        let before = std::fs::read(&path).unwrap();
+        let mut ours = read().unwrap();
+        let words = words(random);
+        let line = format!("tune {FILE} {}", words.join(" "));
+        let theirs = tool.run(&line).map(|_| ());
+        let words: Vec<&str> = words.iter().map(|word| if word == "\"\"" { "" } else { word }).collect();
+        let mine = tune(&mut ours.definition, &mut ours.live, &words).map_err(|error| error.to_string());
+        if theirs != mine {
+            return Err(format!("{line}\nrrdtool {theirs:?}\nwe {mine:?}"));
+        }
+        if theirs.is_err() {
+            // RRDtool leaves the words before the bad one in effect; we do not.
+            std::fs::write(&path, before).unwrap();
+            continue;
+        }
+        let theirs = read().map_err(|error| format!("{line}\n{error}"))?;
+        let (theirs, mine) = (show(&theirs), show(&ours));
+        if theirs != mine {
+            return Err(format!("{line}\n{}\n{mine}", differences(&theirs, &mine)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn settings_are_tuned_as_rrdtool_does() {
+    let mut tool = RrdTool::start().unwrap();
+    for seed in 0..SEEDS {
+        if let Err(what) = compare(&mut tool, &mut Random::new(seed + 1)) {
+            panic!("seed {seed}: {what}");
+        }
+    }
+}
