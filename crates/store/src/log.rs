@@ -2,8 +2,8 @@
 //!
 //! `docs/format/log.md` describes the bytes and what recovery does with each kind of damage. A record is an
 //! [`envelope`] with a body; [`updates`] and [`catalogue`] are the bodies. [`LogWriter`] appends, a
-//! [`LogSyncer`] makes durable from another thread, [`replay`](fn@replay) reads back. Offsets are dense and every
-//! record says its own, so that a stale record in a recycled file is never taken for a live one.
+//! [`LogSyncer`] makes durable from another thread, [`replay`](fn@replay) reads back. Offsets are dense and
+//! every record says its own, so that a stale record in a recycled file is never taken for a live one.
 //! Nothing here knows what an update does to an RRD, or the time: the caller gives it.
 
 pub mod catalogue;
@@ -25,8 +25,8 @@ pub use replay::{Damage, Fault, ReplayEnd, ReplayError, replay};
 pub use updates::UpdatesBody;
 pub use writer::{LogSyncer, LogWriter, Options};
 
-/// Largest body of a record, in bytes: room for an import of a hundred megabytes of rows or more, and little enough
-/// that a reader may hold one in memory. A longer body is refused before anything is written.
+/// Largest body of a record, in bytes: room for an import of a hundred megabytes of rows or more, and little
+/// enough that a reader may hold one in memory. A longer body is refused before anything is written.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Why the log could not do what was asked.

@@ -2,15 +2,16 @@
 //!
 //! The faults it makes, and why the store may count on no more:
 //!
-//! - [`SimDisk::crash`] is the loss of power. Of what was written to a file since its last sync, all, nothing,
-//!   a prefix cut at any byte, or any mixture of sectors of 512 bytes of different moments is there, and the
-//!   length is that of any moment since. The page cache writes back in any order.
+//! - [`SimDisk::crash`] is the loss of power. Of what was written to a file since its last sync, all,
+//!   nothing, a prefix cut at any byte, or any mixture of sectors of 512 bytes of different moments is there,
+//!   and the length is that of any moment since. The page cache writes back in any order.
 //! - Creations, renames and removals since the directory's last sync are there all, not at all, up to some
 //!   moment, or each by itself. A rename is one step. (Journalling file systems keep their order; POSIX does
 //!   not ask for it.) Directories themselves are durable at once, as [`Disk::create_dir_all`] promises.
 //! - [`SimDisk::kill`] is the death of the process: everything written is there, and still unsynced.
 //! - [`SimDisk::fail`] makes an operation fail. A failed write leaves a prefix. A failed sync forgets what it
-//!   should have written, as Linux does: some of it is durable, reads still show it, and the next sync says yes.
+//!   should have written, as Linux does: some of it is durable, reads still show it, and the next sync says
+//!   yes.
 //! - [`SimDisk::set_capacity`] fills the disk; what fits of a write is written. More capacity is room again.
 //! - [`SimDisk::flip_bit`] is rot. [`SimDisk::power_off_after`] ends everything between two operations.
 //!

@@ -4,16 +4,17 @@
 //! the clients' own text, a nibble a character. What holds: the updates come back in order, the text to the
 //! byte, whatever it is; no bytes make the decoder panic or allocate more than a few times their length.
 //!
-//! Cost, W1 text ("123.45", ids in order, one time a round), one core of the machine of `baselines.md`
-//! (`examples/log_body.rs`): 3.50 bytes, 7.5 ns a push, 11 ns a decode. W2 ("123.45:2050006150"): 9.2 bytes, 15 and 30 ns.
+//! Cost (`examples/log_body.rs`, one core of the machine of `baselines.md`, ids in order, one time a round):
+//! W1 text ("123.45") 3.5 bytes, 7.5 ns a push and 11 ns a decode; W2 text ("123.45:2050006150") 9.2 bytes,
+//! 15 and 30 ns.
 
 use rrd::time::{MICROS, Timestamp};
 
 use crate::codec::{Cursor, DecodeError};
 use crate::stripe::varint;
 
-/// Nibbles with a meaning of their own; 0 to 9 are the digits. Colon, minus and full stop are the low halves of their
-/// ASCII codes, as the digits are, so that eight characters are packed in a few operations.
+/// Nibbles with a meaning of their own; 0 to 9 are the digits. Colon, minus and full stop are the low halves
+/// of their ASCII codes, as the digits are, so that eight characters are packed in a few operations.
 mod nibble {
     /// Parts the values of data sources.
     pub const COLON: u8 = 0xa;
@@ -298,7 +299,8 @@ fn unpack(nibbles: u32) -> u64 {
     (x | x << 4) & (0x0f * ONES)
 }
 
-/// One to seven bytes as a word, with `0`s behind them; without a loop, for the length changes with every value.
+/// One to seven bytes as a word, with `0`s behind them; without a loop, for the length changes with every
+/// value.
 #[inline]
 fn load_short(bytes: &[u8]) -> Option<(u32, u64)> {
     let count = bytes.len();

@@ -333,9 +333,10 @@ impl LogWriter {
     }
 }
 
-/// Cuts a file that is longer than `length`. It may be shorter where a checkpoint outlived the log.
+/// Cuts a file to `length`, and takes back what is reserved behind its end. It may be shorter where a
+/// checkpoint outlived the log; then there is nothing to cut.
 fn cut(file: &dyn DiskFile, length: u64) -> io::Result<()> {
-    if file.length()? > length { file.truncate(length) } else { Ok(()) }
+    if file.length()? >= length { file.truncate(length) } else { Ok(()) }
 }
 
 /// Reserves room for `needed` bytes in the active file, or a whole file if that is more.

@@ -1,7 +1,7 @@
 //! What a simulated disk holds: what is durable, what is written since, and what a crash makes of both.
 //!
-//! What holds: files are only reached by their inode, names by one map; the same seed and the same calls give the
-//! same bytes.
+//! What holds: files are only reached by their inode, names by one map; the same seed and the same calls give
+//! the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

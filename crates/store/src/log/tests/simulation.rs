@@ -4,7 +4,7 @@ use super::*;
 
 /// What must and what may come back.
 struct Model {
-    /// Where each record starts and its body, in order, from the oldest that may be asked for; the sequence is the index.
+    /// Where each record starts and its body, in order; the sequence is the index.
     records: Vec<(Position, Vec<u8>)>,
     /// Records before this one survive anything.
     durable: usize,
