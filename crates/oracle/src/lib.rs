@@ -1,5 +1,9 @@
 //! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
 
+mod shake;
+
+pub use shake::shake;
+
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

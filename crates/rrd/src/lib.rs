@@ -9,6 +9,7 @@ pub mod content;
 pub mod create;
 pub mod definition;
 pub mod format;
+pub mod fuzzing;
 pub mod grid;
 pub mod info;
 pub mod live;

@@ -188,7 +188,7 @@ fn header_bytes(version: FormatVersion, ds: u64, rra: u64, file_bytes: u64) -> R
         ("rra_def", rra * RRA_DEF_BYTES as u128),
         ("live_head", live_head_bytes(version) as u128),
         ("pdp_prep", ds * PDP_PREP_BYTES as u128),
-        ("cdp_prep", ds * rra * CDP_PREP_BYTES as u128),
+        ("cdp_prep", (ds * rra).saturating_mul(CDP_PREP_BYTES as u128)),
         ("rra_ptr", rra * RRA_PTR_BYTES as u128),
     ];
     let mut end = STAT_HEAD_BYTES as u128;
@@ -279,7 +279,8 @@ fn read_rra(input: Input<'_>, at: usize, step: u64) -> Result<Rra, FileError> {
     };
     check(row_count >= 1, at + 24, "an archive has no rows")?;
     check(pdp_per_row >= 1, at + 32, "an archive has no PDPs in a row")?;
-    let span = u128::from(step) * u128::from(pdp_per_row) * u128::from(row_count);
+    // Two of them fit in 128 bits, three may not.
+    let span = (u128::from(step) * u128::from(pdp_per_row)).saturating_mul(u128::from(row_count));
     check(span <= u128::from(SPAN_MAX), at + 24, "an archive spans too long a time")?;
     check(pdp_per_row == 1 || !cf.is_holt_winters(), at + 32, "a Holt-Winters archive consolidates")?;
     Ok(Rra { cf, pdp_per_row, row_count })
