@@ -293,7 +293,7 @@ impl Disk for SimDisk {
         let mut state = self.lock();
         state.enter(Operation::Open, path)?;
         match state.medium.find(path) {
-            Some(inode) => Ok(state.medium.file(inode).bytes().len() as u64),
+            Some(inode) => Ok(state.medium.file(inode).bytes().length()),
             None if state.medium.has_dir(path) => Ok(0),
             None => Err(not_found("find", path)),
         }
@@ -356,7 +356,7 @@ impl DiskFile for SimFile {
             }
         };
         state.counts.writes += 1;
-        let length = state.medium.file(self.inode).bytes().len() as u64;
+        let length = state.medium.file(self.inode).bytes().length();
         let may_reach = length.saturating_add(state.room());
         let fits = (may_reach.max(length).saturating_sub(offset)).min(bytes.len() as u64);
         state.counts.bytes_written += fits;
@@ -366,11 +366,7 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let state = self.enter(Operation::Read)?;
-        let all = state.medium.file(self.inode).bytes();
-        let from = (offset.min(all.len() as u64)) as usize;
-        let count = bytes.len().min(all.len() - from);
-        bytes[..count].copy_from_slice(&all[from..from + count]);
-        Ok(count)
+        Ok(state.medium.file(self.inode).bytes().read(bytes, offset))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -391,12 +387,12 @@ impl DiskFile for SimFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.enter(Operation::Read)?.medium.file(self.inode).bytes().len() as u64)
+        Ok(self.enter(Operation::Read)?.medium.file(self.inode).bytes().length())
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         let mut state = self.enter(Operation::Truncate)?;
-        let now = state.medium.file(self.inode).bytes().len() as u64;
+        let now = state.medium.file(self.inode).bytes().length();
         if length.saturating_sub(now) > state.room() {
             return Err(storage_full("truncate", &self.path));
         }
@@ -406,7 +402,7 @@ impl DiskFile for SimFile {
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut state = self.enter(Operation::Allocate)?;
-        let now = state.medium.file(self.inode).bytes().len() as u64;
+        let now = state.medium.file(self.inode).bytes().length();
         let end = offset.saturating_add(length);
         if end.saturating_sub(now) > state.room() {
             return Err(storage_full("allocate", &self.path));

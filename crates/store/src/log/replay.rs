@@ -343,7 +343,7 @@ impl Window {
             if bytes.len() < ENVELOPE_BYTES {
                 return Ok(false);
             }
-            if let Some(at) = bytes.windows(MAGIC.len()).position(|window| window == MAGIC) {
+            if let Some(at) = memchr::memmem::find(bytes, &MAGIC) {
                 position.offset += at as u64;
                 return Ok(true);
             }

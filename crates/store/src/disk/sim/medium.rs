@@ -14,12 +14,54 @@ const SECTOR_BYTES: u64 = 512;
 #[derive(Clone, Default)]
 pub(super) struct File {
     /// As readers see it.
-    current: Vec<u8>,
+    current: Bytes,
     /// As of the last sync.
-    durable: Vec<u8>,
+    durable: Bytes,
     /// Since then, in order.
     pending: Vec<Change>,
     locked: bool,
+}
+
+/// The bytes of a file: what was written, and zeros up to the length. Reserved room costs nothing.
+#[derive(Clone, Default)]
+pub(super) struct Bytes {
+    written: Vec<u8>,
+    length: u64,
+}
+
+impl Bytes {
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Copies bytes from `offset` on and returns how many there were.
+    pub(super) fn read(&self, into: &mut [u8], offset: u64) -> usize {
+        let count = into.len().min(self.length.saturating_sub(offset) as usize);
+        let written = self.written.get(offset as usize..).unwrap_or(&[]);
+        let copied = count.min(written.len());
+        into[..copied].copy_from_slice(&written[..copied]);
+        into[copied..count].fill(0);
+        count
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        if self.written.len() < end {
+            self.written.resize(end, 0);
+        }
+        self.written[start..end].copy_from_slice(bytes);
+        self.length = self.length.max(end as u64);
+    }
+
+    fn set_length(&mut self, length: u64) {
+        self.written.truncate(length as usize);
+        self.length = length;
+    }
+
+    fn flip(&mut self, bit: u64) -> Option<()> {
+        let mut byte = [0];
+        (self.read(&mut byte, bit / 8) == 1).then(|| self.write(bit / 8, &[byte[0] ^ 1 << (bit % 8)]))
+    }
 }
 
 #[derive(Clone)]
@@ -149,7 +191,7 @@ impl Medium {
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
-        self.names.values().map(|inode| self.files[inode].current.len() as u64).sum()
+        self.names.values().map(|inode| self.files[inode].current.length).sum()
     }
 
     pub(super) fn write(&mut self, inode: u64, offset: u64, bytes: &[u8]) {
@@ -180,11 +222,7 @@ impl Medium {
         let inode = self.find(path)?;
         self.sync(inode);
         let file = self.file_mut(inode);
-        let at = (bit / 8) as usize;
-        for bytes in [&mut file.current, &mut file.durable] {
-            *bytes.get_mut(at)? ^= 1 << (bit % 8);
-        }
-        Some(())
+        file.current.flip(bit).and_then(|()| file.durable.flip(bit))
     }
 
     pub(super) fn lock(&mut self, inode: u64) -> bool {
@@ -233,7 +271,7 @@ impl Medium {
     }
 
     /// What of a file is there after a loss of power.
-    fn after_power_loss(&mut self, file: &File) -> Vec<u8> {
+    fn after_power_loss(&mut self, file: &File) -> Bytes {
         let mut bytes = file.durable.clone();
         match self.below(4) {
             0 => file.pending.iter().for_each(|change| change.apply(&mut bytes)),
@@ -243,7 +281,7 @@ impl Medium {
                 file.pending[..upto].iter().for_each(|change| change.apply(&mut bytes));
                 if let Some(Change::Write { offset, bytes: written }) = file.pending.get(upto) {
                     let count = self.below(written.len() as u64 + 1) as usize;
-                    write_into(&mut bytes, *offset, &written[..count]);
+                    bytes.write(*offset, &written[..count]);
                 }
             }
             _ => {
@@ -256,9 +294,9 @@ impl Medium {
 }
 
 /// Each sector as it was after some number of the changes, and the length as it was at `length_moment`.
-fn mixture(durable: Vec<u8>, pending: &[Change], salt: u64, length_moment: usize) -> Vec<u8> {
+fn mixture(durable: Bytes, pending: &[Change], salt: u64, length_moment: usize) -> Bytes {
     let mut bytes = durable;
-    let mut length = bytes.len() as u64;
+    let mut length = bytes.length;
     let mut length_then = length;
     let reached =
         |sector: u64, index: usize| index < (mix(salt ^ mix(sector)) % (pending.len() as u64 + 1)) as usize;
@@ -278,7 +316,7 @@ fn mixture(durable: Vec<u8>, pending: &[Change], salt: u64, length_moment: usize
         }
         let end = match change {
             Change::Write { bytes: written, .. } => first_byte + written.len() as u64,
-            Change::SetLength(_) => bytes.len() as u64,
+            Change::SetLength(_) => bytes.written.len() as u64,
         };
         let mut at = first_byte;
         while at < end {
@@ -287,20 +325,20 @@ fn mixture(durable: Vec<u8>, pending: &[Change], salt: u64, length_moment: usize
                 match change {
                     Change::Write { bytes: written, .. } => {
                         let part = (at - first_byte) as usize..(sector_end - first_byte) as usize;
-                        write_into(&mut bytes, at, &written[part]);
+                        bytes.write(at, &written[part]);
                     }
-                    Change::SetLength(_) => bytes[at as usize..sector_end as usize].fill(0),
+                    Change::SetLength(_) => bytes.written[at as usize..sector_end as usize].fill(0),
                 }
             }
             at = sector_end;
         }
     }
-    bytes.resize(length_then as usize, 0);
+    bytes.set_length(length_then);
     bytes
 }
 
 impl File {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &Bytes {
         &self.current
     }
 
@@ -311,20 +349,12 @@ impl File {
 }
 
 impl Change {
-    fn apply(&self, file: &mut Vec<u8>) {
+    fn apply(&self, file: &mut Bytes) {
         match self {
-            Change::Write { offset, bytes } => write_into(file, *offset, bytes),
-            Change::SetLength(length) => file.resize(*length as usize, 0),
+            Change::Write { offset, bytes } => file.write(*offset, bytes),
+            Change::SetLength(length) => file.set_length(*length),
         }
     }
-}
-
-fn write_into(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
-    let (start, end) = (offset as usize, offset as usize + bytes.len());
-    if file.len() < end {
-        file.resize(end, 0);
-    }
-    file[start..end].copy_from_slice(bytes);
 }
 
 /// One step of SplitMix64, which spreads every bit over all others.
