@@ -330,7 +330,11 @@ fn frames(file: &dyn DiskFile, length: u64, damaged: Damage<'_>) -> Result<Vec<F
     Ok(frames)
 }
 
-fn read_body(file: &dyn DiskFile, frame: &FrameHead, damaged: Damage<'_>) -> Result<Vec<u8>, CheckpointError> {
+fn read_body(
+    file: &dyn DiskFile,
+    frame: &FrameHead,
+    damaged: Damage<'_>,
+) -> Result<Vec<u8>, CheckpointError> {
     let mut stored = vec![0; frame.stored as usize];
     if file.read_at(&mut stored, frame.offset + FRAME_HEAD_BYTES as u64)? != stored.len() {
         return Err(damaged(frame.offset, "the frame is cut"));
@@ -419,7 +423,13 @@ fn decode_page(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(LoadedRrd<'_>)) -> 
             .collect();
         let mut open = open?;
         open.reverse();
-        each(LoadedRrd { id, name, definition: definition.clone(), live: Live { words, seasons: seasons? }, open });
+        each(LoadedRrd {
+            id,
+            name,
+            definition: definition.clone(),
+            live: Live { words, seasons: seasons? },
+            open,
+        });
     }
     cursor.0.is_empty().then_some(())
 }

@@ -25,6 +25,33 @@ pub struct UpdateBatch {
     pub lines: Vec<UpdateLine>,
 }
 
+impl UpdateBatch {
+    /// Appends a line, copying its text.
+    pub fn push(&mut self, name: &[u8], values: &[u8]) {
+        let from = self.text.len() as u32;
+        self.text.extend_from_slice(name);
+        let middle = self.text.len() as u32;
+        self.text.extend_from_slice(values);
+        let line = UpdateLine { name: from..middle, values: middle..self.text.len() as u32 };
+        self.lines.push(line);
+    }
+
+    /// Appends a line of another batch.
+    pub fn push_copy(&mut self, other: &UpdateBatch, line: &UpdateLine) {
+        self.push(other.name(line), other.values(line));
+    }
+
+    /// The name of a line.
+    pub fn name(&self, line: &UpdateLine) -> &[u8] {
+        &self.text[line.name.start as usize..line.name.end as usize]
+    }
+
+    /// The update words of a line.
+    pub fn values(&self, line: &UpdateLine) -> &[u8] {
+        &self.text[line.values.start as usize..line.values.end as usize]
+    }
+}
+
 /// One `UPDATE name value...` of a batch.
 #[derive(Clone, Debug)]
 pub struct UpdateLine {

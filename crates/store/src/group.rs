@@ -130,7 +130,7 @@ impl Group {
         Group {
             shape: HeadShape::new(
                 geometry.ds_count,
-                geometry.archives.iter().map(ArchiveGeometry::is_holt_winters),
+                geometry.archives.iter().map(|rra| (rra.pdp_per_row, rra.is_holt_winters())),
             ),
             stores: (0..geometry.archives.len()).map(|index| storing.contains(&index)).collect(),
             sources,

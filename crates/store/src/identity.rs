@@ -84,9 +84,8 @@ fn encode(identity: &Identity) -> String {
 }
 
 fn decode(text: &str) -> Result<Identity, OpenError> {
-    let damaged = || {
-        OpenError("the file STORE is damaged; restore it from a backup (it never changes)".to_string())
-    };
+    let damaged =
+        || OpenError("the file STORE is damaged; restore it from a backup (it never changes)".to_string());
     let word = |line: usize, key: &str| -> Option<&str> {
         text.lines().nth(line)?.strip_prefix(key)?.strip_prefix(' ')
     };

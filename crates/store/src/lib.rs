@@ -4,6 +4,7 @@
 //! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
 
 pub mod catalogue;
+pub mod checkpoint;
 pub mod codec;
 pub mod disk;
 pub mod engine;
@@ -11,10 +12,16 @@ pub mod filenames;
 pub mod files;
 pub mod group;
 pub mod heads;
+pub mod identity;
 pub mod log;
+pub mod manifest;
 pub mod name;
 pub mod open_rows;
 pub mod placeholder;
+pub mod read;
 pub mod segment;
+pub mod segments;
+pub mod shard;
 pub mod stripe;
+pub mod stripes;
 pub mod tree;

@@ -122,7 +122,9 @@ impl Manifest {
                 }),
                 (_, Some("crc32c")) => {
                     let want = words.get(1).and_then(|word| u32::from_str_radix(word, 16).ok());
-                    if want != Some(crc32c::crc32c(&text.as_bytes()[..covered])) || covered + line.len() < text.len() {
+                    if want != Some(crc32c::crc32c(&text.as_bytes()[..covered]))
+                        || covered + line.len() < text.len()
+                    {
                         return Err(damaged(number, "the checksum does not match"));
                     }
                     return Ok(manifest);
@@ -173,13 +175,20 @@ mod tests {
             SegmentName { number: 3, level: 0, class: 255, bytes: 100 },
             SegmentName { number: 9, level: 2, class: 40, bytes: 1 << 33 },
         ];
-        Manifest { checkpoint: 4, position: Position { generation: 1, offset: 77 }, next_number: 12, segments }
+        Manifest {
+            checkpoint: 4,
+            position: Position { generation: 1, offset: 77 },
+            next_number: 12,
+            segments,
+        }
     }
 
     #[test]
     fn text_goes_both_ways() {
         let text = sample().encode();
-        assert!(text.starts_with("roundel-manifest 1\ncheckpoint 4\nlog 1 77\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"));
+        assert!(text.starts_with(
+            "roundel-manifest 1\ncheckpoint 4\nlog 1 77\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
+        ));
         assert_eq!(Manifest::decode(&text).ok(), Some(sample()));
     }
 

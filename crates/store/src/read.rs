@@ -48,7 +48,10 @@ impl RowMatrix {
         let source = &column[(from - first_row) as usize..(to - first_row) as usize];
         let at = (from - self.first_row) as usize * self.ds_count + ds;
         for (cell, value) in self.values[at..].iter_mut().step_by(self.ds_count).zip(source) {
-            *cell = *value;
+            // Merged runs hold unknown values for rows between theirs, which another segment may have.
+            if value.to_bits() != UNKNOWN.to_bits() {
+                *cell = *value;
+            }
         }
     }
 
@@ -64,8 +67,7 @@ impl RowMatrix {
                 for row in from..to {
                     let at = (row - self.first_row) as usize * self.ds_count;
                     for ds in 0..self.ds_count {
-                        self.values[at + ds] =
-                            run.value((row - run.first_row) as u64, ds, self.ds_count);
+                        self.values[at + ds] = run.value((row - run.first_row) as u64, ds, self.ds_count);
                     }
                 }
             }
@@ -109,13 +111,18 @@ impl FetchTicket {
     ) -> Result<Self, StoreError> {
         let definition = state.catalogue.definition(entry.definition);
         let last_update = state.last_update(entry).whole;
-        let plan = rrd::plan::plan(definition, last_update, request.cf, request.start, request.end, request.step)
-            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let plan =
+            rrd::plan::plan(definition, last_update, request.cf, request.start, request.end, request.step)
+                .map_err(|error| StoreError::Refused(error.to_string()))?;
         let group = &state.groups()[entry.group as usize].group;
         let newest = definition.newest_row(plan.rra, last_update);
         let known = newest - definition.rra[plan.rra].row_count as i64 + 1..newest + 1;
-        let mut matrix =
-            RowMatrix::new(plan.rows.start, (plan.rows.end - plan.rows.start) as usize, known, definition.ds.len());
+        let mut matrix = RowMatrix::new(
+            plan.rows.start,
+            (plan.rows.end - plan.rows.start) as usize,
+            known,
+            definition.ds.len(),
+        );
         let key = group.source_of_archive[plan.rra].map(|source| {
             matrix.fill_open(state, entry, group, source);
             Key { group: entry.group, source, slot: id }

@@ -85,9 +85,11 @@ impl ReadAt for DiskReader {
 /// Opens a segment for reading; blocks are read here and there, so no read-ahead is wanted.
 pub fn open_segment(disk: &dyn Disk, path: &Path) -> Result<Segment, SegmentError> {
     let name = path.display().to_string();
-    let file = disk
-        .open(path, Mode::Read)
-        .map_err(|error| SegmentError::Io { file: name.clone(), offset: 0, error })?;
+    let file = disk.open(path, Mode::Read).map_err(|error| SegmentError::Io {
+        file: name.clone(),
+        offset: 0,
+        error,
+    })?;
     file.advise(0, 0, Advice::Random);
     Segment::open(Box::new(DiskReader(file)), &name)
 }
@@ -151,7 +153,10 @@ mod tests {
             assert!(class >= last && class < CLASS_MIXED);
             last = class;
             let from = class_seconds(class);
-            assert!(from <= seconds.max(1) && seconds as f64 <= from as f64 * 1.251, "{seconds} {class} {from}");
+            assert!(
+                from <= seconds.max(1) && seconds as f64 <= from as f64 * 1.251,
+                "{seconds} {class} {from}"
+            );
         }
     }
 }

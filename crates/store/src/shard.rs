@@ -32,7 +32,7 @@ use rrd::time::Timestamp;
 
 use crate::engine::StoreError;
 use crate::name::RrdName;
-use crate::placeholder::Placeholders;
+use crate::placeholder::{PlaceholderError, Placeholders};
 use crate::shard::files::Files;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::merger::MergerHandle;
@@ -142,12 +142,11 @@ impl Shared {
         self.failure.get().is_some() || self.log_full.load(Ordering::Relaxed)
     }
 
-    fn write_placeholder(&self, name: &RrdName, bytes: u64) -> Result<(), StoreError> {
-        match &self.placeholders {
-            Some(placeholders) => {
-                placeholders.write(name, bytes).map_err(|error| StoreError::Io(error.to_string()))
-            }
-            None => Ok(()),
+    fn write_placeholder(&self, name: &RrdName, bytes: u64, beside_file: bool) -> Result<(), StoreError> {
+        let Some(placeholders) = &self.placeholders else { return Ok(()) };
+        match placeholders.write(name, bytes) {
+            Err(PlaceholderError::Occupied { rrd_file: true, .. }) if beside_file => Ok(()),
+            result => result.map_err(|error| StoreError::Io(error.to_string())),
         }
     }
 
@@ -205,10 +204,9 @@ pub fn current_rows(definition: &Definition, live: &Live, last_update_whole: i64
     (0..definition.rra.len())
         .map(|rra| match live.seasons.iter().find(|season| season.rra == rra) {
             Some(season) => season.current_row,
-            None => grid::ring_index(
-                definition.newest_row(rra, last_update_whole),
-                definition.rra[rra].row_count,
-            ),
+            None => {
+                grid::ring_index(definition.newest_row(rra, last_update_whole), definition.rra[rra].row_count)
+            }
         })
         .collect()
 }

@@ -1,7 +1,10 @@
 //! The striped store: shards behind the door [`Engine`].
 //!
 //! An RRD belongs to the shard its name hashes to, for ever; the number of shards is fixed when the store
-//! is made. A batch for one shard is passed on as it is.
+//! is made. A batch for one shard is passed on as it is. A name that is not known may stand for a `.rrd` file
+//! in the tree: [`adopt`] takes it in.
+
+mod adopt;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,9 +24,10 @@ use crate::filenames;
 use crate::identity::Identity;
 use crate::name::RrdName;
 use crate::placeholder::{Placeholders, StoreIdentity};
-use crate::shard::message::{Change, Question};
+use crate::shard::message::{Change, Question, UpdateOutcome};
 use crate::shard::recover::{self, OpenError};
 use crate::shard::{Clock, Shard, ShardOptions};
+use crate::stripes::adopt::Adopter;
 use crate::tree::Tree;
 
 /// How a store is opened.
@@ -35,6 +39,8 @@ pub struct Options {
     pub shard: ShardOptions,
     /// Where placeholders are written; none when `None`.
     pub placeholder_tree: Option<PathBuf>,
+    /// Where `.rrd` files that other programs made are taken in from when their name is first used.
+    pub adopt_tree: Option<PathBuf>,
     /// What the time is; the system's clock unless a test says otherwise.
     pub clock: Clock,
 }
@@ -47,6 +53,7 @@ impl Default for Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
             shard: ShardOptions::default(),
             placeholder_tree: None,
+            adopt_tree: None,
             clock: Arc::new(system_clock),
         }
     }
@@ -59,6 +66,12 @@ fn system_clock() -> Timestamp {
 
 /// A store of stripes.
 pub struct Stripes {
+    core: Arc<Core>,
+    adopter: Option<Adopter>,
+}
+
+/// The shards, and how to reach them.
+struct Core {
     shards: Vec<Shard>,
     seed: u64,
     identity: StoreIdentity,
@@ -93,17 +106,47 @@ impl Stripes {
                 (0..identity.shard_count).map(|index| scope.spawn(move || open_one(index))).collect();
             opening
                 .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|_| Err(OpenError("a bug stopped the recovery".into()))))
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(OpenError("a bug stopped the recovery".into())))
+                })
                 .collect::<Result<Vec<_>, _>>()
         })?;
-        Ok(Stripes { shards, seed: identity.seed, identity: store, flushes: AtomicU64::new(0) })
+        let core =
+            Arc::new(Core { shards, seed: identity.seed, identity: store, flushes: AtomicU64::new(0) });
+        let adopter = match &options.adopt_tree {
+            Some(path) => Some(Adopter::start(Arc::clone(&core), path)?),
+            None => None,
+        };
+        Ok(Stripes { core, adopter })
     }
 
     /// Which store it is, as its placeholders say.
     pub fn identity(&self) -> StoreIdentity {
-        self.identity
+        self.core.identity
     }
 
+    /// Flushes everything to segments and a checkpoint.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.core.every_shard(Change::Checkpoint)
+    }
+
+    /// Does something with an RRD; when there is none, looks for a `.rrd` file to take in and tries again.
+    fn with_adoption<T>(
+        &self,
+        name: &RrdName,
+        attempt: impl Fn(&Core) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match (attempt(&self.core), &self.adopter) {
+            (Err(StoreError::NoSuchRrd(_)), Some(adopter)) => {
+                adopter.adopt(name)?;
+                attempt(&self.core)
+            }
+            (result, _) => result,
+        }
+    }
+}
+
+impl Core {
     fn shard_index(&self, name: &[u8]) -> usize {
         match self.shards.len() {
             1 => 0,
@@ -148,11 +191,6 @@ impl Stripes {
         receiver.recv().map_err(|_| StoreError::Stopping)
     }
 
-    /// Flushes everything to segments and a checkpoint.
-    pub fn checkpoint(&self) -> Result<(), StoreError> {
-        self.every_shard(Change::Checkpoint)
-    }
-
     fn every_shard(
         &self,
         change: impl Fn(Reply<Result<(), StoreError>>) -> Change,
@@ -174,34 +212,43 @@ impl Stripes {
 struct Gather {
     left: usize,
     failures: Vec<UpdateFailure>,
-    reply: Option<Reply<Vec<UpdateFailure>>>,
+    reply: Option<(UpdateBatch, Reply<UpdateOutcome>)>,
 }
 
-impl Stripes {
-    fn update_split(&self, batch: &UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+impl Core {
+    fn update(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
+        match &self.shards[..] {
+            _ if batch.lines.is_empty() => reply((batch, Vec::new())),
+            [only] => self.change(only, Change::Update(batch, reply)),
+            _ => self.update_split(batch, reply),
+        }
+    }
+
+    fn import(&self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        let rrd = Box::new(rrd);
+        self.change_and_wait(name, |reply| Change::Import(name.clone(), rrd, no_overwrite, reply))
+    }
+
+    fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+        self.ask(self.shard(name), |reply| Question::Snapshot(name.clone(), reply))?
+    }
+
+    fn update_split(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
         let mut parts: Vec<(UpdateBatch, Vec<u32>)> = Vec::new();
         parts.resize_with(self.shards.len(), Default::default);
         for (index, line) in batch.lines.iter().enumerate() {
-            let name = &batch.text[line.name.start as usize..line.name.end as usize];
-            let (part, lines) = &mut parts[self.shard_index(name)];
-            let mut copy = |range: &std::ops::Range<u32>| {
-                let from = part.text.len() as u32;
-                part.text.extend_from_slice(&batch.text[range.start as usize..range.end as usize]);
-                from..part.text.len() as u32
-            };
-            let line = crate::engine::UpdateLine { name: copy(&line.name), values: copy(&line.values) };
-            part.lines.push(line);
+            let (part, lines) = &mut parts[self.shard_index(batch.name(line))];
+            part.push_copy(&batch, line);
             lines.push(index as u32);
         }
-        parts.iter_mut().for_each(|(part, _)| part.lines.shrink_to_fit());
         let left = parts.iter().filter(|(part, _)| !part.lines.is_empty()).count();
-        let gather = Arc::new(Mutex::new(Gather { left, failures: Vec::new(), reply: Some(reply) }));
+        let gather = Arc::new(Mutex::new(Gather { left, failures: Vec::new(), reply: Some((batch, reply)) }));
         for (shard, (part, lines)) in self.shards.iter().zip(parts) {
             if part.lines.is_empty() {
                 continue;
             }
             let gather = Arc::clone(&gather);
-            let reply = Box::new(move |failures: Vec<UpdateFailure>| {
+            let reply = Box::new(move |(_, failures): UpdateOutcome| {
                 let mut gather = gather.lock().unwrap_or_else(PoisonError::into_inner);
                 let renumber =
                     |failure: UpdateFailure| UpdateFailure { line: lines[failure.line as usize], ..failure };
@@ -210,9 +257,9 @@ impl Stripes {
                 if gather.left == 0 {
                     let mut failures = std::mem::take(&mut gather.failures);
                     failures.sort_by_key(|failure| failure.line);
-                    if let Some(reply) = gather.reply.take() {
+                    if let Some((batch, reply)) = gather.reply.take() {
                         drop(gather);
-                        reply(failures);
+                        reply((batch, failures));
                     }
                 }
             });
@@ -223,43 +270,58 @@ impl Stripes {
 
 impl Engine for Stripes {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
-        if batch.lines.is_empty() {
-            return reply(Vec::new());
-        }
-        match &self.shards[..] {
-            [only] => self.change(only, Change::Update(batch, reply)),
-            _ => self.update_split(&batch, reply),
+        match &self.adopter {
+            None => self.core.update(batch, Box::new(move |(_, failures)| reply(failures))),
+            Some(adopter) => {
+                let way = adopter.way();
+                let look = Box::new(move |(batch, failures): UpdateOutcome| {
+                    let unknown = |failure: &UpdateFailure| matches!(failure.error, StoreError::NoSuchRrd(_));
+                    if failures.iter().any(unknown) {
+                        way.send(batch, failures, reply);
+                    } else {
+                        reply(failures);
+                    }
+                });
+                self.core.update(batch, look);
+            }
         }
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
-        let shard = self.shard(&name);
-        self.change(shard, Change::Create(name, request, reply));
+        let shard = self.core.shard(&name);
+        self.core.change(shard, Change::Create(name, request, reply));
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
-        let (for_change, rrd) = (name.clone(), Box::new(rrd));
-        self.change_and_wait(&name, |reply| Change::Import(for_change, rrd, no_overwrite, reply))
+        self.core.import(&name, rrd, no_overwrite)
     }
 
     fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError> {
-        self.change_and_wait(name, |reply| Change::Tune(name.clone(), words.to_vec(), reply))
+        self.with_adoption(name, |core| {
+            core.change_and_wait(name, |reply| Change::Tune(name.clone(), words.to_vec(), reply))
+        })
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.change_and_wait(name, |reply| Change::Delete(name.clone(), reply))
+        self.core.change_and_wait(name, |reply| Change::Delete(name.clone(), reply))
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        self.ask(self.shard(name), |reply| Question::Snapshot(name.clone(), reply))?
+        self.with_adoption(name, |core| core.snapshot(name))
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
-        self.ask(self.shard(name), |reply| Question::Fetch(name.clone(), request, reply))??.complete()
+        let ticket = self.with_adoption(name, |core| {
+            core.ask(core.shard(name), |reply| Question::Fetch(name.clone(), request, reply))?
+        })?;
+        ticket.complete()
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
-        self.ask(self.shard(name), |reply| Question::Read(name.clone(), reply))??.complete()
+        let ticket = self.with_adoption(name, |core| {
+            core.ask(core.shard(name), |reply| Question::Read(name.clone(), reply))?
+        })?;
+        ticket.complete()
     }
 
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
@@ -268,8 +330,8 @@ impl Engine for Stripes {
             prefix.push(b'/');
         }
         let mut names = Vec::new();
-        for shard in &self.shards {
-            names.extend(self.ask(shard, |reply| Question::Names(prefix.clone(), reply))?);
+        for shard in &self.core.shards {
+            names.extend(self.core.ask(shard, |reply| Question::Names(prefix.clone(), reply))?);
         }
         if !recursive {
             for name in &mut names {
@@ -284,19 +346,20 @@ impl Engine for Stripes {
     }
 
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
-        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.core.flushes.fetch_add(1, Ordering::Relaxed);
         match name {
             Some(name) => {
                 self.snapshot(name)?;
-                self.change_and_wait(name, Change::Sync)
+                self.core.change_and_wait(name, Change::Sync)
             }
-            None => self.every_shard(Change::Sync),
+            None => self.core.every_shard(Change::Sync),
         }
     }
 
     fn stats(&self) -> Stats {
-        let mut stats = Stats { flushes_received: self.flushes.load(Ordering::Relaxed), ..Stats::default() };
-        for shard in &self.shards {
+        let mut stats =
+            Stats { flushes_received: self.core.flushes.load(Ordering::Relaxed), ..Stats::default() };
+        for shard in &self.core.shards {
             let shared = &shard.shared;
             let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             stats.updates_received += get(&shared.stats.updates_received);
@@ -317,8 +380,11 @@ impl Engine for Stripes {
     }
 
     fn stop(&self) -> Result<(), StoreError> {
-        self.shards.iter().for_each(Shard::stop);
-        let failure = self.shards.iter().find_map(|shard| shard.shared.failure());
+        if let Some(adopter) = &self.adopter {
+            adopter.stop();
+        }
+        self.core.shards.iter().for_each(Shard::stop);
+        let failure = self.core.shards.iter().find_map(|shard| shard.shared.failure());
         failure.map_or(Ok(()), |text| Err(StoreError::Poisoned(text)))
     }
 }

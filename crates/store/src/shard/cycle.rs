@@ -50,7 +50,12 @@ pub struct Cycle {
 
 impl Cycle {
     /// Nothing under way; replay would start at `kept_from`.
-    pub fn new(jobs: SyncSender<Job>, kept_from: Position, open_bytes_min: usize, log_bytes_max: u64) -> Self {
+    pub fn new(
+        jobs: SyncSender<Job>,
+        kept_from: Position,
+        open_bytes_min: usize,
+        log_bytes_max: u64,
+    ) -> Self {
         Cycle {
             jobs,
             stage: Stage::Idle,
@@ -72,7 +77,9 @@ impl Cycle {
 
     /// True while the arena is full and the cycle before has not ended.
     pub fn is_overdue(&self, state: &State) -> bool {
-        self.failure.is_none() && !matches!(self.stage, Stage::Idle) && state.open().bytes() >= self.open_bytes_max(state)
+        self.failure.is_none()
+            && !matches!(self.stage, Stage::Idle)
+            && state.open().bytes() >= self.open_bytes_max(state)
     }
 
     /// True when there is a page to take or a job to hand over, so that an idle worker should not sleep.

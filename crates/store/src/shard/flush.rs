@@ -18,7 +18,11 @@ use crate::stripe::codec::ColumnHint;
 pub const RUN_ROWS_MAX: usize = 1024;
 
 /// Writes all rows of `arena` in the order a segment wants them.
-pub fn write_rows(arena: &OpenRows, groups: &[Arc<Group>], writer: &mut SegmentWriter<DiskSink>) -> io::Result<()> {
+pub fn write_rows(
+    arena: &OpenRows,
+    groups: &[Arc<Group>],
+    writer: &mut SegmentWriter<DiskSink>,
+) -> io::Result<()> {
     let chains = arena.chains();
     let mut order: Vec<ChainIndex> = (0..chains.len() as ChainIndex).collect();
     order.sort_unstable_by_key(|&chain| (chains[chain as usize].group, chains[chain as usize].id));

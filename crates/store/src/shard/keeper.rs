@@ -76,8 +76,7 @@ pub fn run(shared: &Shared, jobs: &Receiver<Job>) {
 fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> {
     match job {
         Job::Begin { arena, groups, position } => {
-            let segment =
-                if arena.is_empty() { None } else { Some(flush(shared, &arena, &groups)?) };
+            let segment = if arena.is_empty() { None } else { Some(flush(shared, &arena, &groups)?) };
             let number = shared.files.next_number();
             let path = filenames::checkpoint(&shared.files.dir, number);
             let writer = when_full_wait(shared, || CheckpointWriter::create(&*shared.files.disk, &path))?;
@@ -126,8 +125,7 @@ pub fn write_segment(
     let attempt: io::Result<u64> = (|| {
         let file = files.disk.create(&path)?;
         let sink = DiskSink::new(Arc::clone(&file));
-        let mut writer =
-            SegmentWriter::new(sink, &path.display().to_string(), number).map_err(into_io)?;
+        let mut writer = SegmentWriter::new(sink, &path.display().to_string(), number).map_err(into_io)?;
         fill(&mut writer)?;
         let (summary, mut sink) = writer.finish().map_err(into_io)?;
         sink.flush()?;
@@ -151,8 +149,7 @@ pub fn when_full_wait<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Resul
     loop {
         match attempt() {
             Err(error)
-                if error.kind() == io::ErrorKind::StorageFull
-                    && !shared.stopping.load(Ordering::Relaxed) =>
+                if error.kind() == io::ErrorKind::StorageFull && !shared.stopping.load(Ordering::Relaxed) =>
             {
                 tell_full(&shared.keeper_full, true, &error.to_string());
                 std::thread::sleep(FULL_RETRY);

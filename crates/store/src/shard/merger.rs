@@ -100,26 +100,33 @@ fn plan(segments: &SegmentSet, merge_count: usize) -> Option<Job> {
     let newest = newest_rows(segments);
     let mut kinds: BTreeSet<(u8, u8)> = segments.files.iter().map(|file| (file.level, file.class)).collect();
     while let Some((level, class)) = kinds.pop_first() {
-        let inputs: Vec<_> = segments
-            .files
-            .iter()
-            .filter(|file| (file.level, file.class) == (level, class))
-            .filter(|file| level >= LEVEL_SILENT || class == CLASS_MIXED || !is_long(file, class))
-            .take(merge_count)
-            .cloned()
-            .collect();
+        let of_kind = segments.files.iter().filter(|file| (file.level, file.class) == (level, class));
+        let mut inputs = Vec::new();
+        for file in of_kind {
+            // Inputs follow each other in time: a segment that is long enough ends the row of them.
+            if level < LEVEL_SILENT && class != CLASS_MIXED && is_long(file, class) {
+                inputs.clear();
+                continue;
+            }
+            inputs.push(Arc::clone(file));
+            if inputs.len() == merge_count {
+                break;
+            }
+        }
         if inputs.len() >= merge_count {
             let level = if level >= LEVEL_SILENT { level } else { level + 1 };
             return Some(Job { inputs, level });
         }
     }
-    let expired = segments.files.iter().find(|file| file.level < LEVEL_SILENT && is_expired(file, &newest))?;
+    let expired =
+        segments.files.iter().find(|file| file.level < LEVEL_SILENT && is_expired(file, &newest))?;
     Some(Job { inputs: vec![Arc::clone(expired)], level: LEVEL_SILENT })
 }
 
 fn span_seconds(summary: &SourceSummary) -> u64 {
     let rows = (summary.end_row - summary.first_row).max(0) as u64;
-    rows.saturating_mul(summary.hint.step * summary.hint.pdp_per_row) / u64::from(summary.hint.units_per_second.max(1))
+    rows.saturating_mul(summary.hint.step * summary.hint.pdp_per_row)
+        / u64::from(summary.hint.units_per_second.max(1))
 }
 
 /// The longest span of any source is what expires last; silent RRDs aside it is the same for all.
@@ -182,9 +189,7 @@ impl Keep {
     }
 
     fn class(&self, group: u32, source: SourceIndex) -> u8 {
-        self.groups
-            .get(group as usize)
-            .map_or(0, |group| retention_class(group.retention_seconds(source)))
+        self.groups.get(group as usize).map_or(0, |group| retention_class(group.retention_seconds(source)))
     }
 
     fn oldest_row(&self, group: u32, source: SourceIndex, id: u32) -> Option<i64> {

@@ -10,10 +10,13 @@ use crate::group::Group;
 use crate::name::RrdName;
 use crate::read::{FetchTicket, ReadTicket};
 
+/// A batch with its failures.
+pub type UpdateOutcome = (UpdateBatch, Vec<UpdateFailure>);
+
 /// Something the log records, or that must wait for what was sent before it.
 pub enum Change {
     /// Updates in order.
-    Update(UpdateBatch, Reply<Vec<UpdateFailure>>),
+    Update(UpdateBatch, Reply<UpdateOutcome>),
     /// A new RRD.
     Create(RrdName, CreateRequest, Reply<Result<(), StoreError>>),
     /// A whole RRD.
@@ -42,7 +45,7 @@ impl Change {
     /// Answers it with a failure.
     pub fn refuse(self, error: StoreError) {
         match self {
-            Change::Update(batch, reply) => reply(refuse_all(&batch, &error)),
+            Change::Update(batch, reply) => reply(refuse_all(batch, &error)),
             Change::Create(.., reply)
             | Change::Import(.., reply)
             | Change::Tune(.., reply)
@@ -54,10 +57,10 @@ impl Change {
 }
 
 /// The same failure for every line of a batch.
-pub fn refuse_all(batch: &UpdateBatch, error: &StoreError) -> Vec<UpdateFailure> {
-    (0..batch.lines.len() as u32)
-        .map(|line| UpdateFailure { line, accepted: 0, error: error.clone() })
-        .collect()
+pub fn refuse_all(batch: UpdateBatch, error: &StoreError) -> UpdateOutcome {
+    let failure = |line| UpdateFailure { line, accepted: 0, error: error.clone() };
+    let failures = (0..batch.lines.len() as u32).map(failure).collect();
+    (batch, failures)
 }
 
 /// Something to be answered from memory, between two changes.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::live::{CdpPrep, Live, Season};
-use rrd::reading::Reading;
+use rrd::reading::{self, Reading};
 use rrd::time::Timestamp;
 use rrd::update::{RowSink, Scratch, UpdateError};
 
@@ -43,6 +43,19 @@ pub struct State {
     generation: u32,
     frozen: Option<Arc<OpenRows>>,
     scratch: Scratch,
+    /// Room for the texts of a reading; empty between updates.
+    texts: Vec<&'static [u8]>,
+}
+
+/// The same allocation for texts of another lifetime.
+fn recycle<'a>(mut texts: Vec<&[u8]>) -> Vec<&'a [u8]> {
+    texts.clear();
+    texts.into_iter().map(|_| -> &'a [u8] { &[] }).collect()
+}
+
+/// AT times are the command line's; a daemon takes numbers and `N`.
+fn no_at_time(_: &[u8]) -> Result<i64, String> {
+    Err("AT times are not known to the daemon".into())
 }
 
 /// Where rows of the RRD under update go.
@@ -82,28 +95,67 @@ impl State {
             generation: 1,
             frozen: None,
             scratch: Scratch::default(),
+            texts: Vec::new(),
         }
     }
 
-    /// Applies one reading. `values` is the text behind the time's colon.
+    /// Applies one `time:value...` word as it arrived. Returns what the log is to say: the time in seconds
+    /// and the texts behind it.
     #[inline]
-    pub fn update(&mut self, id: RrdId, time: Timestamp, values: &[u8]) -> Result<(), UpdateError> {
-        let entry = self.catalogue.get(id).copied();
-        let Some(entry) = entry else { unreachable!("ids come from the catalogue") };
-        let chain = self.open_chain(&entry);
+    pub fn update<'w>(
+        &mut self,
+        id: RrdId,
+        word: &'w [u8],
+        now: Timestamp,
+    ) -> Result<(Timestamp, &'w [u8]), UpdateError> {
+        let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
+        let mut texts = recycle(std::mem::take(&mut self.texts));
+        let definition = self.catalogue.definition(entry.definition);
+        let units_per_second = definition.units_per_second;
+        let read = reading::parse_word(word, now, definition, None, &no_at_time, &mut texts);
+        let done = read.and_then(|reading| {
+            self.step(id, &entry, &reading)?;
+            Ok(reading.time.in_seconds(units_per_second))
+        });
+        self.texts = recycle(texts);
+        let colon = word.iter().position(|&byte| byte == b':').map_or(word.len(), |at| at + 1);
+        done.map(|time| (time, &word[colon..]))
+    }
+
+    /// Calls an RRD's head from memory. The loads do not depend on each other, so that those of several RRDs
+    /// are under way at once.
+    #[inline]
+    pub fn touch(&self, id: RrdId) {
+        let Some(entry) = self.catalogue.get(id) else { return };
+        let words = self.groups[entry.group as usize].heads.get(entry.head);
+        let lines = words.iter().step_by(8);
+        std::hint::black_box(lines.fold(0u64, |sum, word| sum.wrapping_add(*word)));
+    }
+
+    /// Applies an update as the log tells it.
+    pub fn replay_update(&mut self, id: RrdId, time: Timestamp, values: &[u8]) -> Result<(), UpdateError> {
+        let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
+        let mut texts = recycle(std::mem::take(&mut self.texts));
+        let definition = self.catalogue.definition(entry.definition);
+        let time = time.in_units(definition.units_per_second);
+        let done = reading::split_values(values, definition, &mut texts)
+            .and_then(|()| self.step(id, &entry, &Reading { time, values: &texts }));
+        self.texts = recycle(texts);
+        done
+    }
+
+    #[inline]
+    fn step(&mut self, id: RrdId, entry: &Entry, reading: &Reading<'_>) -> Result<(), UpdateError> {
+        let chain = self.open_chain(entry);
         let GroupState { group, heads } = &mut self.groups[entry.group as usize];
         let definition = self.catalogue.definition(entry.definition);
-        let mut sink =
-            Sink { open: &mut self.open, group, id, group_index: entry.group, chain };
+        let mut sink = Sink { open: &mut self.open, group, id, group_index: entry.group, chain };
         let seasons = match self.seasons.is_empty() {
             true => &mut [][..],
             false => self.seasons.get_mut(&id).map_or(&mut [][..], |seasons| &mut seasons[..]),
         };
-        let mut texts = rrd::reading::ValueTexts::default();
-        texts.split(values, definition)?;
-        let reading = Reading { time: time.in_units(definition.units_per_second), values: texts.as_slice() };
         let head = group.shape.split_mut(heads.get_mut(entry.head));
-        rrd::update::step(definition, &group.shape, head, seasons, &reading, &mut self.scratch, &mut sink)?;
+        rrd::update::step(definition, &group.shape, head, seasons, reading, &mut self.scratch, &mut sink)?;
         if let Some(started) = sink.chain
             && chain.is_none()
         {
@@ -126,7 +178,7 @@ impl State {
     /// Makes an RRD under `id`, which is the catalogue's next, with an empty history from `start` seconds on.
     pub fn create(&mut self, id: RrdId, name: &[u8], definition: Definition, start: i64) {
         let start = Timestamp::whole(start).in_units(definition.units_per_second).whole;
-        let live = rrd::live::new_live(&definition, start);
+        let live = rrd::create::new_live(&definition, start);
         self.insert(id, name, definition, live);
     }
 

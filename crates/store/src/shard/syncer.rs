@@ -3,8 +3,8 @@
 //! Requests that wait while an fsync runs share the next one: group commit.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::{Reply, StoreError};
@@ -51,13 +51,16 @@ pub fn run(shared: &Shared, log: &LogSyncer, requests: &Receiver<SyncRequest>, i
     loop {
         let mut answers = Vec::new();
         let wait = due.saturating_duration_since(Instant::now());
-        match requests.recv_timeout(wait) {
-            Ok(request) => answers.extend(request.answers),
-            Err(RecvTimeoutError::Timeout) => {}
+        let asked = match requests.recv_timeout(wait) {
+            Ok(request) => {
+                answers.extend(request.answers);
+                true
+            }
+            Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => return,
-        }
+        };
         answers.extend(requests.try_iter().flat_map(|request| request.answers));
-        if !answers.is_empty() || Instant::now() >= due {
+        if asked || Instant::now() >= due {
             let result = sync(shared, log);
             for answer in answers {
                 answer(result.clone());

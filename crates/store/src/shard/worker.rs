@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use rrd::definition::Definition;
 
-use crate::engine::{CreateRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure};
+use crate::engine::{CreateRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
 use crate::log::catalogue as record;
-use crate::log::{LogError, LogWriter, Position, RecordKind, UpdatesBody};
+use crate::log::{Kind, LogError, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
 use crate::read::{FetchTicket, ReadTicket};
 use crate::segments::SegmentSet;
 use crate::shard::cycle::Cycle;
-use crate::shard::message::{Change, Question, refuse_all};
+use crate::shard::message::{Change, Question, UpdateOutcome, refuse_all};
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 use crate::shard::{Clock, Shared};
@@ -26,17 +26,31 @@ use crate::shard::{Clock, Shared};
 const ROUND_BYTES: usize = 64 * 1024;
 /// An update record is closed at this size: small enough to be one write, large enough to compress.
 const RECORD_BYTES: usize = 256 * 1024;
+/// Lines resolved, and their heads called from memory, before the first of them is applied. With a million
+/// RRDs every name and head is a cache miss; sixteen at a time they overlap.
+const RESOLVED_AHEAD: usize = 16;
 /// How long an idle worker sleeps.
 const IDLE: Duration = Duration::from_millis(500);
 /// How long after a write that found the disk full the next attempt is made.
 const FULL_RETRY: Duration = Duration::from_secs(1);
 
+/// What most changes are answered with.
+type Done = Result<(), StoreError>;
+
 /// An answer that waits for the log.
 struct Answer {
-    /// A new RRD's name and the bytes its `.rrd` file would have: its placeholder is written first.
-    placeholder: Option<(RrdName, u64)>,
+    /// The placeholder of a new RRD: it is written first.
+    placeholder: Option<NewPlaceholder>,
     /// Gives it, or the failure that came between the change and the log.
-    give: Reply<Result<(), StoreError>>,
+    give: Reply<Done>,
+}
+
+struct NewPlaceholder {
+    name: RrdName,
+    /// Bytes its `.rrd` file would have.
+    bytes: u64,
+    /// A real `.rrd` file of the name may stay in its place: the RRD was imported from one.
+    beside_file: bool,
 }
 
 /// The owner of a shard.
@@ -49,6 +63,9 @@ pub struct Worker {
     clock: Clock,
     updates: UpdatesBody,
     answers: Vec<Answer>,
+    sequence: u64,
+    /// Where the log ended when it was opened.
+    opened_at: Position,
     /// Set while a commit waits for room on the disk.
     full_since: Option<Instant>,
 }
@@ -57,6 +74,7 @@ impl Worker {
     /// A worker over a recovered state.
     pub fn new(shared: Arc<Shared>, state: State, log: LogWriter, cycle: Cycle, clock: Clock) -> Self {
         let segments = shared.files.segments();
+        let opened_at = log.committed();
         Worker {
             shared,
             state,
@@ -66,6 +84,8 @@ impl Worker {
             clock,
             updates: UpdatesBody::default(),
             answers: Vec::new(),
+            sequence: 0,
+            opened_at,
             full_since: None,
         }
     }
@@ -98,7 +118,8 @@ impl Worker {
             self.publish();
         }
         self.commit();
-        let _ = self.log.sync_all();
+        // The rest of the work is the syncer's: it makes durable what was answered and then ends.
+        self.shared.syncer.send(SyncRequest { answers: Vec::new() });
     }
 
     /// While memory is full of rows that no segment has yet, changes wait in the mailbox.
@@ -119,11 +140,11 @@ impl Worker {
             Change::Update(batch, reply) => self.update(batch, reply),
             Change::Create(name, request, reply) => {
                 let result = self.create(&name, request);
-                self.answer_new(name, result, reply);
+                self.answer_new(name, result, false, reply);
             }
             Change::Import(name, rrd, no_overwrite, reply) => {
                 let result = self.import(&name, *rrd, no_overwrite);
-                self.answer_new(name, result, reply);
+                self.answer_new(name, result, true, reply);
             }
             Change::Tune(name, words, reply) => {
                 let result = self.tune(&name, words);
@@ -158,29 +179,23 @@ impl Worker {
         self.full_since.is_some().then_some(StoreError::DiskFull)
     }
 
-    fn update(&mut self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+    fn update(&mut self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
         let mut failures = Vec::new();
         let mut accepted_words = 0;
         let now = (self.clock)();
-        for (index, line) in batch.lines.iter().enumerate() {
-            let name = &batch.text[line.name.start as usize..line.name.end as usize];
-            let values = &batch.text[line.values.start as usize..line.values.end as usize];
-            let mut accepted = 0;
-            let error = match self.state.catalogue.find(name) {
-                Some(id) => values.split(|&byte| byte == b' ').find_map(|word| {
-                    match self.update_word(id, word, now) {
-                        Ok(()) => {
-                            accepted += 1;
-                            None
-                        }
-                        Err(error) => Some(StoreError::Update(error)),
-                    }
-                }),
-                None => Some(no_such_rrd(name)),
-            };
-            accepted_words += u64::from(accepted);
-            if let Some(error) = error {
-                failures.push(UpdateFailure { line: index as u32, accepted, error });
+        let mut ids = [None; RESOLVED_AHEAD];
+        for (ahead, lines) in batch.lines.chunks(RESOLVED_AHEAD).enumerate() {
+            for (id, line) in ids.iter_mut().zip(lines) {
+                *id = self.state.catalogue.find(batch.name(line));
+            }
+            ids[..lines.len()].iter().flatten().for_each(|&id| self.state.touch(id));
+            for (index, (line, id)) in lines.iter().zip(ids).enumerate() {
+                let (accepted, error) = self.update_line(&batch, line, id, now);
+                accepted_words += u64::from(accepted);
+                if let Some(error) = error {
+                    let line = (ahead * RESOLVED_AHEAD + index) as u32;
+                    failures.push(UpdateFailure { line, accepted, error });
+                }
             }
         }
         let stats = &self.shared.stats;
@@ -188,11 +203,30 @@ impl Worker {
         stats.updates_written.fetch_add((batch.lines.len() - failures.len()) as u64, Ordering::Relaxed);
         stats.data_sets_written.fetch_add(accepted_words, Ordering::Relaxed);
         stats.updates_refused.fetch_add(failures.len() as u64, Ordering::Relaxed);
-        let give: Reply<Result<(), StoreError>> = Box::new(move |result| match result {
-            Ok(()) => reply(failures),
-            Err(error) => reply(refuse_all(&batch, &error)),
+        let give: Reply<Done> = Box::new(move |result| match result {
+            Ok(()) => reply((batch, failures)),
+            Err(error) => reply(refuse_all(batch, &error)),
         });
         self.answers.push(Answer { placeholder: None, give });
+    }
+
+    /// Applies the words of a line up to the first that is refused; how many went in.
+    fn update_line(
+        &mut self,
+        batch: &UpdateBatch,
+        line: &UpdateLine,
+        id: Option<u32>,
+        now: rrd::time::Timestamp,
+    ) -> (u32, Option<StoreError>) {
+        let Some(id) = id else { return (0, Some(no_such_rrd(batch.name(line)))) };
+        let mut accepted = 0;
+        for word in batch.values(line).split(|&byte| byte == b' ') {
+            match self.update_word(id, word, now) {
+                Ok(()) => accepted += 1,
+                Err(error) => return (accepted, Some(StoreError::Update(error))),
+            }
+        }
+        (accepted, None)
     }
 
     #[inline]
@@ -202,8 +236,7 @@ impl Worker {
         word: &[u8],
         now: rrd::time::Timestamp,
     ) -> Result<(), rrd::update::UpdateError> {
-        let (time, values) = rrd::reading::split_word(word, now)?;
-        self.state.update(id, time, values)?;
+        let (time, values) = self.state.update(id, word, now)?;
         self.updates.push(id, time, values);
         if self.updates.bytes() >= RECORD_BYTES {
             self.close_updates();
@@ -216,10 +249,10 @@ impl Worker {
         if self.updates.is_empty() {
             return;
         }
-        let now = self.now_millis();
-        let body = self.log.begin(RecordKind::Updates, now);
-        self.updates.finish(body);
-        self.log.end();
+        let stamp = self.stamp();
+        self.updates.finish(self.log.begin(Kind::Updates, stamp));
+        // A record of updates is closed long before it is too large.
+        let _ = self.log.end();
     }
 
     /// Seconds since the epoch.
@@ -227,16 +260,22 @@ impl Worker {
         (self.clock)().whole
     }
 
-    fn now_millis(&self) -> u64 {
+    fn now_millis(&self) -> i64 {
         let now = (self.clock)();
-        now.whole as u64 * 1000 + u64::from(now.micros / 1000)
+        now.whole * 1000 + i64::from(now.micros / 1000)
     }
 
-    fn record(&mut self, kind: RecordKind, encode: impl FnOnce(&mut Vec<u8>)) {
+    fn record(&mut self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
         self.close_updates();
-        let now = self.now_millis();
-        encode(self.log.begin(kind, now));
-        self.log.end();
+        let stamp = self.stamp();
+        encode(self.log.begin(kind, stamp));
+        self.log.end().map(|_| ()).map_err(|error| StoreError::Refused(error.to_string()))
+    }
+
+    /// Records of one process are numbered in a row; a replica that sees a number again passes over it.
+    fn stamp(&mut self) -> Stamp {
+        self.sequence += 1;
+        Stamp { producer: 0, epoch: 0, sequence: self.sequence, time_ms: self.now_millis() }
     }
 
     /// Makes an RRD; returns the bytes its `.rrd` file would have.
@@ -246,19 +285,24 @@ impl Worker {
         let id = self.state.catalogue.next_id();
         let CreateRequest { definition, start, .. } = request;
         let bytes = file_bytes(&definition);
-        self.record(RecordKind::Create, |body| {
-            record::encode_create(body, id, name.as_bytes(), &definition, start);
-        });
+        self.record(Kind::Create, |body| {
+            record::Create::encode(body, id, name.as_bytes(), &definition, start);
+        })?;
         self.state.create(id, name.as_bytes(), definition, start);
         Ok(bytes)
     }
 
-    fn import(&mut self, name: &RrdName, rrd: rrd::content::Rrd, no_overwrite: bool) -> Result<u64, StoreError> {
+    fn import(
+        &mut self,
+        name: &RrdName,
+        rrd: rrd::content::Rrd,
+        no_overwrite: bool,
+    ) -> Result<u64, StoreError> {
         State::check_definition(&rrd.definition)?;
         let bytes = file_bytes(&rrd.definition);
         self.make_room_for(name, no_overwrite)?;
         let id = self.state.catalogue.next_id();
-        self.record(RecordKind::Import, |body| record::encode_import(body, id, name.as_bytes(), &rrd));
+        self.record(Kind::Import, |body| record::Import::encode(body, id, name.as_bytes(), &rrd))?;
         self.state.import(id, name.as_bytes(), rrd);
         Ok(bytes)
     }
@@ -274,13 +318,12 @@ impl Worker {
     fn tune(&mut self, name: &RrdName, words: Vec<String>) -> Result<(), StoreError> {
         let id = self.find(name)?;
         self.state.tune(id, &words)?;
-        self.record(RecordKind::Tune, |body| record::encode_tune(body, id, &words));
-        Ok(())
+        self.record(Kind::Tune, |body| record::Tune::encode(body, id, &words))
     }
 
     fn delete(&mut self, name: &RrdName) -> Result<(), StoreError> {
         let id = self.find(name)?;
-        self.record(RecordKind::Delete, |body| record::encode_delete(body, id));
+        self.record(Kind::Delete, |body| record::Delete::encode(body, id))?;
         self.state.delete(id);
         Ok(())
     }
@@ -289,8 +332,8 @@ impl Worker {
         self.state.catalogue.find(name.as_bytes()).ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
     }
 
-    fn answer_later(&mut self, result: Result<(), StoreError>, reply: Reply<Result<(), StoreError>>) {
-        let give: Reply<Result<(), StoreError>> = Box::new(move |logged| reply(logged.and(result)));
+    fn answer_later(&mut self, result: Result<(), StoreError>, reply: Reply<Done>) {
+        let give: Reply<Done> = Box::new(move |logged| reply(logged.and(result)));
         self.answers.push(Answer { placeholder: None, give });
     }
 
@@ -298,17 +341,23 @@ impl Worker {
         &mut self,
         name: RrdName,
         result: Result<u64, StoreError>,
-        reply: Reply<Result<(), StoreError>>,
+        beside_file: bool,
+        reply: Reply<Done>,
     ) {
         match result {
-            Ok(bytes) => self.answers.push(Answer { placeholder: Some((name, bytes)), give: reply }),
+            Ok(bytes) => {
+                let placeholder = Some(NewPlaceholder { name, bytes, beside_file });
+                self.answers.push(Answer { placeholder, give: reply });
+            }
             Err(error) => self.answer_later(Err(error), reply),
         }
     }
 
     /// Writes what was applied to the log, then answers.
     fn commit(&mut self) {
-        if self.full_since.is_some_and(|since| since.elapsed() < FULL_RETRY) || self.shared.failure().is_some() {
+        if self.full_since.is_some_and(|since| since.elapsed() < FULL_RETRY)
+            || self.shared.failure().is_some()
+        {
             if let Some(error) = self.refusal() {
                 self.refuse_answers(&error);
             }
@@ -330,7 +379,7 @@ impl Worker {
     }
 
     fn commit_failed(&mut self, error: &LogError) -> StoreError {
-        if error.is_full() {
+        if matches!(error, LogError::Full(_)) {
             self.full_since = Some(Instant::now());
             super::keeper::tell_full(&self.shared.log_full, true, &error.to_string());
             return StoreError::DiskFull;
@@ -347,9 +396,9 @@ impl Worker {
     }
 
     fn give_answers(&mut self) {
-        let mut given: Vec<(Reply<Result<(), StoreError>>, Result<(), StoreError>)> = Vec::new();
+        let mut given: Vec<(Reply<Done>, Done)> = Vec::new();
         for Answer { placeholder, give } in std::mem::take(&mut self.answers) {
-            let result = placeholder.map_or(Ok(()), |(name, bytes)| self.place(&name, bytes));
+            let result = placeholder.map_or(Ok(()), |placeholder| self.place(&placeholder));
             if self.shared.options.sync_always {
                 given.push((give, result));
             } else {
@@ -357,7 +406,7 @@ impl Worker {
             }
         }
         if !given.is_empty() {
-            let answer: Reply<Result<(), StoreError>> = Box::new(move |synced| {
+            let answer: Reply<Done> = Box::new(move |synced| {
                 for (give, result) in given {
                     give(synced.clone().and(result));
                 }
@@ -367,8 +416,11 @@ impl Worker {
     }
 
     /// Writes the placeholder of a new RRD. Where it cannot stand the RRD goes again.
-    fn place(&mut self, name: &RrdName, bytes: u64) -> Result<(), StoreError> {
-        let result = self.shared.write_placeholder(name, bytes);
+    fn place(
+        &mut self,
+        NewPlaceholder { name, bytes, beside_file }: &NewPlaceholder,
+    ) -> Result<(), StoreError> {
+        let result = self.shared.write_placeholder(name, *bytes, *beside_file);
         if result.is_err() {
             // Its record is committed with the next round; until then nothing was promised.
             let _ = self.delete(name);
@@ -384,8 +436,7 @@ impl Worker {
                 FetchTicket::take(&self.state, &self.segments, id, &entry, request)
             })),
             Question::Read(name, reply) => reply(
-                self.find(&name)
-                    .map(|id| ReadTicket::take(&self.state, &self.segments, id, &self.entry(id))),
+                self.find(&name).map(|id| ReadTicket::take(&self.state, &self.segments, id, &self.entry(id))),
             ),
             Question::Names(prefix, reply) => {
                 let catalogue = &self.state.catalogue;
@@ -427,7 +478,9 @@ impl Worker {
 
     fn publish(&self) {
         let stats = &self.shared.stats;
-        stats.log_bytes_written.store(self.log.bytes_written(), Ordering::Relaxed);
+        stats
+            .log_bytes_written
+            .store(self.log.committed().offset.saturating_sub(self.opened_at.offset), Ordering::Relaxed);
         stats.log_bytes_live.store(self.cycle.log_bytes(self.position()), Ordering::Relaxed);
         stats.rrd_count.store(self.state.catalogue.count(), Ordering::Relaxed);
         let (heads, catalogue, open) = self.state.bytes();
@@ -436,8 +489,9 @@ impl Worker {
 
     /// Everything applied so far is below this position of the log.
     pub(super) fn position(&self) -> Position {
-        self.log.end_position()
-    }}
+        self.log.position()
+    }
+}
 
 /// Bytes of the `.rrd` file of an RRD, which its placeholder pretends to have.
 fn file_bytes(definition: &Definition) -> u64 {

@@ -1,0 +1,178 @@
+//! Adoption: a `.rrd` file that another program made in the tree is taken in when its name is first used.
+//!
+//! collectd's rrdcached plugin, gmetad and many scripts create files themselves and send only the updates
+//! to the daemon, which with rrdcached finds the file by its name. Here the first use of such a name imports
+//! the file; the file stays as it is and is not looked at again. Updates that came for it meanwhile are
+//! applied after the import, in order, on a thread of its own: nobody else waits.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
+use crate::name::RrdName;
+use crate::shard::recover::OpenError;
+use crate::stripes::Core;
+use crate::tree::Tree;
+
+/// The largest file that is taken in: what a log record can hold when it does not compress at all.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// Updates whose names were not known.
+struct Retry {
+    batch: UpdateBatch,
+    failures: Vec<UpdateFailure>,
+    reply: Reply<Vec<UpdateFailure>>,
+}
+
+/// Takes in files.
+pub(super) struct Adopter {
+    source: Arc<Source>,
+    way: Mutex<Option<Way>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The way to the adopter's thread.
+#[derive(Clone)]
+pub(super) struct Way(Option<Sender<Retry>>);
+
+impl Way {
+    /// Tries the lines whose names were not known again, after taking in what there is of them.
+    pub(super) fn send(
+        &self,
+        batch: UpdateBatch,
+        failures: Vec<UpdateFailure>,
+        reply: Reply<Vec<UpdateFailure>>,
+    ) {
+        let retry = Retry { batch, failures, reply };
+        let refused = match &self.0 {
+            Some(sender) => sender.send(retry).err().map(|gone| gone.0),
+            None => Some(retry),
+        };
+        if let Some(Retry { failures, reply, .. }) = refused {
+            reply(failures);
+        }
+    }
+}
+
+struct Source {
+    core: Arc<Core>,
+    tree: Tree,
+    /// One import at a time, so that two first uses of a name do not both import it.
+    turn: Mutex<()>,
+}
+
+impl Adopter {
+    /// Takes in files under `tree` from now on.
+    pub(super) fn start(core: Arc<Core>, tree: &Path) -> Result<Adopter, OpenError> {
+        let failed = |error: std::io::Error| {
+            OpenError(format!("cannot look for .rrd files in \"{}\": {error}", tree.display()))
+        };
+        let source = Arc::new(Source { core, tree: Tree::open(tree).map_err(failed)?, turn: Mutex::new(()) });
+        let (sender, retries) = mpsc::channel();
+        let for_thread = Arc::clone(&source);
+        let thread = std::thread::Builder::new()
+            .name("adopter".into())
+            .spawn(move || for_thread.run(&retries))
+            .map_err(failed)?;
+        let way = Mutex::new(Some(Way(Some(sender))));
+        Ok(Adopter { source, way, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// The way to the thread.
+    pub(super) fn way(&self) -> Way {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(Way(None))
+    }
+
+    /// Takes in the file of a name now, if there is one.
+    pub(super) fn adopt(&self, name: &RrdName) -> Result<(), StoreError> {
+        self.source.adopt(name)
+    }
+
+    /// Ends the thread once it has answered what it was sent.
+    pub(super) fn stop(&self) {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Source {
+    fn run(&self, retries: &Receiver<Retry>) {
+        while let Ok(Retry { batch, failures, reply }) = retries.recv() {
+            let (unknown, mut failures): (Vec<_>, Vec<_>) =
+                failures.into_iter().partition(|failure| matches!(failure.error, StoreError::NoSuchRrd(_)));
+            let mut again = UpdateBatch::default();
+            let mut lines = Vec::new();
+            for failure in unknown {
+                let StoreError::NoSuchRrd(name) = &failure.error else { continue };
+                match self.adopt(name) {
+                    Ok(()) => {
+                        again.push_copy(&batch, &batch.lines[failure.line as usize]);
+                        lines.push(failure.line);
+                    }
+                    Err(error) => failures.push(UpdateFailure { error, ..failure }),
+                }
+            }
+            let finish = Box::new(move |(_, more): (UpdateBatch, Vec<UpdateFailure>)| {
+                let renumber =
+                    |failure: UpdateFailure| UpdateFailure { line: lines[failure.line as usize], ..failure };
+                failures.extend(more.into_iter().map(renumber));
+                failures.sort_by_key(|failure| failure.line);
+                reply(failures);
+            });
+            self.core.update(again, finish);
+        }
+    }
+
+    /// Imports the file of a name unless the RRD exists by now. [`StoreError::NoSuchRrd`] when there is no
+    /// `.rrd` file of that name either.
+    fn adopt(&self, name: &RrdName) -> Result<(), StoreError> {
+        let bytes = match self.read_file(name)? {
+            Some(bytes) => bytes,
+            None => return Err(StoreError::NoSuchRrd(name.clone())),
+        };
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.core.snapshot(name).is_ok() {
+            return Ok(());
+        }
+        let shown = name.to_string();
+        let parts = rrd::codec::file::decode(&bytes)
+            .map_err(|error| StoreError::Refused(error.named(&shown).to_string()))?;
+        self.core.import(name, parts.rrd, true)?;
+        tracing::info!(rrd = %name, bytes = bytes.len(), "took in a .rrd file that stood in the tree");
+        Ok(())
+    }
+
+    /// The bytes of a `.rrd` file; `None` when nothing or something else stands there.
+    fn read_file(&self, name: &RrdName) -> Result<Option<Vec<u8>>, StoreError> {
+        let failed =
+            |error: std::io::Error| StoreError::Io(format!("cannot read the file of \"{name}\": {error}"));
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = match self.tree.open_file(name, flags, Mode::empty()) {
+            Ok(file) => std::fs::File::from(file),
+            Err(_) => return Ok(None),
+        };
+        let about = file.metadata().map_err(failed)?;
+        let mut front = [0; 4];
+        if !about.is_file()
+            || std::os::unix::fs::FileExt::read_at(&file, &mut front, 0).map_err(failed)? < 4
+            || front != *b"RRD\0"
+        {
+            return Ok(None);
+        }
+        if about.len() > FILE_BYTES_MAX {
+            return Err(StoreError::Refused(format!(
+                "cannot take in \"{name}\": it has {} bytes, {FILE_BYTES_MAX} are the limit",
+                about.len()
+            )));
+        }
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut &file, &mut bytes).map_err(failed)?;
+        Ok(Some(bytes))
+    }
+}

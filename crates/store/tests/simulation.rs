@@ -1,0 +1,309 @@
+//! The real store on a simulated disk: random work, crashes at random moments, full disks.
+//!
+//! Process death must lose nothing acknowledged. Power loss must lose nothing that a sync covered, and
+//! what is left must be a prefix of what was acknowledged. Each seed is a run of its own:
+//! `ROUNDEL_SEED=n` replays one, `ROUNDEL_SEEDS=n` says how many.
+
+#[path = "simulation/model.rs"]
+mod model;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use model::{Model, Op, definition};
+use rrd::time::Timestamp;
+use store::disk::sim::SimDisk;
+use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
+use store::name::RrdName;
+use store::shard::ShardOptions;
+use store::stripes::{Options, Stripes};
+
+const START: i64 = 1_700_000_000;
+
+/// Seeded numbers (SplitMix64), the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// A store on a simulated disk, and what it must hold.
+struct World {
+    random: Random,
+    disk: SimDisk,
+    store: Stripes,
+    options: Options,
+    clock: Arc<AtomicI64>,
+    /// Everything acknowledged, in order.
+    ops: Vec<Op>,
+    /// How many of them a sync has covered.
+    synced: usize,
+    model: Model,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut random = Random(seed);
+        let clock = Arc::new(AtomicI64::new(START));
+        let shared_clock = Arc::clone(&clock);
+        let options = Options {
+            shard_count: 1,
+            shard: ShardOptions {
+                sync_always: random.below(3) == 0,
+                // Syncs happen when the test asks for one, so that it knows what they cover.
+                sync_interval: Duration::from_secs(3600),
+                open_bytes_min: 256 << random.below(6),
+                log_bytes_max: 2048 << random.below(6),
+                merge_count: 2 + random.below(3) as usize,
+            },
+            placeholder_tree: None,
+            adopt_tree: None,
+            clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
+        };
+        let disk = SimDisk::new(random.next());
+        let store = Stripes::open(disk.handle(), &options).expect("a new store opens");
+        World { random, disk, store, options, clock, ops: Vec::new(), synced: 0, model: Model::default() }
+    }
+
+    fn acknowledge(&mut self, op: Op) {
+        self.model.apply(&op);
+        self.ops.push(op);
+        if self.options.shard.sync_always {
+            self.synced = self.ops.len();
+        }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..8 => self.create(),
+            8..10 => self.delete(),
+            10..90 => self.update(),
+            90..94 => self.sync(),
+            94..96 => {
+                self.store.checkpoint().expect("a checkpoint on a good disk");
+                self.synced = self.ops.len();
+            }
+            _ => self.check_one(),
+        }
+    }
+
+    fn name(&mut self) -> String {
+        format!("host-{}/{}.rrd", self.random.below(3), self.random.below(4))
+    }
+
+    fn create(&mut self) {
+        let name = self.name();
+        let definition = definition(self.random.next());
+        let start = self.clock.load(Ordering::Relaxed) - 10;
+        let request =
+            CreateRequest { definition: definition.clone(), start, no_overwrite: self.random.below(2) == 0 };
+        let exists = self.model.0.contains_key(&name);
+        let (sender, receiver) = mpsc::channel();
+        let reply = Box::new(move |result| sender.send(result).expect("the test waits"));
+        let refused = exists && request.no_overwrite;
+        self.store.create(rrd_name(&name), request, reply);
+        match receiver.recv().expect("an answer") {
+            Ok(()) => {
+                assert!(!refused);
+                if exists {
+                    self.acknowledge(Op::Delete { name: name.clone() });
+                }
+                self.acknowledge(Op::Create { name, definition, start });
+            }
+            Err(error) => assert!(refused && matches!(error, StoreError::Exists(_)), "{error}"),
+        }
+    }
+
+    fn delete(&mut self) {
+        let name = self.name();
+        match self.store.delete(&rrd_name(&name)) {
+            Ok(()) => self.acknowledge(Op::Delete { name }),
+            Err(error) => {
+                assert!(!self.model.0.contains_key(&name) && matches!(error, StoreError::NoSuchRrd(_)));
+            }
+        }
+    }
+
+    fn update(&mut self) {
+        let passed =
+            if self.random.below(30) == 0 { self.random.below(900) } else { 1 + self.random.below(12) };
+        let now = self.clock.fetch_add(passed as i64, Ordering::Relaxed) + passed as i64;
+        let mut batch = UpdateBatch::default();
+        let mut ops = Vec::new();
+        for _ in 0..1 + self.random.below(12) {
+            let name = self.name();
+            let ds_count = self.model.0.get(&name).map_or(1, |rrd| rrd.definition.ds.len());
+            let value = |random: &mut Random| match random.below(9) {
+                0 => "U".to_string(),
+                _ => (random.below(1 << 30)).to_string(),
+            };
+            let values: Vec<String> = (0..ds_count).map(|_| value(&mut self.random)).collect();
+            let (values, micros) = (values.join(":"), (self.random.below(4) * 250_000) as u32);
+            let word = format!("{now}.{micros:06}:{values}");
+            push_line(&mut batch, &name, &word);
+            ops.push(Op::Update { name, time: Timestamp::new(now, micros), values });
+        }
+        let failures = self.send(batch);
+        for (index, op) in ops.into_iter().enumerate() {
+            if !failures.iter().any(|failure| failure.line == index as u32) {
+                self.acknowledge(op);
+            }
+        }
+    }
+
+    fn send(&self, batch: UpdateBatch) -> Vec<UpdateFailure> {
+        let (sender, receiver) = mpsc::channel();
+        self.store.update(batch, Box::new(move |failures| sender.send(failures).expect("the test waits")));
+        receiver.recv().expect("an answer")
+    }
+
+    fn sync(&mut self) {
+        self.store.flush(None).expect("a sync on a good disk");
+        self.synced = self.ops.len();
+    }
+
+    fn check_one(&mut self) {
+        let name = self.name();
+        check_rrd(&self.store, &self.model, &name);
+    }
+
+    /// The process dies and starts again.
+    fn kill(&mut self) {
+        self.reopen(self.disk.kill());
+        self.check_all();
+    }
+
+    /// The power fails.
+    fn crash(&mut self) {
+        self.reopen(self.disk.crash());
+        let kept = self.kept_prefix();
+        self.ops.truncate(kept);
+        self.synced = kept;
+        self.model = Model::default();
+        for op in &self.ops {
+            self.model.apply(op);
+        }
+        self.check_all();
+    }
+
+    fn reopen(&mut self, disk: SimDisk) {
+        let store = Stripes::open(disk.handle(), &self.options).expect("a crashed store opens");
+        self.store = store;
+        self.disk = disk;
+    }
+
+    /// How much of what was acknowledged is there: the shortest prefix from the synced one on that says the
+    /// same as the store.
+    fn kept_prefix(&self) -> usize {
+        let mut model = Model::default();
+        self.ops[..self.synced].iter().for_each(|op| model.apply(op));
+        for kept in self.synced..=self.ops.len() {
+            if says_the_same(&self.store, &model) {
+                return kept;
+            }
+            if let Some(op) = self.ops.get(kept) {
+                model.apply(op);
+            }
+        }
+        panic!("the store holds no prefix of what was acknowledged from {} on", self.synced);
+    }
+
+    fn check_all(&self) {
+        let names: Vec<Vec<u8>> = self.model.0.keys().map(|name| name.clone().into_bytes()).collect();
+        assert_eq!(self.store.list(b"", true).expect("a list"), names);
+        for name in self.model.0.keys() {
+            check_rrd(&self.store, &self.model, name);
+        }
+    }
+}
+
+fn rrd_name(name: &str) -> RrdName {
+    RrdName::new(name.as_bytes()).expect("a good name")
+}
+
+fn push_line(batch: &mut UpdateBatch, name: &str, word: &str) {
+    let mut put = |text: &str| {
+        let from = batch.text.len() as u32;
+        batch.text.extend_from_slice(text.as_bytes());
+        from..batch.text.len() as u32
+    };
+    let line = UpdateLine { name: put(name), values: put(word) };
+    batch.lines.push(line);
+}
+
+fn says_the_same(store: &Stripes, model: &Model) -> bool {
+    let names: Vec<Vec<u8>> = model.0.keys().map(|name| name.clone().into_bytes()).collect();
+    store.list(b"", true).expect("a list") == names
+        && model.0.iter().all(|(name, rrd)| {
+            store.snapshot(&rrd_name(name)).is_ok_and(|snapshot| snapshot.live.words == rrd.live.words)
+        })
+}
+
+fn check_rrd(store: &Stripes, model: &Model, name: &str) {
+    match (model.0.get(name), store.read(&rrd_name(name))) {
+        (None, Err(StoreError::NoSuchRrd(_))) => {}
+        (Some(want), Ok(got)) => {
+            // As text: limits may be NaN, which is not equal to itself.
+            assert_eq!(format!("{:?}", got.definition), format!("{:?}", want.definition), "{name}");
+            assert_eq!(got.live.words, want.live.words, "{name}");
+            let bits = |rows: &Vec<f64>| rows.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            let archives: Vec<Vec<u64>> = got.archives.iter().map(bits).collect();
+            for (rra, (got, want)) in archives.iter().zip(&want.archives()).enumerate() {
+                if let Some(at) = (0..want.len()).find(|&at| got.get(at) != Some(&want[at])) {
+                    let show =
+                        |bits: &[u64]| bits.iter().map(|&bits| f64::from_bits(bits)).collect::<Vec<_>>();
+                    panic!(
+                        "{name} archive {rra} value {at} of {}:\n{:?}\n{:?}",
+                        want.len(),
+                        show(got),
+                        show(want)
+                    );
+                }
+            }
+        }
+        (want, got) => panic!("{name}: wanted it {}, got {:?}", want.is_some(), got.map(|_| ())),
+    }
+}
+
+fn run(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..2 + world.random.below(3) {
+        for _ in 0..20 + world.random.below(60) {
+            world.step();
+        }
+        match world.random.below(2) {
+            0 => world.kill(),
+            _ => world.crash(),
+        }
+    }
+    world.store.stop().expect("a clean stop");
+}
+
+fn seeds(default: u64) -> std::ops::Range<u64> {
+    let number = |key: &str| std::env::var(key).ok().and_then(|text| text.parse().ok());
+    match number("ROUNDEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ROUNDEL_SEEDS").unwrap_or(default),
+    }
+}
+
+#[test]
+fn crashes_lose_nothing_acknowledged() {
+    for seed in seeds(2000) {
+        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+            eprintln!("seed {seed} failed; replay it with ROUNDEL_SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

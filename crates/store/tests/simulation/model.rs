@@ -1,0 +1,115 @@
+//! What a store must say, worked out the plain way: every RRD alone, every row in a map.
+
+use std::collections::BTreeMap;
+
+use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
+use rrd::live::{CdpPrep, Live, UNKNOWN};
+use rrd::reading::Reading;
+use rrd::time::Timestamp;
+use rrd::update::{RowSink, Scratch};
+
+/// Something that was acknowledged.
+#[derive(Clone, Debug)]
+pub enum Op {
+    Create { name: String, definition: Definition, start: i64 },
+    Update { name: String, time: Timestamp, values: String },
+    Delete { name: String },
+}
+
+/// Rows by archive and number.
+#[derive(Clone, Debug, Default)]
+pub struct Rows(Vec<BTreeMap<i64, Vec<u64>>>);
+
+impl RowSink for Rows {
+    fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]) {
+        for index in 0..count as i64 {
+            let row = cells.iter().map(|cell| if index == 0 { cell.primary } else { cell.secondary });
+            self.0[rra].insert(first_row + index, row.map(f64::to_bits).collect());
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ModelRrd {
+    pub definition: Definition,
+    pub live: Live,
+    rows: Rows,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Model(pub BTreeMap<String, ModelRrd>);
+
+impl Model {
+    pub fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Create { name, definition, start } => {
+                let rows = Rows(vec![BTreeMap::new(); definition.rra.len()]);
+                let live = rrd::create::new_live(definition, *start);
+                self.0.insert(name.clone(), ModelRrd { definition: definition.clone(), live, rows });
+            }
+            Op::Update { name, time, values } => {
+                let model = self.0.get_mut(name).expect("acknowledged updates are of RRDs that exist");
+                let texts: Vec<&[u8]> = values.split(':').map(str::as_bytes).collect();
+                let shape = rrd::live::HeadShape::of(&model.definition);
+                let Live { words, seasons } = &mut model.live;
+                rrd::update::step(
+                    &model.definition,
+                    &shape,
+                    shape.split_mut(words),
+                    seasons,
+                    &Reading { time: *time, values: &texts },
+                    &mut Scratch::default(),
+                    &mut model.rows,
+                )
+                .expect("acknowledged updates are good");
+            }
+            Op::Delete { name } => {
+                self.0.remove(name);
+            }
+        }
+    }
+}
+
+impl ModelRrd {
+    /// All rows, as [`rrd::content::Rrd::archives`] has them, as bits.
+    pub fn archives(&self) -> Vec<Vec<u64>> {
+        let shape = rrd::live::HeadShape::of(&self.definition);
+        let last_update = shape.split(&self.live.words).last_update.whole;
+        let ds_count = self.definition.ds.len();
+        let archive = |rra: usize| {
+            let newest = self.definition.newest_row(rra, last_update);
+            let count = self.definition.rra[rra].row_count as i64;
+            let unknown = vec![UNKNOWN.to_bits(); ds_count];
+            (newest - count + 1..=newest)
+                .flat_map(|row| self.rows.0[rra].get(&row).unwrap_or(&unknown).clone())
+                .collect()
+        };
+        (0..self.definition.rra.len()).map(archive).collect()
+    }
+}
+
+/// One of a few geometries.
+pub fn definition(which: u64) -> Definition {
+    let fed = |name: &str, ds_type| Ds {
+        name: name.into(),
+        kind: DsKind::Fed { ds_type, heartbeat: 25, min: f64::NAN, max: f64::NAN },
+    };
+    let rra = |cf, pdp_per_row, row_count| Rra {
+        cf: Consolidation::Plain { cf, xff: 0.5 },
+        pdp_per_row,
+        row_count,
+    };
+    let ds = match which % 3 {
+        0 => vec![fed("a", DsType::Gauge)],
+        1 => vec![fed("a", DsType::Gauge), fed("b", DsType::Counter)],
+        _ => vec![fed("a", DsType::Derive), fed("b", DsType::Absolute), fed("c", DsType::Gauge)],
+    };
+    let rra = vec![
+        rra(PlainCf::Average, 1, 20 + which % 2 * 30),
+        rra(PlainCf::Max, 1, 30),
+        rra(PlainCf::Average, 3, 25),
+        rra(PlainCf::Max, 3, 25),
+        rra(PlainCf::Last, 7 + which % 4, 40),
+    ];
+    Definition { version: 3, units_per_second: 1, step: 10, ds, rra }
+}
