@@ -56,8 +56,17 @@ fn hash(a: u64, b: u64) -> u64 {
     (again as u64) ^ ((again >> 64) as u64)
 }
 
-/// All archives of one source, full: one archive of single PDPs and all others.
-fn simulate(workload: &Workload, rrd: u64) -> Vec<Archive> {
+/// What arrived: readings, and their times in seconds.
+#[derive(Default)]
+struct Samples {
+    readings: Vec<f64>,
+    times: Vec<f64>,
+}
+
+/// All archives of one source, full: one archive of single PDPs and all others; and the newest samples.
+fn simulate(workload: &Workload, rrd: u64) -> (Vec<Archive>, Samples) {
+    let mut samples = Samples::default();
+    let mut counter = 0.0;
     let mut archives = vec![];
     for &(pdp_per_row, row_count) in workload.archives {
         for &cf in workload.cfs {
@@ -85,6 +94,11 @@ fn simulate(workload: &Workload, rrd: u64) -> Vec<Archive> {
         } else {
             (series % 40_000 + level % 40_000 + (noise & 0x7ff)) as f64 / 100.0 * interval
         };
+        if round + 1000 >= rounds {
+            counter += increment;
+            samples.readings.push(if workload.counter { counter } else { increment / interval });
+            samples.times.push((second - FIRST_ROUND_SECONDS) as f64 + micro as f64 / 1e6);
+        }
         let boundary = second - second % workload.step;
         if boundary > last_second {
             let before = (boundary - last_second) as f64 - last_micro as f64 / 1e6;
@@ -101,7 +115,7 @@ fn simulate(workload: &Workload, rrd: u64) -> Vec<Archive> {
     archives.iter_mut().for_each(|archive| {
         archive.rows.drain(..archive.rows.len() - archive.row_count);
     });
-    archives
+    (archives, samples)
 }
 
 impl Archive {
@@ -166,7 +180,8 @@ fn main() {
 }
 
 fn measure(workload: &Workload, rrds: u64, length: usize, thorough: bool, detail: bool) {
-    let all: Vec<Vec<Archive>> = (0..rrds).map(|rrd| simulate(workload, rrd * 7919 + 5)).collect();
+    let simulated = (0..rrds).map(|rrd| simulate(workload, rrd * 7919 + 5));
+    let (all, samples): (Vec<Vec<Archive>>, Vec<Samples>) = simulated.unzip();
     let mut scratch = Scratch::new(thorough);
     let (mut total, mut values, mut encode_ns, mut decode_ns) = (0, 0, 0, 0);
     let mut writer = SegmentWriter::new(Vec::new(), "table", 1).expect("memory takes all");
@@ -225,4 +240,65 @@ fn measure(workload: &Workload, rrds: u64, length: usize, thorough: bool, detail
         encode_ns as f64 / values as f64,
         decode_ns as f64 / values as f64,
     );
+    if detail {
+        samples_against_rows(workload, &all, &samples, length);
+        averages_from_maxima(workload, &all, length);
+    }
+}
+
+fn encoded_bytes(column: &[f64], hint: &ColumnHint, length: usize) -> usize {
+    let mut bytes = Vec::new();
+    let mut scratch = Scratch::new(true);
+    column.chunks(length).for_each(|part| codec::encode(part, hint, &mut scratch, &mut bytes));
+    bytes.len()
+}
+
+/// The experiment of `design.md`: bytes of a sample (reading and time) against bytes of the row of its PDP.
+fn samples_against_rows(workload: &Workload, all: &[Vec<Archive>], samples: &[Samples], length: usize) {
+    let hint = ColumnHint { units_per_second: 1, step: workload.step, pdp_per_row: 1 };
+    let per_value = |column: &[f64]| encoded_bytes(column, &hint, length) as f64 / column.len() as f64;
+    let mean = |bytes: &dyn Fn(usize) -> f64| (0..all.len()).map(bytes).sum::<f64>() / all.len() as f64;
+    // A time is kept as how late it was: small integers of microseconds.
+    let late = |index: usize| -> Vec<f64> {
+        samples[index].times.iter().map(|time| (time % workload.step as f64 * 1e6).round()).collect()
+    };
+    println!(
+        "    samples: {:.2} B a reading + {:.2} B a time, against {:.2} B a row",
+        mean(&|index| per_value(&samples[index].readings)),
+        mean(&|index| per_value(&late(index))),
+        mean(&|index| per_value(&all[index][0].rows)),
+    );
+}
+
+/// Whether the maximum of a row tells its average: bytes of the sum, and of the sum less count times maximum.
+fn averages_from_maxima(workload: &Workload, all: &[Vec<Archive>], length: usize) {
+    let hint = ColumnHint { units_per_second: 1, step: 1, pdp_per_row: 1 };
+    for (average, archive) in all[0].iter().enumerate().filter(|(_, archive)| archive.cf == Cf::Average) {
+        let rows = archive.pdp_per_row;
+        let twin = |archive: &&Archive| archive.cf == Cf::Max && archive.pdp_per_row == rows;
+        if rows == 1 || workload.jitter != Jitter::None {
+            continue;
+        }
+        let unit = if workload.counter { workload.step as f64 } else { 100.0 };
+        let (mut alone, mut against, mut count) = (0, 0, 0);
+        for archives in all {
+            let Some(maximum) = archives.iter().find(twin) else { continue };
+            let sums: Vec<f64> =
+                archives[average].rows.iter().map(|value| (value * unit * rows as f64).round()).collect();
+            let differences: Vec<f64> = sums
+                .iter()
+                .zip(&maximum.rows)
+                .map(|(sum, value)| sum - (value * unit).round() * rows as f64)
+                .collect();
+            alone += encoded_bytes(&sums, &hint, length);
+            against += encoded_bytes(&differences, &hint, length);
+            count += sums.len();
+        }
+        let per_value = |bytes: usize| bytes as f64 / count.max(1) as f64;
+        println!(
+            "    average over {rows}: {:.2} B alone, {:.2} B against the maximum",
+            per_value(alone),
+            per_value(against)
+        );
+    }
 }

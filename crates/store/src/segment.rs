@@ -6,6 +6,8 @@
 
 mod block;
 mod footer;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod merge;
 mod reader;
 mod writer;

@@ -133,24 +133,54 @@ pub(super) fn encode(
     sources: &[SourceSummary],
     directory: &[BlockPlace],
 ) -> Vec<u8> {
-    let body_bytes = sources.len() * SOURCE_BYTES + directory.len() * PLACE_BYTES;
-    let mut bytes = Vec::with_capacity(body_bytes + TRAILER_BYTES);
+    let mut bytes =
+        Vec::with_capacity(sources.len() * SOURCE_BYTES + directory.len() * PLACE_BYTES + TRAILER_BYTES);
     sources.iter().for_each(|source| bytes.extend_from_slice(&encode_source(source)));
     directory.iter().for_each(|place| bytes.extend_from_slice(&encode_place(place)));
-    let mut trailer = [0; TRAILER_BYTES];
-    trailer[TRAILER_MAGIC_AT..][..8].copy_from_slice(&TRAILER_MAGIC);
-    set32(&mut trailer, TRAILER_VERSION_AT, VERSION);
-    set32(&mut trailer, TRAILER_FOOTER_CHECKSUM_AT, crc32c::crc32c(&bytes));
-    set64(&mut trailer, TRAILER_FILE_BYTES_AT, footer_offset + (body_bytes + TRAILER_BYTES) as u64);
-    set64(&mut trailer, TRAILER_FOOTER_OFFSET_AT, footer_offset);
-    set32(&mut trailer, TRAILER_SOURCE_COUNT_AT, sources.len() as u32);
-    set32(&mut trailer, TRAILER_BLOCK_COUNT_AT, directory.len() as u32);
-    set64(&mut trailer, TRAILER_SEGMENT_ID_AT, segment_id);
-    set64(&mut trailer, TRAILER_ENTRY_COUNT_AT, entry_count);
-    let checksum = crc32c::crc32c(&trailer[..TRAILER_CHECKSUM_AT]);
-    set32(&mut trailer, TRAILER_CHECKSUM_AT, checksum);
-    bytes.extend_from_slice(&trailer);
+    let trailer = Trailer {
+        footer_offset,
+        footer_checksum: crc32c::crc32c(&bytes),
+        source_count: sources.len() as u32,
+        block_count: directory.len() as u32,
+        segment_id,
+        entry_count,
+    };
+    let file_bytes = footer_offset + (bytes.len() + TRAILER_BYTES) as u64;
+    bytes.extend_from_slice(&trailer.encode(file_bytes));
     bytes
+}
+
+/// The trailer behind a footer of any `body` that begins with `source_count` sources.
+pub(super) fn encode_trailer(
+    segment_id: u64,
+    footer_offset: u64,
+    body: &[u8],
+    source_count: usize,
+) -> [u8; TRAILER_BYTES] {
+    let block_count = (body.len().saturating_sub(source_count * SOURCE_BYTES) / PLACE_BYTES) as u32;
+    let footer_checksum = crc32c::crc32c(body);
+    let source_count = source_count as u32;
+    let trailer =
+        Trailer { footer_offset, footer_checksum, source_count, block_count, segment_id, entry_count: 1 };
+    trailer.encode(footer_offset + (body.len() + TRAILER_BYTES) as u64)
+}
+
+impl Trailer {
+    fn encode(&self, file_bytes: u64) -> [u8; TRAILER_BYTES] {
+        let mut bytes = [0; TRAILER_BYTES];
+        bytes[TRAILER_MAGIC_AT..][..8].copy_from_slice(&TRAILER_MAGIC);
+        set32(&mut bytes, TRAILER_VERSION_AT, VERSION);
+        set32(&mut bytes, TRAILER_FOOTER_CHECKSUM_AT, self.footer_checksum);
+        set64(&mut bytes, TRAILER_FILE_BYTES_AT, file_bytes);
+        set64(&mut bytes, TRAILER_FOOTER_OFFSET_AT, self.footer_offset);
+        set32(&mut bytes, TRAILER_SOURCE_COUNT_AT, self.source_count);
+        set32(&mut bytes, TRAILER_BLOCK_COUNT_AT, self.block_count);
+        set64(&mut bytes, TRAILER_SEGMENT_ID_AT, self.segment_id);
+        set64(&mut bytes, TRAILER_ENTRY_COUNT_AT, self.entry_count);
+        let checksum = crc32c::crc32c(&bytes[..TRAILER_CHECKSUM_AT]);
+        set32(&mut bytes, TRAILER_CHECKSUM_AT, checksum);
+        bytes
+    }
 }
 
 fn encode_source(source: &SourceSummary) -> [u8; SOURCE_BYTES] {

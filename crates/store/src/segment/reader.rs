@@ -257,7 +257,7 @@ impl Segment {
 }
 
 /// Decodes all columns of a run, one behind the other.
-fn decode_columns(run: &Run<'_>, values: &mut Vec<f64>) -> Result<(), Fault> {
+pub(super) fn decode_columns(run: &Run<'_>, values: &mut Vec<f64>) -> Result<(), Fault> {
     values.clear();
     let mut at = 0;
     for _ in 0..run.head.ds_count {

@@ -105,3 +105,204 @@ fn misuse_is_refused() {
     assert!(push(6, i64::MAX, &[&[1.0]]));
     assert!(!push(5, 12, &[&[1.0]]));
 }
+
+/// A small segment: two RRDs, two runs.
+fn small() -> Vec<u8> {
+    let mut writer = SegmentWriter::new(Vec::new(), "small", 7).unwrap();
+    writer.push(key(1, 2, 3), 100, &[&[1.0, 2.0, 4.0]], &HINT).unwrap();
+    writer.push(key(1, 2, 4), 100, &[&[0.25, 0.5, f64::NAN]], &HINT).unwrap();
+    writer.finish().unwrap().1
+}
+
+/// The format, version 1, to the byte. A change here is a new version.
+#[rustfmt::skip]
+const SMALL: &[&[u8]] = &[
+    // File head: magic, version, zero, segment number, zero, checksum.
+    b"RNDLSEGM", &[1, 0, 0, 0, 0, 0, 0, 0], &[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[80, 43, 148, 71],
+    // Block head: checksum, body bytes, runs.
+    &[174, 186, 71, 63], &[26, 0, 0, 0], &[2, 0, 0, 0],
+    // First run: flags, group, source, slot, columns, units, step, PDPs a row, first row, count, column.
+    &[0x4f, 1, 2, 3, 1, 1, 10, 1, 200, 1, 3], &[16, 0, 2, 2, 0b11_01_00],
+    // Second run: next slot, same row and count, nine bytes of column.
+    &[0x81], &[5, 51, 140, 4, 0, 16, 128, 244, 31],
+    // Source: group, source, columns, units, zero, step, PDPs a row, rows 100..103, 2 runs of 26 bytes.
+    &[1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
+    &[100, 0, 0, 0, 0, 0, 0, 0, 103, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 0, 0, 0, 0],
+    // Block place: offset, source index, slot, row, zero.
+    &[32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    // Trailer: magic, version, footer checksum, file bytes, footer offset.
+    b"RNDLSEGF", &[1, 0, 0, 0, 208, 196, 3, 33, 222, 0, 0, 0, 0, 0, 0, 0, 70, 0, 0, 0, 0, 0, 0, 0],
+    // Sources, blocks, segment number, runs, zero, checksum.
+    &[1, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 163, 73, 105, 1],
+];
+
+#[test]
+fn the_bytes_are_those_of_version_1() {
+    let bytes = small();
+    let want: Vec<u8> = SMALL.concat();
+    assert_eq!(bytes, want);
+    let segment = open(want).unwrap();
+    assert_eq!(read(&segment, key(1, 2, 3), 0..1000), [(100, 0, vec![1.0, 2.0, 4.0])]);
+    assert_eq!(read(&segment, key(1, 2, 4), 0..102), [(100, 0, vec![0.25, 0.5])]);
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let good = small();
+    let all = |segment: &Segment| {
+        let mut damage = 0;
+        segment.verify(&mut |_| damage += 1);
+        damage
+    };
+    assert_eq!(all(&open(good.clone()).unwrap()), 0);
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        match open(bad) {
+            Ok(segment) => assert!(all(&segment) > 0, "bit {bit}"),
+            Err(error) => assert!(matches!(error, SegmentError::Damaged { .. }), "bit {bit}: {error}"),
+        }
+    }
+    for length in 0..good.len() {
+        assert!(open(good[..length].to_vec()).is_err(), "cut to {length}");
+    }
+}
+
+#[test]
+fn damage_stays_in_its_block() {
+    let mut bytes = sample();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 0x10;
+    let segment = open(bytes).unwrap();
+    let (mut lost, mut found) = (0, 0);
+    for (group, source) in [(1, 0), (1, 1), (3, 0)] {
+        for slot in 0..3000 {
+            let mut values = 0;
+            let mut count = |_: i64, _: usize, part: &[f64]| values += part.len();
+            match segment.read(key(group, source, slot), 0..9999, &mut ReadScratch::default(), &mut count) {
+                Ok(()) => found += values,
+                Err(SegmentError::Damaged { offset, .. }) => {
+                    assert!(offset <= at as u64 && at as u64 - offset < 20_000);
+                    lost += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(lost > 0 && lost < 1500, "{lost} RRDs lost");
+    assert!(found > 200_000, "{found} values found");
+}
+
+#[test]
+fn a_block_that_landed_elsewhere_is_damage() {
+    let other = {
+        let mut writer = SegmentWriter::new(Vec::new(), "other", 8).unwrap();
+        writer.push(key(1, 2, 3), 100, &[&[1.0, 2.0, 4.0]], &HINT).unwrap();
+        writer.push(key(1, 2, 4), 100, &[&[0.25, 0.5, f64::NAN]], &HINT).unwrap();
+        writer.finish().unwrap().1
+    };
+    let mut mixed = small();
+    let footer_at = mixed.len() - footer::TRAILER_BYTES - footer::PLACE_BYTES - footer::SOURCE_BYTES;
+    mixed[32..footer_at].copy_from_slice(&other[32..footer_at]);
+    let outcome =
+        open(mixed).unwrap().read(key(1, 2, 3), 0..999, &mut ReadScratch::default(), &mut |_, _, _| {});
+    assert!(matches!(outcome, Err(SegmentError::Damaged { offset: 32, .. })));
+}
+
+#[test]
+fn a_later_version_is_named() {
+    let mut bytes = small();
+    let trailer = bytes.len() - footer::TRAILER_BYTES;
+    bytes[trailer + footer::TRAILER_VERSION_AT] = 2;
+    let checksum = crc32c::crc32c(&bytes[trailer..trailer + footer::TRAILER_CHECKSUM_AT]);
+    bytes[trailer + footer::TRAILER_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+    assert!(matches!(open(bytes), Err(SegmentError::Newer { version: 2, .. })));
+}
+
+/// Name of a structure, its bytes, and its fields by offset.
+type Table = (&'static str, usize, &'static [(usize, &'static str)]);
+
+/// The table of offsets in the document is made of the constants in the code.
+#[test]
+fn the_document_has_these_offsets() {
+    use super::block::*;
+    use super::footer::*;
+    let tables: &[Table] = &[
+        (
+            "file head",
+            FILE_HEAD_BYTES,
+            &[
+                (HEAD_MAGIC_AT, "magic"),
+                (HEAD_VERSION_AT, "version"),
+                (HEAD_SEGMENT_ID_AT, "segment number"),
+                (HEAD_CHECKSUM_AT, "checksum"),
+            ],
+        ),
+        (
+            "block head",
+            BLOCK_HEAD_BYTES,
+            &[(CHECKSUM_AT, "checksum"), (BODY_BYTES_AT, "body bytes"), (ENTRY_COUNT_AT, "runs")],
+        ),
+        (
+            "source",
+            SOURCE_BYTES,
+            &[
+                (SOURCE_GROUP_AT, "group"),
+                (SOURCE_SOURCE_AT, "source"),
+                (SOURCE_DS_COUNT_AT, "columns"),
+                (SOURCE_UNITS_AT, "units a second"),
+                (SOURCE_ZERO_AT, "zero"),
+                (SOURCE_STEP_AT, "step"),
+                (SOURCE_PDP_PER_ROW_AT, "PDPs a row"),
+                (SOURCE_FIRST_ROW_AT, "first row"),
+                (SOURCE_END_ROW_AT, "end row"),
+                (SOURCE_ENTRY_COUNT_AT, "runs"),
+                (SOURCE_ENTRY_BYTES_AT, "bytes of runs"),
+            ],
+        ),
+        (
+            "block place",
+            PLACE_BYTES,
+            &[
+                (PLACE_OFFSET_AT, "offset"),
+                (PLACE_SOURCE_AT, "source index"),
+                (PLACE_SLOT_AT, "slot"),
+                (PLACE_ROW_AT, "row"),
+                (PLACE_ZERO_AT, "zero"),
+            ],
+        ),
+        (
+            "trailer",
+            TRAILER_BYTES,
+            &[
+                (TRAILER_MAGIC_AT, "magic"),
+                (TRAILER_VERSION_AT, "version"),
+                (TRAILER_FOOTER_CHECKSUM_AT, "footer checksum"),
+                (TRAILER_FILE_BYTES_AT, "file bytes"),
+                (TRAILER_FOOTER_OFFSET_AT, "footer offset"),
+                (TRAILER_SOURCE_COUNT_AT, "sources"),
+                (TRAILER_BLOCK_COUNT_AT, "blocks"),
+                (TRAILER_SEGMENT_ID_AT, "segment number"),
+                (TRAILER_ENTRY_COUNT_AT, "runs"),
+                (TRAILER_ZERO_AT, "zero"),
+                (TRAILER_CHECKSUM_AT, "checksum"),
+            ],
+        ),
+    ];
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format/segment.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    for (structure, bytes, fields) in tables {
+        let heading = format!("### {structure}, {bytes} bytes\n");
+        let section = document.split(&heading).nth(1).unwrap_or_else(|| panic!("no \"{heading}\" in {path}"));
+        let section = section.split("\n#").next().unwrap();
+        for (offset, field) in *fields {
+            let row = format!("| {offset} | {field} |");
+            assert!(section.contains(&row), "{structure}: no row \"{row}\"");
+        }
+        let rows = section
+            .lines()
+            .filter(|line| line.starts_with("| ") && !line.starts_with("| at") && !line.starts_with("| -"))
+            .count();
+        assert_eq!(rows, fields.len(), "{structure}");
+    }
+}

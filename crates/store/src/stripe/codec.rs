@@ -278,7 +278,7 @@ fn decode_ordered(tag: u8, bytes: &mut &[u8], count: usize, out: &mut Vec<f64>) 
     ints::decode(bytes, count, &mut patterns)?;
     // The bits shifted out were zero before they were put in order, hence ones in a negative pattern.
     let restore = |pattern: i64| {
-        let low = if pattern < 0 && shift > 0 { (1i64 << shift) - 1 } else { 0 };
+        let low = if pattern < 0 { ((1u64 << shift) - 1) as i64 } else { 0 };
         unordered(pattern << shift | low)
     };
     out.extend(patterns.into_iter().map(restore));
@@ -361,3 +361,6 @@ fn decode_sparse(
     ));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

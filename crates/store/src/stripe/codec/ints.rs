@@ -74,7 +74,8 @@ fn entropy_of_widths(counts: &[u32; 65], total: usize) -> u64 {
     widths.map(bits).sum()
 }
 
-fn varint_bits(value: u64) -> usize {
+/// Bits of a number of variable length.
+pub(super) fn varint_bits(value: u64) -> usize {
     (width_of(value).max(1).div_ceil(7) * 8) as usize
 }
 

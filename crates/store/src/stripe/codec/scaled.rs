@@ -263,7 +263,9 @@ fn attempt(
         trial.correction_plan = trial.corrected.then(|| ints::plan_noise(&trial.corrections, ints));
         let correction_bits = trial.correction_plan.map_or(0, |plan| plan.bits);
         let rest_bits = trial.rest_plan.map_or(0, |plan| plan.bits);
-        trial.bits = 32 + plan.bits + rest_bits + correction_bits + trial.exceptions.len() * 80;
+        let multiplier = trial.scale.map_or(1, |scale| scale.multiplier);
+        let factors = [multiplier, trial.divisor, trial.unit as u64].map(factor_bits).iter().sum::<usize>();
+        trial.bits = 16 + factors + plan.bits + rest_bits + correction_bits + trial.exceptions.len() * 80;
         if trial.bits < scratch.best.bits {
             std::mem::swap(&mut scratch.trial, &mut scratch.best);
         }
@@ -355,6 +357,11 @@ fn repeat_rounding(values: &[f64], scale: Scale, hint: &ColumnHint, off: usize, 
     }
     trial.exceptions.iter().for_each(|&index| trial.corrections[index as usize] = 0);
     best.0
+}
+
+/// Bits of a factor in the head of a column, which 0 and 1 do not take.
+fn factor_bits(factor: u64) -> usize {
+    if factor > 1 { ints::varint_bits(factor) } else { 0 }
 }
 
 fn split(integer: i64, unit: i64) -> (i64, i64) {
