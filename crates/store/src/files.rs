@@ -16,6 +16,7 @@ mod accept;
 mod apply;
 mod buffer;
 mod check;
+pub mod fuzzing;
 mod geometry;
 mod journal;
 mod list;
@@ -26,6 +27,7 @@ mod read;
 mod replay;
 mod rows;
 mod shared;
+mod tune;
 mod upkeep;
 mod words;
 mod write;
@@ -209,8 +211,9 @@ impl Engine for FilesEngine {
         self.change_and_wait(&of, move |shared, _| make::import(shared, &name, &rrd, no_overwrite))
     }
 
-    fn tune(&self, _name: &RrdName, _words: &[String]) -> Result<(), StoreError> {
-        Err(StoreError::Unsupported("tune"))
+    fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError> {
+        let (target, words) = (name.clone(), words.to_vec());
+        self.change_and_wait(name, move |shared, work| tune::tune(shared, &target, &words, work))
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {

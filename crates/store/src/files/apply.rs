@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rrd::codec::file::encode_live;
+use rrd::codec::file::{encode_live, season};
 use rrd::live::{Live, Season};
 use rrd::reading::Reading;
 use rrd::time::Timestamp;
@@ -53,23 +53,32 @@ pub struct Workspace {
 impl Loaded {
     /// Reads the seasons that belong to `header`.
     pub fn new(header: FileHeader, file: &RrdFile) -> io::Result<Self> {
+        Self::with_seasons(header, |offset, ring| file.read_at(ring, offset))
+    }
+
+    /// The same for a file in memory.
+    pub fn from_bytes(header: FileHeader, bytes: &[u8]) -> io::Result<Self> {
+        Self::with_seasons(header, |offset, ring| {
+            let from = bytes.get(offset as usize..).and_then(|rest| rest.get(..ring.len()));
+            ring.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        })
+    }
+
+    fn with_seasons(header: FileHeader, read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Self> {
+        let geometry = &header.geometry;
         let mut seasons = Vec::new();
-        if header.geometry.has_seasons {
-            let geometry = &header.geometry;
-            for (index, rra) in geometry.definition.rra.iter().enumerate() {
-                if !rra.cf.is_season() {
-                    continue;
-                }
-                let archive = geometry.layout.archives[index];
-                if archive.ring_bytes() > SEASON_BYTES_MAX {
-                    return Err(io::Error::other(format!(
-                        "its season is larger than {SEASON_BYTES_MAX} bytes"
-                    )));
-                }
-                let mut ring = vec![0; archive.ring_bytes() as usize];
-                file.read_at(&mut ring, archive.offset)?;
-                seasons.push(rrd::codec::file::season(index, header.current_rows[index], &ring));
+        for (index, rra) in geometry.definition.rra.iter().enumerate() {
+            if !rra.cf.is_season() {
+                continue;
             }
+            let archive = geometry.layout.archives[index];
+            if archive.ring_bytes() > SEASON_BYTES_MAX {
+                return Err(io::Error::other(format!("its season is larger than {SEASON_BYTES_MAX} bytes")));
+            }
+            let mut ring = vec![0; archive.ring_bytes() as usize];
+            read(archive.offset, &mut ring)?;
+            seasons.push(season(index, header.current_rows[index], &ring));
         }
         Ok(Loaded { header, seasons_in_file: seasons.clone(), seasons })
     }

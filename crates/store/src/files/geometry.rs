@@ -21,8 +21,6 @@ pub struct Geometry {
     pub shape: HeadShape,
     /// How the file is laid out.
     pub layout: FileLayout,
-    /// True when an archive's rows are part of the live state (SEASONAL, DEVSEASONAL).
-    pub has_seasons: bool,
 }
 
 /// The header of one file: its geometry and what updates change.
@@ -67,7 +65,6 @@ impl Geometries {
                 let geometry = Arc::new(Geometry {
                     fixed: fixed.into(),
                     shape: HeadShape::of(&head.definition),
-                    has_seasons: head.definition.rra.iter().any(|rra| rra.cf.is_season()),
                     definition: Arc::new(head.definition),
                     layout: head.layout,
                 });

@@ -116,6 +116,12 @@ impl Frame {
         &self.bytes
     }
 
+    /// The body of a frame that is not full.
+    #[cfg(test)]
+    pub fn body_for_test(&self) -> &[u8] {
+        &self.bytes[FRAME_HEADER_BYTES..]
+    }
+
     /// Empties it, keeping its memory unless a rare large batch made it large.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -378,6 +378,33 @@ fn created_files_are_rrdtool_s_and_replacing_one_drops_what_waited() {
 }
 
 #[test]
+fn tune_changes_the_header_as_rrdtool_does_and_writes_what_waited_first() {
+    let mut tool = RrdTool::start().unwrap();
+    let base = base();
+    make(&mut tool, base.path(), "w2.rrd", W2);
+    let engine = open(base.path());
+    let mut time = START as f64;
+    let mut random = Random(3);
+    for words in ["-h a:100", "-i b:5 -a b:U", "-r c:renamed", "-d d:GAUGE", "-h nothing:5", "-h"] {
+        for _ in 0..10 {
+            let word = random_word(&mut random, &mut time, 4);
+            assert_eq!(send(&engine, &[("w2.rrd", &word)]), []);
+            tool.run(&format!("update w2.rrd {word}")).unwrap();
+        }
+        let list: Vec<String> = words.split(' ').map(str::to_string).collect();
+        let (ours, theirs) = (engine.tune(&name("w2.rrd"), &list), tool.run(&format!("tune w2.rrd {words}")));
+        assert_eq!(ours.is_ok(), theirs.is_ok(), "{words}: {ours:?} {theirs:?}");
+        // Not byte for byte: RRDtool leaves the rest of a longer text behind the NUL of "UNKN".
+        let content = |path: &Path| {
+            let parts = rrd::codec::file::decode(&std::fs::read(path).unwrap()).unwrap();
+            rrd::codec::file::encode(&parts.rrd, &parts.current_rows).unwrap()
+        };
+        assert!(content(&base.path().join("tree/w2.rrd")) == content(&tool.path("w2.rrd")), "{words}");
+    }
+    assert!(matches!(engine.tune(&name("none.rrd"), &["-h".to_string()]), Err(StoreError::NoSuchRrd(_))));
+}
+
+#[test]
 fn rotation_removes_only_journals_whose_updates_are_in_their_files() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
