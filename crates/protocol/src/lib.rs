@@ -2,4 +2,5 @@
 //!
 //! One module per protocol. Knows `rrd` only for numbers.
 
+pub mod fuzzing;
 pub mod rrdcached;
