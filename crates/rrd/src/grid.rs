@@ -35,3 +35,68 @@ pub fn divide(number: i64, by: u64) -> (i64, u64) {
     }
     (number.div_euclid(by as i64), number.rem_euclid(by as i64) as u64)
 }
+
+/// Division of PDP numbers by one archive's PDPs per row, without the machine's division.
+///
+/// The archives of an RRD divide by the same few numbers at every update; a multiplication by the
+/// reciprocal, rounded up in 64 bits, is exact while `number * by < 2^64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Divider {
+    by: u64,
+    reciprocal: u64,
+    number_max: u64,
+}
+
+impl Divider {
+    /// Divides by `by`, which is 1 to 2^53.
+    pub fn new(by: u64) -> Self {
+        // For 1 the reciprocal would not fit; `number_max` 0 leaves it to the machine.
+        if by <= 1 {
+            return Divider { by, reciprocal: 0, number_max: 0 };
+        }
+        Divider { by, reciprocal: u64::MAX / by + 1, number_max: u64::MAX / by }
+    }
+
+    /// Quotient and remainder, rounded down: what [`divide`] gives.
+    #[inline]
+    pub fn divide(self, number: i64) -> (i64, u64) {
+        if self.by == 1 {
+            return (number, 0);
+        }
+        if number as u64 <= self.number_max && number >= 0 {
+            let number = number as u64;
+            let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64;
+            return (quotient as i64, number - quotient * self.by);
+        }
+        divide(number, self.by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_divider_divides() {
+        fn check(number: i64, by: u64) {
+            assert_eq!(Divider::new(by).divide(number), divide(number, by), "{number} / {by}");
+        }
+        for by in
+            [1, 2, 3, 7, 50, 223, 2635, 65_536, 1_000_003, (1 << 32) - 1, 1 << 32, (1 << 53) - 1, 1 << 53]
+        {
+            let border = (u64::MAX / by).min(1 << 53) as i64;
+            for near in [0, 1, by as i64, 170_000_000, 1_700_000_000, border, border / by as i64 * by as i64]
+            {
+                for number in near - 2..=near + 2 {
+                    check(number, by);
+                    check(-number, by);
+                }
+            }
+        }
+        let mut number = 1i64;
+        for _ in 0..10_000 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            check(number >> 11, (number as u64 >> 40) % 5000 + 1);
+        }
+    }
+}

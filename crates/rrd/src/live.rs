@@ -8,6 +8,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::definition::Definition;
+use crate::grid::Divider;
 use crate::time::Timestamp;
 
 /// Longest text kept of a source's last reading; RRDtool's `LAST_DS_LEN` less the NUL.
@@ -103,6 +104,8 @@ pub struct HeadShape {
     /// For each archive, its index among the Holt-Winters archives.
     hw_index: Vec<Option<usize>>,
     hw_count: usize,
+    /// For each archive its division of PDP numbers into rows.
+    dividers: Vec<Divider>,
 }
 
 const TIMESTAMP_WORDS: usize = size_of::<Timestamp>() / 8;
@@ -113,21 +116,25 @@ const HW_WORDS: usize = size_of::<HwPrep>() / 8;
 impl HeadShape {
     /// The shape of heads of this definition.
     pub fn of(definition: &Definition) -> Self {
-        HeadShape::new(definition.ds.len(), definition.rra.iter().map(|rra| rra.cf.is_holt_winters()))
+        let archives = definition.rra.iter().map(|rra| (rra.pdp_per_row, rra.cf.is_holt_winters()));
+        HeadShape::new(definition.ds.len(), archives)
     }
 
-    /// The shape for `ds_count` sources and, for each archive, whether it is a Holt-Winters one.
-    pub fn new(ds_count: usize, holt_winters: impl Iterator<Item = bool>) -> Self {
+    /// The shape for `ds_count` sources and, for each archive, its PDPs in a row and whether it is a
+    /// Holt-Winters one.
+    pub fn new(ds_count: usize, archives: impl Iterator<Item = (u64, bool)>) -> Self {
         let mut hw_count = 0;
-        let hw_index: Vec<_> = holt_winters
-            .map(|yes| {
-                yes.then(|| {
+        let mut dividers = Vec::new();
+        let hw_index: Vec<_> = archives
+            .map(|(pdp_per_row, holt_winters)| {
+                dividers.push(Divider::new(pdp_per_row));
+                holt_winters.then(|| {
                     hw_count += 1;
                     hw_count - 1
                 })
             })
             .collect();
-        HeadShape { ds_count, rra_count: hw_index.len(), hw_index, hw_count }
+        HeadShape { ds_count, rra_count: hw_index.len(), hw_index, hw_count, dividers }
     }
 
     /// Words of 8 bytes in a head of this shape.
@@ -143,6 +150,11 @@ impl HeadShape {
     /// The place of archive `rra` among the Holt-Winters archives, if it is one.
     pub fn hw_index(&self, rra: usize) -> Option<usize> {
         self.hw_index[rra]
+    }
+
+    /// The divisions of PDP numbers into rows, one an archive.
+    pub fn dividers(&self) -> &[Divider] {
+        &self.dividers
     }
 
     /// True when the head has words of Holt-Winters archives.

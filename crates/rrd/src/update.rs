@@ -2,6 +2,12 @@
 //!
 //! The one function that decides and applies an update, live and on replay, in stripes and in files.
 //! It refuses without changing anything and allocates nothing once its scratch is warm.
+//!
+//! Nothing here knows who stores heads or rows, or what time it is. The order of floating point operations
+//! is RRDtool's and must stay: no reassociation, no fused multiply-add. Pinned by `tests/update_oracle.rs`.
+//!
+//! Cost, from `benches/step.rs` (AMD EPYC shared with other work, median of warm state): W1, 15 archives of
+//! one source, 165 ns; W2, 8 archives of two, 165 ns; splitting the word before it 30 and 45 ns.
 
 mod cdp;
 mod error;
@@ -12,7 +18,6 @@ mod season;
 pub use error::UpdateError;
 
 use crate::definition::{Consolidation, Definition, DsKind};
-use crate::grid;
 use crate::live::{CdpPrep, HeadMut, HeadShape, PdpPrep, Season};
 use crate::reading::Reading;
 use crate::rpn;
@@ -144,6 +149,7 @@ fn try_compute(
 }
 
 /// Closes the open PDPs of all sources. Fails only for a COMPUTE source.
+#[inline]
 fn close_pdps(
     definition: &Definition,
     pdp: &mut [PdpPrep],
@@ -178,10 +184,11 @@ fn pass(
     scratch: &mut Scratch,
     sink: &mut impl RowSink,
 ) {
-    let ds_count = shape.ds_count();
-    for (index, (rra, cells)) in definition.rra.iter().zip(head.cdp.chunks_exact_mut(ds_count)).enumerate() {
+    let archives =
+        definition.rra.iter().zip(shape.dividers()).zip(head.cdp.chunks_exact_mut(shape.ds_count()));
+    for (index, ((rra, divider), cells)) in archives.enumerate() {
         let Consolidation::Plain { cf, xff } = rra.cf else { continue };
-        let (open_row, pdp_in_row) = grid::divide(span.pdp_number, rra.pdp_per_row);
+        let (open_row, pdp_in_row) = divider.divide(span.pdp_number);
         let cut = RowCut::new(rra.pdp_per_row, pdp_in_row, span.elapsed);
         for (cell, &point) in cells.iter_mut().zip(&scratch.points) {
             if rra.pdp_per_row == 1 {
@@ -233,3 +240,6 @@ fn pass_holt_winters(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

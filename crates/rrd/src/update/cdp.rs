@@ -1,6 +1,6 @@
 //! From primary data points to rows, for AVERAGE, MIN, MAX and LAST.
 
-use super::pdp::canonical;
+use super::pdp::{canonical, double};
 use crate::definition::PlainCf;
 use crate::live::{CdpPrep, UNKNOWN};
 
@@ -39,8 +39,8 @@ pub(super) fn accumulate(cf: PlainCf, cell: &mut CdpPrep, point: f64, elapsed: u
     }
     let value = cell.value;
     cell.value = match cf {
-        PlainCf::Average if value.is_nan() => point * elapsed as f64,
-        PlainCf::Average => canonical(value + point * elapsed as f64),
+        PlainCf::Average if value.is_nan() => point * double(elapsed),
+        PlainCf::Average => canonical(value + point * double(elapsed)),
         PlainCf::Min if value.is_nan() || point < value => point,
         PlainCf::Max if value.is_nan() || point > value => point,
         PlainCf::Min | PlainCf::Max => value,
@@ -56,7 +56,7 @@ pub(super) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cu
         cell.unknown_pdps = cell.unknown_pdps.wrapping_add(cut.to_row_end);
     }
     cell.secondary = if unknown { UNKNOWN } else { point };
-    cell.primary = if cell.unknown_pdps as f64 > cut.pdp_per_row as f64 * xff {
+    cell.primary = if double(cell.unknown_pdps) > double(cut.pdp_per_row) * xff {
         UNKNOWN
     } else {
         row_value(cf, cell, point, cut)
@@ -74,7 +74,7 @@ pub(super) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cu
         };
         cell.unknown_pdps = if unknown { carried } else { 0 };
     } else {
-        cell.value = if cf == PlainCf::Average { point * carried as f64 } else { point };
+        cell.value = if cf == PlainCf::Average { point * double(carried) } else { point };
         cell.unknown_pdps = 0;
     }
 }
@@ -85,8 +85,8 @@ fn row_value(cf: PlainCf, cell: &CdpPrep, point: f64, cut: &RowCut) -> f64 {
     match cf {
         PlainCf::Average => {
             let known = cut.pdp_per_row.wrapping_sub(cell.unknown_pdps);
-            let sum = or(cell.value, 0.0) + or(point, 0.0) * cut.to_row_end as f64;
-            canonical(sum / known as f64)
+            let sum = or(cell.value, 0.0) + or(point, 0.0) * double(cut.to_row_end);
+            canonical(sum / double(known))
         }
         PlainCf::Min => {
             let (value, point) = (or(cell.value, f64::INFINITY), or(point, f64::INFINITY));

@@ -29,6 +29,7 @@ pub(super) struct Span {
 }
 
 impl Span {
+    #[inline]
     pub(super) fn between(last: Timestamp, time: Timestamp, step: u64) -> Span {
         let seconds = (time.whole - last.whole) as f64;
         let micros = (i64::from(time.micros) - i64::from(last.micros)) as f64;
@@ -103,7 +104,7 @@ pub(super) fn read(
             return Err(UpdateError::TooFewValues { expected, got: texts.len(), time: String::new() });
         };
         // What comes too late is not even looked at.
-        if text.first() == Some(&b'U') || interval > heartbeat as f64 {
+        if text.first() == Some(&b'U') || interval > double(heartbeat) {
             sums.push(UNKNOWN);
             continue;
         }
@@ -116,6 +117,7 @@ pub(super) fn read(
     Ok(())
 }
 
+#[inline]
 fn sum_and_rate(
     ds_type: DsType,
     text: &[u8],
@@ -164,6 +166,7 @@ fn unwrapped(mut difference: f64) -> f64 {
     difference
 }
 
+#[inline]
 fn float(ds_type: DsType, text: &[u8]) -> Result<f64, UpdateError> {
     number::parse(text).map_err(|error| match error {
         NumberError::Nothing => UpdateError::NotANumber { ds_type, text: lossy(text) },
@@ -201,12 +204,12 @@ pub(super) fn close(pdp: &mut PdpPrep, sum: f64, span: &Span, heartbeat: u64, st
         }
         pdp.value += sum / span.interval * span.pre;
     }
-    let too_late = span.interval > heartbeat as f64;
-    let point = if too_late || pdp.unknown_units as f64 > step as f64 / 2.0 {
+    let too_late = span.interval > double(heartbeat);
+    let point = if too_late || pdp.unknown_units.saturating_mul(2) > step {
         UNKNOWN
     } else {
         let known = span.elapsed.wrapping_mul(step).wrapping_sub(pdp.unknown_units);
-        canonical(pdp.value / (known as f64 - pre_unknown))
+        canonical(pdp.value / (double(known) - pre_unknown))
     };
     if sum.is_nan() {
         pdp.unknown_units = span.post as u64;
@@ -216,6 +219,16 @@ pub(super) fn close(pdp: &mut PdpPrep, sum: f64, span: &Span, heartbeat: u64, st
         pdp.value = canonical(sum / span.interval * span.post);
     }
     point
+}
+
+/// The double nearest to a count. Counts fit in 63 bits but in damaged files, and a signed conversion is one
+/// instruction where an unsigned one is five.
+#[inline]
+pub(super) fn double(count: u64) -> f64 {
+    match i64::try_from(count) {
+        Ok(count) => count as f64,
+        Err(_) => count as f64,
+    }
 }
 
 /// The same NaN on every machine: what an x86 makes of an invalid operation.

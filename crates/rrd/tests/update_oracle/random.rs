@@ -36,9 +36,15 @@ impl Random {
     }
 }
 
+/// What rrdtool is told.
 pub struct Scenario {
+    /// The arguments of `create` behind the file's name.
     pub create: String,
+    /// One update each.
     pub words: Vec<String>,
+    /// How many words an `update` command takes. RRDtool smooths seasons at most once a command, so with a
+    /// forecast it is 1.
+    pub words_a_command: usize,
 }
 
 impl Scenario {
@@ -73,7 +79,9 @@ impl Scenario {
             create = create + " " + &archive;
         }
         let calm = forecast < 2 && random.once_in(2);
-        Scenario { create, words: words(random, start, step, &types, calm) }
+        let words = words(random, start, step, &types, calm);
+        let words_a_command = if forecast < 2 { 1 } else { random.between(1, 5) as usize };
+        Scenario { create, words, words_a_command }
     }
 }
 
