@@ -60,8 +60,7 @@ sim:
 	ROUNDEL_SIM_SEED=$(SEED) $(CARGO) test --locked -p store --test sim -- --nocapture
 
 fuzz:
-	@cd fuzz && for target in $$($(CARGO) fuzz list); do \
-	  $(CARGO) fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	@fuzz/run.sh $(FUZZ_SECONDS)
 
 audit:
 	$(CARGO) deny check advisories

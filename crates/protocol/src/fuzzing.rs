@@ -35,7 +35,9 @@ fn fuzz_line(line: &[u8]) {
     let request = command.map(|command| Request::parse(command, arguments));
     const BASE: &[u8] = b"/base/";
     if let Some(plain) = plain_update(line, BASE) {
-        let Some(Ok(Request::Update(name, words))) = request else { panic!("only one way takes it: {line:?}") };
+        let Some(Ok(Request::Update(name, words))) = request else {
+            panic!("only one way takes it: {line:?}")
+        };
         assert_eq!(name.strip_prefix(BASE).unwrap_or(&name), plain.name);
         let joined = words.map(|word| word.into_owned()).collect::<Vec<_>>();
         assert_eq!((joined.len() as u32, joined.join(&b' ')), (plain.words, plain.values.to_vec()));

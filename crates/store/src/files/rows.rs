@@ -2,6 +2,8 @@
 //!
 //! Rows are written before the live part that makes them count. A kill in between leaves the old live part
 //! with some rows behind it already overwritten; applying the same updates again writes the same rows.
+//! Seasons are the exception, as they are in RRDtool: an update reads what it later overwrites, so a kill
+//! in the microseconds between season and live part leaves coefficients that were adapted once too often.
 
 use std::io;
 

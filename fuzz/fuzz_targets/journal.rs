@@ -1,0 +1,5 @@
+//! The body of a journal frame.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::files::fuzzing::fuzz_journal(data));

@@ -1,0 +1,5 @@
+//! The bodies of create, tune, delete, rename and import.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::log::fuzzing::fuzz_catalogue(data));

@@ -1,0 +1,5 @@
+//! A definition in a log record.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::log::fuzzing::fuzz_definition(data));

@@ -1,0 +1,5 @@
+//! A whole log file.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::log::fuzzing::fuzz_replay(data));

@@ -1,0 +1,5 @@
+//! What a client of rrdcached sends.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| protocol::fuzzing::fuzz_requests(data));

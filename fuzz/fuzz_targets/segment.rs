@@ -1,0 +1,5 @@
+//! A segment file.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::segment::fuzzing::fuzz_segment(data));

@@ -1,0 +1,5 @@
+//! Words of updates, parted by line feeds.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| rrd::fuzzing::fuzz_update(data));
