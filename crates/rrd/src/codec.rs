@@ -1,3 +1,4 @@
 //! How an RRD is written down, by format.
 
 pub mod file;
+pub mod xml;

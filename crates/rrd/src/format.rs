@@ -133,7 +133,11 @@ fn decimal(value: f64, digits: usize) -> Option<(u64, i32)> {
         }
         if number < POWERS[digits + 1] {
             let number = round(number, more);
-            return Some(if number == POWERS[digits + 1] { (number / 10, exponent + 1) } else { (number, exponent) });
+            return Some(if number == POWERS[digits + 1] {
+                (number / 10, exponent + 1)
+            } else {
+                (number, exponent)
+            });
         }
     }
     None
@@ -196,7 +200,7 @@ mod tests {
         check(0.0, 10, "0.0000000000e+00");
         check(-0.0, 10, "-0.0000000000e+00");
         check(3.75, 17, "3.75000000000000000e+00");
-        check(8.72527472527472625, 17, "8.72527472527472625e+00");
+        check(8.725_274_725_274_726, 17, "8.72527472527472625e+00");
         check(1e10, 10, "1.0000000000e+10");
         check(99999999999.96, 10, "1.0000000000e+11");
         check(0.1, 17, "1.00000000000000006e-01");

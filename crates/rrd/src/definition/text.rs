@@ -120,7 +120,7 @@ fn ds_version(kind: &DsKind) -> super::FormatVersion {
 ///
 /// # Errors
 /// [`DefinitionError::Span`] or [`DefinitionError::Mate`].
-fn check_archives(definition: &Definition) -> Result<(), DefinitionError> {
+pub(crate) fn check_archives(definition: &Definition) -> Result<(), DefinitionError> {
     for (index, rra) in definition.rra.iter().enumerate() {
         let span = u128::from(definition.step) * u128::from(rra.pdp_per_row);
         if span.saturating_mul(u128::from(rra.row_count)) > SPAN_MAX {

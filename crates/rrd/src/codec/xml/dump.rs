@@ -1,0 +1,277 @@
+//! An RRD to XML, in RRDtool's bytes.
+
+use std::io::{self, Write};
+
+use super::FINE_SUFFIX;
+use super::number::{push_parameter, push_value};
+use crate::content::Rrd;
+use crate::definition::{Consolidation, Ds, DsKind, Rra};
+use crate::grid;
+use crate::info::failure_flags;
+use crate::live::{CdpPrep, Head, HwPrep};
+use crate::rpn;
+
+/// Bytes gathered before they go to the sink.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What stands in front of the dump (`rrddump(1)`, `--header`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Header {
+    /// Nothing.
+    None,
+    /// An XML declaration and a document type.
+    #[default]
+    Dtd,
+    /// An XML declaration and a schema.
+    Xsd,
+}
+
+impl Header {
+    /// The argument of `--header`; RRDtool takes an unknown word for `dtd`.
+    pub fn from_word(word: &str) -> Header {
+        match word {
+            "none" => Header::None,
+            "xsd" => Header::Xsd,
+            _ => Header::Dtd,
+        }
+    }
+}
+
+/// Writes the dump of `rrd`. `time_text` gives the text of a time in seconds since the epoch, which RRDtool
+/// prints as `%Y-%m-%d %H:%M:%S %Z` in local time.
+///
+/// # Errors
+/// What the sink says.
+pub fn dump(
+    rrd: &Rrd,
+    header: Header,
+    time_text: &mut dyn FnMut(i64) -> String,
+    sink: &mut dyn Write,
+) -> io::Result<()> {
+    let mut writer = Dump { rrd, out: Vec::with_capacity(BUFFER_BYTES + 4096), time_text };
+    writer.head(header);
+    let shape = rrd.shape();
+    let head = shape.split(&rrd.live.words);
+    for (index, ds) in rrd.definition.ds.iter().enumerate() {
+        writer.source(ds, head, index);
+    }
+    writer.line("\t<!-- Round Robin Archives -->");
+    for (index, rra) in rrd.definition.rra.iter().enumerate() {
+        writer.archive(index, rra, head);
+        writer.database(index, rra, sink)?;
+    }
+    writer.out.extend_from_slice(b"</rrd>\n");
+    sink.write_all(&writer.out)
+}
+
+struct Dump<'a> {
+    rrd: &'a Rrd,
+    out: Vec<u8>,
+    time_text: &'a mut dyn FnMut(i64) -> String,
+}
+
+impl Dump<'_> {
+    fn line(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.push(b'\n');
+    }
+
+    /// `<name>value</name>` behind `indent`, and a line end.
+    fn tag(&mut self, indent: &str, name: &str, value: &[u8]) {
+        for part in [indent.as_bytes(), b"<", name.as_bytes(), b">", value, b"</", name.as_bytes(), b">\n"] {
+            self.out.extend_from_slice(part);
+        }
+    }
+
+    fn value(&mut self, indent: &str, name: &str, value: f64) {
+        let mut text = Vec::with_capacity(24);
+        push_value(&mut text, value);
+        self.tag(indent, name, &text);
+    }
+
+    /// A parameter: unlike everywhere else, NaN is as C prints it.
+    fn parameter(&mut self, name: &str, value: f64) {
+        let mut text = Vec::with_capacity(24);
+        push_parameter(&mut text, value);
+        self.tag("\t\t", name, &text);
+    }
+
+    fn count(&mut self, indent: &str, name: &str, count: u64) {
+        self.tag(indent, name, count.to_string().as_bytes());
+    }
+
+    fn unit_suffix(&self) -> &'static str {
+        if self.rrd.definition.units_per_second == 1 { "" } else { FINE_SUFFIX }
+    }
+
+    /// The text of a time in units.
+    fn time(&mut self, units: i64) -> String {
+        (self.time_text)(units.div_euclid(i64::from(self.rrd.definition.units_per_second.max(1))))
+    }
+
+    fn head(&mut self, header: Header) {
+        if header != Header::None {
+            self.line("<?xml version=\"1.0\" encoding=\"utf-8\"?>");
+        }
+        if header == Header::Dtd {
+            self.line("<!DOCTYPE rrd SYSTEM \"https://oss.oetiker.ch/rrdtool/rrdtool.dtd\">");
+        }
+        self.line("<!-- Round Robin Database Dump -->");
+        self.line(if header == Header::Xsd {
+            "<rrd xmlns=\"https://oss.oetiker.ch/rrdtool/rrdtool-dump.xml\" \
+             xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"\n\
+             \txsi:schemaLocation=\"https://oss.oetiker.ch/rrdtool/rrdtool-dump.xml \
+             https://oss.oetiker.ch/rrdtool/rrdtool-dump.xsd\">"
+        } else {
+            "<rrd>"
+        });
+        let definition = &self.rrd.definition;
+        let suffix = self.unit_suffix();
+        // Compat: the older versions are dumped as the third.
+        self.tag("\t", "version", format!("{:04}", definition.version.max(3)).as_bytes());
+        self.line(&format!("\t<step>{}{suffix}</step> <!-- Seconds -->", definition.step));
+        let shape = self.rrd.shape();
+        let last_update = shape.split(&self.rrd.live.words).last_update.whole;
+        let text = self.time(last_update);
+        self.line(&format!("\t<lastupdate>{last_update}{suffix}</lastupdate> <!-- {text} -->\n"));
+    }
+
+    fn source(&mut self, ds: &Ds, head: Head<'_>, index: usize) {
+        let suffix = self.unit_suffix();
+        self.line("\t<ds>");
+        self.line(&format!("\t\t<name> {} </name>\n\t\t<type> {} </type>", ds.name, ds.kind.name()));
+        match &ds.kind {
+            DsKind::Fed { heartbeat, min, max, .. } => {
+                self.tag("\t\t", "minimal_heartbeat", format!("{heartbeat}{suffix}").as_bytes());
+                self.value("\t\t", "min", *min);
+                self.value("\t\t", "max", *max);
+            }
+            DsKind::Compute(program) => {
+                let sources = &self.rrd.definition.ds;
+                let text = rpn::decompile(program, |index| sources.get(index).map(|ds| ds.name.as_str()));
+                self.line(&format!("\t\t<cdef> {text} </cdef>"));
+            }
+        }
+        self.line("\n\t\t<!-- PDP Status -->");
+        let pdp = &head.pdp[index];
+        self.tag("\t\t", "last_ds", pdp.last_ds.as_bytes());
+        self.value("\t\t", "value", pdp.value);
+        self.line(&format!("\t\t<unknown_sec> {}{suffix} </unknown_sec>\n\t</ds>\n", pdp.unknown_units));
+    }
+
+    fn archive(&mut self, index: usize, rra: &Rra, head: Head<'_>) {
+        self.line("\t<rra>");
+        self.tag("\t\t", "cf", rra.cf.cf().name().as_bytes());
+        let (units, suffix) = (rra.span(self.rrd.definition.step), self.unit_suffix());
+        let per_row = rra.pdp_per_row;
+        self.line(&format!("\t\t<pdp_per_row>{per_row}</pdp_per_row> <!-- {units}{suffix} seconds -->\n"));
+        self.line("\t\t<params>");
+        self.parameters(rra);
+        self.line("\t\t</params>\n\t\t<cdp_prep>");
+        let shape = self.rrd.shape();
+        let ds_count = self.rrd.definition.ds.len();
+        for ds in 0..ds_count {
+            let hw = shape.hw_index(index).map_or(HwPrep { words: [0; 6] }, |hw| head.hw[hw * ds_count + ds]);
+            self.prepared(rra, &head.cdp[index * ds_count + ds], hw);
+        }
+        self.line("\t\t</cdp_prep>\n\t\t<database>");
+    }
+
+    fn parameters(&mut self, rra: &Rra) {
+        let mate = |writer: &mut Self, index: usize| writer.count("\t\t", "dependent_rra_idx", index as u64);
+        match rra.cf {
+            Consolidation::Plain { xff, .. } => self.parameter("xff", xff),
+            Consolidation::Predict { alpha, beta, seasonal, .. } => {
+                self.parameter("hw_alpha", alpha);
+                self.parameter("hw_beta", beta);
+                mate(self, seasonal);
+            }
+            Consolidation::Seasonal { gamma, smoothing_window, predict, smooth_index, .. } => {
+                self.parameter("seasonal_gamma", gamma);
+                self.count("\t\t", "seasonal_smooth_idx", smooth_index);
+                if self.rrd.definition.version >= crate::definition::VERSION_SMOOTHING_WINDOW {
+                    self.parameter("smoothing_window", smoothing_window);
+                }
+                mate(self, predict);
+            }
+            Consolidation::DevPredict { devseasonal } => mate(self, devseasonal),
+            Consolidation::Failures { delta_pos, delta_neg, devseasonal, window_length, threshold } => {
+                self.parameter("delta_pos", delta_pos);
+                self.parameter("delta_neg", delta_neg);
+                self.count("\t\t", "window_len", window_length);
+                self.count("\t\t", "failure_threshold", threshold);
+                mate(self, devseasonal);
+            }
+        }
+    }
+
+    fn prepared(&mut self, rra: &Rra, cell: &CdpPrep, hw: HwPrep) {
+        const INDENT: &str = "\t\t\t";
+        self.line("\t\t\t<ds>");
+        self.value(INDENT, "primary_value", cell.primary);
+        self.value(INDENT, "secondary_value", cell.secondary);
+        let number = |index: usize| f64::from_bits(hw.words[index]);
+        match rra.cf {
+            Consolidation::Plain { .. } => {
+                self.value(INDENT, "value", cell.value);
+                self.count(INDENT, "unknown_datapoints", cell.unknown_pdps);
+            }
+            Consolidation::Predict { .. } => {
+                for (index, name) in
+                    ["intercept", "last_intercept", "slope", "last_slope"].into_iter().enumerate()
+                {
+                    self.value(INDENT, name, number(index));
+                }
+                self.count(INDENT, "nan_count", hw.words[4]);
+                self.count(INDENT, "last_nan_count", hw.words[5]);
+            }
+            Consolidation::Seasonal { .. } => {
+                self.value(INDENT, "seasonal", number(0));
+                self.value(INDENT, "last_seasonal", number(1));
+                self.count(INDENT, "init_flag", hw.words[4]);
+            }
+            Consolidation::DevPredict { .. } => {}
+            Consolidation::Failures { window_length, .. } => {
+                let flags = failure_flags(cell, hw);
+                let length = usize::try_from(window_length).map_or(flags.len(), |n| n.min(flags.len()));
+                let history: String = flags[..length].iter().map(u8::to_string).collect();
+                self.tag(INDENT, "history", history.as_bytes());
+            }
+        }
+        self.line("\t\t\t</ds>");
+    }
+
+    fn database(&mut self, index: usize, rra: &Rra, sink: &mut dyn Write) -> io::Result<()> {
+        let rrd = self.rrd;
+        let ds_count = rrd.definition.ds.len();
+        let span = rra.span(rrd.definition.step);
+        let shape = rrd.shape();
+        let newest = rrd.definition.newest_row(index, shape.split(&rrd.live.words).last_update.whole);
+        let oldest = newest - (rra.row_count as i64 - 1);
+        let season = rrd.live.seasons.iter().find(|season| season.rra == index);
+        // A season is a ring; its rows are dumped oldest first, like all others.
+        let (values, skip) = match season {
+            Some(season) => (&season.values, (season.current_row + 1) % rra.row_count),
+            None => (&rrd.archives[index], 0),
+        };
+        let suffix = self.unit_suffix();
+        for row in 0..rra.row_count {
+            let time = grid::row_time(oldest + row as i64, span);
+            let text = self.time(time);
+            write!(self.out, "\t\t\t<!-- {text} / {time}{suffix} --> <row>")?;
+            let at = ((row + skip) % rra.row_count) as usize * ds_count;
+            for &value in &values[at..at + ds_count] {
+                self.out.extend_from_slice(b"<v>");
+                push_value(&mut self.out, value);
+                self.out.extend_from_slice(b"</v>");
+            }
+            self.out.extend_from_slice(b"</row>\n");
+            if self.out.len() >= BUFFER_BYTES {
+                sink.write_all(&self.out)?;
+                self.out.clear();
+            }
+        }
+        self.line("\t\t</database>\n\t</rra>");
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Numbers as RRDtool's dump writes them.
+//!
+//! Compat: everywhere else RRDtool prints through the C library, but its dump through a printer of its own,
+//! which calculates in doubles: in one value of forty the eleventh digit differs from the exact one. The
+//! same roundings happen here in the same order (`tests/xml_oracle.rs`).
+
+use std::io::Write;
+
+use crate::format::push_e;
+
+/// Digits behind the point.
+const DIGITS: i32 = 10;
+/// The smallest exponent the printer uses; smaller numbers get leading zeroes.
+const EXPONENT_MIN: i32 = -308;
+
+/// Appends a value: NaN is `NaN`.
+pub(super) fn push_value(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+    } else {
+        push_parameter(out, value);
+    }
+}
+
+/// Appends a parameter of an archive: NaN is as C prints it.
+pub(super) fn push_parameter(out: &mut Vec<u8>, value: f64) {
+    if !value.is_finite() {
+        return push_e(out, value, DIGITS as usize);
+    }
+    if value < 0.0 {
+        out.push(b'-');
+    }
+    let size = value.abs();
+    let mut exponent = exponent_of(size);
+    let scaled = size / power_of_ten(exponent);
+    let mut whole = scaled as u64;
+    let digits = power_of_ten(DIGITS);
+    let rest = digits * (scaled - whole as f64);
+    let mut fraction = rest as u64;
+    if rest - fraction as f64 >= 0.5 {
+        fraction += 1;
+    }
+    if fraction as f64 >= digits {
+        fraction = 0;
+        whole += 1;
+        if whole == 10 {
+            whole = 1;
+            exponent += 1;
+        }
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let exponent = exponent.unsigned_abs();
+    if write!(out, "{whole}.{fraction:010}e{sign}{exponent:02}").is_err() {
+        unreachable!("writing to a Vec does not fail");
+    }
+}
+
+fn exponent_of(size: f64) -> i32 {
+    let (mut rest, mut exponent) = (size, 0);
+    while rest > 0.0 && rest < 1.0 && exponent > EXPONENT_MIN {
+        rest *= 10.0;
+        exponent -= 1;
+    }
+    while rest >= 10.0 {
+        rest /= 10.0;
+        exponent += 1;
+    }
+    exponent
+}
+
+fn power_of_ten(exponent: i32) -> f64 {
+    let mut power = 1.0;
+    for _ in 0..exponent {
+        power *= 10.0;
+    }
+    for _ in exponent..0 {
+        power /= 10.0;
+    }
+    power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Debian's rrdtool dumped for these.
+    #[test]
+    fn numbers_are_rounded_as_the_dump_rounds_them() {
+        fn check(value: f64, want: &str) {
+            let mut out = Vec::new();
+            push_value(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap(), want);
+        }
+        check(87.2130907625, "8.7213090762e+01");
+        check(-87.2130907625, "-8.7213090762e+01");
+        check(0.0, "0.0000000000e+00");
+        check(-0.0, "0.0000000000e+00");
+        check(99_999.999_999_999_99, "1.0000000000e+05");
+        check(1e23, "1.0000000000e+23");
+        check(f64::MAX, "1.7976931349e+308");
+        check(2.2e-308, "2.2000000000e-308");
+        check(1e-310, "0.0100000000e-308");
+        check(5e-324, "0.0000000000e-308");
+        check(f64::NEG_INFINITY, "-inf");
+        check(f64::NAN, "NaN");
+    }
+}

@@ -1,0 +1,270 @@
+//! XML to an RRD, as tolerant as RRDtool is and no more.
+//!
+//! Tags are known by name, in any case and mostly in any order; what they hold is bounded by the length of
+//! the input, and nothing recurses. What RRDtool lets through and then cannot read back - a step of zero,
+//! an archive without rows or of no function - is refused here.
+
+use super::FINE_SUFFIX;
+use crate::content::Rrd;
+use crate::definition::text::{PARTS_MAX, check_archives};
+use crate::definition::{Cf, Definition, Ds, DsKind, DsType, FormatVersion, Rra};
+use crate::live::{CdpPrep, HeadShape, HwPrep, LAST_DS_BYTES_MAX, LastDs, Live, PdpPrep, Season, UNKNOWN};
+use crate::rpn;
+use crate::time::Timestamp;
+use crate::when::FINE_UNITS;
+
+mod archive;
+mod error;
+mod reader;
+
+pub use error::RestoreError;
+use reader::{Reader, Tag};
+
+/// Characters of a name field of the file, its end mark included.
+const NAME_CHARACTERS: usize = 20;
+/// Longest name a store takes.
+const NAME_CHARACTERS_STORE: usize = crate::definition::text::DS_NAME_BYTES_STORE + 1;
+/// The newest version there is.
+const VERSION_MAX: u64 = 5;
+
+/// How to restore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// `--range-check`: values outside a source's limits become unknown.
+    pub range_check: bool,
+    /// Names may be as long as a store takes them.
+    pub long_names: bool,
+}
+
+/// Reads a dump.
+///
+/// # Errors
+/// [`RestoreError`], with the line where it is known. Its text is RRDtool's where that has one.
+pub fn restore(xml: &[u8], options: RestoreOptions) -> Result<Rrd, RestoreError> {
+    let xml = std::str::from_utf8(xml).map_err(|error| RestoreError::Malformed {
+        line: 1 + memchr::memchr_iter(b'\n', &xml[..error.valid_up_to()]).count(),
+        what: "Input is not proper UTF-8".to_string(),
+    })?;
+    let mut reader = Reader::new(xml);
+    let mut draft = Draft::default();
+    match reader.tag()? {
+        Tag::Open(name) if name == "rrd" => {}
+        tag => return Err(reader.expected("<rrd>", &tag)),
+    }
+    loop {
+        match reader.tag()? {
+            Tag::Close(_) => break,
+            Tag::Open(name) => draft.top(&mut reader, &name, options)?,
+            Tag::End => return Err(RestoreError::Ended),
+        }
+    }
+    if reader.tag()? != Tag::End {
+        return Err(reader.malformed("Extra content at the end of the document"));
+    }
+    draft.finish()
+}
+
+/// A source with what is under way for it.
+struct Source {
+    ds: Ds,
+    pdp: PdpPrep,
+}
+
+/// An archive with what is under way for it and its rows, oldest first.
+struct Archive {
+    rra: Rra,
+    /// `scratch[10]` for each source.
+    prepared: Vec<[u64; 10]>,
+    values: Vec<f64>,
+}
+
+#[derive(Default)]
+struct Draft {
+    version: u64,
+    units_per_second: u32,
+    step: u64,
+    last_update: i64,
+    sources: Vec<Source>,
+    archives: Vec<Archive>,
+}
+
+impl Draft {
+    fn top(
+        &mut self,
+        reader: &mut Reader<'_>,
+        name: &str,
+        options: RestoreOptions,
+    ) -> Result<(), RestoreError> {
+        match name {
+            "version" => {
+                self.version = unsigned(&reader.text(name)?);
+                if self.version > VERSION_MAX {
+                    return Err(RestoreError::Version(self.version));
+                }
+            }
+            "step" => {
+                let text = reader.text(name)?;
+                self.units_per_second = if text.ends_with(FINE_SUFFIX) { FINE_UNITS } else { 1 };
+                self.step = unsigned(&text);
+            }
+            "lastupdate" => self.last_update = unsigned(&reader.text(name)?) as i64,
+            "ds" if !self.archives.is_empty() => return Err(RestoreError::LateSource),
+            "ds" => {
+                let source = self.source(reader, options)?;
+                self.sources.push(source);
+            }
+            "rra" => {
+                let archive = archive::read(reader, self.version, &self.sources, options)?;
+                self.archives.push(archive);
+            }
+            _ => return Err(RestoreError::UnknownTag("rrd", name.to_string())),
+        }
+        if self.sources.len() > PARTS_MAX || self.archives.len() > PARTS_MAX {
+            return Err(RestoreError::Refused(format!("more than {PARTS_MAX} sources or archives")));
+        }
+        Ok(())
+    }
+
+    fn source(&self, reader: &mut Reader<'_>, options: RestoreOptions) -> Result<Source, RestoreError> {
+        let characters = if options.long_names { NAME_CHARACTERS_STORE } else { NAME_CHARACTERS };
+        let mut name = String::new();
+        let mut kind = None;
+        // What is not in the dump is zero, as RRDtool has it.
+        let (mut heartbeat, mut min, mut max) = (0, 0.0, 0.0);
+        let mut program = None;
+        let mut pdp = PdpPrep { last_ds: LastDs::new(b""), value: 0.0, unknown_units: 0 };
+        while let Tag::Open(tag) = reader.tag_within("ds")? {
+            match tag.as_str() {
+                "name" => name = limited(&reader.text(&tag)?, characters)?,
+                "type" => {
+                    let text = limited(&reader.text(&tag)?, NAME_CHARACTERS)?;
+                    let ds_type = DsType::from_name(&text);
+                    if ds_type.is_none() && text != "COMPUTE" {
+                        return Err(RestoreError::DsType(text));
+                    }
+                    kind = Some(ds_type);
+                }
+                "minimal_heartbeat" => heartbeat = unsigned(&reader.text(&tag)?),
+                "min" => min = reader.number(&tag)?,
+                "max" => max = reader.number(&tag)?,
+                "cdef" => {
+                    let names: Vec<&str> =
+                        self.sources.iter().map(|source| source.ds.name.as_str()).collect();
+                    let text = reader.text(&tag)?;
+                    // A number that ends the expression needs a comma behind it, which a dump does not have.
+                    let compiled = rpn::compile(word(&text), &names).or_else(|error| {
+                        rpn::compile(&format!("{},", word(&text)), &names).map_err(|_| error)
+                    });
+                    program = Some(compiled.map_err(|error| RestoreError::Refused(error.to_string()))?);
+                }
+                "last_ds" => {
+                    let text = limited(&reader.text(&tag)?, LAST_DS_BYTES_MAX + 1)?;
+                    pdp.last_ds = LastDs::new(text.as_bytes());
+                }
+                "value" => pdp.value = reader.number(&tag)?,
+                "unknown_sec" => pdp.unknown_units = unsigned(&reader.text(&tag)?),
+                _ => return Err(RestoreError::UnknownTag("ds", tag)),
+            }
+        }
+        let kind = match (kind, program) {
+            (Some(None), Some(program)) => DsKind::Compute(program),
+            (Some(Some(ds_type)), _) => DsKind::Fed { ds_type, heartbeat, min, max },
+            _ => {
+                return Err(RestoreError::Refused(format!("data source '{name}' has no type or expression")));
+            }
+        };
+        if name.is_empty() || name.contains('\0') {
+            return Err(RestoreError::Refused("a data source has no name".to_string()));
+        }
+        Ok(Source { ds: Ds { name, kind }, pdp })
+    }
+
+    fn finish(self) -> Result<Rrd, RestoreError> {
+        let refused = |what: &str| Err(RestoreError::Refused(what.to_string()));
+        if self.version == 0 {
+            return refused("the dump has no version");
+        }
+        if self.step == 0 {
+            return refused("the dump has no step");
+        }
+        if self.sources.is_empty() {
+            return refused("the dump has no data source");
+        }
+        if self.archives.is_empty() {
+            return refused("the dump has no archive");
+        }
+        // 2^53 units: what the engine takes for a time.
+        if self.last_update.unsigned_abs() > 1 << 53 || self.step > 1 << 53 {
+            return refused("the step or the last update is no time");
+        }
+        let definition = Definition {
+            version: self.version as FormatVersion,
+            units_per_second: self.units_per_second.max(1),
+            step: self.step,
+            ds: self.sources.iter().map(|source| source.ds.clone()).collect(),
+            rra: self.archives.iter().map(|archive| archive.rra.clone()).collect(),
+        };
+        check_archives(&definition).map_err(|error| RestoreError::Refused(error.to_string()))?;
+        Ok(self.content(definition))
+    }
+
+    fn content(self, definition: Definition) -> Rrd {
+        let shape = HeadShape::of(&definition);
+        let mut words = vec![0; shape.word_count()];
+        let head = shape.split_mut(&mut words);
+        *head.last_update = Timestamp::whole(self.last_update);
+        for (place, source) in head.pdp.iter_mut().zip(&self.sources) {
+            *place = source.pdp;
+        }
+        let ds_count = definition.ds.len();
+        let (mut seasons, mut archives) = (Vec::new(), Vec::new());
+        for (index, archive) in self.archives.into_iter().enumerate() {
+            for (ds, scratch) in archive.prepared.iter().enumerate() {
+                head.cdp[index * ds_count + ds] = CdpPrep {
+                    value: f64::from_bits(scratch[0]),
+                    unknown_pdps: scratch[1],
+                    primary: f64::from_bits(scratch[8]),
+                    secondary: f64::from_bits(scratch[9]),
+                };
+                if let Some(hw) = shape.hw_index(index) {
+                    head.hw[hw * ds_count + ds] = HwPrep { words: std::array::from_fn(|at| scratch[2 + at]) };
+                }
+            }
+            if archive.rra.cf.is_season() {
+                let current_row = archive.rra.row_count - 1;
+                seasons.push(Season { rra: index, current_row, values: archive.values });
+                archives.push(Vec::new());
+            } else {
+                archives.push(archive.values);
+            }
+        }
+        Rrd { definition, live: Live { words, seasons }, archives }
+    }
+}
+
+/// As `strtoul` of C reads it: nothing is zero, what stands behind is ignored, a minus wraps.
+fn unsigned(text: &str) -> u64 {
+    let text = text.trim_start();
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let value = digits[..count].parse().unwrap_or(if count == 0 { 0 } else { u64::MAX });
+    if negative { u64::wrapping_neg(value) } else { value }
+}
+
+/// The first word; RRDtool does not see the rest.
+fn word(text: &str) -> &str {
+    text.split_ascii_whitespace().next().unwrap_or_default()
+}
+
+/// The first word, when it fits in a field of so many characters with its end mark.
+fn limited(text: &str, characters: usize) -> Result<String, RestoreError> {
+    let word = word(text);
+    if word.len() >= characters {
+        return Err(RestoreError::TooLong(word.to_string(), characters));
+    }
+    Ok(word.to_string())
+}

@@ -1,0 +1,168 @@
+//! Elements and their texts, without comments, declarations and blanks between them.
+
+use quick_xml::events::{BytesRef, Event};
+
+use super::RestoreError;
+use crate::number::{self, NumberError};
+
+/// Longest text of one element in bytes; the longest there is, a long expression, has some hundred.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// What stands next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// An element begins; its name in lower case.
+    Open(String),
+    /// An element ends.
+    Close(String),
+    /// The document ends.
+    End,
+}
+
+pub(super) struct Reader<'a> {
+    xml: &'a str,
+    events: quick_xml::Reader<&'a [u8]>,
+    /// The end of an element that is empty and was just given as begun.
+    pending_close: Option<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(xml: &'a str) -> Self {
+        Reader { xml, events: quick_xml::Reader::from_str(xml), pending_close: None }
+    }
+
+    fn line(&self) -> usize {
+        let end = (self.events.buffer_position() as usize).min(self.xml.len());
+        1 + memchr::memchr_iter(b'\n', &self.xml.as_bytes()[..end]).count()
+    }
+
+    pub(super) fn malformed(&self, what: &str) -> RestoreError {
+        RestoreError::Malformed { line: self.line(), what: what.to_string() }
+    }
+
+    pub(super) fn expected(&self, want: &str, got: &Tag) -> RestoreError {
+        let got = match got {
+            Tag::Open(name) => format!("<{name}>"),
+            Tag::Close(name) => format!("</{name}>"),
+            Tag::End => return RestoreError::Ended,
+        };
+        RestoreError::Element { line: self.line(), want: want.to_string(), got }
+    }
+
+    fn event(&mut self) -> Result<Event<'a>, RestoreError> {
+        match self.events.read_event() {
+            Ok(event) => Ok(event),
+            Err(error) => Err(self.malformed(&error.to_string())),
+        }
+    }
+
+    /// The next element's begin or end.
+    pub(super) fn tag(&mut self) -> Result<Tag, RestoreError> {
+        if let Some(name) = self.pending_close.take() {
+            return Ok(Tag::Close(name));
+        }
+        loop {
+            match self.event()? {
+                Event::Start(start) => return Ok(Tag::Open(name(start.name().as_ref()))),
+                Event::Empty(start) => {
+                    let name = name(start.name().as_ref());
+                    self.pending_close = Some(name.clone());
+                    return Ok(Tag::Open(name));
+                }
+                Event::End(end) => return Ok(Tag::Close(name(end.name().as_ref()))),
+                Event::Text(text) if text.trim_ascii().is_empty() => {}
+                Event::Text(text) => return Err(self.stray_text(&text)),
+                Event::CData(text) => return Err(self.stray_text(&text)),
+                Event::GeneralRef(text) => return Err(self.stray_text(&text)),
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+                Event::Eof => return Ok(Tag::End),
+            }
+        }
+    }
+
+    fn stray_text(&self, text: &str) -> RestoreError {
+        let text = text.trim().chars().take(80).collect();
+        RestoreError::Text { line: self.line(), text }
+    }
+
+    /// As [`Reader::tag`], where the document must not end before `parent` does.
+    pub(super) fn tag_within(&mut self, parent: &str) -> Result<Tag, RestoreError> {
+        match self.tag()? {
+            Tag::End => Err(RestoreError::Ended),
+            Tag::Close(name) if name != parent => {
+                Err(self.expected(&format!("</{parent}>"), &Tag::Close(name)))
+            }
+            tag => Ok(tag),
+        }
+    }
+
+    /// The text of element `parent`, which has just begun, and its end.
+    pub(super) fn text(&mut self, parent: &str) -> Result<String, RestoreError> {
+        let no_value =
+            |reader: &Self, got: &str| RestoreError::NoValue { line: reader.line(), got: got.to_string() };
+        if self.pending_close.take().is_some() {
+            return Err(no_value(self, parent));
+        }
+        let mut value = String::new();
+        loop {
+            match self.event()? {
+                Event::Text(text) => value.push_str(&text),
+                Event::CData(text) => value.push_str(&text),
+                Event::GeneralRef(reference) => value.push(self.resolve(&reference)?),
+                Event::Comment(_) | Event::PI(_) => {}
+                Event::End(_) => break,
+                Event::Start(start) | Event::Empty(start) => {
+                    let got = name(start.name().as_ref());
+                    return Err(no_value(self, &got));
+                }
+                Event::Eof | Event::Decl(_) | Event::DocType(_) => return Err(RestoreError::Ended),
+            }
+            if value.len() > TEXT_BYTES_MAX {
+                return Err(self.malformed("a value is too long"));
+            }
+        }
+        Ok(value)
+    }
+
+    /// Characters by number and the five names XML knows; no document defines any of its own here.
+    fn resolve(&self, reference: &BytesRef<'_>) -> Result<char, RestoreError> {
+        if let Ok(Some(character)) = reference.resolve_char_ref() {
+            return Ok(character);
+        }
+        match &**reference {
+            "lt" => Ok('<'),
+            "gt" => Ok('>'),
+            "amp" => Ok('&'),
+            "apos" => Ok('\''),
+            "quot" => Ok('"'),
+            _ => Err(self.malformed("Entity not defined")),
+        }
+    }
+
+    /// The number that element `parent` holds.
+    pub(super) fn number(&mut self, parent: &str) -> Result<f64, RestoreError> {
+        let text = self.text(parent)?;
+        self.parse_number(text.trim_ascii())
+    }
+
+    fn parse_number(&self, text: &str) -> Result<f64, RestoreError> {
+        let trailing = match number::parse(text.as_bytes()) {
+            // As everywhere in RRDtool, an unknown value of a dump is the plain one.
+            Ok(value) if value.is_nan() => return Ok(crate::live::UNKNOWN),
+            Ok(value) => return Ok(value),
+            Err(NumberError::Trailing { .. }) => true,
+            Err(NumberError::Nothing) => false,
+        };
+        // An exponent too large for RRDtool's own parser gives an infinity.
+        if let Ok(value) = text.parse::<f64>()
+            && value.is_infinite()
+        {
+            return Ok(value);
+        }
+        Err(RestoreError::Number { line: self.line(), text: text.to_string(), trailing })
+    }
+}
+
+fn name(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
