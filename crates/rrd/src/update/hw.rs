@@ -118,9 +118,7 @@ impl Forecast<'_, '_> {
     fn follow(&mut self, rra: usize, ds: usize, point: f64, ahead: u64) -> f64 {
         match self.definition.rra[rra].cf {
             Consolidation::Plain { .. } => UNKNOWN,
-            Consolidation::Predict { multiplicative, alpha, beta, seasonal, .. } => {
-                self.predict(rra, ds, point, multiplicative, alpha, beta, seasonal)
-            }
+            Consolidation::Predict { .. } => self.predict(rra, ds, point),
             Consolidation::Seasonal { deviation, gamma, predict, .. } => {
                 let next = self.next_coefficient(rra, ds, ahead);
                 let old = f64::from_bits(self.words(rra, ds)[COEFFICIENT]);
@@ -144,17 +142,12 @@ impl Forecast<'_, '_> {
         season.map_or(UNKNOWN.to_bits(), |season| season::value(season, self.ds_count, ahead, ds).to_bits())
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn predict(
-        &mut self,
-        rra: usize,
-        ds: usize,
-        point: f64,
-        multiplicative: bool,
-        alpha: f64,
-        beta: f64,
-        seasonal: usize,
-    ) -> f64 {
+    fn predict(&mut self, rra: usize, ds: usize, point: f64) -> f64 {
+        let Consolidation::Predict { multiplicative, alpha, beta, seasonal, .. } =
+            self.definition.rra[rra].cf
+        else {
+            return UNKNOWN;
+        };
         let coefficient = self.coefficient(seasonal, rra, ds);
         let (intercept, baseline) = self.baseline(rra, rra, ds);
         let prediction = self.prediction(rra, rra, ds);
