@@ -7,7 +7,7 @@ mod support;
 use oracle::RrdTool;
 use rrd::codec::file;
 use rrd::content::Rrd;
-use rrd::tune::tune;
+use rrd::tune::{tune, tune_content};
 use support::Random;
 
 const SEEDS: u64 = 200;
@@ -72,6 +72,76 @@ fn make(tool: &mut RrdTool, random: &mut Random) {
         tool.run(&format!("update {FILE} {time}{values}")).unwrap();
     }
 }
+
+/// A file whose plain archives stand behind the Holt-Winters ones, so that those keep their places (RRDtool
+/// does not correct the indexes in them). Gives the number of sources and the plain archives.
+fn make_for_layout(tool: &mut RrdTool, random: &mut Random) -> (u64, std::ops::Range<u64>) {
+    let start = 1_000_000_000 + random.below(1000);
+    let ds_count = 1 + random.below(4);
+    let sources: String = (0..ds_count).map(|ds| format!(" DS:d{ds}:GAUGE:30:U:U")).collect();
+    let mut archives = String::new();
+    let first = if random.chance(40) { 5 } else { 0 };
+    if first != 0 {
+        archives += &format!(" RRA:HWPREDICT:{}:0.1:0.0035:{}", 15 + random.below(10), 3 + random.below(6));
+    }
+    let plain_count = 1 + random.below(4);
+    for _ in 0..plain_count {
+        let cf = random.pick(&["AVERAGE", "MIN", "MAX", "LAST"]);
+        archives += &format!(" RRA:{cf}:0.5:{}:{}", 1 + random.below(5), 2 + random.below(12));
+    }
+    tool.run(&format!("create {FILE} --start {start} --step 10{sources}{archives}")).unwrap();
+    let mut time = start;
+    for _ in 0..random.below(80) {
+        time += 1 + random.below(20);
+        let values: String = (0..ds_count).map(|_| format!(":{}", random.below(400))).collect();
+        tool.run(&format!("update {FILE} {time}{values}")).unwrap();
+    }
+    (ds_count, first..first + plain_count)
+}
+
+/// Words that change the layout. Left aside: rows that RRDtool makes up, and archives that are deleted before
+/// others, of which RRDtool then mixes up the rows.
+fn layout_words(random: &mut Random, ds_count: u64, plain: &std::ops::Range<u64>) -> Vec<String> {
+    let mut words = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let rra = plain.start + random.below(plain.end - plain.start);
+        let last = plain.end - 1;
+        let several = plain.end - plain.start > 1;
+        words.push(match random.below(12) {
+            0 => format!("DS:n{}:GAUGE:20:0:U", random.below(3)),
+            1 => format!("DS:n{}:{}:7:U:5", random.below(3), random.pick(&["DCOUNTER", "DDERIVE", "DERIVE"])),
+            2 | 3 if ds_count > 1 => format!("DEL:d{}", 1 + random.below(ds_count)),
+            4 | 5 if several => format!("DELRRA:{last}"),
+            6 => format!("RRA#{rra}:-{}", random.below(2)),
+            7 if several => format!("RRA#{last}:=0"),
+            8 => format!("RRA#{rra}:{}", random.pick(&["=1", "-0", "+0x", "= 1"])),
+            9 if plain.end == 1 => format!("RRA#0:+{}", random.below(9)),
+            10 => format!("--heartbeat=d0:{}", random.below(100)),
+            _ if random.chance(50) => random.pick(&BAD_LAYOUT).to_string(),
+            _ => "DELRRA:99".to_string(),
+        });
+    }
+    words
+}
+
+const BAD_LAYOUT: [&str; 16] = [
+    "foo",
+    "DEL:",
+    "DELRRA:-1",
+    "DELRRA:",
+    "RRA#0",
+    "RRA#",
+    "RRA#0:*1",
+    "RRA#x:+1",
+    "RRA#0:+x",
+    "RRA#0:5",
+    "DS:d0:GAUGE:20:U:U",
+    "DS:n:FOO:20:U:U",
+    "DS:n",
+    "RRA:FOO:0.5:1:1",
+    "RRA:AVERAGE:0.5",
+    "DEL:nope",
+];
 
 fn words(random: &mut Random) -> Vec<String> {
     let mut words = Vec::new();
@@ -159,6 +229,49 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Turns each season so that its newest row stands last: RRDtool draws the ring position anew.
+fn unroll(mut rrd: Rrd) -> Rrd {
+    let ds_count = rrd.definition.ds.len();
+    for season in &mut rrd.live.seasons {
+        season.values.rotate_left((season.current_row as usize + 1) * ds_count);
+        season.current_row = 0;
+    }
+    rrd
+}
+
+fn compare_layout(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
+    let (ds_count, plain) = make_for_layout(tool, random);
+    let path = tool.path(FILE);
+    let read = || file::decode(&std::fs::read(&path).unwrap()).map(|parts| parts.rrd);
+    let mut ours = read().unwrap();
+    let words = layout_words(random, ds_count, &plain);
+    let line = format!("tune {FILE} {}", words.iter().map(|word| format!("\"{word}\" ")).collect::<String>());
+    let theirs = tool.run(&line).map(|_| ());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mine = tune_content(&mut ours, &words).map_err(|error| error.to_string());
+    if theirs != mine {
+        return Err(format!("{line}\nrrdtool {theirs:?}\nwe {mine:?}"));
+    }
+    if theirs.is_ok() {
+        let theirs = read().map_err(|error| format!("{line}\n{error}"))?;
+        let (theirs, mine) = (show(&unroll(theirs)), show(&unroll(ours)));
+        if theirs != mine {
+            return Err(format!("{line}\n{}\n{mine}", differences(&theirs, &mine)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn layouts_are_tuned_as_rrdtool_does() {
+    let mut tool = RrdTool::start().unwrap();
+    for seed in 0..SEEDS {
+        if let Err(what) = compare_layout(&mut tool, &mut Random::new(seed + 1)) {
+            panic!("seed {seed}: {what}");
+        }
+    }
 }
 
 #[test]

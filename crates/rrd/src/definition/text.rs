@@ -83,6 +83,20 @@ fn parse_words<W: AsRef<str>>(
         ds: Vec::new(),
         rra: Vec::new(),
     };
+    extend(&mut definition, options, words)?;
+    Ok(definition)
+}
+
+/// Adds the sources and archives of these words to a definition, whose step is that of the options, and
+/// checks the whole.
+///
+/// # Errors
+/// [`DefinitionError`] for the first word that is wrong; the definition is then of no use.
+pub(crate) fn extend<W: AsRef<str>>(
+    definition: &mut Definition,
+    options: &CreateOptions<'_>,
+    words: &[W],
+) -> Result<(), DefinitionError> {
     for word in words {
         let word = word.as_ref();
         if let Some(arguments) = word.strip_prefix("DS:") {
@@ -90,7 +104,7 @@ fn parse_words<W: AsRef<str>>(
             definition.version = definition.version.max(ds_version(&ds.kind));
             definition.ds.push(ds);
         } else if let Some(arguments) = word.strip_prefix("RRA:") {
-            archive::parse(arguments, options, &mut definition)?;
+            archive::parse(arguments, options, definition)?;
         } else {
             return Err(DefinitionError::Argument(word.to_string()));
         }
@@ -104,8 +118,7 @@ fn parse_words<W: AsRef<str>>(
     if definition.ds.is_empty() {
         return Err(DefinitionError::NoSource);
     }
-    check_archives(&definition)?;
-    Ok(definition)
+    check_archives(definition)
 }
 
 /// The version that a source of this kind needs.

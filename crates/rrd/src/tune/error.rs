@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::definition::text::DefinitionError;
+
 /// Why a tune was refused. `Display` is the text of Debian's rrdtool where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuneError {
@@ -37,6 +39,39 @@ pub enum TuneError {
     ToCompute(String),
     /// A change of the layout where only settings may change.
     Structural(String),
+    /// `--step` together with a change of the layout: rows would have to be made up.
+    Step,
+    /// `DELRRA:` with a negative index.
+    DeleteIndex,
+    /// `RRA#` without index, operation and number.
+    Resize,
+    /// `RRA#` with an operation that is none of `+`, `-`, `=`.
+    ResizeOperation(char),
+    /// A season of another length than its period.
+    ResizeSeason(usize),
+    /// A source that a COMPUTE source needs was to go.
+    Needed {
+        /// The source.
+        ds: String,
+        /// The COMPUTE source.
+        by: String,
+    },
+    /// An archive that a Holt-Winters archive needs was to go; both by index.
+    ArchiveNeeded {
+        /// The archive.
+        rra: usize,
+        /// The Holt-Winters archive.
+        by: usize,
+    },
+    /// More values than are handled at once.
+    TooMany {
+        /// Rows times data sources, over all archives.
+        values: u64,
+        /// The most there may be.
+        max: u64,
+    },
+    /// A `DS:` or `RRA:` word, or what is left as a whole.
+    Definition(DefinitionError),
 }
 
 impl fmt::Display for TuneError {
@@ -70,6 +105,28 @@ impl fmt::Display for TuneError {
                  add a new one with DS:name:COMPUTE:expression"
             ),
             TuneError::Structural(word) => write!(f, "cannot change the layout of this RRD in place: {word}"),
+            TuneError::Step => {
+                f.write_str("cannot change the step together with data sources or archives; create a new RRD")
+            }
+            TuneError::DeleteIndex => f.write_str("DELRRA requires a non-negative, integer argument"),
+            TuneError::Resize => f.write_str("Failed to parse RRA# command"),
+            TuneError::ResizeOperation(operation) => {
+                write!(f, "Failed to parse RRA# command: invalid operation: {operation}")
+            }
+            TuneError::ResizeSeason(rra) => {
+                write!(f, "cannot resize RRA {rra}: a season is as long as its period")
+            }
+            TuneError::Needed { ds, by } => write!(
+                f,
+                "cannot delete data source '{ds}': the COMPUTE data source '{by}' needs it; delete both"
+            ),
+            TuneError::ArchiveNeeded { rra, by } => {
+                write!(f, "cannot delete RRA {rra}: the Holt-Winters RRA {by} needs it; delete both")
+            }
+            TuneError::TooMany { values, max } => {
+                write!(f, "cannot tune: {values} values would be more than {max}; take fewer rows")
+            }
+            TuneError::Definition(error) => error.fmt(f),
         }
     }
 }

@@ -21,9 +21,9 @@ pub(super) enum Setting {
     SmoothingWindow,
     SmoothingWindowDeviation,
     AberrantReset,
-    /// `--step` and `--daemon`, which change nothing here: Debian's rrdtool reads the first and leaves the
-    /// step alone; the second is the caller's.
-    Ignored,
+    Step,
+    /// The caller's business.
+    Daemon,
 }
 
 const OPTIONS: [(char, &str, Setting); 18] = [
@@ -43,8 +43,8 @@ const OPTIONS: [(char, &str, Setting); 18] = [
     ('s', "smoothing-window", Setting::SmoothingWindow),
     ('S', "smoothing-window-deviation", Setting::SmoothingWindowDeviation),
     ('b', "aberrant-reset", Setting::AberrantReset),
-    ('t', "step", Setting::Ignored),
-    ('D', "daemon", Setting::Ignored),
+    ('t', "step", Setting::Step),
+    ('D', "daemon", Setting::Daemon),
 ];
 
 /// Walks the options in their order; the other words gather in [`Options::rest`]. All options take an

@@ -1,5 +1,6 @@
 use super::*;
 use crate::create::new_live;
+use crate::definition::text;
 use crate::definition::{ComputeNode, ComputeProgram, Consolidation, Ds, DsKind, DsType, PlainCf, Rra};
 
 fn example(units_per_second: u32) -> (Definition, Live) {
@@ -89,4 +90,93 @@ fn words_that_change_the_layout_are_told_from_the_others() {
     check(&["-h", "in:3", "DEL:in"], true);
     check(&["RRA#0:+5", "--foo"], true);
     check(&["--", "DS:x:GAUGE:20:U:U"], true);
+}
+
+/// Sources `a`, `b` and COMPUTE `sum` of `b`; a Holt-Winters set between plain archives.
+fn whole() -> Rrd {
+    let words = [
+        "DS:a:GAUGE:20:U:U",
+        "DS:b:GAUGE:20:U:U",
+        "DS:sum:COMPUTE:b,2,*",
+        "RRA:AVERAGE:0.5:1:3",
+        "RRA:HWPREDICT:6:0.1:0.1:4",
+        "RRA:MAX:0.5:2:2",
+    ];
+    let options = text::CreateOptions {
+        step: crate::when::Step { units: 10, units_per_second: 1 },
+        limits: text::Limits::FILE,
+        file_name: b"",
+    };
+    let definition = text::parse_create(&options, &words).unwrap();
+    let live = new_live(&definition, 1_000_000_000);
+    let mut next = 0.0;
+    let archives = definition
+        .rra
+        .iter()
+        .map(|rra| {
+            let count = if rra.cf.is_season() { 0 } else { rra.row_count * 3 };
+            (0..count)
+                .map(|_| {
+                    next += 1.0;
+                    next
+                })
+                .collect()
+        })
+        .collect();
+    Rrd { definition, live, archives }
+}
+
+#[test]
+fn rows_and_references_follow_their_archives_and_sources() {
+    let mut rrd = whole();
+    tune_content(&mut rrd, &["DEL:a", "DELRRA:0", "RRA#6:+1", "DS:new:COMPUTE:sum,b,+"]).unwrap();
+    let names: Vec<&str> = rrd.definition.ds.iter().map(|ds| ds.name.as_str()).collect();
+    assert_eq!(names, ["b", "sum", "new"]);
+    let reads = |ds: usize| match &rrd.definition.ds[ds].kind {
+        DsKind::Compute(program) => program.nodes[0].operand,
+        DsKind::Fed { .. } => -1,
+    };
+    assert_eq!((reads(1), reads(2)), (0, 1));
+    assert!(matches!(rrd.definition.rra[0].cf, Consolidation::Predict { seasonal: 1, .. }));
+    assert!(matches!(rrd.definition.rra[4].cf, Consolidation::Failures { devseasonal: 2, .. }));
+    let seasons: Vec<usize> = rrd.live.seasons.iter().map(|season| season.rra).collect();
+    assert_eq!(seasons, [1, 2]);
+    assert_eq!(rrd.live.words.len(), rrd.shape().word_count());
+    let max = &rrd.archives[5];
+    assert!(max[..3].iter().all(|value| value.is_nan()));
+    let before = &whole().archives[6];
+    assert_eq!((max[3], max[4], max[6], max[7]), (before[1], before[2], before[4], before[5]));
+    assert!(max[5].is_nan() && max[8].is_nan());
+    assert_eq!(rrd.archives.len(), rrd.definition.rra.len());
+}
+
+#[test]
+fn a_new_archive_begins_unknown() {
+    let mut rrd = whole();
+    tune_content(&mut rrd, &["RRA:AVERAGE:0.5:1:4"]).unwrap();
+    assert_eq!(rrd.archives[7].len(), 12);
+    assert!(rrd.archives[7].iter().all(|value| value.is_nan()));
+}
+
+#[test]
+fn a_layout_that_cannot_be_is_refused_and_nothing_changes() {
+    let check = |words: &[&str], want: &str| {
+        let mut rrd = whole();
+        let error = tune_content(&mut rrd, words).unwrap_err();
+        assert_eq!(error.to_string(), want, "{words:?}");
+        assert_eq!(format!("{rrd:?}"), format!("{:?}", whole()));
+    };
+    check(&["DEL:b"], "cannot delete data source 'b': the COMPUTE data source 'sum' needs it; delete both");
+    check(&["DEL:a", "DEL:b", "DEL:sum"], "you must define at least one Data Source");
+    check(&["DELRRA:2"], "cannot delete RRA 2: the Holt-Winters RRA 1 needs it; delete both");
+    check(&["RRA#2:+1"], "cannot resize RRA 2: a season is as long as its period");
+    check(
+        &["RRA#0:=2000000000"],
+        "cannot tune: 6000000078 values would be more than 67108864; take fewer rows",
+    );
+    check(
+        &["-t", "5", "DEL:a"],
+        "cannot change the step together with data sources or archives; create a new RRD",
+    );
+    check(&["-h", "a:5", "RRA#0:*1"], "Failed to parse RRA# command: invalid operation: *");
 }

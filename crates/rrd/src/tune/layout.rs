@@ -1,0 +1,248 @@
+//! Changes of the layout: sources and archives that come and go, archives that grow and shrink.
+//!
+//! Indexes in the words are those before the tune. What refers to an archive or a source by index follows
+//! it to its new place; RRDtool leaves the index as it was.
+
+use super::error::TuneError;
+use super::source::leading_integer;
+use crate::content::Rrd;
+use crate::create::new_live;
+use crate::definition::text::{self, CreateOptions, Limits};
+use crate::definition::{Consolidation, Definition, DsKind};
+use crate::live::{HeadShape, Live, Season, UNKNOWN};
+use crate::rpn::Operator;
+use crate::when::Step;
+
+/// Values (rows times data sources, over all archives) an RRD may have after a tune: 512 MiB of doubles.
+/// Guessed: a hundred times what is in use, and still in memory.
+const VALUES_MAX: u64 = 64 << 20;
+
+/// The words of a tune that change the layout.
+#[derive(Debug, Default)]
+pub(super) struct Changes<'w> {
+    delete_ds: Vec<&'w str>,
+    add_ds: Vec<&'w str>,
+    add_rra: Vec<&'w str>,
+    /// By archive; the first word for an archive counts.
+    rows: Vec<(i64, RowChange)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum RowChange {
+    Add(i64),
+    Set(i64),
+}
+
+impl<'w> Changes<'w> {
+    /// Reads the words; what `DS:` and `RRA:` say is looked at later.
+    pub(super) fn parse(words: &[&'w str]) -> Result<Self, TuneError> {
+        let mut changes = Changes::default();
+        for &word in words {
+            let after = |prefix: &str| word.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+            if let Some(name) = after("DEL:") {
+                changes.delete_ds.push(name);
+            } else if after("DS:").is_some() {
+                changes.add_ds.push(word);
+            } else if after("RRA:").is_some() {
+                changes.add_rra.push(word);
+            } else if let Some(index) = after("DELRRA:") {
+                let index = leading_integer(index).unwrap_or(0);
+                if index < 0 {
+                    return Err(TuneError::DeleteIndex);
+                }
+                changes.rows.push((index, RowChange::Set(0)));
+            } else if let Some(change) = after("RRA#") {
+                changes.rows.push(row_change(change)?);
+            } else {
+                return Err(TuneError::Unparseable(word.to_string()));
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The RRD after the changes.
+    pub(super) fn apply(
+        &self,
+        old: &Definition,
+        live: &Live,
+        archives: &[Vec<f64>],
+    ) -> Result<Rrd, TuneError> {
+        let mut definition = old.clone();
+        let sources = self.keep_sources(&mut definition)?;
+        let kept_archives = self.keep_archives(&mut definition)?;
+        let options = CreateOptions {
+            step: Step { units: old.step, units_per_second: old.units_per_second },
+            limits: Limits { sub_second: old.units_per_second > 1, ..Limits::STORE },
+            file_name: b"",
+        };
+        let added: Vec<&str> = self.add_rra.iter().chain(&self.add_ds).copied().collect();
+        text::extend(&mut definition, &options, &added).map_err(TuneError::Definition)?;
+        // Compat: the version stays, whatever is added.
+        definition.version = old.version;
+
+        let rows = definition.rra.iter().fold(0u64, |sum, rra| sum.saturating_add(rra.row_count));
+        let values = rows.saturating_mul(definition.ds.len() as u64);
+        if values > VALUES_MAX {
+            return Err(TuneError::TooMany { values, max: VALUES_MAX });
+        }
+        let mover = Mover { old, new: &definition, sources, archives: kept_archives };
+        let live_after = mover.live(live);
+        let archives = (0..definition.rra.len()).map(|rra| mover.rows(rra, archives)).collect();
+        Ok(Rrd { definition, live: live_after, archives })
+    }
+
+    /// Takes the deleted sources out; gives the old index of each that stays. Names that no source has are
+    /// ignored.
+    fn keep_sources(&self, definition: &mut Definition) -> Result<Vec<usize>, TuneError> {
+        let stays = |index: &usize| !self.delete_ds.contains(&definition.ds[*index].name.as_str());
+        let kept: Vec<usize> = (0..definition.ds.len()).filter(stays).collect();
+        let old = std::mem::take(&mut definition.ds);
+        for &index in &kept {
+            let mut ds = old[index].clone();
+            if let DsKind::Compute(program) = &mut ds.kind {
+                for node in program.nodes.iter_mut().filter(|node| node.op == Operator::Variable as u8) {
+                    let read = usize::try_from(node.operand).unwrap_or(usize::MAX);
+                    let new = kept.iter().position(|&index| index == read);
+                    let needed = || TuneError::Needed {
+                        ds: old.get(read).map(|ds| ds.name.clone()).unwrap_or_default(),
+                        by: ds.name.clone(),
+                    };
+                    // An index only falls, so it fits.
+                    node.operand = new.ok_or_else(needed)? as i16;
+                }
+            }
+            definition.ds.push(ds);
+        }
+        Ok(kept)
+    }
+
+    /// Takes the deleted archives out and resizes others; gives the old index of each that stays.
+    fn keep_archives(&self, definition: &mut Definition) -> Result<Vec<usize>, TuneError> {
+        let mut kept = Vec::new();
+        for (index, rra) in definition.rra.iter_mut().enumerate() {
+            let change = self.rows.iter().find(|(rra, _)| usize::try_from(*rra) == Ok(index));
+            let count = match change {
+                None => rra.row_count as i64,
+                Some((_, RowChange::Add(rows))) => (rra.row_count as i64).saturating_add(*rows),
+                Some((_, RowChange::Set(rows))) => *rows,
+            };
+            if count <= 0 {
+                continue;
+            }
+            if rra.cf.is_season() && count as u64 != rra.row_count {
+                return Err(TuneError::ResizeSeason(index));
+            }
+            rra.row_count = count as u64;
+            kept.push(index);
+        }
+        let old = std::mem::take(&mut definition.rra);
+        for &index in &kept {
+            let mut rra = old[index].clone();
+            let mate = match &mut rra.cf {
+                Consolidation::Plain { .. } => None,
+                Consolidation::Predict { seasonal, .. } => Some(seasonal),
+                Consolidation::Seasonal { predict, .. } => Some(predict),
+                Consolidation::DevPredict { devseasonal } | Consolidation::Failures { devseasonal, .. } => {
+                    Some(devseasonal)
+                }
+            };
+            if let Some(mate) = mate {
+                let needed = TuneError::ArchiveNeeded { rra: *mate, by: index };
+                *mate = kept.iter().position(|&kept| kept == *mate).ok_or(needed)?;
+            }
+            definition.rra.push(rra);
+        }
+        Ok(kept)
+    }
+}
+
+/// `index:+rows`, `index:-rows`, `index:=rows`; 32-bit integers, and anything behind the last.
+fn row_change(text: &str) -> Result<(i64, RowChange), TuneError> {
+    let (index, change) = text.split_once(':').ok_or(TuneError::Resize)?;
+    let index = leading_integer(index).ok_or(TuneError::Resize)?;
+    let operation = change.chars().next().ok_or(TuneError::Resize)?;
+    let rows = leading_integer(&change[operation.len_utf8()..]).ok_or(TuneError::Resize)?;
+    // Compat: the upper half is cut off, as C does.
+    let rows = i64::from(rows as i32);
+    match operation {
+        '+' => Ok((index, RowChange::Add(rows))),
+        '-' => Ok((index, RowChange::Add(-rows))),
+        '=' => Ok((index, RowChange::Set(rows))),
+        _ => Err(TuneError::ResizeOperation(operation)),
+    }
+}
+
+/// Carries state and rows over. Kept sources and archives stand first, in their order; new ones follow.
+struct Mover<'a> {
+    old: &'a Definition,
+    new: &'a Definition,
+    /// Old index of each kept source.
+    sources: Vec<usize>,
+    /// Old index of each kept archive.
+    archives: Vec<usize>,
+}
+
+impl Mover<'_> {
+    fn live(&self, live: &Live) -> Live {
+        let old_shape = HeadShape::of(self.old);
+        let from = old_shape.split(&live.words);
+        let mut after = new_live(self.new, from.last_update.whole);
+        let shape = HeadShape::of(self.new);
+        let head = shape.split_mut(&mut after.words);
+        *head.last_update = from.last_update;
+        // Compat: a source that is added has an open PDP of 0, not of NaN as `create` makes it; the seconds so
+        // far are unknown all the same.
+        head.pdp.iter_mut().for_each(|pdp| pdp.value = 0.0);
+        for (ds, &old) in self.sources.iter().enumerate() {
+            head.pdp[ds] = from.pdp[old];
+        }
+        let (ds_count, old_ds_count) = (self.new.ds.len(), self.old.ds.len());
+        for (rra, &old_rra) in self.archives.iter().enumerate() {
+            for (ds, &old) in self.sources.iter().enumerate() {
+                head.cdp[rra * ds_count + ds] = from.cdp[old_rra * old_ds_count + old];
+                if let (Some(hw), Some(old_hw)) = (shape.hw_index(rra), old_shape.hw_index(old_rra)) {
+                    head.hw[hw * ds_count + ds] = from.hw[old_hw * old_ds_count + old];
+                }
+            }
+        }
+        for season in &mut after.seasons {
+            self.season(season, &live.seasons);
+        }
+        after
+    }
+
+    /// A season that stays has as many rows as before, at the same places of its ring.
+    fn season(&self, season: &mut Season, old: &[Season]) {
+        let Some(&old_rra) = self.archives.get(season.rra) else { return };
+        if let Some(old) = old.iter().find(|season| season.rra == old_rra) {
+            season.current_row = old.current_row;
+            season.values = self.columns(&old.values);
+        }
+    }
+
+    /// The rows of an archive, oldest first: the newest that there were, behind unknown ones.
+    fn rows(&self, rra: usize, archives: &[Vec<f64>]) -> Vec<f64> {
+        if self.new.rra[rra].cf.is_season() {
+            return Vec::new();
+        }
+        let length = self.new.rra[rra].row_count as usize * self.new.ds.len();
+        let kept = match self.archives.get(rra) {
+            Some(&old) => self.columns(&archives[old]),
+            None => Vec::new(),
+        };
+        let mut rows = vec![UNKNOWN; length.saturating_sub(kept.len())];
+        rows.extend_from_slice(&kept[kept.len().saturating_sub(length)..]);
+        rows
+    }
+
+    /// Rows with the columns of the new sources.
+    fn columns(&self, rows: &[f64]) -> Vec<f64> {
+        let added = self.new.ds.len() - self.sources.len();
+        let mut columns = Vec::with_capacity(rows.len() / self.old.ds.len() * self.new.ds.len());
+        for row in rows.chunks_exact(self.old.ds.len()) {
+            columns.extend(self.sources.iter().map(|&source| row[source]));
+            columns.extend(std::iter::repeat_n(UNKNOWN, added));
+        }
+        columns
+    }
+}
