@@ -104,6 +104,10 @@ impl Dump<'_> {
         if self.rrd.definition.units_per_second == 1 { "" } else { FINE_SUFFIX }
     }
 
+    fn unit_name(&self) -> &'static str {
+        if self.rrd.definition.units_per_second == 1 { "Seconds" } else { "Milliseconds" }
+    }
+
     /// The text of a time in units.
     fn time(&mut self, units: i64) -> String {
         (self.time_text)(units.div_euclid(i64::from(self.rrd.definition.units_per_second.max(1))))
@@ -126,10 +130,10 @@ impl Dump<'_> {
             "<rrd>"
         });
         let definition = &self.rrd.definition;
-        let suffix = self.unit_suffix();
+        let (suffix, seconds) = (self.unit_suffix(), self.unit_name());
         // Compat: the older versions are dumped as the third.
         self.tag("\t", "version", format!("{:04}", definition.version.max(3)).as_bytes());
-        self.line(&format!("\t<step>{}{suffix}</step> <!-- Seconds -->", definition.step));
+        self.line(&format!("\t<step>{}{suffix}</step> <!-- {seconds} -->", definition.step));
         let shape = self.rrd.shape();
         let last_update = shape.split(&self.rrd.live.words).last_update.whole;
         let text = self.time(last_update);
@@ -162,9 +166,9 @@ impl Dump<'_> {
     fn archive(&mut self, index: usize, rra: &Rra, head: Head<'_>) {
         self.line("\t<rra>");
         self.tag("\t\t", "cf", rra.cf.cf().name().as_bytes());
-        let (units, suffix) = (rra.span(self.rrd.definition.step), self.unit_suffix());
+        let (units, seconds) = (rra.span(self.rrd.definition.step), self.unit_name().to_ascii_lowercase());
         let per_row = rra.pdp_per_row;
-        self.line(&format!("\t\t<pdp_per_row>{per_row}</pdp_per_row> <!-- {units}{suffix} seconds -->\n"));
+        self.line(&format!("\t\t<pdp_per_row>{per_row}</pdp_per_row> <!-- {units} {seconds} -->\n"));
         self.line("\t\t<params>");
         self.parameters(rra);
         self.line("\t\t</params>\n\t\t<cdp_prep>");
