@@ -119,6 +119,8 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// The keeper waits for room on the disk.
     pub keeper_full: AtomicBool,
+    /// The worker refuses changes.
+    pub refuses: AtomicBool,
     /// The log waits for room on the disk.
     pub log_full: AtomicBool,
     placeholders: Option<Arc<Placeholders>>,
@@ -139,7 +141,7 @@ impl Shared {
 
     /// True while no change would be taken.
     pub fn is_read_only(&self) -> bool {
-        self.failure.get().is_some() || self.log_full.load(Ordering::Relaxed)
+        self.refuses.load(Ordering::Relaxed)
     }
 
     fn write_placeholder(&self, name: &RrdName, bytes: u64, beside_file: bool) -> Result<(), StoreError> {

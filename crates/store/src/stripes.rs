@@ -15,7 +15,7 @@ use rrd::content::Rrd;
 use rrd::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
     CreateRequest, Engine, FetchRequest, FetchRows, Reply, Snapshot, Stats, StoreError, UpdateBatch,
     UpdateFailure,
@@ -76,11 +76,27 @@ struct Core {
     seed: u64,
     identity: StoreIdentity,
     flushes: AtomicU64,
+    /// Held while the store is open: two daemons on one store would write over each other.
+    _lock: Arc<dyn DiskFile>,
+}
+
+fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
+    let failed = |error: std::io::Error| OpenError(format!("cannot lock the store: {error}"));
+    let path = filenames::lock(Path::new(""));
+    let file = match disk.open(&path, Mode::Write) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => disk.create(&path).map_err(failed)?,
+        opened => opened.map_err(failed)?,
+    };
+    if !file.try_lock().map_err(failed)? {
+        return Err(OpenError("another daemon has the store open; stop it first, or use its sockets".into()));
+    }
+    Ok(file)
 }
 
 impl Stripes {
     /// Opens the store on `disk`, or makes one.
     pub fn open(disk: Arc<dyn Disk>, options: &Options) -> Result<Stripes, OpenError> {
+        let lock = take_lock(&*disk)?;
         let identity = Identity::load_or_create(&*disk, options.shard_count)?;
         let store = StoreIdentity(identity.id);
         let placeholders = match &options.placeholder_tree {
@@ -112,7 +128,7 @@ impl Stripes {
                 .collect::<Result<Vec<_>, _>>()
         })?;
         let core =
-            Arc::new(Core { shards, seed: identity.seed, identity: store, flushes: AtomicU64::new(0) });
+            Arc::new(Core { shards, seed: identity.seed, identity: store, flushes: AtomicU64::new(0), _lock: lock });
         let adopter = match &options.adopt_tree {
             Some(path) => Some(Adopter::start(Arc::clone(&core), path)?),
             None => None,

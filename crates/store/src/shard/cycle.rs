@@ -128,7 +128,10 @@ impl Worker {
             for reply in self.cycle.asked.drain(..) {
                 reply(Err(error.clone()));
             }
-            return;
+            // A page must show nothing that the log does not hold.
+            if error != StoreError::DiskFull || self.is_uncommitted() {
+                return;
+            }
         }
         if let Some(job) = self.cycle.held.take()
             && !self.cycle.send(job)

@@ -265,6 +265,7 @@ fn start(
         merger: MergerHandle::default(),
         stopping: false.into(),
         keeper_full: false.into(),
+        refuses: false.into(),
         log_full: false.into(),
         placeholders,
         failure: OnceLock::new(),

@@ -122,9 +122,10 @@ impl Worker {
         self.shared.syncer.send(SyncRequest { answers: Vec::new() });
     }
 
-    /// While memory is full of rows that no segment has yet, changes wait in the mailbox.
+    /// While memory is full of rows that no segment has yet, changes wait in the mailbox; unless the disk is
+    /// full, when they are refused.
     fn takes_changes(&self) -> bool {
-        !self.cycle.is_overdue(&self.state)
+        !self.cycle.is_overdue(&self.state) || self.refusal().is_some()
     }
 
     fn patience(&self) -> Duration {
@@ -176,7 +177,9 @@ impl Worker {
         if let Some(error) = self.cycle.failure() {
             return Some(error.clone());
         }
-        self.full_since.is_some().then_some(StoreError::DiskFull)
+        let keeper_full = || self.shared.keeper_full.load(Ordering::Relaxed);
+        let no_room = self.full_since.is_some() || (self.cycle.is_overdue(&self.state) && keeper_full());
+        no_room.then_some(StoreError::DiskFull)
     }
 
     fn update(&mut self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
@@ -355,13 +358,11 @@ impl Worker {
 
     /// Writes what was applied to the log, then answers.
     fn commit(&mut self) {
-        if self.full_since.is_some_and(|since| since.elapsed() < FULL_RETRY)
-            || self.shared.failure().is_some()
-        {
-            if let Some(error) = self.refusal() {
-                self.refuse_answers(&error);
-            }
-            return;
+        if let Some(text) = self.shared.failure() {
+            return self.refuse_answers(&StoreError::Poisoned(text));
+        }
+        if self.full_since.is_some_and(|since| since.elapsed() < FULL_RETRY) {
+            return self.refuse_answers(&StoreError::DiskFull);
         }
         self.close_updates();
         match self.log.commit() {
@@ -478,6 +479,7 @@ impl Worker {
 
     fn publish(&self) {
         let stats = &self.shared.stats;
+        self.shared.refuses.store(self.refusal().is_some(), Ordering::Relaxed);
         stats
             .log_bytes_written
             .store(self.log.committed().offset.saturating_sub(self.opened_at.offset), Ordering::Relaxed);
@@ -485,6 +487,11 @@ impl Worker {
         stats.rrd_count.store(self.state.catalogue.count(), Ordering::Relaxed);
         let (heads, catalogue, open) = self.state.bytes();
         stats.memory_bytes.store((heads + catalogue + open) as u64, Ordering::Relaxed);
+    }
+
+    /// True while something applied waits for room in the log.
+    pub(super) fn is_uncommitted(&self) -> bool {
+        self.full_since.is_some()
     }
 
     /// Everything applied so far is below this position of the log.

@@ -16,6 +16,15 @@ pub enum Op {
     Delete { name: String },
 }
 
+impl Op {
+    /// The RRD it is about.
+    pub fn name(&self) -> &str {
+        match self {
+            Op::Create { name, .. } | Op::Update { name, .. } | Op::Delete { name } => name,
+        }
+    }
+}
+
 /// Rows by archive and number.
 #[derive(Clone, Debug, Default)]
 pub struct Rows(Vec<BTreeMap<i64, Vec<u64>>>);
