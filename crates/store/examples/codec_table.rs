@@ -2,15 +2,20 @@
 //! them costs. `cargo run --release -p store --example codec_table [RRDS [LENGTH [thorough|quick [detail]]]]`.
 //!
 //! The values are those of `crates/bench` (a level that changes every 30 steps and 11 bits of noise), put
-//! through RRDtool's arithmetic, so that the rounding of every stage is in the rows.
+//! through `rrd::update::step`, so that RRDtool's rounding of every stage is in the rows.
 
 use std::time::Instant;
 
+use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
+use rrd::live::{CdpPrep, HeadShape};
+use rrd::reading::Reading;
+use rrd::time::Timestamp;
+use rrd::update::RowSink;
 use store::segment::{Key, SegmentWriter};
 use store::stripe::codec::{self, ColumnHint, Scratch};
 
 /// Sample time of round 0, as in `crates/bench`.
-const FIRST_ROUND_SECONDS: u64 = 1_700_000_100;
+const FIRST_ROUND_SECONDS: i64 = 1_700_000_100;
 /// Values in a column after merges: a segment spans a quarter of its retention, 150 to 300 rows here.
 const COLUMN_VALUES: usize = 256;
 
@@ -21,13 +26,6 @@ enum Jitter {
     Seconds,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Cf {
-    Average,
-    Min,
-    Max,
-}
-
 /// A workload of one kind of source.
 #[derive(Clone, Copy)]
 struct Workload {
@@ -35,17 +33,16 @@ struct Workload {
     step: u64,
     counter: bool,
     jitter: Jitter,
-    cfs: &'static [Cf],
+    cfs: &'static [PlainCf],
     archives: &'static [(u64, usize)],
     /// Bytes of the values of one source in the `.rrd` file, and the header's share.
     file_bytes: f64,
 }
 
 struct Archive {
-    cf: Cf,
+    cf: PlainCf,
     pdp_per_row: u64,
     row_count: usize,
-    value: f64,
     rows: Vec<f64>,
 }
 
@@ -56,61 +53,89 @@ fn hash(a: u64, b: u64) -> u64 {
     (again as u64) ^ ((again >> 64) as u64)
 }
 
-/// What arrived: readings, and their times in seconds.
+/// What arrived: readings, and how late they were.
 #[derive(Default)]
 struct Samples {
     readings: Vec<f64>,
-    times: Vec<f64>,
+    micros_late: Vec<f64>,
+}
+
+/// Collects the rows of every archive.
+struct Rows<'a>(&'a mut [Archive]);
+
+impl RowSink for Rows<'_> {
+    fn rows(&mut self, rra: usize, _: i64, count: u64, cells: &[CdpPrep]) {
+        assert_eq!(count, 1, "every update completes one PDP");
+        self.0[rra].rows.push(cells[0].primary);
+    }
+}
+
+fn definition(workload: &Workload, archives: &[Archive]) -> Definition {
+    let ds_type = if workload.counter { DsType::Counter } else { DsType::Gauge };
+    let kind = DsKind::Fed { ds_type, heartbeat: 2 * workload.step, min: 0.0, max: f64::NAN };
+    let rra = archives.iter().map(|archive| Rra {
+        cf: Consolidation::Plain { cf: archive.cf, xff: 0.5 },
+        pdp_per_row: archive.pdp_per_row,
+        row_count: archive.row_count as u64,
+    });
+    let ds = vec![Ds { name: "ds".into(), kind }];
+    Definition { version: 3, units_per_second: 1, step: workload.step, ds, rra: rra.collect() }
 }
 
 /// All archives of one source, full: one archive of single PDPs and all others; and the newest samples.
 fn simulate(workload: &Workload, rrd: u64) -> (Vec<Archive>, Samples) {
-    let mut samples = Samples::default();
-    let mut counter = 0.0;
     let mut archives = vec![];
     for &(pdp_per_row, row_count) in workload.archives {
         for &cf in workload.cfs {
             if pdp_per_row > 1 || cf == workload.cfs[0] {
-                archives.push(Archive { cf, pdp_per_row, row_count, value: 0.0, rows: vec![] });
+                archives.push(Archive { cf, pdp_per_row, row_count, rows: vec![] });
             }
         }
     }
+    let definition = definition(workload, &archives);
+    let shape = HeadShape::of(&definition);
+    let mut words = vec![0; shape.word_count()];
+    let head = shape.split_mut(&mut words);
+    *head.last_update = Timestamp::whole(FIRST_ROUND_SECONDS - workload.step as i64);
+    head.pdp[0].last_ds.set(b"0");
+    let mut scratch = rrd::update::Scratch::default();
+    let mut samples = Samples::default();
     let rounds = workload.archives.iter().map(|(pdps, rows)| pdps * *rows as u64).max().unwrap_or(0) + 8000;
-    let (mut last_second, mut last_micro) = (FIRST_ROUND_SECONDS - workload.step, 0u64);
-    let mut open = 0.0;
     let series = hash(rrd, u64::MAX);
+    let mut counter = 0;
     for round in 0..rounds {
         let noise = hash(rrd, round);
         let level = hash(series, round / 30);
-        let grid = FIRST_ROUND_SECONDS + round * workload.step;
-        let (second, micro) = match workload.jitter {
-            Jitter::None => (grid, 0),
-            Jitter::Micros => (grid, (noise >> 40) % 1000),
-            Jitter::Seconds => (grid + (noise >> 40) % (workload.step / 10).max(2), 0),
+        let late = match workload.jitter {
+            Jitter::None => Timestamp::whole(0),
+            Jitter::Micros => Timestamp::new(0, ((noise >> 40) % 1000) as u32),
+            Jitter::Seconds => Timestamp::whole(((noise >> 40) % (workload.step / 10).max(2)) as i64),
         };
-        let interval = (second - last_second) as f64 + (micro as f64 - last_micro as f64) / 1e6;
-        let increment = if workload.counter {
-            (series % 1_000_000 + level % 1_000_000 + (noise & 0x7ff)) as f64
+        let grid = FIRST_ROUND_SECONDS + (round * workload.step) as i64;
+        let cents = series % 40_000 + level % 40_000 + (noise & 0x7ff);
+        counter += series % 1_000_000 + level % 1_000_000 + (noise & 0x7ff);
+        let text = if workload.counter {
+            counter.to_string()
         } else {
-            (series % 40_000 + level % 40_000 + (noise & 0x7ff)) as f64 / 100.0 * interval
+            format!("{}.{:02}", cents / 100, cents % 100)
         };
+        let time = Timestamp::new(grid + late.whole, late.micros);
+        let reading = Reading { time, values: &[text.as_bytes()] };
+        let mut sink = Rows(&mut archives);
+        rrd::update::step(
+            &definition,
+            &shape,
+            shape.split_mut(&mut words),
+            &mut [],
+            &reading,
+            &mut scratch,
+            &mut sink,
+        )
+        .expect("a good reading");
         if round + 1000 >= rounds {
-            counter += increment;
-            samples.readings.push(if workload.counter { counter } else { increment / interval });
-            samples.times.push((second - FIRST_ROUND_SECONDS) as f64 + micro as f64 / 1e6);
+            samples.readings.push(if workload.counter { counter as f64 } else { cents as f64 / 100.0 });
+            samples.micros_late.push(late.whole as f64 * 1e6 + f64::from(late.micros));
         }
-        let boundary = second - second % workload.step;
-        if boundary > last_second {
-            let before = (boundary - last_second) as f64 - last_micro as f64 / 1e6;
-            let after = (second - boundary) as f64 + micro as f64 / 1e6;
-            let pdp = (open + increment / interval * before) / workload.step as f64;
-            open = increment / interval * after;
-            let number = boundary / workload.step;
-            archives.iter_mut().for_each(|archive| archive.push(pdp, number));
-        } else {
-            open += increment;
-        }
-        (last_second, last_micro) = (second, micro);
     }
     archives.iter_mut().for_each(|archive| {
         archive.rows.drain(..archive.rows.len() - archive.row_count);
@@ -118,33 +143,12 @@ fn simulate(workload: &Workload, rrd: u64) -> (Vec<Archive>, Samples) {
     (archives, samples)
 }
 
-impl Archive {
-    fn push(&mut self, pdp: f64, number: u64) {
-        let complete = number.is_multiple_of(self.pdp_per_row);
-        match self.cf {
-            Cf::Average if complete => self.rows.push((self.value + pdp) / self.pdp_per_row as f64),
-            Cf::Min if complete => self.rows.push(self.value.min(pdp)),
-            Cf::Max if complete => self.rows.push(self.value.max(pdp)),
-            Cf::Average => self.value += pdp,
-            Cf::Min => self.value = self.value.min(pdp),
-            Cf::Max => self.value = self.value.max(pdp),
-        }
-        if complete {
-            self.value = match self.cf {
-                Cf::Average => 0.0,
-                Cf::Min => f64::INFINITY,
-                Cf::Max => f64::NEG_INFINITY,
-            };
-        }
-    }
-}
-
 const W1: Workload = Workload {
     name: "W1 gauge",
     step: 10,
     counter: false,
     jitter: Jitter::None,
-    cfs: &[Cf::Average, Cf::Min, Cf::Max],
+    cfs: &[PlainCf::Average, PlainCf::Min, PlainCf::Max],
     archives: &[(1, 1200), (7, 1235), (50, 1210), (223, 1202), (2635, 1201)],
     file_bytes: 148_648.0,
 };
@@ -153,7 +157,7 @@ const W2: Workload = Workload {
     step: 300,
     counter: false,
     jitter: Jitter::None,
-    cfs: &[Cf::Average, Cf::Max],
+    cfs: &[PlainCf::Average, PlainCf::Max],
     archives: &[(1, 600), (6, 700), (24, 775), (288, 797)],
     file_bytes: 94_816.0 / 2.0,
 };
@@ -213,13 +217,9 @@ fn measure(workload: &Workload, rrds: u64, length: usize, thorough: bool, detail
         }
         if detail {
             let archive = &all[0][source];
-            let cf = match archive.cf {
-                Cf::Average => "avg",
-                Cf::Min => "min",
-                Cf::Max => "max",
-            };
             println!(
-                "    {cf} {:5}: {:.3} B/value",
+                "    {:8?} {:5}: {:.3} B/value",
+                archive.cf,
                 archive.pdp_per_row,
                 bytes.len() as f64 / source_values as f64
             );
@@ -258,14 +258,10 @@ fn samples_against_rows(workload: &Workload, all: &[Vec<Archive>], samples: &[Sa
     let hint = ColumnHint { units_per_second: 1, step: workload.step, pdp_per_row: 1 };
     let per_value = |column: &[f64]| encoded_bytes(column, &hint, length) as f64 / column.len() as f64;
     let mean = |bytes: &dyn Fn(usize) -> f64| (0..all.len()).map(bytes).sum::<f64>() / all.len() as f64;
-    // A time is kept as how late it was: small integers of microseconds.
-    let late = |index: usize| -> Vec<f64> {
-        samples[index].times.iter().map(|time| (time % workload.step as f64 * 1e6).round()).collect()
-    };
     println!(
         "    samples: {:.2} B a reading + {:.2} B a time, against {:.2} B a row",
         mean(&|index| per_value(&samples[index].readings)),
-        mean(&|index| per_value(&late(index))),
+        mean(&|index| per_value(&samples[index].micros_late)),
         mean(&|index| per_value(&all[index][0].rows)),
     );
 }
@@ -273,9 +269,10 @@ fn samples_against_rows(workload: &Workload, all: &[Vec<Archive>], samples: &[Sa
 /// Whether the maximum of a row tells its average: bytes of the sum, and of the sum less count times maximum.
 fn averages_from_maxima(workload: &Workload, all: &[Vec<Archive>], length: usize) {
     let hint = ColumnHint { units_per_second: 1, step: 1, pdp_per_row: 1 };
-    for (average, archive) in all[0].iter().enumerate().filter(|(_, archive)| archive.cf == Cf::Average) {
+    for (average, archive) in all[0].iter().enumerate().filter(|(_, archive)| archive.cf == PlainCf::Average)
+    {
         let rows = archive.pdp_per_row;
-        let twin = |archive: &&Archive| archive.cf == Cf::Max && archive.pdp_per_row == rows;
+        let twin = |archive: &&Archive| archive.cf == PlainCf::Max && archive.pdp_per_row == rows;
         if rows == 1 || workload.jitter != Jitter::None {
             continue;
         }
