@@ -54,10 +54,15 @@ pub fn tool_text(value: f64) -> String {
 /// `number` has `digits + 1` decimal digits, the first of which stands for `10^exponent`.
 fn push_parts(out: &mut Vec<u8>, number: u64, exponent: i32, digits: usize) {
     let mut text = [b'0'; DIGITS_MAX + 2];
-    let mut rest = number;
-    for place in text[1..digits + 2].iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
+    let (mut rest, mut end) = (number, digits + 2);
+    while end > 2 {
+        let pair = (rest % 100) as usize * 2;
+        text[end - 2..end].copy_from_slice(&PAIRS[pair..pair + 2]);
+        rest /= 100;
+        end -= 2;
+    }
+    if end == 2 {
+        text[1] = b'0' + (rest % 10) as u8;
     }
     text[0] = text[1];
     if digits == 0 {
@@ -91,6 +96,18 @@ fn push_by_library(out: &mut Vec<u8>, value: f64, digits: usize) {
     out.truncate(mark);
     push_exponent(out, exponent.unwrap_or(0));
 }
+
+/// `00` to `99`: two digits a division.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut index = 0;
+    while index < 100 {
+        pairs[index * 2] = b'0' + (index / 10) as u8;
+        pairs[index * 2 + 1] = b'0' + (index % 10) as u8;
+        index += 1;
+    }
+    pairs
+};
 
 const POWERS: [u64; 20] = {
     let mut powers = [1; 20];
