@@ -1,1 +1,64 @@
-fn main() {}
+//! The one executable. Called `rrdcached` it is rrdcached; else it is `roundel COMMAND`.
+
+mod cmd;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Batches come from one thread and are freed by another all day long.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Debug, Parser)]
+#[command(name = "roundel", version, about = "Round-robin history for monitoring", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon
+    Serve(cmd::serve::Arguments),
+    /// Check a configuration without starting
+    Validate(cmd::serve::ValidateArguments),
+    /// Take standard .rrd files into a store
+    Import(cmd::import::Arguments),
+    /// Write RRDs of a store as standard .rrd files
+    Export(cmd::export::Arguments),
+    /// Show what a .rrd file or placeholder holds
+    Inspect(cmd::inspect::Arguments),
+    /// Run the daemon with rrdcached's own options
+    #[command(disable_help_flag = true)]
+    Rrdcached {
+        /// Options of rrdcached(1)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let called = words.next().unwrap_or_default();
+    if Path::new(&called).file_name().is_some_and(|name| name == "rrdcached") {
+        return cmd::rrdcached::run(words);
+    }
+    let done = match Arguments::parse().command {
+        Command::Serve(arguments) => cmd::serve::run(&arguments),
+        Command::Validate(arguments) => cmd::serve::validate(&arguments),
+        Command::Import(arguments) => cmd::import::run(&arguments),
+        Command::Export(arguments) => cmd::export::run(&arguments),
+        Command::Inspect(arguments) => cmd::inspect::run(&arguments),
+        Command::Rrdcached { options } => return cmd::rrdcached::run(options.into_iter()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("roundel: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -88,15 +88,18 @@ impl Statistics {
     }
 }
 
-/// Rows to answer a FETCH or FETCHBIN with. All times in seconds.
+/// Rows to answer a FETCH or FETCHBIN with.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
-    /// The row before the first.
+    /// The row before the first, in units.
     pub start: i64,
-    /// The last row.
+    /// The last row, in units.
     pub end: i64,
-    /// Between rows.
+    /// Units between rows.
     pub step: u64,
+    /// Units in a second: 1, or 1000 for an RRD whose step is a fraction of a second, whose times then
+    /// have a fraction too.
+    pub units_per_second: u32,
     /// The sources wanted, in order.
     pub names: &'a [&'a str],
     /// Which columns of `values` they are.
@@ -114,14 +117,29 @@ impl Rows<'_> {
 
     fn push_head(&self, out: &mut Vec<u8>, lines: usize) {
         push_status(out, lines as i64, b"Success");
-        let head = format!(
-            "FlushVersion: 1\nStart: {}\nEnd: {}\nStep: {}\nDSCount: {}\n",
-            self.start,
-            self.end,
-            self.step,
-            self.columns.len()
-        );
-        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(b"FlushVersion: 1");
+        let step = i64::try_from(self.step).unwrap_or(i64::MAX);
+        for (key, time) in [("Start", self.start), ("End", self.end), ("Step", step)] {
+            out.push(b'\n');
+            out.extend_from_slice(key.as_bytes());
+            out.extend_from_slice(b": ");
+            self.push_time(out, time);
+        }
+        out.extend_from_slice(format!("\nDSCount: {}\n", self.columns.len()).as_bytes());
+    }
+
+    /// Appends a time in seconds, with three decimals where it is no whole second.
+    #[inline]
+    fn push_time(&self, out: &mut Vec<u8>, time: i64) {
+        let unit = i64::from(self.units_per_second.max(1));
+        if unit == 1 {
+            return push_number(out, time);
+        }
+        push_number(out, time.div_euclid(unit));
+        let rest = time.rem_euclid(unit);
+        if rest != 0 {
+            out.extend_from_slice(format!(".{:03}", rest * 1000 / unit).as_bytes());
+        }
     }
 
     /// Appends the answer to FETCH. `push_value` appends a double as `%.17e` does.
@@ -137,7 +155,7 @@ impl Rows<'_> {
         let mut time = self.start;
         for row in self.values.chunks_exact(self.width.max(1)) {
             time = time.saturating_add(self.step as i64);
-            push_number(out, time);
+            self.push_time(out, time);
             out.push(b':');
             for &column in self.columns {
                 out.push(b' ');
@@ -239,6 +257,7 @@ mod tests {
             start: 100,
             end: 120,
             step: 10,
+            units_per_second: 1,
             names: &["b"],
             columns: &[1],
             width: 2,
@@ -247,6 +266,9 @@ mod tests {
         let push = |out: &mut Vec<u8>, value: f64| out.extend_from_slice(value.to_string().as_bytes());
         let want = "8 Success\nFlushVersion: 1\nStart: 100\nEnd: 120\nStep: 10\nDSCount: 1\nDSName: b\n110: 1\n120: 3\n";
         assert_eq!(text(|out| rows.push_text(out, push)), want);
+        let fine = Rows { start: 1000, end: 1500, step: 250, units_per_second: 1000, ..rows };
+        let want = "8 Success\nFlushVersion: 1\nStart: 1\nEnd: 1.500\nStep: 0.250\nDSCount: 1\nDSName: b\n";
+        assert_eq!(text(|out| fine.push_text(out, push)), format!("{want}1.250: 1\n1.500: 3\n"));
         let mut out = Vec::new();
         rows.push_binary(&mut out);
         let mut want = b"6 Success\nFlushVersion: 1\nStart: 100\nEnd: 120\nStep: 10\nDSCount: 1\n".to_vec();

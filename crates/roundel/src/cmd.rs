@@ -1,0 +1,11 @@
+//! The commands, one file each. A failure is a text for standard error.
+
+pub mod export;
+pub mod import;
+pub mod inspect;
+pub mod peer;
+pub mod rrdcached;
+pub mod serve;
+
+/// What a command comes to.
+pub type Done = Result<(), String>;

@@ -1,0 +1,73 @@
+//! `roundel export`: RRDs of a store as standard `.rrd` files that rrdtool reads.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use store::name::RrdName;
+
+use super::Done;
+use super::import::{progress, report};
+use super::peer::Peer;
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Names of RRDs, relative to the daemon's base directory
+    #[arg(required_unless_present = "all")]
+    names: Vec<PathBuf>,
+    /// Every RRD there is
+    #[arg(long)]
+    all: bool,
+    /// The directory to write them in, each under its name
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// The daemon's socket, or the directory of a store that no daemon holds [default: RRDCACHED_ADDRESS, else
+    /// ./var/rrdcached.sock]
+    #[arg(long, value_name = "SOCKET|DIR")]
+    from: Option<PathBuf>,
+}
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Done {
+    let peer = Peer::find(arguments.from.as_deref())?;
+    let mut names: Vec<Vec<u8>> =
+        arguments.names.iter().map(|name| name.as_os_str().as_bytes().to_vec()).collect();
+    if arguments.all {
+        names.extend(peer.names()?);
+    }
+    let bar = progress(names.len() as u64);
+    let mut failures = Vec::new();
+    for name in &names {
+        if let Err(error) = export_one(&peer, name, &arguments.to) {
+            failures.push(format!("{}: {error}", String::from_utf8_lossy(name)));
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    peer.close()?;
+    println!("exported {} RRDs, {} failed", names.len() - failures.len(), failures.len());
+    report(&failures)
+}
+
+fn export_one(peer: &Peer, name: &[u8], to: &Path) -> Done {
+    let name = RrdName::new(name).map_err(|error| error.to_string())?;
+    let bytes = peer.export(&name)?;
+    let path = to.join(OsStr::from_bytes(name.as_bytes()));
+    write(&path, &bytes).map_err(|error| format!("cannot write \"{}\": {error}", path.display()))
+}
+
+/// Whole or not at all: under another name first.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let mut temporary = path.as_os_str().to_os_string();
+    temporary.push(".partial");
+    let mut file = std::fs::File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}

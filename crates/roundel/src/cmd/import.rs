@@ -1,0 +1,161 @@
+//! `roundel import`: standard `.rrd` files into a store. Good files go in; bad ones are listed at the end.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use store::name::RrdName;
+use store::placeholder;
+
+use super::Done;
+use super::peer::Peer;
+
+/// Failures shown at the end; more are only counted.
+const FAILURES_SHOWN: usize = 20;
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Directories (every .rrd file below, named by its path inside) and files
+    #[arg(required = true)]
+    from: Vec<PathBuf>,
+    /// The daemon's socket, or the directory of a store that no daemon holds [default: RRDCACHED_ADDRESS, else
+    /// ./var/rrdcached.sock]
+    #[arg(long, value_name = "SOCKET|DIR")]
+    to: Option<PathBuf>,
+    /// Names of single files are relative to this directory [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
+    /// Leave RRDs alone that are in the store already
+    #[arg(long)]
+    no_overwrite: bool,
+}
+
+/// A file to take in.
+struct Source {
+    path: PathBuf,
+    name: RrdName,
+}
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Done {
+    let mut failures = Vec::new();
+    let mut sources = Vec::new();
+    let base = server::config::absolute(arguments.base.as_deref().unwrap_or(Path::new(".")))
+        .map_err(|error| error.to_string())?;
+    for from in &arguments.from {
+        if from.is_dir() {
+            walk(from, from, &mut sources, &mut failures);
+        } else {
+            push_file(from, &base, &mut sources, &mut failures);
+        }
+    }
+    let peer = Peer::find(arguments.to.as_deref())?;
+    let bar = progress(sources.len() as u64);
+    let imported = AtomicUsize::new(0);
+    let skipped = AtomicUsize::new(0);
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(failures);
+    let work = || {
+        while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match import_one(&peer, source, arguments.no_overwrite) {
+                Ok(true) => imported.fetch_add(1, Ordering::Relaxed),
+                Ok(false) => skipped.fetch_add(1, Ordering::Relaxed),
+                Err(error) => {
+                    let text = format!("{}: {error}", source.path.display());
+                    failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(text);
+                    0
+                }
+            };
+            bar.inc(1);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(8) {
+            scope.spawn(work);
+        }
+    });
+    bar.finish_and_clear();
+    peer.close()?;
+    let failures = failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let skipped = skipped.into_inner();
+    println!(
+        "imported {} RRDs, passed over {skipped} placeholders, {} failed",
+        imported.into_inner(),
+        failures.len()
+    );
+    report(&failures)
+}
+
+/// Lists what failed.
+pub fn report(failures: &[String]) -> Done {
+    for failure in failures.iter().take(FAILURES_SHOWN) {
+        eprintln!("{failure}");
+    }
+    match failures.len() {
+        0 => Ok(()),
+        count if count > FAILURES_SHOWN => {
+            Err(format!("{count} failed; the first {FAILURES_SHOWN} are shown above"))
+        }
+        count => Err(format!("{count} failed")),
+    }
+}
+
+/// A bar, where there is a terminal to show it on.
+pub fn progress(count: u64) -> ProgressBar {
+    let bar = ProgressBar::new(count);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} RRDs, {per_sec}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// False when the file is a placeholder, which holds nothing.
+fn import_one(peer: &Peer, source: &Source, no_overwrite: bool) -> Result<bool, String> {
+    let bytes = std::fs::read(&source.path).map_err(|error| error.to_string())?;
+    if bytes.starts_with(&placeholder::MAGIC) {
+        return Ok(false);
+    }
+    peer.import(&source.name, &bytes, no_overwrite).map(|()| true)
+}
+
+fn walk(root: &Path, directory: &Path, sources: &mut Vec<Source>, failures: &mut Vec<String>) {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => return failures.push(format!("{}: {error}", directory.display())),
+    };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => paths.push(entry.path()),
+            Err(error) => failures.push(format!("{}: {error}", directory.display())),
+        }
+    }
+    paths.sort();
+    for path in paths {
+        // Links are not followed: what they lead to is imported under its own name, if it is here.
+        let Ok(found) = std::fs::symlink_metadata(&path) else { continue };
+        if found.is_dir() {
+            walk(root, &path, sources, failures);
+        } else if found.is_file() && path.extension().is_some_and(|extension| extension == "rrd") {
+            push_file(&path, root, sources, failures);
+        }
+    }
+}
+
+fn push_file(path: &Path, base: &Path, sources: &mut Vec<Source>, failures: &mut Vec<String>) {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let inside = path.strip_prefix(base).or_else(|_| whole.strip_prefix(base));
+    let inside = match (inside, path.file_name()) {
+        (Ok(inside), _) => inside.as_os_str(),
+        (Err(_), Some(name)) => name,
+        (Err(_), None) => return failures.push(format!("{}: no file", path.display())),
+    };
+    match RrdName::new(inside.as_bytes()) {
+        Ok(name) => sources.push(Source { path: path.to_path_buf(), name }),
+        Err(error) => failures.push(format!("{}: cannot use the name: {error}", path.display())),
+    }
+}

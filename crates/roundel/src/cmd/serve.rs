@@ -1,0 +1,145 @@
+//! `roundel serve` and `roundel validate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use protocol::rrdcached::address::Address;
+use server::config;
+use server::settings::{FilesSettings, Layout, Settings, admin_socket, listen_plain};
+
+use super::Done;
+
+/// The file read when none is named, if it is there.
+const CONFIG_DEFAULT: &str = "roundel.toml";
+
+/// Options of `serve`. They count more than the configuration.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Configuration [default: roundel.toml if there is one, else a store in ./var that also records this host]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where RRDs are kept
+    #[arg(long, value_enum)]
+    layout: Option<LayoutName>,
+    /// Directory of the store (of the journal, with --layout files)
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Directory that names of RRDs are relative to
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
+    /// Address of rrdcached's protocol, in place of those of the configuration; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<String>,
+    /// Address of /metrics and /healthz, such as 127.0.0.1:9181; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Vec<String>,
+    /// Make no placeholder files
+    #[arg(long)]
+    no_placeholders: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LayoutName {
+    Stripes,
+    Files,
+}
+
+/// Options of `validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArguments {
+    /// Configuration to check
+    #[arg(default_value = CONFIG_DEFAULT)]
+    config: PathBuf,
+}
+
+/// Runs the daemon.
+pub fn run(arguments: &Arguments) -> Done {
+    let settings = settings(arguments)?;
+    server::lifecycle::run(settings).map_err(|error| error.to_string())
+}
+
+/// Checks a configuration.
+pub fn validate(arguments: &ValidateArguments) -> Done {
+    config::load(&arguments.config).map_err(|error| error.to_string())?;
+    println!("{} is good", arguments.config.display());
+    Ok(())
+}
+
+fn settings(arguments: &Arguments) -> Result<Settings, String> {
+    let text = |error: config::ConfigError| error.to_string();
+    let default = PathBuf::from(CONFIG_DEFAULT);
+    let mut settings = match &arguments.config {
+        Some(path) => config::load(path).map_err(text)?,
+        None if default.exists() => config::load(&default).map_err(text)?,
+        None => {
+            let mut settings = config::parse("", "the default").map_err(text)?;
+            settings.collect_host = Some("localhost".to_string());
+            settings
+        }
+    };
+    let absolute = |path: &PathBuf| config::absolute(path).map_err(text);
+    if let Some(base) = &arguments.base {
+        let base = absolute(base)?;
+        if let Layout::Stripes(stripes) = &mut settings.layout {
+            for tree in [&mut stripes.placeholders, &mut stripes.adopt].into_iter().flatten() {
+                if *tree == settings.base {
+                    tree.clone_from(&base);
+                }
+            }
+        }
+        settings.base = base;
+    }
+    let store = arguments.store.as_ref().map(absolute).transpose()?;
+    relay_out(&mut settings, arguments.layout, store);
+    if arguments.no_placeholders
+        && let Layout::Stripes(stripes) = &mut settings.layout
+    {
+        stripes.placeholders = None;
+    }
+    if !arguments.listen.is_empty() {
+        listen(&mut settings, &arguments.listen)?;
+    }
+    settings.http.extend(arguments.http.iter().cloned());
+    Ok(settings)
+}
+
+/// Changes layout and store directory.
+fn relay_out(settings: &mut Settings, layout: Option<LayoutName>, store: Option<PathBuf>) {
+    let kept = match &settings.layout {
+        Layout::Stripes(stripes) => Some(stripes.store.clone()),
+        Layout::Files(files) => files.journal.clone(),
+    };
+    match (layout, &mut settings.layout) {
+        (Some(LayoutName::Files), layout @ Layout::Stripes(_)) => {
+            *layout = Layout::Files(FilesSettings { journal: kept, ..Default::default() });
+        }
+        (Some(LayoutName::Stripes), Layout::Files(_)) => {
+            let fresh = Settings::new(kept.unwrap_or_else(|| "store".into()), settings.base.clone());
+            settings.layout = fresh.layout;
+        }
+        _ => {}
+    }
+    match (store, &mut settings.layout) {
+        (Some(store), Layout::Stripes(stripes)) => stripes.store = store,
+        (Some(store), Layout::Files(files)) => files.journal = Some(store),
+        (None, _) => {}
+    }
+}
+
+fn listen(settings: &mut Settings, addresses: &[String]) -> Done {
+    settings.listen.clear();
+    for address in addresses {
+        let address = match Address::parse(address).map_err(|error| error.to_string())? {
+            Address::Unix(path) => Address::Unix(config::absolute(&path).map_err(|error| error.to_string())?),
+            tcp => tcp,
+        };
+        settings.listen.push(listen_plain(address));
+    }
+    if settings.admin.is_some() {
+        settings.admin = settings.listen.iter().find_map(|listen| match &listen.address {
+            Address::Unix(path) => Some(admin_socket(path)),
+            Address::Tcp { .. } => None,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,397 @@
+//! `roundel.toml`: read, checked, and turned into [`Settings`]. `roundel.example.toml` documents every key.
+
+use std::path::{Path, PathBuf};
+
+use protocol::rrdcached::address::Address;
+use protocol::rrdcached::command::Permissions;
+use serde::Deserialize;
+
+use crate::listener::Listen;
+use crate::privileges;
+use crate::settings::{
+    FilesSettings, Layout, LogLevel, Settings, StripesSettings, SyncPolicy, admin_socket, parse_duration,
+};
+
+/// Why a configuration cannot be used; names file and line.
+#[derive(Debug)]
+pub struct ConfigError(String);
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The file, key by key.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    layout: LayoutName,
+    store: PathBuf,
+    base: PathBuf,
+    placeholders: bool,
+    tree: Option<PathBuf>,
+    adopt: bool,
+    sync: toml::Spanned<String>,
+    no_overwrite: bool,
+    make_directories: bool,
+    pid_file: Option<PathBuf>,
+    user: Option<toml::Spanned<String>>,
+    group: Option<toml::Spanned<String>>,
+    listen: Vec<FileListen>,
+    http: FileHttp,
+    admin: FileAdmin,
+    log: FileLog,
+    stripes: FileStripes,
+    files: FileFiles,
+    collect: FileCollect,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        File {
+            layout: LayoutName::Stripes,
+            store: "var/store".into(),
+            base: ".".into(),
+            placeholders: true,
+            tree: None,
+            adopt: true,
+            sync: toml::Spanned::new(0..0, "1s".to_string()),
+            no_overwrite: false,
+            make_directories: true,
+            pid_file: None,
+            user: None,
+            group: None,
+            listen: vec![FileListen {
+                address: toml::Spanned::new(0..0, "unix:var/rrdcached.sock".to_string()),
+                permissions: None,
+                mode: None,
+                group: None,
+            }],
+            http: FileHttp { listen: Vec::new() },
+            admin: FileAdmin { socket: None, enabled: true },
+            log: FileLog { level: LevelName::Info, file: None },
+            stripes: FileStripes::default(),
+            files: FileFiles::default(),
+            collect: FileCollect { host: false, directory: "localhost".to_string() },
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum LayoutName {
+    Stripes,
+    Files,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum LevelName {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileListen {
+    address: toml::Spanned<String>,
+    permissions: Option<Vec<toml::Spanned<String>>>,
+    mode: Option<toml::Spanned<String>>,
+    group: Option<toml::Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHttp {
+    listen: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileAdmin {
+    enabled: bool,
+    socket: Option<PathBuf>,
+}
+
+impl Default for FileAdmin {
+    fn default() -> Self {
+        FileAdmin { enabled: true, socket: None }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileLog {
+    level: LevelName,
+    file: Option<PathBuf>,
+}
+
+impl Default for FileLog {
+    fn default() -> Self {
+        FileLog { level: LevelName::Info, file: None }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileStripes {
+    shards: Option<u32>,
+    open_bytes: Option<usize>,
+    log_bytes: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileFiles {
+    journal: Option<PathBuf>,
+    write_interval: Option<toml::Spanned<String>>,
+    write_jitter: Option<toml::Spanned<String>>,
+    flush_interval: Option<toml::Spanned<String>>,
+    write_threads: Option<usize>,
+    flush_at_stop: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileCollect {
+    host: bool,
+    directory: String,
+}
+
+impl Default for FileCollect {
+    fn default() -> Self {
+        FileCollect { host: false, directory: "localhost".to_string() }
+    }
+}
+
+/// Reads a configuration file. Relative paths in it are relative to the directory of the daemon.
+pub fn load(path: &Path) -> Result<Settings, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ConfigError(format!("cannot read configuration \"{}\": {error}", path.display())))?;
+    let mut settings = parse(&text, &path.display().to_string())?;
+    settings.config_file = Some(path.to_path_buf());
+    Ok(settings)
+}
+
+/// Reads the text of a configuration; `source` names it in errors.
+pub fn parse(text: &str, source: &str) -> Result<Settings, ConfigError> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(0, |span| line_of(text, span.start));
+        ConfigError(format!("{source}:{line}: {}", error.message().trim_end()))
+    })?;
+    Reader { text, source }.settings(file)
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+/// Turns what TOML allows into what the daemon can use, with the place of what it cannot.
+struct Reader<'a> {
+    text: &'a str,
+    source: &'a str,
+}
+
+impl Reader<'_> {
+    fn error(&self, value: &toml::Spanned<String>, cause: impl std::fmt::Display) -> ConfigError {
+        let line = line_of(self.text, value.span().start);
+        ConfigError(format!("{}:{line}: cannot use \"{}\": {cause}", self.source, value.get_ref()))
+    }
+
+    fn settings(&self, file: File) -> Result<Settings, ConfigError> {
+        let base = absolute(&file.base)?;
+        let tree = file.tree.as_deref().map(absolute).transpose()?.unwrap_or_else(|| base.clone());
+        let layout = match file.layout {
+            LayoutName::Stripes => Layout::Stripes(StripesSettings {
+                store: absolute(&file.store)?,
+                shards: file.stripes.shards,
+                placeholders: file.placeholders.then(|| tree.clone()),
+                adopt: file.adopt.then_some(tree),
+                open_bytes: file.stripes.open_bytes,
+                log_bytes: file.stripes.log_bytes,
+            }),
+            LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
+        };
+        let listen = file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<Vec<_>, _>>()?;
+        let admin = match (&file.admin.socket, file.admin.enabled) {
+            (_, false) => None,
+            (Some(path), true) => Some(absolute(path)?),
+            (None, true) => listen.iter().find_map(|listen| match &listen.address {
+                Address::Unix(path) => Some(admin_socket(path)),
+                Address::Tcp { .. } => None,
+            }),
+        };
+        Ok(Settings {
+            layout,
+            sync: self.sync(&file.sync)?,
+            listen,
+            http: file.http.listen,
+            admin,
+            no_overwrite: file.no_overwrite,
+            make_directories: file.make_directories,
+            pid_file: file.pid_file.as_deref().map(absolute).transpose()?,
+            user: self.id(file.user.as_ref(), privileges::user_id, "user")?,
+            group: self.id(file.group.as_ref(), privileges::group_id, "group")?,
+            log_level: match file.log.level {
+                LevelName::Error => LogLevel::Error,
+                LevelName::Warn => LogLevel::Warn,
+                LevelName::Info => LogLevel::Info,
+                LevelName::Debug => LogLevel::Debug,
+            },
+            log_file: file.log.file.as_deref().map(absolute).transpose()?,
+            collect_host: file.collect.host.then_some(file.collect.directory),
+            ..Settings::new(PathBuf::new(), base)
+        })
+    }
+
+    fn files(&self, files: &FileFiles, store: &Path) -> Result<FilesSettings, ConfigError> {
+        let defaults = FilesSettings::default();
+        let journal = files.journal.as_deref().unwrap_or(store);
+        Ok(FilesSettings {
+            journal: Some(absolute(journal)?),
+            write_interval: self.duration(files.write_interval.as_ref(), defaults.write_interval)?,
+            write_jitter: self.duration(files.write_jitter.as_ref(), defaults.write_jitter)?,
+            flush_interval: self.duration(files.flush_interval.as_ref(), defaults.flush_interval)?,
+            write_threads: files.write_threads,
+            flush_at_stop: files.flush_at_stop,
+        })
+    }
+
+    fn duration(
+        &self,
+        value: Option<&toml::Spanned<String>>,
+        default: std::time::Duration,
+    ) -> Result<std::time::Duration, ConfigError> {
+        let Some(value) = value else { return Ok(default) };
+        let cause = "give a number with a suffix ms, s, m, h, d or w";
+        parse_duration(value.get_ref()).ok_or_else(|| self.error(value, cause))
+    }
+
+    fn sync(&self, value: &toml::Spanned<String>) -> Result<SyncPolicy, ConfigError> {
+        if value.get_ref() == "always" {
+            return Ok(SyncPolicy::Always);
+        }
+        match parse_duration(value.get_ref()) {
+            Some(every) if !every.is_zero() => Ok(SyncPolicy::Every(every)),
+            _ => Err(self.error(value, "give \"always\" or a duration such as \"1s\"")),
+        }
+    }
+
+    fn listen(&self, listen: &FileListen) -> Result<Listen, ConfigError> {
+        let address =
+            Address::parse(listen.address.get_ref()).map_err(|error| self.error(&listen.address, error))?;
+        let address = match address {
+            Address::Unix(path) => Address::Unix(absolute(&path)?),
+            tcp => tcp,
+        };
+        let mut permissions = Permissions::ALL;
+        if let Some(commands) = &listen.permissions {
+            permissions = Permissions::NONE;
+            for command in commands {
+                let found = protocol::rrdcached::command::Command::find(command.get_ref().as_bytes());
+                let found = found.ok_or_else(|| self.error(command, "there is no such command"))?;
+                permissions = permissions.with(found.verb);
+            }
+        }
+        let mode = match &listen.mode {
+            None => None,
+            Some(mode) => Some(
+                u32::from_str_radix(mode.get_ref(), 8)
+                    .ok()
+                    .filter(|mode| *mode <= 0o777)
+                    .ok_or_else(|| self.error(mode, "give an octal mode such as \"0660\""))?,
+            ),
+        };
+        let group = self.id(listen.group.as_ref(), privileges::group_id, "group")?;
+        Ok(Listen { address, permissions, mode, group })
+    }
+
+    fn id(
+        &self,
+        value: Option<&toml::Spanned<String>>,
+        find: impl Fn(&str) -> Option<u32>,
+        what: &str,
+    ) -> Result<Option<u32>, ConfigError> {
+        let Some(value) = value else { return Ok(None) };
+        let found = find(value.get_ref()).ok_or_else(|| self.error(value, format!("no such {what}")))?;
+        Ok(Some(found))
+    }
+}
+
+/// A path made absolute against the current directory.
+pub fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
+    std::path::absolute(path)
+        .map_err(|error| ConfigError(format!("cannot use path \"{}\": {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        let settings = parse("", "x.toml").unwrap();
+        assert_eq!(settings.sync, SyncPolicy::Every(Duration::from_secs(1)));
+        assert_eq!(settings.listen.len(), 1);
+        assert!(settings.admin.unwrap().ends_with("var/rrdcached.sock.admin"));
+        assert!(matches!(settings.layout, Layout::Stripes(StripesSettings { placeholders: Some(_), .. })));
+    }
+
+    #[test]
+    fn every_key_arrives() {
+        let settings = parse(
+            "layout = 'files'\nstore = '/s'\nbase = '/b'\nsync = 'always'\nno_overwrite = true\n\
+             [[listen]]\naddress = '[::1]:4242'\npermissions = ['flush', 'BATCH']\n\
+             [[listen]]\naddress = 'unix:/x/sock'\nmode = '0660'\ngroup = '0'\n\
+             [files]\nwrite_interval = '5m'\nwrite_threads = 7\n[log]\nlevel = 'debug'\n\
+             [collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\n",
+            "x.toml",
+        )
+        .unwrap();
+        let Layout::Files(files) = &settings.layout else { panic!() };
+        assert_eq!(files.write_interval, Duration::from_secs(300));
+        assert_eq!((files.write_threads, files.journal.as_deref()), (Some(7), Some(Path::new("/s"))));
+        assert_eq!(settings.sync, SyncPolicy::Always);
+        assert!(settings.no_overwrite);
+        assert_eq!(settings.listen[1].mode, Some(0o660));
+        assert_eq!(settings.listen[1].group, Some(0));
+        assert_eq!(settings.listen[0].permissions, Permissions::parse("FLUSH,BATCH").unwrap());
+        assert_eq!(settings.admin.as_deref(), Some(Path::new("/x/sock.admin")));
+        assert_eq!(settings.collect_host.as_deref(), Some("localhost"));
+    }
+
+    #[test]
+    fn errors_name_the_key_and_the_line() {
+        let check = |text: &str, want: &[&str]| {
+            let error = parse(text, "x.toml").expect_err(text).to_string();
+            for part in want {
+                assert!(error.contains(part), "{error:?} lacks {part:?}");
+            }
+        };
+        check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
+        check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
+        check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
+        check("[[listen]]\naddress = 'unix:/x'\nmode = '999'\n", &["x.toml:3:", "999"]);
+        check("[[listen]]\naddress = 'unix:/x'\npermissions = ['FOO']\n", &["x.toml:3:", "FOO"]);
+        check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "no such user"]);
+        check("store = \n", &["x.toml:1:"]);
+        check("sync = 5\n", &["x.toml:1:"]);
+    }
+
+    #[test]
+    fn the_example_is_complete_and_runs() {
+        let text = include_str!("../../../roundel.example.toml");
+        let settings = parse(text, "roundel.example.toml").unwrap();
+        assert_eq!(settings.listen.len(), 1);
+        // Every key that is commented out is a key all the same.
+        let uncommented: String =
+            text.lines().map(|line| format!("{}\n", line.strip_prefix("#: ").unwrap_or(line))).collect();
+        parse(&uncommented, "roundel.example.toml, uncommented").unwrap();
+    }
+}

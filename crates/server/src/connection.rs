@@ -1,0 +1,9 @@
+//! Connections: one module per protocol, and the stream they run on.
+
+pub mod answer;
+pub mod create;
+pub mod fetch;
+pub mod info;
+pub mod piece;
+pub mod rrdcached;
+pub mod stream;

@@ -1,0 +1,89 @@
+//! FETCH and FETCHBIN.
+
+use protocol::rrdcached::reply::Rows;
+use protocol::rrdcached::request::{Fetch, integer};
+use rrd::definition::Cf;
+use store::engine::{FetchRequest, StoreError};
+
+use super::answer::Refusal;
+use crate::metrics::Drop;
+use crate::names::NameFailure;
+use crate::service::Service;
+
+/// Seconds before now when FETCH does not say where to start.
+const START_BEFORE_NOW: i64 = 24 * 3600;
+
+/// Answers FETCH or FETCHBIN.
+pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let missing = |path: &[u8]| {
+        let (before, after) = ("rrd_fetch_r failed: opening '", "': No such file or directory");
+        Refusal::of_path(Drop::NoSuchRrd, before, path, after)
+    };
+    let named = match service.names.resolve(&fetch.name) {
+        Ok(named) => named,
+        Err(NameFailure::Denied(path)) => {
+            return Err(Refusal::of_path(Drop::Name, "", &path, ": Permission denied"));
+        }
+        Err(NameFailure::Missing(path)) => return Err(missing(&path)),
+    };
+    let now = service.now();
+    let start = time(fetch.start.as_deref(), "start", now, now - START_BEFORE_NOW)?;
+    let end = time(fetch.end.as_deref(), "end", now, now)?;
+    let cf = std::str::from_utf8(&fetch.cf).ok().and_then(Cf::from_name).ok_or_else(|| {
+        let cf = String::from_utf8_lossy(&fetch.cf);
+        Refusal::new(Drop::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
+    })?;
+    let request = FetchRequest { cf, start, end, step: 1 };
+    let rows = match service.engine.fetch(&named.name, request) {
+        Ok(rows) => rows,
+        Err(StoreError::NoSuchRrd(_)) => return Err(missing(&named.path)),
+        Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
+    };
+    let columns = columns(fetch, &rows.ds_names)?;
+    let names: Vec<&str> = columns.iter().map(|&column| rows.ds_names[column].as_str()).collect();
+    let rows = Rows {
+        start: rows.start,
+        end: rows.end,
+        step: rows.step,
+        units_per_second: rows.units_per_second,
+        names: &names,
+        columns: &columns,
+        width: rows.ds_names.len(),
+        values: &rows.values,
+    };
+    if fetch.binary {
+        rows.push_binary(out);
+    } else {
+        rows.push_text(out, |out, value| rrd::format::push_e(out, value, 17));
+    }
+    Ok(())
+}
+
+/// Compat: as `strtol` reads it; zero and less is relative to now.
+fn time(word: Option<&[u8]>, what: &str, now: i64, default: i64) -> Result<i64, Refusal> {
+    let Some(word) = word else { return Ok(default) };
+    match integer(word) {
+        Some(time) if time > 0 => Ok(time),
+        Some(time) => Ok(now.saturating_add(time)),
+        None => {
+            let before = format!("Cannot parse {what} time `");
+            Err(Refusal::of_path(Drop::Usage, &before, word, "': Only simple integers are allowed."))
+        }
+    }
+}
+
+fn columns(fetch: &Fetch<'_>, names: &[String]) -> Result<Vec<usize>, Refusal> {
+    if fetch.columns.is_empty() {
+        return Ok((0..names.len()).collect());
+    }
+    if fetch.columns.len() > names.len() {
+        return Err(Refusal::new(Drop::Usage, "too many fields given - duplicates!"));
+    }
+    let find = |column: &[u8]| {
+        names.iter().position(|name| name.as_bytes() == column).ok_or_else(|| {
+            let column = String::from_utf8_lossy(column);
+            Refusal::new(Drop::Usage, format!("field {column} not found in {}", names.join(" ")))
+        })
+    };
+    fetch.columns.iter().map(|column| find(column)).collect()
+}

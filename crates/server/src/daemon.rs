@@ -1,0 +1,111 @@
+//! A running daemon: its runtime, its listeners, and the way it stops.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::connection::rrdcached::SharedPermissions;
+use crate::listener::{self, Bound};
+use crate::service::{Service, stopped};
+use crate::{collect_host, http};
+
+/// Sockets, bound and not yet served.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// rrdcached's protocol, with what the clients of each may do.
+    pub rrdcached: Vec<(Bound, SharedPermissions)>,
+    /// `/metrics` and `/healthz`.
+    pub http: Vec<TcpListener>,
+    /// The administrator's socket.
+    pub admin: Option<(UnixListener, PathBuf)>,
+}
+
+/// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the
+/// store as after a crash.
+pub struct Daemon {
+    runtime: Runtime,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<io::Result<()>>>,
+    service: Arc<Service>,
+    admin_path: Option<PathBuf>,
+}
+
+impl Daemon {
+    /// Starts serving.
+    pub fn start(service: Arc<Service>, sockets: Sockets, collect_host: Option<String>) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let (stop, stop_seen) = watch::channel(false);
+        let mut tasks = Vec::new();
+        let guard = runtime.enter();
+        for (bound, permissions) in sockets.rrdcached {
+            let serving = listener::serve(bound, Arc::clone(&service), permissions, stop_seen.clone());
+            tasks.push(runtime.spawn(serving));
+        }
+        for listener in sockets.http {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let router = http::public(Arc::clone(&service));
+            let stopping = wait(stop_seen.clone());
+            let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
+            tasks.push(runtime.spawn(serving.into_future()));
+        }
+        let mut admin_path = None;
+        if let Some((listener, path)) = sockets.admin {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::UnixListener::from_std(listener)?;
+            let router = http::admin::router(Arc::clone(&service));
+            let stopping = wait(stop_seen.clone());
+            let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
+            tasks.push(runtime.spawn(serving.into_future()));
+            admin_path = Some(path);
+        }
+        if let Some(directory) = collect_host {
+            let collecting = collect_host::run(Arc::clone(&service), directory, stop_seen.clone());
+            tasks.push(runtime.spawn(collecting));
+        }
+        drop(guard);
+        Ok(Daemon { runtime, stop, tasks, service, admin_path })
+    }
+
+    /// What the connections share.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// Runs a future on the daemon's runtime, such as the wait for a signal.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// Stops accepting, finishes what was read, and closes the store.
+    pub fn stop(self) -> Result<(), store::engine::StoreError> {
+        // Nobody listens any more only if every task has ended already.
+        self.stop.send_replace(true);
+        self.runtime.block_on(async {
+            let patience = crate::limits::STOP_PATIENCE + std::time::Duration::from_secs(1);
+            let deadline = tokio::time::Instant::now() + patience;
+            for task in self.tasks {
+                match tokio::time::timeout_at(deadline, task).await {
+                    Ok(Ok(Ok(()))) => {}
+                    Ok(Ok(Err(error))) => tracing::error!(%error, "a listener failed"),
+                    Ok(Err(error)) => tracing::error!(%error, "a listener ended by a bug"),
+                    Err(_) => tracing::warn!("a listener did not end in time"),
+                }
+            }
+        });
+        if let Some(path) = &self.admin_path {
+            std::fs::remove_file(path).ok();
+        }
+        self.service.engine.stop()
+    }
+}
+
+async fn wait(mut stop: watch::Receiver<bool>) {
+    stopped(&mut stop).await;
+}

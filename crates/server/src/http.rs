@@ -1,0 +1,48 @@
+//! HTTP: `/metrics` and `/healthz` for everyone, import and export on the administrator's socket.
+
+pub mod admin;
+pub mod client;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+
+use crate::service::Service;
+
+#[derive(Clone)]
+struct Public {
+    service: Arc<Service>,
+    registry: Arc<Registry>,
+}
+
+/// `/metrics` and `/healthz`.
+pub fn public(service: Arc<Service>) -> Router {
+    let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthz))
+        .with_state(Public { service, registry })
+}
+
+async fn metrics(State(public): State<Public>) -> Response {
+    let mut text = String::new();
+    let content = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match prometheus_client::encoding::text::encode(&mut text, &public.registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, content)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// 200 while updates are taken, 503 while the store takes none.
+async fn healthz(State(public): State<Public>) -> Response {
+    if public.service.engine.stats().read_only == 0 {
+        "ok\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the store takes no updates; see the log\n").into_response()
+    }
+}

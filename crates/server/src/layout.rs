@@ -1,0 +1,76 @@
+//! Opens the store that the settings ask for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use store::disk::real::RealDisk;
+use store::engine::Engine;
+use store::files::{self, FilesEngine};
+use store::stripes::{self, Stripes};
+
+use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
+
+/// Opens the store; a text for the operator when it cannot.
+pub fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
+    make_directory(&settings.base)?;
+    match &settings.layout {
+        Layout::Stripes(stripes) => open_stripes(stripes, settings.sync),
+        Layout::Files(files) => open_files(files, settings),
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(path)
+        .map_err(|error| format!("cannot make directory \"{}\": {error}", path.display()))
+}
+
+fn open_stripes(settings: &StripesSettings, sync: SyncPolicy) -> Result<Arc<dyn Engine>, String> {
+    let path = settings.store.display();
+    let disk = RealDisk::create(&settings.store)
+        .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
+    let mut options = stripes::Options {
+        placeholder_tree: settings.placeholders.clone(),
+        adopt_tree: settings.adopt.clone(),
+        ..stripes::Options::default()
+    };
+    if let Some(shards) = settings.shards {
+        options.shard_count = shards.clamp(1, 256);
+    }
+    match sync {
+        SyncPolicy::Always => options.shard.sync_always = true,
+        SyncPolicy::Every(interval) => options.shard.sync_interval = interval,
+    }
+    if let Some(bytes) = settings.open_bytes {
+        options.shard.open_bytes_min = bytes;
+    }
+    if let Some(bytes) = settings.log_bytes {
+        options.shard.log_bytes_max = bytes;
+    }
+    for tree in options.placeholder_tree.iter().chain(&options.adopt_tree) {
+        make_directory(tree)?;
+    }
+    let store = Stripes::open(Arc::new(disk), &options)
+        .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
+    Ok(Arc::new(store))
+}
+
+fn open_files(settings: &FilesSettings, all: &Settings) -> Result<Arc<dyn Engine>, String> {
+    if let Some(journal) = &settings.journal {
+        make_directory(journal)?;
+    }
+    let mut options = files::Options::new(all.base.clone(), Default::default());
+    options.journal = settings.journal.clone();
+    options.write_interval = settings.write_interval;
+    options.write_jitter = settings.write_jitter;
+    options.flush_interval = settings.flush_interval;
+    options.flush_at_stop = settings.flush_at_stop;
+    if let Some(threads) = settings.write_threads {
+        options.write_threads = threads.clamp(1, 256);
+    }
+    options.sync = match all.sync {
+        SyncPolicy::Always => files::Sync::Always,
+        SyncPolicy::Every(interval) => files::Sync::Every(interval),
+    };
+    let engine = FilesEngine::open(options).map_err(|error| error.to_string())?;
+    Ok(Arc::new(engine))
+}

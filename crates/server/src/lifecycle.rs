@@ -1,0 +1,261 @@
+//! From settings to a running daemon and back: sockets, background, privileges, store, signals.
+//!
+//! The order matters: sockets are bound while privileges last and before the caller is told that all is
+//! well; the store is opened by the user it belongs to, after the last fork, since threads do not survive one.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::rrdcached::address::Address;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::daemon::{Daemon, Sockets};
+use crate::listener::{self, Bound};
+use crate::names::Names;
+use crate::service::{CreatePolicy, Service};
+use crate::settings::{Layout, Settings};
+use crate::{config, layout, logging, privileges};
+
+/// Why a daemon did not start, or did not stop well; a text for the operator.
+#[derive(Debug)]
+pub struct LifecycleError(String);
+
+impl std::fmt::Display for LifecycleError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LifecycleError {}
+
+fn fail(what: impl std::fmt::Display) -> LifecycleError {
+    LifecycleError(what.to_string())
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Stop,
+    StopFlushed,
+    Reload,
+}
+
+/// Runs a daemon until it is told to stop.
+pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
+    let sockets = bind(&settings)?;
+    let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
+    if !settings.foreground {
+        // The working directory stays: relative paths of the settings are absolute by now, but the
+        // operator's core dumps and profiles go there.
+        nix::unistd::daemon(true, false)
+            .map_err(|error| fail(format!("cannot go to the background: {error}")))?;
+    }
+    if let Some(pid_file) = &pid_file {
+        pid_file.write(&settings)?;
+    }
+    hand_over(&settings);
+    if privileges::is_root() {
+        privileges::drop_to(settings.user, settings.group)
+            .map_err(|error| fail(format!("cannot drop privileges: {error}")))?;
+    }
+    let reload_log = logging::start(&settings).map_err(fail)?;
+    let engine = layout::open(&settings).map_err(fail)?;
+    let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
+    let create = CreatePolicy {
+        no_overwrite: settings.no_overwrite,
+        make_directories: settings.make_directories,
+        file_limits: matches!(settings.layout, Layout::Files(_)),
+    };
+    let service = Service::new(engine, Names::new(&settings.base, &real_base), create);
+    let permissions: Vec<_> =
+        sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
+    let daemon = Daemon::start(service, sockets, settings.collect_host.take())
+        .map_err(|error| fail(format!("cannot start: {error}")))?;
+    announce(&settings);
+    let wish = daemon.block_on(wait_for_stop(|| reload(&settings, &permissions, &reload_log)));
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    tracing::info!("stopping");
+    if wish.map_err(|error| fail(format!("cannot wait for signals: {error}")))? == Wish::StopFlushed {
+        daemon.service().engine.flush(None).map_err(fail)?;
+    }
+    daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
+    let mut sockets = Sockets::default();
+    for listen in &settings.listen {
+        let permissions = listener::shared(listen.permissions);
+        for bound in listen.bind().map_err(fail)? {
+            sockets.rrdcached.push((bound, Arc::clone(&permissions)));
+        }
+    }
+    if sockets.rrdcached.is_empty() {
+        return Err(fail("cannot start: no address to listen on; give [[listen]] or -l"));
+    }
+    for address in &settings.http {
+        let listener = std::net::TcpListener::bind(address.as_str())
+            .map_err(|error| fail(format!("cannot listen on \"{address}\" for HTTP: {error}")))?;
+        sockets.http.push(listener);
+    }
+    if let Some(path) = &settings.admin {
+        let cannot = |cause: String| {
+            fail(format!("cannot listen on the administrator's socket \"{}\": {cause}", path.display()))
+        };
+        let listener = listener::bind_unix(path).map_err(cannot)?;
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+            .map_err(|error| cannot(error.to_string()))?;
+        sockets.admin = Some((listener, path.clone()));
+    }
+    Ok(sockets)
+}
+
+/// Gives what was made as root to the user the daemon becomes, as far as it can. What it cannot shows when
+/// the store is opened.
+fn hand_over(settings: &Settings) {
+    if !privileges::is_root() || settings.user.is_none() {
+        return;
+    }
+    let mut paths: Vec<&Path> = settings.admin.as_deref().into_iter().collect();
+    for listen in &settings.listen {
+        if let (Address::Unix(path), None) = (&listen.address, listen.group) {
+            paths.push(path);
+        }
+    }
+    for path in paths {
+        if let Err(error) = std::os::unix::fs::chown(path, settings.user, settings.group) {
+            tracing::warn!(%error, path = %path.display(), "cannot hand over a socket");
+        }
+    }
+}
+
+fn announce(settings: &Settings) {
+    for listen in &settings.listen {
+        tracing::info!("listening on {}", listen.address);
+    }
+    for address in &settings.http {
+        tracing::info!("metrics on http://{address}/metrics");
+    }
+    match &settings.layout {
+        Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),
+        Layout::Files(_) => tracing::info!("standard .rrd files in {}", settings.base.display()),
+    }
+    // Without systemd there is nobody to tell.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+}
+
+async fn wait_for_stop(reload: impl Fn()) -> io::Result<Wish> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut user_1 = signal(SignalKind::user_defined1())?;
+    let mut user_2 = signal(SignalKind::user_defined2())?;
+    loop {
+        let wish = tokio::select! {
+            _ = terminate.recv() => Wish::Stop,
+            _ = interrupt.recv() => Wish::Stop,
+            // rrdcached: flush everything, then exit; or leave everything to the journal.
+            _ = user_1.recv() => Wish::StopFlushed,
+            _ = user_2.recv() => Wish::Stop,
+            _ = hang_up.recv() => Wish::Reload,
+        };
+        if wish != Wish::Reload {
+            return Ok(wish);
+        }
+        reload();
+    }
+}
+
+/// Takes over what may change while running: the log level and the permissions of the sockets.
+fn reload(
+    settings: &Settings,
+    permissions: &[crate::connection::rrdcached::SharedPermissions],
+    log: &logging::Reload,
+) {
+    let Some(path) = &settings.config_file else {
+        tracing::info!("nothing to reload: the daemon was started without a configuration file");
+        return;
+    };
+    let new = match config::load(path) {
+        Ok(new) => new,
+        Err(error) => {
+            tracing::error!(%error, "the configuration was not reloaded");
+            return;
+        }
+    };
+    log.set(new.log_level);
+    let addresses = |settings: &Settings| -> Vec<Address> {
+        settings.listen.iter().map(|listen| listen.address.clone()).collect()
+    };
+    if addresses(settings) != addresses(&new) {
+        tracing::warn!("the sockets have changed in the configuration: restart to change them");
+        return;
+    }
+    let mut shared = permissions.iter();
+    for (old, new) in settings.listen.iter().zip(&new.listen) {
+        // A host name may stand for several sockets, which share one set of permissions.
+        let Some(first) = shared.next() else { break };
+        if old.address == new.address {
+            *first.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new.permissions;
+        }
+        while shared.as_slice().first().is_some_and(|next| Arc::ptr_eq(next, first)) {
+            shared.next();
+        }
+    }
+    tracing::info!("reloaded log level and permissions from {}", path.display());
+}
+
+/// The file that says which process the daemon is; goes away with the daemon.
+struct PidFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl PidFile {
+    /// Makes it, in place of one whose process is gone.
+    fn create(path: &Path) -> Result<Self, LifecycleError> {
+        let cannot = |cause: &dyn std::fmt::Display| {
+            fail(format!("cannot write pid file \"{}\": {cause}", path.display()))
+        };
+        if let Ok(text) = std::fs::read_to_string(path)
+            && let Ok(pid) = text.trim().parse::<i32>()
+            && pid > 0
+            && pid != std::process::id() as i32
+            && nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
+        {
+            return Err(cannot(&format!("process {pid} of another daemon is still there; stop it first")));
+        }
+        let file = File::create(path).map_err(|error| cannot(&error))?;
+        Ok(PidFile { file, path: path.to_path_buf() })
+    }
+
+    fn write(&self, settings: &Settings) -> Result<(), LifecycleError> {
+        let text = format!("{}\n", std::process::id());
+        let mut file = &self.file;
+        file.write_all(text.as_bytes())
+            .map_err(|error| fail(format!("cannot write pid file \"{}\": {error}", self.path.display())))?;
+        if privileges::is_root() && settings.user.is_some() {
+            // So that it can be removed in the end; where its directory does not allow that, it stays.
+            std::os::unix::fs::chown(&self.path, settings.user, settings.group).ok();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.path).ok();
+    }
+}
+
+/// The path of a bound UNIX socket.
+pub fn socket_path(bound: &Bound) -> Option<&Path> {
+    match bound {
+        Bound::Unix(_, path) => Some(path),
+        Bound::Tcp(_) => None,
+    }
+}

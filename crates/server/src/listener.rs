@@ -1,0 +1,277 @@
+//! Sockets: bound before privileges are dropped, served afterwards.
+//!
+//! A socket file left by a daemon that is gone is replaced; one that somebody still answers on is refused.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+use protocol::rrdcached::address::Address;
+use protocol::rrdcached::command::Permissions;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connection::rrdcached::{self, SharedPermissions};
+use crate::connection::stream::Stream;
+use crate::limits::{ACCEPT_PAUSE, CONNECTIONS_MAX, STOP_PATIENCE};
+use crate::service::{Service, stopped};
+
+/// Connections the kernel holds until they are accepted. Linux cuts it at `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// A socket to listen on, and what its clients may do.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Where.
+    pub address: Address,
+    /// What its clients may do.
+    pub permissions: Permissions,
+    /// Mode of a UNIX socket (`-m`).
+    pub mode: Option<u32>,
+    /// Group of a UNIX socket (`-s`).
+    pub group: Option<u32>,
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub enum Bound {
+    /// With the path to remove in the end.
+    Unix(UnixListener, PathBuf),
+    /// One address of the host asked for.
+    Tcp(TcpListener),
+}
+
+/// Why a socket could not be bound.
+#[derive(Debug)]
+pub struct BindError {
+    address: Address,
+    cause: String,
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot listen on \"{}\": {}", self.address, self.cause)
+    }
+}
+
+impl std::error::Error for BindError {}
+
+impl Listen {
+    /// Binds it: a UNIX socket, or every address the host name stands for.
+    pub fn bind(&self) -> Result<Vec<Bound>, BindError> {
+        let fail = |cause: String| BindError { address: self.address.clone(), cause };
+        match &self.address {
+            Address::Unix(path) => {
+                let listener = bind_unix(path).map_err(fail)?;
+                self.dress(path).map_err(|error| fail(error.to_string()))?;
+                Ok(vec![Bound::Unix(listener, path.clone())])
+            }
+            Address::Tcp { host, port } => bind_tcp(host, *port).map_err(fail),
+        }
+    }
+
+    /// Gives the socket file its group and mode.
+    fn dress(&self, path: &Path) -> io::Result<()> {
+        if self.group.is_some() {
+            std::os::unix::fs::chown(path, None, self.group)?;
+        }
+        // The manual: a group alone means mode 0760.
+        let mode = self.mode.or(self.group.map(|_| 0o760));
+        match mode {
+            Some(mode) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Binds a UNIX socket, in place of a stale one.
+pub fn bind_unix(path: &Path) -> Result<UnixListener, String> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {
+            if UnixStream::connect(path).is_ok() {
+                return Err("another daemon answers there; stop it first or listen elsewhere".to_string());
+            }
+            std::fs::remove_file(path).map_err(|error| format!("cannot replace the old socket: {error}"))?;
+        }
+        Ok(_) => return Err("something that is no socket is there; move it away".to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(directory) = path.parent() {
+                // An unwritable place shows in the bind.
+                std::fs::create_dir_all(directory).ok();
+            }
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    UnixListener::bind(path).map_err(|error| error.to_string())
+}
+
+fn bind_tcp(host: &str, port: u16) -> Result<Vec<Bound>, String> {
+    let addresses: Vec<SocketAddr> = if host.is_empty() {
+        vec![([0u8; 4], port).into(), ([0u16; 8], port).into()]
+    } else {
+        (host, port).to_socket_addrs().map_err(|error| error.to_string())?.collect()
+    };
+    let mut bound = Vec::new();
+    let mut failure = "the name has no address".to_string();
+    for address in addresses {
+        match bind_one(address) {
+            Ok(listener) => bound.push(Bound::Tcp(listener)),
+            // A machine without IPv6 still listens on IPv4.
+            Err(error) => failure = error.to_string(),
+        }
+    }
+    if bound.is_empty() { Err(failure) } else { Ok(bound) }
+}
+
+fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC;
+    let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// A listener at work.
+enum Acceptor {
+    Unix(tokio::net::UnixListener),
+    Tcp(tokio::net::TcpListener),
+}
+
+impl Acceptor {
+    fn new(bound: Bound) -> io::Result<(Self, Option<PathBuf>)> {
+        Ok(match bound {
+            Bound::Unix(listener, path) => {
+                listener.set_nonblocking(true)?;
+                (Acceptor::Unix(tokio::net::UnixListener::from_std(listener)?), Some(path))
+            }
+            Bound::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                (Acceptor::Tcp(tokio::net::TcpListener::from_std(listener)?), None)
+            }
+        })
+    }
+
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Acceptor::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Acceptor::Tcp(listener) => {
+                let stream = listener.accept().await?.0;
+                // Answers are whole when they are written; nothing is gained by waiting.
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+/// Accepts and serves until `stop` becomes true and every connection has ended or [`STOP_PATIENCE`] is over.
+/// Removes a UNIX socket's file in the end.
+pub async fn serve(
+    bound: Bound,
+    service: Arc<Service>,
+    permissions: SharedPermissions,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let (acceptor, path) = Acceptor::new(bound)?;
+    let mut connections = JoinSet::new();
+    let stop_of_connections = stop.clone();
+    loop {
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => break,
+            ended = connections.join_next(), if !connections.is_empty() => note_end(&service, ended),
+            accepted = acceptor.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok(stream) => {
+                    service.metrics.connections.inc();
+                    service.metrics.connections_open.inc();
+                    let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
+                    connections.spawn(rrdcached::serve(stream, service, permissions, stop_of_connections.clone()));
+                }
+                Err(error) => {
+                    service.metrics.connections_refused.inc();
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(acceptor);
+    if let Some(path) = path {
+        // Somebody may have removed it already.
+        std::fs::remove_file(path).ok();
+    }
+    let all_ended = async {
+        while let Some(ended) = connections.join_next().await {
+            note_end(&service, Some(ended));
+        }
+    };
+    if tokio::time::timeout(STOP_PATIENCE, all_ended).await.is_err() {
+        tracing::warn!(count = connections.len(), "connections did not end in time");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+fn note_end(service: &Service, ended: Option<Result<io::Result<()>, tokio::task::JoinError>>) {
+    service.metrics.connections_open.dec();
+    match ended {
+        Some(Ok(Err(error))) => tracing::debug!(%error, "connection ended"),
+        Some(Err(error)) if error.is_panic() => {
+            service.metrics.panics.inc();
+            tracing::error!(%error, "a bug ended a connection; the others go on");
+        }
+        _ => {}
+    }
+}
+
+/// Permissions that a reload can change.
+pub fn shared(permissions: Permissions) -> SharedPermissions {
+    Arc::new(RwLock::new(permissions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen(path: &Path) -> Listen {
+        let address = Address::Unix(path.to_path_buf());
+        Listen { address, permissions: Permissions::ALL, mode: Some(0o600), group: None }
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new/sock");
+        let first = listen(&path).bind().unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let error = listen(&path).bind().unwrap_err().to_string();
+        assert!(error.contains("another daemon answers there"), "{error}");
+        drop(first);
+        assert!(path.exists());
+        listen(&path).bind().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(listen(&file).bind().unwrap_err().to_string().contains("no socket"));
+        assert!(file.exists());
+    }
+
+    #[test]
+    fn a_port_without_a_host_listens_on_both_families() {
+        let bound = bind_tcp("127.0.0.1", 0).unwrap();
+        assert_eq!(bound.len(), 1);
+        let any = bind_tcp("", 0).unwrap();
+        assert!(!any.is_empty());
+        assert!(bind_tcp("no-such-host.invalid", 1).is_err());
+    }
+}

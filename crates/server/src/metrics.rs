@@ -1,0 +1,179 @@
+//! What the daemon counts about itself. Every name is declared here, where it is counted.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
+use protocol::rrdcached::command::Verb;
+use store::engine::{Engine, Stats};
+
+/// Why a request line was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Drop {
+    /// Longer than the protocol's limit.
+    LineTooLong,
+    /// No such command.
+    UnknownCommand,
+    /// The socket does not accept the command.
+    Permission,
+    /// Not allowed here, or with missing arguments.
+    Usage,
+    /// The name leads out of the base directory or names nothing.
+    Name,
+    /// The store has no RRD of that name.
+    NoSuchRrd,
+    /// The store refused it.
+    Refused,
+    /// The store could not write or read.
+    Store,
+    /// The client went away before the end of its line.
+    Unfinished,
+}
+
+impl Drop {
+    fn label(self) -> &'static str {
+        match self {
+            Drop::LineTooLong => "line_too_long",
+            Drop::UnknownCommand => "unknown_command",
+            Drop::Permission => "permission",
+            Drop::Usage => "usage",
+            Drop::Name => "name",
+            Drop::NoSuchRrd => "no_such_rrd",
+            Drop::Refused => "refused",
+            Drop::Store => "store",
+            Drop::Unfinished => "unfinished",
+        }
+    }
+}
+
+/// One label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Reason {
+    reason: &'static str,
+}
+
+/// One label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CommandName {
+    command: &'static str,
+}
+
+/// The counters of the daemon's edge.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// `roundel_connections_total`
+    pub connections: Counter,
+    /// `roundel_connections_open`
+    pub connections_open: Gauge,
+    /// `roundel_connections_refused_total`: accept failed or a limit was reached.
+    pub connections_refused: Counter,
+    /// `roundel_connection_panics_total`
+    pub panics: Counter,
+    /// `roundel_update_lines_total`: UPDATE commands received, good or bad.
+    pub updates_received: Counter,
+    /// `roundel_flush_lines_total`: FLUSH commands received.
+    pub flushes_received: Counter,
+    /// `roundel_received_bytes_total`
+    pub received_bytes: Counter,
+    /// `roundel_sent_bytes_total`
+    pub sent_bytes: Counter,
+    commands: Family<CommandName, Counter>,
+    drops: Family<Reason, Counter>,
+}
+
+impl Metrics {
+    /// Counts a line that was not done.
+    pub fn drop_line(&self, reason: Drop) {
+        self.drops.get_or_create(&Reason { reason: reason.label() }).inc();
+    }
+
+    /// Counts a command other than an ordinary UPDATE.
+    pub fn command(&self, verb: Verb) {
+        let command = protocol::rrdcached::command::Command::of(verb).name;
+        self.commands.get_or_create(&CommandName { command }).inc();
+    }
+
+    /// Everything, the store's counters included, ready to be written out.
+    pub fn registry(&self, engine: Arc<dyn Engine>) -> Registry {
+        let mut registry = Registry::with_prefix("roundel");
+        registry.register("connections", "Connections accepted", self.connections.clone());
+        registry.register("connections_open", "Connections now", self.connections_open.clone());
+        registry.register(
+            "connections_refused",
+            "Connections that could not be taken",
+            self.connections_refused.clone(),
+        );
+        registry.register("connection_panics", "Connections ended by a bug", self.panics.clone());
+        registry.register("update_lines", "UPDATE commands received", self.updates_received.clone());
+        registry.register("flush_lines", "FLUSH commands received", self.flushes_received.clone());
+        registry.register("received_bytes", "Bytes read from clients", self.received_bytes.clone());
+        registry.register("sent_bytes", "Bytes written to clients", self.sent_bytes.clone());
+        registry.register("commands", "Commands other than UPDATE, by name", self.commands.clone());
+        registry.register("dropped_lines", "Lines not done, by reason", self.drops.clone());
+        registry.register_collector(Box::new(StoreCollector(engine)));
+        registry
+    }
+}
+
+struct StoreCollector(Arc<dyn Engine>);
+
+impl std::fmt::Debug for StoreCollector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoreCollector")
+    }
+}
+
+/// A counter of the store: its name, help and place in [`Stats`]; true when it only grows.
+type StoreMetric = (&'static str, &'static str, fn(&Stats) -> u64, bool);
+
+const STORE_METRICS: [StoreMetric; 14] = [
+    ("store_updates_received", "Readings accepted", |stats| stats.updates_received, true),
+    ("store_updates_written", "RRDs touched by a batch, or file writes", |stats| stats.updates_written, true),
+    ("store_data_sets_written", "Readings consolidated", |stats| stats.data_sets_written, true),
+    ("store_updates_refused", "Readings refused", |stats| stats.updates_refused, true),
+    ("store_flushes", "Flushes done", |stats| stats.flushes_received, true),
+    ("store_queue_length", "RRDs waiting to be written", |stats| stats.queue_length, false),
+    ("store_rrds", "RRDs known", |stats| stats.rrd_count, false),
+    ("store_log_bytes_written", "Bytes of log written", |stats| stats.log_bytes_written, true),
+    ("store_log_bytes_live", "Bytes of log not yet in a checkpoint", |stats| stats.log_bytes_live, false),
+    ("store_segment_bytes_written", "Bytes of segments written", |stats| stats.segment_bytes_written, true),
+    (
+        "store_checkpoint_bytes_written",
+        "Bytes of checkpoints written",
+        |stats| stats.checkpoint_bytes_written,
+        true,
+    ),
+    ("store_segment_bytes", "Bytes of segments kept", |stats| stats.segment_bytes, false),
+    ("store_segments", "Segments kept", |stats| stats.segment_count, false),
+    ("store_read_only", "1 while the store takes no updates", |stats| stats.read_only, false),
+];
+
+impl Collector for StoreCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let stats = self.0.stats();
+        for (name, help, value, grows) in STORE_METRICS {
+            let value = value(&stats);
+            if grows {
+                let metric = ConstCounter::new(value);
+                let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+                metric.encode(one)?;
+            } else {
+                // Prometheus' gauges are signed; no count here comes near the sign.
+                let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+                let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+                metric.encode(one)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a counter back.
+pub fn value(counter: &Counter<u64, AtomicU64>) -> u64 {
+    counter.get()
+}

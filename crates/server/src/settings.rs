@@ -1,0 +1,214 @@
+//! Everything a daemon needs to know before it starts, whichever way it was told.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use protocol::rrdcached::command::Permissions;
+
+use crate::listener::Listen;
+
+/// Where RRDs are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Log, stripes, segments: the default.
+    Stripes(StripesSettings),
+    /// Standard `.rrd` files in the base directory.
+    Files(FilesSettings),
+}
+
+/// The stripes layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StripesSettings {
+    /// Directory of the store; made if missing.
+    pub store: PathBuf,
+    /// Shards of a new store; `None` = by the machine.
+    pub shards: Option<u32>,
+    /// Where placeholders appear; `None` = nowhere.
+    pub placeholders: Option<PathBuf>,
+    /// Where `.rrd` files made by other programs are taken in from; `None` = nowhere.
+    pub adopt: Option<PathBuf>,
+    /// Bytes of open rows kept in memory; `None` = the store's default.
+    pub open_bytes: Option<usize>,
+    /// Bytes of log that a restart may have to read; `None` = the store's default.
+    pub log_bytes: Option<u64>,
+}
+
+/// The files layout: rrdcached's own options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesSettings {
+    /// `-j`; `None` = no journal.
+    pub journal: Option<PathBuf>,
+    /// `-w`
+    pub write_interval: Duration,
+    /// `-z`
+    pub write_jitter: Duration,
+    /// `-f`
+    pub flush_interval: Duration,
+    /// `-t`; `None` = the store's default.
+    pub write_threads: Option<usize>,
+    /// `-F`
+    pub flush_at_stop: bool,
+}
+
+impl Default for FilesSettings {
+    fn default() -> Self {
+        // rrdcached's defaults.
+        FilesSettings {
+            journal: None,
+            write_interval: Duration::from_secs(300),
+            write_jitter: Duration::ZERO,
+            flush_interval: Duration::from_secs(3600),
+            write_threads: None,
+            flush_at_stop: false,
+        }
+    }
+}
+
+/// When an acknowledged update survives a loss of power. It always survives the death of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Before it is acknowledged.
+    Always,
+    /// At most this long after.
+    Every(Duration),
+}
+
+/// How much is logged, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl LogLevel {
+    /// As a directive of the log filter.
+    pub fn directive(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+        }
+    }
+}
+
+/// Everything a daemon needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where RRDs are kept.
+    pub layout: Layout,
+    /// Names are relative to it; absolute, made if missing.
+    pub base: PathBuf,
+    /// When updates are durable.
+    pub sync: SyncPolicy,
+    /// Sockets of rrdcached's protocol.
+    pub listen: Vec<Listen>,
+    /// Addresses of `/metrics` and `/healthz`.
+    pub http: Vec<String>,
+    /// The administrator's socket; `None` = none.
+    pub admin: Option<PathBuf>,
+    /// CREATE never replaces (`-O`).
+    pub no_overwrite: bool,
+    /// CREATE makes directories (`-R`).
+    pub make_directories: bool,
+    /// Stay in the foreground (`-g`).
+    pub foreground: bool,
+    /// Written while the daemon runs (`-p`).
+    pub pid_file: Option<PathBuf>,
+    /// Who to become (`-U`).
+    pub user: Option<u32>,
+    /// Which group to become (`-G`).
+    pub group: Option<u32>,
+    /// What is logged.
+    pub log_level: LogLevel,
+    /// Where the log goes; `None` = standard error, or the system's log once in the background.
+    pub log_file: Option<PathBuf>,
+    /// Record this machine's own metrics under this directory of the store; `None` = do not.
+    pub collect_host: Option<String>,
+    /// The file to read again on SIGHUP.
+    pub config_file: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Settings that listen nowhere and keep stripes in `store`, with names relative to `base`.
+    pub fn new(store: PathBuf, base: PathBuf) -> Self {
+        Settings {
+            layout: Layout::Stripes(StripesSettings {
+                store,
+                shards: None,
+                placeholders: Some(base.clone()),
+                adopt: Some(base.clone()),
+                open_bytes: None,
+                log_bytes: None,
+            }),
+            base,
+            sync: SyncPolicy::Every(Duration::from_secs(1)),
+            listen: Vec::new(),
+            http: Vec::new(),
+            admin: None,
+            no_overwrite: false,
+            make_directories: true,
+            foreground: true,
+            pid_file: None,
+            user: None,
+            group: None,
+            log_level: LogLevel::Info,
+            log_file: None,
+            collect_host: None,
+            config_file: None,
+        }
+    }
+}
+
+/// The administrator's socket that goes with a UNIX socket of rrdcached's protocol.
+pub fn admin_socket(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_os_string();
+    name.push(".admin");
+    name.into()
+}
+
+/// A duration as rrdcached and `roundel.toml` give it: a number with an optional suffix `ms s m h d w`,
+/// seconds when there is none.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit_ms: u64 = match &text[digits..] {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        "w" => 604_800_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.checked_mul(unit_ms)?))
+}
+
+/// A socket that anybody may say anything to.
+pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
+    Listen { address, permissions: Permissions::ALL, mode: None, group: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_suffixes() {
+        let check = |text: &str, ms: Option<u64>| {
+            assert_eq!(parse_duration(text), ms.map(Duration::from_millis), "{text:?}");
+        };
+        check("5", Some(5_000));
+        check("250ms", Some(250));
+        check("5m", Some(300_000));
+        check("1h", Some(3_600_000));
+        check("2d", Some(172_800_000));
+        check("0", Some(0));
+        for bad in ["", "m", "-1", "5x", "1.5s", "99999999999999999999", "99999999999999999w"] {
+            check(bad, None);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Both daemons beside each other, and a client that speaks to either.
+#![allow(dead_code, reason = "each test uses its part")]
+
+pub mod engine;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use protocol::rrdcached::address::Address;
+use protocol::rrdcached::command::Permissions;
+use server::daemon::{Daemon, Sockets};
+use server::listener::{self, Listen};
+use server::names::Names;
+use server::service::{CreatePolicy, Service};
+use server::settings::{Settings, listen_plain};
+use store::engine::Engine;
+
+/// A client of a UNIX socket.
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects.
+    pub fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).expect("the daemon listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Client { stream: BufReader::new(stream) }
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// Reads one line, with its line feed; empty at the end.
+    pub fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line).unwrap();
+        String::from_utf8_lossy(&line).into_owned()
+    }
+
+    /// Reads one answer: the status line and as many lines as it says.
+    pub fn answer(&mut self) -> String {
+        let mut text = self.line();
+        let count: i64 = text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+        for _ in 0..count.max(0) {
+            let line = self.line();
+            assert!(!line.is_empty(), "the answer ends early: {text}");
+            text.push_str(&line);
+        }
+        text
+    }
+
+    /// Sends a line and reads its answer.
+    pub fn say(&mut self, line: impl AsRef<[u8]>) -> String {
+        self.send(&[line.as_ref(), b"\n"].concat());
+        self.answer()
+    }
+
+    /// Everything until the daemon hangs up.
+    pub fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        self.stream.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Debian's daemon.
+pub struct Rrdcached {
+    child: Child,
+    directory: tempfile::TempDir,
+}
+
+impl Rrdcached {
+    /// Starts it with these options beside `-g -b DIR -l SOCKET -p PID`.
+    pub fn start(options: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::create_dir(path("base")).unwrap();
+        let child = Command::new("/usr/bin/rrdcached")
+            .args(["-g", "-b", &path("base"), "-p", &path("pid")])
+            .args(options)
+            .args(["-l", &format!("unix:{}", path("sock"))])
+            .env("TZ", "UTC")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let daemon = Rrdcached { child, directory };
+        wait_for(&daemon.socket());
+        daemon
+    }
+
+    /// Its base directory.
+    pub fn base(&self) -> PathBuf {
+        self.directory.path().join("base")
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("sock")
+    }
+}
+
+impl Drop for Rrdcached {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn wait_for(socket: &Path) {
+    let start = Instant::now();
+    while UnixStream::connect(socket).is_err() {
+        assert!(start.elapsed() < Duration::from_secs(30), "no daemon on {}", socket.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Our daemon in this process, in a directory of its own.
+pub struct Roundel {
+    daemon: Option<Daemon>,
+    directory: tempfile::TempDir,
+}
+
+impl Roundel {
+    /// On a store of stripes.
+    pub fn stripes(create: CreatePolicy, permissions: Permissions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
+        let engine = server::layout::open(&settings).unwrap();
+        Self::on(directory, engine, create, permissions)
+    }
+
+    /// On any engine.
+    pub fn with_engine(engine: Arc<dyn Engine>) -> Self {
+        let create = CreatePolicy { make_directories: true, ..Default::default() };
+        Self::on(tempfile::tempdir().unwrap(), engine, create, Permissions::ALL)
+    }
+
+    fn on(
+        directory: tempfile::TempDir,
+        engine: Arc<dyn Engine>,
+        create: CreatePolicy,
+        permissions: Permissions,
+    ) -> Self {
+        let base = directory.path().join("base");
+        std::fs::create_dir_all(&base).unwrap();
+        let service = Service::new(engine, Names::new(&base, &base), create);
+        let mut sockets = Sockets::default();
+        let address = Address::Unix(directory.path().join("sock"));
+        let listen = Listen { permissions, ..listen_plain(address) };
+        for bound in listen.bind().unwrap() {
+            sockets.rrdcached.push((bound, listener::shared(permissions)));
+        }
+        let admin = directory.path().join("sock.admin");
+        sockets.admin = Some((listener::bind_unix(&admin).unwrap(), admin));
+        let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
+        sockets.http.push(http);
+        let daemon = Daemon::start(service, sockets, None).unwrap();
+        Roundel { daemon: Some(daemon), directory }
+    }
+
+    /// Its base directory.
+    pub fn base(&self) -> PathBuf {
+        self.directory.path().join("base")
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("sock")
+    }
+
+    /// A file beside the socket.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What the connections share.
+    pub fn service(&self) -> &Arc<Service> {
+        self.daemon.as_ref().expect("running").service()
+    }
+
+    /// Stops it.
+    pub fn stop(mut self) {
+        self.daemon.take().expect("running").stop().unwrap();
+    }
+
+    /// What HTTP answers to a GET.
+    pub fn get(&self, target: &str) -> String {
+        let address = std::fs::read_to_string(self.path("http")).unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Roundel {
+    fn drop(&mut self) {
+        if let Some(daemon) = self.daemon.take() {
+            daemon.stop().ok();
+        }
+    }
+}
+
+/// A seeded sequence (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next word.
+    pub fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.word() % bound
+    }
+
+    /// One of these.
+    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}

@@ -1,0 +1,380 @@
+//! The same scripts to Debian's rrdcached and to Roundel: the answers must match byte for byte.
+//!
+//! Left out are the differences that `docs/compatibility.md` lists.
+
+mod common;
+
+use common::{Client, Random, Roundel, Rrdcached};
+use protocol::rrdcached::command::Permissions;
+use server::service::CreatePolicy;
+
+const DAY: &str = "DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
+
+/// Both daemons, and a client of each.
+struct Pair {
+    rrdcached: Rrdcached,
+    roundel: Roundel,
+    theirs: Client,
+    ours: Client,
+}
+
+impl Pair {
+    fn start(options: &[&str], create: CreatePolicy, permissions: Permissions) -> Self {
+        let rrdcached = Rrdcached::start(options);
+        let roundel = Roundel::stripes(create, permissions);
+        let theirs = Client::connect(&rrdcached.socket());
+        let ours = Client::connect(&roundel.socket());
+        Pair { rrdcached, roundel, theirs, ours }
+    }
+
+    fn plain() -> Self {
+        let create = CreatePolicy { make_directories: true, ..Default::default() };
+        Self::start(&["-B", "-R"], create, Permissions::ALL)
+    }
+
+    /// One line to both; `BASE` stands for the base directory, in the line and in the answers. What an
+    /// answer may differ in (the position in a ring is drawn at random; directories come in any order) is
+    /// evened out.
+    fn check(&mut self, line: &str) -> String {
+        let base = |path: std::path::PathBuf| path.display().to_string();
+        let (their_base, our_base) = (base(self.rrdcached.base()), base(self.roundel.base()));
+        let theirs = self.theirs.say(line.replace("BASE", &their_base)).replace(&their_base, "BASE");
+        let ours = self.ours.say(line.replace("BASE", &our_base)).replace(&our_base, "BASE");
+        assert_eq!(even(line, &ours), even(line, &theirs), "{line:?}");
+        ours
+    }
+}
+
+fn even(line: &str, answer: &str) -> String {
+    let mut lines: Vec<&str> = answer.lines().filter(|line| !line.contains("].cur_row ")).collect();
+    if line.starts_with("LIST") {
+        lines.sort_unstable();
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn oracle_words_and_usage() {
+    let mut pair = Pair::plain();
+    for line in [
+        "ping",
+        "PING x y",
+        "foo",
+        "FOO bar",
+        "",
+        " PING",
+        " ",
+        "\t",
+        "PING\t",
+        "PING\r",
+        "PING\r\r",
+        "\"PING\"",
+        "PI\\NG",
+        "FOO\\ BAR",
+        ".",
+        "WROTE",
+        "WROTE x",
+        "UPDATE",
+        "FLUSH",
+        "PENDING",
+        "FORGET",
+        "FETCH",
+        "FETCH x",
+        "FETCHBIN",
+        "FIRST",
+        "FIRST x",
+        "LAST",
+        "INFO",
+        "CREATE",
+        "LIST",
+        "LIST foo",
+        "LIST RECURSIVE",
+        "LIST recursive /",
+        "FLUSHALL",
+        "FLUSHALL x",
+        "QUEUE",
+        "QUEUE x",
+        "HELP HELP",
+        "STATS",
+    ] {
+        pair.check(line);
+    }
+}
+
+#[test]
+fn oracle_what_does_not_exist() {
+    let mut pair = Pair::plain();
+    for line in [
+        "UPDATE x.rrd",
+        "UPDATE x.rrd N:1",
+        "UPDATE x.rrd 1000:1",
+        "UPDATE x.rrd foo",
+        "FLUSH x.rrd",
+        "FLUSH BASE/x.rrd",
+        "PENDING x.rrd",
+        "FORGET x.rrd",
+        "FETCH x.rrd AVERAGE",
+        "FETCHBIN x.rrd AVERAGE",
+        "FIRST x.rrd 0",
+        "FIRST x.rrd -1",
+        "LAST x.rrd",
+        "INFO x.rrd",
+        "LIST /",
+        "LIST RECURSIVE /",
+        "LIST /foo",
+        "UPDATE /etc/passwd 1:2",
+        "UPDATE ../x 1:2",
+        "UPDATE BASEx/x.rrd 1:2",
+        "FLUSH /etc/passwd",
+        "FLUSH ../x",
+        "FLUSH a/../b",
+        "FLUSH a..b",
+        "FORGET /etc/x",
+        "INFO /etc/passwd",
+        "LAST /etc/passwd",
+        "PENDING ../x",
+        "FIRST /etc/passwd 0",
+        "FETCH /etc/passwd AVERAGE",
+        "CREATE /etc/x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9",
+        "CREATE ../x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9",
+        "UPDATE \"y.rrd\" 1:2",
+        "UPDATE y\\ \\\\z 1:2",
+        "UPDATE 'a b' 1:2",
+        "UPDATE a\tb 1:2",
+    ] {
+        pair.check(line);
+    }
+}
+
+#[test]
+fn oracle_create() {
+    let mut pair = Pair::plain();
+    for line in [
+        "CREATE x.rrd",
+        "CREATE x.rrd DS:a:GAUGE:20:0:U",
+        "CREATE x.rrd RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd -s",
+        "CREATE x.rrd -b",
+        "CREATE x.rrd -q DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd FOO DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd -b a DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd -b 1000 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1",
+        "CREATE x.rrd DS:a:FOO:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 ",
+        "CREATE  x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE x.rrd -b 1000000000 -s a DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "INFO x.rrd",
+        "CREATE x.rrd -b 1000000000 -s 10m DS:a:GAUGE:20:0:U DS:b:COUNTER:20:0:U RRA:AVERAGE:0.5:1:10",
+        "INFO x.rrd",
+        "CREATE x.rrd -O DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10",
+        "CREATE d/e/x.rrd -b 1000000000 DS:a:GAUGE:9:0:U \
+         RRA:AVERAGE:0.5:1:10",
+        "LIST /",
+        "LIST /d",
+        "LIST /d/",
+        "LIST RECURSIVE /",
+        "LIST RECURSIVE /d/e",
+        "LIST /x.rrd",
+        "LIST RECURSIVE /d/e/x.rrd",
+        "LIST //",
+        "FLUSH x.rrd",
+        "FORGET x.rrd",
+        "FIRST x.rrd 0",
+        "FIRST x.rrd 1",
+        "FIRST x.rrd foo",
+        "LAST x.rrd x",
+        "INFO BASE/d/e/x.rrd",
+        "PENDING x.rrd",
+        "UPDATE x.rrd",
+        "UPDATE x.rrd ",
+        "UPDATE x.rrd foo",
+        "CREATE hw.rrd -b 1000000000 -s 10 DS:a:DERIVE:20:U:U DS:b:COMPUTE:a,2,* RRA:HWPREDICT:40:0.1:0.003:7",
+        "INFO hw.rrd",
+        "CREATE t.rrd -b 1000000000 -t BASE/hw.rrd",
+    ] {
+        pair.check(line);
+    }
+}
+
+#[test]
+fn oracle_updates_and_reads() {
+    let mut pair = Pair::plain();
+    pair.check(&format!("CREATE x.rrd -b 1000000000 -s 10 {DAY}"));
+    for line in [
+        "FLUSH x.rrd",
+        "UPDATE x.rrd 1000000005:1",
+        "UPDATE x.rrd 1000000005:1",
+        "UPDATE x.rrd 1000000004:1",
+        "UPDATE x.rrd N:1",
+        "UPDATE x.rrd 1000000008:1 1000000009:2",
+        "UPDATE x.rrd 1000000010:1 1000000009:2 1:2",
+        "UPDATE x.rrd 1000000013",
+        "UPDATE x.rrd foo",
+        "UPDATE x.rrd 1000000015.5:1",
+        "UPDATE x.rrd -5:1",
+        "UPDATE x.rrd :1",
+        "UPDATE x.rrd 1000000018xx:1",
+        "update ./x.rrd 1000000019:7",
+        "UPDATE BASE/x.rrd 1000000021:3",
+        "UPDATE x.rrd 1000000030:1 ",
+        "UPDATE x.rrd  1000000031:1",
+        "UPDATE x.rrd 1000000032:1 x 1000000033:1",
+        "UPDATE x\\.rrd 1000000034:1",
+        "UPDATE x.rrd 1000000035:1 \\",
+        "UPDATE x.rrd 1000000036\\:1",
+        "UPDATE x.rrd 1000000037:1\r",
+        "UPDATE x.rrd nan:1",
+        "UPDATE x.rrd inf:1",
+        "UPDATE x.rrd 0x3B9ACA30:1",
+        "UPDATE x.rrd 1e9:1",
+        "UPDATE x.rrd \"1000000038:1\"",
+        "FLUSH x.rrd",
+        "FLUSH ./x.rrd",
+        "LAST x.rrd",
+        "INFO x.rrd",
+        "PENDING x.rrd",
+        "FETCH x.rrd AVERAGE 1000000000 1000000040",
+        "FETCH x.rrd MAX 1000000000 1000000040",
+        "FETCH x.rrd MIN 1000000000 1000000040",
+        "FETCH x.rrd average 1000000000 1000000040",
+        "FETCH x.rrd AVERAGE 1000000000 1000000040 a",
+        "FETCH x.rrd AVERAGE 1000000000 1000000040 a a",
+        "FETCH x.rrd AVERAGE foo 1000000020",
+        "FETCH x.rrd AVERAGE 1000000020 foo",
+        "FETCH x.rrd AVERAGE 1000000000x 1000000040",
+        "FETCH x.rrd AVERAGE 1000000000 1000000000",
+        "FETCH x.rrd HWPREDICT 1000000000 1000000000",
+        "FETCH x.rrd FOO",
+        "FETCH x.rrd AVERAGE \"\" 100",
+        "FETCHBIN x.rrd AVERAGE 1000000040 1000000000",
+        "SUSPEND x.rrd",
+        "SUSPEND x.rrd",
+        "RESUME x.rrd",
+        "RESUME x.rrd",
+        "FORGET x.rrd",
+        "FORGET x.rrd",
+        "FLUSH x.rrd",
+    ] {
+        pair.check(line);
+    }
+}
+
+#[test]
+fn oracle_batches() {
+    let mut pair = Pair::plain();
+    pair.check(&format!("CREATE x.rrd -b 1000000000 -s 10 {DAY}"));
+    let script = "BATCH\nfoo\nPING\nUPDATE nono.rrd 1:2\nUPDATE x.rrd\n\n \nBATCH\nUPDATE x.rrd 1000000030:1\n\
+                  UPDATE x.rrd 1000000031:1 1000000031:2\nFLUSH x.rrd\nLAST x.rrd\nLIST /\nHELP\nSTATS\nWROTE x.rrd\n\
+                  CREATE bad\nCREATE y.rrd -b 1000000000 DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9\nUPDATE y.rrd 1000000001:1\n\
+                  PENDING x.rrd\nQUEUE\nFETCH x.rrd MAX\nINFO x.rrd\nFIRST x.rrd 0\nFLUSHALL\nFORGET x.rrd\nflush /etc/x\n. x\n";
+    for client in [&mut pair.theirs, &mut pair.ours] {
+        client.send(script.as_bytes());
+    }
+    let base = |path: std::path::PathBuf| path.display().to_string();
+    let theirs: String = (0..2).map(|_| pair.theirs.answer()).collect();
+    let ours: String = (0..2).map(|_| pair.ours.answer()).collect();
+    assert_eq!(
+        ours.replace(&base(pair.roundel.base()), "BASE"),
+        theirs.replace(&base(pair.rrdcached.base()), "BASE")
+    );
+    pair.check("LAST y.rrd");
+    pair.check("BATCH");
+    pair.check(".");
+    for client in [&mut pair.theirs, &mut pair.ours] {
+        client.send(b"BATCH\nQUIT\n");
+        assert_eq!(client.rest(), "0 Go ahead.  End with dot '.' on its own line.\n");
+    }
+}
+
+#[test]
+fn oracle_permissions_and_policies() {
+    let permissions = "FLUSH,update,CREATE,BATCH";
+    let create = CreatePolicy { no_overwrite: true, ..Default::default() };
+    let mut pair =
+        Pair::start(&["-B", "-O", "-P", permissions], create, Permissions::parse(permissions).unwrap());
+    for line in [
+        "STATS",
+        "stats x",
+        "PING",
+        "LIST /",
+        "foo",
+        "INFO x.rrd",
+        "FETCH",
+        "QUEUE",
+        "HELP HELP",
+        "FLUSH x.rrd",
+        "CREATE x.rrd -b 1000000000 DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9",
+        "CREATE x.rrd -b 1000000000 DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9",
+        "UPDATE x.rrd 1000000001:1",
+        "BATCH",
+        ".",
+    ] {
+        pair.check(line);
+    }
+    // Two lines, though the status says none.
+    for client in [&mut pair.theirs, &mut pair.ours] {
+        client.send(b"CREATE d/x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9\n");
+        assert!(client.line().starts_with("-1 No permission to recursively create: /"));
+        assert_eq!(client.line(), "Did you pass -R to the daemon?\n");
+    }
+}
+
+/// Random scripts: RRDs of every plain kind, updates good and bad, everything read back.
+#[test]
+fn oracle_random_scripts() {
+    for seed in 1..=6 {
+        println!("seed {seed}");
+        random_script(seed);
+    }
+}
+
+fn random_script(seed: u64) {
+    let mut random = Random(seed);
+    let mut pair = Pair::plain();
+    let names = ["a.rrd", "d/b.rrd", "d/e/c\\ c.rrd", "./e.rrd", "BASE/f.rrd"];
+    let mut times = [0u64; 5];
+    for (index, name) in names.iter().enumerate() {
+        let step = random.pick(&["1", "10", "60", "300"]);
+        let kinds = ["GAUGE", "COUNTER", "DERIVE", "ABSOLUTE"];
+        let (first, second) = (random.pick(&kinds), random.pick(&kinds));
+        let (xff, per_row) = (random.pick(&["0", "0.5", "0.99"]), 1 + random.below(7));
+        let rras = format!("RRA:AVERAGE:{xff}:1:20 RRA:MAX:{xff}:{per_row}:9 RRA:LAST:{xff}:{per_row}:7");
+        times[index] = 1_000_000_000 + random.below(1000);
+        pair.check(&format!(
+            "CREATE {name} -b {} -s {step} DS:x:{first}:600:U:U DS:y:{second}:30:0:1000 {rras}",
+            times[index]
+        ));
+    }
+    for _ in 0..300 {
+        let index = random.below(5) as usize;
+        let name = names[index];
+        let time = &mut times[index];
+        let line = match random.below(12) {
+            0..=6 => {
+                let mut line = format!("UPDATE {name}");
+                for _ in 0..=random.below(3) {
+                    *time += 1 + random.below(400);
+                    let (x, y) = (random.below(5000), random.below(900));
+                    line.push_str(&format!(" {time}:{x}:{y}"));
+                }
+                line
+            }
+            7 => format!("UPDATE {name} {}:1:2", *time - random.below(3)),
+            8 => format!(
+                "FETCH {name} {} {} {}",
+                random.pick(&["AVERAGE", "MAX", "LAST", "MIN"]),
+                *time - 900,
+                *time
+            ),
+            9 => format!("LAST {name}"),
+            10 => format!("FIRST {name} {}", random.below(4)),
+            _ => format!("INFO {name}"),
+        };
+        if !line.starts_with("UPDATE") {
+            pair.check(&format!("FLUSH {name}"));
+        }
+        pair.check(&line);
+    }
+    pair.check("LIST RECURSIVE /");
+}
