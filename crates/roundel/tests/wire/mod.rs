@@ -1,0 +1,257 @@
+//! For tests that talk to daemons: rrdcached's protocol over a UNIX socket, and daemons that end with the test.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for an answer or a start.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One connection.
+pub struct Client {
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+}
+
+/// Status, message and the lines behind it.
+#[derive(Debug, PartialEq)]
+pub struct Answer {
+    pub status: i64,
+    pub message: String,
+    pub lines: Vec<String>,
+}
+
+impl Client {
+    /// Connects to a socket.
+    pub fn connect(socket: &Path) -> io::Result<Self> {
+        let writer = UnixStream::connect(socket)?;
+        writer.set_read_timeout(Some(PATIENCE))?;
+        writer.set_write_timeout(Some(PATIENCE))?;
+        Ok(Client { reader: BufReader::new(writer.try_clone()?), writer })
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, text: &str) -> io::Result<()> {
+        self.writer.write_all(text.as_bytes())
+    }
+
+    /// Reads one answer.
+    pub fn answer(&mut self) -> io::Result<Answer> {
+        let first = self.line()?;
+        let (status, message) = first.split_once(' ').unwrap_or((&first, ""));
+        let status = status.parse().map_err(|_| io::Error::other(format!("not an answer: {first:?}")))?;
+        let message = message.to_string();
+        let lines = (0..status).map(|_| self.line()).collect::<io::Result<_>>()?;
+        Ok(Answer { status, message, lines })
+    }
+
+    /// One command and its answer.
+    pub fn ask(&mut self, command: &str) -> io::Result<Answer> {
+        self.send(&format!("{command}\n"))?;
+        self.answer()
+    }
+
+    /// BATCH with these lines; what its end answers.
+    pub fn batch(&mut self, lines: &[String]) -> io::Result<Answer> {
+        let mut text = String::from("BATCH\n");
+        for line in lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push_str(".\n");
+        self.send(&text)?;
+        self.answer()?;
+        self.answer()
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        if self.reader.read_until(b'\n', &mut line)? == 0 || line.pop() != Some(b'\n') {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    }
+}
+
+/// What runs behind a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `roundel serve`, stripes.
+    Stripes,
+    /// `roundel serve`, standard `.rrd` files.
+    Files,
+    /// Debian's rrdcached, as the reference.
+    Rrdcached,
+}
+
+/// A daemon over a directory; killed when dropped.
+pub struct Daemon {
+    kind: Kind,
+    directory: PathBuf,
+    tcp_port: u16,
+    more_settings: String,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    /// Not yet started; makes the directory.
+    pub fn new(kind: Kind, directory: &Path) -> Self {
+        fs::create_dir_all(directory.join("rrd")).unwrap();
+        // Free a moment ago; nothing else on this machine asks for one just now.
+        let tcp_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Daemon {
+            kind,
+            directory: directory.canonicalize().unwrap(),
+            tcp_port,
+            more_settings: String::new(),
+            child: None,
+        }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("sock")
+    }
+
+    /// Lines at the end of its `roundel.toml`, from the next start on.
+    pub fn configure(&mut self, lines: &str) {
+        self.more_settings = lines.to_string();
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn tcp_port(&self) -> u16 {
+        self.tcp_port
+    }
+
+    /// Where RRDs appear.
+    pub fn base(&self) -> PathBuf {
+        self.directory.join("rrd")
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Starts the process and does not wait.
+    pub fn spawn(&mut self) {
+        fs::remove_file(self.socket()).ok();
+        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
+        let mut command = match self.kind {
+            Kind::Rrdcached => self.rrdcached(),
+            Kind::Stripes | Kind::Files => self.roundel(),
+        };
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        self.child = Some(command.spawn().unwrap());
+    }
+
+    /// Starts it and waits until it answers.
+    pub fn start(&mut self) -> Client {
+        self.spawn();
+        self.wait_for_answer()
+    }
+
+    /// Waits until a spawned daemon answers PING.
+    pub fn wait_for_answer(&mut self) -> Client {
+        let start = Instant::now();
+        loop {
+            if let Ok(mut client) = Client::connect(&self.socket())
+                && client.ask("PING").is_ok()
+            {
+                return client;
+            }
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
+            if ended.is_some() || start.elapsed() > PATIENCE {
+                panic!("the daemon does not answer ({ended:?}): {}", self.log());
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// What it has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// Gives the process away, to be killed by someone else.
+    pub fn take(&mut self) -> Child {
+        self.child.take().expect("the daemon runs")
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+
+    fn rrdcached(&self) -> Command {
+        let mut command = Command::new("/usr/bin/rrdcached");
+        command.args(["-g", "-B", "-R", "-t", "1", "-w", "3600", "-f", "7200"]);
+        command.arg("-b").arg(self.base());
+        command.arg("-p").arg(self.directory.join("pid"));
+        command.arg("-l").arg(format!("unix:{}", self.socket().display()));
+        command.arg("-l").arg(format!("127.0.0.1:{}", self.tcp_port));
+        command.env("TZ", "UTC").env("LC_ALL", "C");
+        command
+    }
+
+    /// `ROUNDEL_EXECUTABLE` may name another program that takes `serve --config FILE`.
+    fn roundel(&self) -> Command {
+        let program =
+            std::env::var("ROUNDEL_EXECUTABLE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_roundel").to_string());
+        let config = self.directory.join("roundel.toml");
+        let layout = if self.kind == Kind::Files { "files" } else { "stripes" };
+        let base = self.directory.display();
+        let text = format!(
+            "layout = \"{layout}\"\nstore = \"{base}/store\"\nbase = \"{base}/rrd\"\n\n\
+             [[listen]]\naddress = \"unix:{base}/sock\"\n\n\
+             [[listen]]\naddress = \"127.0.0.1:{port}\"\n\n{more}",
+            port = self.tcp_port,
+            more = self.more_settings,
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new(program);
+        command.args(["serve", "--config"]).arg(config).env("TZ", "UTC").env("LC_ALL", "C");
+        command
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A seeded sequence (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next word.
+    pub fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.word() % bound
+    }
+
+    /// True once in `times`.
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
