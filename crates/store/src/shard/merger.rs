@@ -74,8 +74,10 @@ struct Job {
 
 /// Runs until stopped.
 pub fn run(shared: &Shared) {
+    // Segments that could not be merged: damaged ones, mostly. They stay as they are, and others go on.
+    let mut left_alone = BTreeSet::new();
     while shared.merger.wait() {
-        while let Some(job) = plan(&shared.files.segments(), shared.options.merge_count) {
+        while let Some(job) = plan(&shared.files.segments(), &left_alone, shared.options.merge_count) {
             if shared.failure().is_some() || shared.stopping.load(Ordering::Relaxed) {
                 break;
             }
@@ -86,9 +88,9 @@ pub fn run(shared: &Shared) {
                     return;
                 }
                 Err(error) => {
-                    // The inputs stay; nothing is lost but time and room.
-                    tracing::error!(%error, "cannot merge segments; they stay as they are until the next attempt");
-                    break;
+                    // Nothing is lost but time and room.
+                    tracing::error!(%error, inputs = ?job.inputs, "cannot merge segments; they stay as they are until the next start");
+                    left_alone.extend(job.inputs.iter().map(|file| file.number));
                 }
             }
         }
@@ -96,15 +98,16 @@ pub fn run(shared: &Shared) {
 }
 
 /// What to merge next.
-fn plan(segments: &SegmentSet, merge_count: usize) -> Option<Job> {
+fn plan(segments: &SegmentSet, left_alone: &BTreeSet<u64>, merge_count: usize) -> Option<Job> {
     let newest = newest_rows(segments);
     let mut kinds: BTreeSet<(u8, u8)> = segments.files.iter().map(|file| (file.level, file.class)).collect();
     while let Some((level, class)) = kinds.pop_first() {
         let of_kind = segments.files.iter().filter(|file| (file.level, file.class) == (level, class));
         let mut inputs = Vec::new();
         for file in of_kind {
-            // Inputs follow each other in time: a segment that is long enough ends the row of them.
-            if level < LEVEL_SILENT && class != CLASS_MIXED && is_long(file, class) {
+            // Inputs follow each other in time: a segment that stays as it is ends the row of them.
+            let ended = level < LEVEL_SILENT && class != CLASS_MIXED && is_long(file, class);
+            if ended || left_alone.contains(&file.number) {
                 inputs.clear();
                 continue;
             }
@@ -118,8 +121,8 @@ fn plan(segments: &SegmentSet, merge_count: usize) -> Option<Job> {
             return Some(Job { inputs, level });
         }
     }
-    let expired =
-        segments.files.iter().find(|file| file.level < LEVEL_SILENT && is_expired(file, &newest))?;
+    let mut candidates = segments.files.iter().filter(|file| !left_alone.contains(&file.number));
+    let expired = candidates.find(|file| file.level < LEVEL_SILENT && is_expired(file, &newest))?;
     Some(Job { inputs: vec![Arc::clone(expired)], level: LEVEL_SILENT })
 }
 

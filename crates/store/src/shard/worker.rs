@@ -319,9 +319,23 @@ impl Worker {
     }
 
     fn tune(&mut self, name: &RrdName, words: Vec<String>) -> Result<(), StoreError> {
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        if rrd::tune::is_structural(&texts) {
+            return self.rebuild(name, &texts);
+        }
         let id = self.find(name)?;
         self.state.tune(id, &words)?;
         self.record(Kind::Tune, |body| record::Tune::encode(body, id, &words))
+    }
+
+    /// A tune that adds or drops sources or archives: the RRD is read whole and taken in again under a new
+    /// id. Done here and now, so that no update falls between; it costs the others some milliseconds, and
+    /// is rare.
+    fn rebuild(&mut self, name: &RrdName, words: &[&str]) -> Result<(), StoreError> {
+        let id = self.find(name)?;
+        let mut rrd = ReadTicket::take(&self.state, &self.segments, id, &self.entry(id)).complete()?;
+        rrd::tune::tune_content(&mut rrd, words).map_err(|error| StoreError::Refused(error.to_string()))?;
+        self.import(name, rrd, false).map(|_| ())
     }
 
     fn delete(&mut self, name: &RrdName) -> Result<(), StoreError> {
