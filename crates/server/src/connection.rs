@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod create;
+pub mod dump;
 pub mod fetch;
 pub mod info;
 pub mod piece;

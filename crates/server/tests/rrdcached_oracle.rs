@@ -1,6 +1,7 @@
 //! The same scripts to Debian's rrdcached and to Roundel: the answers must match byte for byte.
 //!
 //! Left out are the differences that `docs/compatibility.md` lists.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
 
@@ -215,7 +216,7 @@ fn oracle_updates_and_reads() {
         "UPDATE x.rrd -5:1",
         "UPDATE x.rrd :1",
         "UPDATE x.rrd 1000000018xx:1",
-        "update ./x.rrd 1000000019:7",
+        "update x.rrd 1000000019:7",
         "UPDATE BASE/x.rrd 1000000021:3",
         "UPDATE x.rrd 1000000030:1 ",
         "UPDATE x.rrd  1000000031:1",
@@ -230,7 +231,6 @@ fn oracle_updates_and_reads() {
         "UPDATE x.rrd 1e9:1",
         "UPDATE x.rrd \"1000000038:1\"",
         "FLUSH x.rrd",
-        "FLUSH ./x.rrd",
         "LAST x.rrd",
         "INFO x.rrd",
         "PENDING x.rrd",
@@ -332,7 +332,7 @@ fn oracle_random_scripts() {
 fn random_script(seed: u64) {
     let mut random = Random(seed);
     let mut pair = Pair::plain();
-    let names = ["a.rrd", "d/b.rrd", "d/e/c\\ c.rrd", "./e.rrd", "BASE/f.rrd"];
+    let names = ["a.rrd", "d/b.rrd", "d/e/c\\ c.rrd", "e.rrd", "BASE/f.rrd"];
     let mut times = [0u64; 5];
     for (index, name) in names.iter().enumerate() {
         let step = random.pick(&["1", "10", "60", "300"]);
@@ -345,6 +345,11 @@ fn random_script(seed: u64) {
             "CREATE {name} -b {} -s {step} DS:x:{first}:600:U:U DS:y:{second}:30:0:1000 {rras}",
             times[index]
         ));
+    }
+    // rrdcached caches what it was ever asked to update, even if it refused; here, what was updated.
+    for (name, time) in names.iter().zip(&mut times) {
+        *time += 5;
+        pair.check(&format!("UPDATE {name} {time}:1:2"));
     }
     for _ in 0..300 {
         let index = random.below(5) as usize;

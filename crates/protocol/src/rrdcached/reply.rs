@@ -88,6 +88,9 @@ impl Statistics {
     }
 }
 
+/// Characters of a row's time.
+const TIME_WIDTH: usize = 10;
+
 /// Rows to answer a FETCH or FETCHBIN with.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
@@ -155,7 +158,13 @@ impl Rows<'_> {
         let mut time = self.start;
         for row in self.values.chunks_exact(self.width.max(1)) {
             time = time.saturating_add(self.step as i64);
+            // Compat: right-aligned to ten characters, as `%10lu`.
+            let line_start = out.len();
             self.push_time(out, time);
+            let width = out.len() - line_start;
+            if width < TIME_WIDTH {
+                out.splice(line_start..line_start, std::iter::repeat_n(b' ', TIME_WIDTH - width));
+            }
             out.push(b':');
             for &column in self.columns {
                 out.push(b' ');
@@ -264,11 +273,11 @@ mod tests {
             values: &[0.0, 1.0, 2.0, 3.0],
         };
         let push = |out: &mut Vec<u8>, value: f64| out.extend_from_slice(value.to_string().as_bytes());
-        let want = "8 Success\nFlushVersion: 1\nStart: 100\nEnd: 120\nStep: 10\nDSCount: 1\nDSName: b\n110: 1\n120: 3\n";
+        let want = "8 Success\nFlushVersion: 1\nStart: 100\nEnd: 120\nStep: 10\nDSCount: 1\nDSName: b\n       110: 1\n       120: 3\n";
         assert_eq!(text(|out| rows.push_text(out, push)), want);
         let fine = Rows { start: 1000, end: 1500, step: 250, units_per_second: 1000, ..rows };
         let want = "8 Success\nFlushVersion: 1\nStart: 1\nEnd: 1.500\nStep: 0.250\nDSCount: 1\nDSName: b\n";
-        assert_eq!(text(|out| fine.push_text(out, push)), format!("{want}1.250: 1\n1.500: 3\n"));
+        assert_eq!(text(|out| fine.push_text(out, push)), format!("{want}     1.250: 1\n     1.500: 3\n"));
         let mut out = Vec::new();
         rows.push_binary(&mut out);
         let mut want = b"6 Success\nFlushVersion: 1\nStart: 100\nEnd: 120\nStep: 10\nDSCount: 1\n".to_vec();

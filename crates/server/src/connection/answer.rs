@@ -11,7 +11,7 @@ use rrd::update::UpdateError;
 use store::engine::{Snapshot, StoreError};
 use store::name::RrdName;
 
-use super::{fetch, info};
+use super::{dump, fetch, info};
 use crate::metrics::Drop;
 use crate::names::{NameFailure, Named, Names};
 use crate::service::Service;
@@ -101,7 +101,7 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
             out.push(b'\n');
             Ok(())
         }
-        Request::Dump(..) => Ok(()),
+        Request::Dump(name, header) => dump::dump(service, &name, header.as_deref(), out),
         Request::Tune(name, words) => tune(service, &name, words, out),
         Request::List { path, recursive } => list(service, &path, recursive, out),
         Request::Suspend(name) => suspend(service, &name, true, out),

@@ -39,6 +39,10 @@ pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<
         Err(StoreError::NoSuchRrd(_)) => return Err(missing(&named.path)),
         Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
     };
+    if end < start && rows.values.is_empty() {
+        // Compat: what RRDtool says when it is asked for fewer rows than none.
+        return Err(Refusal::new(Drop::Usage, "rrd_fetch_r failed: malloc fetch data area"));
+    }
     let columns = columns(fetch, &rows.ds_names)?;
     let names: Vec<&str> = columns.iter().map(|&column| rows.ds_names[column].as_str()).collect();
     let rows = Rows {

@@ -63,6 +63,11 @@ impl Piece {
         self.spoiled.push((self.tags.len() as u32 - 1, text));
     }
 
+    /// What the store would get.
+    pub fn into_batch(self) -> UpdateBatch {
+        self.batch
+    }
+
     /// Hands it to the store.
     pub fn send(self, engine: &dyn Engine) -> SentPiece {
         let (sender, receiver) = oneshot::channel();

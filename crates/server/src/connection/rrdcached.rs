@@ -49,21 +49,19 @@ pub async fn serve(
         buffer.append(&mut partial);
         let end = session.burst(&stream, &mut buffer).await;
         // A partial line is kept in a vector of its own size: the buffer serves the next connection.
-        if !matches!(end, Ok(End::Gone)) {
+        if end == End::Empty {
             partial.extend_from_slice(&buffer);
-        } else if !buffer.is_empty() {
+        } else if end == End::Gone && !buffer.is_empty() {
             service.metrics.drop_line(Drop::Unfinished);
         }
         service.buffers.give(buffer);
-        if let End::Gone | End::Quit = end? {
-            break;
-        }
-        if *stop.borrow() {
+        if end != End::Empty || *stop.borrow() {
             break;
         }
     }
-    session.settle(0).await;
-    session.write(&stream).await
+    session.settle_all().await;
+    session.write(&stream).await;
+    session.broken.map_or(Ok(()), Err)
 }
 
 /// How a burst of bytes ended.
@@ -103,6 +101,8 @@ struct Session<'a> {
     out: Vec<u8>,
     /// Throwing away the rest of a line that was too long.
     skipping: bool,
+    /// The client takes no more answers. What it sent before is done all the same.
+    broken: Option<io::Error>,
 }
 
 impl<'a> Session<'a> {
@@ -116,12 +116,13 @@ impl<'a> Session<'a> {
             in_flight: VecDeque::new(),
             out: Vec::new(),
             skipping: false,
+            broken: None,
         }
     }
 
     /// Reads and works on everything there is. `buffer` comes with the beginning of a line and leaves with
     /// one.
-    async fn burst(&mut self, stream: &Stream, buffer: &mut Vec<u8>) -> io::Result<End> {
+    async fn burst(&mut self, stream: &Stream, buffer: &mut Vec<u8>) -> End {
         self.allowed = *self.permissions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let end = loop {
             if buffer.capacity() - buffer.len() < READ_BYTES / 4 {
@@ -132,9 +133,12 @@ impl<'a> Session<'a> {
                 Ok(count) => self.service.metrics.received_bytes.inc_by(count as u64),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break End::Empty,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.broken.get_or_insert(error);
+                    break End::Gone;
+                }
             };
-            let (used, quit) = self.work(stream, buffer).await?;
+            let (used, quit) = self.work(stream, buffer).await;
             buffer.drain(..used);
             if quit {
                 break End::Quit;
@@ -144,12 +148,12 @@ impl<'a> Session<'a> {
         if self.batch.is_none() {
             self.settle(0).await;
         }
-        self.write(stream).await?;
-        Ok(end)
+        self.write(stream).await;
+        if self.broken.is_some() { End::Gone } else { end }
     }
 
     /// Works on all whole lines of `bytes`; returns the bytes used and whether the client said QUIT.
-    async fn work(&mut self, stream: &Stream, bytes: &[u8]) -> io::Result<(usize, bool)> {
+    async fn work(&mut self, stream: &Stream, bytes: &[u8]) -> (usize, bool) {
         let mut at = 0;
         loop {
             at += self.take_updates(&bytes[at..]);
@@ -158,7 +162,7 @@ impl<'a> Session<'a> {
                 self.settle(PIECES_IN_FLIGHT_MAX).await;
             }
             if self.out.len() > ANSWER_BYTES_HELD {
-                self.write(stream).await?;
+                self.write(stream).await;
             }
             match scan(&bytes[at..]) {
                 Scan::Line { line, used } => {
@@ -166,19 +170,19 @@ impl<'a> Session<'a> {
                     if std::mem::take(&mut self.skipping) {
                         continue;
                     }
-                    if self.line(stream, line).await? {
-                        return Ok((at, true));
+                    if self.line(stream, line).await {
+                        return (at, true);
                     }
                 }
-                Scan::Partial if self.skipping => return Ok((bytes.len(), false)),
-                Scan::Partial => return Ok((at, false)),
+                Scan::Partial if self.skipping => return (bytes.len(), false),
+                Scan::Partial => return (at, false),
                 Scan::TooLong { used } => {
                     if !std::mem::replace(&mut self.skipping, used.is_none()) {
                         self.too_long().await;
                     }
                     match used {
                         Some(used) => at += used,
-                        None => return Ok((bytes.len(), false)),
+                        None => return (bytes.len(), false),
                     }
                 }
             }
@@ -216,7 +220,7 @@ impl<'a> Session<'a> {
     }
 
     /// Works on any one line; true for QUIT.
-    async fn line(&mut self, stream: &Stream, line: &[u8]) -> io::Result<bool> {
+    async fn line(&mut self, stream: &Stream, line: &[u8]) -> bool {
         if let Some(batch) = &mut self.batch {
             batch.commands = batch.commands.saturating_add(1);
         }
@@ -225,44 +229,39 @@ impl<'a> Session<'a> {
         let Some(command) = command else {
             metrics.drop_line(Drop::UnknownCommand);
             self.refuse(&[b"Unknown command: ", &*word].concat()).await;
-            return Ok(false);
+            return false;
         };
         if !self.allowed.allow(command.verb) {
             metrics.drop_line(Drop::Permission);
             self.refuse(b"Permission denied.").await;
-            return Ok(false);
+            return false;
         }
         if !(if self.batch.is_some() { command.in_batch } else { command.alone }) {
             metrics.drop_line(Drop::Usage);
             self.refuse(format!("Can't use '{}' here.", command.name).as_bytes()).await;
-            return Ok(false);
+            return false;
         }
         match Request::parse(command, words) {
             Ok(request) => self.request(stream, command, request).await,
             Err(usage) => {
                 metrics.drop_line(Drop::Usage);
                 self.refuse(format!("Usage: {}", usage.0.usage).as_bytes()).await;
-                Ok(false)
+                false
             }
         }
     }
 
-    async fn request(
-        &mut self,
-        stream: &Stream,
-        command: &'static Command,
-        request: Request<'_>,
-    ) -> io::Result<bool> {
+    async fn request(&mut self, stream: &Stream, command: &'static Command, request: Request<'_>) -> bool {
         self.service.metrics.command(command.verb);
         match request {
-            Request::Quit => return Ok(true),
+            Request::Quit => return true,
             Request::Update(name, words) => self.unusual_update(&name, words).await,
             Request::Create(name, words) => self.create(&name, words).await,
             Request::Batch => {
                 self.settle_all().await;
                 self.out.extend_from_slice(b"0 Go ahead.  End with dot '.' on its own line.\n");
                 // The client waits for this before it sends anything.
-                self.write(stream).await?;
+                self.write(stream).await;
                 self.batch = Some(Batch::default());
             }
             Request::End => {
@@ -286,7 +285,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        Ok(false)
+        false
     }
 
     /// An UPDATE that needs unescaping, or of which something is wrong.
@@ -422,17 +421,18 @@ impl<'a> Session<'a> {
             .await;
     }
 
-    async fn write(&mut self, stream: &Stream) -> io::Result<()> {
+    async fn write(&mut self, stream: &Stream) {
         if self.out.is_empty() {
-            return Ok(());
+            return;
         }
-        let result = stream.write_all(&self.out).await;
-        self.service.metrics.sent_bytes.inc_by(self.out.len() as u64);
+        if self.broken.is_none() {
+            self.broken = stream.write_all(&self.out).await.err();
+            self.service.metrics.sent_bytes.inc_by(self.out.len() as u64);
+        }
         if self.out.capacity() > ANSWER_BYTES_HELD {
             self.out = Vec::new();
         } else {
             self.out.clear();
         }
-        result
     }
 }

@@ -16,13 +16,16 @@ use store::engine::{
 };
 use store::name::RrdName;
 
+/// Something to do on the answering thread.
+type Job = Box<dyn FnOnce() + Send>;
+
 /// Remembers updates by name; answers each batch from a thread of its own.
 pub struct Recorder {
     known: Mutex<HashMap<Vec<u8>, Vec<String>>>,
     definition: Arc<Definition>,
     /// Words taken.
     pub words: AtomicU64,
-    queue: Mutex<Option<std::sync::mpsc::Sender<Box<dyn FnOnce() + Send>>>>,
+    queue: Mutex<Option<std::sync::mpsc::Sender<Job>>>,
 }
 
 impl Recorder {
@@ -34,7 +37,7 @@ impl Recorder {
             file_name: b"x",
         };
         let words = ["DS:a:GAUGE:20:U:U", "RRA:AVERAGE:0.5:1:10"];
-        let (sender, jobs) = std::sync::mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let (sender, jobs) = std::sync::mpsc::channel::<Job>();
         std::thread::spawn(move || jobs.into_iter().for_each(|job| job()));
         Arc::new(Recorder {
             known: Mutex::new(names.iter().map(|name| (name.as_bytes().to_vec(), Vec::new())).collect()),

@@ -1,0 +1,54 @@
+//! What one UPDATE line costs a connection: find the line, take it apart, put it in a piece, hand that over.
+//!
+//!     cargo run --release -p server --example parse_speed
+//!
+//! Best of five rounds, one thread, best because the machine is shared. RESULT_HERE
+
+use std::time::Instant;
+
+use protocol::rrdcached::line::{Scan, scan};
+use protocol::rrdcached::update::plain_update;
+use server::connection::piece::Piece;
+use store::engine::UpdateBatch;
+
+const LINES: usize = 1_000_000;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let base = b"/var/lib/rrd/";
+    for (what, prefix, values) in [
+        ("relative name, 1 value", "", "1700000000:1234.56"),
+        ("absolute name, 1 value", "/var/lib/rrd/", "1700000000:1234.56"),
+        ("relative name, 2 values", "", "1700000000:1234.56:987654321012"),
+        ("relative name, 3 readings", "", "1700000000:12.5 1700000010:13.5 1700000020:14.5"),
+    ] {
+        let mut text = Vec::new();
+        for index in 0..LINES {
+            let name = format!("host-{}/cpu-{}/cpu-idle.rrd", index % 512, index % 40);
+            text.extend_from_slice(format!("UPDATE {prefix}{name} {values}\n").as_bytes());
+        }
+        let mut best = f64::MAX;
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            let mut pieces = 0;
+            parse(&text, base, |batch| pieces += usize::from(!batch.lines.is_empty()));
+            let spent = start.elapsed().as_nanos() as f64 / LINES as f64;
+            assert!(pieces >= LINES / 1000, "{pieces} pieces");
+            best = best.min(spent);
+        }
+        println!("{what}: {best:.1} ns a line, {:.1} M lines/s", 1000.0 / best);
+    }
+}
+
+fn parse(mut bytes: &[u8], base: &[u8], mut send: impl FnMut(UpdateBatch)) {
+    let mut piece = Piece::default();
+    while let Scan::Line { line, used } = scan(bytes) {
+        let update = plain_update(line, base).expect("ordinary lines");
+        piece.push(&update, update.words);
+        if piece.is_full() {
+            send(std::mem::take(&mut piece).into_batch());
+        }
+        bytes = &bytes[used..];
+    }
+    send(piece.into_batch());
+}

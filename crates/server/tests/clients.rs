@@ -1,0 +1,144 @@
+//! Debian's own clients, unmodified, against a store of stripes; and HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Client, Roundel};
+use protocol::rrdcached::command::Permissions;
+use server::http::client as admin;
+use server::service::CreatePolicy;
+
+fn start() -> Roundel {
+    Roundel::stripes(CreatePolicy { make_directories: true, ..Default::default() }, Permissions::ALL)
+}
+
+fn rrdtool(roundel: &Roundel, words: &str) -> Result<String, String> {
+    run(roundel, Command::new("/usr/bin/rrdtool").args(words.split(' ')))
+}
+
+fn run(roundel: &Roundel, command: &mut Command) -> Result<String, String> {
+    let output = command
+        .current_dir(roundel.base())
+        .env("RRDCACHED_ADDRESS", format!("unix:{}", roundel.socket().display()))
+        .env("TZ", "UTC")
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(text) } else { Err(text + &String::from_utf8_lossy(&output.stderr)) }
+}
+
+#[test]
+fn rrdtool_works_through_the_daemon() {
+    let roundel = start();
+    let say = |words: &str| rrdtool(&roundel, words).unwrap_or_else(|error| panic!("{words}: {error}"));
+    // The client resolves the directory itself.
+    std::fs::create_dir(roundel.base().join("d")).unwrap();
+    say("create d/x.rrd --start 1000000000 --step 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:5");
+    say("update d/x.rrd 1000000010:1 1000000020:2 1000000030:4");
+    let error = rrdtool(&roundel, "update d/x.rrd 1000000030:4").unwrap_err();
+    assert!(error.contains("illegal attempt to update using time 1000000030.000000"), "{error}");
+    let fetched = say("fetch d/x.rrd AVERAGE -s 1000000000 -e 1000000030");
+    assert!(fetched.contains("1000000020: 2.0000000000e+00\n1000000030: 4.0000000000e+00\n"), "{fetched}");
+    let info = say("info d/x.rrd");
+    assert!(info.contains("last_update = 1000000030\n") && info.contains("ds[a].last_ds = \"4\""), "{info}");
+    assert_eq!(say("first d/x.rrd"), "999999940\n");
+    assert_eq!(say("last d/x.rrd"), "1000000030\n");
+    assert_eq!(say("flushcached d/x.rrd"), "");
+    assert_eq!(say("list -r /"), "d/x.rrd\n");
+    let graph =
+        say("graph g.png -s 1000000000 -e 1000000030 DEF:a=d/x.rrd:a:AVERAGE LINE:a#f00 PRINT:a:MAX:%lf");
+    assert!(graph.ends_with("4.000000\n"), "{graph}");
+    let xport = say("xport -s 1000000000 -e 1000000030 DEF:a=d/x.rrd:a:AVERAGE XPORT:a");
+    assert!(xport.contains("<v>4.0000000000e+00</v>"), "{xport}");
+    assert!(rrdtool(&roundel, "create --no-overwrite d/x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9").is_err());
+    assert!(rrdtool(&roundel, "info none.rrd").is_err());
+}
+
+#[test]
+fn perl_works_through_the_daemon() {
+    let roundel = start();
+    let script = r#"
+        use RRDs;
+        sub check { my $error = RRDs::error; die "$_[0]: $error" if $error }
+        RRDs::create('p.rrd', '--start', 1000000000, '--step', 10, 'DS:a:COUNTER:20:0:U', 'RRA:AVERAGE:0.5:1:10');
+        check('create');
+        RRDs::update('p.rrd', '1000000010:100', '1000000020:200', '1000000030:400'); check('update');
+        my ($start, $step, $names, $rows) = RRDs::fetch('p.rrd', 'AVERAGE', '-s', 1000000000, '-e', 1000000029);
+        check('fetch');
+        print "$start $step @$names @{[map { defined $_->[0] ? $_->[0] : 'U' } @$rows]}\n";
+        my $info = RRDs::info('p.rrd'); check('info');
+        print "$info->{last_update} $info->{'ds[a].last_ds'}\n";
+        print RRDs::last('p.rrd'), ' ', RRDs::first('p.rrd'), "\n"; check('last');
+        RRDs::flushcached('p.rrd'); check('flushcached');
+        RRDs::update('p.rrd', '5:1'); print RRDs::error, "\n";
+    "#;
+    let text = run(&roundel, Command::new("perl").args(["-e", script])).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("1000000010 10 a U 10 20"));
+    assert_eq!(lines.next(), Some("1000000030 400"));
+    assert_eq!(lines.next(), Some("1000000030 999999940"));
+    assert!(lines.next().is_some_and(|line| line.contains("illegal attempt to update using time 5.000000")));
+}
+
+#[test]
+fn whole_files_go_in_and_come_out() {
+    let roundel = start();
+    let file = roundel.path("x.rrd");
+    let shown = file.display().to_string();
+    let tool = |words: &[&str]| Command::new("/usr/bin/rrdtool").args(words).output().unwrap();
+    tool(&["create", &shown, "-b", "1000000000", "-s", "10", "DS:a:GAUGE:20:0:U", "RRA:AVERAGE:0.5:1:10"]);
+    tool(&["update", &shown, "1000000010:1", "1000000025:3.5"]);
+    let before = tool(&["dump", &shown]).stdout;
+    let socket = roundel.path("sock.admin");
+    let bytes = std::fs::read(&file).unwrap();
+    admin::import(&socket, b"in/a b\xff.rrd", &bytes, false).unwrap();
+    let error = admin::import(&socket, b"in/a b\xff.rrd", &bytes, true).unwrap_err().to_string();
+    assert_eq!(error, "File exists");
+    assert!(admin::import(&socket, b"../x.rrd", &bytes, true).unwrap_err().to_string().contains("leads out"));
+    let error = admin::import(&socket, b"bad.rrd", b"RRD\0junk", false).unwrap_err().to_string();
+    assert!(error.contains("bad.rrd") || error.contains("stat_head"), "{error}");
+    assert_eq!(Client::connect(&roundel.socket()).say(b"LAST in/a\\ b\xff.rrd"), "0 1000000020\n");
+    std::fs::write(&file, admin::export(&socket, b"in/a b\xff.rrd").unwrap()).unwrap();
+    let after = tool(&["dump", &shown]).stdout;
+    assert!(before == after, "the dump differs after the trip");
+    assert_eq!(admin::export(&socket, b"none").unwrap_err().to_string(), "No such file or directory");
+}
+
+#[test]
+fn dump_tune_and_metrics_answer() {
+    let roundel = start();
+    let mut client = Client::connect(&roundel.socket());
+    client.say("CREATE x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:3");
+    let dump = client.say("DUMP x.rrd -h none");
+    assert!(dump.contains("<step>10</step>") && dump.ends_with("</rrd>\n"), "{dump}");
+    assert_eq!(client.say("TUNE x.rrd --heartbeat a:77"), "0 RRD tuned OK\n");
+    assert!(client.say("INFO x.rrd").contains("ds[a].minimal_heartbeat 1 77\n"));
+    assert!(client.say("TUNE x.rrd --heartbeat b:77").starts_with("-1 RRD Error: "));
+    assert!(client.say("foo").starts_with("-1 "));
+    assert!(roundel.get("/healthz").ends_with("ok\n"));
+    let metrics = roundel.get("/metrics");
+    for line in [
+        "roundel_connections_open 1\n",
+        "roundel_commands_total{command=\"TUNE\"} 2\n",
+        "roundel_dropped_lines_total{reason=\"unknown_command\"} 1\n",
+        "roundel_store_rrds 1\n",
+        "roundel_store_read_only 0\n",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    assert!(roundel.get("/nonsense").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn steps_below_a_second_are_answered_with_fractions() {
+    let roundel = start();
+    let mut client = Client::connect(&roundel.socket());
+    let create = "CREATE f.rrd -b 1000000000 -s 100ms DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10";
+    assert_eq!(client.say(create), "0 RRD created OK\n");
+    client.say("UPDATE f.rrd 1000000000.1:1 1000000000.2:2");
+    let rows = client.say("FETCH f.rrd AVERAGE 1000000000 1000000001");
+    assert!(rows.contains("Step: 0.100\n") && rows.contains("\n1000000000.200: 2"), "{rows}");
+}
