@@ -3,7 +3,6 @@
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
@@ -11,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::connection::rrdcached::SharedPermissions;
-use crate::listener::{self, Bound};
+use crate::listener::{self, Bound, SocketFile};
 use crate::service::{Service, stopped};
 use crate::{collect_host, http};
 
@@ -23,7 +22,7 @@ pub struct Sockets {
     /// `/metrics` and `/healthz`.
     pub http: Vec<TcpListener>,
     /// The administrator's socket.
-    pub admin: Option<(UnixListener, PathBuf)>,
+    pub admin: Option<(UnixListener, SocketFile)>,
 }
 
 /// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the
@@ -33,7 +32,7 @@ pub struct Daemon {
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<io::Result<()>>>,
     service: Arc<Service>,
-    admin_path: Option<PathBuf>,
+    admin_file: Option<SocketFile>,
 }
 
 impl Daemon {
@@ -55,22 +54,22 @@ impl Daemon {
             let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
             tasks.push(runtime.spawn(serving.into_future()));
         }
-        let mut admin_path = None;
-        if let Some((listener, path)) = sockets.admin {
+        let mut admin_file = None;
+        if let Some((listener, file)) = sockets.admin {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::UnixListener::from_std(listener)?;
             let router = http::admin::router(Arc::clone(&service));
             let stopping = wait(stop_seen.clone());
             let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
             tasks.push(runtime.spawn(serving.into_future()));
-            admin_path = Some(path);
+            admin_file = Some(file);
         }
         if let Some(directory) = collect_host {
             let collecting = collect_host::run(Arc::clone(&service), directory, stop_seen.clone());
             tasks.push(runtime.spawn(collecting));
         }
         drop(guard);
-        Ok(Daemon { runtime, stop, tasks, service, admin_path })
+        Ok(Daemon { runtime, stop, tasks, service, admin_file })
     }
 
     /// What the connections share.
@@ -99,9 +98,7 @@ impl Daemon {
                 }
             }
         });
-        if let Some(path) = &self.admin_path {
-            std::fs::remove_file(path).ok();
-        }
+        drop(self.admin_file);
         self.service.engine.stop()
     }
 }

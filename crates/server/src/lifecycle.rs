@@ -12,7 +12,7 @@ use protocol::rrdcached::address::Address;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::daemon::{Daemon, Sockets};
-use crate::listener::{self, Bound};
+use crate::listener::{self, SocketFile};
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
@@ -43,7 +43,7 @@ enum Wish {
 }
 
 /// Runs a daemon until it is told to stop.
-pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
+pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let sockets = bind(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
@@ -61,6 +61,16 @@ pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
             .map_err(|error| fail(format!("cannot drop privileges: {error}")))?;
     }
     let reload_log = logging::start(&settings).map_err(fail)?;
+    // From the background, the log is the only way to tell.
+    serve(settings, sockets, &reload_log).inspect_err(|error| tracing::error!("{error}"))
+}
+
+/// Opens the store and serves until a signal comes.
+fn serve(
+    mut settings: Settings,
+    sockets: Sockets,
+    reload_log: &logging::Reload,
+) -> Result<(), LifecycleError> {
     let engine = layout::open(&settings).map_err(fail)?;
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
@@ -74,7 +84,7 @@ pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
     let daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
     announce(&settings);
-    let wish = daemon.block_on(wait_for_stop(|| reload(&settings, &permissions, &reload_log)));
+    let wish = daemon.block_on(wait_for_stop(|| reload(&settings, &permissions, reload_log)));
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     if wish.map_err(|error| fail(format!("cannot wait for signals: {error}")))? == Wish::StopFlushed {
@@ -106,10 +116,11 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
             fail(format!("cannot listen on the administrator's socket \"{}\": {cause}", path.display()))
         };
         let listener = listener::bind_unix(path).map_err(cannot)?;
+        let file = SocketFile::new(path);
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
             .map_err(|error| cannot(error.to_string()))?;
-        sockets.admin = Some((listener, path.clone()));
+        sockets.admin = Some((listener, file));
     }
     Ok(sockets)
 }
@@ -249,13 +260,5 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         std::fs::remove_file(&self.path).ok();
-    }
-}
-
-/// The path of a bound UNIX socket.
-pub fn socket_path(bound: &Bound) -> Option<&Path> {
-    match bound {
-        Bound::Unix(_, path) => Some(path),
-        Bound::Tcp(_) => None,
     }
 }

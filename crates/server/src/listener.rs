@@ -40,10 +40,28 @@ pub struct Listen {
 /// A bound socket.
 #[derive(Debug)]
 pub enum Bound {
-    /// With the path to remove in the end.
-    Unix(UnixListener, PathBuf),
+    /// With its file, which goes when it does.
+    Unix(UnixListener, SocketFile),
     /// One address of the host asked for.
     Tcp(TcpListener),
+}
+
+/// The file of a UNIX socket; removed when dropped, so that a start that fails leaves none behind.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl SocketFile {
+    /// Of a socket that was bound there.
+    pub fn new(path: &Path) -> Self {
+        SocketFile(path.to_path_buf())
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        std::fs::remove_file(&self.0).ok();
+    }
 }
 
 /// Why a socket could not be bound.
@@ -68,8 +86,9 @@ impl Listen {
         match &self.address {
             Address::Unix(path) => {
                 let listener = bind_unix(path).map_err(fail)?;
+                let bound = Bound::Unix(listener, SocketFile::new(path));
                 self.dress(path).map_err(|error| fail(error.to_string()))?;
-                Ok(vec![Bound::Unix(listener, path.clone())])
+                Ok(vec![bound])
             }
             Address::Tcp { host, port } => bind_tcp(host, *port).map_err(fail),
         }
@@ -148,11 +167,11 @@ enum Acceptor {
 }
 
 impl Acceptor {
-    fn new(bound: Bound) -> io::Result<(Self, Option<PathBuf>)> {
+    fn new(bound: Bound) -> io::Result<(Self, Option<SocketFile>)> {
         Ok(match bound {
-            Bound::Unix(listener, path) => {
+            Bound::Unix(listener, file) => {
                 listener.set_nonblocking(true)?;
-                (Acceptor::Unix(tokio::net::UnixListener::from_std(listener)?), Some(path))
+                (Acceptor::Unix(tokio::net::UnixListener::from_std(listener)?), Some(file))
             }
             Bound::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
@@ -182,7 +201,7 @@ pub async fn serve(
     permissions: SharedPermissions,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let (acceptor, path) = Acceptor::new(bound)?;
+    let (acceptor, file) = Acceptor::new(bound)?;
     let mut connections = JoinSet::new();
     let stop_of_connections = stop.clone();
     loop {
@@ -205,11 +224,7 @@ pub async fn serve(
             },
         }
     }
-    drop(acceptor);
-    if let Some(path) = path {
-        // Somebody may have removed it already.
-        std::fs::remove_file(path).ok();
-    }
+    drop((acceptor, file));
     let all_ended = async {
         while let Some(ended) = connections.join_next().await {
             note_end(&service, Some(ended));
@@ -252,14 +267,16 @@ mod tests {
     fn a_stale_socket_is_replaced_and_a_live_one_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new/sock");
-        let first = listen(&path).bind().unwrap();
+        let first = bind_unix(&path).unwrap();
+        listen(&path).dress(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let error = listen(&path).bind().unwrap_err().to_string();
         assert!(error.contains("another daemon answers there"), "{error}");
         drop(first);
         assert!(path.exists());
-        listen(&path).bind().unwrap();
+        drop(listen(&path).bind().unwrap());
+        assert!(!path.exists());
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(listen(&file).bind().unwrap_err().to_string().contains("no socket"));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use server::daemon::{Daemon, Sockets};
-use server::listener::{self, Listen};
+use server::listener::{self, Listen, SocketFile};
 use server::names::Names;
 use server::service::{CreatePolicy, Service};
 use server::settings::{Settings, listen_plain};
@@ -159,7 +159,7 @@ impl Roundel {
             sockets.rrdcached.push((bound, listener::shared(permissions)));
         }
         let admin = directory.path().join("sock.admin");
-        sockets.admin = Some((listener::bind_unix(&admin).unwrap(), admin));
+        sockets.admin = Some((listener::bind_unix(&admin).unwrap(), SocketFile::new(&admin)));
         let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
         sockets.http.push(http);

@@ -1,0 +1,255 @@
+//! The executable as an operator meets it: starting, signals, personalities, import and export.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(ROUNDEL, directory.path().join("rrdcached")).unwrap();
+        std::fs::create_dir(directory.path().join("base")).unwrap();
+        Place(directory)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    fn start(&self, program: &str, words: &[&str]) -> Running {
+        let mut command = Command::new(program);
+        command.args(words).current_dir(self.0.path()).env_remove("RRDCACHED_ADDRESS").env_remove("RUST_LOG");
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Running(child)
+    }
+
+    fn run(&self, program: &str, words: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        command.args(words).current_dir(self.0.path()).env_remove("RRDCACHED_ADDRESS");
+        command.output().unwrap()
+    }
+}
+
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    fn wait(mut self) -> bool {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.success();
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn connect(path: &Path) -> UnixStream {
+    let start = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(start.elapsed() < Duration::from_secs(30), "{}: {error}", path.display()),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn say(path: &Path, line: &str) -> String {
+    let mut stream = connect(path);
+    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn it_stops_on_a_signal_and_keeps_everything() {
+    for signal in ["-TERM", "-INT", "-USR1"] {
+        let place = Place::new();
+        let words = ["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"];
+        let daemon = place.start(ROUNDEL, &words);
+        let sock = place.path("sock");
+        let create = "CREATE d/x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
+        assert_eq!(say(&sock, create), "0 RRD created OK\n");
+        assert_eq!(say(&sock, "UPDATE d/x.rrd 1000000010:1"), "0 errors, enqueued 1 value(s).\n");
+        let mode = std::fs::metadata(place.path("sock.admin")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        daemon.signal(signal);
+        assert!(daemon.wait(), "{signal}");
+        assert!(!sock.exists() && !place.path("sock.admin").exists());
+        let daemon = place.start(ROUNDEL, &words);
+        assert_eq!(say(&sock, "LAST d/x.rrd"), "0 1000000010\n");
+        daemon.signal("-KILL");
+        daemon.wait();
+        // The socket of a daemon that was killed is replaced.
+        let daemon = place.start(ROUNDEL, &words);
+        let start = Instant::now();
+        while UnixStream::connect(&sock).is_err() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(say(&sock, "LAST d/x.rrd"), "0 1000000010\n");
+        drop(daemon);
+    }
+}
+
+#[test]
+fn a_reload_changes_permissions_and_nothing_else() {
+    let place = Place::new();
+    let config = |more: &str| {
+        let text = format!("store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n{more}");
+        std::fs::write(place.path("roundel.toml"), text).unwrap();
+    };
+    config("");
+    // The default name is found in the current directory.
+    let daemon = place.start(ROUNDEL, &["serve"]);
+    let sock = place.path("sock");
+    assert_eq!(say(&sock, "PING"), "0 PONG\n");
+    let until = |want: &str| {
+        let start = Instant::now();
+        while say(&sock, "PING") != want {
+            assert!(start.elapsed() < Duration::from_secs(30), "still not {want}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    config("permissions = ['STATS']\n");
+    daemon.signal("-HUP");
+    until("-1 Permission denied.\n");
+    assert!(say(&sock, "STATS").starts_with("9 "));
+    config("permissions = ['NONSENSE']\n");
+    daemon.signal("-HUP");
+    config("permissions = ['PING']\n");
+    daemon.signal("-HUP");
+    until("0 PONG\n");
+    daemon.signal("-TERM");
+    assert!(daemon.wait());
+}
+
+#[test]
+fn two_daemons_do_not_share() {
+    let place = Place::new();
+    let daemon =
+        place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"]);
+    assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
+    let same_socket =
+        place.run(ROUNDEL, &["serve", "--base", "base", "--store", "other", "--listen", "unix:sock"]);
+    assert!(!same_socket.status.success());
+    assert!(String::from_utf8_lossy(&same_socket.stderr).contains("another daemon answers there"));
+    let same_store =
+        place.run(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:two"]);
+    assert!(!same_store.status.success());
+    assert!(String::from_utf8_lossy(&same_store.stderr).contains("cannot open store"));
+    assert!(!place.path("two").exists() && !place.path("two.admin").exists());
+    assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
+    drop(daemon);
+}
+
+#[test]
+fn called_rrdcached_it_goes_to_the_background() {
+    let place = Place::new();
+    let sock = place.text("sock");
+    let pid = place.text("pid");
+    let base = place.text("base");
+    let output = place.run(
+        &place.text("rrdcached"),
+        &["-m", "0600", "-l", &sock, "-b", &base, "-p", &pid, "-j", "journal", "-B", "-w", "60"],
+    );
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("-w"), "{output:?}");
+    assert_eq!(say(Path::new(&sock), "PING"), "0 PONG\n");
+    let mode = std::fs::metadata(&sock).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let number = std::fs::read_to_string(&pid).unwrap();
+    assert!(Command::new("kill").arg(number.trim()).status().unwrap().success());
+    let start = Instant::now();
+    while Path::new(&pid).exists() {
+        assert!(start.elapsed() < Duration::from_secs(30), "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!Path::new(&sock).exists());
+}
+
+#[test]
+fn rrd_files_go_in_and_out_of_a_daemon_or_a_store() {
+    let place = Place::new();
+    let tool = |words: &[&str]| {
+        let output = place.run("/usr/bin/rrdtool", words);
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    std::fs::create_dir_all(place.path("tree/d")).unwrap();
+    for name in ["tree/a.rrd", "tree/d/b c.rrd"] {
+        tool(&["create", name, "-b", "1000000000", "-s", "10", "DS:a:GAUGE:20:0:U", "RRA:AVERAGE:0.5:1:9"]);
+        tool(&["update", name, "1000000010:1", "1000000027:3.25"]);
+    }
+    std::fs::write(place.path("tree/junk.rrd"), "junk").unwrap();
+    let daemon =
+        place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"]);
+    let sock = place.path("sock");
+    assert_eq!(say(&sock, "PING"), "0 PONG\n");
+    let import = place.run(ROUNDEL, &["import", "tree", "--to", "sock"]);
+    let text = String::from_utf8_lossy(&import.stdout);
+    assert!(!import.status.success() && text.contains("imported 2 RRDs"), "{import:?}");
+    assert!(String::from_utf8_lossy(&import.stderr).contains("tree/junk.rrd: "), "{import:?}");
+    let check = |directory: &str| {
+        for name in ["a.rrd", "d/b c.rrd"] {
+            let before = tool(&["dump", &format!("tree/{name}")]);
+            let after = tool(&["dump", &format!("{directory}/{name}")]);
+            assert!(before == after, "{directory}/{name} differs");
+        }
+    };
+    let export = place.run(ROUNDEL, &["export", "--all", "--to", "out", "--from", "sock"]);
+    assert!(export.status.success(), "{export:?}");
+    check("out");
+    daemon.signal("-TERM");
+    assert!(daemon.wait());
+    let export = place.run(ROUNDEL, &["export", "a.rrd", "d/b c.rrd", "--to", "out2", "--from", "store"]);
+    assert!(export.status.success(), "{export:?}");
+    check("out2");
+    let none = place.run(ROUNDEL, &["export", "none", "--to", "out3", "--from", "store"]);
+    assert!(!none.status.success());
+    assert!(String::from_utf8_lossy(&none.stderr).contains("none: No such file or directory"));
+}
+
+#[test]
+fn wrong_words_are_refused_with_advice() {
+    let place = Place::new();
+    std::fs::write(place.path("bad.toml"), "layout = 'stripes'\nbse = '.'\n").unwrap();
+    let output = place.run(ROUNDEL, &["validate", "bad.toml"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bad.toml:2:"), "{output:?}");
+    let output = place.run(&place.text("rrdcached"), &["-w", "x"]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = place.run(ROUNDEL, &["rrdcached", "-P", "FOO"]);
+    assert_eq!(output.status.code(), Some(4));
+    let output = place.run(ROUNDEL, &["inspect", "bad.toml"]);
+    assert!(!output.status.success());
+    let mut text = String::new();
+    BufReader::new(&*output.stderr).read_to_string(&mut text).unwrap();
+    assert!(text.contains("bad.toml: "), "{text}");
+}
