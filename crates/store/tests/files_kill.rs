@@ -3,6 +3,8 @@
 //! Updates follow a fixed sequence. After each kill every file must hold a prefix of it that is no shorter
 //! than what was answered, and be byte for byte what rrdtool makes of that prefix.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
