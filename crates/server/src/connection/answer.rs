@@ -54,6 +54,21 @@ pub fn reason(error: &StoreError) -> Drop {
     }
 }
 
+/// True when the answer waits for neither shard nor disk.
+pub fn is_quick(request: &Request<'_>) -> bool {
+    matches!(
+        request,
+        Request::FlushAll
+            | Request::Pending(_)
+            | Request::Queue
+            | Request::Stats
+            | Request::Help(_)
+            | Request::Ping
+            | Request::SuspendAll
+            | Request::ResumeAll
+    )
+}
+
 /// Does a request that neither changes the store nor the connection, and appends its answer.
 pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     match request {

@@ -275,7 +275,11 @@ impl<'a> Session<'a> {
                 let kept = self.out.len();
                 let service = self.service;
                 let out = &mut self.out;
-                let result = tokio::task::block_in_place(|| answer::answer(service, other, out));
+                let result = if answer::is_quick(&other) {
+                    answer::answer(service, other, out)
+                } else {
+                    tokio::task::block_in_place(|| answer::answer(service, other, out))
+                };
                 if result.is_err() || self.batch.is_some() {
                     self.out.truncate(kept);
                 }
@@ -324,7 +328,8 @@ impl<'a> Session<'a> {
         // The updates before it go first; they and it are answered in order.
         self.send_piece();
         let service = self.service;
-        match tokio::task::block_in_place(|| create::send(service, name, words)) {
+        // Waits for no disk but to look for a directory.
+        match create::send(service, name, words) {
             Ok(sent) => {
                 let number = self.batch.as_ref().map_or(0, |batch| batch.commands);
                 self.in_flight.push_back(InFlight::Create(sent, number));
