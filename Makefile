@@ -7,7 +7,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SEED ?= 1
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 10
 
 .PHONY: help run test check bench bench-full oracle sim fuzz audit setup peers bench-peers clean
 
@@ -54,13 +54,13 @@ bench-full: bench-peers
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full
 
 oracle: peers
-	$(CARGO) test --workspace --locked oracle
+	$(CARGO) test --workspace --locked --test '*oracle*'
 
 sim:
-	ROUNDEL_SIM_SEED=$(SEED) $(CARGO) test --locked -p store --test sim -- --nocapture
+	ROUNDEL_SEED=$(SEED) $(CARGO) test --locked -p store --test simulation -- --nocapture
 
 fuzz:
-	@fuzz/run.sh $(FUZZ_SECONDS)
+	fuzz/run.sh $(FUZZ_SECONDS)
 
 audit:
 	$(CARGO) deny check advisories

@@ -129,12 +129,17 @@ impl Daemon {
         let config = self.directory.join("roundel.toml");
         let base = self.directory.display();
         let placeholders = self.kind == Kind::Roundel;
-        let layout = if self.kind == Kind::RoundelFiles { "files" } else { "stripes" };
+        let (layout, files) = match self.kind {
+            // As rrdcached here: nothing is written before FLUSHALL.
+            Kind::RoundelFiles => ("files", "\n[files]\nwrite_interval = \"1h\"\n"),
+            _ => ("stripes", ""),
+        };
         fs::write(
             &config,
             format!(
-                "[store]\nlayout = \"{layout}\"\ndirectory = \"{base}/store\"\nbase = \"{base}/rrd\"\n\
-                 placeholders = {placeholders}\nsync = \"1s\"\n\n[[listen]]\naddress = \"{}\"\n",
+                "layout = \"{layout}\"\nstore = \"{base}/store\"\nbase = \"{base}/rrd\"\n\
+                 placeholders = {placeholders}\nadopt = false\nsync = \"1s\"\n\n\
+                 [[listen]]\naddress = \"{}\"\n{files}",
                 self.address()
             ),
         )?;

@@ -20,6 +20,12 @@ use crate::shard::worker::Worker;
 /// of W2, so that a million RRDs are not flushed a row at a time.
 const OPEN_BYTES_PER_RRD: usize = 256;
 
+/// Open rows of few RRDs are flushed from this many bytes an RRD on: about 2,000 rows of W1. A fetch walks the
+/// chain of its RRD, at some 5 ns a row: without this bound, the chains of 50 RRDs grew until a fetch took 0.8 ms.
+const CHAIN_BYTES_MAX: usize = 32 << 10;
+/// But not below this, so that a flush is worth its files.
+const FLUSH_BYTES_MIN: usize = 1 << 20;
+
 /// Where the cycle stands.
 enum Stage {
     /// Nothing under way.
@@ -72,7 +78,9 @@ impl Cycle {
 
     /// Bytes of open rows at which a cycle starts.
     pub fn open_bytes_max(&self, state: &State) -> usize {
-        self.open_bytes_min.max(state.catalogue.count() as usize * OPEN_BYTES_PER_RRD)
+        let count = state.catalogue.count() as usize;
+        let few = (count * CHAIN_BYTES_MAX).max(FLUSH_BYTES_MIN);
+        self.open_bytes_min.min(few).max(count * OPEN_BYTES_PER_RRD)
     }
 
     /// True while the arena is full and the cycle before has not ended.
