@@ -127,8 +127,13 @@ impl Stripes {
                 })
                 .collect::<Result<Vec<_>, _>>()
         })?;
-        let core =
-            Arc::new(Core { shards, seed: identity.seed, identity: store, flushes: AtomicU64::new(0), _lock: lock });
+        let core = Arc::new(Core {
+            shards,
+            seed: identity.seed,
+            identity: store,
+            flushes: AtomicU64::new(0),
+            _lock: lock,
+        });
         let adopter = match &options.adopt_tree {
             Some(path) => Some(Adopter::start(Arc::clone(&core), path)?),
             None => None,
