@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::connection::rrdcached::SharedPermissions;
+use crate::limits::WORKERS_MIN;
 use crate::listener::{self, Bound, SocketFile};
 use crate::service::{Service, stopped};
 use crate::{collect_host, http};
@@ -38,7 +39,9 @@ pub struct Daemon {
 impl Daemon {
     /// Starts serving.
     pub fn start(service: Arc<Service>, sockets: Sockets, collect_host: Option<String>) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(cores.max(WORKERS_MIN)).enable_all().build()?;
         let (stop, stop_seen) = watch::channel(false);
         let mut tasks = Vec::new();
         let guard = runtime.enter();

@@ -20,6 +20,12 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// reading, and so does its client: back-pressure.
 pub const PIECES_IN_FLIGHT_MAX: usize = 16;
 
+/// Threads that serve connections, where the machine has fewer cores: twice [`INLINE_CALLS_MAX`], so that
+/// half of them are always free.
+pub const WORKERS_MIN: usize = 4;
+/// Short calls that may hold up their thread at once; further ones hand their thread's connections over.
+pub const INLINE_CALLS_MAX: usize = 2;
+
 /// Bytes of answers held back for one write; more are written at once.
 pub const ANSWER_BYTES_HELD: usize = 256 * 1024;
 

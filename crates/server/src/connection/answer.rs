@@ -54,7 +54,7 @@ pub fn reason(error: &StoreError) -> Drop {
     }
 }
 
-/// True when the answer waits for neither shard nor disk.
+/// True when the answer waits for a shard at most, or for a cold read: not for an fsync or a whole RRD.
 pub fn is_quick(request: &Request<'_>) -> bool {
     matches!(
         request,
@@ -66,6 +66,10 @@ pub fn is_quick(request: &Request<'_>) -> bool {
             | Request::Ping
             | Request::SuspendAll
             | Request::ResumeAll
+            | Request::First(..)
+            | Request::Last(_)
+            | Request::Info(_)
+            | Request::Fetch(_)
     )
 }
 

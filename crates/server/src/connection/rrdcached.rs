@@ -275,11 +275,8 @@ impl<'a> Session<'a> {
                 let kept = self.out.len();
                 let service = self.service;
                 let out = &mut self.out;
-                let result = if answer::is_quick(&other) {
-                    answer::answer(service, other, out)
-                } else {
-                    tokio::task::block_in_place(|| answer::answer(service, other, out))
-                };
+                let quick = answer::is_quick(&other);
+                let result = service.waits.run(quick, || answer::answer(service, other, out));
                 if result.is_err() || self.batch.is_some() {
                     self.out.truncate(kept);
                 }
