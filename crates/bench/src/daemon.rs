@@ -138,7 +138,7 @@ impl Daemon {
             &config,
             format!(
                 "layout = \"{layout}\"\nstore = \"{base}/store\"\nbase = \"{base}/rrd\"\n\
-                 placeholders = {placeholders}\nadopt = false\nsync = \"1s\"\n\n\
+                 placeholders = {placeholders}\nsync = \"1s\"\n\n\
                  [[listen]]\naddress = \"{}\"\n{files}",
                 self.address()
             ),

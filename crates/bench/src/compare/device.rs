@@ -38,6 +38,7 @@ impl Wrote {
 pub fn long_run(bench: &mut Bench) -> Outcome<()> {
     let ours_rounds = bench.pick(1_200, 4_800);
     let (peer, isolated) = run_long(bench, Kind::Rrdcached, bench.pick(2, 3) * ROUNDS_PER_FLUSH)?;
+    let (files, _) = run_long(bench, Kind::RoundelFiles, bench.pick(2, 3) * ROUNDS_PER_FLUSH)?;
     let (ours, _) = run_long(bench, Kind::Roundel, ours_rounds)?;
     bench.report.row(Row {
         figure: "W1, bytes written to the device per value, 30 values a file".to_string(),
@@ -47,6 +48,14 @@ pub fn long_run(bench: &mut Bench) -> Outcome<()> {
         goal: Goal::Part(40.0),
         aim: Goal::AtMost(20.0, Unit::Bytes),
     });
+    bench.report.row(Row {
+        figure: "Files layout, W1, bytes written to the device per value, 30 values a file".to_string(),
+        peer: Runs::one(peer.bytes_per_value()),
+        ours: Runs::one(files.bytes_per_value()),
+        unit: Unit::Bytes,
+        goal: Goal::Part(1.0),
+        aim: Goal::None,
+    });
     let where_text =
         if isolated { "an ext4 file system on a loop device of its own" } else { "the work directory" };
     bench.report.note(
@@ -54,7 +63,8 @@ pub fn long_run(bench: &mut Bench) -> Outcome<()> {
         format!(
             "On {where_text}, one daemon at a time, everything from the first UPDATE until the device was synced \
              (file system metadata and journal included). rrdcached: {} values, FLUSHALL and sync every 30 rounds; \
-             by /proc/PID/io {} a value. Roundel: {} values in {}, sync at the end; by /proc/PID/io {} a value.",
+             by /proc/PID/io {} a value; the files layout the same. Roundel: {} values in {}, sync at the end; by \
+             /proc/PID/io {} a value.",
             peer.values,
             Unit::Bytes.text(peer.process_bytes as f64 / peer.values as f64),
             ours.values,
@@ -83,7 +93,7 @@ fn run_long(bench: &mut Bench, kind: Kind, rounds: u64) -> Outcome<(Wrote, bool)
         seconds += measured.drained.as_secs_f64();
         done += ROUNDS_PER_FLUSH;
         progress.inc(ROUNDS_PER_FLUSH);
-        if kind == Kind::Rrdcached {
+        if kind != Kind::Roundel {
             volume.device()?;
         }
     }

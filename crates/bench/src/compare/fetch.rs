@@ -20,6 +20,8 @@ const RRDS: usize = 50;
 const ROUNDS: u64 = 30 * 8_640;
 /// Values that share a line while it is filled.
 const VALUES_PER_LINE: u64 = 60;
+/// After filling, before fetches are timed.
+const REST_AFTER_LOAD: Duration = Duration::from_secs(5);
 /// Between fetches under load: a reader, not a second load, as the cores belong to the daemon and its feeder.
 const FETCH_PAUSE: Duration = Duration::from_millis(2);
 /// Title and seconds.
@@ -86,6 +88,8 @@ fn measure(bench: &mut Bench, kind: Kind) -> Outcome<Times> {
     for _ in 0..ROUNDS / piece {
         subject.fill(piece, VALUES_PER_LINE)?;
     }
+    // What either does in the background after a load.
+    thread::sleep(REST_AFTER_LOAD);
     let now = subject.now_seconds();
     let mut client = subject.client()?;
     let count = bench.pick(1_000, 2_000);

@@ -132,14 +132,6 @@ pub fn files(bench: &mut Bench) -> Outcome<()> {
         Goal::None,
         Goal::None,
     );
-    row(
-        "bytes the daemon wrote per value",
-        &peer.bytes,
-        &ours.bytes,
-        Unit::Bytes,
-        Goal::Part(1.0),
-        Goal::None,
-    );
     row("daemon CPU per value", &peer.cpu, &ours.cpu, Unit::Seconds, Goal::None, Goal::None);
     Ok(())
 }
