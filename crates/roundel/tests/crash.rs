@@ -6,6 +6,8 @@
 //!
 //! `ROUNDEL_CRASHES` sets how often (default 200 for stripes), `ROUNDEL_CRASH_SEED` where it starts.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod wire;
 
 use std::thread;

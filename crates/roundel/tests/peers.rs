@@ -2,6 +2,8 @@
 //!
 //! Where a program's answer can be had without a daemon too, both must be the same text.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod wire;
 
 use std::fs;

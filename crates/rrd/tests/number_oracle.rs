@@ -2,6 +2,8 @@
 //!
 //! A GAUGE with a step of a second keeps what it was given: the row is the number itself.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[path = "update_oracle/random.rs"]
 #[allow(dead_code)]
 mod random;

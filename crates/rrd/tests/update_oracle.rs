@@ -2,6 +2,8 @@
 //!
 //! `ROUNDEL_SEEDS=n` runs n seeds instead of 300; `ROUNDEL_SEED=n` runs that one alone and says what it does.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[path = "update_oracle/ours.rs"]
 mod ours;
 #[path = "update_oracle/random.rs"]

@@ -1,5 +1,6 @@
 //! For tests that talk to daemons: rrdcached's protocol over a UNIX socket, and daemons that end with the test.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
 // Each test program uses a part of it.
 #![allow(dead_code)]
 

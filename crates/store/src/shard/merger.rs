@@ -19,8 +19,7 @@ use crate::segment::{SourceSummary, merge};
 use crate::segments::{CLASS_MIXED, SegmentFile, SegmentSet, class_seconds, into_io, retention_class};
 use crate::shard::Shared;
 use crate::shard::keeper::{when_full_wait, write_segment};
-use crate::shard::message::Question;
-use crate::shard::syncer::SyncRequest;
+use crate::shard::message::{Change, Question};
 
 /// Level of a segment with what was left of expired ones: rows of RRDs that went silent.
 const LEVEL_SILENT: u8 = 200;
@@ -81,7 +80,14 @@ pub fn run(shared: &Shared) {
             if shared.failure().is_some() || shared.stopping.load(Ordering::Relaxed) {
                 break;
             }
-            match execute(shared, &job) {
+            let keep = match Keep::ask(shared) {
+                Ok(keep) => keep,
+                Err(error) => {
+                    tracing::debug!(%error, "nothing is merged while the store takes no changes");
+                    break;
+                }
+            };
+            match execute(shared, &job, &keep) {
                 Ok(()) => {}
                 Err(error) if shared.stopping.load(Ordering::Relaxed) => {
                     tracing::debug!(%error, "a merge was given up because the store stops");
@@ -181,12 +187,15 @@ impl Keep {
                 break;
             }
         }
-        // What is dropped by these times must not be missed after a power loss took the newest updates.
+        // What is dropped by these times must not be missed after a crash took the newest updates. They were
+        // told between two changes, so some may not even be in the log yet: the sync goes behind them.
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |result| {
             let _ = sender.send(result);
         });
-        shared.syncer.send(SyncRequest { answers: vec![answer] });
+        let sync = Change::Sync(answer);
+        let bytes = sync.bytes();
+        shared.mailbox.send_change(sync, bytes).map_err(|_| StoreError::Stopping)?;
         receiver.recv().unwrap_or(Err(StoreError::Stopping))?;
         Ok(Keep { groups, last_updates })
     }
@@ -214,8 +223,7 @@ fn ask<T: Send + 'static>(
     receiver.recv().map_err(|_| StoreError::Stopping)
 }
 
-fn execute(shared: &Shared, job: &Job) -> io::Result<()> {
-    let keep = Keep::ask(shared).map_err(|error| io::Error::other(error.to_string()))?;
+fn execute(shared: &Shared, job: &Job, keep: &Keep) -> io::Result<()> {
     let sources = job.inputs.iter().flat_map(|file| file.segment.sources());
     let classes: BTreeSet<u8> = sources.map(|summary| keep.class(summary.group, summary.source)).collect();
     let inputs: Vec<_> = job.inputs.iter().map(|file| &file.segment).collect();
