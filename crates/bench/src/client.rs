@@ -77,6 +77,27 @@ impl Client {
         Ok(answer)
     }
 
+    /// Sends one command line and reads its answer to the end, without taking it apart; how many lines it had.
+    pub fn ask_and_count(&mut self, command: &str) -> Outcome<usize> {
+        self.writer.write_all(format!("{command}\n").as_bytes())?;
+        let first = self.read_line()?;
+        let status: i64 = first.split(' ').next().unwrap_or_default().parse()?;
+        let lines = usize::try_from(status).map_err(|_| format!("{command:?}: {first}"))?;
+        let mut missing = lines;
+        while missing > 0 {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Err("the daemon closed the connection".into());
+            }
+            let ends = buffer.iter().filter(|byte| **byte == b'\n').count();
+            // An answer ends where the buffer does: nothing was asked behind it.
+            let length = buffer.len();
+            missing = missing.checked_sub(ends).ok_or("the answer had more lines than it said")?;
+            self.reader.consume(length);
+        }
+        Ok(lines)
+    }
+
     /// A counter of STATS by name.
     pub fn stat(&mut self, name: &str) -> Outcome<u64> {
         let answer = self.ask("STATS")?;

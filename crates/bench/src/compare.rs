@@ -40,7 +40,7 @@ pub struct CompareOptions {
     /// How much time there is.
     #[arg(long, value_enum, default_value = "quick")]
     mode: Mode,
-    /// Only these scenarios.
+    /// Only these scenarios; the other rows of the results stay as they are.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
     /// Where to work; emptied at the start and removed at the end.
@@ -134,7 +134,7 @@ pub fn run(options: &CompareOptions) -> Outcome<()> {
     progress.set_style(style);
     progress.enable_steady_tick(std::time::Duration::from_millis(200));
     let mode = format!("{:?}, scenarios {:?}", options.mode, scenarios);
-    let report = Report::new(&options.results, &mode);
+    let report = Report::new(&options.results, &mode, !options.only.is_empty());
     let mut bench = Bench {
         work: work.clone(),
         roundel: options.roundel.clone(),

@@ -23,19 +23,57 @@ pub struct Row {
     pub aim: Goal,
 }
 
+/// What an earlier run left in the file: lines of the table by figure, and sections by title.
+#[derive(Default)]
+struct Earlier {
+    rows: Vec<(String, String)>,
+    notes: Vec<(String, Vec<String>)>,
+}
+
+impl Earlier {
+    fn parse(text: &str) -> Self {
+        let mut earlier = Earlier::default();
+        let figures = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| figure |"));
+        for line in figures {
+            let figure = line[2..].split(" |").next().unwrap_or_default();
+            earlier.rows.push((figure.to_string(), line.to_string()));
+        }
+        for line in text.lines() {
+            if let Some(title) = line.strip_prefix("## ") {
+                earlier.notes.push((title.to_string(), Vec::new()));
+            } else if let (Some(note), Some((_, lines))) = (line.strip_prefix("* "), earlier.notes.last_mut())
+            {
+                lines.push(note.to_string());
+            }
+        }
+        earlier
+    }
+}
+
 /// The results so far; written anew after every scenario, so that nothing is lost when a run is broken off.
 pub struct Report {
     path: PathBuf,
     head: String,
     rows: Vec<Row>,
     notes: Vec<(String, Vec<String>)>,
+    earlier: Earlier,
 }
 
 impl Report {
-    /// An empty report to be written to `path`; `mode` says how it was called.
-    pub fn new(path: &Path, mode: &str) -> Self {
+    /// A report to be written to `path`; `mode` says how it was called. With `update`, what is not measured
+    /// this time stays as an earlier run left it.
+    pub fn new(path: &Path, mode: &str, update: bool) -> Self {
         let head = format!("{}\nMode: {mode}.\n", machine());
-        Report { path: path.to_path_buf(), head, rows: Vec::new(), notes: Vec::new() }
+        let text = if update { fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+        let earlier = Earlier::parse(&text);
+        let head = if earlier.rows.is_empty() {
+            head
+        } else {
+            format!(
+                "{head}The other rows stand from an earlier run; both sides of a row are always from the same one.\n"
+            )
+        };
+        Report { path: path.to_path_buf(), head, rows: Vec::new(), notes: Vec::new(), earlier }
     }
 
     /// Adds a row.
@@ -69,36 +107,58 @@ impl Report {
         text.push_str(
             "\n| figure | peer | Roundel | ratio | goal | aim | met |\n|---|---|---|---|---|---|---|\n",
         );
+        let mut lines = self.earlier.rows.clone();
         for row in &self.rows {
-            let (ours, peer) = (row.ours.median(), row.peer.median());
-            let met = |goal: Goal| match goal.met(ours, peer) {
-                Some(true) => "yes",
-                Some(false) => "**no**",
-                None => "",
-            };
-            let verdict = match (met(row.goal), met(row.aim)) {
-                ("yes", "yes") => "yes, aim too",
-                (goal, _) => goal,
-            };
-            let peer_text = if peer.is_nan() { String::new() } else { row.peer.text(row.unit) };
-            let ours_text = if ours.is_nan() { String::new() } else { row.ours.text(row.unit) };
-            writeln!(
-                text,
-                "| {} | {peer_text} | {ours_text} | {} | {} | {} | {verdict} |",
-                row.figure,
-                row.goal.ratio_text(ours, peer),
-                row.goal,
-                row.aim
-            )
-            .ok();
+            let line = row.line();
+            match lines.iter_mut().find(|(figure, _)| *figure == row.figure) {
+                Some(place) => place.1 = line,
+                None => lines.push((row.figure.clone(), line)),
+            }
         }
+        for (_, line) in lines {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        let mut notes = self.earlier.notes.clone();
         for (title, lines) in &self.notes {
+            match notes.iter_mut().find(|(earlier, _)| earlier == title) {
+                Some(place) => place.1.clone_from(lines),
+                None => notes.push((title.clone(), lines.clone())),
+            }
+        }
+        for (title, lines) in &notes {
             write!(text, "\n## {title}\n\n").ok();
             for line in lines {
                 writeln!(text, "* {line}").ok();
             }
         }
         text
+    }
+}
+
+impl Row {
+    /// Its line of the table.
+    fn line(&self) -> String {
+        let (ours, peer) = (self.ours.median(), self.peer.median());
+        let met = |goal: Goal| match goal.met(ours, peer) {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "",
+        };
+        let verdict = match (met(self.goal), met(self.aim)) {
+            ("yes", "yes") => "yes, aim too",
+            (goal, _) => goal,
+        };
+        let text = |runs: &Runs| if runs.median().is_nan() { String::new() } else { runs.text(self.unit) };
+        format!(
+            "| {} | {} | {} | {} | {} | {} | {verdict} |",
+            self.figure,
+            text(&self.peer),
+            text(&self.ours),
+            self.goal.ratio_text(ours, peer),
+            self.goal,
+            self.aim
+        )
     }
 }
 
@@ -130,5 +190,40 @@ fn package(name: &str) -> String {
     match output {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
         _ => format!("{name} (not installed)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_measured_again_stays() {
+        let row = |figure: &str, ours: f64| Row {
+            figure: figure.to_string(),
+            peer: Runs::one(2.0),
+            ours: Runs::one(ours),
+            unit: Unit::Number,
+            goal: Goal::Times(2.0),
+            aim: Goal::None,
+        };
+        let mut first = Report {
+            path: PathBuf::new(),
+            head: String::new(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            earlier: Earlier::default(),
+        };
+        first.row(row("a", 4.0));
+        first.row(row("b", 1.0));
+        first.note("How", "so".to_string());
+        let text = first.render();
+        assert!(text.contains("| a | 2.00 | 4.00 | 2.00x | 2x | - | yes |\n"), "{text}");
+        let mut second =
+            Report { earlier: Earlier::parse(&text), rows: Vec::new(), notes: Vec::new(), ..first };
+        second.row(row("b", 8.0));
+        let text = second.render();
+        assert!(text.contains("| a | 2.00 | 4.00 |") && text.contains("| b | 2.00 | 8.00 |"), "{text}");
+        assert!(!text.contains("| b | 2.00 | 1.00 |") && text.contains("## How\n\n* so"), "{text}");
     }
 }
