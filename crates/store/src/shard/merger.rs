@@ -1,9 +1,9 @@
 //! The merger: fewer, longer runs, and no rows that nobody can ask for any more.
 //!
 //! Segments as flushed hold rows of every retention; eight of them are merged into one segment a
-//! *retention class*, and eight of a class into one of the next level, until a segment spans a quarter of
-//! its retention. From then on it is left alone until all its rows have expired. So a value is written
-//! about three times in its life, and expired rows take at most a quarter beyond what is promised.
+//! *retention class*, and eight of a class into one of the next level, until a segment spans an eighth to a
+//! quarter of its retention. From then on it is left alone until all its rows have expired. So a value is
+//! written about three times in its life, and expired rows take at most a quarter beyond what is promised.
 //!
 //! Rows expire by the last update of their own RRD, not by the clock: the history of a target that went
 //! silent stays, as it does in a `.rrd` file.
@@ -23,8 +23,8 @@ use crate::shard::message::{Change, Question};
 
 /// Level of a segment with what was left of expired ones: rows of RRDs that went silent.
 const LEVEL_SILENT: u8 = 200;
-/// A segment is not merged further once it spans this part of its retention.
-const SPAN_PARTS: u64 = 4;
+/// A segment is not merged further once it spans this part of its retention; at most twice that.
+const SPAN_PARTS: u64 = 8;
 /// Ids asked for in one question: a quarter of a millisecond of the shard's time.
 const IDS_A_QUESTION: usize = 16 * 1024;
 
@@ -76,7 +76,9 @@ pub fn run(shared: &Shared) {
     // Segments that could not be merged: damaged ones, mostly. They stay as they are, and others go on.
     let mut left_alone = BTreeSet::new();
     while shared.merger.wait() {
-        while let Some(job) = plan(&shared.files.segments(), &left_alone, shared.options.merge_count) {
+        while let Some(job) = ask(shared, Question::Groups).ok().and_then(|groups| {
+            plan(&shared.files.segments(), &groups, &left_alone, shared.options.merge_count)
+        }) {
             if shared.failure().is_some() || shared.stopping.load(Ordering::Relaxed) {
                 break;
             }
@@ -104,44 +106,56 @@ pub fn run(shared: &Shared) {
 }
 
 /// What to merge next.
-fn plan(segments: &SegmentSet, left_alone: &BTreeSet<u64>, merge_count: usize) -> Option<Job> {
-    let newest = newest_rows(segments);
-    let mut kinds: BTreeSet<(u8, u8)> = segments.files.iter().map(|file| (file.level, file.class)).collect();
-    while let Some((level, class)) = kinds.pop_first() {
-        let of_kind = segments.files.iter().filter(|file| (file.level, file.class) == (level, class));
-        let mut inputs = Vec::new();
-        for file in of_kind {
-            // Inputs follow each other in time: a segment that stays as it is ends the row of them.
-            let ended = level < LEVEL_SILENT && class != CLASS_MIXED && is_long(file, class);
-            if ended || left_alone.contains(&file.number) {
-                inputs.clear();
-                continue;
-            }
-            inputs.push(Arc::clone(file));
-            if inputs.len() == merge_count {
-                break;
-            }
+fn plan(
+    segments: &SegmentSet,
+    groups: &[Arc<Group>],
+    left_alone: &BTreeSet<u64>,
+    merge_count: usize,
+) -> Option<Job> {
+    let kinds: BTreeSet<(u8, u8)> = segments.files.iter().map(|file| (file.level, file.class)).collect();
+    let joined = kinds.into_iter().find_map(|kind| {
+        let of_kind = segments.files.iter().filter(|file| (file.level, file.class) == kind);
+        join(of_kind, left_alone, merge_count)
+    });
+    joined.or_else(|| {
+        let newest = newest_rows(segments);
+        let mut candidates = segments.files.iter().filter(|file| !left_alone.contains(&file.number));
+        let expired =
+            candidates.find(|file| file.level < LEVEL_SILENT && is_expired(file, groups, &newest))?;
+        Some(Job { inputs: vec![Arc::clone(expired)], level: LEVEL_SILENT })
+    })
+}
+
+/// Segments of one level and class, following each other in time, that are worth one merge: `merge_count` of
+/// them, or fewer that together are long enough to be left alone from then on.
+fn join<'a>(
+    of_kind: impl Iterator<Item = &'a Arc<SegmentFile>>,
+    left_alone: &BTreeSet<u64>,
+    merge_count: usize,
+) -> Option<Job> {
+    let (mut inputs, mut seconds) = (Vec::new(), 0);
+    for file in of_kind {
+        let timed = file.level < LEVEL_SILENT && file.class != CLASS_MIXED;
+        let enough = class_seconds(file.class) / SPAN_PARTS;
+        let span = file.segment.sources().iter().map(span_seconds).max().unwrap_or(0);
+        if (timed && span >= enough) || left_alone.contains(&file.number) {
+            (inputs, seconds) = (Vec::new(), 0);
+            continue;
         }
-        if inputs.len() >= merge_count {
-            let level = if level >= LEVEL_SILENT { level } else { level + 1 };
+        inputs.push(Arc::clone(file));
+        seconds += span;
+        if inputs.len() == merge_count || (timed && seconds >= enough) {
+            let level = if file.level >= LEVEL_SILENT { file.level } else { file.level + 1 };
             return Some(Job { inputs, level });
         }
     }
-    let mut candidates = segments.files.iter().filter(|file| !left_alone.contains(&file.number));
-    let expired = candidates.find(|file| file.level < LEVEL_SILENT && is_expired(file, &newest))?;
-    Some(Job { inputs: vec![Arc::clone(expired)], level: LEVEL_SILENT })
+    None
 }
 
 fn span_seconds(summary: &SourceSummary) -> u64 {
     let rows = (summary.end_row - summary.first_row).max(0) as u64;
     rows.saturating_mul(summary.hint.step * summary.hint.pdp_per_row)
         / u64::from(summary.hint.units_per_second.max(1))
-}
-
-/// The longest span of any source is what expires last; silent RRDs aside it is the same for all.
-fn is_long(file: &SegmentFile, class: u8) -> bool {
-    let span = file.segment.sources().iter().map(span_seconds).max().unwrap_or(0);
-    span * SPAN_PARTS >= class_seconds(class)
 }
 
 type NewestRows = HashMap<(u32, SourceIndex), i64>;
@@ -155,17 +169,18 @@ fn newest_rows(segments: &SegmentSet) -> NewestRows {
     newest
 }
 
-/// True when every row is older than its class keeps, measured from the newest row of its source.
-fn is_expired(file: &SegmentFile, newest: &NewestRows) -> bool {
-    if file.class == CLASS_MIXED {
-        return false;
-    }
-    file.segment.sources().iter().all(|summary| {
-        let newest = newest.get(&(summary.group, summary.source)).copied().unwrap_or(i64::MAX);
-        let old = SourceSummary { first_row: summary.end_row, end_row: newest, ..*summary };
-        // The class is a lower bound of the retention, at most 25 % under it.
-        span_seconds(&old) > class_seconds(file.class) / 4 * 5
-    })
+/// True when every row is older than its source keeps, measured from the newest row of the source. What
+/// silent RRDs still need of such a segment is copied when it goes.
+fn is_expired(file: &SegmentFile, groups: &[Arc<Group>], newest: &NewestRows) -> bool {
+    file.class != CLASS_MIXED
+        && file.segment.sources().iter().all(|summary| {
+            let kept = groups
+                .get(summary.group as usize)
+                .and_then(|group| group.sources.get(usize::from(summary.source)))
+                .map_or(u64::MAX, |source| source.row_count);
+            let newest = newest.get(&(summary.group, summary.source)).copied().unwrap_or(i64::MIN);
+            newest.saturating_sub(summary.end_row) > kept.min(i64::MAX as u64) as i64
+        })
 }
 
 /// What the state says about the rows to keep.
