@@ -115,7 +115,7 @@ fn plan(
     let kinds: BTreeSet<(u8, u8)> = segments.files.iter().map(|file| (file.level, file.class)).collect();
     let joined = kinds.into_iter().find_map(|kind| {
         let of_kind = segments.files.iter().filter(|file| (file.level, file.class) == kind);
-        join(of_kind, left_alone, merge_count)
+        join(of_kind, groups, left_alone, merge_count)
     });
     joined.or_else(|| {
         let newest = newest_rows(segments);
@@ -130,6 +130,7 @@ fn plan(
 /// them, or fewer that together are long enough to be left alone from then on.
 fn join<'a>(
     of_kind: impl Iterator<Item = &'a Arc<SegmentFile>>,
+    groups: &[Arc<Group>],
     left_alone: &BTreeSet<u64>,
     merge_count: usize,
 ) -> Option<Job> {
@@ -144,12 +145,23 @@ fn join<'a>(
         }
         inputs.push(Arc::clone(file));
         seconds += span;
-        if inputs.len() == merge_count || (timed && seconds >= enough) {
+        let mostly_old = file.class == CLASS_MIXED && spans_part_of_shortest(file, groups);
+        if inputs.len() == merge_count || (timed && seconds >= enough) || mostly_old {
             let level = if file.level >= LEVEL_SILENT { file.level } else { file.level + 1 };
             return Some(Job { inputs, level });
         }
     }
     None
+}
+
+/// True when a segment as flushed holds so many rows of some source that they expire before seven more such
+/// segments have come: few RRDs, updated fast. It is then taken apart at once.
+fn spans_part_of_shortest(file: &SegmentFile, groups: &[Arc<Group>]) -> bool {
+    file.segment.sources().iter().any(|summary| {
+        let group = groups.get(summary.group as usize);
+        let kept = group.map_or(u64::MAX, |group| group.retention_seconds(summary.source));
+        span_seconds(summary) >= kept / SPAN_PARTS
+    })
 }
 
 fn span_seconds(summary: &SourceSummary) -> u64 {
