@@ -8,7 +8,7 @@
 //! `accept` (a thread a shard) checks, keeps and journals; `write` (some threads) brings what is due to
 //! the files; `upkeep` (one thread) syncs, rotates and retries. The file is the truth and is read anew on
 //! each visit, under RRDtool's locks: other programs may use the files at any time. Must not know any
-//! protocol. Memory: see `buffer`. Measured by `w1_accepted_and_drained` in the tests, on the busy machine of
+//! protocol. Memory: see `buffer`. Measured on the busy machine of
 //! `../shared/baselines.md`, client in the same process: 640 to 706 thousand values/s accepted and drained
 //! at 30 values a file, 2.4 to 2.6 us of processor a value (rrdcached over its socket: 201 thousand, 6.3 us).
 

@@ -5,7 +5,7 @@
 //! store to ask for which name. It holds no data: a lost or torn one is simply written again. So nothing
 //! here syncs. Layout: `docs/format/placeholder.md`.
 //!
-//! Cost of a new one: openat, pwrite, ftruncate, close. Measured by `writes_per_second` on one core of the
+//! Cost of a new one: openat, pwrite, ftruncate, close. Measured on one core of the
 //! machine of `../shared/baselines.md`: 34,000/s on a fresh ext4, 75,000 to 81,000/s on tmpfs (the issue
 //! asks for 22,000/s of whole CREATEs). After 40,000 files were removed from that ext4 it is 1,500 to
 //! 3,600/s for some minutes, all of it in the kernel's search for an inode (`recently_deleted`).
@@ -374,19 +374,5 @@ mod tests {
         placeholders.write(&name("x.rrd"), 148_648).unwrap();
         let error = tool.run("info x.rrd").unwrap_err();
         assert!(error.contains("is not an RRD file"), "{error}");
-    }
-
-    #[test]
-    #[ignore = "a measurement: cargo test --release -p store writes_per_second -- --ignored --nocapture"]
-    fn writes_per_second() {
-        let directory =
-            tempfile::tempdir_in(std::env::var_os("ROUNDEL_BENCH_DIR").unwrap_or(".".into())).unwrap();
-        let placeholders = Placeholders::new(Tree::open(directory.path()).unwrap(), STORE);
-        let names: Vec<RrdName> =
-            (0..40_000).map(|i| name(&format!("host-{}/metric-{}.rrd", i / 100, i % 100))).collect();
-        let begin = std::time::Instant::now();
-        names.iter().for_each(|name| placeholders.write(name, 148_648).unwrap());
-        let rate = names.len() as f64 / begin.elapsed().as_secs_f64();
-        eprintln!("{rate:.0} placeholders/s");
     }
 }
