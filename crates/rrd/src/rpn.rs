@@ -5,9 +5,17 @@
 //! of a file that may be damaged, so the evaluator checks every operand and every depth itself.
 
 mod compute;
+pub mod error;
 mod evaluate;
+pub mod expression;
 mod operator;
+pub mod series;
+pub mod vdef;
 
 pub use compute::{CompileError, NODES_MAX, compile, decompile};
+pub use error::RpnError;
 pub use evaluate::{Context, EvaluateError, evaluate};
+pub use expression::{Expression, Surroundings, Symbol};
 pub use operator::Operator;
+pub use series::Series;
+pub use vdef::{Vdef, VdefValue};

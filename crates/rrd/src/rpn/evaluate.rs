@@ -34,6 +34,8 @@ pub enum EvaluateError {
     OutOfMemory(i32),
     /// An operator no COMPUTE source can have; only `PREV(..)` or a damaged file brings one here.
     Unsupported,
+    /// A CDEF that reads no DEF or CDEF: it has no rows.
+    NoSeries,
 }
 
 impl fmt::Display for EvaluateError {
@@ -44,6 +46,9 @@ impl fmt::Display for EvaluateError {
             EvaluateError::Percentile => f.write_str("percentile argument must be between 0 and 100"),
             EvaluateError::OutOfMemory(count) => {
                 write!(f, "RPN out of memory (allocating {count} objects)")
+            }
+            EvaluateError::NoSeries => {
+                f.write_str("rpn expressions without DEF or CDEF variables are not supported")
             }
             EvaluateError::Unsupported => f.write_str("VDEF made it into rpn_calc... aborting"),
         }
