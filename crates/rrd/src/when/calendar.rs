@@ -1,0 +1,138 @@
+//! The calendar as an argument: seconds since the epoch to a date and a time of day, and back.
+//!
+//! Which zone, and where its rules come from, is the implementation's: [`Utc`] is here, the host's own (`TZ`
+//! and the C library) is in the crate `localtime`. Whatever needs local time takes a `&dyn Calendar`.
+
+/// Days from the first of March of year 0 to the epoch.
+const EPOCH_DAYS: i64 = 719_468;
+/// Days in 400 years.
+const ERA_DAYS: i64 = 146_097;
+/// Seconds in a day.
+const DAY: i64 = 86_400;
+
+/// A date and a time of day. The fields are those of C's `struct tm`, but for the year, which is whole.
+///
+/// [`Calendar::time`] reads the first six only and takes them out of their range, as `mktime` does: the
+/// 31st of a month of 30 days is the first of the next, hour -1 is eleven at night of the day before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Civil {
+    /// Seconds behind the minute, `0..=60`.
+    pub second: i32,
+    /// Minutes behind the hour, `0..60`.
+    pub minute: i32,
+    /// Hours behind midnight, `0..24`.
+    pub hour: i32,
+    /// Day of the month, from 1.
+    pub day: i32,
+    /// Months behind January, `0..12`.
+    pub month: i32,
+    /// Year, as in 2026.
+    pub year: i32,
+    /// Days behind Sunday, `0..7`.
+    pub weekday: i32,
+    /// Days behind the first of January, `0..366`.
+    pub year_day: i32,
+    /// Seconds that local time is ahead of UTC.
+    pub utc_offset_seconds: i32,
+    /// Whether summer time is in force.
+    pub summer: bool,
+}
+
+/// Local time of some place.
+pub trait Calendar {
+    /// Local time at `time`, in seconds since the epoch.
+    fn local(&self, time: i64) -> Civil;
+
+    /// When it is `civil` there, in seconds since the epoch: `mktime` with `tm_isdst` -1. Fields out of range
+    /// are normalised; -1 when the C library knows no such time.
+    fn time(&self, civil: &Civil) -> i64;
+}
+
+/// Coordinated universal time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Utc;
+
+impl Calendar for Utc {
+    fn local(&self, time: i64) -> Civil {
+        let days = time.div_euclid(DAY);
+        let seconds = time.rem_euclid(DAY) as i32;
+        let date = date_of(days);
+        Civil {
+            second: seconds % 60,
+            minute: seconds / 60 % 60,
+            hour: seconds / 3600,
+            weekday: (days + 4).rem_euclid(7) as i32,
+            year_day: (days - days_of(i64::from(date.year), 0, 1)) as i32,
+            ..date
+        }
+    }
+
+    fn time(&self, civil: &Civil) -> i64 {
+        let days = days_of(i64::from(civil.year), i64::from(civil.month), i64::from(civil.day));
+        days * DAY + i64::from(civil.hour) * 3600 + i64::from(civil.minute) * 60 + i64::from(civil.second)
+    }
+}
+
+/// Days from the epoch to `day` of the month `month` months behind January of `year`; all may be out of range.
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    // Counted from March, so that the day that some years have more is a year's last.
+    let months = year * 12 + month - 2;
+    let (year, month) = (months.div_euclid(12), months.rem_euclid(12));
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * month + 2) / 5;
+    era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year + day - 1 - EPOCH_DAYS
+}
+
+/// The date `days` after the epoch; only day, month and year are set.
+fn date_of(days: i64) -> Civil {
+    let days = days.saturating_add(EPOCH_DAYS);
+    let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let month = (march_month + 2) % 12;
+    Civil {
+        day: (of_year - (153 * march_month + 2) / 5 + 1) as i32,
+        month: month as i32,
+        year: (year_of_era + era * 400 + i64::from(month < 2)) as i32,
+        ..Civil::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn civil(year: i32, month: i32, day: i32, hour: i32, minute: i32, second: i32) -> Civil {
+        Civil { year, month, day, hour, minute, second, ..Civil::default() }
+    }
+
+    #[test]
+    fn utc_goes_there_and_back() {
+        fn check(time: i64, date: Civil, weekday: i32, year_day: i32) {
+            assert_eq!(Utc.local(time), Civil { weekday, year_day, ..date }, "{time}");
+            assert_eq!(Utc.time(&date), time, "{date:?}");
+        }
+        check(0, civil(1970, 0, 1, 0, 0, 0), 4, 0);
+        check(-1, civil(1969, 11, 31, 23, 59, 59), 3, 364);
+        check(951_782_400, civil(2000, 1, 29, 0, 0, 0), 2, 59);
+        check(1_795_262_966, civil(2026, 10, 21, 12, 9, 26), 6, 324);
+        check(4_107_542_400, civil(2100, 2, 1, 0, 0, 0), 1, 59);
+        check(-62_135_596_800, civil(1, 0, 1, 0, 0, 0), 1, 0);
+        for days in (-800_000..800_000).step_by(97) {
+            let time = days * DAY + 12_345;
+            assert_eq!(Utc.time(&Utc.local(time)), time);
+        }
+    }
+
+    #[test]
+    fn fields_out_of_range_are_normalised() {
+        fn check(date: Civil, want: Civil) {
+            assert_eq!(Utc.time(&date), Utc.time(&want), "{date:?}");
+        }
+        check(civil(2026, 3, 31, 0, 0, 0), civil(2026, 4, 1, 0, 0, 0));
+        check(civil(2026, 13, 1, 0, 0, 0), civil(2027, 1, 1, 0, 0, 0));
+        check(civil(2026, -11, 0, 0, 0, 0), civil(2025, 0, 31, 0, 0, 0));
+        check(civil(2026, 0, 1, -1, 61, -1), civil(2026, 0, 1, 0, 0, 59));
+    }
+}
