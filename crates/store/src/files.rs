@@ -13,19 +13,19 @@
 //! at 30 values a file, 2.4 to 2.6 us of processor a value (rrdcached over its socket: 201 thousand, 6.3 us).
 
 mod accept;
-mod apply;
+pub(crate) mod apply;
 mod buffer;
 mod check;
 pub mod fuzzing;
-mod geometry;
+pub(crate) mod geometry;
 mod journal;
 mod list;
 mod make;
-mod medium;
+pub(crate) mod medium;
 mod options;
 mod read;
 mod replay;
-mod rows;
+pub(crate) mod rows;
 mod shared;
 mod tune;
 mod upkeep;

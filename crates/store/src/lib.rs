@@ -6,6 +6,7 @@
 pub mod catalogue;
 pub mod checkpoint;
 pub mod codec;
+pub mod direct;
 pub mod disk;
 pub mod engine;
 pub mod filenames;

@@ -47,7 +47,8 @@ pub struct Workspace {
     /// Rows completed by the last [`Loaded::apply`].
     pub rows: PendingRows,
     out: Vec<u8>,
-    scratch: Scratch,
+    /// For steps.
+    pub scratch: Scratch,
 }
 
 impl Loaded {
@@ -66,20 +67,7 @@ impl Loaded {
     }
 
     fn with_seasons(header: FileHeader, read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Self> {
-        let geometry = &header.geometry;
-        let mut seasons = Vec::new();
-        for (index, rra) in geometry.definition.rra.iter().enumerate() {
-            if !rra.cf.is_season() {
-                continue;
-            }
-            let archive = geometry.layout.archives[index];
-            if archive.ring_bytes() > SEASON_BYTES_MAX {
-                return Err(io::Error::other(format!("its season is larger than {SEASON_BYTES_MAX} bytes")));
-            }
-            let mut ring = vec![0; archive.ring_bytes() as usize];
-            read(archive.offset, &mut ring)?;
-            seasons.push(season(index, header.current_rows[index], &ring));
-        }
+        let seasons = read_seasons(&header, read)?;
         Ok(Loaded { header, seasons_in_file: seasons.clone(), seasons })
     }
 
@@ -126,10 +114,15 @@ impl Loaded {
                 }
             }
         }
+        self.place_seasons();
+        outcome
+    }
+
+    /// Takes the ring positions of the seasons over into the header.
+    pub fn place_seasons(&mut self) {
         for season in &self.seasons {
             self.header.current_rows[season.rra] = season.current_row;
         }
-        outcome
     }
 
     /// Writes what [`Loaded::apply`] changed: rows, then seasons, then the live part that makes them count.
@@ -143,4 +136,26 @@ impl Loaded {
         encode_live(&geometry.definition, &geometry.shape, head, &self.header.current_rows, &mut work.out);
         medium.write_at(&work.out, geometry.layout.live_head as u64)
     }
+}
+
+/// The seasons of a file, by a function that fills bytes from an offset.
+pub fn read_seasons(
+    header: &FileHeader,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
+) -> io::Result<Vec<Season>> {
+    let geometry = &header.geometry;
+    let mut seasons = Vec::new();
+    for (index, rra) in geometry.definition.rra.iter().enumerate() {
+        if !rra.cf.is_season() {
+            continue;
+        }
+        let archive = geometry.layout.archives[index];
+        if archive.ring_bytes() > SEASON_BYTES_MAX {
+            return Err(io::Error::other(format!("its season is larger than {SEASON_BYTES_MAX} bytes")));
+        }
+        let mut ring = vec![0; archive.ring_bytes() as usize];
+        read(archive.offset, &mut ring)?;
+        seasons.push(season(index, header.current_rows[index], &ring));
+    }
+    Ok(seasons)
 }

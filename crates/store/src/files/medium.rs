@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rrd::codec::file::{FileError, head_bytes};
+use rrd::codec::file::{ArchiveLayout, FileError, head_bytes};
 use rustix::fs::{Advice, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -52,6 +52,16 @@ pub struct RrdFile {
 }
 
 impl RrdFile {
+    /// A file that its caller opened, locked and found to have `bytes` bytes.
+    pub fn new(file: OwnedFd, bytes: u64) -> Self {
+        RrdFile { file, bytes }
+    }
+
+    /// Gives the descriptor away; closing it unlocks.
+    pub fn into_descriptor(self) -> OwnedFd {
+        self.file
+    }
+
     /// Opens and locks the file of this name.
     pub fn open(tree: &Tree, name: &RrdName, access: Access) -> Result<Self, StoreError> {
         let (flags, lock) = match access {
@@ -102,6 +112,18 @@ impl RrdFile {
             count if count == buffer.len() => Ok(()),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+
+    /// Fills `window` with consecutive rows of an archive from ring position `first` on, at most one ring.
+    pub fn read_rows(&self, archive: ArchiveLayout, first: u64, window: &mut [f64]) -> io::Result<()> {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(window);
+        let before_wrap = ((archive.row_count - first) * archive.row_bytes).min(bytes.len() as u64) as usize;
+        let (front, back) = bytes.split_at_mut(before_wrap);
+        self.read_at(front, archive.row_offset(first))?;
+        self.read_at(back, archive.offset)?;
+        // The file's bytes are little-endian; where the machine's are too this is nothing.
+        window.iter_mut().for_each(|value| *value = f64::from_bits(u64::from_le(value.to_bits())));
+        Ok(())
     }
 
     fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -179,15 +179,7 @@ fn read_window(
         window.iter_mut().zip(rows).for_each(|(cell, value)| *cell = *value);
         return Ok(());
     }
-    let bytes = &mut work.bytes;
-    bytes.resize(window.len() * 8, 0);
-    let before_wrap = ((archive.row_count - first) * archive.row_bytes).min(bytes.len() as u64) as usize;
-    let (front, back) = bytes.split_at_mut(before_wrap);
-    file.read_at(front, archive.row_offset(first))?;
-    file.read_at(back, archive.offset)?;
-    for (cell, chunk) in window.iter_mut().zip(bytes.chunks_exact(8)) {
-        *cell = f64::from_le_bytes(chunk.try_into().expect("chunks of eight"));
-    }
+    file.read_rows(archive, first, window)?;
     work.rows.overlay(rra, archive, first, window);
     Ok(())
 }

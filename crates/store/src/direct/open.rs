@@ -1,0 +1,160 @@
+//! A file on its way to being used: opened, locked, its header read and checked.
+//!
+//! Cost: openat, fstat, fcntl, fstat, pread of the header, close.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use rrd::codec::file::FileError;
+use rrd::live::Season;
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::direct::lock::{Inode, acquire, release};
+use crate::direct::{DirectError, Locking};
+use crate::files::apply::{Loaded, read_seasons};
+use crate::files::geometry::{FileHeader, Geometries, Geometry};
+use crate::files::medium::{Access, HeaderError, RrdFile};
+use crate::placeholder;
+
+/// How often a file that was replaced between opening and locking is opened anew.
+const REPLACED_TRIES: usize = 10;
+
+/// Geometries of the files that this process used last.
+static GEOMETRIES: LazyLock<Geometries> = LazyLock::new(Geometries::default);
+
+/// An open, locked file; unlocked when dropped.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// Empty only while being dropped.
+    file: Option<RrdFile>,
+    inode: Inode,
+    locking: Locking,
+    /// The path as given, for messages.
+    pub(super) path: PathBuf,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            release(file.into_descriptor(), self.inode, self.locking);
+        }
+    }
+}
+
+impl Opened {
+    /// Opens and locks a file.
+    pub(super) fn open(path: &Path, access: Access, locking: Locking) -> Result<Self, DirectError> {
+        for _ in 0..REPLACED_TRIES {
+            if let Some(opened) = Self::try_open(path, access, locking)? {
+                return Ok(opened);
+            }
+        }
+        Err(DirectError::Locked)
+    }
+
+    /// None when the file was replaced before it was locked: the new one is meant.
+    fn try_open(path: &Path, access: Access, locking: Locking) -> Result<Option<Self>, DirectError> {
+        let fail = |error: Errno| DirectError::Open { path: path.to_path_buf(), error: error.into() };
+        let flags = match access {
+            Access::Read => OFlags::RDONLY,
+            Access::Write => OFlags::RDWR,
+        };
+        // NONBLOCK: a FIFO must not hold us up; regular files do not care.
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(fail)?;
+        let stat = rustix::fs::fstat(&file).map_err(fail)?;
+        check_mappable(path, &stat)?;
+        let inode = (stat.st_dev, stat.st_ino);
+        let file = match acquire(file, inode, access, locking) {
+            Ok(file) => file,
+            Err(Errno::ACCESS | Errno::AGAIN) => return Err(DirectError::Locked),
+            Err(error) => return Err(fail(error)),
+        };
+        let opened = |file, bytes| Opened {
+            file: Some(RrdFile::new(file, bytes)),
+            inode,
+            locking,
+            path: path.to_path_buf(),
+        };
+        let now = rustix::fs::fstat(&file);
+        match now {
+            Ok(now) if now.st_nlink > 0 || locking == Locking::None => {
+                Ok(Some(opened(file, now.st_size as u64)))
+            }
+            Ok(_) => {
+                drop(opened(file, 0));
+                Ok(None)
+            }
+            Err(error) => {
+                drop(opened(file, 0));
+                Err(fail(error))
+            }
+        }
+    }
+
+    /// The open file.
+    pub(super) fn file(&mut self) -> &mut RrdFile {
+        self.file.as_mut().expect("taken only by drop")
+    }
+
+    /// The open file, to read.
+    pub(super) fn reader(&self) -> &RrdFile {
+        self.file.as_ref().expect("taken only by drop")
+    }
+
+    /// Reads the header; `hint` is a geometry it may have, `buffer` scratch memory.
+    pub(super) fn header(
+        &self,
+        hint: Option<&Arc<Geometry>>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<FileHeader, DirectError> {
+        self.reader().header(&GEOMETRIES, hint, buffer).map_err(|error| match error {
+            HeaderError::Io(error) => DirectError::io(&self.path, error),
+            HeaderError::File(error) => self.damaged(error, buffer),
+        })
+    }
+
+    /// The state that updates start from.
+    pub(super) fn load(&self, header: FileHeader) -> Result<Loaded, DirectError> {
+        Loaded::new(header, self.reader()).map_err(|error| DirectError::io(&self.path, error))
+    }
+
+    /// The seasons.
+    pub(super) fn seasons(&self, header: &FileHeader) -> Result<Vec<Season>, DirectError> {
+        read_seasons(header, |offset, ring| self.reader().read_at(ring, offset))
+            .map_err(|error| DirectError::io(&self.path, error))
+    }
+
+    /// Fills `window` with rows of an archive, the first of them `age` rows older than the newest.
+    pub(super) fn window(
+        &self,
+        header: &FileHeader,
+        rra: usize,
+        age: u64,
+        window: &mut [f64],
+    ) -> Result<(), DirectError> {
+        let archive = header.geometry.layout.archives[rra];
+        let first = (header.current_rows[rra] + archive.row_count - age) % archive.row_count;
+        self.reader().read_rows(archive, first, window).map_err(|error| DirectError::io(&self.path, error))
+    }
+
+    /// What stands there instead of a sound file.
+    fn damaged(&self, error: FileError, front: &[u8]) -> DirectError {
+        let path = self.path.clone();
+        match placeholder::decode(front) {
+            Ok(Some(placeholder)) => DirectError::Placeholder { path, placeholder },
+            _ => DirectError::File { path, error },
+        }
+    }
+}
+
+/// What RRDtool could not map into memory it cannot use, and says so in these words.
+fn check_mappable(path: &Path, stat: &Stat) -> Result<(), DirectError> {
+    let errno = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_size > 0 => return Ok(()),
+        FileType::Directory => Errno::NODEV,
+        _ => Errno::INVAL,
+    };
+    Err(DirectError::Map { path: path.to_path_buf(), error: errno.into() })
+}
