@@ -20,7 +20,7 @@ pub mod fuzzing;
 pub(crate) mod geometry;
 mod journal;
 mod list;
-mod make;
+pub(crate) mod make;
 pub(crate) mod medium;
 mod options;
 mod read;

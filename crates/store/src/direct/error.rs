@@ -59,7 +59,14 @@ pub enum DirectError {
         /// What the system said.
         error: io::Error,
     },
-    /// The temporary file beside a new file could not be made or written.
+    /// A new file could not be written; nothing of it is left.
+    Write {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The temporary file beside a new file could not be made.
     Temporary(io::Error),
     /// The temporary file could not take the place of the file.
     Rename(io::Error),
@@ -104,6 +111,9 @@ impl fmt::Display for DirectError {
             DirectError::Io { path, error } => write!(f, "'{}': {}", path.display(), text(error)),
             DirectError::Create { path, error } => {
                 write!(f, "creating '{}': {}", path.display(), text(error))
+            }
+            DirectError::Write { path, error } => {
+                write!(f, "a file error occurred while creating '{}': {}", path.display(), text(error))
             }
             DirectError::Temporary(_) => f.write_str("Cannot create temporary file"),
             DirectError::Rename(_) => f.write_str("Cannot rename temporary file to final file!"),

@@ -77,7 +77,7 @@ fn checked_bytes(definition: &Definition) -> Result<u64, StoreError> {
 }
 
 /// Where each archive's newest row is put.
-fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
+pub(crate) fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
     let newest = HeadShape::of(definition).split(&live.words).last_update.whole;
     let ring = |(index, rra): (usize, &Rra)| ring_index(definition.newest_row(index, newest), rra.row_count);
     let mut rings: Vec<u64> = definition.rra.iter().enumerate().map(ring).collect();
