@@ -46,6 +46,9 @@ pub trait Calendar {
     /// When it is `civil` there, in seconds since the epoch: `mktime` with `tm_isdst` -1. Fields out of range
     /// are normalised; -1 when the C library knows no such time.
     fn time(&self, civil: &Civil) -> i64;
+
+    /// The same, where summer time is said to be in force or not: `mktime` with `tm_isdst` 1 or 0.
+    fn time_as(&self, civil: &Civil, summer: bool) -> i64;
 }
 
 /// Coordinated universal time.
@@ -70,6 +73,10 @@ impl Calendar for Utc {
     fn time(&self, civil: &Civil) -> i64 {
         let days = days_of(i64::from(civil.year), i64::from(civil.month), i64::from(civil.day));
         days * DAY + i64::from(civil.hour) * 3600 + i64::from(civil.minute) * 60 + i64::from(civil.second)
+    }
+
+    fn time_as(&self, civil: &Civil, _summer: bool) -> i64 {
+        self.time(civil)
     }
 }
 
