@@ -90,6 +90,8 @@ impl Statistics {
 
 /// Characters of a row's time.
 const TIME_WIDTH: usize = 10;
+/// From here on times have more characters.
+const TIME_MAX: i64 = 10_i64.pow(TIME_WIDTH as u32);
 
 /// Rows to answer a FETCH or FETCHBIN with.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +147,26 @@ impl Rows<'_> {
         }
     }
 
+    /// Compat: right-aligned to ten characters, as `%10lu`.
+    #[inline]
+    fn push_row_time(&self, out: &mut Vec<u8>, time: i64) {
+        // From September 2001 on whole seconds have ten digits.
+        if self.units_per_second == 1 && (TIME_MAX / 10..TIME_MAX).contains(&time) {
+            let mut digits = [0; TIME_WIDTH];
+            let high = (time / 100_000_000) as u8;
+            digits[0] = b'0' + high / 10;
+            digits[1] = b'0' + high % 10;
+            digits[2..].copy_from_slice(&rrd::format::eight_digits((time % 100_000_000) as u32));
+            return out.extend_from_slice(&digits);
+        }
+        let line_start = out.len();
+        self.push_time(out, time);
+        let width = out.len() - line_start;
+        if width < TIME_WIDTH {
+            out.splice(line_start..line_start, std::iter::repeat_n(b' ', TIME_WIDTH - width));
+        }
+    }
+
     /// Appends the answer to FETCH. `push_value` appends a double as `%.17e` does.
     pub fn push_text(&self, out: &mut Vec<u8>, push_value: impl Fn(&mut Vec<u8>, f64)) {
         out.reserve(256 + self.count() * (13 + 24 * self.columns.len()));
@@ -158,13 +180,7 @@ impl Rows<'_> {
         let mut time = self.start;
         for row in self.values.chunks_exact(self.width.max(1)) {
             time = time.saturating_add(self.step as i64);
-            // Compat: right-aligned to ten characters, as `%10lu`.
-            let line_start = out.len();
-            self.push_time(out, time);
-            let width = out.len() - line_start;
-            if width < TIME_WIDTH {
-                out.splice(line_start..line_start, std::iter::repeat_n(b' ', TIME_WIDTH - width));
-            }
+            self.push_row_time(out, time);
             out.push(b':');
             for &column in self.columns {
                 out.push(b' ');
@@ -278,6 +294,11 @@ mod tests {
         let fine = Rows { start: 1000, end: 1500, step: 250, units_per_second: 1000, ..rows };
         let want = "8 Success\nFlushVersion: 1\nStart: 1\nEnd: 1.500\nStep: 0.250\nDSCount: 1\nDSName: b\n";
         assert_eq!(text(|out| fine.push_text(out, push)), format!("{want}     1.250: 1\n     1.500: 3\n"));
+        for start in [999_999_980, 1_234_567_890, 9_999_999_970, 9_999_999_990, 10_000_000_000, -30] {
+            let got = text(|out| Rows { start, end: start + 20, ..rows }.push_text(out, push));
+            let want = format!("{:10}: 1\n{:10}: 3\n", start + 10, start + 20);
+            assert_eq!(got.rsplit("b\n").next(), Some(&*want));
+        }
         let mut out = Vec::new();
         rows.push_binary(&mut out);
         let mut want = b"6 Success\nFlushVersion: 1\nStart: 100\nEnd: 120\nStep: 10\nDSCount: 1\n".to_vec();
