@@ -8,11 +8,12 @@ use serde_json::Value;
 /// Crates of the house and the crates of the house they may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("rrd", &[]),
+    ("localtime", &["rrd"]),
     ("store", &["rrd"]),
     ("protocol", &["rrd"]),
     ("collect", &["protocol", "rrd"]),
     ("server", &["collect", "protocol", "store", "rrd"]),
-    ("roundel", &["server", "collect", "protocol", "store", "rrd"]),
+    ("roundel", &["server", "collect", "protocol", "store", "localtime", "rrd"]),
     // Tools: nobody may depend on them.
     ("oracle", &["rrd"]),
     ("bench", &[]),
