@@ -1,7 +1,9 @@
 //! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
 
+mod bindings;
 mod shake;
 
+pub use bindings::{Bindings, Exported};
 pub use shake::shake;
 
 use std::io::{self, BufRead, BufReader, Write};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::Operator;
+use super::words::{self, Word};
 use crate::definition::{ComputeNode, ComputeProgram};
-use crate::number;
 
 /// Nodes a program may have; with the end mark they fill the 80 bytes of a `.rrd` file.
 pub const NODES_MAX: usize = 19;
@@ -50,14 +50,20 @@ pub fn compile(expression: &str, earlier: &[&str]) -> Result<ComputeProgram, Com
     let mut parsed = Vec::new();
     let mut rest = expression;
     while !rest.is_empty() {
-        let (word, comma) = match rest.split_once(',') {
-            Some((word, behind)) => {
-                rest = behind;
-                (word, true)
+        let (word, behind) = words::first(rest);
+        let find = |name: &str| earlier.iter().position(|&source| source == name);
+        parsed.push(match word {
+            Ok(Word::Number(value)) => Part::Number(value),
+            Ok(Word::Operator(operator)) => Part::Operator(operator, 0),
+            Ok(Word::Previous(name)) => {
+                Part::Operator(Operator::PrevOther, find(name).ok_or(CompileError::Parse)?)
             }
-            None => (std::mem::take(&mut rest), false),
-        };
-        parsed.push(read_word(word, comma, earlier).ok_or(CompileError::Parse)?);
+            Ok(Word::Name(name)) => {
+                Part::Operator(Operator::Variable, find(name).ok_or(CompileError::Parse)?)
+            }
+            Err(_) => return Err(CompileError::Parse),
+        });
+        rest = behind;
     }
     let mut nodes = Vec::with_capacity(parsed.len().min(NODES_MAX));
     for word in &parsed {
@@ -69,20 +75,20 @@ pub fn compile(expression: &str, earlier: &[&str]) -> Result<ComputeProgram, Com
     Ok(ComputeProgram { nodes })
 }
 
-enum Word {
+enum Part {
     Number(f64),
     Operator(Operator, usize),
 }
 
-impl Word {
+impl Part {
     fn node(&self) -> Result<ComputeNode, CompileError> {
         match *self {
-            Word::Operator(operator, _) if operator.needs_series() => Err(CompileError::NeedsSeries),
-            Word::Operator(operator, index) => {
+            Part::Operator(operator, _) if operator.needs_series() => Err(CompileError::NeedsSeries),
+            Part::Operator(operator, index) => {
                 let operand = i16::try_from(index).map_err(|_| CompileError::Parse)?;
                 Ok(ComputeNode { op: operator as u8, operand })
             }
-            Word::Number(value) => {
+            Part::Number(value) => {
                 let whole = value as i16;
                 if f64::from(whole) != value {
                     return Err(CompileError::Constant);
@@ -91,25 +97,6 @@ impl Word {
             }
         }
     }
-}
-
-/// A word is a number only with a comma behind it: RRDtool's expressions cannot end in one.
-fn read_word(word: &str, comma: bool, earlier: &[&str]) -> Option<Word> {
-    if comma
-        && word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
-        && let Ok(value) = number::parse(word.as_bytes())
-    {
-        return Some(Word::Number(value));
-    }
-    if let Some(operator) = Operator::from_word(word) {
-        return Some(Word::Operator(operator, 0));
-    }
-    let find = |name: &str| earlier.iter().position(|&source| source == name);
-    if let Some(inner) = word.strip_prefix("PREV(") {
-        let name = inner.strip_suffix(')').unwrap_or(inner);
-        return find(name).map(|index| Word::Operator(Operator::PrevOther, index));
-    }
-    find(word).map(|index| Word::Operator(Operator::Variable, index))
 }
 
 /// The text of a program, as `info` and `dump` show it; `name_of` gives the name of a source.
@@ -156,6 +143,7 @@ mod tests {
         check("5,INFO,-", &[(0, 5), (1, 3), (10, 0)], "5,INFO,-");
         check("PREV(b)", &[(36, 1)], "PREV(b)");
         check("a,1,", &[(1, 0), (0, 1)], "a,1");
+        check("a,ROUND", &[(1, 0), (70, 0)], "a,ROUND");
     }
 
     #[test]
@@ -163,7 +151,7 @@ mod tests {
         fn check(text: &str, want: CompileError) {
             assert_eq!(compile(text, &["a", "b"]), Err(want), "{text}");
         }
-        for text in ["1", "a,1", "x,1,+", "a,,b,+", ",", "a, 1,+", "a,0x10,+", "a,1x,+", "a,inf,+", "a,ROUND"]
+        for text in ["1", "a,1", "x,1,+", "a,,b,+", ",", "a, 1,+", "a,0x10,+", "a,1x,+", "a,inf,+", "a,1,MAD"]
         {
             check(text, CompileError::Parse);
         }

@@ -1,9 +1,13 @@
 //! A CDEF: an expression over whole series.
 
-use super::EvaluateError;
-use super::error::RpnError;
+use super::error::{EvaluateError, RpnError};
 use super::series::Series;
+use super::words::{self, Word, WordError};
+use super::{Operator, rows};
 use crate::when::calendar::Calendar;
+
+/// Words that an expression may have: 32 MiB of nodes. Guessed; those of graphs have ten.
+pub const WORDS_MAX: usize = 1 << 20;
 
 /// What a name in an expression stands for; the index is the caller's, for [`Expression::evaluate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,11 +23,6 @@ pub enum Symbol {
 pub struct Surroundings<'a> {
     /// What NOW gives: seconds since the epoch.
     pub now: i64,
-    /// Where the graph (or xport) starts and ends, in seconds since the epoch: the rows of the result lie
-    /// within, widened to what the series have (see [`Expression::evaluate`]).
-    pub start: i64,
-    /// See `start`.
-    pub end: i64,
     /// Which day a week starts on: 0 is Sunday, 1 Monday. NEWWEEK takes it from the locale.
     pub first_weekday: u32,
     /// Local time, for LTIME and the NEW.. operators.
@@ -33,7 +32,18 @@ pub struct Surroundings<'a> {
 /// A compiled CDEF.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
+    pub(super) nodes: Vec<Node>,
     symbols: Vec<Symbol>,
+}
+
+/// One word of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Node {
+    Number(f64),
+    Variable(Symbol),
+    /// The variable's value one row before.
+    Previous(Symbol),
+    Apply(Operator),
 }
 
 impl Expression {
@@ -45,31 +55,58 @@ impl Expression {
         if text.is_empty() {
             return Err(RpnError::Empty);
         }
-        Ok(Expression { symbols: lookup(text).into_iter().collect() })
+        let (mut nodes, mut symbols) = (Vec::new(), Vec::new());
+        let mut rest = text;
+        while !rest.is_empty() {
+            if nodes.len() >= WORDS_MAX {
+                return Err(RpnError::TooLong);
+            }
+            let not_understood = || RpnError::NotUnderstood(rest.to_string());
+            let (word, behind) = words::first(rest);
+            let node = match word {
+                Ok(Word::Number(value)) => Node::Number(value),
+                Ok(Word::Operator(operator)) => Node::Apply(operator),
+                Ok(Word::Previous(name)) => {
+                    let symbol = lookup(name).ok_or_else(|| RpnError::NoVariable(name.to_string()))?;
+                    symbols.push(symbol);
+                    Node::Previous(symbol)
+                }
+                Ok(Word::Name(name)) => match lookup(name) {
+                    Some(symbol) => {
+                        symbols.push(symbol);
+                        Node::Variable(symbol)
+                    }
+                    None if name == "MAD" => Node::Apply(Operator::Deviation),
+                    None => return Err(not_understood()),
+                },
+                Err(WordError::NotUnderstood) => return Err(not_understood()),
+                Err(WordError::Garbage) => return Err(RpnError::Garbage(rest.to_string())),
+            };
+            nodes.push(node);
+            rest = behind;
+        }
+        Ok(Expression { nodes, symbols })
     }
 
     /// Every variable that it reads, in the order of the text, each as often as it is named.
-    ///
-    /// The step of the result is the greatest common divisor of the steps of the series.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
     /// The rows of the result. `series` and `scalars` are what the [`Symbol`]s index.
     ///
+    /// The step is the greatest common divisor of the steps of the series that it reads; the first row
+    /// begins where the last of them begins, and the last ends where the first of them ends. A wider row
+    /// counts for every narrower one within. A row costs some nanoseconds a word; nothing is allocated for it.
+    ///
     /// # Errors
     /// [`EvaluateError`], whose `Display` is RRDtool's text.
     pub fn evaluate(
         &self,
         series: &[&Series],
-        _scalars: &[f64],
-        _surroundings: &Surroundings<'_>,
+        scalars: &[f64],
+        surroundings: &Surroundings<'_>,
     ) -> Result<Series, EvaluateError> {
-        match self.symbols.first() {
-            Some(&Symbol::Series(index)) if self.symbols.len() == 1 => {
-                series.get(index).map(|&rows| rows.clone()).ok_or(EvaluateError::NoSeries)
-            }
-            _ => Err(EvaluateError::NoSeries),
-        }
+        rows::evaluate(self, series, scalars, surroundings)
     }
 }

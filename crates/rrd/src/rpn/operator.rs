@@ -3,7 +3,7 @@
 /// One kind of node of a program.
 ///
 /// The number is RRDtool's and stands in `.rrd` files; it was read off files that Debian's rrdtool wrote.
-/// The gaps (30 to 47) are operators that only graphs know, and the end mark, 32.
+/// The gap, 32, is the end mark. ROUND came with 1.9 and has the number behind POW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of the manual page")]
@@ -77,12 +77,15 @@ pub enum Operator {
     StDev = 67,
     Percent = 68,
     Pow = 69,
+    Round = 70,
+    /// MAD, which is ours: it stands in no file, and gives way to a variable of that name.
+    Deviation = 200,
 }
 
 use Operator as O;
 
 /// Every operator that is a plain word, with its text.
-const WORDS: [(Operator, &str); 66] = [
+const WORDS: [(Operator, &str); 67] = [
     (O::Inf, "INF"),
     (O::Prev, "PREV"),
     (O::NegInf, "NEGINF"),
@@ -149,6 +152,7 @@ const WORDS: [(Operator, &str); 66] = [
     (O::StDev, "STDEV"),
     (O::Percent, "PERCENT"),
     (O::Pow, "POW"),
+    (O::Round, "ROUND"),
 ];
 
 impl Operator {

@@ -3,11 +3,15 @@
 use super::error::RpnError;
 use super::expression::Symbol;
 use super::series::Series;
+use crate::live::UNKNOWN;
+use crate::number;
 
 /// A compiled VDEF.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vdef {
     series: usize,
+    function: Function,
+    percent: f64,
 }
 
 /// What a VDEF gives.
@@ -20,16 +24,64 @@ pub struct VdefValue {
     pub time: Option<i64>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Maximum,
+    Minimum,
+    Average,
+    StDev,
+    Last,
+    First,
+    Total,
+    Percent,
+    PercentNan,
+    Slope,
+    Intercept,
+    Correlation,
+}
+
+const FUNCTIONS: [(&str, Function); 12] = [
+    ("PERCENT", Function::Percent),
+    ("PERCENTNAN", Function::PercentNan),
+    ("MAXIMUM", Function::Maximum),
+    ("AVERAGE", Function::Average),
+    ("STDEV", Function::StDev),
+    ("MINIMUM", Function::Minimum),
+    ("TOTAL", Function::Total),
+    ("FIRST", Function::First),
+    ("LAST", Function::Last),
+    ("LSLSLOPE", Function::Slope),
+    ("LSLINT", Function::Intercept),
+    ("LSLCORREL", Function::Correlation),
+];
+
+impl Function {
+    fn of(word: &str) -> Option<Function> {
+        FUNCTIONS.iter().find(|&&(text, _)| text == word).map(|&(_, function)| function)
+    }
+
+    fn takes_number(self) -> bool {
+        matches!(self, Function::Percent | Function::PercentNan)
+    }
+}
+
 impl Vdef {
-    /// Compiles `text`, which is `series,[number,]FUNCTION`; `lookup` knows the variables defined before it.
+    /// Compiles `text`, which is `series,[number,]FUNCTION`, of the VDEF `name`; `lookup` knows the variables
+    /// defined before it.
     ///
     /// # Errors
     /// [`RpnError`], whose `Display` is RRDtool's text.
-    pub fn parse(text: &str, lookup: impl Fn(&str) -> Option<Symbol>) -> Result<Vdef, RpnError> {
-        match lookup(text) {
-            Some(Symbol::Series(series)) => Ok(Vdef { series }),
-            _ => Err(RpnError::Empty),
-        }
+    pub fn parse(name: &str, text: &str, lookup: impl Fn(&str) -> Option<Symbol>) -> Result<Vdef, RpnError> {
+        let (variable, rest) = text.split_once(',').ok_or_else(|| RpnError::NoComma(text.to_string()))?;
+        let series = match lookup(variable) {
+            Some(Symbol::Series(series)) => series,
+            Some(Symbol::Scalar(_)) => {
+                return Err(RpnError::NotSeries(variable.to_string(), text.to_string()));
+            }
+            None => return Err(RpnError::NotValidName(variable.to_string(), text.to_string())),
+        };
+        let (function, percent) = function(name, rest)?;
+        Ok(Vdef { series, function, percent })
     }
 
     /// The series it reads: the index that `lookup` gave.
@@ -37,8 +89,145 @@ impl Vdef {
         self.series
     }
 
-    /// The value over the rows of `series` within the graph's `start` and `end`, in seconds since the epoch.
-    pub fn evaluate(&self, series: &Series, _start: i64, _end: i64) -> VdefValue {
-        VdefValue { value: series.values.last().copied().unwrap_or(f64::NAN), time: None }
+    /// The value over all rows of `series`.
+    pub fn evaluate(&self, series: &Series) -> VdefValue {
+        evaluate(self, series)
+    }
+}
+
+/// `[number,]FUNCTION`. What stands behind a further comma after a number is ignored.
+fn function(name: &str, text: &str) -> Result<(Function, f64), RpnError> {
+    let (percent, word) = match number::parse_prefix(text.as_bytes()) {
+        Some((percent, [b',', rest @ ..])) => {
+            let end = rest.iter().position(|byte| !of_word(*byte)).unwrap_or(rest.len());
+            (Some(percent), &text[text.len() - rest.len()..][..end])
+        }
+        // A number without a function.
+        Some(_) => (None, ""),
+        None if text.bytes().all(of_word) => (None, text),
+        None => return Err(RpnError::FunctionString(text.to_string(), name.to_string())),
+    };
+    let owned = || (word.to_string(), name.to_string());
+    let Some(function) = Function::of(word) else {
+        let (word, name) = owned();
+        return Err(RpnError::NoFunction(word, name));
+    };
+    match percent {
+        None if function.takes_number() => {
+            let (word, name) = owned();
+            Err(RpnError::NeedsParameter(word, name))
+        }
+        Some(_) if !function.takes_number() => {
+            let (word, name) = owned();
+            Err(RpnError::NeedsNoParameter(word, name))
+        }
+        Some(percent) if !(0.0..=100.0).contains(&percent) => {
+            Err(RpnError::OutOfRange(percent, name.to_string()))
+        }
+        percent => Ok((function, percent.unwrap_or(0.0))),
+    }
+}
+
+/// Functions are capitals; anything else ends them.
+fn of_word(byte: u8) -> bool {
+    byte.is_ascii_uppercase()
+}
+
+fn evaluate(vdef: &Vdef, series: &Series) -> VdefValue {
+    let rows = &series.values[..];
+    let none = VdefValue { value: UNKNOWN, time: None };
+    let value = |value: f64| VdefValue { value, time: None };
+    let end =
+        |index: usize| series.start.saturating_add_unsigned(series.step.saturating_mul(index as u64 + 1));
+    let at = |found: Option<(usize, f64)>, time: fn(i64, u64) -> i64| match found {
+        Some((index, value)) => VdefValue { value, time: Some(time(end(index), series.step)) },
+        None => none,
+    };
+    let row_time: fn(i64, u64) -> i64 = |end, _| end;
+    let row_begin: fn(i64, u64) -> i64 = |end, step| end.saturating_sub_unsigned(step);
+    match vdef.function {
+        Function::Maximum => at(first_best(rows, |value, kept| value > kept), row_time),
+        Function::Minimum => at(first_best(rows, |value, kept| value < kept), row_time),
+        Function::Last => at(known(rows).next_back(), row_time),
+        Function::First => at(known(rows).next(), row_begin),
+        Function::Percent => value(percent(rows.to_vec(), vdef.percent)),
+        Function::PercentNan => value(percent(known(rows).map(|(_, value)| value).collect(), vdef.percent)),
+        Function::Average | Function::StDev | Function::Total => value(spread(vdef.function, series)),
+        Function::Slope | Function::Intercept | Function::Correlation => {
+            value(least_squares(vdef.function, rows))
+        }
+    }
+}
+
+/// The known rows with their index.
+fn known(rows: &[f64]) -> impl DoubleEndedIterator<Item = (usize, f64)> {
+    rows.iter().copied().enumerate().filter(|(_, value)| !value.is_nan())
+}
+
+fn first_best(rows: &[f64], better: impl Fn(f64, f64) -> bool) -> Option<(usize, f64)> {
+    known(rows).reduce(|kept, row| if better(row.1, kept.1) { row } else { kept })
+}
+
+/// The value that `percent` of the others do not exceed; unknown is lower than everything.
+fn percent(mut values: Vec<f64>, percent: f64) -> f64 {
+    if values.is_empty() {
+        return UNKNOWN;
+    }
+    let place = (percent * (values.len() - 1) as f64 / 100.0).round() as usize;
+    let place = place.min(values.len() - 1);
+    let order = |a: &f64, b: &f64| match (a.is_nan(), b.is_nan()) {
+        (false, false) => a.total_cmp(b),
+        (a, b) => b.cmp(&a),
+    };
+    *values.select_nth_unstable_by(place, order).1
+}
+
+/// AVERAGE, STDEV (of the whole population) and TOTAL, over finite values.
+fn spread(function: Function, series: &Series) -> f64 {
+    let finite = || series.values.iter().copied().filter(|value| value.is_finite());
+    let (mut sum, mut count) = (0.0, 0.0);
+    for value in finite() {
+        sum += value;
+        count += 1.0;
+    }
+    if count == 0.0 {
+        return UNKNOWN;
+    }
+    let average = sum / count;
+    match function {
+        Function::Total => sum * series.step as f64,
+        Function::Average => average,
+        _ => {
+            let mut squares = 0.0;
+            for value in finite() {
+                squares += (value - average) * (value - average);
+            }
+            (squares / count).sqrt()
+        }
+    }
+}
+
+/// The line through the finite values over the number of their row, counted from 0.
+fn least_squares(function: Function, rows: &[f64]) -> f64 {
+    let (mut xs, mut xys, mut xxs, mut ys, mut yys, mut count) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+    for (index, &y) in rows.iter().enumerate() {
+        if y.is_finite() {
+            let x = index as f64;
+            xs += x;
+            xxs += x * x;
+            xys += x * y;
+            ys += y;
+            yys += y * y;
+            count += 1.0;
+        }
+    }
+    if count == 0.0 {
+        return UNKNOWN;
+    }
+    let slope = (xs * ys - count * xys) / (xs * xs - count * xxs);
+    match function {
+        Function::Slope => slope,
+        Function::Intercept => (ys - slope * xs) / count,
+        _ => (xys - xs * ys / count) / ((xxs - xs * xs / count) * (yys - ys * ys / count)).sqrt(),
     }
 }

@@ -1,0 +1,117 @@
+//! RRDtool's library through its Perl binding: numbers come out with all their bits, where every command
+//! rounds them to some digits.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Reads lines of words parted by tabs, runs them, and writes one line each.
+const SCRIPT: &str = r#"use RRDs; $| = 1;
+while (my $line = <STDIN>) {
+  chomp $line;
+  my ($verb, @words) = split /\t/, $line, -1;
+  if ($verb eq 'xport') {
+    my ($start, $end, $step, $columns, $legend, $rows) = RRDs::xport(@words);
+    if (my $error = RRDs::error) { print "E$error\n"; next }
+    print "O$start\t$end\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
+    print "\n";
+  } else {
+    my ($lines) = RRDs::graph('/dev/null', @words);
+    if (my $error = RRDs::error) { print "E$error\n"; next }
+    print 'O', join("\t", @$lines), "\n";
+  }
+}"#;
+
+/// What `xport` answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exported {
+    /// The time of the first row, seconds since the epoch.
+    pub start: i64,
+    /// The time of the last row.
+    pub end: i64,
+    /// Seconds in a row.
+    pub step: u64,
+    /// Row after row, a value for each XPORT; unknown ones are `f64::NAN`, whatever they were.
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// `perl` with RRDs, in a directory of its own that goes away with it.
+pub struct Bindings {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    directory: tempfile::TempDir,
+}
+
+impl Bindings {
+    /// Starts it with `LC_ALL=C` and the time zone `zone`.
+    pub fn start(zone: &str) -> io::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let mut child = Command::new("/usr/bin/perl")
+            .args(["-e", SCRIPT])
+            .current_dir(directory.path())
+            .env("TZ", zone)
+            .env("LC_ALL", "C")
+            .env_remove("RRDCACHED_ADDRESS")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("perl has no pipe");
+        let input = child.stdin.take().ok_or_else(missing)?;
+        let output = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(Bindings { child, input, output, directory })
+    }
+
+    /// The directory it works in.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A path in that directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// `xport` with these words; the error is RRDtool's text.
+    pub fn xport(&mut self, words: &[&str]) -> Result<Exported, String> {
+        let answer = self.run("xport", words)?;
+        let broken = || format!("xport answers {answer:?}");
+        let mut fields = answer.split('\t');
+        let mut number = || fields.next().and_then(|text| text.parse::<i64>().ok()).ok_or_else(broken);
+        let (start, end, step) = (number()?, number()?, number()?);
+        let value = |text: &str| match text {
+            "U" => Ok(f64::NAN),
+            bits => u64::from_str_radix(bits, 16).map(f64::from_bits).map_err(|_| broken()),
+        };
+        let rows = fields.map(|row| row.split(',').map(value).collect()).collect::<Result<_, String>>()?;
+        Ok(Exported { start, end, step: step.unsigned_abs(), rows })
+    }
+
+    /// `graph /dev/null` with these words: what its PRINTs print; the error is RRDtool's text.
+    pub fn prints(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
+        Ok(self.run("graph", words)?.split('\t').map(str::to_string).collect())
+    }
+
+    fn run(&mut self, verb: &str, words: &[&str]) -> Result<String, String> {
+        let fail = |error: io::Error| format!("perl pipe: {error}");
+        let line = format!("{verb}\t{}\n", words.join("\t"));
+        self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush()).map_err(fail)?;
+        let mut bytes = Vec::new();
+        if self.output.read_until(b'\n', &mut bytes).map_err(fail)? == 0 {
+            return Err("perl ended".to_string());
+        }
+        let answer = String::from_utf8_lossy(&bytes);
+        let answer = answer.trim_end_matches('\n');
+        match answer.strip_prefix('O') {
+            Some(text) => Ok(text.to_string()),
+            None => Err(answer.strip_prefix('E').unwrap_or(answer).to_string()),
+        }
+    }
+}
+
+impl Drop for Bindings {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

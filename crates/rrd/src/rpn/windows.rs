@@ -1,0 +1,199 @@
+//! The operators that look at many rows of one variable: TREND and PREDICT.
+
+use super::Operator;
+use super::error::EvaluateError;
+use super::machine::{Machine, integer, known};
+use super::series::Series;
+use crate::live::UNKNOWN;
+
+/// A place in a series: the row that counts for the row of the result that is being computed.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    values: &'a [f64],
+    next: usize,
+    step: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the row that begins at `start`, or holds it.
+    pub(super) fn at(series: &'a Series, start: i64) -> Cursor<'a> {
+        let seconds = u64::try_from(start.saturating_sub(series.start)).unwrap_or(0);
+        let next = usize::try_from(seconds / series.step.max(1)).unwrap_or(usize::MAX);
+        Cursor { values: &series.values, next, step: series.step.max(1) }
+    }
+
+    /// The value that counts now.
+    #[inline]
+    pub(super) fn value(&self) -> f64 {
+        self.values.get(self.next).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// The value `rows` before the one that counts now.
+    #[inline]
+    pub(super) fn back(&self, rows: usize) -> f64 {
+        let place = self.next.checked_sub(rows);
+        place.and_then(|place| self.values.get(place)).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// Goes on if the row of the result that ends at `end` is the last that this value counts for.
+    #[inline]
+    pub(super) fn pass(&mut self, end: i64) {
+        if end.rem_euclid(self.step as i64) == 0 {
+            self.next += 1;
+        }
+    }
+}
+
+/// TREND and TRENDNAN: the mean of the newest rows of `cursor`, which has just been passed.
+///
+/// A window is as many whole rows of the variable as cover the seconds; it is unknown as long as the result
+/// has fewer rows than that, even where the variable has them.
+///
+/// Compat: with a variable of wider rows than the result's, the newest of them is the last that is over, not
+/// the one that counts; RRDtool then reads in front of its data in the first rows, we take those for unknown
+/// (`tests/rpn_oracle.rs`).
+pub(super) fn trend(
+    operator: Operator,
+    cursor: &Cursor<'_>,
+    number: u64,
+    machine: &mut Machine,
+) -> Result<(), EvaluateError> {
+    let seconds = machine.pop()?;
+    machine.pop()?;
+    let rows = (seconds / cursor.step as f64).ceil();
+    // Not for an unknown number of rows either.
+    if !(number as f64 >= rows) {
+        machine.push(UNKNOWN);
+        return Ok(());
+    }
+    let rows = (rows as usize).max(1);
+    machine.spend(rows as u64)?;
+    let (mut sum, mut count) = (0.0, 0.0);
+    for back in 1..=rows {
+        let value = cursor.back(back);
+        if !value.is_nan() {
+            sum += value;
+            count += 1.0;
+        } else if operator == Operator::Trend {
+            machine.push(UNKNOWN);
+            return Ok(());
+        }
+    }
+    machine.push(if count > 0.0 { known(sum / count) } else { UNKNOWN });
+    Ok(())
+}
+
+/// `shift n,...,shift 1,n,window,[percent,]x,PREDICT..`, or `shift,-n,window,[percent,]x`.
+///
+/// Of each shift it takes the rows of a window, and one more. Rows that lie further back than the result has
+/// rows are left out, even where the variable has them. Without a `cursor` (the word before is no variable)
+/// there is nothing to take.
+pub(super) fn predict(
+    operator: Operator,
+    cursor: Option<&Cursor<'_>>,
+    number: u64,
+    machine: &mut Machine,
+) -> Result<(), EvaluateError> {
+    machine.pop()?;
+    let percent = if operator == Operator::PredictPercent { machine.pop()? } else { 0.0 };
+    if !(-100.0..=100.0).contains(&percent) {
+        return Err(EvaluateError::UnsupportedPercentile(percent.to_bits()));
+    }
+    let window = integer(machine.pop()?);
+    let count = integer(machine.pop()?);
+    machine.aside().clear();
+    if count < 0 {
+        let shift = shift(machine.pop()?)?;
+        for index in 0..count.unsigned_abs() {
+            gather(cursor, u64::from(index) * shift, window, number, machine)?;
+        }
+    } else {
+        for _ in 0..count {
+            let shift = shift(machine.pop()?)?;
+            gather(cursor, shift, window, number, machine)?;
+        }
+    }
+    let values = machine.aside();
+    let result = match operator {
+        Operator::Predict => mean(values),
+        Operator::PredictSigma => sigma(values),
+        _ => percentile(values, percent),
+    };
+    machine.push(result);
+    Ok(())
+}
+
+fn shift(seconds: f64) -> Result<u64, EvaluateError> {
+    let seconds = integer(seconds);
+    u64::try_from(seconds).map_err(|_| EvaluateError::NegativeShift(seconds))
+}
+
+/// Values that one PREDICT may gather for one row: 128 MiB. RRDtool takes all the memory there is.
+const GATHERED_MAX: u64 = 1 << 24;
+
+/// Adds the known values of one shifted window to the machine's memory, newest first.
+fn gather(
+    cursor: Option<&Cursor<'_>>,
+    shift: u64,
+    window: i32,
+    number: u64,
+    machine: &mut Machine,
+) -> Result<(), EvaluateError> {
+    machine.spend(1)?;
+    let Some(cursor) = cursor else { return Ok(()) };
+    let Ok(window) = u64::try_from(window) else { return Ok(()) };
+    let nearest = shift.div_ceil(cursor.step);
+    let end = (nearest + window.div_ceil(cursor.step) + 1).min(number - 1);
+    if end <= nearest {
+        return Ok(());
+    }
+    machine.spend(end - nearest)?;
+    if machine.aside().len() as u64 + (end - nearest) > GATHERED_MAX {
+        return Err(EvaluateError::TooMuchWork);
+    }
+    for back in nearest..end {
+        let value = cursor.back(back as usize);
+        if !value.is_nan() {
+            machine.aside().push(value);
+        }
+    }
+    Ok(())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    for value in values {
+        sum += value;
+    }
+    if values.is_empty() { UNKNOWN } else { known(sum / values.len() as f64) }
+}
+
+/// Of a sample.
+fn sigma(values: &[f64]) -> f64 {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for value in values {
+        sum += value;
+        squares += value * value;
+    }
+    let count = values.len() as f64;
+    if values.len() < 2 {
+        return UNKNOWN;
+    }
+    known(((count * squares - sum * sum) / (count * (count - 1.0))).sqrt())
+}
+
+/// Between two values for a positive percentage, the nearest for a negative one.
+fn percentile(values: &mut [f64], percent: f64) -> f64 {
+    if values.is_empty() {
+        return UNKNOWN;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    let place = percent.abs() / 100.0 * (values.len() - 1) as f64;
+    if percent < 0.0 {
+        return values[place.round() as usize];
+    }
+    let below = place.floor();
+    let low = values[below as usize];
+    let high = values[place.ceil() as usize];
+    known(low + (high - low) * (place - below))
+}
