@@ -1,6 +1,8 @@
 //! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
 
 mod bindings;
+pub mod random;
+mod shake;
 mod shake;
 
 pub use bindings::{Bindings, Exported};

@@ -36,6 +36,13 @@ pub trait RowSink {
     /// per data source. `count` is at most the archive's row count. Not called for SEASONAL and
     /// DEVSEASONAL, whose rows are in [`crate::live::Season`].
     fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]);
+
+    /// A row of a SEASONAL or DEVSEASONAL archive, which is in its season already; for those who list rows.
+    fn season_row(&mut self, _rra: usize, _cells: &[CdpPrep]) {}
+
+    /// What follows are the rows of one span of time, which lasts until `until_whole`. A reading that is cut
+    /// in two has two spans.
+    fn span_begins(&mut self, _until_whole: i64) {}
 }
 
 /// Room that [`step`] works in; keep one and use it for every RRD.
@@ -71,6 +78,26 @@ pub fn step(
     scratch: &mut Scratch,
     sink: &mut impl RowSink,
 ) -> Result<(), UpdateError> {
+    scratch.smooth = false;
+    step_unsmoothed(definition, shape, &mut head, seasons, reading, scratch, sink)?;
+    smooth(definition, shape, &mut head, seasons, scratch);
+    Ok(())
+}
+
+/// Applies one of several readings: seasons that come due are left to [`smooth`], as RRDtool leaves them to
+/// the end of an update of several readings.
+///
+/// # Errors
+/// As [`step`].
+pub fn step_unsmoothed(
+    definition: &Definition,
+    shape: &HeadShape,
+    head: &mut HeadMut<'_>,
+    seasons: &mut [Season],
+    reading: &Reading<'_>,
+    scratch: &mut Scratch,
+    sink: &mut impl RowSink,
+) -> Result<(), UpdateError> {
     let mut time = reading.time;
     if definition.version < VERSION_FRACTIONS {
         time = Timestamp::whole(time.whole);
@@ -83,7 +110,6 @@ pub fn step(
     let span = Span::between(last, time, definition.step);
     pdp::read(definition, head.pdp, reading.values, span.interval, &mut scratch.sums)?;
 
-    scratch.smooth = false;
     let context = rpn::Context { now: seconds(time) };
     let spans = match span.split_open(definition.step) {
         None => [Some(span), None],
@@ -96,7 +122,7 @@ pub fn step(
         try_compute(definition, head.pdp, &spans, context, scratch)?;
     }
 
-    keep_texts(definition, &mut head, reading);
+    keep_texts(definition, head, reading, definition.ds.len());
     if span.elapsed == 0 {
         for (pdp, &sum) in head.pdp.iter_mut().zip(&scratch.sums) {
             pdp::accumulate(pdp, sum, span.interval);
@@ -106,24 +132,57 @@ pub fn step(
             if nth == 1 {
                 std::mem::swap(&mut scratch.sums, &mut scratch.rest_sums);
             }
+            let cut_off = nth == 0 && spans[1].is_some();
+            sink.span_begins(if cut_off { last.whole + span.interval as i64 } else { time.whole });
             let (sums, points) = (&scratch.sums, &mut scratch.points);
             close_pdps(definition, head.pdp, sums, span, context, points, &mut scratch.stack)?;
-            pass(definition, shape, &mut head, seasons, span, scratch, sink);
-        }
-    }
-    if scratch.smooth {
-        for season in seasons {
-            season::smooth(definition, shape, &mut head, season, &mut scratch.smoothed);
+            pass(definition, shape, head, seasons, span, scratch, sink);
         }
     }
     *head.last_update = time;
     Ok(())
 }
 
-/// Keeps each text as the last reading of its source.
-fn keep_texts(definition: &Definition, head: &mut HeadMut<'_>, reading: &Reading<'_>) {
+/// Smooths the seasons when some came due since the last time.
+pub fn smooth(
+    definition: &Definition,
+    shape: &HeadShape,
+    head: &mut HeadMut<'_>,
+    seasons: &mut [Season],
+    scratch: &mut Scratch,
+) {
+    if std::mem::take(&mut scratch.smooth) {
+        for season in seasons {
+            season::smooth(definition, shape, head, season, &mut scratch.smoothed);
+        }
+    }
+}
+
+/// Compat: keeps what RRDtool keeps of a reading that was refused for one of its values, the texts of the
+/// sources before that one. To be called right after [`step`] or [`step_unsmoothed`] refused it. True when
+/// there are such.
+pub fn keep_refused(
+    definition: &Definition,
+    head: &mut HeadMut<'_>,
+    reading: &Reading<'_>,
+    error: &UpdateError,
+    scratch: &Scratch,
+) -> bool {
+    let count = match error {
+        UpdateError::NotANumber { .. }
+        | UpdateError::Trailing { .. }
+        | UpdateError::NotUnsigned { .. }
+        | UpdateError::NotSigned { .. } => scratch.sums.len(),
+        _ => 0,
+    };
+    keep_texts(definition, head, reading, count);
+    count > 0
+}
+
+/// Keeps each text as the last reading of its source, for the first `count` sources.
+fn keep_texts(definition: &Definition, head: &mut HeadMut<'_>, reading: &Reading<'_>, count: usize) {
     let mut texts = reading.values.iter();
-    for (ds, pdp) in definition.ds.iter().zip(head.pdp.iter_mut()) {
+    for (ds, pdp) in definition.ds.iter().zip(head.pdp.iter_mut()).take(count) {
         match ds.kind {
             DsKind::Fed { .. } => pdp.last_ds.set(texts.next().expect("as many texts as sources read above")),
             DsKind::Compute(_) => pdp.last_ds.set(b"U"),
@@ -238,6 +297,9 @@ fn pass_holt_winters(
             let burn_in = season::burn_in(&mut head.hw[hw * ds_count].words);
             for season in seasons.iter_mut().filter(|season| season.rra == index) {
                 scratch.smooth |= season::write(season, cells, burn_in, smooth_index, span.elapsed);
+            }
+            if span.elapsed == 1 {
+                sink.season_row(index, cells);
             }
         } else {
             let count = span.elapsed.min(rra.row_count);

@@ -4,12 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "update_oracle/random.rs"]
-#[allow(dead_code)]
-mod random;
-
 use oracle::RrdTool;
-use random::Random;
+use oracle::random::Random;
 use rrd::codec::file;
 use rrd::number;
 

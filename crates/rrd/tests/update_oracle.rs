@@ -6,12 +6,11 @@
 
 #[path = "update_oracle/ours.rs"]
 mod ours;
-#[path = "update_oracle/random.rs"]
-mod random;
 
 use oracle::RrdTool;
+use oracle::random::{Random, Scenario};
 use ours::Ours;
-use random::{Random, Scenario};
+
 use rrd::codec::file;
 
 const SEEDS: u64 = 300;

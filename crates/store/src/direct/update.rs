@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use rrd::definition::Definition;
 use rrd::live::CdpPrep;
-use rrd::reading::{AtTime, Reading, Template, parse_word};
+use rrd::reading::{AtTime, Template, parse_word};
 use rrd::time::Timestamp;
-use rrd::update::{RowSink, UpdateError, step};
+use rrd::update::{RowSink, UpdateError, keep_refused, smooth, step_unsmoothed};
 
 use crate::direct::open::Opened;
 use crate::direct::report::{UpdateReport, WrittenRow};
@@ -55,8 +55,9 @@ pub fn update<A: AsRef<[u8]>>(
     let template = template.map_err(DirectError::Template)?;
     let mut loaded = opened.load(header)?;
     let mut report = UpdateReport::default();
-    let refused = apply(&mut loaded, &mut work, arguments, template.as_ref(), options, &mut report);
-    if report.applied > 0 {
+    let (changed, refused) =
+        apply(&mut loaded, &mut work, arguments, template.as_ref(), options, &mut report);
+    if changed {
         loaded.write(&mut work, opened.file()).map_err(|error| DirectError::io(path, error))?;
     }
     if options.collect_rows {
@@ -68,7 +69,7 @@ pub fn update<A: AsRef<[u8]>>(
     }
 }
 
-/// Steps through the arguments up to the first that is refused.
+/// Steps through the arguments up to the first that is refused. Also says whether anything has changed.
 fn apply<A: AsRef<[u8]>>(
     loaded: &mut Loaded,
     work: &mut Workspace,
@@ -76,26 +77,34 @@ fn apply<A: AsRef<[u8]>>(
     template: Option<&Template>,
     options: &UpdateOptions<'_>,
     report: &mut UpdateReport,
-) -> Result<(), UpdateError> {
+) -> (bool, Result<(), UpdateError>) {
     work.rows.clear();
     let geometry = Arc::clone(&loaded.header.geometry);
-    let definition = &*geometry.definition;
+    let (definition, shape) = (&*geometry.definition, &geometry.shape);
+    let mut head = shape.split_mut(&mut loaded.header.words);
+    let sink = work.rows.sink(&geometry.layout, &mut loaded.header.current_rows);
+    let (wanted, listed) = (options.collect_rows, &mut report.rows);
+    let mut sink = Listing { sink, definition, wanted, until: 0, span: Vec::new(), listed };
+    let (seasons, scratch) = (&mut loaded.seasons, &mut work.scratch);
     let mut values = Vec::new();
-    let mut result = Ok(());
+    let (mut changed, mut result) = (false, Ok(()));
     for argument in arguments {
-        let head = geometry.shape.split_mut(&mut loaded.header.words);
-        let sink = work.rows.sink(&geometry.layout, &mut loaded.header.current_rows);
-        let listed = options.collect_rows.then_some(&mut report.rows);
-        let mut sink = Listing { sink, definition, listed };
-        let outcome =
-            parse_word(argument.as_ref(), options.now, definition, template, options.at_time, &mut values)
-                .and_then(|reading| {
-                    let reading = Reading { time: reading.time, values: reading.values };
-                    let seasons = &mut loaded.seasons;
-                    step(definition, &geometry.shape, head, seasons, &reading, &mut work.scratch, &mut sink)
-                });
-        match outcome {
-            Ok(()) => report.applied += 1,
+        let word = argument.as_ref();
+        let refused = match parse_word(word, options.now, definition, template, options.at_time, &mut values)
+        {
+            Ok(reading) => {
+                step_unsmoothed(definition, shape, &mut head, seasons, &reading, scratch, &mut sink)
+                    .inspect_err(|error| {
+                        changed |= keep_refused(definition, &mut head, &reading, error, scratch);
+                    })
+            }
+            Err(error) => Err(error),
+        };
+        match refused {
+            Ok(()) => {
+                report.applied += 1;
+                changed = true;
+            }
             Err(error) if options.skip_past && error.is_past() => report.skipped += 1,
             Err(error) => {
                 result = Err(error);
@@ -103,28 +112,67 @@ fn apply<A: AsRef<[u8]>>(
             }
         }
     }
+    sink.end_span();
+    // Compat: a refused argument also ends what is due at the end of an update.
+    if result.is_ok() {
+        smooth(definition, shape, &mut head, seasons, scratch);
+    }
     loaded.place_seasons();
-    result
+    (changed, result)
 }
 
 /// Passes rows on and lists them.
 struct Listing<'a, S> {
     sink: S,
     definition: &'a Definition,
-    listed: Option<&'a mut Vec<WrittenRow>>,
+    /// Whether rows are listed.
+    wanted: bool,
+    /// The time until which the span under way lasts.
+    until: i64,
+    /// Rows of the span under way.
+    span: Vec<WrittenRow>,
+    listed: &'a mut Vec<WrittenRow>,
+}
+
+impl<S> Listing<'_, S> {
+    /// Lists `count` rows. Compat: the times are RRDtool's, which may be a row off: when a reading was cut in
+    /// two at a fraction of a second, and for all rows of one archive but the first.
+    fn list(&mut self, rra: usize, count: u64, cells: &[CdpPrep]) {
+        let span = self.definition.rra[rra].span(self.definition.step);
+        let newest = self.until - self.until.rem_euclid(span);
+        let oldest = newest - (count as i64 - 1) * span;
+        for index in 0..count as i64 {
+            let (row, value): (_, fn(&CdpPrep) -> f64) =
+                if index == 0 { (0, |cell| cell.primary) } else { (index + 1, |cell| cell.secondary) };
+            let values = cells.iter().map(value).collect();
+            self.span.push(WrittenRow { time: oldest + row * span, rra, values });
+        }
+    }
+
+    /// Puts the rows of a span in RRDtool's order.
+    fn end_span(&mut self) {
+        // Stable: the rows of one archive stay in order.
+        self.span.sort_by_key(|row| row.rra);
+        self.listed.append(&mut self.span);
+    }
 }
 
 impl<S: RowSink> RowSink for Listing<'_, S> {
     fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]) {
         self.sink.rows(rra, first_row, count, cells);
-        let Some(listed) = &mut self.listed else { return };
-        let span = self.definition.rra[rra].span(self.definition.step);
-        for index in 0..count as i64 {
-            // Compat: RRDtool stamps all rows of one archive but the first a row too late.
-            let row = first_row + index + i64::from(index > 0);
-            let value = |cell: &CdpPrep| if index == 0 { cell.primary } else { cell.secondary };
-            let values = cells.iter().map(value).collect();
-            listed.push(WrittenRow { time: rrd::grid::row_time(row, span), rra, values });
+        if self.wanted {
+            self.list(rra, count, cells);
         }
+    }
+
+    fn season_row(&mut self, rra: usize, cells: &[CdpPrep]) {
+        if self.wanted {
+            self.list(rra, 1, cells);
+        }
+    }
+
+    fn span_begins(&mut self, until_whole: i64) {
+        self.end_span();
+        self.until = until_whole;
     }
 }

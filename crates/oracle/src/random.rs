@@ -4,10 +4,13 @@
 pub struct Random(u64);
 
 impl Random {
+    /// The numbers of this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
+    /// The next 64 bits.
+    #[expect(clippy::should_implement_trait, reason = "never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -31,6 +34,7 @@ impl Random {
         self.below(n) == 0
     }
 
+    /// One of these.
     pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len() as u64) as usize]
     }
@@ -48,6 +52,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The scenario that these numbers give.
     pub fn random(random: &mut Random) -> Scenario {
         let step = [1, 1, 2, 5, 7, 10, 10, 60, 300, 3600][random.below(10) as usize];
         let start = 1_000_000_000 + random.below(10_000);
