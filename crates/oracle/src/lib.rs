@@ -3,7 +3,6 @@
 mod bindings;
 pub mod random;
 mod shake;
-mod shake;
 
 pub use bindings::{Bindings, Exported};
 pub use shake::shake;
