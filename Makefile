@@ -1,7 +1,7 @@
 # The doors of the house. `make` alone lists them.
 
 # The peers that the tests talk to; `make bench` needs the second list too.
-TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat
+TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime
 BENCH_PACKAGES := gcc libc6-dev librrd-dev victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo

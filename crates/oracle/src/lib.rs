@@ -11,6 +11,9 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+/// What stops the clock of a program.
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+
 /// Debian's `rrdtool` in pipe mode, in a directory of its own that goes away with it.
 pub struct RrdTool {
     child: Child,
@@ -22,16 +25,28 @@ pub struct RrdTool {
 impl RrdTool {
     /// Starts `/usr/bin/rrdtool -` with `TZ=UTC` and `LC_ALL=C`, in a new temporary directory.
     pub fn start() -> io::Result<Self> {
+        RrdTool::start_with(|command| command.env("TZ", "UTC"))
+    }
+
+    /// The same in another time zone, where it is always `now` (seconds since the epoch).
+    pub fn start_at(zone: &str, now: i64) -> io::Result<Self> {
+        if !Path::new(FAKETIME).exists() {
+            return Err(io::Error::other("the package faketime is not installed (make test does that)"));
+        }
+        RrdTool::start_with(|command| {
+            command
+                .env("TZ", zone)
+                .env("LD_PRELOAD", FAKETIME)
+                .env("FAKETIME_FMT", "%s")
+                .env("FAKETIME", now.to_string())
+        })
+    }
+
+    fn start_with(change: impl FnOnce(&mut Command) -> &mut Command) -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
-        let mut child = Command::new("/usr/bin/rrdtool")
-            .arg("-")
-            .current_dir(directory.path())
-            .env("TZ", "UTC")
-            .env("LC_ALL", "C")
-            .env_remove("RRDCACHED_ADDRESS")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new("/usr/bin/rrdtool");
+        command.arg("-").current_dir(directory.path()).env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
+        let mut child = change(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let missing = || io::Error::other("rrdtool has no pipe");
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = BufReader::new(child.stdout.take().ok_or_else(missing)?);

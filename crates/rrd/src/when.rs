@@ -1,5 +1,6 @@
-//! How time is written by people: durations, and the calendar that dates and times of day are read by.
+//! How time is written by people: durations, times, and the calendar that dates are read by.
 
+pub mod at;
 pub mod calendar;
 mod duration;
 

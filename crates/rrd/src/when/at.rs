@@ -1,0 +1,118 @@
+//! Times as people write them: RRDtool's AT-style time specification (`rrdfetch(1)`).
+//!
+//! `noon yesterday`, `end-2h`, `20261121 8am`, seconds since the epoch. What is read, and what a text that
+//! cannot be read is answered with, was found by asking Debian's `rrdtool`, whose manual promises more than
+//! the program keeps; `crates/localtime/tests/at_oracle.rs` holds us to the program. Dates go through a
+//! [`Calendar`]: days and longer units follow the clocks on the wall, hours and shorter ones do not.
+
+mod error;
+mod fields;
+mod parser;
+mod scanner;
+
+pub use error::{AtError, PairError};
+
+use super::calendar::Calendar;
+use fields::Fields;
+
+/// What a time specification counts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reference {
+    /// The calendar.
+    Absolute,
+    /// The start of the range it belongs to.
+    Start,
+    /// The end of that range.
+    End,
+    /// The epoch.
+    Epoch,
+}
+
+/// A time specification that has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeSpec {
+    reference: Reference,
+    /// A date and time of day, or what is to be added to one.
+    fields: Fields,
+    summer: Option<bool>,
+    /// Seconds to add.
+    offset: i64,
+}
+
+impl TimeSpec {
+    /// Reads `text`; `now` is in seconds since the epoch.
+    ///
+    /// # Errors
+    /// [`AtError`], but for [`AtError::NothingToReferTo`].
+    pub fn parse(text: &str, now: i64, calendar: &dyn Calendar) -> Result<TimeSpec, AtError> {
+        parser::parse(text, now, calendar)
+    }
+
+    /// The time in seconds since the epoch, where there is no start or end to refer to.
+    ///
+    /// # Errors
+    /// [`AtError::NothingToReferTo`].
+    pub fn alone(&self, calendar: &dyn Calendar) -> Result<i64, AtError> {
+        match self.reference {
+            Reference::Start | Reference::End => Err(AtError::NothingToReferTo),
+            Reference::Absolute | Reference::Epoch => Ok(self.time(calendar)),
+        }
+    }
+
+    /// Compat: `epoch` is what C makes of a date that is all zero, the last day of 1899 in local time. The
+    /// manual means 1970.
+    fn time(&self, calendar: &dyn Calendar) -> i64 {
+        self.fields.time(self.summer, calendar).wrapping_add(self.offset)
+    }
+
+    /// The time, counted from `base`.
+    fn time_from(&self, base: i64, calendar: &dyn Calendar) -> i64 {
+        let fields = Fields::of(&calendar.local(base)).with_dates_of(&self.fields);
+        fields.time(None, calendar).wrapping_add(self.offset)
+    }
+}
+
+/// The time that `text` gives by itself, as for `create --start` and `update AT@value`.
+///
+/// # Errors
+/// [`AtError`]; RRDtool writes "start time: " or "ds time: TEXT: " in front of all but
+/// [`AtError::NothingToReferTo`].
+pub fn resolve(text: &str, now: i64, calendar: &dyn Calendar) -> Result<i64, AtError> {
+    TimeSpec::parse(text, now, calendar)?.alone(calendar)
+}
+
+/// Start and end of a range, in seconds since the epoch; either may refer to the other.
+///
+/// # Errors
+/// [`PairError`].
+pub fn resolve_pair(
+    start: &str,
+    end: &str,
+    now: i64,
+    calendar: &dyn Calendar,
+) -> Result<(i64, i64), PairError> {
+    let start = TimeSpec::parse(start, now, calendar).map_err(PairError::Start)?;
+    let end = TimeSpec::parse(end, now, calendar).map_err(PairError::End)?;
+    range(&start, &end, calendar)
+}
+
+/// [`resolve_pair`] of what has been read already.
+///
+/// # Errors
+/// [`PairError`], without those of one text.
+pub fn range(start: &TimeSpec, end: &TimeSpec, calendar: &dyn Calendar) -> Result<(i64, i64), PairError> {
+    match (start.reference, end.reference) {
+        (Reference::End, Reference::Start) => Err(PairError::ToEachOther),
+        (Reference::Start, _) => Err(PairError::StartToItself),
+        (_, Reference::End) => Err(PairError::EndToItself),
+        (Reference::End, _) => {
+            let end = end.time(calendar);
+            Ok((start.time_from(end, calendar), end))
+        }
+        (_, Reference::Start) => {
+            let start = start.time(calendar);
+            Ok((start, end.time_from(start, calendar)))
+        }
+        _ => Ok((start.time(calendar), end.time(calendar))),
+    }
+}

@@ -1,0 +1,202 @@
+//! The tokens of a time specification.
+//!
+//! Which words there are depends on where one is looked for: units stand behind a number of an offset, all
+//! others elsewhere. A character that begins no token ends the text without being passed.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The end, or a character that begins no token.
+    End,
+    Number,
+    /// A letter sequence that is none of the words looked for.
+    Unknown,
+    Plus,
+    Minus,
+    Dot,
+    Colon,
+    Slash,
+    Midnight,
+    Noon,
+    Teatime,
+    Am,
+    Pm,
+    Yesterday,
+    Today,
+    Tomorrow,
+    Now,
+    RangeStart,
+    RangeEnd,
+    Epoch,
+    /// Months behind January.
+    Month(i32),
+    /// Days behind Sunday.
+    Weekday(i32),
+    Unit(Unit),
+}
+
+/// What an offset is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Year,
+    /// The letter `m`: months or minutes.
+    MonthOrMinute,
+}
+
+const WORDS: &[(&str, Kind)] = &[
+    ("midnight", Kind::Midnight),
+    ("noon", Kind::Noon),
+    ("teatime", Kind::Teatime),
+    ("am", Kind::Am),
+    ("pm", Kind::Pm),
+    ("yesterday", Kind::Yesterday),
+    ("today", Kind::Today),
+    ("tomorrow", Kind::Tomorrow),
+    ("now", Kind::Now),
+    ("n", Kind::Now),
+    ("start", Kind::RangeStart),
+    ("s", Kind::RangeStart),
+    ("end", Kind::RangeEnd),
+    ("e", Kind::RangeEnd),
+    ("epoch", Kind::Epoch),
+];
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const WEEKDAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+
+const UNITS: &[(&str, Unit)] = &[
+    ("s", Unit::Second),
+    ("sec", Unit::Second),
+    ("second", Unit::Second),
+    ("seconds", Unit::Second),
+    ("min", Unit::Minute),
+    ("minute", Unit::Minute),
+    ("minutes", Unit::Minute),
+    ("h", Unit::Hour),
+    ("hr", Unit::Hour),
+    ("hour", Unit::Hour),
+    ("hours", Unit::Hour),
+    ("d", Unit::Day),
+    ("day", Unit::Day),
+    ("days", Unit::Day),
+    ("w", Unit::Week),
+    ("wk", Unit::Week),
+    ("week", Unit::Week),
+    ("weeks", Unit::Week),
+    ("mon", Unit::Month),
+    ("month", Unit::Month),
+    ("months", Unit::Month),
+    ("y", Unit::Year),
+    ("yr", Unit::Year),
+    ("year", Unit::Year),
+    ("years", Unit::Year),
+    ("m", Unit::MonthOrMinute),
+];
+
+/// Walks over a text; holds one token. Copied to come back to a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    /// Where the token begins, and where what follows it does.
+    token: (usize, usize),
+    rest: usize,
+    pub(super) kind: Kind,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let mut scanner = Scanner { text, token: (0, 0), rest: 0, kind: Kind::End };
+        scanner.advance();
+        scanner
+    }
+
+    /// The token's text.
+    pub(super) fn token(&self) -> &'a str {
+        &self.text[self.token.0..self.token.1]
+    }
+
+    /// The token and all behind it, as it stands in messages.
+    pub(super) fn remaining(&self) -> String {
+        format!("{}{}", self.token(), &self.text[self.rest..])
+    }
+
+    /// The next token; letters make the words of a time.
+    pub(super) fn advance(&mut self) {
+        self.step(word);
+    }
+
+    /// The next token; letters make a unit.
+    pub(super) fn advance_unit(&mut self) {
+        self.step(unit);
+    }
+
+    fn step(&mut self, find: fn(&str) -> Kind) {
+        let bytes = self.text.as_bytes();
+        let space = |byte: &u8| byte.is_ascii_whitespace() || matches!(*byte, 0x0b | b'_' | b',');
+        let start = self.rest + bytes[self.rest..].iter().take_while(|byte| space(byte)).count();
+        let run = |of: fn(&u8) -> bool| start + bytes[start..].iter().take_while(|byte| of(byte)).count();
+        let (kind, end) = match bytes.get(start) {
+            None => (Kind::End, start),
+            Some(byte) if byte.is_ascii_digit() => (Kind::Number, run(u8::is_ascii_digit)),
+            Some(byte) if byte.is_ascii_alphabetic() => {
+                let end = run(u8::is_ascii_alphabetic);
+                (find(&self.text[start..end]), end)
+            }
+            Some(byte) => (single(*byte), start + 1),
+        };
+        self.kind = kind;
+        self.rest = if kind == Kind::End { start } else { end };
+        // Compat: a character that begins no token is in the message twice.
+        let width = self.text[start..].chars().next().map_or(0, char::len_utf8);
+        self.token = if kind == Kind::End { (start, start + width) } else { (start, end) };
+    }
+}
+
+fn single(byte: u8) -> Kind {
+    match byte {
+        b'+' => Kind::Plus,
+        b'-' => Kind::Minus,
+        b'.' => Kind::Dot,
+        b':' => Kind::Colon,
+        b'/' => Kind::Slash,
+        _ => Kind::End,
+    }
+}
+
+fn word(text: &str) -> Kind {
+    let same = |known: &str| known.eq_ignore_ascii_case(text);
+    // Names are whole, or their first three letters.
+    let named = |known: &&str| same(known) || same(&known[..3]);
+    if let Some((_, kind)) = WORDS.iter().find(|(known, _)| same(known)) {
+        return *kind;
+    }
+    if let Some(month) = MONTHS.iter().position(|known| named(known)) {
+        return Kind::Month(month as i32);
+    }
+    WEEKDAYS.iter().position(|known| named(known)).map_or(Kind::Unknown, |day| Kind::Weekday(day as i32))
+}
+
+fn unit(text: &str) -> Kind {
+    let found = UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(text));
+    found.map_or(Kind::Unknown, |(_, unit)| Kind::Unit(*unit))
+}
