@@ -103,14 +103,14 @@ pub fn step_unsmoothed(
         time = Timestamp::whole(time.whole);
     }
     let last = *head.last_update;
-    let seconds = |time: Timestamp| time.in_seconds(definition.units_per_second).whole;
+    let seconds = |time: Timestamp| time.in_seconds(definition.units_per_second);
     if time <= last {
         return Err(UpdateError::NotLater { time: seconds(time), last_update: seconds(last) });
     }
     let span = Span::between(last, time, definition.step);
     pdp::read(definition, head.pdp, reading.values, span.interval, &mut scratch.sums)?;
 
-    let context = rpn::Context { now: seconds(time) };
+    let context = rpn::Context { now: seconds(time).whole };
     let spans = match span.split_open(definition.step) {
         None => [Some(span), None],
         Some((left, rest)) => {

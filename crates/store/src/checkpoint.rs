@@ -7,6 +7,8 @@
 //! What holds: the file ends in an END frame or it is not a checkpoint; every frame has a checksum; a
 //! manifest names the file only after it is synced.
 
+pub mod survey;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -297,37 +299,52 @@ struct FrameHead {
     head: [u8; FRAME_HEAD_BYTES],
 }
 
+impl FrameHead {
+    fn end(&self) -> u64 {
+        self.offset + (FRAME_HEAD_BYTES as u64) + u64::from(self.stored)
+    }
+}
+
 type Damage<'a> = &'a dyn Fn(u64, &'static str) -> CheckpointError;
 
 fn frames(file: &dyn DiskFile, length: u64, damaged: Damage<'_>) -> Result<Vec<FrameHead>, CheckpointError> {
     let mut frames = Vec::new();
     let mut offset = MAGIC.len() as u64;
     while offset < length {
-        let mut head = [0; FRAME_HEAD_BYTES];
-        if file.read_at(&mut head, offset)? != FRAME_HEAD_BYTES {
-            return Err(damaged(offset, "the frame is cut"));
-        }
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let frame = FrameHead {
-            offset,
-            kind: word(0),
-            stored: word(4),
-            raw: word(8),
-            next_id: word(16),
-            position: Position {
-                generation: word(20),
-                offset: u64::from(word(24)) | (u64::from(word(28)) << 32),
-            },
-            head,
-        };
-        let end = offset + (FRAME_HEAD_BYTES as u64) + u64::from(frame.stored);
-        if !matches!(frame.kind, KIND_PAGE | KIND_END) || end > length || frame.raw > FRAME_BYTES_MAX {
-            return Err(damaged(offset, "the frame's head makes no sense"));
-        }
+        let frame = read_head(file, offset, length, damaged)?;
+        offset = frame.end();
         frames.push(frame);
-        offset = end;
     }
     Ok(frames)
+}
+
+fn read_head(
+    file: &dyn DiskFile,
+    offset: u64,
+    length: u64,
+    damaged: Damage<'_>,
+) -> Result<FrameHead, CheckpointError> {
+    let mut head = [0; FRAME_HEAD_BYTES];
+    if file.read_at(&mut head, offset)? != FRAME_HEAD_BYTES {
+        return Err(damaged(offset, "the frame is cut"));
+    }
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let frame = FrameHead {
+        offset,
+        kind: word(0),
+        stored: word(4),
+        raw: word(8),
+        next_id: word(16),
+        position: Position {
+            generation: word(20),
+            offset: u64::from(word(24)) | (u64::from(word(28)) << 32),
+        },
+        head,
+    };
+    if !matches!(frame.kind, KIND_PAGE | KIND_END) || frame.end() > length || frame.raw > FRAME_BYTES_MAX {
+        return Err(damaged(offset, "the frame's head makes no sense"));
+    }
+    Ok(frame)
 }
 
 fn read_body(

@@ -27,6 +27,14 @@ pub fn shard(root: &Path, index: u32) -> PathBuf {
     root.join(format!("shard-{index:03}"))
 }
 
+/// The number of a shard, by the name of its directory; `None` when it is none.
+pub fn shard_index(name: &OsStr) -> Option<u32> {
+    let digits = name.to_str()?.strip_prefix("shard-")?;
+    let index = digits.parse().ok()?;
+    // So that every shard has one name.
+    (shard(Path::new(""), index).as_os_str() == name).then_some(index)
+}
+
 /// The file whose lock keeps a second daemon out of the store.
 pub fn lock(root: &Path) -> PathBuf {
     root.join("lock")
@@ -112,6 +120,10 @@ mod tests {
         check(manifest(dir), "manifest", FileKind::Manifest);
         check(manifest_new(dir), "manifest.new", FileKind::ManifestNew);
         assert_eq!(shard(Path::new(""), 7), Path::new("shard-007"));
+        assert_eq!(shard_index(OsStr::new("shard-007")), Some(7));
+        for foreign in ["shard-7", "shard-+07", "shard-", "shards", "shard-0007"] {
+            assert_eq!(shard_index(OsStr::new(foreign)), None, "{foreign}");
+        }
         for foreign in
             ["", "log", "log-1-2", "segment-00000000000000AA", "segment-+000000000000001", "notes.txt"]
         {

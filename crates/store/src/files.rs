@@ -18,7 +18,7 @@ mod buffer;
 mod check;
 pub mod fuzzing;
 pub(crate) mod geometry;
-mod journal;
+pub(crate) mod journal;
 mod list;
 pub(crate) mod make;
 pub(crate) mod medium;
@@ -29,7 +29,7 @@ pub(crate) mod rows;
 mod shared;
 mod tune;
 mod upkeep;
-mod words;
+pub(crate) mod words;
 mod write;
 
 use std::sync::atomic::Ordering;

@@ -30,15 +30,23 @@ pub struct Identity {
 impl Identity {
     /// Reads a store's identity, or makes a store with `shard_count` shards.
     pub fn load_or_create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
+        match Identity::load(disk)? {
+            Some(identity) => Ok(identity),
+            None => create(disk, shard_count),
+        }
+    }
+
+    /// Reads a store's identity; `None` when there is no such file.
+    pub fn load(disk: &dyn Disk) -> Result<Option<Identity>, OpenError> {
         let path = filenames::identity(Path::new(""));
         match disk.open(&path, Mode::Read) {
             Ok(file) => {
                 let mut bytes = [0; 512];
                 let count = file.read_at(&mut bytes, 0).map_err(|error| failed("read", &error))?;
                 let text = std::str::from_utf8(&bytes[..count]).unwrap_or_default();
-                decode(text)
+                decode(text).map(Some)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => create(disk, shard_count),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed("read", &error)),
         }
     }
@@ -83,7 +91,8 @@ fn encode(identity: &Identity) -> String {
     format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()))
 }
 
-fn decode(text: &str) -> Result<Identity, OpenError> {
+/// Reads the file's text.
+pub fn decode(text: &str) -> Result<Identity, OpenError> {
     let damaged =
         || OpenError("the file STORE is damaged; restore it from a backup (it never changes)".to_string());
     let word = |line: usize, key: &str| -> Option<&str> {

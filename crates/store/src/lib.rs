@@ -14,6 +14,7 @@ pub mod files;
 pub mod group;
 pub mod heads;
 pub mod identity;
+pub mod inspect;
 pub mod log;
 pub mod manifest;
 pub mod name;

@@ -12,6 +12,7 @@ pub mod envelope;
 pub mod fuzzing;
 pub mod position;
 pub mod replay;
+pub mod scan;
 pub mod updates;
 pub mod writer;
 

@@ -10,11 +10,13 @@ mod footer;
 pub mod fuzzing;
 pub mod merge;
 mod reader;
+pub mod salvage;
 mod writer;
 
 use std::fmt;
 use std::io;
 
+pub(crate) use footer::HEAD_MAGIC;
 pub use reader::{Entries, Entry, ReadAt, ReadScratch, Segment};
 pub use writer::SegmentWriter;
 

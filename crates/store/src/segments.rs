@@ -82,6 +82,12 @@ impl ReadAt for DiskReader {
     }
 }
 
+/// A segment's file as bytes, for what reads it without a footer.
+pub fn disk_reader(disk: &dyn Disk, path: &Path) -> Result<Box<dyn ReadAt>, SegmentError> {
+    let failed = |error| SegmentError::Io { file: path.display().to_string(), offset: 0, error };
+    Ok(Box::new(DiskReader(disk.open(path, Mode::Read).map_err(failed)?)))
+}
+
 /// Opens a segment for reading; blocks are read here and there, so no read-ahead is wanted.
 pub fn open_segment(disk: &dyn Disk, path: &Path) -> Result<Segment, SegmentError> {
     let name = path.display().to_string();

@@ -1,67 +1,82 @@
-//! `roundel inspect`: what a file of ours or of RRDtool's holds, read-only.
+//! `roundel inspect`: what a store, one of its files, or a `.rrd` file holds, read-only.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use rrd::codec::file;
-use store::placeholder;
+use store::inspect::{InspectError, Options, inspect};
 
 use super::Done;
 
 /// Options of `inspect`.
 #[derive(Debug, Args)]
+#[command(
+    about = "Show what a store, a file of it, a journal or a .rrd file holds, read-only",
+    long_about = "Show what a store, a file of it, a journal or a .rrd file holds. Nothing is written and no lock is \
+                  taken: a store may be looked at while its daemon runs. Damage is shown with its file and byte, \
+                  counted, and read around; any damage makes the exit status 1.",
+    after_long_help = AFTER_HELP
+)]
 pub struct Arguments {
-    /// .rrd files or placeholders
+    /// Stores, shards, journal directories, or single files
     #[arg(required = true)]
-    files: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    /// Of a store or shard: read every block of every segment too and count the rows
+    #[arg(long)]
+    verify: bool,
 }
+
+const AFTER_HELP: &str = "\
+What each shows:
+  STORE (a directory)      identity; for each shard manifest, checkpoint with its catalogue counts and groups,
+                           log files with positions, what the log behind the checkpoint amounts to, and
+                           segments with level, retention class, time span, runs, rows and bytes
+  shard-NNN                one shard of it
+  log-GGGGGGGG-...         every record: byte in the file, position (generation:offset), kind, bytes, content;
+                           damage with its byte; where recovery would end the log
+  segment-...              head, footer, and for each archive the time span, runs, rows and bytes; every block is
+                           read and its checksum checked; without a footer, the blocks as far as they go
+  checkpoint-...           every page with its byte and position, and the sum of them
+  *.journal, a directory   the journal of --layout files: records, and what each RRD had waiting
+  STORE, manifest          as text
+  placeholder, .rrd        the RRD it stands for; DS, RRA and how many values are known
+
+Examples:
+  roundel inspect var                            the store that `make run` serves
+  roundel inspect --verify var                   the same, checking every block
+  roundel inspect var/shard-000/log-00000000-*   what was logged since the last checkpoint
+
+A time such as 2026-01-02T03:04:05Z is UTC. A position is where recovery starts or a record stands in the log.";
 
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Done {
-    let mut failed = 0;
-    for path in &arguments.files {
-        match describe(path) {
-            Ok(text) => println!("{}: {text}", path.display()),
+    let options = Options { verify: arguments.verify };
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let (mut failed, mut damages) = (0, 0);
+    for path in &arguments.paths {
+        let found = writeln!(out, "{}:", path.display())
+            .map_err(InspectError::Write)
+            .and_then(|()| inspect(path, options, &mut out));
+        match found {
+            Ok(found) => damages += found.damage_count,
+            // Whoever reads has read enough, as `head` does.
+            Err(InspectError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                return Ok(());
+            }
             Err(error) => {
                 failed += 1;
-                eprintln!("{}: {error}", path.display());
+                let _ = out.flush();
+                eprintln!("roundel: {error}");
             }
         }
     }
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} could not be read")) }
-}
-
-fn describe(path: &PathBuf) -> Result<String, String> {
-    match placeholder::read(path) {
-        Ok(Some(found)) => {
-            let store: String = found.store.0.iter().map(|byte| format!("{byte:02x}")).collect();
-            return Ok(format!("placeholder of \"{}\" in store {store}", found.name));
-        }
-        Ok(None) => {}
-        Err(error) => return Err(error.to_string()),
+    match out.flush() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.to_string()),
+        _ => {}
     }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    let parts = file::decode(&bytes).map_err(|error| error.named(&path.display().to_string()).to_string())?;
-    let definition = &parts.rrd.definition;
-    let head = parts.rrd.shape().split(&parts.rrd.live.words).last_update;
-    let mut text = format!(
-        ".rrd file version {:04}, step {} s, last update {}, {} bytes",
-        definition.version,
-        definition.step,
-        head.whole,
-        bytes.len()
-    );
-    for ds in &definition.ds {
-        text.push_str(&format!("\n  DS {} {}", ds.name, ds.kind.name()));
+    match (failed, damages) {
+        (0, 0) => Ok(()),
+        (0, damages) => Err(format!("{damages} damaged places; the lines that say DAMAGE tell which")),
+        (failed, _) => Err(format!("{failed} could not be read")),
     }
-    for (index, rra) in definition.rra.iter().enumerate() {
-        let known = parts.rrd.archives[index].iter().filter(|value| !value.is_nan()).count();
-        text.push_str(&format!(
-            "\n  RRA {} {} PDPs a row, {} rows, {known} values known",
-            rra.cf.cf().name(),
-            rra.pdp_per_row,
-            rra.row_count
-        ));
-    }
-    Ok(text)
 }

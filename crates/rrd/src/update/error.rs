@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::definition::DsType;
 use crate::rpn::EvaluateError;
+use crate::time::Timestamp;
 
 /// Why an update was refused. `Display` is RRDtool's text, without the name of the RRD in front.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,12 +54,13 @@ pub enum UpdateError {
         /// Its text.
         text: String,
     },
-    /// Not later than the last update. Times in whole seconds.
+    /// Not later than the last update. Times in seconds; the command line prints the whole ones, the daemon
+    /// six decimals.
     NotLater {
         /// The time of the update.
-        time: i64,
+        time: Timestamp,
         /// The last update.
-        last_update: i64,
+        last_update: Timestamp,
     },
     /// A value that is no number.
     NotANumber {
@@ -121,7 +123,8 @@ impl fmt::Display for UpdateError {
             }
             UpdateError::NotLater { time, last_update } => write!(
                 f,
-                "illegal attempt to update using time {time} when last update time is {last_update} (minimum one second step)"
+                "illegal attempt to update using time {} when last update time is {} (minimum one second step)",
+                time.whole, last_update.whole
             ),
             UpdateError::NotANumber { ds_type, text } => {
                 write!(f, "{VALUE}{} - Cannot convert '{text}' to float", ds_type.name())

@@ -57,8 +57,9 @@ fn a_step_below_a_second_counts_in_thousandths_and_rates_stay_per_second() {
     // 70 in a tenth of a second is beyond the maximum of 600 a second.
     let rows = update(&definition, &mut live, at(300), &["8", "1120"]).unwrap();
     assert!(rows[0].2[0] == 8.0 && rows[0].2[1].is_nan(), "{rows:?}");
-    let error = update(&definition, &mut live, at(300), &["8", "1120"]).unwrap_err();
-    assert_eq!(error, UpdateError::NotLater { time: 1_000_000_000, last_update: 1_000_000_000 });
+    let error = update(&definition, &mut live, at(250), &["8", "1120"]).unwrap_err();
+    let seconds = |micros| Timestamp::new(1_000_000_000, micros);
+    assert_eq!(error, UpdateError::NotLater { time: seconds(250_000), last_update: seconds(300_000) });
 }
 
 #[test]

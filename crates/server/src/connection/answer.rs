@@ -7,6 +7,7 @@ use protocol::rrdcached::reply::{self, Statistics};
 use protocol::rrdcached::request::Request;
 use protocol::rrdcached::words::Words;
 use rrd::live::HeadShape;
+use rrd::time::{MICROS, Timestamp};
 use rrd::update::UpdateError;
 use store::engine::{Snapshot, StoreError};
 use store::name::RrdName;
@@ -365,6 +366,15 @@ impl Malformed {
     }
 }
 
+/// A time in seconds as its text had it.
+///
+/// Compat: RRDtool cuts a time behind its microseconds, and of `1000000020.3`, which no double holds, 299999
+/// are kept. The daemon prints what it read; so a last 9 is taken for such a cut.
+fn as_seconds(time: Timestamp) -> f64 {
+    let cut = time.micros % 10 == 9;
+    time.whole as f64 + f64::from(time.micros + u32::from(cut)) / f64::from(MICROS)
+}
+
 fn not_later(time: f64, last: f64) -> String {
     format!(
         "illegal attempt to update using time {time:.6} when last update time is {last:.6} (minimum one second step)"
@@ -409,8 +419,7 @@ pub fn refuse_update(service: &Service, named: &Named, update: &ReadUpdate) -> R
     match service.engine.snapshot(&named.name) {
         Ok(snapshot) => {
             let last = last_update(&snapshot);
-            let last = last.in_seconds(snapshot.definition.units_per_second);
-            let last = last.whole as f64 + f64::from(last.micros) / 1e6;
+            let last = as_seconds(last.in_seconds(snapshot.definition.units_per_second));
             let text = match &update.malformed {
                 None => b"No values updated.".to_vec(),
                 Some(malformed) => malformed.text(None, || Some(last)),
@@ -430,7 +439,7 @@ pub fn update_refusal(names: &Names, error: &StoreError) -> Refusal {
         }
         // Compat: the daemon prints these times with six decimals.
         StoreError::Update(UpdateError::NotLater { time, last_update }) => {
-            Refusal::new(Drop::Refused, not_later(*time as f64, *last_update as f64))
+            Refusal::new(Drop::Refused, not_later(as_seconds(*time), as_seconds(*last_update)))
         }
         error => Refusal::of_store("", error),
     }

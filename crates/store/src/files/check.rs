@@ -22,7 +22,7 @@ pub fn effective_time(definition: &Definition, time: Timestamp) -> Timestamp {
 pub fn check(definition: &Definition, last: Timestamp, reading: &Reading<'_>) -> Result<(), UpdateError> {
     let time = effective_time(definition, reading.time);
     if time <= last {
-        return Err(UpdateError::NotLater { time: time.whole, last_update: last.whole });
+        return Err(UpdateError::NotLater { time, last_update: last });
     }
     let micros = (i64::from(time.micros) - i64::from(last.micros)) as f64;
     let interval = time.whole.saturating_sub(last.whole) as f64 + micros / f64::from(MICROS);

@@ -161,6 +161,14 @@ pub fn peek(bytes: &[u8], position: Position) -> Result<usize, NotRecord> {
     if body_length > BODY_BYTES_MAX { Err(NotRecord::Cut) } else { Ok(ENVELOPE_BYTES + body_length) }
 }
 
+/// The place that an envelope at the front of `bytes` says it has, whether or not it is sound.
+pub fn place_of(bytes: &[u8]) -> Option<Position> {
+    (bytes.len() >= ENVELOPE_BYTES && bytes.starts_with(&MAGIC)).then(|| Position {
+        generation: u32::from_le_bytes(take(bytes, GENERATION_AT)),
+        offset: u64::from_le_bytes(take(bytes, OFFSET_AT)),
+    })
+}
+
 /// Checks the record that fills `bytes`, as long as [`peek`] said.
 pub fn decode(bytes: &[u8], position: Position) -> Result<Record<'_>, NotRecord> {
     let expected = u32::from_le_bytes(take(bytes, CRC_AT));

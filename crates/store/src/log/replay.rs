@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
             let buffer = self.open.take().map_or_else(Vec::new, |window| window.buffer);
             let file = self.disk.open(&filenames::log(self.dir, start), Mode::Read)?;
             file.advise(0, 0, Advice::Sequential);
-            self.open = Some(Window { file, start, end, buffer, buffer_offset: 0, filled: 0 });
+            self.open = Some(Window { buffer, ..Window::new(file, start, end) });
         }
         let Some(window) = &mut self.open else { unreachable!("just opened") };
         Ok(window)
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An open file and the part of it in memory.
-struct Window {
+pub(super) struct Window {
     file: Arc<dyn DiskFile>,
     /// The position of the file's first byte.
     start: Position,
@@ -282,8 +282,13 @@ struct Window {
 }
 
 impl Window {
+    /// A file whose first byte is `start`, as far as `end`.
+    pub(super) fn new(file: Arc<dyn DiskFile>, start: Position, end: u64) -> Self {
+        Window { file, start, end, buffer: Vec::new(), buffer_offset: 0, filled: 0 }
+    }
+
     /// Bytes from `offset` (in the generation, within this file) on: at least `want`, or all there are.
-    fn bytes(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+    pub(super) fn bytes(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
         let left = (self.end - offset).min(usize::MAX as u64) as usize;
         let want = want.min(left);
         let buffered = self.buffer_offset..self.buffer_offset + self.filled as u64;
@@ -316,7 +321,8 @@ impl Window {
         Ok(())
     }
 
-    fn record_at(&mut self, position: Position) -> io::Result<Result<Record<'_>, NotRecord>> {
+    /// The record at a position of the file, or why there is none.
+    pub(super) fn record_at(&mut self, position: Position) -> io::Result<Result<Record<'_>, NotRecord>> {
         let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
         if bytes.len() < ENVELOPE_BYTES {
             return Ok(Err(NotRecord::Cut));
@@ -336,8 +342,14 @@ impl Window {
         Ok(envelope::decode(&bytes[..length], position))
     }
 
+    /// Bytes of the record at a position, going by its envelope alone.
+    pub(super) fn record_bytes(&mut self, position: Position) -> io::Result<Option<usize>> {
+        let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
+        Ok(if bytes.len() < ENVELOPE_BYTES { None } else { envelope::peek(bytes, position).ok() })
+    }
+
     /// Moves `position` to the next place in this file where a record could start.
-    fn find_magic(&mut self, position: &mut Position) -> io::Result<bool> {
+    pub(super) fn find_magic(&mut self, position: &mut Position) -> io::Result<bool> {
         loop {
             let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
             if bytes.len() < ENVELOPE_BYTES {

@@ -321,6 +321,11 @@ fn load_short(bytes: &[u8]) -> Option<(u32, u64)> {
     Some((count as u32, word | (0x30 * ONES) << (8 * count)))
 }
 
+/// How many updates a body says it has.
+pub fn count(body: &[u8]) -> Result<u64, DecodeError> {
+    Cursor::new(body).varint("the number of updates")
+}
+
 /// Visits the updates of a body in the order they were pushed: id, time in seconds, text of the values.
 ///
 /// Stops with an error, its offset in the body, at the first byte that is not as it should be; what was

@@ -6,7 +6,7 @@ use super::{BLOCK_BYTES_MAX, Fault, SegmentError, SourceSummary, VERSION};
 use crate::stripe::codec::ColumnHint;
 
 /// First bytes of a segment.
-pub(super) const HEAD_MAGIC: [u8; 8] = *b"RNDLSEGM";
+pub(crate) const HEAD_MAGIC: [u8; 8] = *b"RNDLSEGM";
 /// First bytes of the trailer.
 pub(super) const TRAILER_MAGIC: [u8; 8] = *b"RNDLSEGF";
 

@@ -216,15 +216,27 @@ impl Segment {
         Ok(())
     }
 
-    /// Reads the whole file and decodes every run; tells each damage it finds.
-    pub fn verify(&self, damage: &mut dyn FnMut(SegmentError)) {
+    /// Blocks in it.
+    pub fn block_count(&self) -> usize {
+        self.directory.len()
+    }
+
+    /// Where the footer begins.
+    pub fn footer_offset(&self) -> u64 {
+        self.footer_offset
+    }
+
+    /// Checks the bytes before the first block, which nothing else reads.
+    pub fn check_head(&self) -> Result<(), SegmentError> {
         let mut head = [0; footer::FILE_HEAD_BYTES];
         let read = self.file.read_at(0, &mut head);
-        let read = read.map_err(|error| SegmentError::Io { file: self.name.clone(), offset: 0, error });
-        let checked = read.and_then(|()| {
-            footer::check_file_head(&head, self.segment_id).map_err(|fault| fault.in_file(&self.name, 0))
-        });
-        if let Err(error) = checked {
+        read.map_err(|error| SegmentError::Io { file: self.name.clone(), offset: 0, error })?;
+        footer::check_file_head(&head, self.segment_id).map_err(|fault| fault.in_file(&self.name, 0))
+    }
+
+    /// Reads the whole file and decodes every run; tells each damage it finds.
+    pub fn verify(&self, damage: &mut dyn FnMut(SegmentError)) {
+        if let Err(error) = self.check_head() {
             damage(error);
         }
         let mut entries = self.entries();

@@ -1,0 +1,139 @@
+//! A checkpoint: its pages, what they hold together, and the groups its end frame names.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+use super::{Report, moment, seconds};
+use crate::checkpoint::survey::{Frame, Visitor, survey};
+use crate::checkpoint::{CheckpointError, LoadedRrd};
+use crate::disk::Disk;
+use crate::group::Geometry;
+use crate::log::Position;
+use crate::log::catalogue::encode_definition;
+
+/// What a checkpoint amounts to.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    pub pages: u64,
+    pub rrds: u64,
+    pub data_sources: u64,
+    pub open_rows: u64,
+    pub groups: Vec<Geometry>,
+    pub next_id: u32,
+    pub positions: Option<(Position, Position)>,
+    pub newest: Option<(i64, u32)>,
+    definitions: HashSet<u64>,
+}
+
+impl Summary {
+    pub(super) fn line(&self) -> String {
+        let Summary { pages, rrds, data_sources, open_rows, next_id, .. } = self;
+        let definitions = self.definitions.len();
+        format!(
+            "{rrds} RRDs with {data_sources} DS in {definitions} definitions and {} groups, {open_rows} open rows, \
+             {pages} pages, next id {next_id}",
+            self.groups.len()
+        )
+    }
+}
+
+struct Counting<'a, 'b> {
+    summary: Summary,
+    report: &'a mut Report<'b>,
+    each_frame: bool,
+}
+
+impl Visitor for Counting<'_, '_> {
+    fn frame(&mut self, frame: &Frame) {
+        let Frame { offset, bytes, next_id, position, is_end } = *frame;
+        if self.each_frame {
+            let what = if is_end { "end " } else { "page" };
+            self.report.line(format_args!(
+                "  byte {offset:<9} {what} {bytes:>8} bytes, ids below {next_id}, at position {position}"
+            ));
+        }
+        if is_end {
+            self.summary.next_id = next_id;
+            return;
+        }
+        self.summary.pages += 1;
+        let (first, last) = self.summary.positions.unwrap_or((position, position));
+        self.summary.positions = Some((first.min(position), last.max(position)));
+    }
+
+    fn rrd(&mut self, rrd: LoadedRrd<'_>) {
+        let summary = &mut self.summary;
+        summary.rrds += 1;
+        summary.data_sources += rrd.definition.ds.len() as u64;
+        summary.open_rows += rrd.open.iter().map(|(_, _, count, _)| count).sum::<u64>();
+        let key = encode_definition(&rrd.definition);
+        // Sixty-four bits tell a few thousand definitions apart; nothing but a count depends on it.
+        summary.definitions.insert(xxhash_rust::xxh3::xxh3_64(&key));
+        let shape = rrd::live::HeadShape::of(&rrd.definition);
+        let time = (shape.split(&rrd.live.words).last_update.whole, rrd.definition.units_per_second);
+        let later = |(units, rate): (i64, u32)| units as f64 / f64::from(rate.max(1));
+        if summary.newest.is_none_or(|newest| later(newest) < later(time)) {
+            summary.newest = Some(time);
+        }
+    }
+
+    fn group(&mut self, geometry: Geometry) {
+        self.summary.groups.push(geometry);
+    }
+
+    fn damage(&mut self, error: CheckpointError) {
+        self.report.damage(error);
+    }
+}
+
+/// Reads a checkpoint, telling its damages.
+pub(super) fn summarize(
+    disk: &dyn Disk,
+    path: &Path,
+    each_frame: bool,
+    report: &mut Report<'_>,
+) -> io::Result<Summary> {
+    let mut counting = Counting { summary: Summary::default(), report, each_frame };
+    let ended = survey(disk, path, &mut counting);
+    let Counting { summary, report, .. } = counting;
+    match ended {
+        Ok(true) => {}
+        Ok(false) => report.damage(format_args!(
+            "checkpoint {}: the end frame is missing, so a daemon would refuse it",
+            path.display()
+        )),
+        Err(CheckpointError::Io(error)) => return Err(error),
+        Err(error) => report.damage(error),
+    }
+    Ok(summary)
+}
+
+/// Shows one checkpoint.
+pub(super) fn file(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) -> io::Result<()> {
+    report.line(format_args!("checkpoint, {} bytes", disk.length(name)?));
+    let summary = summarize(disk, name, true, report)?;
+    report.line(format_args!("  {}", summary.line()));
+    if let Some((units, rate)) = summary.newest {
+        report.line(format_args!("  newest update {}", moment(units, rate)));
+    }
+    groups(&summary, report);
+    Ok(())
+}
+
+/// A line a group.
+pub(super) fn groups(summary: &Summary, report: &mut Report<'_>) {
+    for (number, geometry) in summary.groups.iter().enumerate() {
+        let archives: Vec<String> = geometry
+            .archives
+            .iter()
+            .map(|archive| format!("{}:{}:{}", archive.cf.name(), archive.pdp_per_row, archive.row_count))
+            .collect();
+        report.line(format_args!(
+            "  group {number}: step {}, {} DS, {}",
+            seconds(geometry.step, geometry.units_per_second),
+            geometry.ds_count,
+            archives.join(" ")
+        ));
+    }
+}

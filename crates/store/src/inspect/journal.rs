@@ -1,0 +1,68 @@
+//! The journal of the files layout: what each RRD still had waiting.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use super::{Report, moment_of, quoted};
+use crate::files::journal::{self, Record};
+use crate::files::words;
+
+/// What one RRD's records say.
+#[derive(Debug, Default)]
+struct Waiting {
+    updates: u64,
+    newest: Option<rrd::time::Timestamp>,
+    written_until: Option<rrd::time::Timestamp>,
+    forgotten: u64,
+}
+
+/// Shows every journal file of a directory, oldest first.
+pub(super) fn directory(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
+    let files = journal::files(path)?;
+    report.line(format_args!("journal of the files layout, {} files", files.len()));
+    files.iter().try_for_each(|(_, path)| file(path, report))
+}
+
+/// Shows one journal file.
+pub(super) fn file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
+    let bytes = std::fs::metadata(path)?.len();
+    report.line(format_args!("journal file {}, {bytes} bytes", path.display()));
+    let mut rrds: BTreeMap<Vec<u8>, Waiting> = BTreeMap::new();
+    let (mut records, mut unsound) = (0u64, 0u64);
+    let damages = journal::replay(path, |record| {
+        records += 1;
+        match record {
+            Record::Update { name, words } => {
+                if !words::is_sound(words) {
+                    unsound += 1;
+                    return;
+                }
+                let waiting = rrds.entry(name.to_vec()).or_default();
+                waiting.updates += words::iter(words).count() as u64;
+                waiting.newest = words::iter(words).last().map(|word| word.time).or(waiting.newest);
+            }
+            Record::Written { name, until } => {
+                rrds.entry(name.to_vec()).or_default().written_until = Some(until);
+            }
+            Record::Forgotten { name } => rrds.entry(name.to_vec()).or_default().forgotten += 1,
+        }
+    })?;
+    damages.iter().for_each(|damage| report.damage(damage));
+    if unsound > 0 {
+        report.damage(format_args!("journal {}: {unsound} records make no sense", path.display()));
+    }
+    report.line(format_args!("  {records} records of {} RRDs", rrds.len()));
+    for (name, waiting) in &rrds {
+        let time = |time: Option<_>| time.map_or("none".to_string(), |time| moment_of(time, 1));
+        report.line(format_args!(
+            "  {}: {} updates, the newest {}, in its file up to {}, removed or replaced {} times",
+            quoted(name),
+            waiting.updates,
+            time(waiting.newest),
+            time(waiting.written_until),
+            waiting.forgotten
+        ));
+    }
+    Ok(())
+}
