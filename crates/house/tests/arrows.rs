@@ -11,9 +11,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("localtime", &["rrd"]),
     ("store", &["rrd"]),
     ("protocol", &["rrd"]),
+    ("graph", &["rrd"]),
     ("collect", &["protocol", "rrd"]),
     ("server", &["collect", "protocol", "store", "rrd"]),
-    ("roundel", &["server", "collect", "protocol", "store", "localtime", "rrd"]),
+    ("tool", &["graph", "localtime", "protocol", "store", "rrd"]),
+    ("roundel", &["server", "tool", "collect", "protocol", "store", "localtime", "graph", "rrd"]),
     // Tools: nobody may depend on them.
     ("oracle", &["rrd"]),
     ("bench", &[]),

@@ -5,6 +5,7 @@ pub mod import;
 pub mod inspect;
 pub mod peer;
 pub mod rrdcached;
+pub mod rrdtool;
 pub mod serve;
 
 /// What a command comes to.

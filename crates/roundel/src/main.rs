@@ -1,4 +1,5 @@
-//! The one executable. Called `rrdcached` it is rrdcached; else it is `roundel COMMAND`.
+//! The one executable. Called `rrdcached` it is rrdcached, called `rrdtool`, `rrdupdate`, `rrdinfo` or
+//! `rrdcreate` it is that; else it is `roundel COMMAND`.
 
 mod cmd;
 
@@ -31,6 +32,13 @@ enum Command {
     Export(cmd::export::Arguments),
     /// Show what a .rrd file or placeholder holds
     Inspect(cmd::inspect::Arguments),
+    /// Do what rrdtool does, with its words
+    #[command(disable_help_flag = true)]
+    Rrdtool {
+        /// Command and options of rrdtool(1)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Run the daemon with rrdcached's own options
     #[command(disable_help_flag = true)]
     Rrdcached {
@@ -43,8 +51,12 @@ enum Command {
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_default();
-    if Path::new(&called).file_name().is_some_and(|name| name == "rrdcached") {
+    let program = Path::new(&called).file_name().unwrap_or_default().as_encoded_bytes();
+    if program == b"rrdcached" {
         return cmd::rrdcached::run(words);
+    }
+    if let Some(status) = cmd::rrdtool::run(program, words) {
+        return status;
     }
     let done = match Arguments::parse().command {
         Command::Serve(arguments) => cmd::serve::run(&arguments),
@@ -52,6 +64,7 @@ fn main() -> ExitCode {
         Command::Import(arguments) => cmd::import::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
+        Command::Rrdtool { words } => return cmd::rrdtool::rrdtool(words),
         Command::Rrdcached { options } => return cmd::rrdcached::run(options.into_iter()),
     };
     match done {

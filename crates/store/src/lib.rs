@@ -3,6 +3,7 @@
 //! The door is [`engine::Engine`]; two layouts stand behind it. Synchronous and sharded: one owner thread
 //! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
 
+pub mod beacon;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod codec;

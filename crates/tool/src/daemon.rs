@@ -1,0 +1,198 @@
+//! The client's side of a daemon: where it is, what an RRD is called there, one question at a time.
+//!
+//! One connection is kept between commands, as RRDtool keeps it. What RRDtool does when the daemon cannot be
+//! reached is kept too: verbs that only read go on with the file and complain at the end
+//! ([`Link::complaint`]). Names are made absolute, links resolved, for a daemon on this host, and must be
+//! relative for one behind TCP.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use protocol::rrdcached::address::Address;
+use protocol::rrdcached::client::{Answer, ask};
+use protocol::rrdcached::words::push_escaped;
+
+use crate::failure::{Done, Failure, system_text};
+
+/// A connection to a daemon, or none yet.
+#[derive(Debug, Default)]
+pub struct Link {
+    open: Option<(Vec<u8>, Stream)>,
+    complaint: Option<Failure>,
+}
+
+/// A daemon that can be asked.
+#[derive(Debug)]
+pub struct Daemon<'l> {
+    link: &'l mut Link,
+}
+
+impl Link {
+    /// The daemon at an address, connected to.
+    ///
+    /// # Errors
+    /// `Unable to connect to rrdcached: ...`.
+    pub fn connect(&mut self, address: &[u8]) -> Done<Daemon<'_>> {
+        if self.open.as_ref().is_none_or(|(open, _)| open != address) {
+            self.open = None;
+            let stream = Stream::open(address).map_err(|error| {
+                Failure::new(format!("Unable to connect to rrdcached: {}", system_text(&error)))
+            })?;
+            self.open = Some((address.to_vec(), stream));
+        }
+        Ok(Daemon { link: self })
+    }
+
+    /// Whether there is an address and its daemon can be asked. One that cannot be reached is complained
+    /// about when the command is done.
+    pub fn reach(&mut self, address: Option<&[u8]>) -> bool {
+        let Some(address) = address else { return false };
+        let reached = self.connect(address).map(|_| ());
+        self.complaint = reached.err();
+        self.complaint.is_none()
+    }
+
+    /// The daemon that was reached last.
+    pub fn current(&mut self) -> Daemon<'_> {
+        Daemon { link: self }
+    }
+
+    /// What a command that has done its work still has to complain about.
+    ///
+    /// # Errors
+    /// That complaint.
+    pub fn complaint(&mut self) -> Done {
+        self.complaint.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Daemon<'_> {
+    /// What an RRD or directory is called there.
+    ///
+    /// # Errors
+    /// An absolute name for a daemon that is not on this host; a directory that does not exist.
+    pub fn name(&self, word: &[u8]) -> Done<Vec<u8>> {
+        if !self.link.open.as_ref().is_some_and(|(address, _)| is_local(address)) {
+            return if word.starts_with(b"/") {
+                Err(Failure::new("absolute path names not allowed when talking to a remote daemon"))
+            } else {
+                Ok(word.to_vec())
+            };
+        }
+        let path = Path::new(std::ffi::OsStr::from_bytes(word));
+        absolute(path)
+            .map(|path| path.into_os_string().as_bytes().to_vec())
+            .map_err(|error| Failure::of_name("realpath(", word, &format!("): {}", system_text(&error))))
+    }
+
+    /// Sends a command with its words.
+    ///
+    /// # Errors
+    /// What the daemon answers, as RRDtool shows it, or that it answers nothing.
+    pub fn ask(&mut self, command: &str, words: &[&[u8]]) -> Done<Answer> {
+        let Some((address, stream)) = self.link.open.as_mut() else {
+            return Err(Failure::new("Not connected to rrdcached"));
+        };
+        let mut line = command.as_bytes().to_vec();
+        for word in words {
+            line.push(b' ');
+            push_escaped(&mut line, word);
+        }
+        let answer = match ask(stream, &line) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let text = [b"rrdcached@", &**address, b": ", system_text(&error).as_bytes()].concat();
+                self.link.open = None;
+                return Err(Failure::new(text));
+            }
+        };
+        if answer.code < 0 {
+            return Err(Failure::new([b"rrdcached@", &**address, b": ", answer.text.as_bytes()].concat()));
+        }
+        Ok(answer)
+    }
+}
+
+/// Compat: only these two beginnings make an address one of this host's file system.
+fn is_local(address: &[u8]) -> bool {
+    address.starts_with(b"unix:") || address.starts_with(b"/")
+}
+
+/// A path from the root, free of links; its last name need not exist.
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().ok_or(error)?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok(parent.unwrap_or(Path::new(".")).canonicalize()?.join(name))
+        }
+        done => done,
+    }
+}
+
+/// A stream that is read through a buffer and written without one.
+#[derive(Debug)]
+enum Stream {
+    Unix(BufReader<UnixStream>),
+    Tcp(BufReader<TcpStream>),
+}
+
+impl Stream {
+    fn open(address: &[u8]) -> io::Result<Self> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let text = std::str::from_utf8(address).map_err(|_| invalid())?;
+        match Address::parse(text).map_err(|_| invalid())? {
+            Address::Unix(path) => Ok(Stream::Unix(BufReader::new(UnixStream::connect(path)?))),
+            Address::Tcp { host, port } => {
+                let host = if host.is_empty() { "localhost" } else { &host };
+                let stream = TcpStream::connect((host, port))?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(BufReader::new(stream)))
+            }
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl BufRead for Stream {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Stream::Unix(stream) => stream.fill_buf(),
+            Stream::Tcp(stream) => stream.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        match self {
+            Stream::Unix(stream) => stream.consume(amount),
+            Stream::Tcp(stream) => stream.consume(amount),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.get_mut().write(bytes),
+            Stream::Tcp(stream) => stream.get_mut().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.get_mut().flush(),
+            Stream::Tcp(stream) => stream.get_mut().flush(),
+        }
+    }
+}

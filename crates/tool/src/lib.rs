@@ -1,0 +1,61 @@
+//! RRDtool's verbs: argument words in, text and exit status out.
+//!
+//! Knows the store's door for single files, the daemon's protocol and the pure core; never the async
+//! runtime. Built for two callers: the command line (one shot, or a session through a pipe), and the C
+//! library, whose calls take the same words. What a verb prints and how it fails is RRDtool's, byte for
+//! byte, found by running Debian's rrdtool beside it (`tests/`); `docs/compatibility.md` lists what differs.
+
+pub mod daemon;
+pub mod failure;
+pub mod options;
+pub mod pipe;
+pub mod process;
+pub mod surroundings;
+pub mod target;
+pub mod times;
+pub mod usage;
+pub mod verb;
+
+use std::io::Write;
+
+pub use failure::{Done, Failure};
+pub use surroundings::Surroundings;
+
+/// The words of a command behind its verb. File names may be any bytes.
+pub type Words<'w> = &'w [&'w [u8]];
+
+/// Runs commands: what they are given, and the daemon they have talked to last.
+pub struct Tool {
+    /// The environment, the clock, and what is allowed.
+    pub surroundings: Surroundings,
+    /// The connection that commands share.
+    pub link: daemon::Link,
+}
+
+impl Tool {
+    /// A tool in these surroundings.
+    pub fn new(surroundings: Surroundings) -> Self {
+        Tool { surroundings, link: daemon::Link::default() }
+    }
+
+    /// Runs the verb with its words; what it prints goes to `out`, which is flushed by the caller.
+    ///
+    /// # Errors
+    /// [`Failure`], with what was printed before it standing.
+    pub fn run(&mut self, verb: &[u8], words: Words<'_>, out: &mut dyn Write) -> Done {
+        let Some(verb) = verb::Verb::find(verb) else {
+            return Err(Failure::of_name("unknown function '", verb, "'"));
+        };
+        verb.run(self, words, out)?;
+        self.link.complaint()
+    }
+}
+
+/// Writes to standard output or whatever stands for it.
+///
+/// # Errors
+/// What the system says, in RRDtool's words.
+pub(crate) fn print(out: &mut dyn Write, bytes: &[u8]) -> Done {
+    out.write_all(bytes)
+        .map_err(|error| Failure::new(format!("error flushing output: {}", failure::system_text(&error))))
+}

@@ -1,0 +1,313 @@
+//! A session: commands as lines of standard input, each answered by its output and `OK` or `ERROR: `.
+//!
+//! Compat, found by running Debian's rrdtool: words are parted by spaces; quotes of either kind hide spaces
+//! and go away, backslashes mean nothing; blanks and line ends behind the last word are cut off; a NUL hides
+//! what is left of the line and its end. Answers leave when they are ready: at once when nothing more is
+//! waiting to be read, else together with the next ones, but never more than a few milliseconds later.
+
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use crate::Tool;
+use crate::failure::{Done, Failure, system_text};
+use crate::usage;
+
+/// Longest line that is taken. RRDtool takes any; the longest in use hold a few hundred readings.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+/// Bytes read at once.
+const INPUT_BYTES: usize = 64 << 10;
+/// How long an answer may wait for the next one while more commands wait to be read.
+const ANSWER_WAITS: Duration = Duration::from_millis(3);
+
+/// A session.
+struct Session<'s> {
+    tool: &'s mut Tool,
+    out: Output<'s>,
+    started: Instant,
+}
+
+/// What is to leave, and since when.
+struct Output<'s> {
+    sink: &'s mut dyn Write,
+    buffer: Vec<u8>,
+    since: Instant,
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= INPUT_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let sent = self.sink.write_all(&self.buffer).and_then(|()| self.sink.flush());
+        self.buffer.clear();
+        sent
+    }
+}
+
+/// What a line was.
+enum Line {
+    /// It is in the buffer.
+    Read,
+    /// It was longer than [`LINE_BYTES_MAX`] and has been passed over.
+    TooLong,
+    /// There is none any more.
+    End,
+}
+
+/// Whether the session goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    More,
+    Quit,
+}
+
+/// Answers the lines of `input` until they end or say `quit`.
+///
+/// # Errors
+/// What the system says about `input` or `output`.
+pub fn serve(tool: &mut Tool, input: impl Read, output: &mut dyn Write) -> io::Result<()> {
+    let started = Instant::now();
+    let out = Output { sink: output, buffer: Vec::with_capacity(INPUT_BYTES), since: started };
+    let mut session = Session { tool, out, started };
+    let mut input = io::BufReader::with_capacity(INPUT_BYTES, input);
+    let mut line = Vec::new();
+    loop {
+        let next = match read_line(&mut input, &mut line)? {
+            Line::End => Next::Quit,
+            Line::TooLong => session.answer(Err(Failure::new(format!(
+                "cannot take a line of more than {LINE_BYTES_MAX} bytes; give fewer readings at once"
+            )))),
+            Line::Read => session.take(&line),
+        };
+        if next == Next::Quit {
+            return session.out.flush();
+        }
+        let waited = session.out.since.elapsed() > ANSWER_WAITS;
+        if waited || memchr::memchr(b'\n', input.buffer()).is_none() {
+            session.out.flush()?;
+            session.out.since = Instant::now();
+        }
+    }
+}
+
+/// Reads up to a line end that no NUL hides. Memory is bounded by [`LINE_BYTES_MAX`].
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    let mut too_long = false;
+    loop {
+        let start = line.len();
+        let found = input.by_ref().take((LINE_BYTES_MAX - start) as u64 + 1).read_until(b'\n', line)?;
+        let ended = line.last() == Some(&b'\n');
+        if found == 0 {
+            return Ok(match (too_long, line.is_empty()) {
+                (true, _) => Line::TooLong,
+                (false, true) => Line::End,
+                (false, false) => Line::Read,
+            });
+        }
+        if line.len() > LINE_BYTES_MAX {
+            too_long = true;
+            line.clear();
+        }
+        if let Some(nul) = memchr::memchr(b'\0', &line[start.min(line.len())..]) {
+            line.truncate(start + nul);
+            continue;
+        }
+        if ended {
+            return Ok(if too_long { Line::TooLong } else { Line::Read });
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Runs one line and answers it.
+    fn take(&mut self, line: &[u8]) -> Next {
+        let done = match split(line) {
+            None => Err(Failure::new("creating arguments")),
+            Some(words) => {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                match &*words {
+                    [b"quit"] => return Next::Quit,
+                    words => self.run(words),
+                }
+            }
+        };
+        self.answer(done)
+    }
+
+    fn answer(&mut self, done: Done) -> Next {
+        let answer = match done {
+            Ok(()) => self.status().into_bytes(),
+            Err(failure) => [b"ERROR: ", failure.text(), b"\n"].concat(),
+        };
+        // Output that cannot be written ends the session at the next flush.
+        self.out.write_all(&answer).map_or(Next::Quit, |()| Next::More)
+    }
+
+    /// `OK` and the seconds spent so far: in the program, in the system, and by the clock.
+    fn status(&self) -> String {
+        let seconds = |time: nix::sys::time::TimeVal| time.num_microseconds() as f64 / 1e6;
+        let (user, system) = getrusage(UsageWho::RUSAGE_SELF)
+            .map_or((0.0, 0.0), |usage| (seconds(usage.user_time()), seconds(usage.system_time())));
+        format!("OK u:{user:.2} s:{system:.2} r:{:.2}\n", self.started.elapsed().as_secs_f64())
+    }
+
+    fn run(&mut self, words: &[&[u8]]) -> Done {
+        let Some((&verb, arguments)) = words.split_first() else { return self.usage() };
+        let wrong_count =
+            || Failure::new(format!("invalid parameter count for {}", String::from_utf8_lossy(verb)));
+        match (verb, arguments) {
+            (b"cd", [directory]) => self.change_directory(directory),
+            (b"mkdir", [directory]) => self.make_directory(directory),
+            (b"pwd", []) => self.print_directory(),
+            (b"ls", []) => self.list_directory(),
+            (b"cd" | b"mkdir" | b"pwd" | b"ls" | b"quit", _) => Err(wrong_count()),
+            (_, []) | (b"help" | b"--help" | b"-help" | b"-?" | b"-h", _) => self.usage(),
+            _ if is_version(verb) => crate::print(&mut self.out, usage::version_number_line().as_bytes()),
+            _ => self.tool.run(verb, arguments, &mut self.out),
+        }
+    }
+
+    fn usage(&mut self) -> Done {
+        crate::print(&mut self.out, usage::page(None, true).as_bytes())
+    }
+
+    fn change_directory(&mut self, word: &[u8]) -> Done {
+        let fail = |why: &str| Failure::of_name("chdir ", word, &format!(" {why}"));
+        let path = self.tool.surroundings.path(word).map_err(|_| fail("Permission denied"))?;
+        std::env::set_current_dir(path).map_err(|error| fail(&system_text(&error)))
+    }
+
+    fn make_directory(&mut self, word: &[u8]) -> Done {
+        let fail = |why: &str| Failure::of_name("mkdir ", word, &format!(": {why}"));
+        let path = self.tool.surroundings.path(word).map_err(|_| fail("Permission denied"))?;
+        std::fs::create_dir(path).map_err(|error| fail(&system_text(&error)))
+    }
+
+    fn print_directory(&mut self) -> Done {
+        let path = std::env::current_dir()
+            .map_err(|error| Failure::new(format!("getcwd {}", system_text(&error))))?;
+        crate::print(&mut self.out, &[path.as_os_str().as_bytes(), b"\n"].concat())
+    }
+
+    /// Compat: directories, the two that are always there included, and regular files with the suffix in any
+    /// case, in the order of the file system.
+    fn list_directory(&mut self) -> Done {
+        let mut text = Vec::new();
+        let names = directory_names(Path::new("."))
+            .map_err(|error| Failure::new(format!("opendir .: {}", system_text(&error))))?;
+        for name in names {
+            let Ok(found) = std::fs::metadata(std::ffi::OsStr::from_bytes(&name)) else { continue };
+            let suffix = name.len() > 4 && name[name.len() - 4..].eq_ignore_ascii_case(b".rrd");
+            let mark: &[u8] = match (found.is_dir(), found.is_file() && suffix) {
+                (true, _) => b"d ",
+                (false, true) => b"- ",
+                (false, false) => continue,
+            };
+            text.extend_from_slice(&[mark, &name, b"\n"].concat());
+        }
+        crate::print(&mut self.out, &text)
+    }
+}
+
+/// The names in a directory as the system lists them, `.` and `..` too.
+fn directory_names(path: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let directory = std::fs::File::open(path)?;
+    let entries = rustix::fs::Dir::read_from(directory)?;
+    entries.map(|entry| Ok(entry?.file_name().to_bytes().to_vec())).collect()
+}
+
+/// Words that ask for the version.
+pub fn is_version(word: &[u8]) -> bool {
+    matches!(word, b"-v" | b"--version" | b"v" | b"version")
+}
+
+/// The words of a line; `None` when a quote does not close.
+pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    for &byte in line.trim_ascii_end_c() {
+        match (quote, byte) {
+            (Some(open), byte) if byte == open => quote = None,
+            (None, b'"' | b'\'') => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            (None, b' ') => words.extend(word.take()),
+            (_, byte) => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// C's notion of blanks at an end.
+trait TrimEnd {
+    fn trim_ascii_end_c(&self) -> &Self;
+}
+
+impl TrimEnd for [u8] {
+    fn trim_ascii_end_c(&self) -> &[u8] {
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+        let end = self.iter().rposition(|byte| !blank(byte)).map_or(0, |at| at + 1);
+        &self[..end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_rrdtool_splits_them() {
+        let check = |line: &str, want: Option<&[&str]>| {
+            let got = split(line.as_bytes());
+            let got = got.map(|words| {
+                words.into_iter().map(|word| String::from_utf8(word).unwrap()).collect::<Vec<_>>()
+            });
+            assert_eq!(got, want.map(|words| words.iter().map(ToString::to_string).collect()), "{line:?}");
+        };
+        check("", Some(&[]));
+        check("  last  a.rrd \r\n", Some(&["last", "a.rrd"]));
+        check("\tlast\ta", Some(&["\tlast\ta"]));
+        check(r#"last "a b" 'c d'"#, Some(&["last", "a b", "c d"]));
+        check(r#"a"b c"d'"'"#, Some(&["ab cd\""]));
+        check(r#"last "" ''"#, Some(&["last", "", ""]));
+        check(r"b\ c \n", Some(&[r"b\", "c", r"\n"]));
+        check("last 'a", None);
+        check("last '\n", None);
+    }
+
+    #[test]
+    fn lines_end_where_no_nul_hides_it() {
+        let mut input = io::BufReader::new(&b"a\nb\0c\nd\n\0x\ny"[..]);
+        let mut line = Vec::new();
+        let mut lines = Vec::new();
+        while matches!(read_line(&mut input, &mut line).unwrap(), Line::Read) {
+            lines.push(String::from_utf8(line.clone()).unwrap());
+        }
+        assert_eq!(lines, ["a\n", "bd\n", "y"]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_takes_bounded_memory() {
+        let mut input =
+            io::BufReader::new(io::repeat(b'x').take(LINE_BYTES_MAX as u64 * 3).chain(&b"\nlast\n"[..]));
+        let mut line = Vec::new();
+        assert!(matches!(read_line(&mut input, &mut line).unwrap(), Line::TooLong));
+        assert!(line.capacity() <= LINE_BYTES_MAX * 2 + INPUT_BYTES);
+        assert!(matches!(read_line(&mut input, &mut line).unwrap(), Line::Read));
+        assert_eq!(line, b"last\n");
+    }
+}

@@ -1,0 +1,237 @@
+//! `rrdtool fetch`: rows of one archive as text.
+
+use std::io::Write;
+
+use protocol::rrdcached::client::Answer;
+use rrd::definition::Cf;
+use rrd::format::{DIGITS_TOOL, push_e};
+use rrd::plan::plan;
+use rrd::when::{DurationScale, parse_duration};
+
+use crate::failure::{Done, Failure, text};
+use crate::options::{Known, Options, flag, with_argument};
+use crate::target::{Remote, Target, file_failure};
+use crate::times::Range;
+use crate::{Tool, Words, print};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "fetch - rows of an RRD\n\n\
+    \trrdtool fetch filename.rrd CF\n\
+    \t\t[-r|--resolution resolution]\n\
+    \t\t[-s|--start start] [-e|--end end]\n\
+    \t\t[-a|--align-start]\n\
+    \t\t[-d|--daemon address]\n";
+
+const USAGE: &str = "Usage: rrdtool fetch <file> <CF> [options]";
+/// The first second that can be fetched: ten years of 365 days.
+const START_MIN: i64 = 315_360_000;
+/// Rows written to the sink at once.
+const ROWS_AT_ONCE: usize = 1024;
+
+#[derive(Clone, Copy)]
+enum Tag {
+    Resolution,
+    Start,
+    End,
+    Align,
+    Daemon,
+}
+
+const OPTIONS: &[Known<Tag>] = &[
+    with_argument(b's', "start", Tag::Start),
+    with_argument(b'e', "end", Tag::End),
+    with_argument(b'r', "resolution", Tag::Resolution),
+    flag(b'a', "align-start", Tag::Align),
+    with_argument(b'd', "daemon", Tag::Daemon),
+];
+
+/// Rows, row-major, one value a data source; the first row's time is `start + step`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// In units.
+    pub start: i64,
+    /// Time of the last row, in units.
+    pub end: i64,
+    /// Units in a row.
+    pub step: u64,
+    /// Units in a second.
+    pub units_per_second: u32,
+    /// Names of the data sources.
+    pub names: Vec<String>,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// Consolidation function.
+    pub cf: Cf,
+    /// In seconds.
+    pub start: i64,
+    /// In seconds.
+    pub end: i64,
+    /// Seconds in a row, as near as there is.
+    pub step: u64,
+}
+
+/// The rows that the words of a fetch ask for.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn fetch(tool: &mut Tool, words: Words<'_>) -> Done<Rows> {
+    let mut options = Options::new(OPTIONS, words);
+    let (mut range, mut resolution, mut align, mut daemon) = (Range::default(), 1, false, None);
+    while let Some(given) = options.next() {
+        match given? {
+            (Tag::Start, word) => range.start(word, &tool.surroundings)?,
+            (Tag::End, word) => range.end(word, &tool.surroundings)?,
+            (Tag::Resolution, word) => resolution = duration(word)?,
+            (Tag::Align, _) => align = true,
+            (Tag::Daemon, word) => daemon = Some(word),
+        }
+    }
+    let (mut start, mut end) = range.resolve(&tool.surroundings)?;
+    if start < START_MIN {
+        return Err(Failure::new(format!("the first entry to fetch should be after 1980 ({start})")));
+    }
+    if align {
+        let step = i64::try_from(resolution).unwrap_or(i64::MAX);
+        start -= start % step;
+        end -= end % step;
+    }
+    if end < start {
+        return Err(Failure::new(format!("start ({start}) should be less than end ({end})")));
+    }
+    let rest = options.rest();
+    let &[name, cf, ..] = &*rest else { return Err(Failure::new(USAGE)) };
+    let found = std::str::from_utf8(cf).ok().and_then(Cf::from_name);
+    let cf = found.ok_or_else(|| Failure::of_name("unknown consolidation function '", cf, "'"))?;
+    let wish = Wish { cf, start, end, step: resolution };
+    match tool.target(name, daemon)? {
+        Target::File(file) => of_file(&file, wish),
+        Target::Remote(mut remote) => of_daemon(&mut remote, wish),
+    }
+}
+
+fn duration(word: &[u8]) -> Done<u64> {
+    parse_duration(text(word)?, DurationScale::SECONDS)
+        .map_err(|error| Failure::new(format!("resolution: {error}")))
+}
+
+/// The rows of a file.
+///
+/// # Errors
+/// In RRDtool's words.
+pub(crate) fn of_file(file: &store::direct::ReadFile, wish: Wish) -> Done<Rows> {
+    let definition = file.definition();
+    let plan = plan(definition, file.last_update().whole, wish.cf, wish.start, wish.end, wish.step)
+        .map_err(|error| Failure::new(error.to_string()))?;
+    let values = file.fetch(&plan).map_err(|error| file_failure(&error))?;
+    Ok(Rows {
+        start: plan.start,
+        end: plan.end,
+        step: plan.step,
+        units_per_second: definition.units_per_second,
+        names: definition.ds.iter().map(|ds| ds.name.clone()).collect(),
+        values,
+    })
+}
+
+/// The rows of a daemon's RRD. Compat: it is not told the resolution.
+///
+/// # Errors
+/// What the daemon says.
+pub(crate) fn of_daemon(remote: &mut Remote<'_>, wish: Wish) -> Done<Rows> {
+    let (start, end) = (wish.start.to_string(), wish.end.to_string());
+    let answer = remote.ask("FETCH", &[wish.cf.name().as_bytes(), start.as_bytes(), end.as_bytes()])?;
+    read(&answer).ok_or_else(|| Failure::new("rrdcached answers what is no fetch"))
+}
+
+/// The answer to FETCH: six lines of heading, then `time: value value...`.
+fn read(answer: &Answer) -> Option<Rows> {
+    let mut lines = answer.lines.iter().map(Vec::as_slice);
+    let mut field = |name: &str| -> Option<&[u8]> {
+        lines.next()?.strip_prefix(name.as_bytes())?.strip_prefix(b": ").map(<[u8]>::trim_ascii)
+    };
+    field("FlushVersion")?;
+    let (start, end, step) = (moment(field("Start")?)?, moment(field("End")?)?, moment(field("Step")?)?);
+    field("DSCount")?;
+    let names = String::from_utf8_lossy(field("DSName")?).split(' ').map(str::to_string).collect::<Vec<_>>();
+    let mut values = Vec::new();
+    for line in lines {
+        let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+        words.next()?;
+        let before = values.len();
+        for word in words {
+            values.push(rrd::number::parse(word).ok()?);
+        }
+        if values.len() - before != names.len() {
+            return None;
+        }
+    }
+    // Times with decimals: an RRD with a step below a second.
+    let fine = [start, end, step].iter().any(|moment| moment % 1000 != 0);
+    let (units_per_second, scale) = if fine { (1000, 1) } else { (1, 1000) };
+    Some(Rows {
+        start: start / scale,
+        end: end / scale,
+        step: (step / scale) as u64,
+        units_per_second,
+        names,
+        values,
+    })
+}
+
+/// Seconds with up to three decimals, in thousandths.
+fn moment(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let thousandths: i64 = format!("{decimals:0<3}").get(..3)?.parse().ok()?;
+    whole.parse::<i64>().ok()?.checked_mul(1000)?.checked_add(thousandths)
+}
+
+/// Writes rows as `rrdtool fetch` does.
+///
+/// # Errors
+/// What the sink says.
+pub fn write(rows: &Rows, out: &mut dyn Write) -> Done {
+    let mut text = Vec::with_capacity(64 << 10);
+    text.extend_from_slice(b"           ");
+    for name in &rows.names {
+        text.extend_from_slice(format!("{name:>20}").as_bytes());
+    }
+    text.extend_from_slice(b"\n\n");
+    let mut time = rows.start;
+    for (index, row) in rows.values.chunks_exact(rows.names.len().max(1)).enumerate() {
+        time += rows.step as i64;
+        push_time(&mut text, time, rows.units_per_second);
+        for &value in row {
+            text.push(b' ');
+            push_e(&mut text, value, DIGITS_TOOL);
+        }
+        text.push(b'\n');
+        if index % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
+            print(out, &text)?;
+            text.clear();
+        }
+    }
+    print(out, &text)
+}
+
+fn push_time(text: &mut Vec<u8>, time: i64, units_per_second: u32) {
+    let unit = i64::from(units_per_second.max(1));
+    let whole = time.div_euclid(unit).to_string();
+    text.resize(text.len() + 10usize.saturating_sub(whole.len()), b' ');
+    text.extend_from_slice(whole.as_bytes());
+    if unit > 1 {
+        text.extend_from_slice(format!(".{:03}", time.rem_euclid(unit) * 1000 / unit).as_bytes());
+    }
+    text.push(b':');
+}
+
+/// Runs it.
+pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
+    let rows = fetch(tool, words)?;
+    write(&rows, out)
+}

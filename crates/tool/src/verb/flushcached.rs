@@ -1,0 +1,46 @@
+//! `rrdtool flushcached`: has a daemon write down what it knows of some RRDs.
+
+use crate::failure::{Done, Failure};
+use crate::options::{Known, Options, with_argument};
+use crate::target::flush;
+use crate::{Tool, Words};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "flushcached - has the daemon write an RRD out\n\n\
+    \trrdtool flushcached filename.rrd [filename.rrd...] [-d|--daemon address]\n";
+
+const USAGE: &str = "Usage: rrdtool flushcached [--daemon|-d <addr>] <file> [<file> ...]";
+const NO_ADDRESS: &str = "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an \
+    address on the command line or set the \"RRDCACHED_ADDRESS\" environment variable.";
+
+const OPTIONS: &[Known<()>] = &[with_argument(b'd', "daemon", ())];
+
+/// Flushes each file.
+///
+/// # Errors
+/// In RRDtool's words; the files behind the one that failed are passed over.
+pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
+    let mut options = Options::new(OPTIONS, words);
+    let mut daemon = None;
+    while let Some(given) = options.next() {
+        daemon = Some(given?.1);
+    }
+    let names = options.rest();
+    if names.is_empty() {
+        return Err(Failure::new(USAGE));
+    }
+    let address = tool.address(daemon)?.ok_or_else(|| Failure::new(NO_ADDRESS))?;
+    tool.link.connect(&address)?;
+    for (index, name) in names.iter().enumerate() {
+        tool.surroundings.path(name)?;
+        flush(tool.link.current(), name).map_err(|failure| {
+            let left = names.len() - index - 1;
+            let files = if left == 1 { "file" } else { "files" };
+            let name = String::from_utf8_lossy(name);
+            Failure::new(format!(
+                "Flushing of file \"{name}\" failed: {failure}. Skipping remaining {left} {files}."
+            ))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! `rrdtool info`: what an RRD is and where it stands, one item a line.
+
+use std::io::Write;
+
+use rrd::info::{InfoItem, Value};
+
+use crate::failure::{Done, Failure};
+use crate::options::{Known, Options, flag, with_argument};
+use crate::target::{Remote, Target, file_failure};
+use crate::{Tool, Words, print};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "info - what an RRD is and where it stands\n\n\
+    \trrdtool info [--daemon|-d address [--noflush|-F]] filename.rrd\n";
+
+const USAGE: &str = "[--daemon |-d <addr> [--noflush|-F]] <file>";
+
+#[derive(Clone, Copy)]
+enum Tag {
+    Daemon,
+    NoFlush,
+}
+
+const OPTIONS: &[Known<Tag>] =
+    &[with_argument(b'd', "daemon", Tag::Daemon), flag(b'F', "noflush", Tag::NoFlush)];
+
+/// The items; `program` is what RRDtool's usage calls the program.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn info(tool: &mut Tool, program: &str, words: Words<'_>) -> Done<Vec<InfoItem>> {
+    let mut options = Options::new(OPTIONS, words);
+    let (mut daemon, mut flush) = (None, true);
+    while let Some(given) = options.next() {
+        match given? {
+            (Tag::Daemon, argument) => daemon = Some(argument),
+            (Tag::NoFlush, _) => flush = false,
+        }
+    }
+    let &[name] = &*options.rest() else {
+        return Err(Failure::new(format!("Usage: rrdtool {program} {USAGE}")));
+    };
+    match tool.target(name, daemon)? {
+        Target::File(file) => {
+            let live = file.live().map_err(|error| file_failure(&error))?;
+            Ok(rrd::info::info(file.definition(), &live, file.current_rows(), name))
+        }
+        Target::Remote(mut remote) => {
+            if flush {
+                remote.ask("flush", &[])?;
+            }
+            of_daemon(&mut remote)
+        }
+    }
+}
+
+/// The items as the daemon gives them.
+///
+/// # Errors
+/// What the daemon says.
+pub(crate) fn of_daemon(remote: &mut Remote<'_>) -> Done<Vec<InfoItem>> {
+    let answer = remote.ask("info", &[])?;
+    answer.lines.iter().map(|line| item(line).ok_or_else(|| strange(line))).collect()
+}
+
+fn strange(line: &[u8]) -> Failure {
+    Failure::of_name("rrdcached answers what is no item of info: '", line, "'")
+}
+
+/// `key type value`.
+fn item(line: &[u8]) -> Option<InfoItem> {
+    let mut parts = line.splitn(3, |&byte| byte == b' ');
+    let key = String::from_utf8_lossy(parts.next()?).into_owned();
+    let (kind, value) = (parts.next()?, parts.next()?);
+    let value = match kind {
+        b"0" => Value::Number(rrd::number::parse(value).ok()?),
+        b"1" | b"3" => Value::Count(std::str::from_utf8(value).ok()?.parse().ok()?),
+        b"2" => Value::Text(value.to_vec()),
+        _ => return None,
+    };
+    Some(InfoItem { key, value })
+}
+
+/// Runs it.
+pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
+    let items = info(tool, "info", words)?;
+    let mut text = Vec::new();
+    rrd::info::push_text(&mut text, &items);
+    print(out, &text)
+}

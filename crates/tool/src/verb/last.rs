@@ -1,0 +1,40 @@
+//! `rrdtool last`: when an RRD was last updated.
+
+use std::io::Write;
+
+use crate::failure::{Done, Failure};
+use crate::options::{Known, Options, with_argument};
+use crate::target::Target;
+use crate::{Tool, Words, print};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "last - when an RRD was last updated\n\n\
+    \trrdtool last filename.rrd [--daemon|-d address]\n";
+
+const USAGE: &str = "Usage: rrdtool last [--daemon|-d <addr>] <file>";
+
+const OPTIONS: &[Known<()>] = &[with_argument(b'd', "daemon", ())];
+
+/// The last update, in seconds.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn last(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
+    let mut options = Options::new(OPTIONS, words);
+    let mut daemon = None;
+    while let Some(given) = options.next() {
+        daemon = Some(given?.1);
+    }
+    let &[name] = &*options.rest() else { return Err(Failure::new(USAGE)) };
+    match tool.target(name, daemon)? {
+        Target::File(file) => Ok(file.last_update().in_seconds(file.definition().units_per_second).whole),
+        Target::Remote(mut remote) => super::first::number(&remote.ask("last", &[])?),
+    }
+}
+
+/// Runs it: RRDtool prints -1 in front of an error.
+pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
+    let last = last(tool, words);
+    print(out, format!("{}\n", last.as_ref().unwrap_or(&-1)).as_bytes())?;
+    last.map(|_| ())
+}

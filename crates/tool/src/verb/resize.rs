@@ -1,0 +1,99 @@
+//! `rrdtool resize`: a copy, `resize.rrd`, in which one archive is longer or shorter.
+
+use rrd::content::Rrd;
+use rrd::definition::{Consolidation, VERSION_DCOUNTER};
+use rrd::live::{Season, UNKNOWN};
+use store::direct::{Existing, ReadFile, write_file};
+
+use super::first::integer;
+use crate::failure::{Done, Failure};
+use crate::target::file_failure;
+use crate::{Tool, Words};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "resize - a copy in which one archive is longer or shorter\n\n\
+    \trrdtool resize filename rranum GROW|SHRINK rows\n";
+
+/// The name of the copy, in the current directory.
+const OUTPUT: &[u8] = b"resize.rrd";
+/// Most values of one archive that are made. Guessed: far above any in use.
+const VALUES_MAX: u64 = 1 << 32;
+
+/// Makes the copy.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
+    let &[name, archive, direction, rows] = words else {
+        return Err(Failure::new("wrong number of parameters"));
+    };
+    if name == OUTPUT {
+        return Err(Failure::new("resize.rrd is a reserved name"));
+    }
+    let grow = match direction {
+        b"GROW" => true,
+        b"SHRINK" => false,
+        _ => return Err(Failure::new("I can only GROW or SHRINK")),
+    };
+    let rows = integer(rows);
+    if rows < 1 {
+        return Err(Failure::new("Please grow or shrink with at least 1 row"));
+    }
+    let path = tool.surroundings.path(name)?;
+    let output = tool.surroundings.path(OUTPUT)?;
+    let file = ReadFile::open(path, tool.surroundings.locking).map_err(|error| file_failure(&error))?;
+    let index = usize::try_from(integer(archive)).ok().filter(|&index| index < file.definition().rra.len());
+    let index = index.ok_or_else(|| Failure::new("no such RRA in this RRD"))?;
+    let count = file.definition().rra[index].row_count;
+    let new_count = if grow { count.checked_add(rows as u64) } else { count.checked_sub(rows as u64) };
+    let new_count =
+        new_count.filter(|&count| count > 0).ok_or_else(|| Failure::new("This RRA is not that big"))?;
+    if new_count.saturating_mul(file.definition().ds.len() as u64) > VALUES_MAX {
+        return Err(Failure::new(format!("cannot resize to {new_count} rows: too many to hold")));
+    }
+    // RRDtool makes a broken copy of the second and fifth versions' files, then refuses.
+    let version = file.definition().version;
+    if version == VERSION_DCOUNTER || version == 2 {
+        return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
+    }
+    let mut rrd = file.content().map_err(|error| file_failure(&error))?.rrd;
+    drop(file);
+    resize(&mut rrd, index, new_count as usize);
+    write_file(output, &rrd, Existing::Replace).map_err(|error| file_failure(&error))
+}
+
+/// Cuts off the oldest rows, or puts unknown ones in front of them.
+fn resize(rrd: &mut Rrd, index: usize, count: usize) {
+    let width = rrd.definition.ds.len();
+    rrd.definition.rra[index].row_count = count as u64;
+    if let Some(season) = rrd.live.seasons.iter_mut().find(|season| season.rra == index) {
+        resize_season(season, width, count);
+        if let Consolidation::Seasonal { smooth_index, .. } = &mut rrd.definition.rra[index].cf {
+            *smooth_index = (*smooth_index).min(count as u64 - 1);
+        }
+        return;
+    }
+    let rows = &mut rrd.archives[index];
+    let wanted = count * width;
+    if wanted <= rows.len() {
+        rows.drain(..rows.len() - wanted);
+    } else {
+        let unknown = vec![UNKNOWN; wanted - rows.len()];
+        rows.splice(..0, unknown);
+    }
+}
+
+/// A season is a ring: its oldest row stands behind its newest.
+fn resize_season(season: &mut Season, width: usize, count: usize) {
+    let old = season.values.len() / width;
+    let oldest = (season.current_row as usize + 1) % old;
+    season.values.rotate_left(oldest * width);
+    let wanted = count * width;
+    if wanted <= season.values.len() {
+        season.values.drain(..season.values.len() - wanted);
+    } else {
+        let unknown = vec![UNKNOWN; wanted - season.values.len()];
+        season.values.splice(..0, unknown);
+    }
+    season.current_row = count as u64 - 1;
+}
