@@ -66,9 +66,12 @@ impl TimeSpec {
     }
 
     /// The time, counted from `base`.
+    ///
+    /// Compat: by the clock as it is set at `base`. A day before the first noon of summer time is eleven.
     fn time_from(&self, base: i64, calendar: &dyn Calendar) -> i64 {
-        let fields = Fields::of(&calendar.local(base)).with_dates_of(&self.fields);
-        fields.time(None, calendar).wrapping_add(self.offset)
+        let local = calendar.local(base);
+        let fields = Fields::of(&local).with_dates_of(&self.fields);
+        fields.time(Some(local.summer), calendar).wrapping_add(self.offset)
     }
 }
 

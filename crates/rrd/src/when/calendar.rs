@@ -7,6 +7,8 @@
 const EPOCH_DAYS: i64 = 719_468;
 /// Days in 400 years.
 const ERA_DAYS: i64 = 146_097;
+/// Year 0 of C's `struct tm`.
+const YEAR_BASE: i32 = 1900;
 /// Seconds in a day.
 const DAY: i64 = 86_400;
 
@@ -40,7 +42,8 @@ pub struct Civil {
 
 /// Local time of some place.
 pub trait Calendar {
-    /// Local time at `time`, in seconds since the epoch.
+    /// Local time at `time`, in seconds since the epoch. When its year does not fit into C's `struct tm`,
+    /// day and month are 0 and the year is what is left of it.
     fn local(&self, time: i64) -> Civil;
 
     /// When it is `civil` there, in seconds since the epoch: `mktime` with `tm_isdst` -1. Fields out of range
@@ -59,25 +62,37 @@ impl Calendar for Utc {
     fn local(&self, time: i64) -> Civil {
         let days = time.div_euclid(DAY);
         let seconds = time.rem_euclid(DAY) as i32;
-        let date = date_of(days);
+        let (year, month, day) = date_of(days);
+        let fits = year_fits(year);
         Civil {
             second: seconds % 60,
             minute: seconds / 60 % 60,
             hour: seconds / 3600,
+            day: if fits { day } else { 0 },
+            month: if fits { month } else { 0 },
+            year: year as i32,
             weekday: (days + 4).rem_euclid(7) as i32,
-            year_day: (days - days_of(i64::from(date.year), 0, 1)) as i32,
-            ..date
+            year_day: (days - days_of(year, 0, 1)) as i32,
+            ..Civil::default()
         }
     }
 
     fn time(&self, civil: &Civil) -> i64 {
-        let days = days_of(i64::from(civil.year), i64::from(civil.month), i64::from(civil.day));
-        days * DAY + i64::from(civil.hour) * 3600 + i64::from(civil.minute) * 60 + i64::from(civil.second)
+        let year = i64::from(civil.year.wrapping_sub(YEAR_BASE)) + i64::from(YEAR_BASE);
+        let days = days_of(year, i64::from(civil.month), i64::from(civil.day));
+        let seconds = i64::from(civil.hour) * 3600 + i64::from(civil.minute) * 60 + i64::from(civil.second);
+        let time = days * DAY + seconds;
+        if year_fits(date_of(time.div_euclid(DAY)).0) { time } else { -1 }
     }
 
     fn time_as(&self, civil: &Civil, _summer: bool) -> i64 {
         self.time(civil)
     }
+}
+
+/// Whether C's `struct tm`, which counts years from 1900 in 32 bits, holds this year.
+fn year_fits(year: i64) -> bool {
+    i32::try_from(year - i64::from(YEAR_BASE)).is_ok()
 }
 
 /// Days from the epoch to `day` of the month `month` months behind January of `year`; all may be out of range.
@@ -90,20 +105,16 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year + day - 1 - EPOCH_DAYS
 }
 
-/// The date `days` after the epoch; only day, month and year are set.
-fn date_of(days: i64) -> Civil {
-    let days = days.saturating_add(EPOCH_DAYS);
+/// The date `days` after the epoch: year, months behind January, day of the month.
+fn date_of(days: i64) -> (i64, i32, i32) {
+    let days = days + EPOCH_DAYS;
     let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * of_year + 2) / 153;
     let month = (march_month + 2) % 12;
-    Civil {
-        day: (of_year - (153 * march_month + 2) / 5 + 1) as i32,
-        month: month as i32,
-        year: (year_of_era + era * 400 + i64::from(month < 2)) as i32,
-        ..Civil::default()
-    }
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    (year_of_era + era * 400 + i64::from(month < 2), month as i32, day as i32)
 }
 
 #[cfg(test)]

@@ -54,9 +54,7 @@ impl fmt::Display for AtError {
             AtError::OffsetMissing => f.write_str("'start' or 'end' MUST be followed by +|- offset"),
             AtError::OffsetExpected => f.write_str("if 'now' is followed by a token it must be +|- offset"),
             AtError::NumberMissing(sign) => write!(f, "There should be number after '{sign}'"),
-            AtError::MinutesMissing => {
-                f.write_str("Parsing HH:MM syntax, expecting MM as number, got none")
-            }
+            AtError::MinutesMissing => f.write_str("Parsing HH:MM syntax, expecting MM as number, got none"),
             AtError::Minutes(number) => write!(f, "parsing HH:MM syntax, got MM = {number} (>59!)"),
             AtError::HalfDay => f.write_str("there cannot be more than 12 AM or PM hours"),
             AtError::DayMissing => f.write_str("the day of the month should follow month name"),

@@ -12,6 +12,8 @@ use crate::when::calendar::Calendar;
 const SECONDS_MIN: i64 = 3600 * 24 * 365 * 10;
 /// Between these, both excluded, a number is a date: YYYYMMDD.
 const DATE_NUMBERS: (i64, i64) = (19_700_101, 24_000_101);
+/// Last day of a month.
+const DAY_MAX: i64 = 31;
 /// Below this an `m` that stands alone means months.
 const MONTHS_BELOW: i32 = 6;
 /// Compat: what hour and year are set to while it is not known whether the text names them. The mark of the
@@ -22,16 +24,29 @@ const YEAR_MARK: i32 = 30_000;
 pub(super) fn parse(text: &str, now: i64, calendar: &dyn Calendar) -> Result<TimeSpec, AtError> {
     let local = calendar.local(now);
     let fields = Fields::of(&local);
-    let mut parser =
-        Parser { scanner: Scanner::new(text), fields, summer: None, offset: 0, weekday: local.weekday, calendar };
+    let mut parser = Parser {
+        scanner: Scanner::new(text),
+        fields,
+        summer: None,
+        offset: 0,
+        weekday: local.weekday,
+        calendar,
+    };
     let reference = parser.reference()?;
     parser.offsets()?;
     if parser.scanner.kind != Kind::End {
         return Err(AtError::Trailing(parser.scanner.remaining()));
     }
-    let Parser { fields, summer, offset, .. } = parser;
-    if reference == Reference::Absolute && fields.time(summer, calendar) == -1 {
-        return Err(AtError::OutOfRange);
+    let Parser { mut fields, mut summer, offset, .. } = parser;
+    if reference == Reference::Absolute {
+        let time = fields.time(summer, calendar);
+        if time == -1 {
+            return Err(AtError::OutOfRange);
+        }
+        // Compat: asked of the calendar once more when it is resolved, and by then it is known whether summer
+        // time is in force. Which of two equal times of day C takes next depends on what it was asked before.
+        let local = calendar.local(time);
+        (fields, summer) = (Fields::of(&local), Some(local.summer));
     }
     Ok(TimeSpec { reference, fields, summer, offset })
 }
@@ -131,7 +146,7 @@ impl Parser<'_> {
         let mut minute = 0;
         self.scanner.advance();
         if matches!(self.scanner.kind, Kind::Dot | Kind::Slash) {
-            self.scanner = before;
+            self.scanner.back_to(before, hour);
             return Ok(());
         }
         if self.scanner.kind == Kind::Colon {
@@ -154,7 +169,7 @@ impl Parser<'_> {
                 self.scanner.advance();
             }
             _ if hour > 23 => {
-                self.scanner = before;
+                self.scanner.back_to(before, hour);
                 return Ok(());
             }
             _ => {}
@@ -196,17 +211,26 @@ impl Parser<'_> {
 
     /// Seconds since the epoch, YYYYMMDD, or numbers with `.` or `/` between them.
     fn numeric_day(&mut self) -> Result<(), AtError> {
-        let mut month = long(self.scanner.token());
+        let digits = self.scanner.token();
+        let mut month = long(digits);
         let mut day = 0;
         let mut year = i64::from(self.fields.year);
         self.scanner.advance();
         if month > DATE_NUMBERS.0 && month < DATE_NUMBERS.1 {
-            (year, month, day) = (month / 10_000, month / 100 % 100, month % 100);
+            // Compat: by place, so that zeros in front move the date.
+            (year, month, day) = (long(&digits[..4]), long(&digits[4..6]), long(&digits[6..8]));
         } else if month > SECONDS_MIN {
             let local = self.calendar.local(month);
+            let today = self.fields;
             self.fields = Fields::of(&local);
+            if local.day == 0 {
+                // Compat: C leaves day and month as they were when the year does not fit.
+                (self.fields.day, self.fields.month) = (today.day, today.month);
+            }
             self.summer = Some(local.summer);
             return Ok(());
+        } else if month > DAY_MAX {
+            return Err(AtError::Month(month as i32));
         } else if let sign @ (Kind::Dot | Kind::Slash) = self.scanner.kind {
             let dot = sign == Kind::Dot;
             let written = if dot { '.' } else { '/' };
@@ -231,7 +255,7 @@ impl Parser<'_> {
         if !(1..=12).contains(&month) {
             return Err(AtError::Month(month as i32));
         }
-        if !(1..=31).contains(&day) {
+        if !(1..=DAY_MAX).contains(&day) {
             return Err(AtError::Day(day as i32));
         }
         self.set_date(day, month - 1, year)

@@ -121,11 +121,13 @@ pub(super) struct Scanner<'a> {
     token: (usize, usize),
     rest: usize,
     pub(super) kind: Kind,
+    /// What stands in messages in place of the token.
+    shown: Option<i32>,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let mut scanner = Scanner { text, token: (0, 0), rest: 0, kind: Kind::End };
+        let mut scanner = Scanner { text, token: (0, 0), rest: 0, kind: Kind::End, shown: None };
         scanner.advance();
         scanner
     }
@@ -137,7 +139,15 @@ impl<'a> Scanner<'a> {
 
     /// The token and all behind it, as it stands in messages.
     pub(super) fn remaining(&self) -> String {
-        format!("{}{}", self.token(), &self.text[self.rest..])
+        let rest = &self.text[self.rest..];
+        self.shown.map_or_else(|| format!("{}{rest}", self.token()), |hour| format!("{hour}{rest}"))
+    }
+
+    /// Goes back to where it was `before`, when the token there has been found to be no hour.
+    ///
+    /// Compat: messages show that number from then on.
+    pub(super) fn back_to(&mut self, before: Scanner<'a>, hour: i32) {
+        *self = Scanner { shown: Some(hour), ..before };
     }
 
     /// The next token; letters make the words of a time.
@@ -165,6 +175,7 @@ impl<'a> Scanner<'a> {
             Some(byte) => (single(*byte), start + 1),
         };
         self.kind = kind;
+        self.shown = None;
         self.rest = if kind == Kind::End { start } else { end };
         // Compat: a character that begins no token is in the message twice.
         let width = self.text[start..].chars().next().map_or(0, char::len_utf8);
