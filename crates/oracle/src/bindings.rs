@@ -15,6 +15,11 @@ while (my $line = <STDIN>) {
     if (my $error = RRDs::error) { print "E$error\n"; next }
     print "O$start\t$end\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
     print "\n";
+  } elsif ($verb eq 'fetch') {
+    my ($start, $step, $names, $rows) = RRDs::fetch(@words);
+    if (my $error = RRDs::error) { print "E$error\n"; next }
+    print "O$start\t0\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
+    print "\n";
   } else {
     my ($lines) = RRDs::graph('/dev/null', @words);
     if (my $error = RRDs::error) { print "E$error\n"; next }
@@ -74,8 +79,17 @@ impl Bindings {
 
     /// `xport` with these words; the error is RRDtool's text.
     pub fn xport(&mut self, words: &[&str]) -> Result<Exported, String> {
-        let answer = self.run("xport", words)?;
-        let broken = || format!("xport answers {answer:?}");
+        self.table("xport", words)
+    }
+
+    /// `fetch` with these words: all rows; there is no `end`.
+    pub fn fetch(&mut self, words: &[&str]) -> Result<Exported, String> {
+        self.table("fetch", words)
+    }
+
+    fn table(&mut self, verb: &str, words: &[&str]) -> Result<Exported, String> {
+        let answer = self.run(verb, words)?;
+        let broken = || format!("{verb} answers {answer:?}");
         let mut fields = answer.split('\t');
         let mut number = || fields.next().and_then(|text| text.parse::<i64>().ok()).ok_or_else(broken);
         let (start, end, step) = (number()?, number()?, number()?);

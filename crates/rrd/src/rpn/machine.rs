@@ -80,6 +80,19 @@ impl Machine {
         Ok(self.memory[self.depth])
     }
 
+    /// The value with `above` others above it.
+    pub(super) fn below(&self, above: usize) -> Result<f64, EvaluateError> {
+        self.need(above + 1)?;
+        Ok(self.memory[self.depth - 1 - above])
+    }
+
+    /// Pops `count` values.
+    pub(super) fn drop(&mut self, count: usize) -> Result<(), EvaluateError> {
+        self.need(count)?;
+        self.depth -= count;
+        Ok(())
+    }
+
     #[inline]
     fn unary(&mut self, function: impl Fn(f64) -> f64) -> Result<(), EvaluateError> {
         self.need(1)?;

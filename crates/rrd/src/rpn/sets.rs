@@ -29,17 +29,25 @@ pub(super) fn sort(values: &mut [f64], aside: &mut Vec<f64>) {
     if aside.len() < values.len() {
         aside.resize(values.len(), 0.0);
     }
-    merge_sort(values, aside);
+    merge_sort(values, aside, goes_behind);
 }
 
-fn merge_sort(values: &mut [f64], aside: &mut [f64]) {
+/// As [`sort`], but that equal values change places whenever they meet.
+///
+/// Compat: PERCENT of a VDEF sorts so; it shows in which of two zeros it picks (`tests/rpn_oracle.rs`).
+pub(super) fn sort_turning(values: &mut [f64]) {
+    let mut aside = vec![0.0; values.len()];
+    merge_sort(values, &mut aside, |a, b| a == b && a.is_finite() || goes_behind(a, b));
+}
+
+fn merge_sort(values: &mut [f64], aside: &mut [f64], behind_of: impl Fn(f64, f64) -> bool + Copy) {
     let count = values.len();
     if count < 2 {
         return;
     }
     let half = count / 2;
-    merge_sort(&mut values[..half], aside);
-    merge_sort(&mut values[half..], aside);
+    merge_sort(&mut values[..half], aside, behind_of);
+    merge_sort(&mut values[half..], aside, behind_of);
     let first = &mut aside[..half];
     first.copy_from_slice(&values[..half]);
     let (mut taken, mut behind) = (0, half);
@@ -47,7 +55,7 @@ fn merge_sort(values: &mut [f64], aside: &mut [f64]) {
         if taken == half {
             return;
         }
-        if behind < count && goes_behind(first[taken], values[behind]) {
+        if behind < count && behind_of(first[taken], values[behind]) {
             values[place] = values[behind];
             behind += 1;
         } else {
@@ -67,14 +75,14 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     if count > 0.0 { known(sum / count) } else { UNKNOWN }
 }
 
-/// Of a sample (n - 1), unknown below two values.
+/// Of a sample (n - 1), unknown below two values; in one pass, by the running mean of Welford.
 pub(super) fn deviation(values: &[f64]) -> f64 {
-    let average = mean(values);
-    let (mut squares, mut count) = (0.0, 0.0);
+    let (mut average, mut squares, mut count) = (0.0, 0.0, 0.0);
     for &value in values.iter().rev().filter(|value| !value.is_nan()) {
-        let off = value - average;
-        squares += off * off;
         count += 1.0;
+        let before = average;
+        average += (value - average) / count;
+        squares += (value - average) * (value - before);
     }
     if count > 1.0 { known((squares / (count - 1.0)).sqrt()) } else { UNKNOWN }
 }
@@ -83,7 +91,7 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
 pub(super) fn median(values: &[f64], aside: &mut Vec<f64>) -> f64 {
     let count = gather(values, aside);
     let (known, memory) = aside.split_at_mut(count);
-    merge_sort(known, memory);
+    merge_sort(known, memory, goes_behind);
     middle(known)
 }
 
@@ -91,12 +99,12 @@ pub(super) fn median(values: &[f64], aside: &mut Vec<f64>) -> f64 {
 pub(super) fn median_deviation(values: &[f64], aside: &mut Vec<f64>) -> f64 {
     let count = gather(values, aside);
     let (distances, memory) = aside.split_at_mut(count);
-    merge_sort(distances, memory);
+    merge_sort(distances, memory, goes_behind);
     let median = middle(distances);
     for distance in distances.iter_mut() {
         *distance = known((*distance - median).abs());
     }
-    merge_sort(distances, memory);
+    merge_sort(distances, memory, goes_behind);
     middle(distances)
 }
 
@@ -128,9 +136,10 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
+/// The best of what is known, of equal ones that nearest the top.
 pub(super) fn fold(values: &[f64], better: impl Fn(f64, f64) -> bool) -> f64 {
-    let mut kept = values[0];
-    for &value in &values[1..] {
+    let mut kept = UNKNOWN;
+    for &value in values.iter().rev() {
         if !value.is_nan() && (kept.is_nan() || better(value, kept)) {
             kept = value;
         }

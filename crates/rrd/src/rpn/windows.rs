@@ -58,18 +58,17 @@ pub(super) fn trend(
     number: u64,
     machine: &mut Machine,
 ) -> Result<(), EvaluateError> {
-    let seconds = machine.pop()?;
+    let seconds = integer(machine.pop()?);
     machine.pop()?;
-    let rows = (seconds / cursor.step as f64).ceil();
-    // Not for an unknown number of rows either.
-    if !(number as f64 >= rows) {
+    let rows = u64::try_from(seconds).unwrap_or(0).div_ceil(cursor.step).max(1);
+    // RRDtool does not come back from a time that no `int` holds; unknown is none either.
+    if seconds == i32::MIN || number < rows {
         machine.push(UNKNOWN);
         return Ok(());
     }
-    let rows = (rows as usize).max(1);
-    machine.spend(rows as u64)?;
+    machine.spend(rows)?;
     let (mut sum, mut count) = (0.0, 0.0);
-    for back in 1..=rows {
+    for back in 1..=rows as usize {
         let value = cursor.back(back);
         if !value.is_nan() {
             sum += value;
@@ -102,16 +101,19 @@ pub(super) fn predict(
     let window = integer(machine.pop()?);
     let count = integer(machine.pop()?);
     machine.aside().clear();
+    machine.need(if count < 0 { 1 } else { count as usize })?;
     if count < 0 {
-        let shift = shift(machine.pop()?)?;
+        let seconds = machine.pop()?;
         for index in 0..count.unsigned_abs() {
-            gather(cursor, u64::from(index) * shift, window, number, machine)?;
+            gather(cursor, shift(f64::from(index) * seconds)?, window, number, machine)?;
         }
     } else {
-        for _ in 0..count {
-            let shift = shift(machine.pop()?)?;
+        // The order of the text, which is that of RRDtool's additions.
+        for index in 0..count as usize {
+            let shift = shift(machine.below(count as usize - 1 - index)?)?;
             gather(cursor, shift, window, number, machine)?;
         }
+        machine.drop(count as usize)?;
     }
     let values = machine.aside();
     let result = match operator {

@@ -1,0 +1,397 @@
+//! CDEF and VDEF against RRDtool's library: every bit of every row, the texts of errors.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
+mod support;
+
+use oracle::{Bindings, RrdTool};
+use rrd::rpn::{Expression, Series, Surroundings, Symbol, Vdef};
+use rrd::when::calendar::Utc;
+use support::Random;
+
+const STEP: i64 = 100;
+/// Where the graphs start and end; no multiple of every step.
+const START: i64 = 1_000_004_000;
+const END: i64 = 1_000_006_500;
+
+/// The variables: name, source, step of its archive, where it starts.
+const VARIABLES: [(&str, &str, u64, i64); 6] = [
+    ("a", "a", 100, START),
+    ("b", "b", 100, START),
+    ("c", "c", 100, START),
+    ("long", "a", 100, START - 2500),
+    ("w", "b", 300, START - 9000),
+    ("z", "c", 200, START - 8000),
+];
+const A_VDEF: &str = "VDEF:v=a,AVERAGE";
+
+struct Pair {
+    perl: Bindings,
+    file: String,
+    series: Vec<Series>,
+    _tool: RrdTool,
+}
+
+impl Pair {
+    fn start() -> Pair {
+        let mut tool = RrdTool::start().unwrap();
+        let sources = "DS:a:GAUGE:200:U:U DS:b:GAUGE:200:U:U DS:c:GAUGE:200:U:U";
+        let archives = "RRA:AVERAGE:0.5:1:100 RRA:AVERAGE:0.5:2:100 RRA:AVERAGE:0.5:3:100";
+        tool.run(&format!("create f.rrd --start 1000000000 --step {STEP} {sources} {archives}")).unwrap();
+        let mut random = Random::new(77);
+        for row in 1..90 {
+            let a = format!("{}.{}", random.below(2000) as i64 - 1000, random.next());
+            let b = match random.below(4) {
+                0 => "U".to_string(),
+                _ => format!("{}e{}", random.next(), random.below(20) as i64 - 15),
+            };
+            let c = ["0", "1", "-1", "2.5", "U", "7", "-0.5"][random.below(7) as usize];
+            tool.run(&format!("update f.rrd {}:{a}:{b}:{c}", 1_000_000_000 + row * STEP)).unwrap();
+        }
+        let mut perl = Bindings::start("UTC").unwrap();
+        let file = tool.path("f.rrd").to_str().unwrap().to_string();
+        let series = VARIABLES.iter().map(|variable| rows_of(&mut perl, &file, variable)).collect();
+        Pair { perl, file, series, _tool: tool }
+    }
+
+    fn defs(&self) -> Vec<String> {
+        let mut words: Vec<String> =
+            ["--start", &START.to_string(), "--end", &END.to_string(), "--step", "100"]
+                .map(str::to_string)
+                .to_vec();
+        for (name, source, step, start) in VARIABLES {
+            words.push(format!("DEF:{name}={}:{source}:AVERAGE:step={step}:start={start}", self.file));
+        }
+        words.push(A_VDEF.to_string());
+        words
+    }
+
+    /// RRDtool's rows of an expression: their times and values.
+    fn theirs(&mut self, text: &str) -> Result<Vec<(i64, f64)>, String> {
+        let mut words = self.defs();
+        words.extend([format!("CDEF:result={text}"), "XPORT:result".to_string()]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let exported = self.perl.xport(&words);
+        if exported.as_ref().is_err_and(|error| error == "perl ended") {
+            self.perl = Bindings::start("UTC").unwrap();
+        }
+        let exported = exported?;
+        let times = (0..).map(|index| exported.start + index * exported.step as i64);
+        Ok(times.zip(exported.rows.iter().map(|row| row[0])).collect())
+    }
+
+    fn ours(&self, text: &str) -> Result<Series, String> {
+        let expression = Expression::parse(text, lookup).map_err(|error| error.to_string())?;
+        let scalar = Vdef::parse("v", "a,AVERAGE", lookup).unwrap().evaluate(&self.series[0]).value;
+        let series: Vec<&Series> = self.series.iter().collect();
+        let surroundings = Surroundings { now: 0, first_weekday: 0, calendar: &Utc };
+        expression.evaluate(&series, &[scalar], &surroundings).map_err(|error| error.to_string())
+    }
+
+    /// What is different, in words.
+    fn difference(&mut self, text: &str) -> Option<String> {
+        let (theirs, ours) = (self.theirs(text), self.ours(text));
+        match (theirs, ours) {
+            (Err(theirs), _) if theirs == "perl ended" => None,
+            (Err(theirs), Err(ours)) if theirs == ours => None,
+            (Ok(theirs), Ok(ours)) => theirs.iter().find_map(|&(time, value)| {
+                let index = (time - ours.start) / ours.step as i64 - 1;
+                let got = usize::try_from(index).ok().and_then(|index| ours.values.get(index).copied());
+                let same = got
+                    .is_some_and(|got| got.to_bits() == value.to_bits() || (got.is_nan() && value.is_nan()));
+                (!same).then(|| format!("row {index}: {value:?} became {got:?}"))
+            }),
+            (theirs, ours) => Some(format!("{theirs:?} became {ours:?}")),
+        }
+    }
+}
+
+fn lookup(name: &str) -> Option<Symbol> {
+    let place = VARIABLES.iter().position(|variable| variable.0 == name).map(Symbol::Series);
+    place.or((name == "v").then_some(Symbol::Scalar(0)))
+}
+
+fn rows_of(perl: &mut Bindings, file: &str, variable: &(&str, &str, u64, i64)) -> Series {
+    let (_, source, step, start) = *variable;
+    let words = [file, "AVERAGE", "-r", &step.to_string(), "-s", &start.to_string(), "-e", &END.to_string()];
+    let fetched = perl.fetch(&words).unwrap();
+    assert_eq!(fetched.step, step);
+    let column = ["a", "b", "c"].iter().position(|name| *name == source).unwrap();
+    let values = fetched.rows.iter().map(|row| row[column]).collect();
+    Series { start: fetched.start - step as i64, step, values }
+}
+
+const UNARY: [&str; 16] = [
+    "SIN",
+    "COS",
+    "LOG",
+    "EXP",
+    "SQRT",
+    "ATAN",
+    "FLOOR",
+    "CEIL",
+    "ABS",
+    "UN",
+    "ISINF",
+    "RAD2DEG",
+    "DEG2RAD",
+    "1,INDEX,EXC,POP",
+    "1,COPY,POP",
+    "DUP,POP",
+];
+const BINARY: [&str; 24] = [
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "ADDNAN",
+    "LT",
+    "LE",
+    "GT",
+    "GE",
+    "EQ",
+    "NE",
+    "MIN",
+    "MAX",
+    "MINNAN",
+    "MAXNAN",
+    "ATAN2",
+    "POW",
+    "2,AVG",
+    "2,STDEV",
+    "2,SMIN",
+    "2,SMAX",
+    "EXC,POP",
+    "2,SORT,POP",
+];
+const LEAVES: [&str; 28] = [
+    "a",
+    "b",
+    "c",
+    "long",
+    "w",
+    "z",
+    "v",
+    "UNKN",
+    "INF",
+    "NEGINF",
+    "TIME",
+    "LTIME",
+    "COUNT",
+    "STEPWIDTH",
+    "PREV",
+    "PREV(a)",
+    "PREV(b)",
+    "PREV(long)",
+    "PREV(v)",
+    "PREV(w)",
+    "PREV(z)",
+    "NEWDAY",
+    "NEWWEEK",
+    "NEWMONTH",
+    "NEWYEAR",
+    "DEPTH,1,ADDNAN",
+    "NOW,NOW,-",
+    "0,",
+];
+
+fn leaf(random: &mut Random) -> String {
+    match random.below(6) {
+        0 => format!("{}.{}e{},", random.below(1000), random.next(), random.below(24) as i64 - 12),
+        1 => format!("-{},", random.below(10)),
+        2 => window(random),
+        _ => random.pick(&LEAVES).to_string(),
+    }
+}
+
+fn window(random: &mut Random) -> String {
+    let name = random.pick(&["a", "b", "c", "long", "w", "z"]);
+    let seconds = random.below(15) as f64 * 50.0 + random.pick(&[&0.0, &0.0, &0.5, &0.99]);
+    let shift = |random: &mut Random, count| {
+        let seconds = random.below(count) as f64 * 50.0 + random.pick(&[&50.0, &50.0, &50.5, &1.0]);
+        seconds.to_string()
+    };
+    match random.below(5) {
+        0 => format!("{name},{seconds},TREND"),
+        1 => format!("{name},{seconds},TRENDNAN"),
+        kind => {
+            let shifts: Vec<String> = (0..random.below(4)).map(|_| shift(random, 30)).collect();
+            let mut words = shifts.clone();
+            // With wider rows, the shift of 0 that this form begins with would read behind the last row, where
+            // RRDtool finds anything.
+            match random.chance(30) && name != "w" && name != "z" {
+                true => words = vec![shift(random, 9), format!("-{}", random.below(4))],
+                false => words.push(shifts.len().to_string()),
+            }
+            words.push(seconds.to_string());
+            if kind == 4 {
+                words.push(((random.below(2000) as i64 - 1000) as f64 / 10.0).to_string());
+            }
+            let kind = ["PREDICT", "PREDICTSIGMA", "PREDICTPERC"][kind as usize - 2];
+            format!("{},{name},{kind}", words.join(","))
+        }
+    }
+}
+
+/// A random expression, as words that keep the stack sound more often than not.
+fn expression(random: &mut Random) -> Vec<String> {
+    let mut words = vec![random.pick(&["a", "b", "c", "long", "w", "z"]).to_string()];
+    let mut depth = 1;
+    for _ in 0..random.below(12) {
+        match random.below(10) {
+            0..4 => {
+                words.push(leaf(random));
+                depth += 1;
+            }
+            4 | 5 => words.push(random.pick(&UNARY).to_string()),
+            6 | 7 if depth > 1 => {
+                words.push(random.pick(&BINARY).to_string());
+                depth -= 1;
+            }
+            8 if depth > 2 => {
+                let three = ["IF", "LIMIT", "3,AVG", "3,STDEV", "3,SMAX", "3,REV,POP,POP", "50,3,PERCENT"];
+                words.push(random.pick(&three).to_string());
+                depth -= 2;
+            }
+            9 if depth > 1 => {
+                let count = 2 + random.below(depth - 1);
+                let set = ["AVG", "STDEV", "SMIN", "SMAX", "MEDIAN"];
+                words.push(format!("0,{},{}", count + 1, random.pick(&set)));
+                depth -= count - 1;
+            }
+            _ => {}
+        }
+        if random.chance(1) {
+            words
+                .push(random.pick(&["+", "POP", "DUP", "IF", "3,SORT", "foo", "PREV(", "2,REV"]).to_string());
+        }
+    }
+    for _ in 1..depth {
+        words.push(random.pick(&BINARY[..18]).to_string());
+    }
+    words
+}
+
+fn text_of(words: &[String]) -> String {
+    words.join(",").replace(",,", ",")
+}
+
+/// The shortest list within `words` that is different too, and how.
+fn shrink(
+    mut words: Vec<String>,
+    mut difference: impl FnMut(&[String]) -> Option<String>,
+) -> (String, String) {
+    let mut said = difference(&words).unwrap_or_default();
+    let mut index = 0;
+    while index < words.len() {
+        let mut fewer = words.clone();
+        fewer.remove(index);
+        match difference(&fewer) {
+            Some(found) => {
+                said = found;
+                words = fewer;
+                index = 0;
+            }
+            None => index += 1,
+        }
+    }
+    (text_of(&words), said)
+}
+
+/// `SEEDS=n` runs more of them.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    0..std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn random_expressions_give_rrdtools_rows() {
+    let mut pair = Pair::start();
+    let (mut found, mut rows) = (Vec::new(), 0);
+    for seed in seeds(5000) {
+        let words = expression(&mut Random::new(seed));
+        rows += pair.ours(&text_of(&words)).map_or(0, |series| series.values.len());
+        if pair.difference(&text_of(&words)).is_some() {
+            let (text, said) = shrink(words, |words| pair.difference(&text_of(words)));
+            found.push(format!("seed {seed}: {text}: {said}"));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(rows > 50_000, "only {rows} rows");
+}
+
+const FUNCTIONS: [&str; 17] = [
+    "MAXIMUM",
+    "MINIMUM",
+    "AVERAGE",
+    "STDEV",
+    "LAST",
+    "FIRST",
+    "TOTAL",
+    "LSLSLOPE",
+    "LSLINT",
+    "LSLCORREL",
+    "95,PERCENT",
+    "50,PERCENT",
+    "0,PERCENT",
+    "100,PERCENT",
+    "12.5,PERCENT",
+    "90,PERCENTNAN",
+    "33.3,PERCENTNAN",
+];
+
+impl Pair {
+    /// What is different between the values and times of every function over the same rows.
+    fn vdef_difference(&mut self, text: &str) -> Option<String> {
+        let ours = self.ours(text).ok()?;
+        let mut words = self.defs();
+        words.push(format!("CDEF:result={text}"));
+        let mut wanted = Vec::new();
+        for (index, function) in FUNCTIONS.iter().enumerate() {
+            let vdef = format!("result,{function}");
+            let result = |name: &str| (name == "result").then_some(Symbol::Series(0));
+            let value = Vdef::parse("q", &vdef, result).unwrap().evaluate(&ours);
+            if function.ends_with("PERCENTNAN") && ours.values.iter().all(|value| value.is_nan()) {
+                assert!(value.value.is_nan() && value.time.is_none(), "{value:?}");
+                continue;
+            }
+            wanted.push((function, value));
+            words.push(format!("VDEF:q{index}={vdef}"));
+            words.push(format!("PRINT:q{index}:%.17le"));
+            words.push(format!("PRINT:q{index}:%s:strftime"));
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let printed = match self.perl.prints(&words) {
+            Ok(printed) => printed,
+            Err(error) => return Some(error),
+        };
+        wanted.iter().zip(printed.chunks(2)).find_map(|(&(function, want), printed)| {
+            let value: f64 = printed[0].parse().unwrap();
+            let time = want.time.map_or("-".to_string(), |time| time.to_string());
+            let same = value.to_bits() == want.value.to_bits() || (value.is_nan() && want.value.is_nan());
+            (!same || time != printed[1]).then(|| format!("{function}: {printed:?} became {want:?}"))
+        })
+    }
+}
+
+#[test]
+fn vdefs_of_random_expressions_are_rrdtools() {
+    let mut pair = Pair::start();
+    let mut found = Vec::new();
+    for seed in seeds(1500) {
+        let words = expression(&mut Random::new(seed));
+        // A VDEF sees all rows: those where RRDtool reads in front of or behind the data too (the rows before a
+        // wider row of a variable, the shift of 0 in the last row). What it finds there is anything.
+        let wide = |word: &str| word.contains("w,") || word.contains("z,") || word.contains(",-");
+        let outside =
+            |word: &String| word.contains("(w") || word.contains("(z") || word.len() > 1 && wide(word);
+        if words.iter().any(outside) {
+            continue;
+        }
+        if pair.vdef_difference(&text_of(&words)).is_some() {
+            let (text, said) = shrink(words, |words| pair.vdef_difference(&text_of(words)));
+            found.push(format!("seed {seed}: {text}: {said}"));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
