@@ -119,3 +119,57 @@ pub fn range(start: &TimeSpec, end: &TimeSpec, calendar: &dyn Calendar) -> Resul
         _ => Ok((start.time(calendar), end.time(calendar))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::when::calendar::Utc;
+
+    /// 2026-11-21 18:13:26, a Saturday.
+    const NOW: i64 = 1_795_284_806;
+
+    #[test]
+    fn times_are_read() {
+        fn check(text: &str, want: i64) {
+            assert_eq!(resolve(text, NOW, &Utc), Ok(want), "{text:?}");
+        }
+        check("now", NOW);
+        check("-1d", NOW - 86_400);
+        check("now-1h30m", NOW - 5_400);
+        check("-5m", 1_782_065_606);
+        check("-6m", NOW - 360);
+        check("noon yesterday", 1_795_176_000);
+        check("8am Monday", 1_794_816_000);
+        check("00:00 01/31/26", 1_769_817_600);
+        check("31.01.2026", 1_769_817_600);
+        check("20251121 12:45", 1_763_729_100);
+        check("931200300", 931_200_300);
+        check("NOON_feb,30 -1mon", 1_769_774_400);
+    }
+
+    #[test]
+    fn texts_that_are_no_time_are_refused() {
+        fn check(text: &str, want: AtError) {
+            assert_eq!(resolve(text, NOW, &Utc), Err(want), "{text:?}");
+        }
+        check("foo 5", AtError::Unparsable("foo 5".to_string()));
+        check("noon foo 5", AtError::Trailing("foo 5".to_string()));
+        check("end", AtError::OffsetMissing);
+        check("end-1d", AtError::NothingToReferTo);
+        check("12345", AtError::Month(12_345));
+        check("noon jan 5 38", AtError::BeforeEpoch);
+    }
+
+    #[test]
+    fn ranges() {
+        fn check(start: &str, end: &str, want: Result<(i64, i64), PairError>) {
+            assert_eq!(resolve_pair(start, end, NOW, &Utc), want, "{start:?} {end:?}");
+        }
+        check("end-1d", "now", Ok((NOW - 86_400, NOW)));
+        check("1000000000", "s+1mon", Ok((1_000_000_000, 1_002_592_000)));
+        check("s+1", "e+1", Err(PairError::StartToItself));
+        check("0", "e+1", Err(PairError::EndToItself));
+        check("e+1", "s+1", Err(PairError::ToEachOther));
+        check("x", "y", Err(PairError::Start(AtError::Unparsable("x".to_string()))));
+    }
+}

@@ -201,10 +201,10 @@ fn word(text: &str) -> Kind {
     if let Some((_, kind)) = WORDS.iter().find(|(known, _)| same(known)) {
         return *kind;
     }
-    if let Some(month) = MONTHS.iter().position(|known| named(known)) {
+    if let Some(month) = MONTHS.iter().position(named) {
         return Kind::Month(month as i32);
     }
-    WEEKDAYS.iter().position(|known| named(known)).map_or(Kind::Unknown, |day| Kind::Weekday(day as i32))
+    WEEKDAYS.iter().position(named).map_or(Kind::Unknown, |day| Kind::Weekday(day as i32))
 }
 
 fn unit(text: &str) -> Kind {
