@@ -1,0 +1,161 @@
+//! From a script and rows to data: every DEF, CDEF and VDEF computed.
+//!
+//! Fetches come first, in the order of the DEFs, then CDEFs and VDEFs in the order of the arguments, as in
+//! RRDtool; so of several errors the same one is told.
+
+use std::error::Error;
+use std::fmt;
+
+use rrd::definition::Cf;
+use rrd::rpn::{EvaluateError, Series, Surroundings, VdefValue};
+
+use crate::argument::lossy;
+use crate::language::{Def, Element, Script};
+use crate::plan::{Fetched, Frame, Request, Rows, plan};
+use crate::reduce::reduce;
+
+/// Why there is no data.
+#[derive(Debug)]
+pub enum EvalError {
+    /// A fetch failed; the source's text.
+    Rows(Box<dyn Error + Send + Sync>),
+    /// The RRD has no such data source.
+    NoSuchDs {
+        /// The data source.
+        ds: String,
+        /// The RRD.
+        file: String,
+    },
+    /// The range lies within one row of the wanted step.
+    CannotReduce {
+        /// Rows in a wide row.
+        factor: u64,
+    },
+    /// A CDEF.
+    Rpn(EvaluateError),
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EvalError::Rows(error) => error.fmt(f),
+            EvalError::NoSuchDs { ds, file } => write!(f, "No DS called '{ds}' in '{file}'"),
+            // Compat: RRDtool's count of rows is unsigned and has gone below zero here.
+            EvalError::CannotReduce { factor } => {
+                let rows = 0u64.wrapping_sub(*factor);
+                write!(f, "SANITY CHECK: {rows} rows cannot be reduced by {factor} \n")
+            }
+            EvalError::Rpn(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for EvalError {}
+
+/// The variables of a script, computed.
+#[derive(Clone, Debug, Default)]
+pub struct Data {
+    /// Every DEF and CDEF, by number of series.
+    pub series: Vec<Series>,
+    /// Every VDEF, by number of scalar.
+    pub scalars: Vec<VdefValue>,
+}
+
+/// Fetches and computes.
+///
+/// # Errors
+/// [`EvalError`]: the first that there is.
+pub fn evaluate(
+    script: &Script,
+    frame: Frame,
+    rows: &mut dyn Rows,
+    surroundings: &Surroundings<'_>,
+) -> Result<Data, EvalError> {
+    let mut series = fetch(script, frame, rows)?;
+    let mut scalars: Vec<VdefValue> = Vec::with_capacity(script.scalar_count());
+    for element in &script.elements {
+        match element {
+            Element::Cdef(cdef) => {
+                let inputs: Vec<&Series> = series.iter().collect();
+                let values: Vec<f64> = scalars.iter().map(|scalar| scalar.value).collect();
+                let result = cdef.expression.evaluate(&inputs, &values, surroundings);
+                series[cdef.series] = result.map_err(EvalError::Rpn)?;
+            }
+            Element::Vdef(vdef) => {
+                scalars.push(vdef.vdef.evaluate(&series[vdef.vdef.series()]));
+            }
+            _ => {}
+        }
+    }
+    Ok(Data { series, scalars })
+}
+
+/// The series of all DEFs; those of CDEFs are still empty.
+fn fetch(script: &Script, frame: Frame, rows: &mut dyn Rows) -> Result<Vec<Series>, EvalError> {
+    let plan = plan(script, frame);
+    let mut fetched: Vec<Option<Fetched>> = vec![None; plan.requests.len()];
+    let mut series = vec![Series { start: frame.start, step: 1, values: Vec::new() }; script.series_count()];
+    let mut done: Vec<Reduced> = Vec::new();
+    let defs = script.elements.iter().filter_map(|element| match element {
+        Element::Def(def) => Some(def),
+        _ => None,
+    });
+    for (def, &request) in defs.zip(&plan.of_def) {
+        let asked = &plan.requests[request];
+        let same = done.iter().find(|reduced| reduced.answers(&plan.requests[reduced.request], asked, def));
+        let mut reduced = same.copied().unwrap_or(Reduced {
+            request,
+            step: def.step.unwrap_or(0).max(frame.step),
+            cf: def.reduce.unwrap_or(def.cf),
+            given: given_reduction(def),
+            result_step: 0,
+        });
+        let source = match &mut fetched[reduced.request] {
+            Some(source) => source,
+            empty => empty.insert(rows.fetch(asked).map_err(EvalError::Rows)?),
+        };
+        series[def.series] = column(def, source, reduced)?;
+        reduced.result_step = series[def.series].step;
+        done.push(reduced);
+    }
+    Ok(series)
+}
+
+/// How a fetch was reduced.
+#[derive(Clone, Copy)]
+struct Reduced {
+    /// The fetch, by index.
+    request: usize,
+    /// The step that was wanted.
+    step: u64,
+    cf: Cf,
+    /// See [`given_reduction`].
+    given: Cf,
+    /// The step that came out.
+    result_step: u64,
+}
+
+impl Reduced {
+    /// Whether it serves the request `asked` of `def` too. Compat: RRDtool takes what it has reduced for a DEF to a
+    /// step for what another DEF wants in that step, whichever archive would have answered.
+    fn answers(&self, own: &Request, asked: &Request, def: &Def) -> bool {
+        let there = Request { step: self.result_step, ..own.clone() };
+        there == *asked && self.given == given_reduction(def)
+    }
+}
+
+/// The function by which a DEF is reduced, as RRDtool compares it: none is AVERAGE, though it is not used so.
+fn given_reduction(def: &Def) -> Cf {
+    def.reduce.unwrap_or(Cf::Average)
+}
+
+/// The rows of one DEF out of what was fetched for it, reduced.
+fn column(def: &Def, source: &Fetched, reduced: Reduced) -> Result<Series, EvalError> {
+    let ds = source.names.iter().position(|name| *name == def.ds);
+    let missing = || EvalError::NoSuchDs { ds: lossy(&def.ds), file: lossy(&def.file) };
+    // RRDtool reduces before it looks for the data source, so that error comes first.
+    let values = source.column(ds.unwrap_or(0));
+    let series = Series { start: source.start, step: source.step.max(1), values };
+    let series = reduce(series, reduced.step, reduced.cf)?;
+    ds.map(|_| series).ok_or_else(missing)
+}

@@ -1,0 +1,183 @@
+//! DEF, CDEF and VDEF: where variables come from.
+
+use rrd::definition::Cf;
+use rrd::rpn::{Expression, Symbol, Vdef};
+use rrd::when::at::resolve_pair;
+
+use super::{Cdef, Def, Element, LanguageError, Script, Setting, VdefElement};
+use crate::argument::{Argument, lossy};
+
+/// The earliest start of a fetch: ten years behind the epoch, as RRDtool counts them.
+pub const START_MIN: i64 = 3600 * 24 * 365 * 10;
+
+/// The function called `text`.
+pub(super) fn cf(text: &[u8]) -> Option<Cf> {
+    std::str::from_utf8(text).ok().and_then(Cf::from_name)
+}
+
+pub(super) fn def(
+    script: &mut Script,
+    argument: &mut Argument,
+    setting: Setting<'_>,
+) -> Result<Element, LanguageError> {
+    let old_order = def_in_old_order(argument);
+    let named = Named::take(argument);
+    let (name, file, ds, cf_text) = match old_order {
+        Some(parts) => parts,
+        None => def_parts(argument, named.ds, named.cf)?,
+    };
+    let cf = cf(&cf_text).ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
+    let reduce =
+        named.reduce.map(|text| self::cf(&text).ok_or_else(|| LanguageError::BadReduceCf(lossy(&text))));
+    let reduce = reduce.transpose()?;
+    let step = named.step.map(|text| step(&text)).transpose()?;
+    let (start, end) = span(named.start, named.end, setting)?;
+    let daemon = named.daemon;
+    let series = script.series;
+    argument.finish()?;
+    script.define(&name, Symbol::Series(series));
+    Ok(Element::Def(Def { series, name, file, ds, cf, reduce, start, end, step, daemon }))
+}
+
+/// The pieces of a DEF that may be named; they come before those that stand in their place.
+struct Named {
+    ds: Option<Vec<u8>>,
+    cf: Option<Vec<u8>>,
+    reduce: Option<Vec<u8>>,
+    step: Option<Vec<u8>>,
+    start: Option<Vec<u8>>,
+    end: Option<Vec<u8>>,
+    daemon: Option<Vec<u8>>,
+}
+
+impl Named {
+    fn take(argument: &mut Argument) -> Named {
+        Named {
+            ds: argument.named("ds"),
+            cf: argument.named("cf"),
+            reduce: argument.named("reduce"),
+            step: argument.named("step"),
+            start: argument.named("start"),
+            end: argument.named("end"),
+            daemon: argument.named("daemon"),
+        }
+    }
+}
+
+type DefParts = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
+
+/// Compat: a variable that is called like one of DEF's own names. RRDtool reads the file and forgets the name.
+fn def_in_old_order(argument: &mut Argument) -> Option<DefParts> {
+    const NAMES: [&str; 8] = ["vname", "rrd", "step", "start", "end", "reduce", "daemon", "cf"];
+    let left = argument.left();
+    let (first, function) = (left.first()?, left.get(2)?);
+    let name = first.split(|&byte| byte == b'=').next()?;
+    let is_name = first.len() > name.len() && NAMES.iter().any(|known| known.as_bytes() == name);
+    if !is_name || cf(function).is_none() || left[1].contains(&b'=') {
+        return None;
+    }
+    let (_, file) = argument.next_split()?;
+    Some((Vec::new(), file, argument.next()?, argument.next()?))
+}
+
+fn def_parts(
+    argument: &mut Argument,
+    ds: Option<Vec<u8>>,
+    cf: Option<Vec<u8>>,
+) -> Result<DefParts, LanguageError> {
+    let missing = |part, argument: &Argument| LanguageError::Missing { part, line: argument.line() };
+    let (name, file) = name_and_value(argument, "rrd")?;
+    let ds = match ds.or_else(|| argument.next()) {
+        Some(ds) => ds,
+        None => return Err(missing("DS", argument)),
+    };
+    let cf = match cf.or_else(|| argument.next()) {
+        Some(cf) => cf,
+        None => return Err(missing("CF", argument)),
+    };
+    Ok((name, file, ds, cf))
+}
+
+/// `name=value`, either of which may be named instead (`vname=..`, and `key`=..).
+fn name_and_value(argument: &mut Argument, key: &str) -> Result<(Vec<u8>, Vec<u8>), LanguageError> {
+    let missing = |argument: &Argument| LanguageError::Missing { part: "vdef/rrd", line: argument.line() };
+    let name = argument.named("vname");
+    let value = argument.named(key);
+    match (name, value) {
+        (Some(name), Some(value)) => Ok((name, value)),
+        (Some(name), None) => {
+            let (_, value) = argument.next_split().ok_or_else(|| missing(argument))?;
+            Ok((name, value))
+        }
+        (None, Some(value)) => Ok((argument.next().ok_or_else(|| missing(argument))?, value)),
+        (None, None) => {
+            let (name, value) = argument.next_split().ok_or_else(|| missing(argument))?;
+            Ok((name.unwrap_or_default(), value))
+        }
+    }
+}
+
+fn step(text: &[u8]) -> Result<u64, LanguageError> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.trim_ascii_start().parse::<i64>().ok());
+    match number {
+        Some(number) if number > 0 => Ok(number as u64),
+        _ => Err(LanguageError::BadStep(lossy(text))),
+    }
+}
+
+fn span(
+    start: Option<Vec<u8>>,
+    end: Option<Vec<u8>>,
+    setting: Setting<'_>,
+) -> Result<(i64, i64), LanguageError> {
+    if start.is_none() && end.is_none() {
+        return Ok((setting.start, setting.end));
+    }
+    let text = |own: Option<Vec<u8>>, graph: i64| own.map_or_else(|| graph.to_string(), |text| lossy(&text));
+    let (start, end) = (text(start, setting.start), text(end, setting.end));
+    let (start, end) =
+        resolve_pair(&start, &end, setting.now, setting.calendar).map_err(LanguageError::BadTime)?;
+    check_span(start, end)?;
+    Ok((start, end))
+}
+
+/// What RRDtool demands of every range: not before 1980, not backwards.
+///
+/// # Errors
+/// [`LanguageError::TooOld`], [`LanguageError::EndBeforeStart`].
+pub fn check_span(start: i64, end: i64) -> Result<(), LanguageError> {
+    if start < START_MIN {
+        return Err(LanguageError::TooOld(start));
+    }
+    if end < start {
+        return Err(LanguageError::EndBeforeStart { start, end });
+    }
+    Ok(())
+}
+
+pub(super) fn cdef(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+    let (name, text) = name_and_value(argument, "rpn")?;
+    refuse_known(script, &name)?;
+    let expression = Expression::parse(&lossy(&text), |name| script.lookup(name.as_bytes()))?;
+    let series = script.series;
+    argument.finish()?;
+    script.define(&name, Symbol::Series(series));
+    Ok(Element::Cdef(Cdef { series, name, expression }))
+}
+
+pub(super) fn vdef(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+    let (name, text) = name_and_value(argument, "rpn")?;
+    refuse_known(script, &name)?;
+    let vdef = Vdef::parse(&lossy(&name), &lossy(&text), |name| script.lookup(name.as_bytes()))?;
+    let scalar = script.scalars;
+    argument.finish()?;
+    script.define(&name, Symbol::Scalar(scalar));
+    Ok(Element::Vdef(VdefElement { scalar, name, vdef }))
+}
+
+fn refuse_known(script: &Script, name: &[u8]) -> Result<(), LanguageError> {
+    match script.lookup(name) {
+        Some(_) => Err(LanguageError::Reused(lossy(name))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,220 @@
+//! The texts of PRINT and GPRINT.
+//!
+//! Owns what a format may be and how values, times and durations are put into it. The magnitude that `%S` keeps
+//! from one text to the next is in the [`Printer`]. Dates come through [`TimeFormat`]: the C library's calendar
+//! and the locale are the caller's.
+
+mod duration;
+mod number;
+mod scale;
+
+use std::fmt;
+
+use rrd::definition::Cf;
+use rrd::live::UNKNOWN;
+use rrd::rpn::{Series, VdefValue};
+
+use crate::argument::lossy;
+use crate::eval::Data;
+use crate::language::{Print, PrintSource, PrintStyle};
+use number::NumberFormat;
+use scale::Scale;
+
+/// What RRDtool says a number's format must match.
+const PATTERN: &str =
+    "^(?:[^%]+|%%)*%[-+ 0#]?[0-9]*(?:[.][0-9]+)?l[eEfFgG](?:[^%]+|%%)*(?:%[sS])?(?:[^%]+|%%)*$";
+/// Times beyond this have no date: 2^63 seconds.
+const TIME_LIMIT: f64 = 9_223_372_036_854_775_808.0;
+
+/// Dates, in local time and the current locale.
+pub trait TimeFormat {
+    /// C's `strftime` of local time at `time`, in seconds since the epoch.
+    fn strftime(&self, format: &[u8], time: i64) -> Vec<u8>;
+}
+
+/// Why a text cannot be printed. `Display` is RRDtool's text of `graph`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PrintError {
+    /// The format of a number.
+    NumberFormat(String),
+    /// The format of a duration.
+    DurationFormat,
+}
+
+impl fmt::Display for PrintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrintError::NumberFormat(format) => {
+                write!(f, "invalid format string '{format}' (should match '{PATTERN}')")
+            }
+            PrintError::DurationFormat => f.write_str("Wrong duration format"),
+        }
+    }
+}
+
+impl std::error::Error for PrintError {}
+
+/// Prints one text after the other.
+pub struct Printer<'a> {
+    times: &'a dyn TimeFormat,
+    base: f64,
+    kept: Option<Scale>,
+    of_xport: bool,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer whose magnitudes are powers of `base`: 1000, or 1024 for `--base 1024`.
+    pub fn new(times: &'a dyn TimeFormat, base: f64) -> Printer<'a> {
+        Printer { times, base, kept: None, of_xport: false }
+    }
+
+    /// The same for xport. Compat: its texts are not made by the C library, so no NaN has a sign, and it knows
+    /// neither `valstrftime` nor `valstrfduration`.
+    pub(crate) fn of_xport(times: &'a dyn TimeFormat) -> Printer<'a> {
+        Printer { of_xport: true, ..Printer::new(times, 1000.0) }
+    }
+
+    /// The text of `print`.
+    ///
+    /// # Errors
+    /// [`PrintError`].
+    pub fn print(&mut self, print: &Print, data: &Data) -> Result<Vec<u8>, PrintError> {
+        let value = match print.source {
+            PrintSource::Scalar(scalar) => data.scalars[scalar],
+            PrintSource::Series { series, cf } => consolidated(&data.series[series], cf),
+        };
+        if !self.of_xport {
+            return self.text(&print.format, print.style, value);
+        }
+        let style = if print.style == PrintStyle::Time { PrintStyle::Time } else { PrintStyle::Number };
+        let plain = if value.value.is_nan() { f64::NAN.copysign(1.0) } else { value.value };
+        self.text(&print.format, style, VdefValue { value: plain, ..value })
+    }
+
+    /// The text of one value.
+    ///
+    /// # Errors
+    /// [`PrintError`].
+    pub fn text(&mut self, format: &[u8], style: PrintStyle, of: VdefValue) -> Result<Vec<u8>, PrintError> {
+        let whole = || NumberFormat::whole_number().text(of.value, b"");
+        match style {
+            PrintStyle::Number => self.number(format, of.value),
+            PrintStyle::Time => Ok(match of.time {
+                Some(time) => self.times.strftime(format, time),
+                None => b"-".to_vec(),
+            }),
+            // NaN is not below the limit either.
+            PrintStyle::ValueAsTime if of.value.abs() < TIME_LIMIT => {
+                Ok(self.times.strftime(format, of.value as i64))
+            }
+            PrintStyle::Duration if of.value.is_finite() => {
+                duration::text(format, of.value).ok_or(PrintError::DurationFormat)
+            }
+            PrintStyle::ValueAsTime | PrintStyle::Duration => Ok(whole()),
+        }
+    }
+
+    fn number(&mut self, format: &[u8], value: f64) -> Result<Vec<u8>, PrintError> {
+        let parsed = NumberFormat::parse(format).ok_or_else(|| {
+            // Compat: RRDtool has turned the first %S into %s when it looks.
+            PrintError::NumberFormat(lossy(format).replacen("%S", "%s", 1))
+        })?;
+        let parsed = parsed.portable(self.of_xport);
+        let scale = if contains(format, b"%s") {
+            *self.kept.insert(Scale::of(value, self.base))
+        } else if contains(format, b"%S") {
+            match self.kept {
+                Some(kept) => kept,
+                None => {
+                    let own = Scale::of(value, self.base);
+                    self.kept = (value != 0.0).then_some(own);
+                    own
+                }
+            }
+        } else {
+            return Ok(parsed.text(value, b""));
+        };
+        Ok(parsed.text(value / scale.factor, &[scale.symbol]))
+    }
+}
+
+fn contains(text: &[u8], what: &[u8]) -> bool {
+    text.windows(what.len()).any(|window| window == what)
+}
+
+/// All known rows of `series` as one value, for the deprecated `PRINT:vname:CF:format`. It has no time.
+fn consolidated(series: &Series, cf: Cf) -> VdefValue {
+    let mut known = series.values.iter().copied().filter(|value| !value.is_nan());
+    let value = match (known.next(), cf) {
+        (None, _) => UNKNOWN,
+        (Some(first), Cf::Min) => known.fold(first, f64::min),
+        (Some(first), Cf::Max | Cf::Failures) => known.fold(first, f64::max),
+        (Some(first), Cf::Last) => known.last().unwrap_or(first),
+        (Some(first), _) => {
+            let (sum, count) = known.fold((first, 1.0), |(sum, count), value| (sum + value, count + 1.0));
+            sum / count
+        }
+    };
+    VdefValue { value, time: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl TimeFormat for Fixed {
+        fn strftime(&self, _format: &[u8], time: i64) -> Vec<u8> {
+            format!("at {time}").into_bytes()
+        }
+    }
+
+    fn texts(format: &str, values: &[f64]) -> String {
+        let mut printer = Printer::new(&Fixed, 1000.0);
+        let mut text = |&value: &f64| {
+            let value = VdefValue { value, time: None };
+            lossy(&printer.text(format.as_bytes(), PrintStyle::Number, value).unwrap())
+        };
+        values.iter().map(&mut text).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn magnitudes_are_each_its_own_or_kept() {
+        assert_eq!(
+            texts("%.3lf%s", &[12.5, 0.0, 1500.0, 999.9999, 1e-7, 1e30, 5e-324]),
+            "12.500 |0.000 |1.500k|1000.000 |100.000n|1.000?|inf?"
+        );
+        assert_eq!(
+            texts("%.3lf%S", &[0.0, 0.0, 1.5e6, 0.0, 2.0, 3e9]),
+            "0.000 |0.000 |1.500M|0.000M|0.000M|3000.000M"
+        );
+        assert_eq!(texts("%.3lf%S", &[f64::INFINITY, 5000.0, UNKNOWN]), "inf?|inf?|-nan?");
+        assert_eq!(texts("%.3lf%S", &[UNKNOWN, 5000.0]), "-nan |5000.000 ");
+    }
+
+    #[test]
+    fn times_and_durations_take_their_part_of_the_value() {
+        fn check(style: PrintStyle, value: f64, time: Option<i64>, want: &str) {
+            let got = Printer::new(&Fixed, 1000.0).text(b"%H", style, VdefValue { value, time });
+            assert_eq!(got.map(|text| lossy(&text)).unwrap(), want);
+        }
+        check(PrintStyle::Time, 1.0, Some(7), "at 7");
+        check(PrintStyle::Time, 1.0, None, "-");
+        check(PrintStyle::ValueAsTime, -750.9, None, "at -750");
+        check(PrintStyle::ValueAsTime, 1e19, None, "10000000000000000000");
+        check(PrintStyle::ValueAsTime, UNKNOWN, None, "-nan");
+        check(PrintStyle::Duration, 7_200_000.0, None, "2");
+        check(PrintStyle::Duration, f64::NEG_INFINITY, None, "-inf");
+    }
+
+    #[test]
+    fn what_is_no_format_is_told_with_the_pattern() {
+        let value = VdefValue { value: 1.0, time: None };
+        let mut printer = Printer::new(&Fixed, 1000.0);
+        let error = printer.text(b"%lf%S%s", PrintStyle::Number, value).unwrap_err().to_string();
+        assert!(error.starts_with("invalid format string '%lf%s%s' (should match '^(?:"), "{error}");
+        let error = printer.text(b"%x", PrintStyle::Duration, value).unwrap_err();
+        assert_eq!(error, PrintError::DurationFormat);
+    }
+}

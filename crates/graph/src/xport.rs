@@ -1,0 +1,167 @@
+//! `xport`: the rows of chosen variables, as XML or JSON.
+//!
+//! Owns which rows come out and the bytes of both forms, which are Debian's.
+//! Where 1.9 differs it is followed: legends in JSON are escaped.
+
+mod number;
+mod write;
+
+pub use write::Form;
+
+use rrd::rpn::Series;
+
+use crate::eval::Data;
+use crate::language::{Element, Script};
+use crate::plan::Frame;
+use crate::print::{Printer, TimeFormat};
+
+/// A table of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table<'a> {
+    /// Where the first row begins: seconds since the epoch.
+    pub start: i64,
+    /// Where the last row ends.
+    pub end: i64,
+    /// Seconds in a row.
+    pub step: u64,
+    /// What stands above the columns.
+    pub legends: Vec<&'a [u8]>,
+    columns: Vec<&'a Series>,
+}
+
+impl<'a> Table<'a> {
+    /// The table of the XPORTs of `script`; `None` when there is none.
+    pub fn new(script: &'a Script, frame: Frame, data: &'a Data) -> Option<Table<'a>> {
+        let mut legends = Vec::new();
+        let mut columns = Vec::new();
+        for element in &script.elements {
+            if let Element::Xport(xport) = element {
+                legends.push(xport.legend.as_slice());
+                columns.push(&data.series[xport.series]);
+            }
+        }
+        let mut table = Table::of(frame, &columns)?;
+        table.legends = legends;
+        Some(table)
+    }
+
+    /// The table of `columns`, without legends; `None` when there is none.
+    ///
+    /// Its step is the greatest common divisor of theirs, its range the frame's, widened to that step.
+    pub fn of(frame: Frame, columns: &[&'a Series]) -> Option<Table<'a>> {
+        let step = columns.iter().map(|series| series.step.max(1)).reduce(gcd)?;
+        let signed = i64::try_from(step).ok()?;
+        let start = frame.start - frame.start.rem_euclid(signed);
+        let end = frame.end + (signed - frame.end.rem_euclid(signed)) % signed;
+        Some(Table { start, end, step, legends: Vec::new(), columns: columns.to_vec() })
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        (self.end - self.start).max(0) as u64 / self.step
+    }
+
+    /// The row time of row `index`.
+    pub fn time(&self, index: u64) -> i64 {
+        self.start + (index as i64 + 1) * self.step as i64
+    }
+
+    /// The values of the row that ends at `time`.
+    pub fn row(&self, time: i64) -> impl Iterator<Item = f64> + '_ {
+        self.columns.iter().map(move |series| value_at(series, time))
+    }
+}
+
+/// The value of the row that covers the moment before `time`; NaN outside.
+pub fn value_at(series: &Series, time: i64) -> f64 {
+    let offset = time - series.start - 1;
+    if offset < 0 {
+        return f64::NAN;
+    }
+    series.values.get((offset as u64 / series.step.max(1)) as usize).copied().unwrap_or(f64::NAN)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// What an xport comes to. Even where a text cannot be printed, what was written before it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// For standard output.
+    pub bytes: Vec<u8>,
+    /// The message of a text that cannot be printed.
+    pub error: Option<String>,
+}
+
+/// Writes the XPORTs of `script`; `None` when there is none.
+pub fn xport(
+    script: &Script,
+    frame: Frame,
+    data: &Data,
+    form: Form,
+    times: &dyn TimeFormat,
+) -> Option<Output> {
+    let table = Table::new(script, frame, data)?;
+    let mut output = Output::default();
+    let texts = Texts::print(script, data, times);
+    output.error = write::write(&mut output.bytes, &table, form, texts);
+    Some(output)
+}
+
+/// The texts of a graph as an xport shows them, as (kind, text).
+#[derive(Debug, Default)]
+struct Texts {
+    /// PRINT
+    prints: Vec<(&'static str, Vec<u8>)>,
+    /// GPRINT, COMMENT and TEXTALIGN
+    inside: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Texts {
+    /// All of them, in the order of the arguments: `%S` goes by what was printed before it.
+    fn print(script: &Script, data: &Data, times: &dyn TimeFormat) -> Result<Texts, String> {
+        let mut printer = Printer::of_xport(times);
+        let mut texts = Texts::default();
+        for element in &script.elements {
+            match element {
+                Element::Print(print) => {
+                    let text = printer.print(print, data).map_err(|_| {
+                        // Compat: the quotes do not match.
+                        format!("bad format for PRINT in \"{}'", String::from_utf8_lossy(&print.format))
+                    })?;
+                    if print.inside {
+                        texts.inside.push(("gprint", text));
+                    } else {
+                        texts.prints.push(("print", text));
+                    }
+                }
+                Element::Note(note) => texts.inside.push((note.kind.word(), note.text.clone())),
+                _ => {}
+            }
+        }
+        Ok(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_as_fine_as_its_finest_common_step() {
+        let a = Series { start: 0, step: 10, values: vec![1.0, 2.0, 3.0] };
+        let b = Series { start: 6, step: 6, values: vec![4.0, 5.0] };
+        let frame = Frame { start: 5, end: 23, step: 1 };
+        let table = Table::of(frame, &[&a, &b]).unwrap();
+        assert_eq!((table.start, table.end, table.step, table.rows()), (4, 24, 2, 10));
+        let row = |time| table.row(time).map(|value| value.to_bits()).collect::<Vec<_>>();
+        let want = |values: [f64; 2]| values.map(f64::to_bits).to_vec();
+        assert_eq!(row(6), want([1.0, f64::NAN]));
+        assert_eq!(row(8), want([1.0, 4.0]));
+        assert_eq!(row(12), want([2.0, 4.0]));
+        assert_eq!(row(14), want([2.0, 5.0]));
+        assert_eq!(row(24), want([3.0, f64::NAN]));
+        assert_eq!(Table::of(frame, &[]), None);
+    }
+}

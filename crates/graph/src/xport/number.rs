@@ -1,0 +1,69 @@
+//! Numbers as xport writes them, which is not C's `%e` (see `portable`). Allocates nothing.
+
+use crate::portable::{Scientific, scientific};
+
+/// Digits behind the point.
+const DIGITS: usize = 10;
+
+/// Appends `value`, which is not NaN.
+pub(super) fn push(out: &mut Vec<u8>, value: f64) {
+    if value < 0.0 {
+        out.push(b'-');
+    }
+    if value.is_infinite() {
+        out.extend_from_slice(b"inf");
+        return;
+    }
+    let Scientific { whole, fraction, exponent } = scientific(value.abs(), DIGITS);
+    let mut text = *b"0.0000000000e+00";
+    text[0] = b'0' + whole as u8;
+    push_digits(&mut text[2..2 + DIGITS], fraction);
+    if exponent < 0 {
+        text[13] = b'-';
+    }
+    let size = exponent.unsigned_abs() as u64;
+    if size < 100 {
+        push_digits(&mut text[14..], size);
+        out.extend_from_slice(&text);
+    } else {
+        out.extend_from_slice(&text[..14]);
+        out.extend_from_slice(b"000");
+        let at = out.len() - 3;
+        push_digits(&mut out[at..], size);
+    }
+}
+
+/// Fills `text` with the last digits of `number`.
+fn push_digits(text: &mut [u8], mut number: u64) {
+    for digit in text.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_as_rrdtool_rounds_them() {
+        fn check(value: f64, want: &str) {
+            let mut out = Vec::new();
+            push(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap(), want, "{value}");
+        }
+        check(0.0, "0.0000000000e+00");
+        check(-0.0, "0.0000000000e+00");
+        check(750.1702127564, "7.5017021276e+02");
+        check(130.242936665, "1.3024293666e+02");
+        check(145.300668405, "1.4530066841e+02");
+        check(0.0366005557085, "3.6600555709e-02");
+        check(9.99999999999, "1.0000000000e+01");
+        check(-999999999995.0, "-1.0000000000e+12");
+        check(1.5e123, "1.5000000000e+123");
+        check(1e-310, "0.0100000000e-308");
+        check(5e-324, "0.0000000000e-308");
+        check(f64::INFINITY, "inf");
+        check(f64::NEG_INFINITY, "-inf");
+    }
+}
