@@ -88,6 +88,12 @@ impl Tree {
         }
     }
 
+    /// Makes what was renamed into the directory of `name` durable.
+    pub fn sync_directory(&self, name: &RrdName) -> io::Result<()> {
+        let parent = self.directory(split(name.as_bytes()).0, false)?;
+        Ok(rustix::fs::fsync(&parent)?)
+    }
+
     /// The directory at `path` below the base (`""` = the base), made if asked for.
     pub fn directory(&self, path: &[u8], create: bool) -> io::Result<Arc<OwnedFd>> {
         if path.is_empty() {

@@ -12,10 +12,11 @@ use rrd::content::Rrd;
 use rrd::definition::{Definition, Rra};
 use rrd::grid::ring_index;
 use rrd::live::{HeadShape, Live, UNKNOWN};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Stat, Uid};
 
 use crate::engine::{CreateRequest, StoreError};
-use crate::files::medium::{display_path, io_error};
+use crate::files::buffer::Entry;
+use crate::files::medium::{RrdFile, display_path, io_error};
 use crate::files::shared::Shared;
 use crate::name::RrdName;
 use crate::tree::split;
@@ -89,6 +90,23 @@ fn refused(shared: &Shared, name: &RrdName, error: &FileError) -> StoreError {
     StoreError::Refused(error.named(&display_path(&shared.tree, name)).to_string())
 }
 
+/// Puts a changed content in the place of an RRD's file, which is `old` and locked; mode and owner stay. The
+/// caller holds the entry, and nothing waits for it. Durable when it returns: a power loss must not bring the
+/// old file back under updates that only fit the new one.
+pub fn exchange(shared: &Shared, entry: &Entry, rrd: &Rrd, old: &RrdFile) -> Result<(), StoreError> {
+    let (tree, name) = (&shared.tree, &entry.name);
+    let io = |error| io_error(tree, name, &error);
+    let bytes = checked_bytes(&rrd.definition)?;
+    let front =
+        encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, &error))?;
+    let like = Some(old.stat().map_err(io)?);
+    // What the journal is about to forget must not be in the page cache alone.
+    old.sync().map_err(io)?;
+    let forget = || shared.journal_forgotten(entry);
+    put_in_place(shared, name, &NewFile { front: &front, bytes, like }, false, forget)?;
+    tree.sync_directory(name).map_err(io)
+}
+
 fn replace(
     shared: &Shared,
     name: &RrdName,
@@ -99,7 +117,7 @@ fn replace(
     shared.with_entry(name, |entry, buffer| {
         // Told before the rename: updates of the old file must not be replayed into the new one.
         let forget = || shared.journal_forgotten(entry);
-        let made = put_in_place(shared, name, front, bytes, no_overwrite, forget);
+        let made = put_in_place(shared, name, &NewFile { front, bytes, like: None }, no_overwrite, forget);
         if made.is_ok() {
             shared.drop_words(buffer);
             (buffer.last, buffer.geometry, buffer.trouble) = (None, None, None);
@@ -110,12 +128,19 @@ fn replace(
     })
 }
 
-/// `front`, then unknown values up to `bytes`, under the name.
+/// What a new file is to be: `front`, then unknown values up to `bytes`.
+struct NewFile<'a> {
+    front: &'a [u8],
+    bytes: u64,
+    /// The file whose mode and owner it takes over; it is then durable before it gets its name.
+    like: Option<Stat>,
+}
+
+/// A new file under the name.
 fn put_in_place(
     shared: &Shared,
     name: &RrdName,
-    front: &[u8],
-    bytes: u64,
+    new: &NewFile<'_>,
     no_overwrite: bool,
     before_rename: impl FnOnce() -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
@@ -135,7 +160,7 @@ fn put_in_place(
             .map_err(|error| StoreError::Refused(error.to_string()))?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
     let file = tree.open_file(&temporary, flags, Mode::from_raw_mode(FILE_MODE)).map_err(io)?;
-    let made = fill(file, front, bytes)
+    let made = fill(file, new)
         .map_err(io)
         .and_then(|()| before_rename())
         .and_then(|()| tree.rename_into_place(leaf.as_bytes(), name, !no_overwrite).map_err(io));
@@ -146,12 +171,18 @@ fn put_in_place(
     made
 }
 
-fn fill(file: OwnedFd, front: &[u8], bytes: u64) -> io::Result<()> {
+fn fill(file: OwnedFd, new: &NewFile<'_>) -> io::Result<()> {
+    if let Some(like) = &new.like {
+        let (user, group) = (Uid::from_raw(like.st_uid), Gid::from_raw(like.st_gid));
+        // Only root may give a file away; without it the file is ours, as after a tune by hand.
+        rustix::fs::fchown(&file, Some(user), Some(group)).ok();
+    }
     // RRDtool does not heed the umask either.
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(FILE_MODE))?;
+    let mode = new.like.as_ref().map_or(FILE_MODE, |like| like.st_mode & 0o7777);
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
     let mut file = std::fs::File::from(file);
-    file.write_all(front)?;
-    let mut left = bytes.saturating_sub(front.len() as u64);
+    file.write_all(new.front)?;
+    let mut left = new.bytes.saturating_sub(new.front.len() as u64);
     if left > 0 {
         let unknown = UNKNOWN.to_le_bytes().repeat(CHUNK_BYTES.min(left as usize) / 8);
         while left > 0 {
@@ -160,5 +191,5 @@ fn fill(file: OwnedFd, front: &[u8], bytes: u64) -> io::Result<()> {
             left -= count as u64;
         }
     }
-    Ok(())
+    if new.like.is_some() { file.sync_all() } else { Ok(()) }
 }

@@ -86,6 +86,16 @@ impl RrdFile {
         Ok(RrdFile { file, bytes: stat.st_size as u64 })
     }
 
+    /// What the file system says of it.
+    pub fn stat(&self) -> io::Result<rustix::fs::Stat> {
+        Ok(rustix::fs::fstat(&self.file)?)
+    }
+
+    /// Makes everything written durable.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fdatasync(&self.file)?)
+    }
+
     /// Reads the header. `buffer` is scratch memory.
     pub fn header(
         &self,

@@ -17,7 +17,7 @@ use crate::files::write::is_locked;
 use crate::name::RrdName;
 
 /// Largest file that is read whole, for an export. Guessed.
-const READ_BYTES_MAX: u64 = 4 << 30;
+pub const READ_BYTES_MAX: u64 = 4 << 30;
 /// Pause before a locked file is tried again: an update of it takes some 50 us.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 

@@ -1,5 +1,7 @@
 //! The files layout beside Debian's rrdtool, and through kills, locks and damage.
 
+mod tune;
+
 use std::path::Path;
 use std::sync::mpsc::channel;
 

@@ -1,15 +1,18 @@
-//! `tune`: a new header in place, under the lock; the rows stay where they are.
+//! `tune`: settings by a new header in place, a new layout by a new file in its place.
+//!
+//! Both under RRDtool's lock, behind everything that waited for the RRD: a reading belongs to the definition
+//! it was accepted by.
 
 use std::sync::Arc;
 
-use rrd::codec::file::encode_head;
-use rrd::live::Live;
+use rrd::codec::file::{decode, encode_head};
 
 use crate::engine::StoreError;
 use crate::files::apply::{Loaded, Workspace};
+use crate::files::buffer::Entry;
 use crate::files::make;
 use crate::files::medium::{Access, Medium, display_path, io_error};
-use crate::files::read::{Patience, open, read};
+use crate::files::read::{Patience, READ_BYTES_MAX, open};
 use crate::files::rows::write_seasons;
 use crate::files::shared::Shared;
 use crate::files::write::write;
@@ -23,36 +26,57 @@ pub fn tune(
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let longer = shared.with_entry(name, |entry, buffer| {
+    shared.with_entry(name, |entry, buffer| {
         write(shared, entry, buffer, work)?;
-        let tuned = tune_in_place(shared, name, &words, work);
+        let tuned = match rrd::tune::is_structural(&words) {
+            true => Ok(Place::Elsewhere),
+            false => tune_in_place(shared, name, &words, work),
+        }
+        .and_then(|place| match place {
+            Place::Here => Ok(()),
+            Place::Elsewhere => tune_whole(shared, entry, &words),
+        });
         // The next update looks at the file anew.
         buffer.geometry = None;
         if buffer.words.is_empty() {
             shared.forget(entry, buffer);
         }
         tuned
-    })?;
-    match longer {
-        // Its header grows (a file of version 1 or 2 that becomes one of version 4): all of it moves.
-        Some(tuned) => {
-            let mut rrd = read(shared, name)?;
-            (rrd.definition, rrd.live) = *tuned;
-            make::import(shared, name, &rrd, false)
-        }
-        None => Ok(()),
-    }
+    })
 }
 
-type Tuned = Box<(rrd::definition::Definition, Live)>;
+/// Where the changed RRD goes.
+enum Place {
+    /// It is in its file.
+    Here,
+    /// It needs a new file; nothing has changed yet.
+    Elsewhere,
+}
 
-/// The new definition and live state when the header has no room for them.
+/// Writes a new file and puts it in the place of the old one, whose lock is held meanwhile.
+fn tune_whole(shared: &Shared, entry: &Entry, words: &[&str]) -> Result<(), StoreError> {
+    let (tree, name) = (&shared.tree, &entry.name);
+    let io = |error| io_error(tree, name, &error);
+    let old = open(shared, name, Access::Write, Patience::Long)?;
+    let bytes = old.stat().map_err(io)?.st_size as u64;
+    if bytes > READ_BYTES_MAX {
+        return Err(StoreError::Refused(format!("'{name}' has {bytes} bytes, too many to read at once")));
+    }
+    let mut content = vec![0; bytes as usize];
+    old.read_at(&mut content, 0).map_err(io)?;
+    let parts = decode(&content)
+        .map_err(|error| StoreError::Damaged(error.named(&display_path(tree, name)).to_string()))?;
+    let mut rrd = parts.rrd;
+    rrd::tune::tune_content(&mut rrd, words).map_err(|error| StoreError::Refused(error.to_string()))?;
+    make::exchange(shared, entry, &rrd, &old)
+}
+
 fn tune_in_place(
     shared: &Shared,
     name: &RrdName,
     words: &[&str],
     work: &mut Workspace,
-) -> Result<Option<Tuned>, StoreError> {
+) -> Result<Place, StoreError> {
     let tree = &shared.tree;
     let io = |error| io_error(tree, name, &error);
     let mut file = open(shared, name, Access::Write, Patience::Long)?;
@@ -68,10 +92,11 @@ fn tune_in_place(
     encode_head(&definition, &geometry.shape, geometry.shape.split(&live.words), &rings, &mut front)
         .map_err(|error| StoreError::Refused(error.named(&display_path(tree, name)).to_string()))?;
     if front.len() != geometry.layout.header_bytes {
-        return Ok(Some(Box::new((definition, live))));
+        // A file of version 1 or 2 that becomes one of version 4: the header grows, and all of it moves.
+        return Ok(Place::Elsewhere);
     }
     write_seasons(&before.seasons, &live.seasons, &geometry.layout, &mut file, &mut work.bytes)
         .map_err(io)?;
     file.write_at(&front, 0).map_err(io)?;
-    Ok(None)
+    Ok(Place::Here)
 }
