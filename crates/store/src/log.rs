@@ -10,6 +10,7 @@ pub mod catalogue;
 pub mod envelope;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod parts;
 pub mod position;
 pub mod replay;
 pub mod scan;

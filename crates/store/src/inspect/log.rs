@@ -8,6 +8,7 @@ use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::filenames;
 use crate::log::catalogue::{Create, Delete, Import, Rename, Tune};
+use crate::log::parts::Piece;
 use crate::log::scan::{Item, Tail, scan};
 use crate::log::writer::log_files;
 use crate::log::{Kind, Position, Record, updates};
@@ -38,6 +39,12 @@ impl Counts {
             Kind::Delete => &mut self.deleted,
             Kind::Tune => &mut self.tuned,
             Kind::Rename => &mut self.renamed,
+            Kind::Part => {
+                // The last piece of an import counts for it.
+                let piece = Piece::decode(record.body)?;
+                self.imported += u64::from(piece.offset + piece.bytes.len() as u64 == piece.total);
+                return Ok(());
+            }
             Kind::Behaviour => return Ok(()),
         };
         *count += 1;
@@ -140,6 +147,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Rename => "rename",
         Kind::Import => "import",
         Kind::Behaviour => "behaviour",
+        Kind::Part => "part",
     }
 }
 
@@ -185,6 +193,10 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
             let definition = &rrd.definition;
             let (ds, rra) = (definition.ds.len(), definition.rra.len());
             format!("id {id} {} with {ds} DS, {rra} RRA, {values} values", quoted(name))
+        }
+        Kind::Part => {
+            let Piece { total, offset, bytes } = Piece::decode(record.body)?;
+            format!("bytes {offset} to {} of an import of {total}", offset + bytes.len() as u64)
         }
         Kind::Behaviour => "a newer program's behaviour from here on".to_string(),
     })

@@ -149,14 +149,19 @@ pub struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    /// Appends a body. Costs one more copy of the RRD in memory.
-    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], rrd: &Rrd) {
+    /// Appends a body. Costs one more copy of the RRD in memory. On error, the bytes of an RRD that has more
+    /// than [`RRD_BYTES_MAX`], nothing is appended.
+    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], rrd: &Rrd) -> Result<(), usize> {
         let plain = encode_rrd(rrd);
+        if plain.len() > RRD_BYTES_MAX {
+            return Err(plain.len());
+        }
         varint::put(out, u64::from(id));
         put_counted(out, name);
         varint::put(out, plain.len() as u64);
         let packed = zstd::bulk::compress(&plain, ZSTD_LEVEL);
         out.extend_from_slice(&packed.expect("zstd packs any bytes into a buffer of its own"));
+        Ok(())
     }
 
     /// Reads a body.

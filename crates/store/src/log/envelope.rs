@@ -54,12 +54,22 @@ pub enum Kind {
     Import = 6,
     /// From here on the engine behaves as a newer version does; reserved, nothing writes it yet.
     Behaviour = 7,
+    /// A piece of an import whose body is longer than a record's ([`super::parts`]).
+    Part = 8,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 7] =
-        [Kind::Updates, Kind::Create, Kind::Tune, Kind::Delete, Kind::Rename, Kind::Import, Kind::Behaviour];
+    pub const ALL: [Kind; 8] = [
+        Kind::Updates,
+        Kind::Create,
+        Kind::Tune,
+        Kind::Delete,
+        Kind::Rename,
+        Kind::Import,
+        Kind::Behaviour,
+        Kind::Part,
+    ];
 
     /// The kind of this number.
     pub fn from_number(number: u8) -> Option<Kind> {
@@ -266,7 +276,7 @@ mod tests {
         check(&|bytes| bytes[OFFSET_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[GENERATION_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[KIND_AT] = 0, NotRecord::Unknown { version: 1, kind: 0 });
-        check(&|bytes| bytes[KIND_AT] = 8, NotRecord::Unknown { version: 1, kind: 8 });
+        check(&|bytes| bytes[KIND_AT] = 9, NotRecord::Unknown { version: 1, kind: 9 });
         check(&|bytes| bytes[VERSION_AT] = 2, NotRecord::Unknown { version: 2, kind: 4 });
         check(&|bytes| bytes[KIND_AT + 2] = 1, NotRecord::Unknown { version: 1, kind: 4 });
     }

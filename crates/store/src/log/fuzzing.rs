@@ -171,7 +171,7 @@ mod tests {
         Create::encode(&mut create, 1, b"a/b.rrd", &everything(), 920_804_400);
         shake(&create, 10_000, fuzz_catalogue);
         let mut import = Vec::new();
-        Import::encode(&mut import, 1, b"a/b.rrd", &small_rrd());
+        Import::encode(&mut import, 1, b"a/b.rrd", &small_rrd()).unwrap();
         shake(&import, 5_000, fuzz_catalogue);
 
         let mut file = Vec::new();

@@ -15,6 +15,7 @@ use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::filenames::{self, FileKind};
 use crate::log::catalogue::{Create, Delete, Import, Rename, Tune};
+use crate::log::parts::{Lost, Parts, Piece};
 use crate::log::{self, Kind, LogWriter, Position, Record, ReplayEnd};
 use crate::manifest::Manifest;
 use crate::placeholder::Placeholders;
@@ -157,8 +158,18 @@ fn replay(
     stats: &Counters,
 ) -> Result<ReplayEnd, OpenError> {
     let mut refused = 0;
+    let mut parts = Parts::default();
     let end = log::replay(disk, dir, from, &mut |record: Record<'_>| {
-        refused += apply(state, loaded, &record)?;
+        // The pieces of an import stand in a row: whatever else comes says that a crash cut the rest off before
+        // anyone was told, or that damage took it, which is reported by itself.
+        if record.kind != Kind::Part {
+            parts.abandon();
+        }
+        refused += match whole(&mut parts, &record)? {
+            Some(body) => apply(state, loaded, &Record { kind: Kind::Import, body: &body, ..record })?,
+            None if record.kind == Kind::Part => 0,
+            None => apply(state, loaded, &record)?,
+        };
         Ok::<(), DecodeError>(())
     })
     .map_err(told)?;
@@ -170,6 +181,17 @@ fn replay(
     }
     stats.replay_refused.store(refused, Ordering::Relaxed);
     Ok(end)
+}
+
+/// The body of an import whose last piece this record is.
+fn whole(parts: &mut Parts, record: &Record<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+    if record.kind != Kind::Part {
+        return Ok(None);
+    }
+    parts.take(&Piece::decode(record.body)?).or_else(|Lost| {
+        tracing::error!(position = %record.position, "a piece of an import is lost in the log, and the import with it");
+        Ok(None)
+    })
 }
 
 /// Applies one record; returns how many updates of it were refused, which only damage can cause.
@@ -232,6 +254,8 @@ fn apply(state: &mut State, loaded: &Loaded, record: &Record<'_>) -> Result<u64,
             }
             !fits
         }
+        // Put together before they come here.
+        Kind::Part => false,
         // Nothing of this version writes one; going on would give other numbers than its writer's.
         Kind::Behaviour => {
             return Err(DecodeError { offset: 0, expected: "a log of this version; use the newer program" });

@@ -12,7 +12,8 @@ use rrd::definition::Definition;
 
 use crate::engine::{CreateRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
 use crate::log::catalogue as record;
-use crate::log::{Kind, LogError, LogWriter, Position, Stamp, UpdatesBody};
+use crate::log::parts::Piece;
+use crate::log::{BODY_BYTES_MAX, Kind, LogError, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
 use crate::read::{FetchTicket, ReadTicket};
 use crate::segments::SegmentSet;
@@ -254,8 +255,12 @@ impl Worker {
         }
         let stamp = self.stamp();
         self.updates.finish(self.log.begin(Kind::Updates, stamp));
-        // A record of updates is closed long before it is too large.
-        let _ = self.log.end();
+        // A record of updates is closed long before it is too large. Were it refused all the same, the state
+        // would hold what the log does not: nothing more may be promised on top of it.
+        if let Err(error) = self.log.end() {
+            self.shared
+                .poison(format!("cannot log updates: {error}; no more updates until the store is restarted"));
+        }
     }
 
     /// Seconds since the epoch.
@@ -303,9 +308,22 @@ impl Worker {
     ) -> Result<u64, StoreError> {
         State::check_definition(&rrd.definition)?;
         let bytes = file_bytes(&rrd.definition);
-        self.make_room_for(name, no_overwrite)?;
+        if no_overwrite && self.state.catalogue.find(name.as_bytes()).is_some() {
+            return Err(StoreError::Exists(name.clone()));
+        }
         let id = self.state.catalogue.next_id();
-        self.record(Kind::Import, |body| record::Import::encode(body, id, name.as_bytes(), &rrd))?;
+        // Before anything of that name goes: what cannot be logged is refused.
+        let mut body = Vec::new();
+        record::Import::encode(&mut body, id, name.as_bytes(), &rrd)
+            .map_err(|bytes| too_large(name, bytes))?;
+        self.make_room_for(name, no_overwrite)?;
+        if body.len() <= BODY_BYTES_MAX {
+            self.record(Kind::Import, |out| out.extend_from_slice(&body))?;
+        } else {
+            for piece in Piece::of(&body) {
+                self.record(Kind::Part, |out| piece.encode(out))?;
+            }
+        }
         self.state.import(id, name.as_bytes(), rrd);
         Ok(bytes)
     }
@@ -379,6 +397,9 @@ impl Worker {
             return self.refuse_answers(&StoreError::DiskFull);
         }
         self.close_updates();
+        if let Some(text) = self.shared.failure() {
+            return self.refuse_answers(&StoreError::Poisoned(text));
+        }
         match self.log.commit() {
             Ok(_) => {
                 if self.full_since.take().is_some() {
@@ -517,6 +538,15 @@ impl Worker {
 /// Bytes of the `.rrd` file of an RRD, which its placeholder pretends to have.
 fn file_bytes(definition: &Definition) -> u64 {
     rrd::codec::file::FileLayout::of(definition).file_bytes
+}
+
+/// Why an RRD cannot be taken in whole.
+fn too_large(name: &RrdName, bytes: usize) -> StoreError {
+    StoreError::Refused(format!(
+        "cannot take in '{name}': its rows have {bytes} bytes, {} are the limit of one RRD; shorten its archives \
+         first (rrdtool tune FILE RRA#INDEX:=ROWS)",
+        record::RRD_BYTES_MAX
+    ))
 }
 
 fn no_such_rrd(name: &[u8]) -> StoreError {

@@ -159,7 +159,7 @@ fn bodies_are_these_bytes() {
 #[test]
 fn a_whole_rrd_comes_back_and_bad_ones_are_refused() {
     let mut body = Vec::new();
-    Import::encode(&mut body, 5, b"c/d.rrd", &small_rrd());
+    Import::encode(&mut body, 5, b"c/d.rrd", &small_rrd()).unwrap();
     assert!(body.len() < 300, "{} bytes: 700 equal rows must pack well", body.len());
     let import = Import::decode(&body).unwrap();
     assert_eq!(import, Import { id: 5, name: b"c/d.rrd", rrd: small_rrd() });

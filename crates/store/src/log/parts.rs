@@ -1,0 +1,133 @@
+//! Imports that do not fit a record: the body of the import in pieces, one record each, in a row.
+//!
+//! What holds: the pieces of one import are appended in one go and committed in one write, so nothing stands
+//! between them; the last one completes it. A crash that cuts the log within them leaves no trace of the
+//! import, which nobody was told of. Where damage took a piece, the import is lost and said to be.
+
+use super::catalogue::RRD_BYTES_MAX;
+use crate::codec::{Cursor, DecodeError};
+use crate::stripe::varint;
+
+/// Bytes of an import in one piece: as much as a log file has, a quarter of what a record may hold.
+pub const PIECE_BYTES: usize = 16 << 20;
+/// Longest body of an import: an RRD that does not compress is packed into a little more than it has.
+const IMPORT_BYTES_MAX: u64 = RRD_BYTES_MAX as u64 + (64 << 20);
+
+/// One piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// Bytes of the whole body.
+    pub total: u64,
+    /// Where in it the piece stands.
+    pub offset: u64,
+    /// The piece.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Piece<'a> {
+    /// The pieces of a body, in order.
+    pub fn of(body: &'a [u8]) -> impl Iterator<Item = Piece<'a>> {
+        body.chunks(PIECE_BYTES).enumerate().map(|(index, bytes)| Piece {
+            total: body.len() as u64,
+            offset: (index * PIECE_BYTES) as u64,
+            bytes,
+        })
+    }
+
+    /// Appends the body of a record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.total);
+        varint::put(out, self.offset);
+        out.extend_from_slice(self.bytes);
+    }
+
+    /// Reads the body of a record.
+    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let total_at = cursor.bad("the length of an import");
+        let total: u64 = cursor.varint(total_at.expected)?;
+        let offset_at = cursor.bad("the place of a piece within its import");
+        let offset: u64 = cursor.varint(offset_at.expected)?;
+        let bytes = cursor.take_rest();
+        match offset.checked_add(bytes.len() as u64) {
+            _ if total > IMPORT_BYTES_MAX => Err(total_at),
+            Some(end) if end <= total && !bytes.is_empty() => Ok(Piece { total, offset, bytes }),
+            _ => Err(offset_at),
+        }
+    }
+}
+
+/// Pieces on their way to a whole.
+#[derive(Debug, Default)]
+pub struct Parts {
+    body: Vec<u8>,
+    total: u64,
+}
+
+impl Parts {
+    /// Drops what there is.
+    pub fn abandon(&mut self) {
+        *self = Parts::default();
+    }
+
+    /// Takes the next piece; gives the body when it was the last. An error = it does not go on where the one
+    /// before ended: a piece was lost, and with it the import.
+    pub fn take(&mut self, piece: &Piece<'_>) -> Result<Option<Vec<u8>>, Lost> {
+        if piece.offset == 0 {
+            self.abandon();
+            self.total = piece.total;
+        }
+        if (piece.total, piece.offset) != (self.total, self.body.len() as u64) {
+            self.abandon();
+            return Err(Lost);
+        }
+        self.body.extend_from_slice(piece.bytes);
+        if self.body.len() as u64 != self.total {
+            return Ok(None);
+        }
+        Ok(Some(std::mem::take(self).body))
+    }
+}
+
+/// A piece before this one is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_the_whole_again() {
+        let body: Vec<u8> = (0..PIECE_BYTES * 2 + 5).map(|index| (index % 251) as u8).collect();
+        let encoded: Vec<Vec<u8>> = Piece::of(&body)
+            .map(|piece| {
+                let mut out = Vec::new();
+                piece.encode(&mut out);
+                out
+            })
+            .collect();
+        assert_eq!(encoded.len(), 3);
+        let mut parts = Parts::default();
+        let mut take = |index: usize| parts.take(&Piece::decode(&encoded[index]).unwrap());
+        assert_eq!(take(0), Ok(None));
+        assert_eq!(take(2), Err(Lost));
+        assert_eq!(take(1), Err(Lost));
+        assert_eq!(take(0), Ok(None));
+        assert_eq!(take(1), Ok(None));
+        assert!(take(2) == Ok(Some(body)));
+    }
+
+    #[test]
+    fn the_bytes_are_these_and_others_are_refused() {
+        let mut out = Vec::new();
+        Piece { total: 300, offset: 2, bytes: b"abc" }.encode(&mut out);
+        assert_eq!(out, b"\xac\x02\x02abc");
+        assert_eq!(Piece::decode(&out), Ok(Piece { total: 300, offset: 2, bytes: b"abc" }));
+        for bad in
+            [&b"\x02\x00abc"[..], b"\x02\x00", b"\x02", b"", b"\x02\x03a", b"\xff\xff\xff\xff\x7f\x00a"]
+        {
+            assert!(Piece::decode(bad).is_err(), "{bad:?}");
+        }
+    }
+}

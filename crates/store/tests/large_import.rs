@@ -1,0 +1,59 @@
+//! An RRD that packs to more than one record of the log may hold.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use oracle::random::Random;
+use rrd::content::Rrd;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use store::disk::RealDisk;
+use store::engine::{Engine, StoreError};
+use store::log::BODY_BYTES_MAX;
+use store::name::RrdName;
+use store::stripes::{Options, Stripes};
+
+const START: i64 = 1_700_000_000;
+
+fn name() -> RrdName {
+    RrdName::new(b"large.rrd").unwrap()
+}
+
+/// An RRD of so many rows, all different.
+fn rrd(rows: usize, seed: u64) -> Rrd {
+    let step = Step { units: 1, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::STORE, file_name: b"large.rrd" };
+    let rra = format!("RRA:LAST:0.5:1:{rows}");
+    let definition = parse_create(&options, &["DS:v:GAUGE:10:U:U", &rra]).unwrap();
+    let live = rrd::create::new_live(&definition, START);
+    let mut random = Random::new(seed);
+    let archive = (0..rows).map(|_| f64::from_bits(random.next() >> 2)).collect();
+    Rrd { definition, live, archives: vec![archive] }
+}
+
+fn bits(rrd: &Rrd) -> Vec<u64> {
+    rrd.archives.iter().flatten().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn more_than_a_record_holds_goes_in_and_survives_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        let options = Options { shard_count: 1, ..Options::default() };
+        Stripes::open(Arc::new(RealDisk::open(directory.path()).unwrap()), &options).unwrap()
+    };
+    let large = rrd(BODY_BYTES_MAX / 8 + 500_000, 1);
+    let store = open();
+    store.import(name(), rrd(5, 2), false).unwrap();
+    store.import(name(), large.clone(), false).unwrap();
+    assert!(matches!(store.import(name(), rrd(5, 3), true), Err(StoreError::Exists(_))));
+    assert!(bits(&store.read(&name()).unwrap()) == bits(&large));
+    // As a kill would: nothing is flushed.
+    drop(store);
+    let store = open();
+    assert!(bits(&store.read(&name()).unwrap()) == bits(&large), "after replay");
+    store.checkpoint().unwrap();
+    drop(store);
+    assert!(bits(&open().read(&name()).unwrap()) == bits(&large), "from segments");
+}
