@@ -159,7 +159,7 @@ impl Lane {
         let mut client = daemon.start();
         reference.start();
         let mut lane = Lane {
-            random: Random(seed),
+            random: Random::new(seed),
             kind,
             daemon,
             reference,

@@ -48,7 +48,7 @@ fn noise_gets_errors_and_the_connection_stays() {
     let (_, roundel) = start();
     for seed in 1..=20 {
         println!("seed {seed}");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut client = Client::connect(&roundel.socket());
         let mut lines = 0;
         let mut noise = Vec::new();
@@ -56,7 +56,7 @@ fn noise_gets_errors_and_the_connection_stays() {
             let byte = if random.below(8) == 0 {
                 *random.pick(&[&b' ', &b'\\', &b'\0', &b'.', &b'/', &b'\n', &b'\r'])
             } else {
-                random.word() as u8
+                random.next() as u8
             };
             lines += usize::from(byte == b'\n');
             noise.push(byte);

@@ -144,6 +144,8 @@ pub struct Stats {
     pub updates_refused: u64,
     /// Bytes of log written since the start.
     pub log_bytes_written: u64,
+    /// Times the journal was rotated since the start; 0 in stripes, which have none.
+    pub journal_rotations: u64,
     /// Log bytes not yet covered by a checkpoint.
     pub log_bytes_live: u64,
     /// Bytes of segments written since the start, merges included.
@@ -226,6 +228,15 @@ pub trait Engine: Send + Sync {
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError>;
     /// Makes everything accepted so far durable and, in the files layout, written to this RRD (or to all).
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError>;
+    /// The updates accepted for an RRD that are not yet in its file, oldest first, as `time:value:value...`.
+    /// Nothing waits where what is answered is consolidated.
+    fn pending(&self, _name: &RrdName) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+    /// The RRDs that wait for a writer, first the next, with how many updates wait for each.
+    fn queue(&self) -> Vec<(u64, RrdName)> {
+        Vec::new()
+    }
     /// Counters.
     fn stats(&self) -> Stats;
     /// Finishes what was accepted and closes. Idempotent.

@@ -269,6 +269,19 @@ impl Engine for FilesEngine {
         Err(StoreError::Io(medium::LOCKED.to_string()))
     }
 
+    fn pending(&self, name: &RrdName) -> Vec<Vec<u8>> {
+        let hash = name_hash(name.as_bytes());
+        let table = &self.shared.shards[self.shared.shard_of(hash)].table;
+        let Some(entry) = table.find(hash, name.as_bytes(), || None) else { return Vec::new() };
+        let buffer = entry.lock();
+        words::iter(&buffer.words).map(|word| word.text()).collect()
+    }
+
+    fn queue(&self) -> Vec<(u64, RrdName)> {
+        let entries = self.shared.queue.waiting();
+        entries.into_iter().map(|entry| (u64::from(entry.lock().word_count), entry.name.clone())).collect()
+    }
+
     fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -282,6 +295,7 @@ impl Engine for FilesEngine {
             rrd_count: self.shared.shards.iter().map(|shard| shard.table.count() as u64).sum(),
             updates_refused: load(&counters.updates_refused),
             log_bytes_written: load(&counters.journal_bytes),
+            journal_rotations: load(&counters.journal_rotations),
             log_bytes_live: self.shared.journal_bytes_live(),
             read_only: u64::from(poisoned || counters.disk_full.load(Ordering::Relaxed)),
             ..Stats::default()

@@ -13,6 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use model::{Model, Op, definition};
+use oracle::random::Random;
 use rrd::time::Timestamp;
 use store::disk::sim::SimDisk;
 use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
@@ -21,23 +22,6 @@ use store::shard::ShardOptions;
 use store::stripes::{Options, Stripes};
 
 const START: i64 = 1_700_000_000;
-
-/// Seeded numbers (SplitMix64), the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// A store on a simulated disk, and what it must hold.
 struct World {
@@ -57,7 +41,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> World {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let clock = Arc::new(AtomicI64::new(START));
         let shared_clock = Arc::clone(&clock);
         let options = Options {

@@ -1,8 +1,8 @@
 //! The client's side: sends a request over any stream and reads the answer.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
-use super::limits::ANSWER_LINES_MAX;
+use super::limits::{ANSWER_LINE_BYTES_MAX, ANSWER_LINES_MAX};
 
 /// An answer: its status and the lines behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn ask(stream: &mut (impl BufRead + Write), line: &[u8]) -> io::Result<Answe
     read_answer(stream)
 }
 
-/// Reads one answer. An answer of too many lines, or none at all, is an error of kind `InvalidData`.
+/// Reads one answer. An answer of too many or too long lines, or none at all, is an error of kind `InvalidData`.
 pub fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
     let status = read_line(stream)?;
     let status = String::from_utf8_lossy(&status);
@@ -47,13 +47,19 @@ pub fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
     Ok(Answer { code, text: text.to_string(), lines })
 }
 
+/// One line without its line feed; the last one of a stream may lack it.
 fn read_line(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    if stream.read_until(b'\n', &mut line)? == 0 {
+    if stream.by_ref().take(ANSWER_LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    if line.last() == Some(&b'\n') {
-        line.pop();
+    match line.last() {
+        Some(b'\n') => drop(line.pop()),
+        _ if line.len() > ANSWER_LINE_BYTES_MAX => {
+            let text = format!("no answer of a daemon: a line of more than {ANSWER_LINE_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        _ => {}
     }
     Ok(line)
 }
@@ -81,5 +87,16 @@ mod tests {
         check("hello\n", None);
         check("99999999999 lines\n", None);
         check("", None);
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        let longest = "x".repeat(ANSWER_LINE_BYTES_MAX);
+        check(&format!("1 line\n{longest}\n"), Some((1, "line", &[&longest])));
+        check(&format!("1 line\n{longest}"), Some((1, "line", &[&longest])));
+        // One byte more, and any number more, without ever reading it all.
+        check(&format!("1 line\n{longest}x\n"), None);
+        let error = read_answer(&mut io::BufReader::new(io::repeat(b'7'))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -9,5 +9,9 @@ pub const LINE_BYTES_MAX: usize = 256 * 1024;
 /// about 200,000 messages, more than a client can be expected to read.
 pub const BATCH_ERROR_BYTES_MAX: usize = 16 << 20;
 
+/// Longest line of an answer a client takes in, in bytes: a row of the most data sources an RRD may have,
+/// 4,096 of 25 bytes, several times over. A longer one is an error.
+pub const ANSWER_LINE_BYTES_MAX: usize = 1 << 20;
+
 /// Largest answer a client takes in, in lines: a fetch of a year of seconds fits.
 pub const ANSWER_LINES_MAX: usize = 64 << 20;

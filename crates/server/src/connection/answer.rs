@@ -85,13 +85,22 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
             reply::push_status(out, 0, b"Started flush.");
             Ok(())
         }
-        Request::Pending(_) => {
-            reply::push_status(out, 0, b"updates pending");
+        Request::Pending(name) => {
+            // Compat: of a name that cannot be, nothing is pending.
+            let named = service.names.resolve(&name).ok();
+            let updates = named.map_or_else(Vec::new, |named| service.engine.pending(&named.name));
+            reply::push_status(out, updates.len() as i64, b"updates pending");
+            updates.iter().for_each(|update| push_line(out, update));
             Ok(())
         }
         Request::Forget(name) => forget(service, &name, out),
         Request::Queue => {
-            reply::push_status(out, 0, b"in queue.");
+            let queue = service.engine.queue();
+            reply::push_status(out, queue.len() as i64, b"in queue.");
+            for (count, name) in queue {
+                let path = service.names.path(name.as_bytes());
+                push_line(out, &[count.to_string().as_bytes(), b" ", &*path].concat());
+            }
             Ok(())
         }
         Request::Stats => {
@@ -139,6 +148,11 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
         // The session does these itself.
         Request::Update(..) | Request::Create(..) | Request::Batch | Request::End | Request::Quit => Ok(()),
     }
+}
+
+fn push_line(out: &mut Vec<u8>, line: &[u8]) {
+    out.extend_from_slice(line);
+    out.push(b'\n');
 }
 
 fn denied(failure: &NameFailure) -> Refusal {
@@ -268,7 +282,7 @@ fn statistics(service: &Service) -> Statistics {
         // The depth a balanced tree of as many nodes has: there is none, but graphs are drawn of it.
         tree_depth: u64::from(u64::BITS - stats.rrd_count.leading_zeros()),
         journal_bytes: stats.log_bytes_written,
-        journal_rotations: 0,
+        journal_rotations: stats.journal_rotations,
     }
 }
 

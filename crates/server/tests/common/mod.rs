@@ -3,6 +3,8 @@
 
 pub mod engine;
 
+pub use oracle::random::Random;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -137,6 +139,17 @@ impl Roundel {
         Self::on(directory, engine, create, permissions)
     }
 
+    /// On standard files, which are written after an hour or when asked.
+    pub fn files(create: CreatePolicy) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options =
+            store::files::Options::new(directory.path().join("base"), directory.path().join("journal"));
+        options.write_interval = Duration::from_secs(3600);
+        std::fs::create_dir_all(directory.path().join("base")).unwrap();
+        let engine = store::files::FilesEngine::open(options).unwrap();
+        Self::on(directory, Arc::new(engine), create, Permissions::ALL)
+    }
+
     /// On any engine.
     pub fn with_engine(engine: Arc<dyn Engine>) -> Self {
         let create = CreatePolicy { make_directories: true, ..Default::default() };
@@ -208,29 +221,5 @@ impl Drop for Roundel {
         if let Some(daemon) = self.daemon.take() {
             daemon.stop().ok();
         }
-    }
-}
-
-/// A seeded sequence (SplitMix64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next word.
-    pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.word() % bound
-    }
-
-    /// One of these.
-    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len() as u64) as usize]
     }
 }

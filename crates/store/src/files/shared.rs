@@ -44,6 +44,8 @@ pub struct Counters {
     pub updates_refused: AtomicU64,
     /// Bytes of journal since the start.
     pub journal_bytes: AtomicU64,
+    /// Times the journal was rotated since the start.
+    pub journal_rotations: AtomicU64,
     /// Bytes of updates that wait in memory.
     pub waiting_bytes: AtomicU64,
     /// 1 while the journal's disk is full.

@@ -534,3 +534,17 @@ fn a_full_disk_refuses_updates_loses_none_and_goes_on_by_itself() {
     open(base.path()).flush(None).unwrap();
     assert_same(&tool, base.path(), "w1.rrd", "after a full disk");
 }
+
+#[test]
+fn rotations_are_counted() {
+    let base = base();
+    let mut options = Options::new(base.path().join("tree"), base.path().join("journal"));
+    options.flush_interval = Duration::from_millis(1);
+    let engine = FilesEngine::open(options).unwrap();
+    while engine.stats().journal_rotations < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(
+        journal::files(&base.path().join("journal")).unwrap().iter().any(|(generation, _)| *generation > 2)
+    );
+}

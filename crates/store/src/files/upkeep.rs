@@ -75,10 +75,13 @@ fn make_room(shared: &Shared) {
 /// Sends every RRD to the writers that something waits for, and starts new journal files.
 fn rotate(shared: &Shared) {
     let generation = shared.shards.iter().map(|shard| shard.generation()).max().unwrap_or_default();
-    if shared.options.journal.is_some()
-        && let Err(error) = shared.rotate(generation + 1)
-    {
-        tracing::error!("cannot rotate the journal: {}; the old one goes on", medium::text(&error));
+    if shared.options.journal.is_some() {
+        match shared.rotate(generation + 1) {
+            Ok(()) => drop(shared.counters.journal_rotations.fetch_add(1, Ordering::Relaxed)),
+            Err(error) => {
+                tracing::error!("cannot rotate the journal: {}; the old one goes on", medium::text(&error));
+            }
+        }
     }
     push_all(shared, generation);
     shared.geometries.shrink();

@@ -18,6 +18,19 @@ pub struct Word<'a> {
     pub values: &'a [u8],
 }
 
+impl Word<'_> {
+    /// As a client says it: the shortest number of seconds and the values.
+    pub fn text(&self) -> Vec<u8> {
+        // A time is cut behind its microseconds when it is read, and a last 9 is what such a cut leaves.
+        let cut = u32::from(self.time.micros % 10 == 9);
+        let micros = i128::from(self.time.whole) * i128::from(MICROS) + i128::from(self.time.micros + cut);
+        let (whole, rest) = (micros.div_euclid(MICROS.into()), micros.rem_euclid(MICROS.into()));
+        let time = format!("{whole}.{rest:06}");
+        let time = time.trim_end_matches('0').trim_end_matches('.');
+        [time.as_bytes(), b":", self.values].concat()
+    }
+}
+
 /// Appends one.
 pub fn push(buffer: &mut Vec<u8>, word: Word<'_>) {
     buffer.extend_from_slice(&word.time.whole.to_le_bytes());
@@ -57,6 +70,19 @@ fn first(buffer: &[u8]) -> Option<(Word<'_>, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_text_is_the_client_s() {
+        let check = |whole, micros, want: &str| {
+            let word = Word { time: Timestamp::new(whole, micros), values: b"1:U" };
+            assert_eq!(word.text(), want.as_bytes());
+        };
+        check(1_000_000_010, 0, "1000000010:1:U");
+        check(1_000_000_020, 500_000, "1000000020.5:1:U");
+        check(1_000_000_020, 299_999, "1000000020.3:1:U");
+        check(1_000_000_020, 999_999, "1000000021:1:U");
+        check(0, 1, "0.000001:1:U");
+    }
 
     #[test]
     fn what_is_pushed_comes_back_and_a_cut_is_noticed() {

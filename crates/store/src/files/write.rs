@@ -67,6 +67,12 @@ impl WriteQueue {
         state.waiting.len() + state.in_flight.len() + state.again.len()
     }
 
+    /// Those that wait, first the next. A copy: whoever looks at them must not hold this lock.
+    pub fn waiting(&self) -> Vec<Arc<Entry>> {
+        let state = lock(&self.state);
+        state.waiting.iter().map(|(_, entry)| entry).chain(&state.again).map(Arc::clone).collect()
+    }
+
     /// Waits until everything pushed so far was tried, or the queue is closed.
     pub fn wait_for_all(&self) {
         let mut state = lock(&self.state);

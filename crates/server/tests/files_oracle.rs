@@ -1,0 +1,74 @@
+//! The files layout beside Debian's rrdcached: what waits, and what is written when asked.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+mod common;
+
+use common::{Client, Random, Roundel, Rrdcached};
+use server::service::CreatePolicy;
+
+const DAY: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
+
+struct Pair {
+    rrdcached: Rrdcached,
+    roundel: Roundel,
+    theirs: Client,
+    ours: Client,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let rrdcached = Rrdcached::start(&["-B", "-R", "-w", "3600", "-f", "7200"]);
+        let roundel = Roundel::files(CreatePolicy { make_directories: true, ..Default::default() });
+        let theirs = Client::connect(&rrdcached.socket());
+        let ours = Client::connect(&roundel.socket());
+        Pair { rrdcached, roundel, theirs, ours }
+    }
+
+    fn check(&mut self, line: &str) -> String {
+        let base = |path: std::path::PathBuf| path.display().to_string();
+        let (their_base, our_base) = (base(self.rrdcached.base()), base(self.roundel.base()));
+        let theirs = self.theirs.say(line.replace("BASE", &their_base)).replace(&their_base, "BASE");
+        let ours = self.ours.say(line.replace("BASE", &our_base)).replace(&our_base, "BASE");
+        assert_eq!(ours, theirs, "{line:?}");
+        ours
+    }
+}
+
+#[test]
+fn oracle_what_waits_is_listed() {
+    let mut pair = Pair::start();
+    pair.check(&format!("CREATE x.rrd {DAY}"));
+    pair.check(&format!("CREATE d/y.rrd {DAY}"));
+    for line in [
+        "PENDING x.rrd",
+        "UPDATE x.rrd 1000000010:1 1000000020.5:2.50",
+        "PENDING x.rrd",
+        "PENDING BASE/x.rrd",
+        "PENDING d/y.rrd",
+        "PENDING none.rrd",
+        "PENDING ../x.rrd",
+        "PENDING /etc/passwd",
+        "UPDATE x.rrd 1000000021:U 1000000031.25:1e3",
+        "UPDATE d/y.rrd 1000000031.125:4",
+        "PENDING x.rrd",
+        "PENDING d/y.rrd",
+        "QUEUE",
+        "FETCH x.rrd AVERAGE 1000000000 1000000040",
+        "FLUSH x.rrd",
+        "PENDING x.rrd",
+        "PENDING d/y.rrd",
+        "QUEUE",
+    ] {
+        pair.check(line);
+    }
+    let mut random = Random::new(5);
+    let mut time = 1_000_000_100u64;
+    for _ in 0..60 {
+        time += 1 + random.below(30);
+        pair.check(&format!("UPDATE d/y.rrd {time}.{}:{}", 1 + random.below(9), random.below(500)));
+        if random.once_in(10) {
+            pair.check("FLUSH d/y.rrd");
+        }
+        pair.check("PENDING d/y.rrd");
+    }
+}
