@@ -13,7 +13,8 @@ mod wire;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::{Client, Daemon, Kind, Random};
+use oracle::random::Random;
+use wire::{Client, Daemon, Kind};
 
 /// Kills after which a lane begins with an empty store.
 const KILLS_PER_STORE: u64 = 25;

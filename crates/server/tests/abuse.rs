@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::engine::Recorder;
-use common::{Client, Random, Roundel};
+use common::{Client, Roundel};
+use oracle::random::Random;
 use protocol::rrdcached::limits::LINE_BYTES_MAX;
 
 fn start() -> (Arc<Recorder>, Roundel) {

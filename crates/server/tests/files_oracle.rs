@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Client, Random, Roundel, Rrdcached};
+use common::{Client, Roundel, Rrdcached};
+use oracle::random::Random;
 use server::service::CreatePolicy;
 
 const DAY: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";

@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{Client, Random, Roundel, Rrdcached};
+use common::{Client, Roundel, Rrdcached};
+use oracle::random::Random;
 use protocol::rrdcached::command::Permissions;
 use server::service::CreatePolicy;
 

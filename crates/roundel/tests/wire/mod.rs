@@ -13,9 +13,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-// A seeded sequence for every test program.
-pub use oracle::random::Random;
-
 /// Longest wait for an answer or a start.
 const PATIENCE: Duration = Duration::from_secs(30);
 

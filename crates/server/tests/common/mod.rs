@@ -3,8 +3,6 @@
 
 pub mod engine;
 
-pub use oracle::random::Random;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

@@ -72,7 +72,7 @@ fn what_comes_is_unknown_and_takes_updates() {
     drop(engine);
     let engine = open(base.path());
     engine.flush(None).unwrap();
-    let info = std::fs::copy(&path, tool.path("ours.rrd")).and_then(|_| Ok(tool.run("info ours.rrd")));
+    let info = std::fs::copy(&path, tool.path("ours.rrd")).map(|_| tool.run("info ours.rrd"));
     let info = info.unwrap().unwrap();
     assert!(
         info.contains("ds[new].last_ds = \"5\"") && info.contains(&format!("last_update = {time}")),
