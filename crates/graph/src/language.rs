@@ -9,6 +9,7 @@ mod element;
 mod error;
 mod text;
 
+pub use data::{START_MIN, check_span};
 pub use element::{
     Cdef, Def, Drawn, Element, Note, NoteKind, Print, PrintSource, PrintStyle, VdefElement, Xport,
 };

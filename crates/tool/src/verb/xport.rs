@@ -1,9 +1,23 @@
 //! `rrdtool xport`: rows of several RRDs, computed with, as XML or JSON.
 
+use std::error::Error;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 
+use graph::eval::evaluate;
+use graph::language::{Script, Setting, check_span};
+use graph::plan::{Fetched, Frame, Request};
+use graph::print::TimeFormat;
+use graph::xport::{Form, xport};
+use rrd::rpn::Surroundings;
+
+use super::fetch::{Rows, Wish, of_daemon, of_file};
 use crate::failure::{Done, Failure};
-use crate::{Tool, Words};
+use crate::options::{Known, Options, flag, with_argument};
+use crate::target::Target;
+use crate::times::Range;
+use crate::{Tool, Words, print};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "xport - rows of several RRDs as XML or JSON\n\n\
@@ -16,7 +30,150 @@ pub const SYNTAX: &str = "xport - rows of several RRDs as XML or JSON\n\n\
     \t\t[CDEF:vname=rpn-expression]\n\
     \t\t[XPORT:vname:legend]\n";
 
+/// Rows when nobody says.
+const ROWS_DEFAULT: i32 = 400;
+/// Fewer are refused.
+const ROWS_MIN: i32 = 10;
+
+#[derive(Clone, Copy)]
+enum Tag {
+    Start,
+    End,
+    Rows,
+    Step,
+    Json,
+    ShowTime,
+    Numbered,
+    Daemon,
+}
+
+const OPTIONS: &[Known<Tag>] = &[
+    with_argument(b's', "start", Tag::Start),
+    with_argument(b'e', "end", Tag::End),
+    with_argument(b'm', "maxrows", Tag::Rows),
+    Known { short: None, long: "step", argument: true, tag: Tag::Step },
+    Known { short: None, long: "json", argument: false, tag: Tag::Json },
+    flag(b't', "showtime", Tag::ShowTime),
+    Known { short: None, long: "enumds", argument: false, tag: Tag::Numbered },
+    with_argument(b'd', "daemon", Tag::Daemon),
+];
+
 /// Runs it.
-pub(crate) fn run(_tool: &mut Tool, _words: Words<'_>, _out: &mut dyn Write) -> Done {
-    Err(Failure::new("xport: the graph language is being built"))
+pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
+    let mut options = Options::new(OPTIONS, words);
+    let (mut range, mut rows, mut step, mut daemon) = (Range::default(), ROWS_DEFAULT, 0, None);
+    let mut form = Form::default();
+    while let Some(given) = options.next() {
+        match given? {
+            (Tag::Start, word) => range.start(word, &tool.surroundings)?,
+            (Tag::End, word) => range.end(word, &tool.surroundings)?,
+            (Tag::Rows, word) => {
+                rows = leading_number(word);
+                if rows < ROWS_MIN {
+                    return Err(Failure::new(format!("maxrows below {ROWS_MIN} rows")));
+                }
+            }
+            (Tag::Step, word) => step = leading_number(word),
+            (Tag::Json, _) => form.json = true,
+            (Tag::ShowTime, _) => form.show_time = true,
+            (Tag::Numbered, _) => form.numbered = true,
+            (Tag::Daemon, word) => daemon = Some(word.to_vec()),
+        }
+    }
+    let (start, end) = range.resolve(&tool.surroundings)?;
+    check_span(start, end).map_err(failure)?;
+    let arguments = options.rest();
+    if arguments.is_empty() {
+        return Err(Failure::new("can't make an xport without contents"));
+    }
+    let frame = Frame::new(start, end, step.max(0) as u64, rows as u64);
+    let now = (tool.surroundings.now)().whole;
+    let calendar = &*tool.surroundings.calendar;
+    let script = Script::parse(&arguments, Setting { start, end, now, calendar }).map_err(failure)?;
+    // Compat: other verbs go on with the file when there is no daemon.
+    if let Some(address) = tool.address(daemon.as_deref())? {
+        tool.link.connect(&address)?;
+    }
+    // The calendar is the tool's, and the tool fetches: what evaluates takes one of its own.
+    let surroundings = Surroundings { now, first_weekday: 0, calendar: &localtime::Local };
+    let mut source = Source { tool, daemon };
+    let data = evaluate(&script, frame, &mut source, &surroundings).map_err(failure)?;
+    let output = xport(&script, frame, &data, form, &Dates);
+    let output = output.ok_or_else(|| Failure::new("no XPORT found, nothing to do"))?;
+    print(out, &output.bytes)?;
+    output.error.map_or(Ok(()), |text| Err(Failure::new(text)))
+}
+
+fn failure(error: impl std::fmt::Display) -> Failure {
+    Failure::new(error.to_string())
+}
+
+/// C's `atoi`: the digits in front, whatever stands behind; too large numbers wrap around.
+fn leading_number(word: &[u8]) -> i32 {
+    let text = word.trim_ascii_start();
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let size = digits.fold(0i64, |size, digit| size.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    (if negative { -size } else { size }) as i32
+}
+
+/// Dates by the C library.
+struct Dates;
+
+impl TimeFormat for Dates {
+    fn strftime(&self, format: &[u8], time: i64) -> Vec<u8> {
+        localtime::strftime(OsStr::from_bytes(format), time).unwrap_or_default()
+    }
+}
+
+/// Rows of files, of daemons, and of the stores behind placeholders.
+struct Source<'t> {
+    tool: &'t mut Tool,
+    daemon: Option<Vec<u8>>,
+}
+
+impl graph::plan::Rows for Source<'_> {
+    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
+        let wish = Wish { cf: request.cf, start: request.start, end: request.end, step: request.step.max(1) };
+        let daemon = request.daemon.as_deref().or(self.daemon.as_deref());
+        let rows = match self.tool.flushed_target(&request.file, daemon)? {
+            Target::File(file) => of_file(&file, wish)?,
+            Target::Remote(mut remote) => of_daemon(&mut remote, wish)?,
+        };
+        Ok(in_seconds(rows)?)
+    }
+}
+
+fn in_seconds(rows: Rows) -> Done<Fetched> {
+    let unit = u64::from(rows.units_per_second.max(1));
+    if rows.step % unit != 0 {
+        return Err(Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds"));
+    }
+    Ok(Fetched {
+        start: rows.start.div_euclid(unit as i64),
+        step: rows.step / unit,
+        names: rows.names.into_iter().map(String::into_bytes).collect(),
+        values: rows.values,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        fn check(word: &str, want: i32) {
+            assert_eq!(leading_number(word.as_bytes()), want, "{word}");
+        }
+        check("20x", 20);
+        check(" -7", -7);
+        check("x", 0);
+        check("3000000000", -1_294_967_296);
+        check("4294967396", 100);
+    }
 }
