@@ -230,19 +230,63 @@ impl OpenRows {
         })
     }
 
-    /// The run at a place that [`OpenRun::place`] told.
-    pub fn run_at<'a>(&'a self, place: u32, group: &Group) -> OpenRun<'a> {
-        self.entry(place, group).0
+    /// The runs of one source of a chain, newest first. Entries of other sources cost a look at their head.
+    pub fn runs_of<'a>(
+        &'a self,
+        chain: ChainIndex,
+        group: &Group,
+        source: SourceIndex,
+    ) -> impl Iterator<Item = OpenRun<'a>> {
+        let mut place = self.chains[chain as usize].newest;
+        let (base_row, ds_count) = (self.base_row(group, source), group.geometry.ds_count);
+        std::iter::from_fn(move || {
+            while place != NONE {
+                let (at, word) = (place, self.words[place as usize]);
+                place = (word >> 32) as u32;
+                if source_of(word) == source {
+                    return Some(self.run(at, word, ds_count, base_row));
+                }
+            }
+            None
+        })
+    }
+
+    /// The place of the newest run of a chain.
+    pub fn newest_of(&self, chain: ChainIndex) -> Option<u32> {
+        Some(self.chains[chain as usize].newest).filter(|&place| place != NONE)
+    }
+
+    /// The source of the run at a place, and the place of the run before it in its chain.
+    #[inline]
+    pub fn link(&self, place: u32) -> (SourceIndex, Option<u32>) {
+        let word = self.words[place as usize];
+        (source_of(word), Some((word >> 32) as u32).filter(|&place| place != NONE))
+    }
+
+    /// Calls the run at a place from memory, for a use to come.
+    #[inline]
+    pub fn touch(&self, place: u32) {
+        std::hint::black_box(self.words[place as usize]);
+    }
+
+    /// For reading many runs of one source by their places.
+    pub fn reader(&self, group: &Group, source: SourceIndex) -> RunReader<'_> {
+        RunReader { rows: self, base_row: self.base_row(group, source), ds_count: group.geometry.ds_count }
     }
 
     fn entry<'a>(&'a self, place: u32, group: &Group) -> (OpenRun<'a>, u32) {
+        let word = self.words[place as usize];
+        let base_row = self.base_row(group, source_of(word));
+        (self.run(place, word, group.geometry.ds_count, base_row), (word >> 32) as u32)
+    }
+
+    /// The run whose first word is `word`; `base_row` is that of its source.
+    #[inline]
+    fn run(&self, place: u32, word: u64, ds_count: usize, base_row: i64) -> OpenRun<'_> {
         let at = place as usize;
-        let word = self.words[at];
         let head = word as u32;
-        let source = ((head >> SOURCE_SHIFT) & SOURCE_MASK) as SourceIndex;
-        let ds_count = group.geometry.ds_count;
         let (first_row, count, values_at, value_count) = match head >> KIND_SHIFT {
-            NEAR => (self.base_row(group, source) + i64::from(head as u16 as i16), 1, at + 1, ds_count),
+            NEAR => (base_row + i64::from(head as u16 as i16), 1, at + 1, ds_count),
             FAR => (self.words[at + 1] as i64, 1, at + 2, ds_count),
             REPEAT => (self.words[at + 1] as i64, self.words[at + 2], at + 3, ds_count),
             _ => {
@@ -251,8 +295,30 @@ impl OpenRows {
             }
         };
         let values = &self.words[values_at..values_at + value_count];
-        (OpenRun { place, source, first_row, count, values }, (word >> 32) as u32)
+        OpenRun { place, source: source_of(word), first_row, count, values }
     }
+}
+
+/// Reads runs of one source.
+#[derive(Debug)]
+pub struct RunReader<'a> {
+    rows: &'a OpenRows,
+    base_row: i64,
+    ds_count: usize,
+}
+
+impl<'a> RunReader<'a> {
+    /// The run at a place that [`OpenRun::place`] told; it must be of the reader's source.
+    #[inline]
+    pub fn run_at(&self, place: u32) -> OpenRun<'a> {
+        let word = self.rows.words[place as usize];
+        self.rows.run(place, word, self.ds_count, self.base_row)
+    }
+}
+
+/// The source of the entry that begins with `word`.
+fn source_of(word: u64) -> SourceIndex {
+    ((word as u32 >> SOURCE_SHIFT) & SOURCE_MASK) as SourceIndex
 }
 
 #[cfg(test)]
@@ -303,7 +369,21 @@ mod tests {
         );
         assert_eq!(text(seen(second)), "[(0, 51, 2, [1.0, 2.0, NaN, 4.0]), (0, 100000, 1, [3.0, NaN])]");
         assert_eq!(rows.row_count(), 8);
+        for (chain, source) in [(first, 0), (first, 1), (second, 0), (second, 1)] {
+            let of_all = rows.runs(chain, &group).filter(|run| run.source == source);
+            let of_one = rows.runs_of(chain, &group, source);
+            assert_eq!(
+                of_one.map(|run| format!("{run:?}")).collect::<Vec<_>>(),
+                of_all.map(|run| format!("{run:?}")).collect::<Vec<_>>()
+            );
+        }
         let place = rows.runs(first, &group).last().map(|run| run.place);
-        assert_eq!(place.map(|place| rows.run_at(place, &group).first_row), Some(100_000));
+        assert_eq!(place.map(|place| rows.reader(&group, 0).run_at(place).first_row), Some(100_000));
+        let mut links = vec![rows.newest_of(first)];
+        while let Some(place) = links.last().copied().flatten() {
+            links.push(rows.link(place).1);
+        }
+        let places: Vec<_> = rows.runs(first, &group).map(|run| Some(run.place)).chain([None]).collect();
+        assert_eq!(links, places);
     }
 }

@@ -61,7 +61,7 @@ impl RowMatrix {
             return;
         }
         for (rows, chain) in state.arenas_of(entry) {
-            for run in rows.runs(chain, group).filter(|run| run.source == source) {
+            for run in rows.runs_of(chain, group, source) {
                 let end_row = run.first_row + run.count as i64;
                 let (from, to) = (run.first_row.max(self.known.start), end_row.min(self.known.end));
                 for row in from..to {

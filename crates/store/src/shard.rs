@@ -38,6 +38,7 @@ use crate::shard::mailbox::Mailbox;
 use crate::shard::merger::MergerHandle;
 use crate::shard::message::{Change, Question};
 use crate::shard::syncer::SyncHandle;
+use crate::shard::worker::Seat;
 
 /// The only clock of the store: seconds and microseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -165,6 +166,8 @@ impl Shared {
 pub struct Shard {
     /// What its threads share.
     pub shared: Arc<Shared>,
+    /// The worker, to look at between its rounds.
+    pub worker: Arc<Seat>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 

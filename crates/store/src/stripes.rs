@@ -8,8 +8,9 @@ mod adopt;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{self, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rrd::content::Rrd;
 use rrd::time::Timestamp;
@@ -26,9 +27,14 @@ use crate::name::RrdName;
 use crate::placeholder::{Placeholders, StoreIdentity};
 use crate::shard::message::{Change, Question, UpdateOutcome};
 use crate::shard::recover::{self, OpenError};
+use crate::shard::worker::Worker;
 use crate::shard::{Clock, Shard, ShardOptions};
 use crate::stripes::adopt::Adopter;
 use crate::tree::Tree;
+
+/// A worker that is busy on another core answers within this: sleeping and being woken would cost both sides
+/// more, and under load a turn of the processor.
+const ANSWER_SOON: Duration = Duration::from_micros(30);
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -209,7 +215,29 @@ impl Core {
             let _ = sender.send(answer);
         });
         shard.shared.mailbox.send_question(question(reply)).map_err(|_| StoreError::Stopping)?;
+        let asked = Instant::now();
+        while asked.elapsed() < ANSWER_SOON {
+            match receiver.try_recv() {
+                Ok(answer) => return Ok(answer),
+                Err(TryRecvError::Disconnected) => return Err(StoreError::Stopping),
+                Err(TryRecvError::Empty) => std::hint::spin_loop(),
+            }
+        }
         receiver.recv().map_err(|_| StoreError::Stopping)
+    }
+
+    /// Looks into the shard of a name; asks when its worker is busy.
+    fn look<T: Send + 'static>(
+        &self,
+        name: &RrdName,
+        look: impl FnOnce(&Worker) -> Result<T, StoreError>,
+        question: impl FnOnce(Reply<Result<T, StoreError>>) -> Question,
+    ) -> Result<T, StoreError> {
+        let shard = self.shard(name);
+        match shard.worker.look(look) {
+            Some(result) => result,
+            None => self.ask(shard, question)?,
+        }
     }
 
     fn every_shard(
@@ -251,7 +279,7 @@ impl Core {
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        self.ask(self.shard(name), |reply| Question::Snapshot(name.clone(), reply))?
+        self.look(name, |worker| worker.snapshot(name), |reply| Question::Snapshot(name.clone(), reply))
     }
 
     fn update_split(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
@@ -333,14 +361,15 @@ impl Engine for Stripes {
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
         let ticket = self.with_adoption(name, |core| {
-            core.ask(core.shard(name), |reply| Question::Fetch(name.clone(), request, reply))?
+            let question = |reply| Question::Fetch(name.clone(), request, reply);
+            core.look(name, |worker| worker.fetch(name, request), question)
         })?;
         ticket.complete()
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
         let ticket = self.with_adoption(name, |core| {
-            core.ask(core.shard(name), |reply| Question::Read(name.clone(), reply))?
+            core.look(name, |worker| worker.read(name), |reply| Question::Read(name.clone(), reply))
         })?;
         ticket.complete()
     }

@@ -2,12 +2,12 @@
 //! order of (group, source, RRD).
 //!
 //! Cost: every row is touched once along its chain and once to copy; 8 bytes of index a run while a group
-//! is being written.
+//! is being written. With many RRDs each touch is a cache miss, so several are under way at once.
 
 use std::io;
 use std::sync::Arc;
 
-use crate::group::Group;
+use crate::group::{Group, SourceIndex};
 use crate::open_rows::{ChainIndex, OpenRows};
 use crate::segment::{Key, SegmentWriter};
 use crate::segments::{DiskSink, into_io};
@@ -40,21 +40,23 @@ fn write_group(
     chains: &[ChainIndex],
     writer: &mut SegmentWriter<DiskSink>,
 ) -> io::Result<()> {
-    // For each source: the chain and the place of each of its runs, chains in order, newest run first.
-    let mut runs_of: Vec<Vec<(ChainIndex, u32)>> = vec![Vec::new(); group.sources.len()];
-    for &chain in chains {
-        for run in arena.runs(chain, group) {
-            runs_of[usize::from(run.source)].push((chain, run.place));
-        }
-    }
+    let runs_of = runs_by_source(arena, group.sources.len(), chains);
     let mut columns = Columns::new(group.geometry.ds_count);
-    for (source, runs) in runs_of.iter().enumerate() {
-        let hint = group.hint(source as u16);
+    for (source, runs) in (0..).zip(&runs_of) {
+        let hint = group.hint(source);
+        let reader = arena.reader(group, source);
+        // The oldest run of a chain is its last.
+        let mut ahead = 0;
         for of_one in runs.chunk_by(|a, b| a.0 == b.0) {
             let slot = arena.chains()[of_one[0].0 as usize].id;
-            let key = Key { group: group_index, source: source as u16, slot };
-            for &(_, place) in of_one.iter().rev() {
-                let run = arena.run_at(place, group);
+            let key = Key { group: group_index, source, slot };
+            ahead += of_one.len();
+            let coming = &runs[ahead..runs.len().min(ahead + of_one.len())];
+            for (index, &(_, place)) in of_one.iter().rev().enumerate() {
+                if let Some(&(_, coming)) = coming.get(index) {
+                    arena.touch(coming);
+                }
+                let run = reader.run_at(place);
                 for index in 0..run.count {
                     let row = run.first_row + index as i64;
                     if columns.is_full() || !columns.continues_at(row) {
@@ -68,6 +70,37 @@ fn write_group(
         }
     }
     Ok(())
+}
+
+/// Chains walked at once. A step of a walk waits for memory; those of several chains overlap.
+const CHAINS_AT_ONCE: usize = 16;
+
+/// For each source: the chain and the place of each of its runs, chains in order, newest run first.
+fn runs_by_source(
+    arena: &OpenRows,
+    source_count: usize,
+    chains: &[ChainIndex],
+) -> Vec<Vec<(ChainIndex, u32)>> {
+    let mut runs_of = vec![Vec::new(); source_count];
+    let mut walks: [Vec<(SourceIndex, u32)>; CHAINS_AT_ONCE] = Default::default();
+    for together in chains.chunks(CHAINS_AT_ONCE) {
+        let mut next: Vec<_> = together.iter().map(|&chain| arena.newest_of(chain)).collect();
+        while next.iter().any(Option::is_some) {
+            for (walk, next) in walks.iter_mut().zip(&mut next) {
+                if let Some(place) = *next {
+                    let (source, previous) = arena.link(place);
+                    walk.push((source, place));
+                    *next = previous;
+                }
+            }
+        }
+        for (&chain, walk) in together.iter().zip(&mut walks) {
+            for (source, place) in walk.drain(..) {
+                runs_of[usize::from(source)].push((chain, place));
+            }
+        }
+    }
+    runs_of
 }
 
 /// A run under construction, column by column.

@@ -27,7 +27,7 @@ use crate::shard::mailbox::Mailbox;
 use crate::shard::merger::{self, MergerHandle};
 use crate::shard::state::State;
 use crate::shard::syncer::{self, SyncHandle};
-use crate::shard::worker::Worker;
+use crate::shard::worker::{Seat, Worker};
 use crate::shard::{Clock, Counters, Shard, ShardOptions, Shared, spawn};
 
 /// Why a shard could not be opened; the text says what to do.
@@ -299,14 +299,15 @@ fn start(
     let cycle =
         Cycle::new(job_sender, kept_from, shared.options.open_bytes_min, shared.options.log_bytes_max);
     let log_syncer = log.syncer();
-    let worker = Worker::new(Arc::clone(&shared), state, log, cycle, clock);
+    let worker = Arc::new(Seat::new(Worker::new(Arc::clone(&shared), state, log, cycle, clock)));
+    let (seat, working) = (Arc::clone(&worker), Arc::clone(&shared));
     let (keeping, syncing, merging) = (Arc::clone(&shared), Arc::clone(&shared), Arc::clone(&shared));
     let threads = [
-        spawn("shard", move || worker.run()),
+        spawn("shard", move || seat.run(&working)),
         spawn("keeper", move || keeper::run(&keeping, &jobs)),
         spawn("syncer", move || syncer::run(&syncing, &log_syncer, &sync_requests, interval)),
         spawn("merger", move || merger::run(&merging)),
     ];
     let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(told)?;
-    Ok(Shard { shared, threads: Mutex::new(threads) })
+    Ok(Shard { shared, worker, threads: Mutex::new(threads) })
 }

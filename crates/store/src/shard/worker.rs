@@ -1,16 +1,18 @@
 //! The worker: the one thread that owns a shard's state and its log.
 //!
 //! A round takes what waits, applies it, writes one log record batch, and only then answers: what was
-//! answered is in the log. Questions are answered between any two changes. Under `sync = "always"` the
+//! answered is in the log. Questions are answered every few updates. Under `sync = "always"` the
 //! answers go on to the syncer, which gives them after its fsync.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rrd::definition::Definition;
 
-use crate::engine::{CreateRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
+use crate::engine::{
+    CreateRequest, FetchRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure, UpdateLine,
+};
 use crate::log::catalogue as record;
 use crate::log::parts::Piece;
 use crate::log::{BODY_BYTES_MAX, Kind, LogError, LogWriter, Position, Stamp, UpdatesBody};
@@ -23,7 +25,7 @@ use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 use crate::shard::{Clock, Shared};
 
-/// Changes taken in a round: about half a millisecond of work, so that questions wait no longer.
+/// Changes taken in a round: about half a millisecond of work, so that their senders wait no longer.
 const ROUND_BYTES: usize = 64 * 1024;
 /// An update record is closed at this size: small enough to be one write, large enough to compress.
 const RECORD_BYTES: usize = 256 * 1024;
@@ -71,6 +73,48 @@ pub struct Worker {
     full_since: Option<Instant>,
 }
 
+/// The worker between its rounds. Whoever has a question looks there himself instead of waking the
+/// worker, which costs two changes of threads and half of a short fetch; while a round is under way, and
+/// once the worker has ended, there is nobody to look at.
+pub struct Seat(Mutex<Option<Worker>>);
+
+impl Seat {
+    /// With a worker that has not begun.
+    pub fn new(worker: Worker) -> Self {
+        Seat(Mutex::new(Some(worker)))
+    }
+
+    /// Looks at the worker. What is seen is in the log, and all that was answered is seen.
+    pub fn look<T>(&self, look: impl FnOnce(&Worker) -> T) -> Option<T> {
+        let seat = match self.0.try_lock() {
+            Ok(seat) => seat,
+            // Who only looks can break nothing; a worker that panics takes the process with it.
+            Err(TryLockError::Poisoned(seat)) => seat.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        seat.as_ref().map(look)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Worker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the worker work until the mailbox is closed and empty.
+    pub fn run(&self, shared: &Shared) {
+        let (mut changes, mut questions) = (Vec::new(), Vec::new());
+        let mut appetite = (0, Duration::ZERO);
+        while shared.mailbox.take(&mut changes, &mut questions, appetite.0, appetite.1) {
+            let mut seat = self.lock();
+            let Some(worker) = &mut *seat else { return };
+            worker.round(&mut changes, &mut questions);
+            appetite = worker.appetite();
+        }
+        if let Some(worker) = self.lock().take() {
+            worker.end();
+        }
+    }
+}
+
 impl Worker {
     /// A worker over a recovered state.
     pub fn new(shared: Arc<Shared>, state: State, log: LogWriter, cycle: Cycle, clock: Clock) -> Self {
@@ -91,33 +135,26 @@ impl Worker {
         }
     }
 
-    /// Runs until the mailbox is closed and empty.
-    pub fn run(mut self) {
-        let (mut changes, mut questions) = (Vec::new(), Vec::new());
-        let shared = Arc::clone(&self.shared);
-        loop {
-            let bytes = if self.takes_changes() { ROUND_BYTES } else { 0 };
-            let patience = self.patience();
-            if !shared.mailbox.take(&mut changes, &mut questions, bytes, patience) {
-                break;
-            }
-            let busy = !changes.is_empty();
-            for question in questions.drain(..) {
-                self.answer(question);
-            }
-            for change in changes.drain(..) {
-                self.apply(change);
-                if shared.mailbox.is_asked() {
-                    shared.mailbox.take_questions(&mut questions);
-                    for question in questions.drain(..) {
-                        self.answer(question);
-                    }
-                }
-            }
-            self.commit();
-            self.turn_cycle(busy);
-            self.publish();
+    /// What the next round may take from the mailbox, and how long it waits for it.
+    fn appetite(&self) -> (usize, Duration) {
+        (if self.takes_changes() { ROUND_BYTES } else { 0 }, self.patience())
+    }
+
+    fn round(&mut self, changes: &mut Vec<Change>, questions: &mut Vec<Question>) {
+        let busy = !changes.is_empty();
+        for question in questions.drain(..) {
+            self.answer(question);
         }
+        for change in changes.drain(..) {
+            self.apply(change);
+            self.answer_waiting();
+        }
+        self.commit();
+        self.turn_cycle(busy);
+        self.publish();
+    }
+
+    fn end(mut self) {
         self.commit();
         // The rest of the work is the syncer's: it makes durable what was answered and then ends.
         self.shared.syncer.send(SyncRequest { answers: Vec::new() });
@@ -189,6 +226,7 @@ impl Worker {
         let now = (self.clock)();
         let mut ids = [None; RESOLVED_AHEAD];
         for (ahead, lines) in batch.lines.chunks(RESOLVED_AHEAD).enumerate() {
+            self.answer_waiting();
             for (id, line) in ids.iter_mut().zip(lines) {
                 *id = self.state.catalogue.find(batch.name(line));
             }
@@ -464,16 +502,23 @@ impl Worker {
         result
     }
 
+    /// Answers what was asked since the round began. Between any two updates the state is whole.
+    #[inline]
+    fn answer_waiting(&mut self) {
+        if self.shared.mailbox.is_asked() {
+            let mut questions = Vec::new();
+            self.shared.mailbox.take_questions(&mut questions);
+            for question in questions {
+                self.answer(question);
+            }
+        }
+    }
+
     fn answer(&mut self, question: Question) {
         match question {
             Question::Snapshot(name, reply) => reply(self.snapshot(&name)),
-            Question::Fetch(name, request, reply) => reply(self.find(&name).and_then(|id| {
-                let entry = self.entry(id);
-                FetchTicket::take(&self.state, &self.segments, id, &entry, request)
-            })),
-            Question::Read(name, reply) => reply(
-                self.find(&name).map(|id| ReadTicket::take(&self.state, &self.segments, id, &self.entry(id))),
-            ),
+            Question::Fetch(name, request, reply) => reply(self.fetch(&name, request)),
+            Question::Read(name, reply) => reply(self.read(&name)),
             Question::Names(prefix, reply) => {
                 let catalogue = &self.state.catalogue;
                 let names = catalogue.ids().map(|id| catalogue.name(id));
@@ -502,9 +547,22 @@ impl Worker {
         }
     }
 
-    fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        let entry = self.entry(self.find(name)?);
+    /// What memory has of a fetch, and where the rest is.
+    pub fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchTicket, StoreError> {
         let id = self.find(name)?;
+        FetchTicket::take(&self.state, &self.segments, id, &self.entry(id), request)
+    }
+
+    /// What memory has of everything, and where the rest is.
+    pub fn read(&self, name: &RrdName) -> Result<ReadTicket, StoreError> {
+        let id = self.find(name)?;
+        Ok(ReadTicket::take(&self.state, &self.segments, id, &self.entry(id)))
+    }
+
+    /// Definition and head.
+    pub fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+        let id = self.find(name)?;
+        let entry = self.entry(id);
         let definition = Arc::clone(self.state.catalogue.definition(entry.definition));
         let live = self.state.live(id, &entry);
         let last_update = self.state.last_update(&entry).whole;
