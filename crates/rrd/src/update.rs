@@ -64,6 +64,14 @@ pub struct Scratch {
     smoothed: Vec<f64>,
 }
 
+impl Scratch {
+    /// Forgets that seasons are due to be smoothed: what [`step_unsmoothed`] left to a [`smooth`] that is not
+    /// to come.
+    pub fn forget_smoothing(&mut self) {
+        self.smooth = false;
+    }
+}
+
 /// Applies one reading.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ mod encode;
 mod error;
 mod layout;
 
-pub use decode::{FileHead, decode, decode_head, decode_live, head_bytes, season};
+pub use decode::{FileHead, decode, decode_head, decode_live, definition_bytes, head_bytes, season};
 pub use encode::{encode, encode_head, encode_live};
 pub use error::{FileError, Inexpressible};
 pub use layout::{ArchiveLayout, FileLayout};

@@ -6,8 +6,8 @@
 //! as RRDtool's, so that a later update cannot meet a full disk.
 
 use std::fs::{File, Metadata};
-use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rrd::codec::file::{FileError, FileLayout, encode, encode_head};
 use rrd::content::Rrd;
 use rrd::definition::Definition;
-use rrd::live::{HeadShape, UNKNOWN};
-use rustix::fs::{Gid, Mode, OFlags, RenameFlags, Uid};
+use rrd::live::HeadShape;
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
 use crate::direct::DirectError;
-use crate::files::make::rings;
+use crate::files::make::{rings, write_pieces};
 
 /// Mode of files that `create` makes; RRDtool does not heed the umask.
 const CREATE_MODE: u32 = 0o644;
@@ -31,10 +31,10 @@ const RESTORE_MODE: u32 = 0o666;
 const TEMPORARY_MODE: u32 = 0o600;
 /// Names tried for a temporary file. They are drawn from 62^6.
 const TEMPORARY_TRIES: usize = 100;
-/// Unknown rows are written from one buffer of this size, which stays in the processor's cache.
-const UNKNOWN_BYTES: usize = 4096;
-/// Pieces of one `writev`; the kernel takes 1024 at most.
-const PIECES_MAX: usize = 1024;
+/// Files are written in pieces of this size, which the page cache then keeps as folios. Measured for W1 on
+/// ext4 (best of 9): creating takes 138 us with pieces of 4 kB, 75 with 16 kB, 63 with 32 kB, 54 in one piece;
+/// but later updates dirty whole folios, so that a file of large ones costs the disk more.
+const PIECE_BYTES: usize = 32 * 1024;
 
 /// What to do about a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub fn write_file(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), Dire
         _ => {}
     }
     let (temporary, file) = Temporary::new(&target, RESTORE_MODE).map_err(creating)?;
-    fill(&file, &whole, whole.len() as u64).map_err(writing)?;
+    write_pieces(&file, &whole, whole.len() as u64, PIECE_BYTES).map_err(writing)?;
     if let Some(there) = &there {
         keep_owner(&file, there).map_err(creating)?;
     }
@@ -118,6 +118,9 @@ fn create_from(path: &Path, front: &[u8], bytes: u64, existing: Existing) -> Res
     if existing == Existing::Refuse && there.is_some() {
         return Err(exists());
     }
+    if there.is_none() && create_unnamed(path, front, bytes)? {
+        return Ok(());
+    }
     let link = there.is_some_and(|there| there.st_mode & 0o170_000 == 0o120_000);
     // Through a link, as RRDtool looks.
     let there = if link { rustix::fs::stat(path).ok() } else { there };
@@ -127,7 +130,7 @@ fn create_from(path: &Path, front: &[u8], bytes: u64, existing: Existing) -> Res
     }
     let mode = there.map_or(CREATE_MODE, |there| there.st_mode & 0o7777);
     let (temporary, file) = Temporary::new(path, TEMPORARY_MODE).map_err(DirectError::Temporary)?;
-    fill(&file, front, bytes)
+    write_pieces(&file, front, bytes, PIECE_BYTES)
         .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?))
         .map_err(|error| DirectError::Write { path: path.to_path_buf(), error })?;
     temporary.rename(path, existing).map_err(|error| match error.kind() {
@@ -136,58 +139,41 @@ fn create_from(path: &Path, front: &[u8], bytes: u64, existing: Existing) -> Res
     })
 }
 
+/// The same without a temporary name, where nothing is and the file system can: a kill then leaves nothing,
+/// and one entry of the directory is made in place of two. False when it has to be done the other way.
+fn create_unnamed(path: &Path, front: &[u8], bytes: u64) -> Result<bool, DirectError> {
+    let directory = match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    let mode = Mode::from_raw_mode(CREATE_MODE);
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(directory, flags, mode) else { return Ok(false) };
+    write_pieces(&file, front, bytes, PIECE_BYTES)
+        .and_then(|()| set_mode(&file, mode))
+        .map_err(|error| DirectError::Write { path: path.to_path_buf(), error })?;
+    let linked = rustix::fs::linkat(&file, "", CWD, path, AtFlags::EMPTY_PATH).or_else(|_| {
+        // Who is not privileged names the descriptor.
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        rustix::fs::linkat(CWD, name, CWD, path, AtFlags::SYMLINK_FOLLOW)
+    });
+    Ok(linked.is_ok())
+}
+
+/// Gives a new file its mode where the umask has kept something back; a needless change costs a journal entry.
+fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
+    if Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode & 0o7777) != mode {
+        rustix::fs::fchmod(file, mode)?;
+    }
+    Ok(())
+}
+
 /// Gives a file the mode of another, and its owner where that is allowed.
 fn keep_owner(file: &OwnedFd, there: &Metadata) -> io::Result<()> {
     let (owner, group) = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
     // Not allowed to most; a restored file then belongs to whoever restored it.
     rustix::fs::fchown(file, Some(owner), Some(group)).ok();
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(there.mode() & 0o7777))?)
-}
-
-/// Writes `front` and then unknown values until the file has `bytes` bytes.
-fn fill(file: &OwnedFd, front: &[u8], bytes: u64) -> io::Result<()> {
-    let file = file.as_fd();
-    write_all(file, front)?;
-    let mut left = bytes.saturating_sub(front.len() as u64);
-    if left == 0 {
-        return Ok(());
-    }
-    let unknown = UNKNOWN.to_le_bytes().repeat(UNKNOWN_BYTES / 8);
-    while left > 0 {
-        let mut pieces = Vec::with_capacity(PIECES_MAX.min(left as usize / UNKNOWN_BYTES + 1));
-        let mut wanted = 0;
-        while wanted < left && pieces.len() < PIECES_MAX {
-            let piece = (left - wanted).min(UNKNOWN_BYTES as u64) as usize;
-            pieces.push(IoSlice::new(&unknown[..piece]));
-            wanted += piece as u64;
-        }
-        let written = match rustix::io::writev(file, &pieces) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => written as u64,
-            Err(Errno::INTR) => 0,
-            Err(error) => return Err(error.into()),
-        };
-        left -= written;
-        // A piece cut short leaves the next one within a value: go on with bytes that fit.
-        let rest = left % 8;
-        if rest != 0 {
-            write_all(file, &unknown[8 - rest as usize..8])?;
-            left -= rest;
-        }
-    }
-    Ok(())
-}
-
-fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match rustix::io::write(&file, bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 /// A file on its way; removed when dropped before its rename.
@@ -213,12 +199,11 @@ impl Temporary {
     }
 
     fn rename(mut self, target: &Path, existing: Existing) -> io::Result<()> {
-        let directory = rustix::fs::CWD;
         let renamed = match existing {
             Existing::Replace => rustix::fs::rename(&self.path, target),
             Existing::Refuse => {
                 let refuse = RenameFlags::NOREPLACE;
-                match rustix::fs::renameat_with(directory, &self.path, directory, target, refuse) {
+                match rustix::fs::renameat_with(CWD, &self.path, CWD, target, refuse) {
                     // Some file systems know no such rename; that nothing is there was looked at before.
                     Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::rename(&self.path, target),
                     other => other,

@@ -57,11 +57,19 @@ struct InUse {
     parked: Vec<OwnedFd>,
 }
 
-static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
+/// The files that this process has open.
+#[derive(Debug)]
+struct Table {
+    files: Vec<InUse>,
+    /// Threads that wait for one of them.
+    waiting: usize,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { files: Vec::new(), waiting: 0 });
 static RELEASED: Condvar = Condvar::new();
 
-fn table() -> MutexGuard<'static, Vec<InUse>> {
-    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+fn table() -> MutexGuard<'static, Table> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lists a use of a file and locks it. On failure the descriptor is closed, now or when that is safe.
@@ -76,7 +84,7 @@ pub(super) fn acquire(
     }
     if !enter(inode, access, locking) {
         let mut table = table();
-        if let Some(entry) = table.iter_mut().find(|entry| entry.inode == inode) {
+        if let Some(entry) = table.files.iter_mut().find(|entry| entry.inode == inode) {
             entry.parked.push(file);
         }
         return Err(Errno::AGAIN);
@@ -106,8 +114,8 @@ pub(super) fn release(file: OwnedFd, inode: Inode, locking: Locking) {
     }
     let this = std::thread::current().id();
     let mut table = table();
-    let Some(at) = table.iter().position(|entry| entry.inode == inode) else { return };
-    let users = &mut table[at].users;
+    let Some(at) = table.files.iter().position(|entry| entry.inode == inode) else { return };
+    let users = &mut table.files[at].users;
     // A file may be handed to another thread; then any use will do.
     let user = users.iter().rposition(|(thread, _)| *thread == this).or(users.len().checked_sub(1));
     if let Some(user) = user {
@@ -116,12 +124,15 @@ pub(super) fn release(file: OwnedFd, inode: Inode, locking: Locking) {
     if users.is_empty() {
         // Closed under the mutex: a thread that came in between would lose its lock.
         drop(file);
-        drop(table.swap_remove(at));
+        drop(table.files.swap_remove(at));
     } else {
-        table[at].parked.push(file);
+        table.files[at].parked.push(file);
     }
-    drop(table);
-    RELEASED.notify_all();
+    // Waking costs a system call even when nobody sleeps.
+    if table.waiting > 0 {
+        drop(table);
+        RELEASED.notify_all();
+    }
 }
 
 /// Waits until no other thread of this process is in the way. False when that takes too long.
@@ -130,8 +141,8 @@ fn enter(inode: Inode, access: Access, locking: Locking) -> bool {
     let mut table = table();
     let mut begin = None;
     loop {
-        let Some(entry) = table.iter_mut().find(|entry| entry.inode == inode) else {
-            table.push(InUse { inode, users: vec![(this, access)], parked: Vec::new() });
+        let Some(entry) = table.files.iter_mut().find(|entry| entry.inode == inode) else {
+            table.files.push(InUse { inode, users: vec![(this, access)], parked: Vec::new() });
             return true;
         };
         let disturbs = |(thread, other): &(ThreadId, Access)| {
@@ -145,6 +156,8 @@ fn enter(inode: Inode, access: Access, locking: Locking) -> bool {
         if locking == Locking::Try && waited >= THREAD_WAIT {
             return false;
         }
+        table.waiting += 1;
         table = RELEASED.wait_timeout(table, THREAD_WAIT).unwrap_or_else(PoisonError::into_inner).0;
+        table.waiting -= 1;
     }
 }

@@ -20,8 +20,8 @@ use crate::placeholder;
 /// How often a file that was replaced between opening and locking is opened anew.
 const REPLACED_TRIES: usize = 10;
 
-/// Geometries of the files that this process used last.
-static GEOMETRIES: LazyLock<Geometries> = LazyLock::new(Geometries::default);
+/// Geometries of the files that this process used last; most trees have a handful.
+static GEOMETRIES: LazyLock<Geometries> = LazyLock::new(|| Geometries::new(64));
 
 /// An open, locked file; unlocked when dropped.
 #[derive(Debug)]

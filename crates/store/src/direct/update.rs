@@ -5,6 +5,7 @@
 //! rows already written lie where the oldest ones of full archives were. Cost of one value that completes
 //! `n` rows of different archives: `open` and `n` + 1 times pwrite.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +20,11 @@ use crate::direct::report::{UpdateReport, WrittenRow};
 use crate::direct::{DirectError, Locking};
 use crate::files::apply::{Loaded, Workspace};
 use crate::files::medium::Access;
+
+thread_local! {
+    /// Memory that the next update of the thread uses again.
+    static WORK: RefCell<Workspace> = RefCell::default();
+}
 
 /// How an update is to be done.
 #[derive(Clone, Copy)]
@@ -47,7 +53,18 @@ pub fn update<A: AsRef<[u8]>>(
     arguments: &[A],
     options: &UpdateOptions<'_>,
 ) -> Result<UpdateReport, DirectError> {
-    let mut work = Workspace::default();
+    let mut work = WORK.take();
+    let result = update_with(&mut work, path, arguments, options);
+    WORK.set(work);
+    result
+}
+
+fn update_with<A: AsRef<[u8]>>(
+    work: &mut Workspace,
+    path: &Path,
+    arguments: &[A],
+    options: &UpdateOptions<'_>,
+) -> Result<UpdateReport, DirectError> {
     let mut opened = Opened::open(path, Access::Write, options.locking)?;
     let header = opened.header(None, &mut work.bytes)?;
     let definition = Arc::clone(&header.geometry.definition);
@@ -55,10 +72,9 @@ pub fn update<A: AsRef<[u8]>>(
     let template = template.map_err(DirectError::Template)?;
     let mut loaded = opened.load(header)?;
     let mut report = UpdateReport::default();
-    let (changed, refused) =
-        apply(&mut loaded, &mut work, arguments, template.as_ref(), options, &mut report);
+    let (changed, refused) = apply(&mut loaded, work, arguments, template.as_ref(), options, &mut report);
     if changed {
-        loaded.write(&mut work, opened.file()).map_err(|error| DirectError::io(path, error))?;
+        loaded.write(work, opened.file()).map_err(|error| DirectError::io(path, error))?;
     }
     if options.collect_rows {
         report.definition = Some(definition);
@@ -113,9 +129,10 @@ fn apply<A: AsRef<[u8]>>(
         }
     }
     sink.end_span();
-    // Compat: a refused argument also ends what is due at the end of an update.
-    if result.is_ok() {
-        smooth(definition, shape, &mut head, seasons, scratch);
+    // Compat: with a refused argument nothing is smoothed, now or later.
+    match result {
+        Ok(()) => smooth(definition, shape, &mut head, seasons, scratch),
+        Err(_) => scratch.forget_smoothing(),
     }
     loaded.place_seasons();
     (changed, result)

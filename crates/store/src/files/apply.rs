@@ -132,6 +132,7 @@ impl Loaded {
         work.rows.write(&geometry.layout, medium, &mut work.out)?;
         write_seasons(&self.seasons_in_file, &self.seasons, &geometry.layout, medium, &mut work.out)?;
         work.out.clear();
+        work.out.reserve(geometry.layout.live_bytes());
         let head = geometry.shape.split(&self.header.words);
         encode_live(&geometry.definition, &geometry.shape, head, &self.header.current_rows, &mut work.out);
         medium.write_at(&work.out, geometry.layout.live_head as u64)

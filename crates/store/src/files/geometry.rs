@@ -3,12 +3,14 @@
 //! A tree of a hundred thousand files usually has a handful of definitions. Knowing them, opening a file
 //! again is a comparison of bytes instead of a parse.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use hashbrown::HashMap;
-use rrd::codec::file::{FileError, FileLayout, decode_head, decode_live};
+use rrd::codec::file::{FileError, FileLayout, decode_head, decode_live, definition_bytes};
 use rrd::definition::Definition;
 use rrd::live::HeadShape;
+
+use crate::files::shared::lock;
 
 /// Everything that follows from the definition part of a file.
 #[derive(Debug)]
@@ -34,13 +36,40 @@ pub struct FileHeader {
     pub current_rows: Vec<u64>,
 }
 
+impl FileHeader {
+    fn read(geometry: Arc<Geometry>, bytes: &[u8], file_bytes: u64) -> Result<Self, FileError> {
+        let should_be = geometry.layout.file_bytes;
+        if should_be > file_bytes {
+            return Err(FileError::TooSmall { should_be });
+        }
+        let (words, current_rows) =
+            decode_live(bytes, &geometry.definition, &geometry.shape, &geometry.layout)?;
+        Ok(FileHeader { geometry, words, current_rows })
+    }
+}
+
+type Known = HashMap<Box<[u8]>, Arc<Geometry>>;
+
 /// The geometries in use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Geometries {
-    known: Mutex<HashMap<Box<[u8]>, Arc<Geometry>>>,
+    known: Mutex<Known>,
+    /// With so many, those that no RRD uses are forgotten before another is kept.
+    known_max: usize,
+}
+
+impl Default for Geometries {
+    fn default() -> Self {
+        Geometries::new(usize::MAX)
+    }
 }
 
 impl Geometries {
+    /// None yet, and at most `known_max` that no RRD uses.
+    pub fn new(known_max: usize) -> Self {
+        Geometries { known: Mutex::default(), known_max }
+    }
+
     /// Reads a header of a file of `file_bytes` bytes; `hint` is the geometry it had last time.
     pub fn read(
         &self,
@@ -49,35 +78,30 @@ impl Geometries {
         hint: Option<&Arc<Geometry>>,
     ) -> Result<FileHeader, FileError> {
         if let Some(geometry) = hint.filter(|geometry| bytes.starts_with(&geometry.fixed)) {
-            let should_be = geometry.layout.file_bytes;
-            if should_be > file_bytes {
-                return Err(FileError::TooSmall { should_be });
-            }
-            let (words, current_rows) = decode_live(bytes, &geometry.definition, &geometry.layout)?;
-            return Ok(FileHeader { geometry: Arc::clone(geometry), words, current_rows });
+            return FileHeader::read(Arc::clone(geometry), bytes, file_bytes);
+        }
+        let fixed = bytes.get(..definition_bytes(bytes, file_bytes)?).unwrap_or(bytes);
+        let known = lock(&self.known).get(fixed).cloned();
+        if let Some(geometry) = known {
+            return FileHeader::read(geometry, bytes, file_bytes);
         }
         let head = decode_head(bytes, file_bytes)?;
-        let fixed = &bytes[..head.layout.live_head];
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let geometry = match known.get(fixed) {
-            Some(geometry) => Arc::clone(geometry),
-            None => {
-                let geometry = Arc::new(Geometry {
-                    fixed: fixed.into(),
-                    shape: HeadShape::of(&head.definition),
-                    definition: Arc::new(head.definition),
-                    layout: head.layout,
-                });
-                known.insert(fixed.into(), Arc::clone(&geometry));
-                geometry
-            }
-        };
+        let geometry = Arc::new(Geometry {
+            fixed: fixed.into(),
+            shape: HeadShape::of(&head.definition),
+            definition: Arc::new(head.definition),
+            layout: head.layout,
+        });
+        let mut known = lock(&self.known);
+        if known.len() >= self.known_max {
+            known.retain(|_, geometry| Arc::strong_count(geometry) > 1);
+        }
+        let geometry = Arc::clone(known.entry(fixed.into()).or_insert(geometry));
         Ok(FileHeader { geometry, words: head.words, current_rows: head.current_rows })
     }
 
     /// Forgets what no RRD uses any more.
     pub fn shrink(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, geometry| Arc::strong_count(geometry) > 1);
+        lock(&self.known).retain(|_, geometry| Arc::strong_count(geometry) > 1);
     }
 }

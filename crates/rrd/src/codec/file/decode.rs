@@ -82,6 +82,16 @@ pub fn head_bytes(prefix: &[u8], file_bytes: u64) -> Result<usize, FileError> {
     Ok(stat.header_bytes)
 }
 
+/// How many bytes stand before the live part of this file: those that say what the RRD is. Arguments and
+/// errors as for [`head_bytes`].
+///
+/// # Errors
+/// [`FileError`] when these are not the first bytes of a `.rrd` file.
+pub fn definition_bytes(prefix: &[u8], file_bytes: u64) -> Result<usize, FileError> {
+    let stat = StatHead::read(prefix, file_bytes)?;
+    Ok(STAT_HEAD_BYTES + stat.ds_count * DS_DEF_BYTES + stat.rra_count * RRA_DEF_BYTES)
+}
+
 /// Reads the header of a file of `file_bytes` bytes; `bytes` holds at least the header.
 ///
 /// # Errors
@@ -103,11 +113,11 @@ pub fn decode_head(bytes: &[u8], file_bytes: u64) -> Result<FileHead, FileError>
     if layout.file_bytes > file_bytes {
         return Err(FileError::TooSmall { should_be: layout.file_bytes });
     }
-    let (words, current_rows) = decode_live(bytes, &definition, &layout)?;
+    let (words, current_rows) = decode_live(bytes, &definition, &HeadShape::of(&definition), &layout)?;
     Ok(FileHead { definition, words, current_rows, layout })
 }
 
-/// Reads what updates change, from a whole header whose definition and layout are known already: the words
+/// Reads what updates change, from a whole header whose definition, shape and layout are known: the words
 /// of the live head and, for each archive, the ring position of its newest row.
 ///
 /// # Errors
@@ -115,13 +125,14 @@ pub fn decode_head(bytes: &[u8], file_bytes: u64) -> Result<FileHead, FileError>
 pub fn decode_live(
     bytes: &[u8],
     definition: &Definition,
+    shape: &HeadShape,
     layout: &FileLayout,
 ) -> Result<(Vec<u64>, Vec<u64>), FileError> {
     if bytes.len() < layout.header_bytes {
         return Err(FileError::HeaderCut("rra_ptr"));
     }
     let input = Input { bytes };
-    let words = read_live(input, definition, layout)?;
+    let words = read_live(input, definition, shape, layout)?;
     let mut current_rows = Vec::with_capacity(definition.rra.len());
     for (index, rra) in definition.rra.iter().enumerate() {
         let at = layout.rra_ptr + index * RRA_PTR_BYTES;
@@ -314,8 +325,12 @@ fn is_devseasonal(rra: &[Rra], index: usize) -> bool {
     matches!(rra.get(index).map(|rra| rra.cf.cf()), Some(Cf::DevSeasonal))
 }
 
-fn read_live(input: Input<'_>, definition: &Definition, layout: &FileLayout) -> Result<Vec<u64>, FileError> {
-    let shape = HeadShape::of(definition);
+fn read_live(
+    input: Input<'_>,
+    definition: &Definition,
+    shape: &HeadShape,
+    layout: &FileLayout,
+) -> Result<Vec<u64>, FileError> {
     let mut words = vec![0; shape.word_count()];
     let head = shape.split_mut(&mut words);
     let whole = input.u64(layout.live_head) as i64;
