@@ -6,24 +6,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Reads lines of words parted by tabs, runs them, and writes one line each.
+///
+/// The library prints to standard output itself at times, so an answer begins with a mark.
 const SCRIPT: &str = r#"use RRDs; $| = 1;
+sub refuse { my ($error) = @_; $error =~ s/\n/\\n/g; print "\n=E$error\n" }
 while (my $line = <STDIN>) {
   chomp $line;
   my ($verb, @words) = split /\t/, $line, -1;
   if ($verb eq 'xport') {
     my ($start, $end, $step, $columns, $legend, $rows) = RRDs::xport(@words);
-    if (my $error = RRDs::error) { print "E$error\n"; next }
-    print "O$start\t$end\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
+    if (my $error = RRDs::error) { refuse($error); next }
+    print "\n=O$start\t$end\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
     print "\n";
   } elsif ($verb eq 'fetch') {
     my ($start, $step, $names, $rows) = RRDs::fetch(@words);
-    if (my $error = RRDs::error) { print "E$error\n"; next }
-    print "O$start\t0\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
+    if (my $error = RRDs::error) { refuse($error); next }
+    print "\n=O$start\t0\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
     print "\n";
   } else {
     my ($lines) = RRDs::graph('/dev/null', @words);
-    if (my $error = RRDs::error) { print "E$error\n"; next }
-    print 'O', join("\t", @$lines), "\n";
+    if (my $error = RRDs::error) { refuse($error); next }
+    print "\n=O", join("\t", @$lines), "\n";
   }
 }"#;
 
@@ -110,15 +113,19 @@ impl Bindings {
         let fail = |error: io::Error| format!("perl pipe: {error}");
         let line = format!("{verb}\t{}\n", words.join("\t"));
         self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush()).map_err(fail)?;
-        let mut bytes = Vec::new();
-        if self.output.read_until(b'\n', &mut bytes).map_err(fail)? == 0 {
-            return Err("perl ended".to_string());
-        }
-        let answer = String::from_utf8_lossy(&bytes);
-        let answer = answer.trim_end_matches('\n');
-        match answer.strip_prefix('O') {
-            Some(text) => Ok(text.to_string()),
-            None => Err(answer.strip_prefix('E').unwrap_or(answer).to_string()),
+        loop {
+            let mut bytes = Vec::new();
+            if self.output.read_until(b'\n', &mut bytes).map_err(fail)? == 0 {
+                return Err("perl ended".to_string());
+            }
+            let line = String::from_utf8_lossy(&bytes);
+            let line = line.trim_end_matches('\n');
+            if let Some(text) = line.strip_prefix("=O") {
+                return Ok(text.to_string());
+            }
+            if let Some(error) = line.strip_prefix("=E") {
+                return Err(error.to_string());
+            }
         }
     }
 }

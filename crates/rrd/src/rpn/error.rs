@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::expression::WORDS_MAX;
 
-/// Why a CDEF or a VDEF was refused. `Display` is RRDtool's text.
+/// Why a CDEF or a VDEF was refused. `Display` is RRDtool's text, four of which end in a line feed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RpnError {
     /// A CDEF without any text.
@@ -52,16 +52,16 @@ impl fmt::Display for RpnError {
                 write!(f, "Unknown function string '{text}' in VDEF '{vdef}'")
             }
             RpnError::NoFunction(function, vdef) => {
-                write!(f, "Unknown function '{function}' in VDEF '{vdef}'")
+                writeln!(f, "Unknown function '{function}' in VDEF '{vdef}'")
             }
             RpnError::NeedsParameter(function, vdef) => {
-                write!(f, "Function '{function}' needs parameter in VDEF '{vdef}'")
+                writeln!(f, "Function '{function}' needs parameter in VDEF '{vdef}'")
             }
             RpnError::NeedsNoParameter(function, vdef) => {
-                write!(f, "Function '{function}' needs no parameter in VDEF '{vdef}'")
+                writeln!(f, "Function '{function}' needs no parameter in VDEF '{vdef}'")
             }
             RpnError::OutOfRange(number, vdef) => {
-                write!(f, "Parameter '{number:.6}' out of range in VDEF '{vdef}'")
+                writeln!(f, "Parameter '{number:.6}' out of range in VDEF '{vdef}'")
             }
         }
     }

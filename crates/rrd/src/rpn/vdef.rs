@@ -96,17 +96,24 @@ impl Vdef {
     }
 }
 
-/// `[number,]FUNCTION`. What stands behind a further comma after a number is ignored.
+/// Letters of a number that RRDtool reads; what is longer is no number.
+const NUMBER_LETTERS: usize = 40;
+/// Letters of a function that RRDtool reads.
+const FUNCTION_LETTERS: usize = 29;
+
+/// `[number,]FUNCTION`. Behind a number, what stands behind the capitals is ignored.
 fn function(name: &str, text: &str) -> Result<(Function, f64), RpnError> {
-    let (percent, word) = match number::parse_prefix(text.as_bytes()) {
-        Some((percent, [b',', rest @ ..])) => {
-            let end = rest.iter().position(|byte| !of_word(*byte)).unwrap_or(rest.len());
-            (Some(percent), &text[text.len() - rest.len()..][..end])
-        }
-        // A number without a function.
-        Some(_) => (None, ""),
-        None if text.bytes().all(of_word) => (None, text),
-        None => return Err(RpnError::FunctionString(text.to_string(), name.to_string())),
+    let of_number = |byte: u8| byte.is_ascii_digit() || b".e+-".contains(&byte);
+    let digits = text.bytes().take(NUMBER_LETTERS).take_while(|byte| of_number(*byte)).count();
+    let capitals =
+        |text: &str| text.bytes().take(FUNCTION_LETTERS).take_while(u8::is_ascii_uppercase).count();
+    let (percent, word) = match number::parse(&text.as_bytes()[..digits]) {
+        Ok(percent) => match text[digits..].strip_prefix(',') {
+            Some(rest) => (Some(percent), &rest[..capitals(rest)]),
+            None => (None, ""),
+        },
+        Err(_) if capitals(text) == text.len() => (None, text),
+        Err(_) => return Err(RpnError::FunctionString(text.to_string(), name.to_string())),
     };
     let owned = || (word.to_string(), name.to_string());
     let Some(function) = Function::of(word) else {
@@ -127,11 +134,6 @@ fn function(name: &str, text: &str) -> Result<(Function, f64), RpnError> {
         }
         percent => Ok((function, percent.unwrap_or(0.0))),
     }
-}
-
-/// Functions are capitals; anything else ends them.
-fn of_word(byte: u8) -> bool {
-    byte.is_ascii_uppercase()
 }
 
 fn evaluate(vdef: &Vdef, series: &Series) -> VdefValue {

@@ -143,9 +143,13 @@ fn gather(
 ) -> Result<(), EvaluateError> {
     machine.spend(1)?;
     let Some(cursor) = cursor else { return Ok(()) };
-    let Ok(window) = u64::try_from(window) else { return Ok(()) };
+    // A negative window within one row rounds to none, and one row is always taken beside those of the window.
+    if u64::from(window.min(0).unsigned_abs()) >= cursor.step {
+        return Ok(());
+    }
+    let rows = u64::from(window.max(0).unsigned_abs()).div_ceil(cursor.step);
     let nearest = shift.div_ceil(cursor.step);
-    let end = (nearest + window.div_ceil(cursor.step) + 1).min(number - 1);
+    let end = (nearest + rows + 1).min(number - 1);
     if end <= nearest {
         return Ok(());
     }
