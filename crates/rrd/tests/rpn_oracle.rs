@@ -20,8 +20,8 @@ const VARIABLES: [(&str, &str, u64, i64); 6] = [
     ("b", "b", 100, START),
     ("c", "c", 100, START),
     ("long", "a", 100, START - 2500),
-    ("w", "b", 300, START - 90_000),
-    ("z", "c", 200, START - 80_000),
+    ("w", "b", 300, START - 24_000),
+    ("z", "c", 200, START - 15_000),
 ];
 const A_VDEF: &str = "VDEF:v=a,AVERAGE";
 
