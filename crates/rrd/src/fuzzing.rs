@@ -7,8 +7,10 @@ use crate::definition::text::{CreateOptions, Limits, parse_create};
 use crate::definition::{Cf, Definition, DsKind};
 use crate::live::CdpPrep;
 use crate::reading::{Reading, parse_word};
+use crate::rpn::{Expression, Series, Surroundings, Symbol, Vdef};
 use crate::time::Timestamp;
 use crate::update::{RowSink, Scratch, step};
+use crate::when::calendar::Utc;
 use crate::when::{Step, parse_step};
 use crate::{number, plan, rpn};
 
@@ -134,6 +136,43 @@ pub fn fuzz_compute(bytes: &[u8]) {
     }
 }
 
+/// A CDEF, and behind a line feed perhaps a VDEF of it: the rows it gives are those that its series have in
+/// common.
+pub fn fuzz_expression(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (text, vdef) = text.split_once('\n').unwrap_or((text, "c,95,PERCENT"));
+    let values = [1.5, f64::NAN, -3.0, 0.0, f64::INFINITY, 1e300, -0.0, f64::NEG_INFINITY, 7.0];
+    let series = [(1_000_000_000, 100, 30), (999_999_900, 300, 12), (1_000_000_200, 200, 9)];
+    let series = series.map(|(start, step, count)| Series {
+        start,
+        step,
+        values: values.iter().copied().cycle().take(count).collect(),
+    });
+    let lookup = |name: &str| match name {
+        "v" => Some(Symbol::Scalar(0)),
+        name => ["a", "b", "z"].iter().position(|known| *known == name).map(Symbol::Series),
+    };
+    let Ok(expression) = Expression::parse(text, lookup) else { return };
+    let surroundings = Surroundings { now: 1_000_000_000, first_weekday: 1, calendar: &Utc };
+    let all: Vec<&Series> = series.iter().collect();
+    let Ok(rows) = expression.evaluate_within(1 << 20, &all, &[95.0], &surroundings) else { return };
+    let read: Vec<&Series> = expression
+        .symbols()
+        .iter()
+        .filter_map(|symbol| match symbol {
+            Symbol::Series(index) => Some(all[*index]),
+            Symbol::Scalar(_) => None,
+        })
+        .collect();
+    for input in read {
+        assert!(rows.start >= input.start && rows.end() <= input.end() && input.step % rows.step == 0);
+    }
+    if let Ok(vdef) = Vdef::parse("q", vdef, |name| (name == "c").then_some(Symbol::Series(0))) {
+        let time = vdef.evaluate(&rows).time;
+        assert!(time.is_none_or(|time| time >= rows.start && time <= rows.end()), "{time:?}");
+    }
+}
+
 /// A duration.
 pub fn fuzz_duration(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -172,6 +211,14 @@ mod tests {
         shake(good.as_bytes(), 20_000, fuzz_create);
         shake(b"a,b,+,c,UN,0,IF,10,LIMIT", 20_000, fuzz_compute);
         shake(b"a,1,2,3,4,5,SORT,POP,EXC,%,TIME,-", 20_000, fuzz_compute);
+        let good = [
+            "a,b,z,3,SORT,POP,EXC,600,2,300,95,z,PREDICTPERC,PREV(b),+,PREV,ADDNAN,9,INDEX,2,1,ROLL\nc,LAST",
+            "a,v,500,TREND,1,COPY,DEPTH,COPY,DEPTH,AVG,NEWWEEK,300,-3,450,b,PREDICTSIGMA,LIMIT\nc,50,PERCENT",
+            "a,b,1.5e3,4,REV,z,2,MEDIAN,4,STDEV,COUNT,STEPWIDTH,99,2,PERCENT,IF,LTIME,-\nc,LSLSLOPE",
+        ];
+        for good in good {
+            shake(good.as_bytes(), 30_000, fuzz_expression);
+        }
     }
 
     #[test]

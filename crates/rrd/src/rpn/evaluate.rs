@@ -1,6 +1,6 @@
 //! Runs a COMPUTE program on the values of the sources before it.
 
-use super::machine::Machine;
+use super::machine::{Machine, WORK_MAX};
 use super::{EvaluateError, Operator};
 use crate::definition::ComputeProgram;
 use crate::live::UNKNOWN;
@@ -25,7 +25,7 @@ pub fn evaluate(
 ) -> Result<f64, EvaluateError> {
     let mut memory = std::mem::take(stack);
     memory.clear();
-    let mut machine = Machine::new(memory);
+    let mut machine = Machine::new(memory, WORK_MAX);
     let result = run(program, values, context, &mut machine);
     *stack = machine.into_memory();
     result

@@ -3,7 +3,7 @@
 use super::error::{EvaluateError, RpnError};
 use super::series::Series;
 use super::words::{self, Word, WordError};
-use super::{Operator, rows};
+use super::{Operator, WORK_MAX, rows};
 use crate::when::calendar::Calendar;
 
 /// Words that an expression may have: 32 MiB of nodes. Guessed; those of graphs have ten.
@@ -107,6 +107,21 @@ impl Expression {
         scalars: &[f64],
         surroundings: &Surroundings<'_>,
     ) -> Result<Series, EvaluateError> {
-        rows::evaluate(self, series, scalars, surroundings)
+        self.evaluate_within(WORK_MAX, series, scalars, surroundings)
+    }
+
+    /// [`Expression::evaluate`] with a limit of the caller's to the values that sets and windows may touch; for
+    /// whoever evaluates what comes out of a network.
+    ///
+    /// # Errors
+    /// [`EvaluateError`], beyond the limit [`EvaluateError::TooMuchWork`].
+    pub fn evaluate_within(
+        &self,
+        work_max: u64,
+        series: &[&Series],
+        scalars: &[f64],
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Series, EvaluateError> {
+        rows::evaluate(self, work_max, series, scalars, surroundings)
     }
 }

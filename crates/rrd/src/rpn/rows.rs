@@ -9,9 +9,10 @@ use super::windows::{self, Cursor};
 use crate::live::UNKNOWN;
 use crate::when::calendar::Civil;
 
-/// See [`Expression::evaluate`].
+/// See [`Expression::evaluate_within`].
 pub(super) fn evaluate(
     expression: &Expression,
+    work_max: u64,
     series: &[&Series],
     scalars: &[f64],
     surroundings: &Surroundings<'_>,
@@ -19,7 +20,7 @@ pub(super) fn evaluate(
     let mut result = frame(expression.symbols(), series)?;
     let count = row_count(&result, expression.symbols(), series)?;
     let mut nodes = bind(expression, series, scalars, &result)?;
-    let mut machine = Machine::new(Vec::new());
+    let mut machine = Machine::new(Vec::new(), work_max);
     let mut row = Row { number: 0, end: result.start, step: result.step, previous: UNKNOWN };
     result.values.reserve_exact(count);
     for _ in 0..count {
