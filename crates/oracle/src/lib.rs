@@ -5,7 +5,7 @@ pub mod random;
 mod shake;
 
 pub use bindings::{Bindings, Exported};
-pub use shake::shake;
+pub use shake::{shake, shaken};
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 pub fn shake(good: &[u8], rounds: u64, target: impl Fn(&[u8])) {
     target(good);
     for seed in 1..=rounds {
-        let bytes = changed(good, seed);
+        let bytes = shaken(good, seed);
         let report = Report(seed);
         target(&bytes);
         std::mem::forget(report);
@@ -21,7 +21,8 @@ impl Drop for Report {
     }
 }
 
-fn changed(good: &[u8], seed: u64) -> Vec<u8> {
+/// `good` changed by a seed as in a round of [`shake`].
+pub fn shaken(good: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut below = |limit: usize| {
         state ^= state << 13;

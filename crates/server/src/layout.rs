@@ -3,19 +3,49 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use protocol::rrdcached::address::Address;
 use store::disk::real::RealDisk;
 use store::engine::Engine;
 use store::files::{self, FilesEngine};
+use store::placeholder::StoreIdentity;
 use store::stripes::{self, Stripes};
+use store::{beacon, filenames, identity};
 
+use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
 /// Opens the store; a text for the operator when it cannot.
 pub fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
     make_directory(&settings.base)?;
     match &settings.layout {
-        Layout::Stripes(stripes) => open_stripes(stripes, settings.sync),
+        Layout::Stripes(stripes) => {
+            let engine = open_stripes(stripes, settings.sync)?;
+            if let Some(tree) = &stripes.placeholders {
+                say_where(tree, stripes, &settings.listen);
+            }
+            Ok(engine)
+        }
         Layout::Files(files) => open_files(files, settings),
+    }
+}
+
+/// Leads those who meet a placeholder to this daemon: its UNIX socket, else its first address. Without, they
+/// have to name it.
+fn say_where(tree: &Path, settings: &StripesSettings, listen: &[Listen]) {
+    let local = listen.iter().find(|listen| matches!(listen.address, Address::Unix(_)));
+    let Some(listen) = local.or(listen.first()) else { return };
+    let address = match &listen.address {
+        Address::Unix(path) => match std::path::absolute(path) {
+            Ok(path) => Address::Unix(path).to_string(),
+            Err(_) => return,
+        },
+        address => address.to_string(),
+    };
+    let said = std::fs::read_to_string(filenames::identity(&settings.store))
+        .and_then(|text| identity::decode(&text).map_err(|error| std::io::Error::other(error.to_string())))
+        .and_then(|identity| beacon::write(tree, StoreIdentity(identity.id), &address));
+    if let Err(error) = said {
+        tracing::warn!(%error, tree = %tree.display(), "cannot say beside the placeholders where this daemon listens");
     }
 }
 

@@ -6,7 +6,7 @@
 //! relative for one behind TCP.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -148,12 +148,27 @@ impl Stream {
             Address::Unix(path) => Ok(Stream::Unix(BufReader::new(UnixStream::connect(path)?))),
             Address::Tcp { host, port } => {
                 let host = if host.is_empty() { "localhost" } else { &host };
-                let stream = TcpStream::connect((host, port))?;
+                let addresses =
+                    (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
+                let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(BufReader::new(stream)))
             }
         }
     }
+}
+
+/// RRDtool's text for a host that is not known.
+fn unresolved(host: &str, port: u16, error: &io::Error) -> io::Error {
+    let text = error.to_string();
+    let why = text.rsplit(": ").next().unwrap_or_default();
+    // Numbers of getaddrinfo's errors, which the standard library gives as texts only.
+    let number = match why {
+        "Temporary failure in name resolution" => -3,
+        "Non-recoverable failure in name resolution" => -4,
+        _ => -2,
+    };
+    io::Error::other(format!("failed to resolve address '{host}' (port {port}): {why} ({number})"))
 }
 
 impl Read for Stream {

@@ -1,7 +1,7 @@
 //! A session: commands as lines of standard input, each answered by its output and `OK` or `ERROR: `.
 //!
 //! Compat, found by running Debian's rrdtool: words are parted by spaces; quotes of either kind hide spaces
-//! and go away, backslashes mean nothing; blanks and line ends behind the last word are cut off; a NUL hides
+//! and go away, backslashes mean nothing; blanks and line ends around the words are cut off; a NUL hides
 //! what is left of the line and its end. Answers leave when they are ready: at once when nothing more is
 //! waiting to be read, else together with the next ones, but never more than a few milliseconds later.
 
@@ -237,7 +237,7 @@ pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut quote = None;
-    for &byte in line.trim_ascii_end_c() {
+    for &byte in trim(line) {
         match (quote, byte) {
             (Some(open), byte) if byte == open => quote = None,
             (None, b'"' | b'\'') => {
@@ -252,17 +252,12 @@ pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     quote.is_none().then_some(words)
 }
 
-/// C's notion of blanks at an end.
-trait TrimEnd {
-    fn trim_ascii_end_c(&self) -> &Self;
-}
-
-impl TrimEnd for [u8] {
-    fn trim_ascii_end_c(&self) -> &[u8] {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-        let end = self.iter().rposition(|byte| !blank(byte)).map_or(0, |at| at + 1);
-        &self[..end]
-    }
+/// The line without what C calls blanks at its ends.
+fn trim(line: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let start = line.iter().position(|byte| !blank(byte)).unwrap_or(line.len());
+    let end = line.iter().rposition(|byte| !blank(byte)).map_or(start, |at| at + 1);
+    &line[start..end]
 }
 
 #[cfg(test)]
@@ -280,7 +275,7 @@ mod tests {
         };
         check("", Some(&[]));
         check("  last  a.rrd \r\n", Some(&["last", "a.rrd"]));
-        check("\tlast\ta", Some(&["\tlast\ta"]));
+        check("\tlast\ta", Some(&["last\ta"]));
         check(r#"last "a b" 'c d'"#, Some(&["last", "a b", "c d"]));
         check(r#"a"b c"d'"'"#, Some(&["ab cd\""]));
         check(r#"last "" ''"#, Some(&["last", "", ""]));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -133,7 +134,11 @@ fn session(directory: Option<&[u8]>, out: &mut dyn Write) -> u8 {
         }
     }
     let mut tool = Tool::new(surroundings);
-    match pipe::serve(&mut tool, io::stdin().lock(), out) {
+    let input = match io::stdin().as_fd().try_clone_to_owned() {
+        Ok(input) => std::fs::File::from(input),
+        Err(error) => return finish(Err(Failure::new(system_text(&error))), out, &mut io::stderr()),
+    };
+    match pipe::serve(&mut tool, input, out) {
         Ok(()) => 0,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
         Err(error) => finish(Err(Failure::new(system_text(&error))), out, &mut io::stderr()),

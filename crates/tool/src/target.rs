@@ -133,7 +133,8 @@ fn behind<'l>(link: &'l mut Link, path: &Path, word: &[u8], placeholder: &Placeh
     let daemon = link.connect(address.as_bytes()).map_err(|failure| {
         refuse(&format!("a store has it, and its daemon at {address} does not answer: {failure}"))
     })?;
-    remote(daemon, word)
+    // Its name there, wherever the tree is.
+    Ok(Remote { daemon, name: placeholder.name.as_bytes().to_vec() })
 }
 
 /// Why a file could not be used, as the text behind `ERROR: `.

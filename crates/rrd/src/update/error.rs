@@ -117,6 +117,10 @@ impl fmt::Display for UpdateError {
             UpdateError::TimeTrailing { text, value, rest } => {
                 write!(f, "{TIME} - Converted '{text}' to {value:.6}, but cannot convert '{rest}'")
             }
+            // Compat: of a time that refers to a start or end there is none, RRDtool says so first.
+            UpdateError::AtTime { text, why } if why.starts_with("specifying time relative") => {
+                write!(f, "{why}: {text}")
+            }
             UpdateError::AtTime { text, why } => write!(f, "ds time: {text}: {why}"),
             UpdateError::TimeTooFar { text } => {
                 write!(f, "cannot update using time {text}: it is out of range; give seconds since 1970")

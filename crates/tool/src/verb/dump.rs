@@ -21,6 +21,9 @@ pub const SYNTAX: &str = "dump - an RRD as XML\n\n\
 const USAGE: &str = "usage rrdtool dump [--header|-h {none,xsd,dtd}]\n[--no-header|-n]\n\
     [--daemon|-d address]\nfile.rrd [file.xml]";
 
+/// Bytes that C gathers before it writes.
+const BUFFER_BYTES: usize = 4096;
+
 #[derive(Clone, Copy)]
 enum Tag {
     Header,
@@ -86,25 +89,54 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
             Content::Lines(remote.ask("dump", &[b"-h", wish.header_word.as_bytes()])?.lines)
         }
     };
-    let flushing = |error: io::Error| Failure::new(format!("error flushing output: {}", system_text(&error)));
-    let Some(path) = output else {
-        return write(&content, wish.header, out).map_err(flushing);
-    };
+    let Some(path) = output else { return write(&content, wish.header, out) };
     // Compat: a file that cannot be made is passed over in silence, with success.
-    let Ok(file) = std::fs::File::create(path) else { return Ok(()) };
-    let mut file = io::BufWriter::with_capacity(64 << 10, file);
-    write(&content, wish.header, &mut file).and_then(|()| file.flush()).map_err(flushing)
+    let Ok(mut file) = std::fs::File::create(&path) else { return Ok(()) };
+    write(&content, wish.header, &mut file).inspect_err(|_| {
+        // A part of a dump is none. A device stays, though RRDtool removes that too.
+        if path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_symlink()) {
+            std::fs::remove_file(&path).ok();
+        }
+    })
 }
 
-fn write(content: &Content, header: Header, out: &mut dyn Write) -> io::Result<()> {
+/// A sink that knows how much it was given.
+struct Counting<'s> {
+    sink: &'s mut dyn Write,
+    bytes: usize,
+}
+
+impl Write for Counting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len();
+        self.sink.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+fn write(content: &Content, header: Header, sink: &mut dyn Write) -> Done {
+    let mut out = Counting { sink, bytes: 0 };
+    let written = write_content(content, header, &mut out).and_then(|()| out.flush());
+    written.map_err(|error| {
+        // Compat: what fits in C's buffer fails when that is flushed.
+        let what = if out.bytes > BUFFER_BYTES { "writing output file" } else { "flushing output" };
+        Failure::new(format!("error {what}: {}", system_text(&error)))
+    })
+}
+
+fn write_content(content: &Content, header: Header, out: &mut dyn Write) -> io::Result<()> {
     match content {
         Content::Rrd(rrd) => {
             let mut comments = Comments::default();
             xml::dump(rrd, header, &mut |time| comments.text(time), out)
         }
-        Content::Lines(lines) => lines.iter().try_for_each(|line| {
-            out.write_all(line)?;
-            out.write_all(b"\n")
-        }),
+        Content::Lines(lines) => {
+            let mut text = lines.join(&b'\n');
+            text.push(b'\n');
+            out.write_all(&text)
+        }
     }
 }

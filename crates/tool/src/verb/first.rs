@@ -35,7 +35,12 @@ pub fn first(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
     let (mut archive, mut daemon) = (0, None);
     while let Some(given) = options.next() {
         match given? {
-            (Tag::Archive, argument) => archive = integer(argument),
+            (Tag::Archive, argument) => {
+                archive = integer(argument);
+                if archive < 0 {
+                    return Err(Failure::new("invalid rraindex number"));
+                }
+            }
             (Tag::Daemon, argument) => daemon = Some(argument),
         }
     }

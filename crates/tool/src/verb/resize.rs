@@ -3,7 +3,7 @@
 use rrd::content::Rrd;
 use rrd::definition::{Consolidation, VERSION_DCOUNTER};
 use rrd::live::{Season, UNKNOWN};
-use store::direct::{Existing, ReadFile, write_file};
+use store::direct::{Existing, WriteFile, write_file};
 
 use super::first::integer;
 use crate::failure::{Done, Failure};
@@ -41,7 +41,8 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     }
     let path = tool.surroundings.path(name)?;
     let output = tool.surroundings.path(OUTPUT)?;
-    let file = ReadFile::open(path, tool.surroundings.locking).map_err(|error| file_failure(&error))?;
+    let open = WriteFile::open(path, tool.surroundings.locking).map_err(|error| file_failure(&error))?;
+    let file = open.content();
     let index = usize::try_from(integer(archive)).ok().filter(|&index| index < file.definition().rra.len());
     let index = index.ok_or_else(|| Failure::new("no such RRA in this RRD"))?;
     let count = file.definition().rra[index].row_count;
@@ -57,7 +58,6 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
         return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
     }
     let mut rrd = file.content().map_err(|error| file_failure(&error))?.rrd;
-    drop(file);
     resize(&mut rrd, index, new_count as usize);
     write_file(output, &rrd, Existing::Replace).map_err(|error| file_failure(&error))
 }

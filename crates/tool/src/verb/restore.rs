@@ -1,6 +1,7 @@
 //! `rrdtool restore`: an RRD from the XML of a dump.
 
 use std::io::Read;
+use std::os::fd::AsFd;
 
 use rrd::codec::xml::{self, RestoreError, RestoreOptions};
 use rrd::content::Rrd;
@@ -62,7 +63,9 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
 fn read(tool: &Tool, input: &[u8]) -> Done<Vec<u8>> {
     let mut bytes = Vec::new();
     if input == STANDARD_INPUT {
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        // Not through the buffer: in a session that holds the commands, and is in use.
+        let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|_| malformed())?;
+        let read = std::fs::File::from(input).read_to_end(&mut bytes);
         return read.map(|_| bytes).map_err(|_| malformed());
     }
     let path = tool.surroundings.path(input)?;

@@ -117,7 +117,8 @@ fn leading_number(word: &[u8]) -> i32 {
         digits => (false, digits),
     };
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let size = digits.fold(0i64, |size, digit| size.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    let size =
+        digits.fold(0i64, |size, digit| size.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
     (if negative { -size } else { size }) as i32
 }
 

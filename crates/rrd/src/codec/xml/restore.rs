@@ -45,6 +45,12 @@ pub fn restore(xml: &[u8], options: RestoreOptions) -> Result<Rrd, RestoreError>
         line: 1 + memchr::memchr_iter(b'\n', &xml[..error.valid_up_to()]).count(),
         what: "Input is not proper UTF-8".to_string(),
     })?;
+    // Characters that no XML may hold, wherever they stand.
+    if let Some(at) = xml.bytes().position(|byte| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) {
+        let line = 1 + memchr::memchr_iter(b'\n', &xml.as_bytes()[..at]).count();
+        let what = format!("invalid xmlChar value {}", xml.as_bytes()[at]);
+        return Err(RestoreError::Malformed { line, what });
+    }
     let mut reader = Reader::new(xml);
     let mut draft = Draft::default();
     match reader.tag()? {

@@ -1,0 +1,154 @@
+//! Two programs, a directory for each, and what they did.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Debian's.
+pub const THEIRS: &str = "/usr/bin/rrdtool";
+
+/// What a program answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub output: String,
+    pub error: String,
+    /// The exit status; `None` = ended by a signal.
+    pub status: Option<i32>,
+}
+
+/// A program in a directory of its own.
+#[derive(Clone)]
+pub struct Program {
+    path: PathBuf,
+    pub directory: PathBuf,
+    pub environment: Vec<(String, String)>,
+}
+
+impl Program {
+    /// Runs it once.
+    pub fn run<W: AsRef<std::ffi::OsStr>>(&self, words: &[W], input: &[u8]) -> Answer {
+        let mut command = Command::new(&self.path);
+        command
+            .args(words)
+            .current_dir(&self.directory)
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C")
+            .env_remove("RRDCACHED_ADDRESS")
+            .env_remove("RRD_LOCKING")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || {
+            // The program may end before it has read all.
+            stdin.write_all(&input).ok();
+        });
+        let output = child.wait_with_output().expect("the program ends");
+        writer.join().expect("the writer ends");
+        Answer {
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            error: String::from_utf8_lossy(&output.stderr).into_owned(),
+            status: output.status.code(),
+        }
+    }
+}
+
+/// Ours and, where it is installed, Debian's.
+pub struct Pair {
+    root: tempfile::TempDir,
+    pub ours: Program,
+    pub theirs: Option<Program>,
+}
+
+impl Pair {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let link = root.path().join("rrdtool");
+        let own = std::env::current_exe().expect("our path");
+        std::os::unix::fs::symlink(own, &link).expect("a link");
+        let program = |path: &Path, name: &str| {
+            let directory = root.path().join(name).join("here");
+            std::fs::create_dir_all(&directory).expect("a directory");
+            Program { path: path.to_path_buf(), directory, environment: Vec::new() }
+        };
+        let theirs = Path::new(THEIRS);
+        Pair {
+            ours: program(&link, "ours"),
+            theirs: theirs.exists().then(|| program(theirs, "theirs")),
+            root,
+        }
+    }
+
+    /// Both directories.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let theirs = self.theirs.iter().map(|program| program.directory.clone());
+        std::iter::once(self.ours.directory.clone()).chain(theirs).collect()
+    }
+
+    /// What differs only because it is drawn at random or says where it is.
+    pub fn normal(&self, text: &str) -> String {
+        let mut lines = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            match line.split_once(".cur_row = ") {
+                Some((archive, _)) => lines.push_str(&format!("{archive}.cur_row\n")),
+                None if line.starts_with("OK u:") => lines.push_str("OK\n"),
+                None => lines.push_str(line),
+            }
+        }
+        let root = self.root.path().to_string_lossy().into_owned();
+        lines.replace(&format!("{root}/ours"), "/X").replace(&format!("{root}/theirs"), "/X")
+    }
+
+    /// The dumps of all `.rrd` files of each, which must be the same.
+    pub fn dumps(&self) -> Vec<BTreeMap<String, Answer>> {
+        let read_by = self.theirs.as_ref().unwrap_or(&self.ours);
+        let dump = |directory: &PathBuf| {
+            let mut found = BTreeMap::new();
+            let mut open = vec![directory.clone()];
+            while let Some(next) = open.pop() {
+                for entry in std::fs::read_dir(next).expect("a directory").flatten() {
+                    let path = entry.path();
+                    if path.is_dir() {
+                        open.push(path);
+                    } else if path.extension().is_some_and(|extension| extension == "rrd") {
+                        let name = path.strip_prefix(directory).expect("inside").display().to_string();
+                        let mut answer = read_by.run(&["dump".as_ref(), path.as_os_str()], b"");
+                        answer.error = self.normal(&answer.error);
+                        found.insert(name, answer);
+                    }
+                }
+            }
+            found
+        };
+        self.directories().iter().map(dump).collect()
+    }
+}
+
+/// Numbers that look random and are the same for the same seed.
+pub struct Draw(u64);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit.max(1) as u64) as usize
+    }
+
+    pub fn of<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len())]
+    }
+
+    /// True once in so many times.
+    pub fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+}
