@@ -47,10 +47,12 @@ check:
 
 bench: bench-peers
 	$(CARGO) build --release --locked -p roundel -p bench
+	$(CARGO) build --release --locked -p store --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick
 
 bench-full: bench-peers
 	$(CARGO) build --release --locked -p roundel -p bench
+	$(CARGO) build --release --locked -p store --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full
 
 oracle: peers

@@ -10,6 +10,7 @@ mod million;
 mod neighbours;
 mod subject;
 mod throughput;
+mod tool;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -78,6 +79,8 @@ pub enum Scenario {
     Kept,
     /// librrd and VictoriaMetrics, for orientation.
     Neighbours,
+    /// The command line on files, beside rrdtool and librrd.
+    Tool,
 }
 
 /// What every scenario needs.
@@ -175,6 +178,7 @@ impl Bench {
             Scenario::Million => million::run(self),
             Scenario::Kept => kept::run(self),
             Scenario::Neighbours => neighbours::run(self),
+            Scenario::Tool => tool::run(self),
         }
     }
 
