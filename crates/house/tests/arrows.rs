@@ -28,6 +28,8 @@ const FENCED: &[(&str, &[&str])] = &[
     ("tokio", &["server", "roundel"]),
     ("axum", &["server"]),
     ("clap", &["roundel", "bench"]),
+    ("clap_complete", &["roundel"]),
+    ("clap_mangen", &["roundel"]),
     ("indicatif", &["roundel", "bench"]),
     ("procfs", &["collect", "bench", "server"]),
 ];

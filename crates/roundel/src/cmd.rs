@@ -3,6 +3,7 @@
 pub mod export;
 pub mod import;
 pub mod inspect;
+pub mod manual;
 pub mod peer;
 pub mod rrdcached;
 pub mod rrdtool;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Batches come from one thread and are freed by another all day long.
 #[global_allocator]
@@ -32,6 +32,10 @@ enum Command {
     Export(cmd::export::Arguments),
     /// Show what a .rrd file or placeholder holds
     Inspect(cmd::inspect::Arguments),
+    /// Write the manual pages of all commands
+    Man(cmd::manual::ManArguments),
+    /// Print what a shell completes our commands by
+    Completions(cmd::manual::CompletionsArguments),
     /// Do what rrdtool does, with its words
     #[command(disable_help_flag = true)]
     Rrdtool {
@@ -64,6 +68,8 @@ fn main() -> ExitCode {
         Command::Import(arguments) => cmd::import::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
+        Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
+        Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),
         Command::Rrdtool { words } => return cmd::rrdtool::rrdtool(words),
         Command::Rrdcached { options } => return cmd::rrdcached::run(options.into_iter()),
     };

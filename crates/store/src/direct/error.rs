@@ -9,6 +9,7 @@ use rrd::reading::TemplateError;
 use rrd::tune::TuneError;
 use rrd::update::UpdateError;
 
+use crate::direct::UpdateReport;
 use crate::files::medium::{LOCKED, text};
 use crate::placeholder::Placeholder;
 
@@ -76,6 +77,8 @@ pub enum DirectError {
         path: PathBuf,
         /// Why.
         error: UpdateError,
+        /// What became of the arguments before it.
+        report: Box<UpdateReport>,
     },
     /// The template of an update was refused; nothing has changed.
     Template(TemplateError),
@@ -117,7 +120,7 @@ impl fmt::Display for DirectError {
             }
             DirectError::Temporary(_) => f.write_str("Cannot create temporary file"),
             DirectError::Rename(_) => f.write_str("Cannot rename temporary file to final file!"),
-            DirectError::Update { path, error } => write!(f, "{}: {error}", path.display()),
+            DirectError::Update { path, error, .. } => write!(f, "{}: {error}", path.display()),
             DirectError::Template(error) => error.fmt(f),
             DirectError::Tune(error) => error.fmt(f),
             DirectError::TooLarge { path, bytes } => {

@@ -81,7 +81,7 @@ fn update_with<A: AsRef<[u8]>>(
     }
     match refused {
         Ok(()) => Ok(report),
-        Err(error) => Err(DirectError::Update { path: path.to_path_buf(), error }),
+        Err(error) => Err(DirectError::Update { path: path.to_path_buf(), error, report: Box::new(report) }),
     }
 }
 

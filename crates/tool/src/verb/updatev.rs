@@ -47,6 +47,9 @@ pub fn updatev(tool: &mut Tool, words: Words<'_>) -> Done<Written> {
             let why = "': a store has it, which does not list rows; use update";
             Written { items: Vec::new(), failure: Some(Failure::of_name("opening '", wish.name, why)) }
         }
+        Err(ref error @ DirectError::Update { ref report, .. }) => {
+            Written { items: report.items(), failure: Some(file_failure(error)) }
+        }
         Err(error) => Written { items: Vec::new(), failure: Some(file_failure(&error)) },
     })
 }

@@ -129,18 +129,22 @@ impl Pair {
 }
 
 /// Numbers that look random and are the same for the same seed.
-pub struct Draw(u64);
+pub struct Draw {
+    state: u64,
+    /// Only values that are numbers: some sources take other texts in Debian's.
+    pub tame: bool,
+}
 
 impl Draw {
     pub fn new(seed: u64) -> Self {
-        Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Draw { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, tame: seed.is_multiple_of(2) }
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit.max(1) as u64) as usize
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        ((self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit.max(1) as u64) as usize
     }
 
     pub fn of<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {

@@ -193,7 +193,8 @@ fn create(draw: &mut Draw, name: &str) -> Command {
     let step = [1, 10, 60, 300][draw.below(4)];
     let mut all = words(&format!("create {name} -b {EPOCH} -s {step}"));
     for index in 0..1 + draw.below(3) {
-        let kind = draw.of(&["GAUGE", "GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE"]);
+        let kinds = ["GAUGE", "GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE"];
+        let kind = draw.of(if draw.tame { &kinds } else { &kinds[..5] });
         let limits = draw.of(&["U:U", "0:U", "0:1000", "-100:100", "U:1e6", "10:5"]);
         all.push(format!("DS:d{index}:{kind}:{}:{limits}", step * (1 + draw.below(4))));
     }
@@ -226,7 +227,7 @@ fn create(draw: &mut Draw, name: &str) -> Command {
 fn value(draw: &mut Draw) -> String {
     match draw.below(10) {
         0 => "U".to_string(),
-        1 => draw
+        1 if !draw.tame => draw
             .of(&["-5", "1e3", "0.1", "12345678901234567890", "x", "", "inf", "nan", "1,5", " 7"])
             .to_string(),
         2 => format!("{}.{:02}", draw.below(100), draw.below(100)),
