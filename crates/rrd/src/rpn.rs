@@ -28,3 +28,6 @@ pub use machine::{DEPTH_MAX, WORK_MAX};
 pub use operator::Operator;
 pub use series::Series;
 pub use vdef::{Vdef, VdefValue};
+
+#[cfg(test)]
+mod tests;

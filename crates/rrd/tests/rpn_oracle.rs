@@ -458,3 +458,69 @@ fn mistyped_vdefs_are_refused_in_rrdtools_words() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// Random words for the stack, without a thought for how deep it is.
+fn shuffles(random: &mut Random) -> Vec<String> {
+    let words = [
+        "a",
+        "b",
+        "c",
+        "COUNT",
+        "TIME",
+        "DUP",
+        "EXC",
+        "POP",
+        "DEPTH",
+        "1,COPY",
+        "2,COPY",
+        "3,COPY",
+        "DEPTH,COPY",
+        "1,INDEX",
+        "2,INDEX",
+        "3,INDEX",
+        "DEPTH,INDEX",
+        "2,REV",
+        "3,REV",
+        "DEPTH,REV",
+        "2,SORT",
+        "DEPTH,SORT",
+        "-0,",
+        "0,",
+        "UNKN",
+        "INF",
+        "NEGINF",
+        "IF",
+        "LIMIT",
+        "3,SMAX",
+        "DEPTH,SMIN",
+        "DEPTH,AVG",
+        "DEPTH,STDEV",
+        "MINNAN",
+    ];
+    let mut list = vec!["a".to_string(), "b".to_string(), "c".to_string()];
+    list.extend((0..random.below(15)).map(|_| random.pick(&words).to_string()));
+    // One value of all that is there, which weighs the order too.
+    if random.chance(70) {
+        list.push("DEPTH,REV,POP".to_string());
+        list.push("2,/,+".repeat(random.below(4) as usize + 1).replace("+2", "+,2"));
+    } else {
+        list.push("DEPTH,1,-,INDEX,DEPTH,SMAX".to_string());
+    }
+    list
+}
+
+#[test]
+fn stacks_are_shuffled_as_in_rrdtool() {
+    let mut pair = Pair::start();
+    let (mut found, mut good) = (Vec::new(), 0);
+    for seed in seeds(3000) {
+        let words = shuffles(&mut Random::new(seed));
+        good += usize::from(pair.ours(&text_of(&words)).is_ok());
+        if pair.difference(&text_of(&words)).is_some() {
+            let (text, said) = shrink(words, |words| pair.difference(&text_of(words)));
+            found.push(format!("seed {seed}: {text}: {said}"));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(good > 300, "only {good} expressions had rows");
+}

@@ -102,6 +102,9 @@ pub(super) fn predict(
     let count = integer(machine.pop()?);
     machine.aside().clear();
     machine.need(if count < 0 { 1 } else { count as usize })?;
+    if count == i32::MIN {
+        return Err(EvaluateError::NegativeShift(count));
+    }
     if count < 0 {
         let seconds = machine.pop()?;
         for index in 0..count.unsigned_abs() {
@@ -133,6 +136,9 @@ fn shift(seconds: f64) -> Result<u64, EvaluateError> {
 /// Values that one PREDICT may gather for one row: 128 MiB. RRDtool takes all the memory there is.
 const GATHERED_MAX: u64 = 1 << 24;
 
+/// What a shift counts as work, even one that gathers nothing.
+const SHIFT_COST: u64 = 16;
+
 /// Adds the known values of one shifted window to the machine's memory, newest first.
 fn gather(
     cursor: Option<&Cursor<'_>>,
@@ -141,7 +147,7 @@ fn gather(
     number: u64,
     machine: &mut Machine,
 ) -> Result<(), EvaluateError> {
-    machine.spend(1)?;
+    machine.spend(SHIFT_COST)?;
     let Some(cursor) = cursor else { return Ok(()) };
     // A negative window within one row rounds to none, and one row is always taken beside those of the window.
     if u64::from(window.min(0).unsigned_abs()) >= cursor.step {
