@@ -9,7 +9,7 @@
 //! Cost, from `benches/step.rs` (AMD EPYC shared with other work, median of warm state): W1, 15 archives of
 //! one source, 124 ns; W2, 8 archives of two, 141 ns; splitting the word before it 28 and 43 ns.
 
-mod cdp;
+pub(crate) mod cdp;
 mod error;
 mod hw;
 mod pdp;

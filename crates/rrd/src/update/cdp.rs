@@ -6,7 +6,7 @@ use crate::live::{CdpPrep, UNKNOWN};
 
 /// How the PDPs of a span fall on the rows of one archive.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RowCut {
+pub(crate) struct RowCut {
     /// PDPs in a row.
     pub pdp_per_row: u64,
     /// PDPs of the span that complete the open row (or would).
@@ -19,7 +19,7 @@ pub(super) struct RowCut {
 
 impl RowCut {
     #[inline]
-    pub(super) fn new(pdp_per_row: u64, pdp_in_row: u64, elapsed: u64) -> RowCut {
+    pub(crate) fn new(pdp_per_row: u64, pdp_in_row: u64, elapsed: u64) -> RowCut {
         let to_row_end = pdp_per_row - pdp_in_row;
         let rows = match elapsed.checked_sub(to_row_end) {
             None => 0,
@@ -32,7 +32,7 @@ impl RowCut {
 
 /// Adds PDPs that do not complete the row.
 #[inline]
-pub(super) fn accumulate(cf: PlainCf, cell: &mut CdpPrep, point: f64, elapsed: u64) {
+pub(crate) fn accumulate(cf: PlainCf, cell: &mut CdpPrep, point: f64, elapsed: u64) {
     if point.is_nan() {
         cell.unknown_pdps = cell.unknown_pdps.wrapping_add(elapsed);
         return;
@@ -50,7 +50,7 @@ pub(super) fn accumulate(cf: PlainCf, cell: &mut CdpPrep, point: f64, elapsed: u
 
 /// Completes the open row and starts the one under construction.
 #[inline]
-pub(super) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cut: &RowCut) {
+pub(crate) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cut: &RowCut) {
     let unknown = point.is_nan();
     if unknown {
         cell.unknown_pdps = cell.unknown_pdps.wrapping_add(cut.to_row_end);

@@ -1,0 +1,217 @@
+//! A new RRD with the past of others in it: `create --source`, and the archives that `tune` adds.
+//!
+//! What is taken from where was found by experiment with Debian's rrdtool, and `tests/prefill_oracle.rs` holds
+//! us to it. A row comes from the first source that has it: as it is, when an archive of the same function
+//! has rows of the same length; else pieced together from AVERAGE archives, the finest first, and then from
+//! those of its own function. The open row of each archive is made from primary points of the same origin,
+//! as an update would make it. Holt-Winters archives start unknown.
+
+mod past;
+
+use crate::content::Rrd;
+use crate::create::new_live;
+use crate::definition::{Consolidation, Definition, DsKind, PlainCf};
+use crate::grid;
+use crate::live::{CdpPrep, UNKNOWN};
+use crate::update::cdp::{RowCut, accumulate, complete};
+use past::{Column, Past};
+
+/// The part of a primary point that must be more than known.
+const POINT_XFF: f64 = 0.5;
+
+/// Where a data source of the new RRD takes its past from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Name of the data source there.
+    pub name: String,
+    /// The one source to take it from, counted from 1; all of them when there is no number.
+    pub source: Option<u64>,
+}
+
+/// The origins of a definition's data sources, as the words it was made from map them
+/// (`DS:name=other[1]:...`); by its own name, and from everywhere, where a word says nothing.
+pub fn origins<W: AsRef<str>>(definition: &Definition, words: &[W]) -> Vec<Origin> {
+    let mapped = |name: &str| {
+        let heads = words.iter().filter_map(|word| word.as_ref().strip_prefix("DS:")?.split(':').next());
+        let (_, mapping) = heads.filter_map(|head| head.split_once('=')).find(|(ds, _)| *ds == name)?;
+        let (name, index) = mapping.split_once('[').unwrap_or((mapping, ""));
+        let source = (!index.is_empty()).then(|| index.trim_end_matches(']').parse().unwrap_or(u64::MAX));
+        Some(Origin { name: name.to_string(), source })
+    };
+    let own = |name: &str| Origin { name: name.to_string(), source: None };
+    definition.ds.iter().map(|ds| mapped(&ds.name).unwrap_or_else(|| own(&ds.name))).collect()
+}
+
+/// The time of the last update, in whole units.
+fn last_update(rrd: &Rrd) -> i64 {
+    rrd.shape().split(&rrd.live.words).last_update.whole
+}
+
+/// The start of an RRD that is filled from these and for which none was given: the newest of their last
+/// updates, in units.
+pub fn default_start(sources: &[&Rrd]) -> Option<i64> {
+    sources.iter().map(|rrd| last_update(rrd)).max()
+}
+
+/// A new RRD of `definition` as of `start` (units), with the past of `sources` in it.
+///
+/// `origins` has one entry for each data source. Sources that count other units than the definition are
+/// passed over. With no sources it is the RRD that `create` makes.
+pub fn prefill(definition: Definition, start: i64, origins: &[Origin], sources: &[&Rrd]) -> Rrd {
+    let live = new_live(&definition, start);
+    let archives = definition.rra.iter().map(|rra| match rra.cf.is_season() {
+        true => Vec::new(),
+        false => vec![UNKNOWN; rra.row_count as usize * definition.ds.len()],
+    });
+    let archives = archives.collect();
+    let mut rrd = Rrd { definition, live, archives };
+    if sources.is_empty() {
+        return rrd;
+    }
+    for (ds, origin) in origins.iter().enumerate() {
+        let mut past = Past::default();
+        for (index, source) in sources.iter().enumerate() {
+            let wanted = origin.source.is_none_or(|number| number == index as u64 + 1);
+            let same_units = source.definition.units_per_second == rrd.definition.units_per_second;
+            if let (true, true, Some(there)) = (wanted, same_units, source.definition.ds_index(&origin.name)) {
+                past.add(source, index, there);
+                adopt_point(&mut rrd, ds, source, there);
+            }
+        }
+        let mut filler = Filler { rrd: &mut rrd, ds, start, past };
+        filler.rows();
+        filler.open_rows(sources);
+    }
+    rrd
+}
+
+/// Takes over what is under way of a primary point, when nothing has been taken over yet, the types are the same
+/// and the new RRD's open point ends no sooner than the source's and begins before that ends.
+fn adopt_point(rrd: &mut Rrd, ds: usize, source: &Rrd, there: usize) {
+    let same_type = match (&rrd.definition.ds[ds].kind, &source.definition.ds[there].kind) {
+        (DsKind::Fed { ds_type, .. }, DsKind::Fed { ds_type: other, .. }) => ds_type == other,
+        (DsKind::Compute(_), DsKind::Compute(_)) => true,
+        _ => false,
+    };
+    let step = rrd.definition.step as i64;
+    let begin = last_update(rrd).div_euclid(step) * step;
+    let source_step = source.definition.step as i64;
+    let source_end = (last_update(source).div_euclid(source_step) + 1) * source_step;
+    let point = source.shape().split(&source.live.words).pdp[there];
+    let shape = rrd.shape();
+    let own = &mut shape.split_mut(&mut rrd.live.words).pdp[ds];
+    let fresh = own.last_ds.as_bytes() == b"U";
+    if fresh && same_type && begin + step >= source_end && begin < source_end && point.last_ds.as_bytes() != b"U" {
+        *own = point;
+    }
+}
+
+/// Fills one data source.
+struct Filler<'r, 's> {
+    rrd: &'r mut Rrd,
+    ds: usize,
+    start: i64,
+    past: Past<'s>,
+}
+
+impl Filler<'_, '_> {
+    fn plain(&self, rra: usize) -> Option<(PlainCf, f64)> {
+        match self.rrd.definition.rra[rra].cf {
+            Consolidation::Plain { cf, xff } => Some((cf, xff)),
+            _ => None,
+        }
+    }
+
+    fn rows(&mut self) {
+        let ds_count = self.rrd.definition.ds.len();
+        for rra in 0..self.rrd.definition.rra.len() {
+            let Some((cf, xff)) = self.plain(rra) else { continue };
+            let span = self.rrd.definition.rra[rra].span(self.rrd.definition.step);
+            let newest = self.rrd.definition.newest_row(rra, self.start);
+            let count = self.rrd.definition.rra[rra].row_count as i64;
+            for (index, row) in self.rrd.archives[rra].chunks_exact_mut(ds_count).enumerate() {
+                let end = (newest - count + 1 + index as i64) * span;
+                let value = self.past.row(cf, xff, end - span, end);
+                if !value.is_nan() {
+                    row[self.ds] = value;
+                }
+            }
+        }
+    }
+
+    /// The archive of the new RRD whose rows are primary points, when it reaches back far enough for all.
+    fn point_archive(&self) -> Option<usize> {
+        let rra = &self.rrd.definition.rra;
+        let longest = rra.iter().map(|rra| rra.pdp_per_row).max().unwrap_or(1);
+        let average = |index: &usize| {
+            rra[*index].pdp_per_row == 1 && self.plain(*index).is_some_and(|(cf, _)| cf == PlainCf::Average)
+        };
+        let most = (0..rra.len()).filter(average).min_by_key(|&index| std::cmp::Reverse(rra[index].row_count))?;
+        (rra[most].row_count >= 2 * longest).then_some(most)
+    }
+
+    /// The primary point numbered `number`.
+    fn point(&self, archive: Option<usize>, number: i64) -> f64 {
+        let step = self.rrd.definition.step as i64;
+        match archive {
+            None => self.past.row(PlainCf::Average, POINT_XFF, (number - 1) * step, number * step),
+            Some(rra) => {
+                let count = self.rrd.definition.rra[rra].row_count as i64;
+                let row = count - 1 - (self.rrd.definition.newest_row(rra, self.start) - number);
+                self.rrd.archives[rra][row as usize * self.rrd.definition.ds.len() + self.ds]
+            }
+        }
+    }
+
+    /// What is under way in each archive: that of an archive of the same kind at the same primary point, or
+    /// what the points since the row before make of it.
+    fn open_rows(&mut self, sources: &[&Rrd]) {
+        let archive = self.point_archive();
+        let ds_count = self.rrd.definition.ds.len();
+        for rra in 0..self.rrd.definition.rra.len() {
+            let Some((cf, xff)) = self.plain(rra) else { continue };
+            let cell = self.same_cell(rra, cf, sources).unwrap_or_else(|| self.open_row(rra, cf, xff, archive));
+            let shape = self.rrd.shape();
+            shape.split_mut(&mut self.rrd.live.words).cdp[rra * ds_count + self.ds] = cell;
+        }
+    }
+
+    fn same_cell(&self, rra: usize, cf: PlainCf, sources: &[&Rrd]) -> Option<CdpPrep> {
+        let definition = &self.rrd.definition;
+        let span = definition.rra[rra].span(definition.step);
+        let fits = |column: &&Column<'_>| {
+            let source = sources[column.origin.0];
+            source.definition.step == definition.step
+                && grid::divide(last_update(source), definition.step).0
+                    == grid::divide(self.start, definition.step).0
+        };
+        let column = self.past.same(cf, span).find(fits)?;
+        let source = sources[column.origin.0];
+        let index = column.origin.1 * source.definition.ds.len() + column.ds();
+        Some(source.shape().split(&source.live.words).cdp[index])
+    }
+
+    fn open_row(&self, rra: usize, cf: PlainCf, xff: f64, archive: Option<usize>) -> CdpPrep {
+        let per_row = self.rrd.definition.rra[rra].pdp_per_row;
+        let last = grid::divide(self.start, self.rrd.definition.step).0;
+        let mut cell = CdpPrep { value: UNKNOWN, unknown_pdps: 0, primary: 0.0, secondary: 0.0 };
+        if per_row == 1 {
+            cell.primary = known_or_unknown(self.point(archive, last));
+            return cell;
+        }
+        let rows = grid::divide(last, per_row).0;
+        for number in (rows - 1) * per_row as i64 + 1..=last {
+            let point = self.point(archive, number);
+            match grid::divide(number, per_row).1 {
+                0 => complete(cf, xff, &mut cell, point, &RowCut::new(per_row, per_row - 1, 1)),
+                _ => accumulate(cf, &mut cell, point, 1),
+            }
+        }
+        cell
+    }
+}
+
+/// Of all NaNs the one that RRDtool writes.
+fn known_or_unknown(value: f64) -> f64 {
+    if value.is_nan() { UNKNOWN } else { value }
+}

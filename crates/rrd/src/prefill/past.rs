@@ -1,0 +1,177 @@
+//! What is known of one data source's past: columns of archives, in the order they are asked.
+
+use crate::content::Rrd;
+use crate::live::UNKNOWN;
+use crate::definition::{Consolidation, PlainCf};
+
+/// One data source in one archive of an RRD that the past is taken from. Times in units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column<'a> {
+    pub(super) cf: PlainCf,
+    /// Length of a row.
+    pub(super) span: i64,
+    /// Row time of the newest row.
+    newest: i64,
+    rows: i64,
+    /// All rows of the archive, oldest first.
+    values: &'a [f64],
+    ds: usize,
+    ds_count: usize,
+    /// Which source it is of, and which archive there.
+    pub(super) origin: (usize, usize),
+}
+
+impl<'a> Column<'a> {
+    fn new(rrd: &'a Rrd, origin: (usize, usize), ds: usize) -> Option<Column<'a>> {
+        let rra = &rrd.definition.rra[origin.1];
+        let Consolidation::Plain { cf, .. } = rra.cf else { return None };
+        let span = rra.span(rrd.definition.step);
+        let newest = rrd.definition.newest_row(origin.1, super::last_update(rrd)) * span;
+        let ds_count = rrd.definition.ds.len();
+        let values = &rrd.archives[origin.1];
+        Some(Column { cf, span, newest, rows: rra.row_count as i64, values, ds, ds_count, origin })
+    }
+
+    /// The data source's index there.
+    pub(super) fn ds(&self) -> usize {
+        self.ds
+    }
+
+    /// The value of the row that ends at `time`.
+    fn value(&self, time: i64) -> f64 {
+        let index = self.rows - 1 - (self.newest - time) / self.span;
+        self.values[index as usize * self.ds_count + self.ds]
+    }
+
+    /// Whether it has all of what lies behind `start` up to `end`.
+    ///
+    /// Compat: an archive all of whose rows would be needed counts as not having them.
+    fn covers(&self, start: i64, end: i64) -> bool {
+        let needed = -(-end).div_euclid(self.span) - start.div_euclid(self.span);
+        self.newest - self.rows * self.span <= start && end <= self.newest && needed < self.rows
+    }
+
+    /// The value of a row of exactly this time, if it has one.
+    fn same_row(&self, start: i64, end: i64) -> Option<f64> {
+        let inside = self.newest - self.rows * self.span <= start && end <= self.newest;
+        (end - start == self.span && inside).then(|| self.value(end))
+    }
+}
+
+/// All columns of one data source.
+#[derive(Debug, Default)]
+pub(super) struct Past<'a> {
+    /// By the source they are of.
+    sources: Vec<Vec<Column<'a>>>,
+}
+
+impl<'a> Past<'a> {
+    /// Adds the columns of data source `ds` of the source numbered `source`.
+    pub(super) fn add(&mut self, rrd: &'a Rrd, source: usize, ds: usize) {
+        let columns = (0..rrd.definition.rra.len()).filter_map(|rra| Column::new(rrd, (source, rra), ds));
+        self.sources.push(columns.collect());
+    }
+
+    /// Columns of a function and a row length, the ones with most rows first; source by source.
+    pub(super) fn same(&self, cf: PlainCf, span: i64) -> impl Iterator<Item = &Column<'a>> {
+        self.sources.iter().flat_map(move |columns| {
+            let mut same: Vec<_> = columns.iter().filter(|column| column.cf == cf && column.span == span).collect();
+            same.sort_by_key(|column| -column.rows);
+            same
+        })
+    }
+
+    /// The columns that a row can be made from, in the order they are asked: source by source, AVERAGE first,
+    /// then those of its own function, each by growing row length and shrinking number of rows.
+    fn candidates(&self, cf: PlainCf) -> impl Iterator<Item = (usize, &Column<'a>)> {
+        self.sources.iter().enumerate().flat_map(move |(source, columns)| {
+            let usable = |column: &&Column<'a>| column.cf == PlainCf::Average || column.cf == cf;
+            let mut candidates: Vec<_> = columns.iter().filter(usable).collect();
+            candidates.sort_by_key(|column| (column.cf != PlainCf::Average, column.span, -column.rows));
+            candidates.into_iter().map(move |column| (source, column))
+        })
+    }
+
+    /// The value of a row of `cf` from `start` to `end`; NaN when too little of it is known.
+    ///
+    /// Compat: `xff` is the part that must be *more than* known here, not the part that may be unknown.
+    pub(super) fn row(&self, cf: PlainCf, xff: f64, start: i64, end: i64) -> f64 {
+        let mut merged = Merged::new(cf, start, end);
+        let mut same_of = None;
+        for (source, column) in self.candidates(cf) {
+            if same_of != Some(source) {
+                same_of = Some(source);
+                let same = self.sources[source].iter().filter(|column| column.cf == cf);
+                let value = same.filter_map(|column| column.same_row(start, end)).find(|value| !value.is_nan());
+                if let (Some(value), 0) = (value, merged.known) {
+                    return value;
+                }
+            }
+            if column.covers(start, end) {
+                merged.take(column);
+            }
+        }
+        merged.value(xff)
+    }
+}
+
+/// A row under construction from pieces of others.
+struct Merged {
+    cf: PlainCf,
+    length: i64,
+    /// What is not known yet: from behind the first to the second.
+    gaps: Vec<(i64, i64)>,
+    /// Units that are known.
+    known: i64,
+    value: f64,
+}
+
+impl Merged {
+    fn new(cf: PlainCf, start: i64, end: i64) -> Merged {
+        let value = match cf {
+            PlainCf::Average | PlainCf::Last => 0.0,
+            PlainCf::Min => f64::INFINITY,
+            PlainCf::Max => f64::NEG_INFINITY,
+        };
+        Merged { cf, length: end - start, gaps: vec![(start, end)], known: 0, value }
+    }
+
+    /// Fills gaps with what `column`, which covers them, knows.
+    fn take(&mut self, column: &Column<'_>) {
+        for (start, end) in std::mem::take(&mut self.gaps) {
+            let mut from = start;
+            while from < end {
+                let row = (from.div_euclid(column.span) + 1) * column.span;
+                let to = row.min(end);
+                let value = column.value(row);
+                match self.gaps.last_mut() {
+                    _ if !value.is_nan() => self.add(value, to - from),
+                    Some(gap) if gap.1 == from => gap.1 = to,
+                    _ => self.gaps.push((from, to)),
+                }
+                from = to;
+            }
+        }
+    }
+
+    fn add(&mut self, value: f64, units: i64) {
+        self.known += units;
+        self.value = match self.cf {
+            // In this order of operations, and so in `value`: the last bits depend on it.
+            PlainCf::Average => self.value + value / self.length as f64 * units as f64,
+            PlainCf::Min => self.value.min(value),
+            PlainCf::Max => self.value.max(value),
+            PlainCf::Last => value,
+        };
+    }
+
+    fn value(&self, xff: f64) -> f64 {
+        if self.known == 0 || self.known as f64 / self.length as f64 <= xff {
+            return UNKNOWN;
+        }
+        match self.cf {
+            PlainCf::Average => self.value / self.known as f64 * self.length as f64,
+            _ => self.value,
+        }
+    }
+}
