@@ -101,9 +101,9 @@ fn push_parts(out: &mut Vec<u8>, number: u64, exponent: i32, digits: usize) {
 #[inline]
 pub fn eight_digits(number: u32) -> [u8; 8] {
     let halves = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
-    let hundreds = (halves * 10_486 >> 20) & 0x7f_0000_007f;
+    let hundreds = ((halves * 10_486) >> 20) & 0x7f_0000_007f;
     let pairs = hundreds | (halves - hundreds * 100) << 16;
-    let tens = (pairs * 103 >> 10) & 0x0f_000f_000f_000f;
+    let tens = ((pairs * 103) >> 10) & 0x0f_000f_000f_000f;
     let digits = tens | (pairs - tens * 10) << 8;
     (digits | 0x3030_3030_3030_3030).to_le_bytes()
 }
