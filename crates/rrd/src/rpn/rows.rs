@@ -7,7 +7,7 @@ use super::machine::{Machine, truth};
 use super::series::Series;
 use super::windows::{self, Cursor};
 use crate::live::UNKNOWN;
-use crate::when::calendar::Civil;
+use crate::when::calendar::{Calendar, Civil, Utc};
 
 /// See [`Expression::evaluate_within`].
 pub(super) fn evaluate(
@@ -190,10 +190,7 @@ fn of_row(operator: Operator, row: &Row, surroundings: &Surroundings<'_>) -> f64
     };
     match operator {
         Operator::Time => row.end as f64,
-        Operator::LocalTime => {
-            let offset = i64::from(local(row.end).utc_offset_seconds);
-            row.end.saturating_add(offset) as f64
-        }
+        Operator::LocalTime => local_time(row.end, &local(row.end)),
         Operator::StepWidth => row.step as f64,
         Operator::Count => row.number as f64,
         Operator::NewDay => changes(|civil| civil.day),
@@ -205,4 +202,13 @@ fn of_row(operator: Operator, row: &Row, surroundings: &Surroundings<'_>) -> f64
         }
         _ => row.previous,
     }
+}
+
+/// The time of a row and the offset of local time.
+///
+/// Compat: RRDtool adds two days where it is still last year west of Greenwich (`tests/rpn_time_oracle.rs`).
+fn local_time(end: i64, local: &Civil) -> f64 {
+    let last_year = local.utc_offset_seconds < 0 && local.year < Utc.local(end).year;
+    let days = if last_year { 2 * 86_400 } else { 0 };
+    end.saturating_add(i64::from(local.utc_offset_seconds) + days) as f64
 }
