@@ -13,6 +13,7 @@ use crate::checkpoint::{PAGE_IDS, take_end, take_page};
 use crate::engine::{Reply, StoreError};
 use crate::log::Position;
 use crate::shard::keeper::Job;
+use crate::shard::message::Leftovers;
 use crate::shard::state::State;
 use crate::shard::worker::Worker;
 
@@ -182,11 +183,11 @@ impl Worker {
         self.cycle.send(Job::Begin { arena, groups, position });
     }
 
-    /// The keeper has ended the cycle.
-    pub(super) fn end_cycle(&mut self, result: Result<(), StoreError>) {
+    /// The keeper has ended the cycle. Returns what is needed no longer.
+    pub(super) fn end_cycle(&mut self, result: Result<(), StoreError>) -> Leftovers {
+        let mut leftovers = Leftovers { rows: None, segments: Arc::clone(&self.segments) };
         if result.is_ok() {
-            self.segments = self.shared.files.segments();
-            self.state.drop_frozen();
+            leftovers = Leftovers { segments: self.renew_segments(), rows: self.state.take_frozen() };
             self.cycle.kept_from = self.cycle.starts_at;
             self.cycle.stage = Stage::Idle;
             if let Err(error) = self.log.release_before(self.cycle.kept_from) {
@@ -199,5 +200,6 @@ impl Worker {
         for reply in self.cycle.answered_by_this.drain(..) {
             reply(result.clone());
         }
+        leftovers
     }
 }

@@ -22,6 +22,7 @@ use crate::segments::{CLASS_MIXED, DiskSink, SegmentFile, into_io, open_segment}
 use crate::shard::Shared;
 use crate::shard::files::Files;
 use crate::shard::flush::write_rows;
+use crate::shard::merger::ask;
 use crate::shard::message::Question;
 
 /// How long to wait before a write that found the disk full is tried again.
@@ -68,7 +69,7 @@ pub fn run(shared: &Shared, jobs: &Receiver<Job>) {
                 StoreError::Poisoned(text)
             };
             cycle = None;
-            let _ = shared.mailbox.send_question(Question::CycleEnded(Err(error)));
+            end_cycle(shared, Err(error));
         }
     }
 }
@@ -96,10 +97,15 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
             let new: Vec<_> = cycle.segment.into_iter().collect();
             let checkpoint = Some((cycle.number, cycle.position));
             when_full_wait(shared, || shared.files.commit(&[], new.clone(), checkpoint))?;
-            let _ = shared.mailbox.send_question(Question::CycleEnded(Ok(())));
+            end_cycle(shared, Ok(()));
         }
     }
     Ok(())
+}
+
+/// Tells the worker, and lets go of what it needs no longer.
+fn end_cycle(shared: &Shared, result: Result<(), StoreError>) {
+    drop(ask(shared, |reply| Question::CycleEnded(result, reply)));
 }
 
 /// Writes an arena to a new segment, durable when this returns.

@@ -238,7 +238,8 @@ impl Keep {
     }
 }
 
-fn ask<T: Send + 'static>(
+/// Asks the worker from a thread of the shard.
+pub(super) fn ask<T: Send + 'static>(
     shared: &Shared,
     question: impl FnOnce(crate::engine::Reply<T>) -> Question,
 ) -> Result<T, StoreError> {
@@ -278,6 +279,7 @@ fn execute(shared: &Shared, job: &Job, keep: &Keep) -> io::Result<()> {
     shared.files.disk.sync_dir(&shared.files.dir)?;
     let gone: Vec<u64> = job.inputs.iter().map(|file| file.number).collect();
     when_full_wait(shared, || shared.files.commit(&gone, outputs.clone(), None))?;
-    let _ = shared.mailbox.send_question(Question::SegmentsChanged);
+    // What the worker gives back is let go of here: to close a removed file takes milliseconds.
+    drop(ask(shared, Question::SegmentsChanged));
     Ok(())
 }

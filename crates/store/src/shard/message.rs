@@ -8,7 +8,9 @@ use crate::catalogue::RrdId;
 use crate::engine::{CreateRequest, FetchRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure};
 use crate::group::Group;
 use crate::name::RrdName;
+use crate::open_rows::OpenRows;
 use crate::read::{FetchTicket, ReadTicket};
+use crate::segments::SegmentSet;
 
 /// A batch with its failures.
 pub type UpdateOutcome = (UpdateBatch, Vec<UpdateFailure>);
@@ -78,7 +80,17 @@ pub enum Question {
     /// The stripe groups, by index.
     Groups(Reply<Vec<Arc<Group>>>),
     /// From the keeper: a cycle ended.
-    CycleEnded(Result<(), StoreError>),
+    CycleEnded(Result<(), StoreError>, Reply<Leftovers>),
     /// From the merger: some segments were replaced by others with the same rows.
-    SegmentsChanged,
+    SegmentsChanged(Reply<Leftovers>),
+}
+
+/// What the worker needs no longer. To let go of it frees an arena or closes removed files: milliseconds, which
+/// are the background's and not the worker's.
+#[derive(Debug)]
+pub struct Leftovers {
+    /// Rows that a segment holds now.
+    pub rows: Option<Arc<OpenRows>>,
+    /// The segments as they were.
+    pub segments: Arc<SegmentSet>,
 }

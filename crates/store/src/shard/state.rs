@@ -337,7 +337,7 @@ impl State {
     }
 
     /// Freezes the open rows and starts an empty arena. The frozen one stays readable until
-    /// [`State::drop_frozen`]; there must be none yet.
+    /// [`State::take_frozen`]; there must be none yet.
     pub fn freeze(&mut self, base_seconds: i64, open_words: usize) -> Arc<OpenRows> {
         debug_assert!(self.frozen.is_none(), "one flush at a time");
         let full = std::mem::replace(&mut self.open, OpenRows::new(base_seconds, open_words));
@@ -347,9 +347,9 @@ impl State {
         frozen
     }
 
-    /// Forgets the frozen rows: a segment holds them now.
-    pub fn drop_frozen(&mut self) {
-        self.frozen = None;
+    /// Gives the frozen rows away: a segment holds them now.
+    pub fn take_frozen(&mut self) -> Option<Arc<OpenRows>> {
+        self.frozen.take()
     }
 
     /// True while a frozen arena waits for its segment.

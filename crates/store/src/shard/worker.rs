@@ -20,7 +20,7 @@ use crate::name::RrdName;
 use crate::read::{FetchTicket, ReadTicket};
 use crate::segments::SegmentSet;
 use crate::shard::cycle::Cycle;
-use crate::shard::message::{Change, Question, UpdateOutcome, refuse_all};
+use crate::shard::message::{Change, Leftovers, Question, UpdateOutcome, refuse_all};
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 use crate::shard::{Clock, Shared};
@@ -535,9 +535,16 @@ impl Worker {
             Question::Groups(reply) => {
                 reply(self.state.groups().iter().map(|group| Arc::clone(&group.group)).collect());
             }
-            Question::CycleEnded(result) => self.end_cycle(result),
-            Question::SegmentsChanged => self.segments = self.shared.files.segments(),
+            Question::CycleEnded(result, reply) => reply(self.end_cycle(result)),
+            Question::SegmentsChanged(reply) => {
+                reply(Leftovers { rows: None, segments: self.renew_segments() });
+            }
         }
+    }
+
+    /// Takes the segments as they are now; returns those it had.
+    pub(super) fn renew_segments(&mut self) -> Arc<SegmentSet> {
+        std::mem::replace(&mut self.segments, self.shared.files.segments())
     }
 
     fn entry(&self, id: u32) -> crate::catalogue::Entry {
