@@ -224,6 +224,20 @@ fn threads_of_one_process_wait_for_each_other() {
 }
 
 #[test]
+fn an_update_that_waited_goes_to_the_file_that_took_the_place() {
+    let (mut tool, path) = tool_with_file();
+    let held = WriteFile::open(&path, Locking::Try).unwrap();
+    let waiter = std::thread::spawn({
+        let path = path.clone();
+        move || update(&path, &["1000000005:7"], &options(Locking::Block)).map(|report| report.applied)
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    held.tune(&["DEL:b"]).unwrap();
+    assert_eq!(waiter.join().unwrap().unwrap(), 1);
+    assert_eq!(tool.run("lastupdate a.rrd").unwrap(), " a\n\n1000000005: 7\n");
+}
+
+#[test]
 fn damaged_files_never_stop_us() {
     let mut tool = RrdTool::start().unwrap();
     tool.run("create f.rrd --start 1000000000 --step 10 DS:a:GAUGE:20:U:U DS:c:COMPUTE:a,2,* RRA:MAX:0.5:3:7 RRA:HWPREDICT:20:0.1:0.1:5")

@@ -1,13 +1,13 @@
 //! A file on its way to being used: opened, locked, its header read and checked.
 //!
-//! Cost: openat, fstat, fcntl, fstat, pread of the header, close.
+//! Cost: open, fstat, fcntl, fstat, fadvise, pread of the header, close.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use rrd::codec::file::FileError;
 use rrd::live::Season;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{Advice, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::direct::lock::{Inode, acquire, release};
@@ -80,6 +80,8 @@ impl Opened {
         let now = rustix::fs::fstat(&file);
         match now {
             Ok(now) if now.st_nlink > 0 || locking == Locking::None => {
+                // A cold file would else be read by 128 kB to change some pages of it. Only advice.
+                rustix::fs::fadvise(&file, 0, None, Advice::Random).ok();
                 Ok(Some(opened(file, now.st_size as u64)))
             }
             Ok(_) => {
@@ -118,6 +120,11 @@ impl Opened {
     /// The state that updates start from.
     pub(super) fn load(&self, header: FileHeader) -> Result<Loaded, DirectError> {
         Loaded::new(header, self.reader()).map_err(|error| DirectError::io(&self.path, error))
+    }
+
+    /// Lets the kernel read ahead: all of the file is about to be read.
+    pub(super) fn expect_whole(&self) {
+        rustix::fs::fadvise(self.reader().descriptor(), 0, None, Advice::Sequential).ok();
     }
 
     /// The seasons.

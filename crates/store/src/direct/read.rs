@@ -94,6 +94,7 @@ impl ReadFile {
             return Err(DirectError::TooLarge { path: self.opened.path.clone(), bytes });
         }
         let mut whole = vec![0; bytes as usize];
+        self.opened.expect_whole();
         self.opened
             .reader()
             .read_at(&mut whole, 0)

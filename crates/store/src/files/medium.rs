@@ -57,6 +57,11 @@ impl RrdFile {
         RrdFile { file, bytes }
     }
 
+    /// The descriptor, to give advice on.
+    pub fn descriptor(&self) -> &OwnedFd {
+        &self.file
+    }
+
     /// Gives the descriptor away; closing it unlocks.
     pub fn into_descriptor(self) -> OwnedFd {
         self.file
