@@ -84,7 +84,7 @@ pub enum DirectError {
     Template(TemplateError),
     /// A change by the words of `rrdtune(1)` was refused; nothing has changed.
     Tune(TuneError),
-    /// More bytes than can be read at once, or than a season may have.
+    /// More bytes than can be read at once.
     TooLarge {
         /// The path as given.
         path: PathBuf,

@@ -66,11 +66,8 @@ impl Opened {
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         check_mappable(path, &stat)?;
         let inode = (stat.st_dev, stat.st_ino);
-        let file = match acquire(file, inode, access, locking) {
-            Ok(file) => file,
-            Err(Errno::ACCESS | Errno::AGAIN) => return Err(DirectError::Locked),
-            Err(error) => return Err(fail(error)),
-        };
+        // A file system without locks is told in the same words.
+        let file = acquire(file, inode, access, locking).map_err(|_| DirectError::Locked)?;
         let opened = |file, bytes| Opened {
             file: Some(RrdFile::new(file, bytes)),
             inode,

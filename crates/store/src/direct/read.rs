@@ -58,7 +58,7 @@ impl ReadFile {
     /// Its live state; reads the seasons when there are some.
     ///
     /// # Errors
-    /// [`DirectError::Io`], [`DirectError::TooLarge`].
+    /// [`DirectError::Io`], also for a season of more bytes than any real one has.
     pub fn live(&self) -> Result<Live, DirectError> {
         let seasons = self.opened.seasons(&self.header)?;
         Ok(Live { words: self.header.words.clone(), seasons })
