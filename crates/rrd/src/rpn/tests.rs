@@ -150,3 +150,64 @@ fn series_that_have_no_time_in_common_give_no_rows() {
     let got = expression.evaluate(&[&apart[0], &apart[1]], &[], &SURROUNDINGS).unwrap();
     assert_eq!(got, series(500, 100, &[]));
 }
+
+#[test]
+fn bad_expressions_are_refused_in_rrdtools_words() {
+    fn check(text: &str, want: &str) {
+        let refused = Expression::parse(text, lookup).map_err(|error| error.to_string());
+        assert_eq!(refused.unwrap_err(), want, "{text}");
+    }
+    check("", "can not parse an empty rpn expression");
+    check("x,1", "don't understand '1'");
+    check("x,foo,+", "don't understand 'foo,+'");
+    check("x,,w", "don't understand ',w'");
+    check("x, 1,+", "don't understand ' 1,+'");
+    check("x,1E3,+", "don't understand '1E3,+'");
+    check("x,-inf,+", "don't understand '-inf,+'");
+    check(
+        "x,00000000000000000000000000000000000000001,+",
+        "don't understand '00000000000000000000000000000000000000001,+'",
+    );
+    check("PREV(q)", "variable 'q' not found");
+    check("PREV()", "don't understand 'PREV()'");
+    check("PREV(x)y,1,+", "garbage in RPN: 'PREV(x)y,1,+'");
+    check("x,PREV(x", "garbage in RPN: 'PREV(x'");
+    check("x,PREV(é", "don't understand 'PREV(é'");
+    let long = "y".repeat(256);
+    assert!(Expression::parse(&long, |_| Some(Symbol::Series(0))).is_err());
+}
+
+#[test]
+fn good_expressions_read_what_they_name() {
+    fn check(text: &str, want: &[Symbol]) {
+        assert_eq!(Expression::parse(text, lookup).unwrap().symbols(), want, "{text}");
+    }
+    let [x, w, v] = [Symbol::Series(0), Symbol::Series(1), Symbol::Scalar(0)];
+    check("x,", &[x]);
+    check("x,w,+,x,v,*,-", &[x, w, x, v]);
+    check("1e400,x,+", &[x]);
+    check("PREV(w),PREV(v),+", &[w, v]);
+    // Any letter closes the bracket.
+    check("PREV(x;", &[x]);
+    check("PREV(x,,w,+", &[x, w]);
+    check("TIME", &[]);
+}
+
+#[test]
+fn bad_vdefs_are_refused_in_rrdtools_words() {
+    fn check(text: &str, want: &str) {
+        assert_eq!(Vdef::parse("v", text, lookup).unwrap_err().to_string(), want, "{text}");
+    }
+    check("x", "Comma expected in VDEF definition x");
+    check("q,LAST", "Not a valid vname: q in line q,LAST");
+    check("v,LAST", "variable 'v' not DEF nor CDEF in VDEF 'v,LAST'");
+    check("x,last", "Unknown function string 'last' in VDEF 'v'");
+    check("x,5-5,PERCENT", "Unknown function string '5-5,PERCENT' in VDEF 'v'");
+    // These end in a line feed.
+    check("x,LATEST", "Unknown function 'LATEST' in VDEF 'v'\n");
+    check("x,95", "Unknown function '' in VDEF 'v'\n");
+    check("x,PERCENT", "Function 'PERCENT' needs parameter in VDEF 'v'\n");
+    check("x,95,LAST", "Function 'LAST' needs no parameter in VDEF 'v'\n");
+    check("x,101,PERCENT", "Parameter '101.000000' out of range in VDEF 'v'\n");
+    check("x,1e400,PERCENTNAN", "Parameter 'inf' out of range in VDEF 'v'\n");
+}
