@@ -1,11 +1,11 @@
 //! A shard: one owner thread over a log, and the threads that keep its files.
 //!
-//! - the *worker* owns state and log ([`worker`]);
+//! - the *worker* owns state and log ([`worker`]); between its rounds readers may look;
 //! - the *syncer* makes the log durable ([`syncer`]);
 //! - the *keeper* writes segments and checkpoints ([`keeper`]);
 //! - the *merger* rewrites short runs into long ones and drops expired rows ([`merger`]).
 //!
-//! What holds: an answer is given only when the log holds the change; only the worker touches the state;
+//! What holds: an answer is given only when the log holds the change; only the worker changes the state;
 //! a failed write or sync poisons the shard, which then takes no more changes and still answers questions.
 
 pub mod cycle;
