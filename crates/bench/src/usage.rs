@@ -1,6 +1,7 @@
 //! What a process and a disk have used: CPU, memory, bytes and requests, from /proc and /sys.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -93,12 +94,21 @@ impl DeviceUsage {
     }
 }
 
-/// Bytes of disk a tree keeps, as du counts them.
+/// Bytes of disk a tree keeps, as du counts them. What goes while it is walked takes none.
 pub fn disk_bytes(path: &Path) -> Outcome<u64> {
-    let metadata = fs::symlink_metadata(path)?;
+    let gone =
+        |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(0) } else { Err(error.into()) };
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => return gone(error),
+    };
     let mut bytes = metadata.blocks() * STAT_BLOCK_BYTES;
     if metadata.is_dir() {
-        for entry in fs::read_dir(path)? {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => return gone(error),
+        };
+        for entry in entries {
             bytes += disk_bytes(&entry?.path())?;
         }
     }

@@ -1,5 +1,5 @@
 //! Prints how many bytes RRDs of the workloads W1 and W2 take with their archives full, and what coding
-//! them costs. `cargo run --release -p store --example codec_table [RRDS [LENGTH [thorough|quick [detail]]]]`.
+//! them costs. `cargo run --release -p store --example codec_table [RRDS [LENGTH [quick|dense|thorough [detail]]]]`.
 //!
 //! The values are those of `crates/bench` (a level that changes every 30 steps and 11 bits of noise), put
 //! through `rrd::update::step`, so that RRDtool's rounding of every stage is in the rows.
@@ -12,7 +12,7 @@ use rrd::reading::Reading;
 use rrd::time::Timestamp;
 use rrd::update::RowSink;
 use store::segment::{Key, SegmentWriter};
-use store::stripe::codec::{self, ColumnHint, Scratch};
+use store::stripe::codec::{self, ColumnHint, Effort, Scratch};
 
 /// Sample time of round 0, as in `crates/bench`.
 const FIRST_ROUND_SECONDS: i64 = 1_700_000_100;
@@ -166,7 +166,11 @@ fn main() {
     let mut words = std::env::args().skip(1);
     let rrds: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(4);
     let length: usize = words.next().and_then(|word| word.parse().ok()).unwrap_or(COLUMN_VALUES);
-    let thorough = words.next().is_some_and(|word| word == "thorough");
+    let effort = match words.next().as_deref() {
+        Some("thorough") => Effort::Thorough,
+        Some("dense") => Effort::Dense,
+        _ => Effort::Quick,
+    };
     let detail = words.next().is_some();
     let counter = |name, workload| Workload { name, counter: true, ..workload };
     for workload in [
@@ -179,18 +183,18 @@ fn main() {
         Workload { jitter: Jitter::Seconds, ..W2 },
         Workload { jitter: Jitter::Seconds, ..counter("W2 counter", W2) },
     ] {
-        measure(&workload, rrds, length, thorough, detail);
+        measure(&workload, rrds, length, effort, detail);
     }
 }
 
-fn measure(workload: &Workload, rrds: u64, length: usize, thorough: bool, detail: bool) {
+fn measure(workload: &Workload, rrds: u64, length: usize, effort: Effort, detail: bool) {
     let simulated = (0..rrds).map(|rrd| simulate(workload, rrd * 7919 + 5));
     let (all, samples): (Vec<Vec<Archive>>, Vec<Samples>) = simulated.unzip();
-    let mut scratch = Scratch::new(thorough);
+    let mut scratch = Scratch::new(effort);
     let (mut total, mut values, mut encode_ns, mut decode_ns) = (0, 0, 0, 0);
     let mut writer = SegmentWriter::new(Vec::new(), "table", 1).expect("memory takes all");
-    if thorough {
-        writer.set_thorough();
+    if effort != Effort::Quick {
+        writer.set_merging();
     }
     for source in 0..all[0].len() {
         let mut bytes = Vec::new();
@@ -248,7 +252,7 @@ fn measure(workload: &Workload, rrds: u64, length: usize, thorough: bool, detail
 
 fn encoded_bytes(column: &[f64], hint: &ColumnHint, length: usize) -> usize {
     let mut bytes = Vec::new();
-    let mut scratch = Scratch::new(true);
+    let mut scratch = Scratch::new(Effort::Thorough);
     column.chunks(length).for_each(|part| codec::encode(part, hint, &mut scratch, &mut bytes));
     bytes.len()
 }

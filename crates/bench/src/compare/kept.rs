@@ -15,8 +15,8 @@ use crate::workload::{Jitter, Shape, Sources, Texture, Workload};
 
 /// Values that share an UPDATE line while the archives are filled: only the result matters here.
 const VALUES_PER_LINE: u64 = 60;
-/// The disk is at rest when it has not changed for so long.
-const REST: Duration = Duration::from_secs(3);
+/// The disk is at rest when it has not changed for so long: a merge with a busy disk's syncs.
+const REST: Duration = Duration::from_secs(6);
 /// Longest wait for that.
 const REST_LIMIT: Duration = Duration::from_secs(120);
 
@@ -136,21 +136,16 @@ fn fill(bench: &mut Bench, variant: &Variant) -> Outcome<()> {
 
 fn wait_for_rest(store: &Path) -> Outcome<u64> {
     let start = Instant::now();
-    let mut bytes = settled(store)?;
+    let mut bytes = disk_bytes(store)?;
     let mut since = Instant::now();
     while since.elapsed() < REST && start.elapsed() < REST_LIMIT {
         thread::sleep(Duration::from_millis(250));
-        let now = settled(store)?;
+        let now = disk_bytes(store)?;
         if now != bytes {
             (bytes, since) = (now, Instant::now());
         }
     }
     Ok(bytes)
-}
-
-/// du, once more when a file vanished underneath.
-fn settled(store: &Path) -> Outcome<u64> {
-    disk_bytes(store).or_else(|_| disk_bytes(store))
 }
 
 /// Bytes of the files whose name satisfies `wanted`.

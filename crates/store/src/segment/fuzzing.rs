@@ -64,6 +64,7 @@ mod tests {
     use super::*;
     use crate::segment::footer::{PLACE_BYTES, TRAILER_BYTES};
     use crate::segment::{Key, SegmentWriter};
+    use crate::stripe::codec::Effort;
 
     fn random(state: &mut u64) -> u64 {
         *state ^= *state << 13;
@@ -110,10 +111,10 @@ mod tests {
     #[test]
     fn damaged_columns_never_panic() {
         let hint = ColumnHint { units_per_second: 1, step: 300, pdp_per_row: 6 };
-        for thorough in [false, true] {
+        for effort in [Effort::Quick, Effort::Dense, Effort::Thorough] {
             for column in columns() {
                 let mut bytes = (column.len() as u16).to_le_bytes().to_vec();
-                codec::encode(&column, &hint, &mut Scratch::new(thorough), &mut bytes);
+                codec::encode(&column, &hint, &mut Scratch::new(effort), &mut bytes);
                 fuzz_column(&bytes);
                 shake(&bytes, 3000, fuzz_column);
             }

@@ -2,8 +2,9 @@
 //!
 //! Segments as flushed hold rows of every retention; eight of them are merged into one segment a
 //! *retention class*, and eight of a class into one of the next level, until a segment spans an eighth to a
-//! quarter of its retention. From then on it is left alone until all its rows have expired. So a value is
-//! written about three times in its life, and expired rows take at most a quarter beyond what is promised.
+//! quarter of its retention. From then on it is left alone until half its rows have expired, is written once more
+//! without those, and goes when all have. So a value is written about three times in its life, and expired rows
+//! take an eighth beyond what is promised at most, half of that on the average.
 //!
 //! Rows expire by the last update of their own RRD, not by the clock: the history of a target that went
 //! silent stays, as it does in a `.rrd` file.
@@ -23,6 +24,13 @@ use crate::shard::message::{Change, Question};
 
 /// Level of a segment with what was left of expired ones: rows of RRDs that went silent.
 const LEVEL_SILENT: u8 = 200;
+/// Level of a segment that was trimmed: half its rows had expired. It is not joined with others.
+const LEVEL_TRIMMED: u8 = 100;
+/// Of segments smaller than this (one block) [`TINY_COUNT`] are worth a merge, because a file takes whole pages.
+const TINY_BYTES: u64 = 16 * 1024;
+const TINY_COUNT: usize = 4;
+/// Inputs of one merge, at most: each has a block in memory.
+const INPUTS_MAX: usize = 64;
 /// A segment is not merged further once it spans this part of its retention; at most twice that.
 const SPAN_PARTS: u64 = 8;
 /// Ids asked for in one question: a quarter of a millisecond of the shard's time.
@@ -105,7 +113,7 @@ pub fn run(shared: &Shared) {
     }
 }
 
-/// What to merge next.
+/// What to merge next: where most files wait, so that no kind piles up while the merger is behind.
 fn plan(
     segments: &SegmentSet,
     groups: &[Arc<Group>],
@@ -113,45 +121,66 @@ fn plan(
     merge_count: usize,
 ) -> Option<Job> {
     let kinds: BTreeSet<(u8, u8)> = segments.files.iter().map(|file| (file.level, file.class)).collect();
-    let joined = kinds.into_iter().find_map(|kind| {
+    let joined = kinds.iter().filter_map(|&kind| {
         let of_kind = segments.files.iter().filter(|file| (file.level, file.class) == kind);
         join(of_kind, groups, left_alone, merge_count)
     });
-    joined.or_else(|| {
-        let newest = newest_rows(segments);
-        let mut candidates = segments.files.iter().filter(|file| !left_alone.contains(&file.number));
-        let expired =
-            candidates.find(|file| file.level < LEVEL_SILENT && is_expired(file, groups, &newest))?;
-        Some(Job { inputs: vec![Arc::clone(expired)], level: LEVEL_SILENT })
-    })
+    let newest = newest_rows(segments);
+    let candidates = || segments.files.iter().filter(|file| !left_alone.contains(&file.number));
+    let expired = |file: &&Arc<SegmentFile>| {
+        file.level < LEVEL_SILENT && is_expired(file, groups, &newest, &|summary| summary.end_row)
+    };
+    let classes: BTreeSet<u8> = kinds.iter().map(|(_, class)| *class).collect();
+    let gone = classes.iter().filter_map(|&class| {
+        let of_class = candidates().filter(|file| file.class == class).filter(expired);
+        let inputs: Vec<_> = of_class.take(INPUTS_MAX).cloned().collect();
+        (!inputs.is_empty()).then_some(Job { inputs, level: LEVEL_SILENT })
+    });
+    let middle = |summary: &SourceSummary| summary.first_row + (summary.end_row - summary.first_row) / 2;
+    let half =
+        |file: &&Arc<SegmentFile>| file.level < LEVEL_TRIMMED && is_expired(file, groups, &newest, &middle);
+    let trimmed = |file: &Arc<SegmentFile>| Job { inputs: vec![Arc::clone(file)], level: LEVEL_TRIMMED };
+    joined.chain(gone).max_by_key(|job| job.inputs.len()).or_else(|| candidates().find(half).map(trimmed))
 }
 
-/// Segments of one level and class, following each other in time, that are worth one merge: `merge_count` of
-/// them, or fewer that together are long enough to be left alone from then on.
+/// Segments of one level and class, following each other in time, that are worth one merge: `merge_count` of them
+/// at least, or fewer that together are long enough to be left alone from then on. More when the merger is behind:
+/// then what has expired by now is never written at all.
 fn join<'a>(
     of_kind: impl Iterator<Item = &'a Arc<SegmentFile>>,
     groups: &[Arc<Group>],
     left_alone: &BTreeSet<u64>,
     merge_count: usize,
 ) -> Option<Job> {
-    let (mut inputs, mut seconds) = (Vec::new(), 0);
+    let (mut inputs, mut seconds, mut worth) = (Vec::new(), 0, false);
     for file in of_kind {
         let timed = file.level < LEVEL_SILENT && file.class != CLASS_MIXED;
+        let trimmed = (LEVEL_TRIMMED..LEVEL_SILENT).contains(&file.level);
         let enough = class_seconds(file.class) / SPAN_PARTS;
         let span = file.segment.sources().iter().map(span_seconds).max().unwrap_or(0);
-        if (timed && span >= enough) || left_alone.contains(&file.number) {
+        if trimmed || (timed && span >= enough) || left_alone.contains(&file.number) {
+            if worth {
+                break;
+            }
             (inputs, seconds) = (Vec::new(), 0);
             continue;
         }
         inputs.push(Arc::clone(file));
         seconds += span;
+        let long = timed && seconds >= enough;
         let mostly_old = file.class == CLASS_MIXED && spans_part_of_shortest(file, groups);
-        if inputs.len() == merge_count || (timed && seconds >= enough) || mostly_old {
-            let level = if file.level >= LEVEL_SILENT { file.level } else { file.level + 1 };
-            return Some(Job { inputs, level });
+        let tiny = timed && file.bytes < TINY_BYTES && inputs.len() >= TINY_COUNT;
+        worth |= inputs.len() >= merge_count || long || mostly_old || tiny;
+        if long || inputs.len() == INPUTS_MAX {
+            break;
         }
     }
-    None
+    let first = inputs.first().filter(|_| worth)?;
+    let level = match first.level {
+        silent @ LEVEL_SILENT.. => silent,
+        level => (level + 1).min(LEVEL_TRIMMED - 1),
+    };
+    Some(Job { inputs, level })
 }
 
 /// True when a segment as flushed holds so many rows of some source that they expire before seven more such
@@ -181,9 +210,14 @@ fn newest_rows(segments: &SegmentSet) -> NewestRows {
     newest
 }
 
-/// True when every row is older than its source keeps, measured from the newest row of the source. What
-/// silent RRDs still need of such a segment is copied when it goes.
-fn is_expired(file: &SegmentFile, groups: &[Arc<Group>], newest: &NewestRows) -> bool {
+/// True when every row before `row` is older than its source keeps, measured from the newest row of the source.
+/// What silent RRDs still need of such a segment is copied when it goes.
+fn is_expired(
+    file: &SegmentFile,
+    groups: &[Arc<Group>],
+    newest: &NewestRows,
+    row: &dyn Fn(&SourceSummary) -> i64,
+) -> bool {
     file.class != CLASS_MIXED
         && file.segment.sources().iter().all(|summary| {
             let kept = groups
@@ -191,7 +225,7 @@ fn is_expired(file: &SegmentFile, groups: &[Arc<Group>], newest: &NewestRows) ->
                 .and_then(|group| group.sources.get(usize::from(summary.source)))
                 .map_or(u64::MAX, |source| source.row_count);
             let newest = newest.get(&(summary.group, summary.source)).copied().unwrap_or(i64::MIN);
-            newest.saturating_sub(summary.end_row) > kept.min(i64::MAX as u64) as i64
+            newest.saturating_sub(row(summary)) > kept.min(i64::MAX as u64) as i64
         })
 }
 
@@ -260,6 +294,7 @@ fn execute(shared: &Shared, job: &Job, keep: &Keep) -> io::Result<()> {
         let number = shared.files.next_number();
         let output = when_full_wait(shared, || {
             write_segment(shared, &shared.files, number, job.level, class, &mut |writer| {
+                writer.set_merging();
                 merge::merge(
                     &inputs,
                     &|group, source| keep.class(group, source) == class,

@@ -309,5 +309,7 @@ fn start(
         spawn("merger", move || merger::run(&merging)),
     ];
     let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(told)?;
+    // A stop may have come before all was merged.
+    shared.merger.wake();
     Ok(Shard { shared, worker, threads: Mutex::new(threads) })
 }

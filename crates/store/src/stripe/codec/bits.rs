@@ -81,6 +81,24 @@ impl<'a> BitReader<'a> {
         (u128::from_le_bytes(word) >> shift) as u64 & mask
     }
 
+    /// Zero bits up to the next one bit, which is taken too; `None` when there are more than `max` (up to 48).
+    #[inline]
+    pub(super) fn take_unary(&mut self, max: u32) -> Option<u32> {
+        let (byte, shift) = (self.bit / 8, (self.bit % 8) as u32);
+        let word = match self.bytes.get(byte..byte + 8).and_then(|word| word.first_chunk::<8>()) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => {
+                let mut word = [0; 8];
+                let rest = self.bytes.get(byte..).unwrap_or(&[]);
+                word[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(word)
+            }
+        };
+        let zeros = (word >> shift).trailing_zeros();
+        self.bit += zeros as usize + 1;
+        (zeros <= max).then_some(zeros)
+    }
+
     /// Bytes begun so far; `None` when more was taken than there is.
     pub(super) fn end(&self) -> Option<usize> {
         let bytes = self.bit.div_ceil(8);

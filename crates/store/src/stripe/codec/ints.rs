@@ -2,17 +2,20 @@
 //! with the few numbers that do not fit in the common width patched in.
 //!
 //! One byte says the layout and the width: `0..=63` a frame without patches, `64..=127` with patches,
-//! `128..=191` deltas, `192..=254` deltas with patches; the width is the low six bits, and 63 stands for 64
-//! bits, which need no patches: so 127 is free and 255 means parts.
+//! `128..=191` deltas, `192..=253` deltas with patches; the width is the low six bits, and 63 stands for 64
+//! bits. Those need no patches and 62 has no room for any: so 126 and 254 mean [`rice`], 127 pco and 255 parts.
 
 use super::bits::{self, BitReader, BitWriter, packed_bytes, width_of};
-use super::{CodecError, pco_ints};
+use super::rice::Rice;
+use super::{CodecError, Effort, pco_ints, rice};
 use crate::stripe::varint;
 
 const PATCHED: u8 = 64;
 const DELTAS: u8 = 128;
 const PARTS: u8 = 255;
 const PCO: u8 = 127;
+/// With [`DELTAS`]: of the differences.
+const RICE: u8 = 126;
 const WIDTH_MASK: u8 = 63;
 /// Positions of patches are one bit a value instead of gaps.
 const BITMAP: u8 = 0x80;
@@ -27,8 +30,7 @@ const PARTS_VALUES_MIN: usize = 24;
 /// Buffers kept from column to column.
 #[derive(Debug, Default)]
 pub(super) struct IntScratch {
-    /// Long columns may take the time pco needs.
-    pub(super) thorough: bool,
+    pub(super) effort: Effort,
     deltas: Vec<i64>,
     parts: Vec<Part>,
 }
@@ -57,7 +59,7 @@ fn residual(value: i64, base: i64) -> u64 {
     (value as u64).wrapping_sub(base as u64)
 }
 
-fn range(values: &[i64]) -> (i64, i64) {
+pub(super) fn range(values: &[i64]) -> (i64, i64) {
     values.iter().fold((i64::MAX, i64::MIN), |(min, max), &value| (min.min(value), max.max(value)))
 }
 
@@ -185,6 +187,8 @@ enum Layout {
     Frame(Frame),
     Deltas(Frame),
     Parts,
+    Rice(Rice),
+    DeltasRice(Rice),
 }
 
 /// Finds the shortest layout.
@@ -192,7 +196,7 @@ pub(super) fn plan(values: &[i64], scratch: &mut IntScratch) -> Plan {
     if values.is_empty() {
         return Plan { layout: Layout::Empty, bits: 0, deltas_vary_less: false, entropy: 0 };
     }
-    let reckon = scratch.thorough && values.len() >= pco_ints::VALUES_MIN;
+    let reckon = scratch.tries_pco(values);
     let frame = Frame::of(values, reckon);
     let mut best = Plan {
         layout: Layout::Frame(frame),
@@ -211,6 +215,15 @@ pub(super) fn plan(values: &[i64], scratch: &mut IntScratch) -> Plan {
     if bits < best.bits {
         best = Plan { layout: Layout::Deltas(deltas), bits, ..best };
     }
+    if scratch.effort != Effort::Quick {
+        if let Some(rice) = Rice::of(values).filter(|rice| rice.bits < best.bits) {
+            best = Plan { layout: Layout::Rice(rice), bits: rice.bits, ..best };
+        }
+        let first_bits = varint_bits(varint::zigzag(values[0]));
+        if let Some(rice) = Rice::of(&scratch.deltas).filter(|rice| rice.bits + first_bits < best.bits) {
+            best = Plan { layout: Layout::DeltasRice(rice), bits: rice.bits + first_bits, ..best };
+        }
+    }
     if values.len() >= PARTS_VALUES_MIN {
         let bits = cut_into_parts(values, frame.width_max, &mut scratch.parts);
         if bits < best.bits {
@@ -222,8 +235,24 @@ pub(super) fn plan(values: &[i64], scratch: &mut IntScratch) -> Plan {
 
 /// A plan for numbers that do not follow from each other.
 pub(super) fn plan_noise(values: &[i64], scratch: &IntScratch) -> Plan {
-    let frame = Frame::of(values, scratch.thorough && values.len() >= pco_ints::VALUES_MIN);
-    Plan { layout: Layout::Frame(frame), bits: frame.bits, deltas_vary_less: false, entropy: frame.entropy }
+    let frame = Frame::of(values, scratch.tries_pco(values));
+    let plan = Plan {
+        layout: Layout::Frame(frame),
+        bits: frame.bits,
+        deltas_vary_less: false,
+        entropy: frame.entropy,
+    };
+    let rice = if scratch.effort == Effort::Quick { None } else { Rice::of(values) };
+    match rice {
+        Some(rice) if rice.bits < plan.bits => Plan { layout: Layout::Rice(rice), bits: rice.bits, ..plan },
+        _ => plan,
+    }
+}
+
+impl IntScratch {
+    fn tries_pco(&self, values: &[i64]) -> bool {
+        self.effort == Effort::Thorough && values.len() >= pco_ints::VALUES_MIN
+    }
 }
 
 fn take_deltas(values: &[i64], deltas: &mut Vec<i64>) {
@@ -241,9 +270,9 @@ pub(super) fn encode_planned(values: &[i64], plan: Plan, scratch: &mut IntScratc
     let width_max = match plan.layout {
         Layout::Empty => return,
         Layout::Frame(frame) | Layout::Deltas(frame) => frame.width_max,
-        Layout::Parts => 64,
+        Layout::Parts | Layout::Rice(_) | Layout::DeltasRice(_) => 64,
     };
-    if scratch.thorough && values.len() >= pco_ints::VALUES_MIN && width_max > 0 {
+    if scratch.tries_pco(values) && width_max > 0 {
         let bytes_max = plan.bits / 8 * PCO_PER_CENT_MAX / 100;
         let packed = pco_ints::encode(values, plan.deltas_vary_less);
         if let Some(packed) = packed.filter(|packed| packed.len() < bytes_max) {
@@ -263,6 +292,16 @@ pub(super) fn encode_planned(values: &[i64], plan: Plan, scratch: &mut IntScratc
             let (min, max) = range(values);
             cut_into_parts(values, storable(width_of(residual(max, min))), &mut scratch.parts);
             put_parts(values, &scratch.parts, out);
+        }
+        Layout::Rice(rice) => {
+            out.push(RICE);
+            rice.put(values, out);
+        }
+        Layout::DeltasRice(rice) => {
+            take_deltas(values, &mut scratch.deltas);
+            out.push(RICE | DELTAS);
+            rice.put(&scratch.deltas, out);
+            varint::put(out, varint::zigzag(values[0]));
         }
     }
 }
@@ -327,11 +366,16 @@ pub(super) fn decode(bytes: &mut &[u8], count: usize, out: &mut Vec<i64>) -> Res
     match code {
         PARTS => decode_parts(bytes, count, out),
         PCO => pco_ints::decode(bytes, count, out),
+        RICE => rice::decode(bytes, count, out),
         0..DELTAS => decode_frame(bytes, code, count, out),
         DELTAS..PARTS => {
             let from = out.len();
             out.push(0);
-            decode_frame(bytes, code, count - 1, out)?;
+            if code == RICE | DELTAS {
+                rice::decode(bytes, count - 1, out)?;
+            } else {
+                decode_frame(bytes, code, count - 1, out)?;
+            }
             out[from] = varint::unzigzag(varint::take(bytes).ok_or(CodecError::Cut)?);
             for index in from + 1..from + count {
                 out[index] = out[index].wrapping_add(out[index - 1]);

@@ -86,8 +86,8 @@ fn all_bits_come_back() {
     let specials =
         [0.0, -0.0, f64::NAN, -f64::NAN, UNKNOWN, f64::INFINITY, f64::MIN_POSITIVE, 5e-324, f64::MAX];
     let payload = f64::from_bits(0x7ff0_0000_0000_0001);
-    for thorough in [false, true] {
-        let mut scratch = Scratch::new(thorough);
+    for effort in [Effort::Quick, Effort::Dense, Effort::Thorough] {
+        let mut scratch = Scratch::new(effort);
         for round in 0..3000 {
             let count = 1 + (random() % [3, 20, 300, 2000][round % 4]) as usize;
             let kind = random() % 8;
