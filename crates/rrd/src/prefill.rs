@@ -73,16 +73,26 @@ pub fn prefill(definition: Definition, start: i64, origins: &[Origin], sources: 
         for (index, source) in sources.iter().enumerate() {
             let wanted = origin.source.is_none_or(|number| number == index as u64 + 1);
             let same_units = source.definition.units_per_second == rrd.definition.units_per_second;
-            if let (true, true, Some(there)) = (wanted, same_units, source.definition.ds_index(&origin.name)) {
+            if let (true, true, Some(there)) = (wanted, same_units, source.definition.ds_index(&origin.name))
+            {
                 past.add(source, index, there);
-                adopt_point(&mut rrd, ds, source, there);
             }
         }
+        adopt_points(&mut rrd, ds, &past, sources);
         let mut filler = Filler { rrd: &mut rrd, ds, start, past };
         filler.rows();
         filler.open_rows(sources);
     }
     rrd
+}
+
+/// Takes over what is under way of a primary point, from the first source that rows could be made from.
+fn adopt_points(rrd: &mut Rrd, ds: usize, past: &Past<'_>, sources: &[&Rrd]) {
+    for rra in 0..rrd.definition.rra.len() {
+        if let Consolidation::Plain { cf, .. } = rrd.definition.rra[rra].cf {
+            past.sources_for(cf).for_each(|(source, there)| adopt_point(rrd, ds, sources[source], there));
+        }
+    }
 }
 
 /// Takes over what is under way of a primary point, when nothing has been taken over yet, the types are the same
@@ -101,7 +111,12 @@ fn adopt_point(rrd: &mut Rrd, ds: usize, source: &Rrd, there: usize) {
     let shape = rrd.shape();
     let own = &mut shape.split_mut(&mut rrd.live.words).pdp[ds];
     let fresh = own.last_ds.as_bytes() == b"U";
-    if fresh && same_type && begin + step >= source_end && begin < source_end && point.last_ds.as_bytes() != b"U" {
+    if fresh
+        && same_type
+        && begin + step >= source_end
+        && begin < source_end
+        && point.last_ds.as_bytes() != b"U"
+    {
         *own = point;
     }
 }
@@ -131,10 +146,7 @@ impl Filler<'_, '_> {
             let count = self.rrd.definition.rra[rra].row_count as i64;
             for (index, row) in self.rrd.archives[rra].chunks_exact_mut(ds_count).enumerate() {
                 let end = (newest - count + 1 + index as i64) * span;
-                let value = self.past.row(cf, xff, end - span, end);
-                if !value.is_nan() {
-                    row[self.ds] = value;
-                }
+                row[self.ds] = self.past.row(cf, xff, end - span, end);
             }
         }
     }
@@ -146,7 +158,8 @@ impl Filler<'_, '_> {
         let average = |index: &usize| {
             rra[*index].pdp_per_row == 1 && self.plain(*index).is_some_and(|(cf, _)| cf == PlainCf::Average)
         };
-        let most = (0..rra.len()).filter(average).min_by_key(|&index| std::cmp::Reverse(rra[index].row_count))?;
+        let most =
+            (0..rra.len()).filter(average).min_by_key(|&index| std::cmp::Reverse(rra[index].row_count))?;
         (rra[most].row_count >= 2 * longest).then_some(most)
     }
 
@@ -170,7 +183,8 @@ impl Filler<'_, '_> {
         let ds_count = self.rrd.definition.ds.len();
         for rra in 0..self.rrd.definition.rra.len() {
             let Some((cf, xff)) = self.plain(rra) else { continue };
-            let cell = self.same_cell(rra, cf, sources).unwrap_or_else(|| self.open_row(rra, cf, xff, archive));
+            let cell =
+                self.same_cell(rra, cf, sources).unwrap_or_else(|| self.open_row(rra, cf, xff, archive));
             let shape = self.rrd.shape();
             shape.split_mut(&mut self.rrd.live.words).cdp[rra * ds_count + self.ds] = cell;
         }

@@ -1,8 +1,8 @@
 //! What is known of one data source's past: columns of archives, in the order they are asked.
 
 use crate::content::Rrd;
-use crate::live::UNKNOWN;
 use crate::definition::{Consolidation, PlainCf};
+use crate::live::UNKNOWN;
 
 /// One data source in one archive of an RRD that the past is taken from. Times in units.
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +50,6 @@ impl<'a> Column<'a> {
         let needed = -(-end).div_euclid(self.span) - start.div_euclid(self.span);
         self.newest - self.rows * self.span <= start && end <= self.newest && needed < self.rows
     }
-
-    /// The value of a row of exactly this time, if it has one.
-    fn same_row(&self, start: i64, end: i64) -> Option<f64> {
-        let inside = self.newest - self.rows * self.span <= start && end <= self.newest;
-        (end - start == self.span && inside).then(|| self.value(end))
-    }
 }
 
 /// All columns of one data source.
@@ -66,6 +60,13 @@ pub(super) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
+    /// The sources that rows of this function could be made from.
+    pub(super) fn sources_for(&self, cf: PlainCf) -> impl Iterator<Item = (usize, usize)> {
+        let mut found: Vec<_> = self.candidates(cf, 0).map(|column| (column.origin.0, column.ds)).collect();
+        found.dedup();
+        found.into_iter()
+    }
+
     /// Adds the columns of data source `ds` of the source numbered `source`.
     pub(super) fn add(&mut self, rrd: &'a Rrd, source: usize, ds: usize) {
         let columns = (0..rrd.definition.rra.len()).filter_map(|rra| Column::new(rrd, (source, rra), ds));
@@ -75,20 +76,25 @@ impl<'a> Past<'a> {
     /// Columns of a function and a row length, the ones with most rows first; source by source.
     pub(super) fn same(&self, cf: PlainCf, span: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
-            let mut same: Vec<_> = columns.iter().filter(|column| column.cf == cf && column.span == span).collect();
+            let mut same: Vec<_> =
+                columns.iter().filter(|column| column.cf == cf && column.span == span).collect();
             same.sort_by_key(|column| -column.rows);
             same
         })
     }
 
-    /// The columns that a row can be made from, in the order they are asked: source by source, AVERAGE first,
-    /// then those of its own function, each by growing row length and shrinking number of rows.
-    fn candidates(&self, cf: PlainCf) -> impl Iterator<Item = (usize, &Column<'a>)> {
-        self.sources.iter().enumerate().flat_map(move |(source, columns)| {
+    /// The columns that a row of this function and length can be made from, in the order they are asked: source by
+    /// source those of the same kind, then AVERAGE, then those of its own function; each by growing row length
+    /// and shrinking number of rows.
+    fn candidates(&self, cf: PlainCf, length: i64) -> impl Iterator<Item = &Column<'a>> {
+        self.sources.iter().flat_map(move |columns| {
             let usable = |column: &&Column<'a>| column.cf == PlainCf::Average || column.cf == cf;
             let mut candidates: Vec<_> = columns.iter().filter(usable).collect();
-            candidates.sort_by_key(|column| (column.cf != PlainCf::Average, column.span, -column.rows));
-            candidates.into_iter().map(move |column| (source, column))
+            candidates.sort_by_key(|column| {
+                let other_kind = (column.cf, column.span) != (cf, length);
+                (other_kind, column.cf != PlainCf::Average, column.span, -column.rows)
+            });
+            candidates
         })
     }
 
@@ -97,16 +103,7 @@ impl<'a> Past<'a> {
     /// Compat: `xff` is the part that must be *more than* known here, not the part that may be unknown.
     pub(super) fn row(&self, cf: PlainCf, xff: f64, start: i64, end: i64) -> f64 {
         let mut merged = Merged::new(cf, start, end);
-        let mut same_of = None;
-        for (source, column) in self.candidates(cf) {
-            if same_of != Some(source) {
-                same_of = Some(source);
-                let same = self.sources[source].iter().filter(|column| column.cf == cf);
-                let value = same.filter_map(|column| column.same_row(start, end)).find(|value| !value.is_nan());
-                if let (Some(value), 0) = (value, merged.known) {
-                    return value;
-                }
-            }
+        for column in self.candidates(cf, end - start) {
             if column.covers(start, end) {
                 merged.take(column);
             }
@@ -136,22 +133,36 @@ impl Merged {
         Merged { cf, length: end - start, gaps: vec![(start, end)], known: 0, value }
     }
 
-    /// Fills gaps with what `column`, which covers them, knows.
+    /// Fills gaps with what `column`, which covers them, knows: row by row, whatever gaps a row fills at once.
     fn take(&mut self, column: &Column<'_>) {
-        for (start, end) in std::mem::take(&mut self.gaps) {
-            let mut from = start;
-            while from < end {
-                let row = (from.div_euclid(column.span) + 1) * column.span;
-                let to = row.min(end);
-                let value = column.value(row);
-                match self.gaps.last_mut() {
-                    _ if !value.is_nan() => self.add(value, to - from),
-                    Some(gap) if gap.1 == from => gap.1 = to,
-                    _ => self.gaps.push((from, to)),
+        let (Some(first), Some(last)) = (self.gaps.first(), self.gaps.last()) else { return };
+        let (start, end) = (first.0, last.1);
+        let mut from = start.div_euclid(column.span) * column.span;
+        while from < end {
+            let to = from + column.span;
+            let value = column.value(to);
+            if !value.is_nan() {
+                let units = self.cut(from, to);
+                if units > 0 {
+                    self.add(value, units);
                 }
-                from = to;
             }
+            from = to;
         }
+    }
+
+    /// Takes what lies between two times out of the gaps; how much that is.
+    fn cut(&mut self, from: i64, to: i64) -> i64 {
+        let mut units = 0;
+        let mut left = Vec::with_capacity(self.gaps.len() + 1);
+        for &(start, end) in &self.gaps {
+            units += (end.min(to) - start.max(from)).max(0);
+            left.extend(
+                [(start, end.min(from)), (start.max(to), end)].iter().filter(|(start, end)| start < end),
+            );
+        }
+        self.gaps = left;
+        units
     }
 
     fn add(&mut self, value: f64, units: i64) {
