@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::rrdcached::address::Address;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::daemon::{Daemon, Sockets};
 use crate::listener::{self, SocketFile};
@@ -83,11 +83,14 @@ fn serve(
         sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
+    // Before anyone is told that it runs: a signal that comes right then must stop it well.
+    let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
+    let mut signals = daemon.block_on(async { Signals::new() }).map_err(cannot_wait)?;
     announce(&settings);
-    let wish = daemon.block_on(wait_for_stop(|| reload(&settings, &permissions, reload_log)));
+    let wish = daemon.block_on(signals.wait_for_stop(|| reload(&settings, &permissions, reload_log)));
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
-    if wish.map_err(|error| fail(format!("cannot wait for signals: {error}")))? == Wish::StopFlushed {
+    if wish == Wish::StopFlushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
     daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
@@ -159,25 +162,41 @@ fn announce(settings: &Settings) {
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 }
 
-async fn wait_for_stop(reload: impl Fn()) -> io::Result<Wish> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    let mut user_1 = signal(SignalKind::user_defined1())?;
-    let mut user_2 = signal(SignalKind::user_defined2())?;
-    loop {
-        let wish = tokio::select! {
-            _ = terminate.recv() => Wish::Stop,
-            _ = interrupt.recv() => Wish::Stop,
-            // rrdcached: flush everything, then exit; or leave everything to the journal.
-            _ = user_1.recv() => Wish::StopFlushed,
-            _ = user_2.recv() => Wish::Stop,
-            _ = hang_up.recv() => Wish::Reload,
-        };
-        if wish != Wish::Reload {
-            return Ok(wish);
+/// The signals that are heeded, from the moment it is made.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+    user_1: Signal,
+    user_2: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            user_1: signal(SignalKind::user_defined1())?,
+            user_2: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    async fn wait_for_stop(&mut self, reload: impl Fn()) -> Wish {
+        loop {
+            let wish = tokio::select! {
+                _ = self.terminate.recv() => Wish::Stop,
+                _ = self.interrupt.recv() => Wish::Stop,
+                // rrdcached: flush everything, then exit; or leave everything to the journal.
+                _ = self.user_1.recv() => Wish::StopFlushed,
+                _ = self.user_2.recv() => Wish::Stop,
+                _ = self.hang_up.recv() => Wish::Reload,
+            };
+            if wish != Wish::Reload {
+                return wish;
+            }
+            reload();
         }
-        reload();
     }
 }
 
