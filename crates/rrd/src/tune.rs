@@ -54,8 +54,8 @@ pub fn tune(definition: &mut Definition, live: &mut Live, words: &[&str]) -> Res
 
 /// Changes an RRD by any words of `rrdtune(1)` behind the file name, those of the layout included.
 ///
-/// New sources and archives, and the rows that an archive grows by, are unknown: RRDtool makes such rows up
-/// from those of other archives. On error nothing has changed.
+/// New sources are unknown. The rows of new archives, and those that an archive grows by, are made from the rows
+/// there are ([`crate::prefill`]). On error nothing has changed.
 ///
 /// # Errors
 /// [`TuneError`].

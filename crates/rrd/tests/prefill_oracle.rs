@@ -12,6 +12,7 @@ use rrd::codec::file;
 use rrd::content::Rrd;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::prefill::{default_start, origins, prefill};
+use rrd::tune::tune_content;
 use rrd::when::parse_step;
 use support::Random;
 
@@ -127,5 +128,47 @@ fn new_rrds_are_filled_as_rrdtool_fills_them() {
         if let Err(what) = compare(&mut tool, &mut Random::new(seed + 1)) {
             panic!("seed {seed}: {what}");
         }
+    }
+}
+
+/// Archives that tune adds to an RRD without gaps, whose finest archive is long enough: RRDtool goes by another,
+/// looser rule there, and rounds otherwise, so rows that are whole are compared to twelve digits.
+fn compare_tune(tool: &mut RrdTool, random: &mut Random) {
+    let step = 10;
+    tool.run(&format!(
+        "create a.rrd --start {START} --step {step} DS:a:GAUGE:20:U:U DS:b:GAUGE:20:U:U RRA:AVERAGE:0.5:1:100"
+    ))
+    .unwrap();
+    let updates = 60 + random.below(60);
+    let mut value = || format!("{}.{:03}", random.below(100), random.below(1000));
+    let values: Vec<String> =
+        (1..=updates).map(|update| format!(" {}:{}:{}", START + update * step, value(), value())).collect();
+    tool.run(&format!("update a.rrd{}", values.concat())).unwrap();
+    let mut ours = read(tool, "a.rrd");
+    let words = archives(random, 2);
+    let line = format!("tune a.rrd {}", words.join(" "));
+    tool.run(&line).unwrap();
+    let theirs = read(tool, "a.rrd");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    tune_content(&mut ours, &words).unwrap();
+    for rra in 1..3 {
+        let mut whole = 0;
+        for (ours, theirs) in
+            ours.archives[rra].iter().zip(&theirs.archives[rra]).filter(|(ours, _)| !ours.is_nan())
+        {
+            assert!((ours - theirs).abs() <= 1e-12 * theirs.abs(), "{line}: rrdtool {theirs}, we {ours}");
+            whole += 1;
+        }
+        let (rows, span) = (ours.definition.rra[rra].row_count, ours.definition.rra[rra].pdp_per_row);
+        let least = rows.min(updates.min(100) / span - 1);
+        assert!(whole >= 2 * least, "{line}: {whole} values of {least} rows");
+    }
+}
+
+#[test]
+fn archives_that_tune_adds_are_filled() {
+    let mut tool = RrdTool::start().unwrap();
+    for seed in 0..100 {
+        compare_tune(&mut tool, &mut Random::new(seed + 1));
     }
 }

@@ -10,6 +10,7 @@ use crate::create::new_live;
 use crate::definition::text::{self, CreateOptions, Limits};
 use crate::definition::{Consolidation, Definition, DsKind};
 use crate::live::{HeadShape, Live, Season, UNKNOWN};
+use crate::prefill::{Origin, prefill};
 use crate::rpn::Operator;
 use crate::when::Step;
 
@@ -85,7 +86,8 @@ impl<'w> Changes<'w> {
         if values > VALUES_MAX {
             return Err(TuneError::TooMany { values, max: VALUES_MAX });
         }
-        let mover = Mover { old, new: &definition, sources, archives: kept_archives };
+        let mut mover = Mover { old, new: &definition, sources, archives: kept_archives, made: None };
+        mover.made = mover.needs_rows().then(|| mover.make(live, archives));
         let live_after = mover.live(live);
         let archives = (0..definition.rra.len()).map(|rra| mover.rows(rra, archives)).collect();
         Ok(Rrd { definition, live: live_after, archives })
@@ -180,9 +182,28 @@ struct Mover<'a> {
     sources: Vec<usize>,
     /// Old index of each kept archive.
     archives: Vec<usize>,
+    /// The new RRD with all rows made from those of the old one.
+    made: Option<Rrd>,
 }
 
 impl Mover<'_> {
+    /// Whether there are rows that no archive had.
+    fn needs_rows(&self) -> bool {
+        let grows = |(rra, &old): (usize, &usize)| self.new.rra[rra].row_count > self.old.rra[old].row_count;
+        self.archives.len() < self.new.rra.len() || self.archives.iter().enumerate().any(grows)
+    }
+
+    fn make(&self, live: &Live, archives: &[Vec<f64>]) -> Rrd {
+        let old = Rrd { definition: self.old.clone(), live: live.clone(), archives: archives.to_vec() };
+        let kept = self.sources.iter().map(|&ds| Origin { name: self.old.ds[ds].name.clone(), source: None });
+        // A source that is added has no past, whatever its name.
+        let none = Origin { name: String::new(), source: Some(0) };
+        let added = std::iter::repeat_n(none, self.new.ds.len() - self.sources.len());
+        let origins: Vec<Origin> = kept.chain(added).collect();
+        let start = HeadShape::of(self.old).split(&live.words).last_update.whole;
+        prefill(self.new.clone(), start, &origins, &[&old])
+    }
+
     fn live(&self, live: &Live) -> Live {
         let old_shape = HeadShape::of(self.old);
         let from = old_shape.split(&live.words);
@@ -205,6 +226,10 @@ impl Mover<'_> {
                 }
             }
         }
+        if let Some(made) = &self.made {
+            let from = self.archives.len() * ds_count;
+            head.cdp[from..].copy_from_slice(&shape.split(&made.live.words).cdp[from..]);
+        }
         for season in &mut after.seasons {
             self.season(season, &live.seasons);
         }
@@ -220,7 +245,7 @@ impl Mover<'_> {
         }
     }
 
-    /// The rows of an archive, oldest first: the newest that there were, behind unknown ones.
+    /// The rows of an archive, oldest first: the newest that there were, behind ones made from other archives.
     fn rows(&self, rra: usize, archives: &[Vec<f64>]) -> Vec<f64> {
         if self.new.rra[rra].cf.is_season() {
             return Vec::new();
@@ -230,7 +255,11 @@ impl Mover<'_> {
             Some(&old) => self.columns(&archives[old]),
             None => Vec::new(),
         };
-        let mut rows = vec![UNKNOWN; length.saturating_sub(kept.len())];
+        let older = length.saturating_sub(kept.len());
+        let mut rows = match &self.made {
+            Some(made) => made.archives[rra][..older].to_vec(),
+            None => vec![UNKNOWN; older],
+        };
         rows.extend_from_slice(&kept[kept.len().saturating_sub(length)..]);
         rows
     }
