@@ -151,11 +151,16 @@ fn rows_and_references_follow_their_archives_and_sources() {
 }
 
 #[test]
-fn a_new_archive_begins_unknown() {
+fn a_new_archive_has_the_past_that_others_know() {
     let mut rrd = whole();
-    tune_content(&mut rrd, &["RRA:AVERAGE:0.5:1:4"]).unwrap();
-    assert_eq!(rrd.archives[7].len(), 12);
-    assert!(rrd.archives[7].iter().all(|value| value.is_nan()));
+    tune_content(&mut rrd, &["RRA:AVERAGE:0.5:1:4", "DS:new:GAUGE:20:U:U"]).unwrap();
+    let rows: Vec<&[f64]> = rrd.archives[7].chunks(4).collect();
+    assert_eq!(rows.len(), 4);
+    assert!(rows[0].iter().all(|value| value.is_nan()));
+    for (new, old) in rows[1..].iter().zip(whole().archives[0].chunks(3)) {
+        assert!(new.iter().zip(old).all(|(new, old)| (new - old).abs() < 1e-12), "{new:?} {old:?}");
+        assert!(new[3].is_nan());
+    }
 }
 
 #[test]
