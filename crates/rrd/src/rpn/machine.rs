@@ -120,7 +120,7 @@ impl Machine {
             O::Multiply => self.binary(|a, b| strict(a, b, |a, b| a * b)),
             O::Divide => self.binary(|a, b| strict(a, b, |a, b| a / b)),
             O::Modulo => self.binary(|a, b| strict(a, b, |a, b| a % b)),
-            O::Atan2 => self.binary(|a, b| strict(a, b, f64::atan2)),
+            O::Atan2 => self.binary(f64::atan2),
             // The C library's own rules for unknown operands, signs included.
             O::Pow => self.binary(f64::powf),
             O::AddNan => self.binary(|a, b| either(a, b, |a, b| known(a + b))),
@@ -291,9 +291,6 @@ impl Machine {
     fn reduce(&mut self, operator: Operator) -> Result<(), EvaluateError> {
         let count = self.count()?;
         let (values, aside) = self.set(count, SORTING)?;
-        if count == 0 {
-            return Ok(());
-        }
         let result = match operator {
             Operator::Average => sets::mean(values),
             Operator::StDev => sets::deviation(values),
@@ -315,13 +312,16 @@ impl Machine {
             return Err(EvaluateError::Percentile);
         }
         let (values, aside) = self.set(count, SORTING)?;
-        if count == 0 {
-            return Ok(());
-        }
         sets::sort(values, aside);
-        // RRDtool reads in front of its array for a small percentage; the smallest value is what was meant.
         let rank = (percent * count as f64 / 100.0).round() as usize;
-        let result = values[rank.clamp(1, count) - 1];
+        // Compat: for a small percentage RRDtool takes the value below the set (`tests/rpn_oracle.rs`). Where
+        // there is none, the smallest is what was meant.
+        let place = match (self.depth - count + rank.min(count)).checked_sub(1) {
+            Some(place) => place,
+            None if count > 0 => 0,
+            None => return Err(EvaluateError::Underflow),
+        };
+        let result = self.memory[place];
         self.depth -= count;
         self.push(result);
         Ok(())

@@ -136,11 +136,11 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The best of what is known, of equal ones that nearest the top.
+/// The best of what is known, of equal ones that nearest the top; without any known, the lowest on the stack.
 pub(super) fn fold(values: &[f64], better: impl Fn(f64, f64) -> bool) -> f64 {
     let mut kept = UNKNOWN;
     for &value in values.iter().rev() {
-        if !value.is_nan() && (kept.is_nan() || better(value, kept)) {
+        if kept.is_nan() || better(value, kept) {
             kept = value;
         }
     }

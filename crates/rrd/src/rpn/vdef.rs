@@ -176,15 +176,17 @@ fn first_best(rows: &[f64], better: impl Fn(f64, f64) -> bool) -> Option<(usize,
 
 /// The value that `percent` of the others do not exceed; unknown is lower than everything.
 ///
-/// Selecting is several times as fast as sorting. What it cannot tell is which of two zeros the sort puts
-/// there, and what it makes of infinities, which RRDtool compares by their own sign alone.
+/// Selecting is several times as fast as sorting. What it cannot tell is which of two zeros, or of two unknown
+/// values of either sign, the sort puts there, and what it makes of infinities, which RRDtool compares by their
+/// own sign alone.
 fn percent(mut values: Vec<f64>, percent: f64) -> f64 {
     if values.is_empty() {
         return UNKNOWN;
     }
     let place = (percent * (values.len() - 1) as f64 / 100.0).round() as usize;
     let place = place.min(values.len() - 1);
-    if !values.iter().any(|value| value.is_infinite() || *value == 0.0) {
+    let unknown = values.iter().filter(|value| value.is_nan()).count();
+    if place >= unknown && !values.iter().any(|value| value.is_infinite() || *value == 0.0) {
         let order = |a: &f64, b: &f64| match (a.is_nan(), b.is_nan()) {
             (false, false) => a.total_cmp(b),
             (a, b) => b.cmp(&a),
