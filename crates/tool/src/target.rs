@@ -28,6 +28,8 @@ pub struct Remote<'t> {
     pub daemon: Daemon<'t>,
     /// What it is called there.
     pub name: Vec<u8>,
+    /// Whether its placeholder led here, so that all is to be as if the file were here.
+    pub behind_placeholder: bool,
 }
 
 impl Remote<'_> {
@@ -118,7 +120,7 @@ impl Tool {
 /// An RRD of a daemon's that goes by this word here.
 pub(crate) fn remote<'l>(daemon: Daemon<'l>, word: &[u8]) -> Done<Remote<'l>> {
     let name = daemon.name(word)?;
-    Ok(Remote { daemon, name })
+    Ok(Remote { daemon, name, behind_placeholder: false })
 }
 
 /// Has the daemon write down what it knows of an RRD.
@@ -134,7 +136,7 @@ fn behind<'l>(link: &'l mut Link, path: &Path, word: &[u8], placeholder: &Placeh
         refuse(&format!("a store has it, and its daemon at {address} does not answer: {failure}"))
     })?;
     // Its name there, wherever the tree is.
-    Ok(Remote { daemon, name: placeholder.name.as_bytes().to_vec() })
+    Ok(Remote { daemon, name: placeholder.name.as_bytes().to_vec(), behind_placeholder: true })
 }
 
 /// Why a file could not be used, as the text behind `ERROR: `.

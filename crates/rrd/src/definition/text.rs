@@ -92,7 +92,7 @@ fn parse_words<W: AsRef<str>>(
 ///
 /// # Errors
 /// [`DefinitionError`] for the first word that is wrong; the definition is then of no use.
-pub(crate) fn extend<W: AsRef<str>>(
+pub fn extend<W: AsRef<str>>(
     definition: &mut Definition,
     options: &CreateOptions<'_>,
     words: &[W],

@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::codec::xml::{RestoreOptions, restore};
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::definition::text::{CreateOptions, DefinitionError, Limits, extend, parse_create};
+use rrd::prefill::{origins, prefill};
 use rrd::when::{Step, parse_step};
-use store::direct::{Existing, create};
+use store::direct::{Existing, create, create_filled};
 
-use crate::failure::{Done, Failure, text};
+use crate::failure::{Done, Failure, system_text, text};
 use crate::options::{Known, Options, flag, with_argument};
-use crate::target::{Remote, file_failure, remote};
+use crate::target::{Remote, Target, file_failure, remote};
 use crate::{Tool, Words, times};
 
 /// What it does and its syntax.
@@ -84,7 +88,13 @@ impl<'w> Wish<'w> {
                     let step = parse_step(text(word)?, false);
                     wish.step = Some(step.map_err(|error| Failure::new(format!("step size: {error}")))?);
                 }
-                (Tag::Source, word) => wish.sources.push(word),
+                (Tag::Source, word) => {
+                    tool.surroundings.path(word)?.metadata().map_err(|error| {
+                        let why = format!(": {}", system_text(&error));
+                        Failure::of_name("error checking for source RRD ", word, &why)
+                    })?;
+                    wish.sources.push(word);
+                }
                 (Tag::Template, word) => wish.template = Some(word),
                 (Tag::NoOverwrite, _) => wish.existing = Existing::Refuse,
                 (Tag::Daemon, word) => wish.daemon = Some(word),
@@ -143,20 +153,71 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     local(tool, &wish, &path)
 }
 
-fn local(tool: &Tool, wish: &Wish<'_>, path: &Path) -> Done {
-    let definitions: Vec<&str> = wish
+fn local(tool: &mut Tool, wish: &Wish<'_>, path: &Path) -> Done {
+    let words: Vec<&str> = wish
         .definitions
         .iter()
         .map(|word| {
             std::str::from_utf8(word).map_err(|_| Failure::of_name("can't parse argument '", word, "'"))
         })
         .collect::<Done<_>>()?;
-    let options = CreateOptions {
-        step: wish.step.unwrap_or(Step::DEFAULT),
-        limits: Limits::FILE,
-        file_name: wish.name,
+    if wish.existing == Existing::Refuse && path.exists() {
+        return Err(Failure::of_name("creating '", wish.name, "': File exists"));
+    }
+    let mut sources = Vec::with_capacity(wish.sources.len());
+    for word in &wish.sources {
+        sources.push(content(tool, word)?);
+    }
+    let sources: Vec<&Rrd> = sources.iter().collect();
+    let (definition, template_start) = define(tool, wish, &words)?;
+    let start = wish
+        .start
+        .or_else(|| sources.iter().map(|source| last_update(source)).max())
+        .or(template_start)
+        .unwrap_or_else(|| (tool.surroundings.now)().whole - START_BEFORE_NOW);
+    let made = if sources.is_empty() {
+        create(path, &definition, start, wish.existing)
+    } else {
+        let origins = origins(&definition, &words);
+        create_filled(path, &prefill(definition, start, &origins, &sources), wish.existing)
     };
-    let definition = parse_create(&options, &definitions).map_err(|error| Failure::new(error.to_string()))?;
-    let start = wish.start.unwrap_or_else(|| (tool.surroundings.now)().whole - START_BEFORE_NOW);
-    create(path, &definition, start, wish.existing).map_err(|error| file_failure(&error))
+    made.map_err(|error| file_failure(&error))
+}
+
+/// The definition, and when the template it was made from was last updated.
+fn define(tool: &mut Tool, wish: &Wish<'_>, words: &[&str]) -> Done<(Definition, Option<i64>)> {
+    let options = |step| CreateOptions { step, limits: Limits::FILE, file_name: wish.name };
+    let refused = |error: DefinitionError| Failure::new(error.to_string());
+    let Some(name) = wish.template else {
+        let step = wish.step.unwrap_or(Step::DEFAULT);
+        return parse_create(&options(step), words).map(|made| (made, None)).map_err(refused);
+    };
+    let missing = |_| Failure::of_name("Cannot open template RRD ", name, "");
+    let template = content(tool, name).map_err(missing)?;
+    let start = last_update(&template);
+    let mut definition = template.definition;
+    if let Some(step) = wish.step {
+        (definition.step, definition.units_per_second) = (step.units, step.units_per_second);
+    }
+    let step = Step { units: definition.step, units_per_second: definition.units_per_second };
+    extend(&mut definition, &options(step), words).map_err(refused)?;
+    Ok((definition, Some(start)))
+}
+
+/// When an RRD was last updated, in seconds.
+fn last_update(rrd: &Rrd) -> i64 {
+    let last_update = rrd.shape().split(&rrd.live.words).last_update;
+    last_update.in_seconds(rrd.definition.units_per_second).whole
+}
+
+/// All of an RRD that a new one is made from: a file's, or what a dump of the store's says.
+fn content(tool: &mut Tool, word: &[u8]) -> Done<Rrd> {
+    match tool.target(word, None)? {
+        Target::File(file) => Ok(file.content().map_err(|error| file_failure(&error))?.rrd),
+        Target::Remote(mut remote) => {
+            let xml = remote.ask("dump", &[])?.lines.join(&b'\n');
+            let options = RestoreOptions { range_check: false, long_names: true };
+            restore(&xml, options).map_err(|error| Failure::new(error.to_string()))
+        }
+    }
 }

@@ -28,6 +28,10 @@ pub fn last(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
     let &[name] = &*options.rest() else { return Err(Failure::new(USAGE)) };
     match tool.target(name, daemon)? {
         Target::File(file) => Ok(file.last_update().in_seconds(file.definition().units_per_second).whole),
+        // Compat: a daemon's LAST is the end of the newest row.
+        Target::Remote(mut remote) if remote.behind_placeholder => {
+            Ok(super::lastupdate::of_items(&super::info::of_daemon(&mut remote)?).time)
+        }
         Target::Remote(mut remote) => super::first::number(&remote.ask("last", &[])?),
     }
 }

@@ -56,7 +56,7 @@ pub fn lastupdate(tool: &mut Tool, words: Words<'_>) -> Done<LastUpdate> {
 }
 
 /// What `info` says of the last update.
-fn of_items(items: &[InfoItem]) -> LastUpdate {
+pub(crate) fn of_items(items: &[InfoItem]) -> LastUpdate {
     let mut last = LastUpdate { time: 0, readings: Vec::new() };
     for item in items {
         match &item.value {

@@ -4,7 +4,7 @@
 use crate::harness::{Answer, Draw, Pair};
 
 /// Scenarios of one ordinary run. `ROUNDEL_ROUNDS` gives more.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 40;
 /// Commands of one scenario.
 const COMMANDS: usize = 14;
 /// The second that histories start at.
@@ -21,11 +21,13 @@ pub fn check() {
     let mut differences = 0;
     for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
         let scenario = scenario(&mut Draw::new(seed));
-        // Twice: between the two programs the clock may have gone on.
+        // More than once: what counts from now may fall into another second for the second program.
         if difference(&scenario).is_some() && difference(&scenario).is_some() {
             let shortest = shrink(scenario);
-            println!("seed {seed}:\n{}", difference(&shortest).unwrap_or_default());
-            differences += 1;
+            if let Some(text) = difference(&shortest) {
+                println!("seed {seed}:\n{text}");
+                differences += 1;
+            }
         }
     }
     assert_eq!(differences, 0, "{differences} scenarios were answered differently");
@@ -70,6 +72,7 @@ fn difference(scenario: &[Command]) -> Option<String> {
         std::fs::write(directory.join("empty.rrd"), "").expect("a file");
     }
     let mut text = String::new();
+    let mut tries = 5;
     for words in scenario {
         let quoted: Vec<String> = words
             .iter()
@@ -78,8 +81,13 @@ fn difference(scenario: &[Command]) -> Option<String> {
             )
             .collect();
         text.push_str(&format!("$ {}\n", quoted.join(" ")));
-        let (ours, want) = (pair.ours.run(words, b""), theirs.run(words, b""));
-        let (ours, want) = (normal(&pair, ours), normal(&pair, want));
+        let answer = |program: &crate::harness::Program| normal(&pair, program.run(words, b""));
+        let (mut ours, mut want) = (answer(&pair.ours), answer(theirs));
+        // A fetch up to now: between the two the clock may have gone on.
+        while ours != want && tries > 0 && words[0] == "fetch" {
+            tries -= 1;
+            (ours, want) = (answer(&pair.ours), answer(theirs));
+        }
         // What Debian's dies of is no measure.
         if want.status.is_none() {
             return None;
@@ -161,8 +169,7 @@ fn spoil(draw: &mut Draw, mut words: Command) -> Command {
                     .of(&["", "-", "--", "x", "1", "-1", "99999999999999999999", "nan", "a:b:c"])
                     .to_string()
             }
-            _ => words
-                .insert(at, draw.of(&["--", "-q", "--bogus", "--daemon", "-d", "-s", "--help"]).to_string()),
+            _ => words.insert(at, draw.of(&["--", "-q", "--bogus", "-s", "--help"]).to_string()),
         }
     }
     words
@@ -241,7 +248,7 @@ fn update(draw: &mut Draw, verb: &str, clock: &mut i64) -> Command {
     if draw.once_in(4) {
         width = 1 + draw.below(2);
         let names: Vec<&str> =
-            ["d0", "d1", "d2", "sum", "d9"][draw.below(4)..].iter().take(width).copied().collect();
+            ["d0", "d1", "d2", "d9"][draw.below(3)..].iter().take(width).copied().collect();
         all.extend(["-t".to_string(), names.join(":")]);
     }
     if draw.once_in(5) {
@@ -301,7 +308,19 @@ fn command(draw: &mut Draw, clock: &mut i64) -> Command {
                 "-d d0:COUNTER -h d0:1"
             ])
         )),
-        18 => create(draw, "c.rrd"),
+        18 => {
+            let mut all = create(draw, "c.rrd");
+            if draw.once_in(2) {
+                all.extend(words(draw.of(&[
+                    "-r a.rrd",
+                    "-t a.rrd",
+                    "-r a.rrd -r sub/b.rrd",
+                    "-r nope.rrd",
+                    "-t nope.rrd -O",
+                ])));
+            }
+            all
+        }
         _ => words(draw.of(&[
             "flushcached a.rrd",
             "last",
