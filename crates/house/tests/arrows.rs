@@ -15,7 +15,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("collect", &["protocol", "rrd"]),
     ("server", &["collect", "protocol", "store", "rrd"]),
     ("tool", &["graph", "localtime", "protocol", "store", "rrd"]),
-    ("roundel", &["server", "tool", "collect", "protocol", "store", "localtime", "graph", "rrd"]),
+    ("query", &["graph", "localtime", "protocol", "store", "rrd"]),
+    ("roundel", &["server", "tool", "query", "collect", "protocol", "store", "localtime", "graph", "rrd"]),
     // Tools: nobody may depend on them.
     ("oracle", &["rrd"]),
     ("bench", &[]),

@@ -1,0 +1,172 @@
+//! Arrow IPC and Parquet: batches of columns.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampSecondArray};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use parquet::arrow::ArrowWriter;
+
+use crate::error::QueryError;
+use crate::form::{Block, Form, Heading, Sink};
+
+/// Lines in a batch: some megabytes. Guessed.
+const LINES_MAX: usize = 1 << 16;
+
+/// A sink of one of the two forms.
+pub(crate) fn sink<'w>(
+    form: Form,
+    heading: &Heading,
+    out: &'w mut (dyn Write + Send),
+) -> Result<Box<dyn Sink + 'w>, QueryError> {
+    let mut fields = vec![Field::new("rrd", DataType::Utf8, false)];
+    if heading.times {
+        fields.push(Field::new("time", DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), false));
+    }
+    fields.extend(heading.columns.iter().map(|name| Field::new(name, DataType::Float64, true)));
+    let schema = Arc::new(Schema::new(fields));
+    let writer = if form == Form::Arrow {
+        Writer::Arrow(Box::new(StreamWriter::try_new(out, &schema).map_err(arrow_failed)?))
+    } else {
+        let writer = ArrowWriter::try_new(out, Arc::clone(&schema), None).map_err(parquet_failed)?;
+        Writer::Parquet(Some(Box::new(writer)))
+    };
+    let columns = vec![Vec::new(); heading.columns.len()];
+    Ok(Box::new(Columnar {
+        schema,
+        has_times: heading.times,
+        writer,
+        names: Vec::new(),
+        times: Vec::new(),
+        columns,
+    }))
+}
+
+/// A batch that grows, and where it goes.
+struct Columnar<'w> {
+    schema: Arc<Schema>,
+    has_times: bool,
+    writer: Writer<'w>,
+    names: Vec<String>,
+    times: Vec<i64>,
+    columns: Vec<Vec<f64>>,
+}
+
+enum Writer<'w> {
+    Arrow(Box<StreamWriter<&'w mut (dyn Write + Send)>>),
+    /// `None` once it is finished.
+    Parquet(Option<Box<ArrowWriter<&'w mut (dyn Write + Send)>>>),
+}
+
+impl Columnar<'_> {
+    fn flush(&mut self) -> Result<(), QueryError> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(std::mem::take(&mut self.names)))];
+        if self.has_times {
+            let times = TimestampSecondArray::from(std::mem::take(&mut self.times)).with_timezone("UTC");
+            arrays.push(Arc::new(times));
+        }
+        for column in &mut self.columns {
+            let known = column.drain(..).map(|value| (!value.is_nan()).then_some(value));
+            arrays.push(Arc::new(known.collect::<Float64Array>()));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays).map_err(arrow_failed)?;
+        match &mut self.writer {
+            Writer::Arrow(writer) => writer.write(&batch).map_err(arrow_failed),
+            Writer::Parquet(Some(writer)) => writer.write(&batch).map_err(parquet_failed),
+            Writer::Parquet(None) => Ok(()),
+        }
+    }
+}
+
+impl Sink for Columnar<'_> {
+    fn add(&mut self, block: &Block) -> Result<(), QueryError> {
+        self.names.extend(std::iter::repeat_n(block.name.clone(), block.lines()));
+        self.times.extend_from_slice(&block.times);
+        for (column, values) in self.columns.iter_mut().zip(&block.columns) {
+            column.extend_from_slice(values);
+        }
+        if self.names.len() >= LINES_MAX { self.flush() } else { Ok(()) }
+    }
+
+    fn finish(&mut self) -> Result<(), QueryError> {
+        self.flush()?;
+        match &mut self.writer {
+            Writer::Arrow(writer) => writer.finish().map_err(arrow_failed),
+            Writer::Parquet(writer) => match writer.take() {
+                Some(writer) => writer.close().map(|_| ()).map_err(parquet_failed),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+fn arrow_failed(error: ArrowError) -> QueryError {
+    QueryError::Output(std::io::Error::other(error))
+}
+
+fn parquet_failed(error: parquet::errors::ParquetError) -> QueryError {
+    QueryError::Output(std::io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Float64Type;
+    use arrow_ipc::reader::StreamReader;
+
+    fn written(form: Form, blocks: usize) -> Vec<u8> {
+        let heading = Heading { times: true, columns: vec!["in".into()], name_bytes_max: 1 };
+        let mut out: Vec<u8> = Vec::new();
+        let mut sink = sink(form, &heading, &mut out).expect("a sink");
+        for number in 0..blocks {
+            let name = format!("r{number}");
+            let block = Block { name, times: vec![10, 20], columns: vec![vec![number as f64, f64::NAN]] };
+            sink.add(&block).expect("written");
+        }
+        sink.finish().expect("finished");
+        drop(sink);
+        out
+    }
+
+    #[test]
+    fn arrow_reads_back() {
+        let blocks = LINES_MAX;
+        let bytes = written(Form::Arrow, blocks);
+        let reader = StreamReader::try_new(bytes.as_slice(), None).expect("a stream");
+        let (mut lines, mut unknown, mut sum) = (0, 0, 0.0);
+        for batch in reader {
+            let batch = batch.expect("a batch");
+            let values = batch.column(2).as_primitive::<Float64Type>();
+            lines += batch.num_rows();
+            unknown += values.null_count();
+            sum += values.iter().flatten().sum::<f64>();
+        }
+        assert_eq!((lines, unknown), (2 * blocks, blocks));
+        assert_eq!(sum, (blocks * (blocks - 1) / 2) as f64);
+    }
+
+    #[test]
+    fn parquet_has_all_lines_and_both_ends() {
+        let bytes = written(Form::Parquet, 3);
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let reader = parquet::arrow::arrow_reader::ArrowReaderMetadata::load(
+            &std::fs::File::open(kept(&bytes).path()).expect("a file"),
+            Default::default(),
+        );
+        let metadata = reader.expect("metadata");
+        assert_eq!(metadata.metadata().file_metadata().num_rows(), 6);
+        assert_eq!(metadata.schema().field(1).name(), "time");
+    }
+
+    fn kept(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(bytes).expect("written");
+        file
+    }
+}

@@ -1,0 +1,224 @@
+//! A daemon's rows: FETCHBIN, many questions before the first answer, and LIST for wildcards.
+//!
+//! Works with rrdcached and with ours alike. A daemon is not told a resolution; it answers with the finest rows
+//! that reach back far enough.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+
+use graph::plan::{Fetched, Request};
+use protocol::rrdcached::address::Address;
+use protocol::rrdcached::client::ask;
+use protocol::rrdcached::words::push_escaped;
+
+use crate::error::QueryError;
+
+/// Values one answer may hold: what our own plan allows.
+const VALUES_MAX: u64 = rrd::plan::FETCH_VALUES_MAX;
+/// Lines of an answer to FETCHBIN: five of heading and one a data source.
+const LINES_MAX: i64 = 1 << 20;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Stream,
+}
+
+impl Connection {
+    /// Connects.
+    pub(crate) fn open(address: &str) -> Result<Connection, QueryError> {
+        let failed = |why: String| QueryError::Daemon { address: address.to_string(), why };
+        let parsed = Address::parse(address).map_err(|error| failed(error.to_string()))?;
+        let stream = Stream::open(&parsed).map_err(|error| failed(error.to_string()))?;
+        Ok(Connection { stream })
+    }
+
+    /// Every RRD below its base directory.
+    pub(crate) fn list(&mut self) -> io::Result<Vec<Vec<u8>>> {
+        let answer = ask(&mut self.stream, b"LIST RECURSIVE /")?;
+        answer.accepted().map(|answer| answer.lines).map_err(io::Error::other)
+    }
+
+    /// Asks for all of these at once. An error is that of the connection; each answer has its own.
+    pub(crate) fn fetch(&mut self, requests: &[Request]) -> io::Result<Vec<Result<Fetched, String>>> {
+        let mut lines = Vec::new();
+        for request in requests {
+            lines.extend_from_slice(b"FETCHBIN ");
+            push_escaped(&mut lines, &request.file);
+            let (cf, start, end) = (request.cf.name(), request.start, request.end);
+            lines.extend_from_slice(format!(" {cf} {start} {end}\n").as_bytes());
+        }
+        self.stream.write_all(&lines)?;
+        requests.iter().map(|_| read_rows(&mut self.stream)).collect()
+    }
+}
+
+/// Reads the answer to one FETCHBIN.
+fn read_rows(stream: &mut impl BufRead) -> io::Result<Result<Fetched, String>> {
+    let status = line(stream)?;
+    let (code, text) = status.split_once(' ').unwrap_or((&status, ""));
+    let lines: i64 = code.parse().map_err(|_| invalid(&status))?;
+    if lines < 0 {
+        return Ok(Err(text.to_string()));
+    }
+    if lines > LINES_MAX {
+        return Err(invalid(&status));
+    }
+    let mut field = |name: &str| -> io::Result<i64> {
+        let line = line(stream)?;
+        let value = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+        // A time with decimals is one of an RRD of less than a second.
+        value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| invalid(&line))
+    };
+    field("FlushVersion")?;
+    let (start, _, step, count) = (field("Start")?, field("End")?, field("Step")?, field("DSCount")?);
+    let (mut names, mut columns) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let head = line(stream)?;
+        let (name, size, little) = column_head(&head).ok_or_else(|| invalid(&head))?;
+        names.push(name.as_bytes().to_vec());
+        columns.push(column(stream, size, little)?);
+    }
+    let rows = columns.first().map_or(0, Vec::len);
+    if columns.iter().any(|column| column.len() != rows) {
+        return Err(invalid("columns of different length"));
+    }
+    let mut values = Vec::with_capacity(rows * columns.len());
+    for row in 0..rows {
+        values.extend(columns.iter().map(|column| column[row]));
+    }
+    Ok(Ok(Fetched { start, step: u64::try_from(step).unwrap_or(1).max(1), names, values }))
+}
+
+/// `DSName-NAME: BinaryData COUNT 8 LITTLE`
+fn column_head(line: &str) -> Option<(&str, u64, bool)> {
+    let (name, rest) = line.strip_prefix("DSName-")?.rsplit_once(": BinaryData ")?;
+    let mut words = rest.split(' ');
+    let count = words.next()?.parse().ok()?;
+    let eight = words.next()? == "8";
+    let little = words.next()? == "LITTLE";
+    (eight && count <= VALUES_MAX).then_some((name, count, little))
+}
+
+fn column(stream: &mut impl BufRead, count: u64, little: bool) -> io::Result<Vec<f64>> {
+    let mut bytes = vec![0; count as usize * 8];
+    stream.read_exact(&mut bytes)?;
+    let mut end = [0];
+    stream.read_exact(&mut end)?;
+    let value = |bytes: &[u8]| {
+        let bytes: [u8; 8] = bytes.try_into().unwrap_or_default();
+        if little { f64::from_le_bytes(bytes) } else { f64::from_be_bytes(bytes) }
+    };
+    Ok(bytes.chunks_exact(8).map(value).collect())
+}
+
+fn line(stream: &mut impl BufRead) -> io::Result<String> {
+    let mut line = Vec::new();
+    if stream.take(1 << 16).read_until(b'\n', &mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end_matches('\n').to_string())
+}
+
+fn invalid(line: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("this is no answer to FETCHBIN: {line:?}"))
+}
+
+/// Read through a buffer, written without one.
+#[derive(Debug)]
+enum Stream {
+    Unix(BufReader<UnixStream>),
+    Tcp(BufReader<TcpStream>),
+}
+
+impl Stream {
+    fn open(address: &Address) -> io::Result<Stream> {
+        match address {
+            Address::Unix(path) => {
+                Ok(Stream::Unix(BufReader::with_capacity(1 << 17, UnixStream::connect(path)?)))
+            }
+            Address::Tcp { host, port } => {
+                let host = if host.is_empty() { "localhost" } else { host };
+                let stream = TcpStream::connect((host, *port))?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(BufReader::with_capacity(1 << 17, stream)))
+            }
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl BufRead for Stream {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Stream::Unix(stream) => stream.fill_buf(),
+            Stream::Tcp(stream) => stream.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        match self {
+            Stream::Unix(stream) => stream.consume(amount),
+            Stream::Tcp(stream) => stream.consume(amount),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.get_mut().write(bytes),
+            Stream::Tcp(stream) => stream.get_mut().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.get_mut().flush(),
+            Stream::Tcp(stream) => stream.get_mut().flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_and_bad_ones_refused() {
+        let head = "7 Success\nFlushVersion: 1\nStart: 1000\nEnd: 1020\nStep: 10\nDSCount: 2\n";
+        let mut bytes = head.as_bytes().to_vec();
+        for (name, values) in [("a", [1.0f64, 2.0]), ("b", [3.0, f64::NAN])] {
+            bytes.extend_from_slice(format!("DSName-{name}: BinaryData 2 8 LITTLE\n").as_bytes());
+            values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            bytes.push(b'\n');
+        }
+        let fetched = read_rows(&mut bytes.as_slice()).expect("an answer").expect("rows");
+        assert_eq!((fetched.start, fetched.step, fetched.rows()), (1000, 10, 2));
+        assert_eq!(fetched.column(0), [1.0, 2.0]);
+        assert_eq!(fetched.names, [b"a", b"b"]);
+        let error = read_rows(&mut &b"-1 No such file: x\n"[..]).expect("an answer");
+        assert_eq!(error, Err("No such file: x".to_string()));
+        for bad in [
+            "",
+            "hello\n",
+            "7 x\nStart: 1\n",
+            &bytes_text(head, "DSName-a: BinaryData 99999999999 8 LITTLE\n"),
+        ] {
+            assert!(read_rows(&mut bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+
+    fn bytes_text(head: &str, line: &str) -> String {
+        format!("{head}{line}")
+    }
+}
