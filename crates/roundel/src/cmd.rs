@@ -5,6 +5,7 @@ pub mod import;
 pub mod inspect;
 pub mod manual;
 pub mod peer;
+pub mod query;
 pub mod rrdcached;
 pub mod rrdtool;
 pub mod serve;

@@ -30,6 +30,8 @@ enum Command {
     Import(cmd::import::Arguments),
     /// Write RRDs of a store as standard .rrd files
     Export(cmd::export::Arguments),
+    /// Compute with the rows of thousands of RRDs at once
+    Query(cmd::query::Arguments),
     /// Show what a .rrd file or placeholder holds
     Inspect(cmd::inspect::Arguments),
     /// Write the manual pages of all commands
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => cmd::serve::validate(&arguments),
         Command::Import(arguments) => cmd::import::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),
+        Command::Query(arguments) => cmd::query::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
         Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),

@@ -1,0 +1,130 @@
+//! `roundel query`: rows and values of thousands of RRDs at once.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use graph::language::check_span;
+use graph::plan::Frame;
+use query::{Form, Query};
+use rrd::when::at::resolve_pair;
+
+use super::Done;
+
+/// Failures that are told one by one.
+const TOLD_MAX: usize = 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  95th percentile of every port in October, for the bill:
+    roundel query -s '00:00 20261001' -e '00:00 20261101' --percentile 95 'DEF:in=ports/*.rrd:in:AVERAGE'
+
+  The same with rrdtool's own words, and the sum of both directions:
+    roundel query -s -30d 'DEF:rx=ports/*.rrd:in:AVERAGE' 'DEF:tx=ports/*.rrd:out:AVERAGE' \\
+        CDEF:both=rx,tx,+ VDEF:p95=both,95,PERCENT VDEF:most=both,MAXIMUM --format csv
+
+  Rows of one day in columns, for other programs:
+    roundel query -s -1d --step 300 'DEF:load=/var/lib/*/load.rrd:load:AVERAGE' --format parquet -o load.parquet
+
+Wildcards are *, ? and [abc] within one name of a path. DEFs whose wildcards stand for the same texts belong
+together. With a VDEF and no XPORT there is one line an RRD; else there is one line a row, of the variables
+that XPORT names, or of all.";
+
+/// Options of `query`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// DEF:name=file:ds:CF, CDEF, VDEF and XPORT, as in rrdgraph_data(1); the file of a DEF may have wildcards
+    #[arg(required = true, value_name = "DEF|CDEF|VDEF|XPORT")]
+    arguments: Vec<OsString>,
+    /// Where the range starts, in rrdtool's words: seconds, -1d, "noon yesterday", end-2h
+    #[arg(short, long, value_name = "TIME", default_value = "end-1day", allow_hyphen_values = true)]
+    start: String,
+    /// Where it ends
+    #[arg(short, long, value_name = "TIME", default_value = "now", allow_hyphen_values = true)]
+    end: String,
+    /// Seconds in a row at least; finer rows are consolidated [default: as fine as there is]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true)]
+    step: u64,
+    /// Rows at most, as in xport; finer rows are consolidated
+    #[arg(short, long, value_name = "ROWS")]
+    maxrows: Option<u64>,
+    /// A percentile (0 to 100) of every exported variable, or of all; may be given more than once
+    #[arg(short, long, value_name = "PERCENT")]
+    percentile: Vec<String>,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value = "table")]
+    format: Written,
+    /// The file to write it to [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The daemon to ask [default: RRDCACHED_ADDRESS, else the files are read]
+    #[arg(short, long, value_name = "ADDRESS")]
+    daemon: Option<String>,
+    /// Threads [default: as many as there are processors]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Written {
+    /// For people
+    Table,
+    /// Comma-separated values with a heading
+    Csv,
+    /// An array of objects
+    Json,
+    /// Arrow IPC stream
+    Arrow,
+    /// Parquet
+    Parquet,
+}
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Done {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let (start, end) = resolve_pair(&arguments.start, &arguments.end, now, &localtime::Local)
+        .map_err(|error| error.to_string())?;
+    check_span(start, end).map_err(|error| error.to_string())?;
+    let frame = match arguments.maxrows {
+        Some(rows) => Frame::new(start, end, arguments.step, rows),
+        None => Frame { start, end, step: arguments.step },
+    };
+    let environment = || std::env::var("RRDCACHED_ADDRESS").ok();
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let query = Query {
+        arguments: arguments.arguments.iter().map(|argument| argument.clone().into_vec()).collect(),
+        percentiles: arguments.percentile.clone(),
+        frame,
+        now,
+        daemon: arguments.daemon.clone().or_else(environment).filter(|address| !address.is_empty()),
+        threads: arguments.threads.unwrap_or_else(processors),
+    };
+    let form = match arguments.format {
+        Written::Table => Form::Table,
+        Written::Csv => Form::Csv,
+        Written::Json => Form::Json,
+        Written::Arrow => Form::Arrow,
+        Written::Parquet => Form::Parquet,
+    };
+    let mut out: Box<dyn Write + Send> = match &arguments.output {
+        Some(path) => {
+            let cannot = |error| format!("cannot create \"{}\": {error}", path.display());
+            Box::new(BufWriter::new(File::create(path).map_err(cannot)?))
+        }
+        None => Box::new(BufWriter::new(std::io::stdout())),
+    };
+    let report = query.run(form, &mut out).map_err(|error| error.to_string())?;
+    out.flush().map_err(|error| format!("cannot write the answer: {error}"))?;
+    for (name, why) in report.failures.iter().take(TOLD_MAX) {
+        eprintln!("roundel: {name}: {why}");
+    }
+    match report.failures.len() {
+        0 => Ok(()),
+        failed => Err(format!("{} RRDs answered, {failed} did not", report.answered)),
+    }
+}
