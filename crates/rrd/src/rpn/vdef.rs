@@ -186,7 +186,9 @@ fn percent(mut values: Vec<f64>, percent: f64) -> f64 {
     let place = (percent * (values.len() - 1) as f64 / 100.0).round() as usize;
     let place = place.min(values.len() - 1);
     let unknown = values.iter().filter(|value| value.is_nan()).count();
-    if place >= unknown && !values.iter().any(|value| value.is_infinite() || *value == 0.0) {
+    // Without a negative zero all zeros are the same, and idle ports have many.
+    let untold = |value: &f64| value.is_infinite() || value.to_bits() == (-0.0f64).to_bits();
+    if place >= unknown && !values.iter().any(untold) {
         let order = |a: &f64, b: &f64| match (a.is_nan(), b.is_nan()) {
             (false, false) => a.total_cmp(b),
             (a, b) => b.cmp(&a),
