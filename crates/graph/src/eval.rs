@@ -43,7 +43,7 @@ impl fmt::Display for EvalError {
             // Compat: RRDtool's count of rows is unsigned and has gone below zero here.
             EvalError::CannotReduce { factor } => {
                 let rows = 0u64.wrapping_sub(*factor);
-                write!(f, "SANITY CHECK: {rows} rows cannot be reduced by {factor} \n")
+                writeln!(f, "SANITY CHECK: {rows} rows cannot be reduced by {factor} ")
             }
             EvalError::Rpn(error) => error.fmt(f),
         }

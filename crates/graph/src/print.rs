@@ -149,7 +149,7 @@ fn consolidated(series: &Series, cf: Cf) -> VdefValue {
         (None, _) => UNKNOWN,
         (Some(first), Cf::Min) => known.fold(first, f64::min),
         (Some(first), Cf::Max | Cf::Failures) => known.fold(first, f64::max),
-        (Some(first), Cf::Last) => known.last().unwrap_or(first),
+        (Some(first), Cf::Last) => known.next_back().unwrap_or(first),
         (Some(first), _) => {
             let (sum, count) = known.fold((first, 1.0), |(sum, count), value| (sum + value, count + 1.0));
             sum / count

@@ -49,7 +49,7 @@ fn one(rows: &[f64], cf: Cf) -> f64 {
     match cf {
         Cf::Min => known.fold(first, |least, value| if value < least { value } else { least }),
         Cf::Max | Cf::Failures => known.fold(first, |most, value| if value > most { value } else { most }),
-        Cf::Last => known.last().unwrap_or(first),
+        Cf::Last => known.next_back().unwrap_or(first),
         _ => {
             let (sum, count) = known.fold((first, 1.0), |(sum, count), value| (sum + value, count + 1.0));
             sum / count

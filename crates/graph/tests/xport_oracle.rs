@@ -8,7 +8,7 @@ use graph::plan::Frame;
 use graph::xport::{Form, xport};
 use oracle::RrdTool;
 use oracle::random::Random;
-use support::{END, EPOCH, UtcDates, make_rrds, run};
+use support::{EPOCH, UtcDates, make_rrds, run};
 
 /// One call of xport: its options and the rest.
 struct Call {
@@ -199,7 +199,7 @@ fn kept_cases() {
         let options = format!("-s {start} -e {end} --step {step}{}", if form.json { " --json" } else { "" });
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
         let call = Call { frame: Frame::new(start, end, step, 400), options, form, arguments };
-        super_check(&mut tool, &call);
+        kept(&mut tool, &call);
     };
     let (xml, json) = (Form::default(), Form { json: true, ..Form::default() });
     const D: &str = "DEF:a=a.rrd:in:AVERAGE";
@@ -241,6 +241,6 @@ fn kept_cases() {
     check(0, xml, &[D, "XPORT:a:vname=b"]);
 }
 
-fn super_check(tool: &mut RrdTool, call: &Call) {
+fn kept(tool: &mut RrdTool, call: &Call) {
     check(tool, call, "kept");
 }

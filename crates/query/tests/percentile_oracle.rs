@@ -134,20 +134,22 @@ struct Daemon(Child);
 impl Daemon {
     fn start(directory: &Path) -> Daemon {
         let socket = directory.join("sock");
-        let child = Command::new("/usr/bin/rrdcached")
-            .args(["-g", "-R", "-b"])
-            .arg(directory)
-            .arg("-l")
-            .arg(format!("unix:{}", socket.display()))
-            .arg("-p")
-            .arg(directory.join("pid"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let daemon = Daemon(
+            Command::new("/usr/bin/rrdcached")
+                .args(["-g", "-R", "-b"])
+                .arg(directory)
+                .arg("-l")
+                .arg(format!("unix:{}", socket.display()))
+                .arg("-p")
+                .arg(directory.join("pid"))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
         for _ in 0..500 {
             if socket.exists() {
-                return Daemon(child);
+                return daemon;
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -102,7 +102,7 @@ impl fmt::Display for LanguageError {
             E::Rpn(error) => error.fmt(f),
             E::NotVnameNorNumber(text) => write!(f, "{text} is not a vname nor a number"),
             E::CannotShiftVdef { name, line } => {
-                write!(f, "Cannot shift a VDEF: '{name}' in line '{line}'\n")
+                writeln!(f, "Cannot shift a VDEF: '{name}' in line '{line}'")
             }
             E::UnknownVariableType(line) => {
                 write!(f, "Encountered unknown type variable '' in line '{line}'")

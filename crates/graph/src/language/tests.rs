@@ -73,7 +73,7 @@ fn errors_are_those_of_rrdtool() {
     check(&["CDEF"], "No argument for definition of vdef/rrd in CDEF");
     check(&[D, "CDEF:a=a,1,+"], "trying to reuse vname a");
     check(&[D, "CDEF:b=c,UN"], "don't understand 'c,UN'");
-    check(&[D, "VDEF:v=a,FOO"], "Unknown function 'FOO' in VDEF 'v'");
+    check(&[D, "VDEF:v=a,FOO"], "Unknown function 'FOO' in VDEF 'v'\n");
     check(&[V], "Not a valid vname: a in line a,MAXIMUM");
     check(&["XPORT"], "No positional VNAME");
     check(&[D, "XPORT:b"], "b is not a vname nor a number");
