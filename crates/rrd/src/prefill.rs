@@ -48,9 +48,13 @@ fn last_update(rrd: &Rrd) -> i64 {
 }
 
 /// The start of an RRD that is filled from these and for which none was given: the newest of their last
-/// updates, in units.
+/// updates, in whole seconds.
 pub fn default_start(sources: &[&Rrd]) -> Option<i64> {
-    sources.iter().map(|rrd| last_update(rrd)).max()
+    let seconds = |rrd: &&Rrd| {
+        let last = rrd.shape().split(&rrd.live.words).last_update;
+        last.in_seconds(rrd.definition.units_per_second).whole
+    };
+    sources.iter().map(seconds).max()
 }
 
 /// A new RRD of `definition` as of `start` (units), with the past of `sources` in it.
