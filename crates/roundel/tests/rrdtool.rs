@@ -53,6 +53,10 @@ const READS: &[&str] = &[
     "first a.rrd --rraindex 1",
     "lastupdate a.rrd",
     "fetch a.rrd AVERAGE -s 1000000000 -e 1000000100",
+    "fetch a.rrd MAX -s 1000000000 -e 1000000100 --align-start",
+    "dump a.rrd",
+    "dump -n a.rrd",
+    "xport -s 1000000000 -e 1000000090 DEF:v=a.rrd:x:AVERAGE CDEF:w=v,2,* XPORT:v:one XPORT:w:two",
 ];
 
 #[test]
@@ -83,4 +87,15 @@ fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
         same(None, words);
         same(Some(&address), words);
     }
+    same(None, "last a.rrd");
+    same(None, "last a.rrd --bogus");
+    same(None, "fetch a.rrd BOGUS");
+    let refused = tool.run(&base, None, "updatev a.rrd 1000000100:1:1");
+    assert!(refused.1.contains("a store has it"), "{refused:?}");
+    assert_eq!(tool.run(&base, Some(&address), "list /").0, "a.rrd\n");
+    assert_eq!(tool.run(&base, Some(&address), "flushcached a.rrd").1, "");
+
+    daemon.kill();
+    let (_, error) = tool.run(&base, None, "last a.rrd");
+    assert!(error.contains("its daemon at unix:") && error.contains("does not answer"), "{error}");
 }
