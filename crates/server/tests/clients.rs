@@ -53,6 +53,13 @@ fn rrdtool_works_through_the_daemon() {
     assert!(graph.ends_with("4.000000\n"), "{graph}");
     let xport = say("xport -s 1000000000 -e 1000000030 DEF:a=d/x.rrd:a:AVERAGE XPORT:a");
     assert!(xport.contains("<v>4.0000000000e+00</v>"), "{xport}");
+    say("create d/y.rrd --step 10 -r d/x.rrd DS:b=a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:3 RRA:MIN:0.5:3:1");
+    assert_eq!(say("last d/y.rrd"), "1000000030\n");
+    let filled = say("fetch d/y.rrd AVERAGE -s 1000000000 -e 1000000020");
+    assert!(filled.contains("1000000020: 2.0000000000e+00\n1000000030: 4.0000000000e+00\n"), "{filled}");
+    let error =
+        rrdtool(&roundel, "create d/z.rrd -r d/no.rrd DS:b:GAUGE:20:0:U RRA:MIN:0.5:3:1").unwrap_err();
+    assert!(error.contains("No such file or directory"), "{error}");
     assert!(rrdtool(&roundel, "create --no-overwrite d/x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9").is_err());
     assert!(rrdtool(&roundel, "info none.rrd").is_err());
 }

@@ -3,8 +3,10 @@
 use protocol::rrdcached::command::{Command, Verb};
 use protocol::rrdcached::request::integer;
 use protocol::rrdcached::words::Words;
+use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::prefill::{default_start, origins, prefill};
 use rrd::when::{Step, parse_step};
 use store::engine::{CreateRequest, StoreError};
 use tokio::sync::oneshot;
@@ -20,6 +22,9 @@ const STEP_DEFAULT: u64 = 300;
 const START_MIN: i64 = 315_360_000;
 /// Seconds before now when CREATE does not say when to start.
 const START_BEFORE_NOW: i64 = 10;
+
+/// Most RRDs that one is filled from: each is in memory meanwhile. Guessed: far above any in use.
+const SOURCES_MAX: usize = 64;
 
 /// A CREATE the store has not answered yet.
 #[derive(Debug)]
@@ -51,6 +56,7 @@ struct Wish {
     step: Option<Step>,
     no_overwrite: bool,
     template: Option<Vec<u8>>,
+    sources: Vec<Vec<u8>>,
     definitions: Vec<String>,
 }
 
@@ -69,13 +75,40 @@ pub fn send(service: &Service, word: &[u8], words: Words<'_>) -> Result<SentCrea
     };
     check_directory(service, &named)?;
     let (definition, template_start) = define(service, &wish, word)?;
-    let start = wish.start.or(template_start).unwrap_or_else(|| service.now() - START_BEFORE_NOW);
     let no_overwrite = wish.no_overwrite || service.create.no_overwrite;
     let (sender, receiver) = oneshot::channel();
+    if !wish.sources.is_empty() {
+        let rrd = fill(service, &wish, definition)?;
+        // A connection that has gone does not want the answer.
+        drop(sender.send(service.engine.import(named.name, rrd, no_overwrite)));
+        return Ok(SentCreate { receiver, path: named.path });
+    }
+    let start = wish.start.or(template_start).unwrap_or_else(|| service.now() - START_BEFORE_NOW);
     let request = CreateRequest { definition, start, no_overwrite };
     // A connection that has gone does not want the answer.
     service.engine.create(named.name, request, Box::new(move |result| drop(sender.send(result))));
     Ok(SentCreate { receiver, path: named.path })
+}
+
+/// The RRD of this definition with the past of the sources; it starts, unless told otherwise, where the newest
+/// of them stands.
+fn fill(service: &Service, wish: &Wish, definition: Definition) -> Result<Rrd, Refusal> {
+    let mut sources = Vec::with_capacity(wish.sources.len());
+    for word in &wish.sources {
+        let missing = |_| {
+            let text = ("RRD Error: error checking for source RRD ", ": No such file or directory");
+            Refusal::of_path(Drop::NoSuchRrd, text.0, word, text.1)
+        };
+        let (named, _) = answer::snapshot(service, word).map_err(missing)?;
+        let read = service.engine.read(&named.name);
+        sources.push(read.map_err(|error| Refusal::of_store("RRD Error: ", &error))?);
+    }
+    let sources: Vec<&Rrd> = sources.iter().collect();
+    let origins = origins(&definition, &wish.definitions);
+    let start = wish.start.or_else(|| default_start(&sources));
+    let start = start.unwrap_or_else(|| service.now() - START_BEFORE_NOW);
+    let start = start.saturating_mul(i64::from(definition.units_per_second));
+    Ok(prefill(definition, start, &origins, &sources))
 }
 
 fn usage() -> Refusal {
@@ -97,11 +130,14 @@ fn read(mut words: Words<'_>) -> Result<Wish, Refusal> {
             b"-O" => wish.no_overwrite = true,
             b"-t" => wish.template = Some(words.next().ok_or_else(usage)?.into_owned()),
             b"-r" => {
-                words.next().ok_or_else(usage)?;
-                return Err(Refusal::new(
-                    Drop::Refused,
-                    "RRD Error: CREATE cannot fill an RRD from others (-r); export, create with rrdtool, import",
-                ));
+                let source = words.next().ok_or_else(usage)?.into_owned();
+                if wish.sources.len() == SOURCES_MAX {
+                    return Err(Refusal::new(
+                        Drop::Refused,
+                        format!("RRD Error: at most {SOURCES_MAX} sources (-r)"),
+                    ));
+                }
+                wish.sources.push(source);
             }
             definition if definition.starts_with(b"DS:") || definition.starts_with(b"RRA:") => {
                 wish.definitions.push(answer::text(definition)?.to_string());
