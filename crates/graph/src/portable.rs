@@ -4,8 +4,8 @@
 //! fraction of that, times a power of ten, is rounded half up, all in doubles; so numbers near a tie, and those
 //! below 2e-308, come out differently than from C. Pinned by `crates/graph/tests/xport_oracle.rs`.
 
-/// The smallest exponent that is written.
-const EXPONENT_MIN: i32 = -308;
+use rrd::portable::{EXPONENT_MIN, power_of_ten as power, usual_exponent};
+
 /// Digits behind the point that are written at most.
 const DIGITS_MAX: usize = 19;
 
@@ -22,9 +22,12 @@ pub(crate) struct Scientific {
 
 /// The parts of a finite number that is not negative, with `digits` digits behind the point.
 pub(crate) fn scientific(size: f64, digits: usize) -> Scientific {
-    let mut exponent = if size == 0.0 { 0 } else { (size.log10().floor() as i32).max(EXPONENT_MIN) };
+    let (mut exponent, scaled) = usual_exponent(size).unwrap_or_else(|| {
+        let exponent = if size == 0.0 { 0 } else { (size.log10().floor() as i32).max(EXPONENT_MIN) };
+        (exponent, size / power(exponent))
+    });
     let scale = power(digits.min(DIGITS_MAX) as i32);
-    let (mut whole, mut fraction) = cut(size / power(exponent), scale);
+    let (mut whole, mut fraction) = cut(scaled, scale);
     if whole >= 10 {
         fraction = (whole % 10) * (scale as u64 / 10) + fraction / 10;
         whole /= 10;
@@ -56,20 +59,15 @@ pub(crate) fn fixed_text(size: f64, digits: usize) -> Option<String> {
 
 /// The whole part and the fraction times `scale`, rounded half up.
 fn cut(size: f64, scale: f64) -> (u64, u64) {
-    let whole = size.floor();
-    let fraction = ((size - whole) * scale + 0.5).floor();
+    let whole = floor(size);
+    let fraction = floor((size - whole) * scale + 0.5);
     if fraction >= scale { (whole as u64 + 1, 0) } else { (whole as u64, fraction as u64) }
 }
 
-/// Ten to the power of `exponent`, one multiplication or division after the other.
-fn power(exponent: i32) -> f64 {
-    let mut power = 1.0;
-    for _ in 0..exponent.unsigned_abs() {
-        if exponent < 0 {
-            power /= 10.0;
-        } else {
-            power *= 10.0;
-        }
-    }
-    power
+/// `floor` of a number that is not negative. The library's is a call.
+#[inline]
+fn floor(size: f64) -> f64 {
+    /// From here on every number is whole.
+    const WHOLE: f64 = (1_u64 << 53) as f64;
+    if size < WHOLE { size as i64 as f64 } else { size }
 }

@@ -15,6 +15,7 @@ pub mod info;
 pub mod live;
 pub mod number;
 pub mod plan;
+pub mod portable;
 pub mod prefill;
 pub mod reading;
 pub mod rpn;

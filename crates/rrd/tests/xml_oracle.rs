@@ -37,7 +37,7 @@ fn utc(time: i64) -> String {
 
 fn text(rrd: &Rrd, header: Header) -> String {
     let mut out = Vec::new();
-    dump(rrd, header, &mut utc, &mut out).unwrap();
+    dump(rrd, header, &mut |time, out| out.extend_from_slice(utc(time).as_bytes()), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -5,6 +5,7 @@
 //! what is left of the line and its end. Answers leave when they are ready: at once when nothing more is
 //! waiting to be read, else together with the next ones, but never more than a few milliseconds later.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,12 +24,17 @@ pub const LINE_BYTES_MAX: usize = 64 << 20;
 const INPUT_BYTES: usize = 64 << 10;
 /// How long an answer may wait for the next one while more commands wait to be read.
 const ANSWER_WAITS: Duration = Duration::from_millis(3);
+/// How old the figures behind an OK may be; they are shown in hundredths of a second.
+const STATUS_AGE: Duration = Duration::from_millis(1);
 
 /// A session.
 struct Session<'s> {
     tool: &'s mut Tool,
     out: Output<'s>,
     started: Instant,
+    /// The OK of the last success, and when it was made.
+    status: Vec<u8>,
+    status_of: Option<Instant>,
 }
 
 /// What is to leave, and since when.
@@ -40,9 +46,13 @@ struct Output<'s> {
 
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= INPUT_BYTES {
+        if self.buffer.len() + bytes.len() > INPUT_BYTES {
             self.flush()?;
+        }
+        if bytes.len() > INPUT_BYTES {
+            self.sink.write_all(bytes)?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
         }
         Ok(bytes.len())
     }
@@ -78,7 +88,7 @@ enum Next {
 pub fn serve(tool: &mut Tool, input: impl Read, output: &mut dyn Write) -> io::Result<()> {
     let started = Instant::now();
     let out = Output { sink: output, buffer: Vec::with_capacity(INPUT_BYTES), since: started };
-    let mut session = Session { tool, out, started };
+    let mut session = Session { tool, out, started, status: Vec::new(), status_of: None };
     let mut input = io::BufReader::with_capacity(INPUT_BYTES, input);
     let mut line = Vec::new();
     loop {
@@ -135,7 +145,7 @@ impl Session<'_> {
         let done = match split(line) {
             None => Err(Failure::new("creating arguments")),
             Some(words) => {
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
                 match &*words {
                     [b"quit"] => return Next::Quit,
                     words => self.run(words),
@@ -146,20 +156,30 @@ impl Session<'_> {
     }
 
     fn answer(&mut self, done: Done) -> Next {
-        let answer = match done {
-            Ok(()) => self.status().into_bytes(),
-            Err(failure) => [b"ERROR: ", failure.text(), b"\n"].concat(),
-        };
         // Output that cannot be written ends the session at the next flush.
-        self.out.write_all(&answer).map_or(Next::Quit, |()| Next::More)
+        let written = match done {
+            Ok(()) => {
+                self.refresh_status();
+                self.out.write_all(&self.status)
+            }
+            Err(failure) => self.out.write_all(&[b"ERROR: ", failure.text(), b"\n"].concat()),
+        };
+        written.map_or(Next::Quit, |()| Next::More)
     }
 
-    /// `OK` and the seconds spent so far: in the program, in the system, and by the clock.
-    fn status(&self) -> String {
+    /// Makes the answer to a success: `OK` and the seconds spent so far, in the program, in the system, and by
+    /// the clock. Costs a system call a millisecond, not one an answer.
+    fn refresh_status(&mut self) {
+        let now = Instant::now();
+        if self.status_of.is_some_and(|then| now - then < STATUS_AGE) {
+            return;
+        }
         let seconds = |time: nix::sys::time::TimeVal| time.num_microseconds() as f64 / 1e6;
         let (user, system) = getrusage(UsageWho::RUSAGE_SELF)
             .map_or((0.0, 0.0), |usage| (seconds(usage.user_time()), seconds(usage.system_time())));
-        format!("OK u:{user:.2} s:{system:.2} r:{:.2}\n", self.started.elapsed().as_secs_f64())
+        let real = (now - self.started).as_secs_f64();
+        self.status = format!("OK u:{user:.2} s:{system:.2} r:{real:.2}\n").into_bytes();
+        self.status_of = Some(now);
     }
 
     fn run(&mut self, words: &[&[u8]]) -> Done {
@@ -233,22 +253,31 @@ pub fn is_version(word: &[u8]) -> bool {
 }
 
 /// The words of a line; `None` when a quote does not close.
-pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+pub fn split(line: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
+    let line = trim(line);
+    if memchr::memchr2(b'"', b'\'', line).is_some() {
+        return split_quoted(line);
+    }
+    let words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    Some(words.map(Cow::Borrowed).collect())
+}
+
+fn split_quoted(line: &[u8]) -> Option<Vec<Cow<'static, [u8]>>> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut quote = None;
-    for &byte in trim(line) {
+    for &byte in line {
         match (quote, byte) {
             (Some(open), byte) if byte == open => quote = None,
             (None, b'"' | b'\'') => {
                 quote = Some(byte);
                 word.get_or_insert_default();
             }
-            (None, b' ') => words.extend(word.take()),
+            (None, b' ') => words.extend(word.take().map(Cow::Owned)),
             (_, byte) => word.get_or_insert_default().push(byte),
         }
     }
-    words.extend(word);
+    words.extend(word.map(Cow::Owned));
     quote.is_none().then_some(words)
 }
 
@@ -269,7 +298,7 @@ mod tests {
         let check = |line: &str, want: Option<&[&str]>| {
             let got = split(line.as_bytes());
             let got = got.map(|words| {
-                words.into_iter().map(|word| String::from_utf8(word).unwrap()).collect::<Vec<_>>()
+                words.into_iter().map(|word| String::from_utf8(word.to_vec()).unwrap()).collect::<Vec<_>>()
             });
             assert_eq!(got, want.map(|words| words.iter().map(ToString::to_string).collect()), "{line:?}");
         };

@@ -134,11 +134,15 @@ fn session(directory: Option<&[u8]>, out: &mut dyn Write) -> u8 {
         }
     }
     let mut tool = Tool::new(surroundings);
-    let input = match io::stdin().as_fd().try_clone_to_owned() {
-        Ok(input) => std::fs::File::from(input),
+    // The files themselves: a session gathers what it reads and writes, and Rust's output would once more.
+    let files = io::stdin().as_fd().try_clone_to_owned().and_then(|input| {
+        Ok((std::fs::File::from(input), std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+    });
+    let (input, mut output) = match files {
+        Ok(files) => files,
         Err(error) => return finish(Err(Failure::new(system_text(&error))), out, &mut io::stderr()),
     };
-    match pipe::serve(&mut tool, input, out) {
+    match pipe::serve(&mut tool, input, &mut output) {
         Ok(()) => 0,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
         Err(error) => finish(Err(Failure::new(system_text(&error))), out, &mut io::stderr()),

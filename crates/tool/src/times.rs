@@ -94,43 +94,54 @@ pub fn locking(word: &[u8]) -> Done<Locking> {
 /// zone has changed its clocks twice in so few days.)
 const SPAN: i64 = 4 * 24 * 3600;
 
-/// The text of a time in the comments of a dump, `%Y-%m-%d %H:%M:%S %Z` in local time.
+/// Seconds in a day.
+const DAY: i64 = 24 * 3600;
+/// Where the time of day stands in a text.
+const TIME_AT: usize = 11;
+
+/// The text of a time in the comments of a dump, `%Y-%m-%d %H:%M:%S %Z` in local time. Times of one day only
+/// have their time of day reckoned.
 #[derive(Debug, Default)]
 pub struct Comments {
     from: i64,
     to: i64,
     offset: i64,
     zone: String,
+    /// The local day that `text` is of, in days since the epoch's.
+    day: i64,
+    /// Empty = of no day.
+    text: Vec<u8>,
 }
 
 impl Comments {
-    /// The text of `time`, in seconds since the epoch.
-    pub fn text(&mut self, time: i64) -> String {
-        if !(self.from..=self.to).contains(&time) && !self.look_up(time) {
-            return library(FORMAT, time);
+    /// Appends the text of `time`, in seconds since the epoch.
+    pub fn push(&mut self, time: i64, out: &mut Vec<u8>) {
+        let known = !self.zone.is_empty() && (self.from..=self.to).contains(&time);
+        if !known && !self.look_up(time) {
+            return out.extend_from_slice(library(FORMAT, time).as_bytes());
         }
-        let civil = Utc.local(time + self.offset);
+        let local = time + self.offset;
+        if (self.day != local.div_euclid(DAY) || self.text.is_empty()) && !self.begin_day(local) {
+            return out.extend_from_slice(library(FORMAT, time).as_bytes());
+        }
+        let seconds = local.rem_euclid(DAY) as u32;
+        let two = |number: u32| [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        let ([a, b], [c, d], [e, f]) = (two(seconds / 3600), two(seconds / 60 % 60), two(seconds % 60));
+        self.text[TIME_AT..TIME_AT + 8].copy_from_slice(&[a, b, b':', c, d, b':', e, f]);
+        out.extend_from_slice(&self.text);
+    }
+
+    /// Writes down the date of a local time; false when its year has not four digits.
+    fn begin_day(&mut self, local: i64) -> bool {
+        let civil = Utc.local(local);
+        self.text.clear();
         if !(1000..10_000).contains(&civil.year) {
-            return library(FORMAT, time);
+            return false;
         }
-        let mut text = String::with_capacity(20 + self.zone.len());
-        for (number, digits, behind) in [
-            (civil.year, 4, "-"),
-            (civil.month + 1, 2, "-"),
-            (civil.day, 2, " "),
-            (civil.hour, 2, ":"),
-            (civil.minute, 2, ":"),
-            (civil.second, 2, " "),
-        ] {
-            let mut power = 10i32.pow(digits);
-            while power > 1 {
-                text.push(char::from(b'0' + (number % power / (power / 10)) as u8));
-                power /= 10;
-            }
-            text.push_str(behind);
-        }
-        text.push_str(&self.zone);
-        text
+        let (year, month, day) = (civil.year, civil.month + 1, civil.day);
+        self.text = format!("{year:04}-{month:02}-{day:02} 00:00:00 {}", self.zone).into_bytes();
+        self.day = local.div_euclid(DAY);
+        true
     }
 
     /// Finds what holds from `time` on; false when that changes soon.
@@ -141,7 +152,8 @@ impl Comments {
         if first.utc_offset_seconds != last.utc_offset_seconds || zone != library("%Z", to) {
             return false;
         }
-        *self = Comments { from: time, to, offset: i64::from(first.utc_offset_seconds), zone };
+        let offset = i64::from(first.utc_offset_seconds);
+        *self = Comments { from: time, to, offset, zone, ..Comments::default() };
         true
     }
 }
@@ -161,13 +173,19 @@ mod tests {
     #[test]
     fn comments_are_the_c_librarys_texts() {
         let mut comments = Comments::default();
+        let check = |comments: &mut Comments, time: i64| {
+            let mut out = Vec::new();
+            comments.push(time, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), library(FORMAT, time), "{time}");
+        };
+        check(&mut comments, 0);
         for time in
             (-3_000_000_000..4_000_000_000_i64).step_by(86_413 * 5 + 7).chain((0..86_400 * 30).step_by(611))
         {
-            assert_eq!(comments.text(time), library(FORMAT, time), "{time}");
+            check(&mut comments, time);
         }
         for time in [i64::MAX, i64::MIN, 300_000_000_000, -62_135_596_800] {
-            assert_eq!(comments.text(time), library(FORMAT, time), "{time}");
+            check(&mut comments, time);
         }
     }
 }

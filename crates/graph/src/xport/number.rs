@@ -1,11 +1,11 @@
 //! Numbers as xport writes them, which is not C's `%e` (see `portable`). Allocates nothing.
 
+use rrd::portable;
+
 use crate::portable::{Scientific, scientific};
 
-/// Digits behind the point.
-const DIGITS: usize = 10;
-
 /// Appends `value`, which is not NaN.
+#[inline]
 pub(super) fn push(out: &mut Vec<u8>, value: f64) {
     if value < 0.0 {
         out.push(b'-');
@@ -14,31 +14,8 @@ pub(super) fn push(out: &mut Vec<u8>, value: f64) {
         out.extend_from_slice(b"inf");
         return;
     }
-    let Scientific { whole, fraction, exponent } = scientific(value.abs(), DIGITS);
-    let mut text = *b"0.0000000000e+00";
-    text[0] = b'0' + whole as u8;
-    push_digits(&mut text[2..2 + DIGITS], fraction);
-    if exponent < 0 {
-        text[13] = b'-';
-    }
-    let size = exponent.unsigned_abs() as u64;
-    if size < 100 {
-        push_digits(&mut text[14..], size);
-        out.extend_from_slice(&text);
-    } else {
-        out.extend_from_slice(&text[..14]);
-        out.extend_from_slice(b"000");
-        let at = out.len() - 3;
-        push_digits(&mut out[at..], size);
-    }
-}
-
-/// Fills `text` with the last digits of `number`.
-fn push_digits(text: &mut [u8], mut number: u64) {
-    for digit in text.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
+    let Scientific { whole, fraction, exponent } = scientific(value.abs(), portable::DIGITS);
+    portable::push(out, whole, fraction, exponent);
 }
 
 #[cfg(test)]

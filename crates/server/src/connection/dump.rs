@@ -17,7 +17,10 @@ pub fn dump(service: &Service, word: &[u8], header: Option<&[u8]>, out: &mut Vec
         None => Header::default(),
     };
     let mut xml = Vec::new();
-    let written = write_xml(&rrd, header, &mut local_time, &mut xml);
+    let zone = jiff::tz::TimeZone::system();
+    let mut time_text =
+        |seconds: i64, out: &mut Vec<u8>| out.extend_from_slice(local_time(seconds, &zone).as_bytes());
+    let written = write_xml(&rrd, header, &mut time_text, &mut xml);
     written.map_err(|error| refuse(StoreError::Io(error.to_string())))?;
     if xml.last() != Some(&b'\n') {
         xml.push(b'\n');
@@ -30,10 +33,10 @@ pub fn dump(service: &Service, word: &[u8], header: Option<&[u8]>, out: &mut Vec
 }
 
 /// Seconds since 1970 in the daemon's time zone, as RRDtool's comments have them.
-fn local_time(seconds: i64) -> String {
+fn local_time(seconds: i64, zone: &jiff::tz::TimeZone) -> String {
     match jiff::Timestamp::from_second(seconds) {
         Ok(time) => {
-            let zoned = time.to_zoned(jiff::tz::TimeZone::system());
+            let zoned = time.to_zoned(zone.clone());
             zoned.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
         }
         // Beyond the year 9999.

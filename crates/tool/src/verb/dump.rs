@@ -131,7 +131,7 @@ fn write_content(content: &Content, header: Header, out: &mut dyn Write) -> io::
     match content {
         Content::Rrd(rrd) => {
             let mut comments = Comments::default();
-            xml::dump(rrd, header, &mut |time| comments.text(time), out)
+            xml::dump(rrd, header, &mut |time, out| comments.push(time, out), out)
         }
         Content::Lines(lines) => {
             let mut text = lines.join(&b'\n');

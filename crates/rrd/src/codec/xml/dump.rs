@@ -9,6 +9,7 @@ use crate::definition::{Consolidation, Ds, DsKind, Rra};
 use crate::grid;
 use crate::info::failure_flags;
 use crate::live::{CdpPrep, Head, HwPrep};
+use crate::portable::push_whole;
 use crate::rpn;
 
 /// Bytes gathered before they go to the sink.
@@ -37,17 +38,15 @@ impl Header {
     }
 }
 
-/// Writes the dump of `rrd`. `time_text` gives the text of a time in seconds since the epoch, which RRDtool
-/// prints as `%Y-%m-%d %H:%M:%S %Z` in local time.
+/// Appends the text of a time in seconds since the epoch, which RRDtool prints as `%Y-%m-%d %H:%M:%S %Z` in
+/// local time.
+pub type TimeText<'a> = dyn FnMut(i64, &mut Vec<u8>) + 'a;
+
+/// Writes the dump of `rrd`, its times by `time_text`.
 ///
 /// # Errors
 /// What the sink says.
-pub fn dump(
-    rrd: &Rrd,
-    header: Header,
-    time_text: &mut dyn FnMut(i64) -> String,
-    sink: &mut dyn Write,
-) -> io::Result<()> {
+pub fn dump(rrd: &Rrd, header: Header, time_text: &mut TimeText<'_>, sink: &mut dyn Write) -> io::Result<()> {
     let mut writer = Dump { rrd, out: Vec::with_capacity(BUFFER_BYTES + 4096), time_text };
     writer.head(header);
     let shape = rrd.shape();
@@ -67,7 +66,7 @@ pub fn dump(
 struct Dump<'a> {
     rrd: &'a Rrd,
     out: Vec<u8>,
-    time_text: &'a mut dyn FnMut(i64) -> String,
+    time_text: &'a mut TimeText<'a>,
 }
 
 impl Dump<'_> {
@@ -109,8 +108,9 @@ impl Dump<'_> {
     }
 
     /// The text of a time in units.
-    fn time(&mut self, units: i64) -> String {
-        (self.time_text)(units.div_euclid(i64::from(self.rrd.definition.units_per_second.max(1))))
+    fn time(&mut self, units: i64) {
+        let unit = i64::from(self.rrd.definition.units_per_second.max(1));
+        (self.time_text)(if unit == 1 { units } else { units.div_euclid(unit) }, &mut self.out);
     }
 
     fn head(&mut self, header: Header) {
@@ -136,8 +136,10 @@ impl Dump<'_> {
         self.line(&format!("\t<step>{}{suffix}</step> <!-- {seconds} -->", definition.step));
         let shape = self.rrd.shape();
         let last_update = shape.split(&self.rrd.live.words).last_update.whole;
-        let text = self.time(last_update);
-        self.line(&format!("\t<lastupdate>{last_update}{suffix}</lastupdate> <!-- {text} -->\n"));
+        self.out
+            .extend_from_slice(format!("\t<lastupdate>{last_update}{suffix}</lastupdate> <!-- ").as_bytes());
+        self.time(last_update);
+        self.line(" -->\n");
     }
 
     fn source(&mut self, ds: &Ds, head: Head<'_>, index: usize) {
@@ -261,8 +263,12 @@ impl Dump<'_> {
         let suffix = self.unit_suffix();
         for row in 0..rra.row_count {
             let time = grid::row_time(oldest + row as i64, span);
-            let text = self.time(time);
-            write!(self.out, "\t\t\t<!-- {text} / {time}{suffix} --> <row>")?;
+            self.out.extend_from_slice(b"\t\t\t<!-- ");
+            self.time(time);
+            self.out.extend_from_slice(b" / ");
+            push_whole(&mut self.out, time);
+            self.out.extend_from_slice(suffix.as_bytes());
+            self.out.extend_from_slice(b" --> <row>");
             let at = ((row + skip) % rra.row_count) as usize * ds_count;
             for &value in &values[at..at + ds_count] {
                 self.out.extend_from_slice(b"<v>");

@@ -4,14 +4,11 @@
 //! which calculates in doubles: in one value of forty the eleventh digit differs from the exact one. The
 //! same roundings happen here in the same order (`tests/xml_oracle.rs`).
 
-use std::io::Write;
-
 use crate::format::push_e;
+use crate::portable::{self, EXPONENT_MIN, power_of_ten, usual_exponent};
 
-/// Digits behind the point.
-const DIGITS: i32 = 10;
-/// The smallest exponent the printer uses; smaller numbers get leading zeroes.
-const EXPONENT_MIN: i32 = -308;
+/// Ten to the power of the digits behind the point.
+const SCALE: f64 = 1e10;
 
 /// Appends a value: NaN is `NaN`.
 pub(super) fn push_value(out: &mut Vec<u8>, value: f64) {
@@ -25,22 +22,23 @@ pub(super) fn push_value(out: &mut Vec<u8>, value: f64) {
 /// Appends a parameter of an archive: NaN is as C prints it.
 pub(super) fn push_parameter(out: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
-        return push_e(out, value, DIGITS as usize);
+        return push_e(out, value, portable::DIGITS);
     }
     if value < 0.0 {
         out.push(b'-');
     }
     let size = value.abs();
-    let mut exponent = exponent_of(size);
-    let scaled = size / power_of_ten(exponent);
+    let (mut exponent, scaled) = usual_exponent(size).unwrap_or_else(|| {
+        let exponent = exponent_of(size);
+        (exponent, size / power_of_ten(exponent))
+    });
     let mut whole = scaled as u64;
-    let digits = power_of_ten(DIGITS);
-    let rest = digits * (scaled - whole as f64);
+    let rest = SCALE * (scaled - whole as f64);
     let mut fraction = rest as u64;
     if rest - fraction as f64 >= 0.5 {
         fraction += 1;
     }
-    if fraction as f64 >= digits {
+    if fraction as f64 >= SCALE {
         fraction = 0;
         whole += 1;
         if whole == 10 {
@@ -48,11 +46,12 @@ pub(super) fn push_parameter(out: &mut Vec<u8>, value: f64) {
             exponent += 1;
         }
     }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    let exponent = exponent.unsigned_abs();
-    if write!(out, "{whole}.{fraction:010}e{sign}{exponent:02}").is_err() {
-        unreachable!("writing to a Vec does not fail");
+    if whole >= 10 {
+        // Divided, it was rounded up to ten: RRDtool leaves it so.
+        out.push(b'0' + (whole / 10) as u8);
+        whole %= 10;
     }
+    portable::push(out, whole, fraction, exponent);
 }
 
 fn exponent_of(size: f64) -> i32 {
@@ -66,17 +65,6 @@ fn exponent_of(size: f64) -> i32 {
         exponent += 1;
     }
     exponent
-}
-
-fn power_of_ten(exponent: i32) -> f64 {
-    let mut power = 1.0;
-    for _ in 0..exponent {
-        power *= 10.0;
-    }
-    for _ in exponent..0 {
-        power /= 10.0;
-    }
-    power
 }
 
 #[cfg(test)]

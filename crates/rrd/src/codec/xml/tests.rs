@@ -7,7 +7,8 @@ use crate::when::parse_step;
 
 fn text(rrd: &Rrd) -> String {
     let mut out = Vec::new();
-    dump(rrd, Header::Dtd, &mut |time| format!("t{time}"), &mut out).unwrap();
+    dump(rrd, Header::Dtd, &mut |time, out| out.extend_from_slice(format!("t{time}").as_bytes()), &mut out)
+        .unwrap();
     String::from_utf8(out).unwrap()
 }
 
