@@ -8,6 +8,8 @@ mod write;
 
 pub use write::Form;
 
+use std::io::{self, Write};
+
 use rrd::rpn::Series;
 
 use crate::eval::Data;
@@ -85,28 +87,31 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What an xport comes to. Even where a text cannot be printed, what was written before it stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// For standard output.
-    pub bytes: Vec<u8>,
-    /// The message of a text that cannot be printed.
-    pub error: Option<String>,
+/// What became of an xport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// All of it is written.
+    All,
+    /// There is no XPORT, and nothing is written.
+    Nothing,
+    /// It is written up to a text that cannot be printed; its message.
+    UpTo(String),
 }
 
-/// Writes the XPORTs of `script`; `None` when there is none.
+/// Writes the XPORTs of `script`, in pieces.
+///
+/// # Errors
+/// What the sink says.
 pub fn xport(
     script: &Script,
     frame: Frame,
     data: &Data,
     form: Form,
     times: &dyn TimeFormat,
-) -> Option<Output> {
-    let table = Table::new(script, frame, data)?;
-    let mut output = Output::default();
-    let texts = Texts::print(script, data, times);
-    output.error = write::write(&mut output.bytes, &table, form, texts);
-    Some(output)
+    sink: &mut dyn Write,
+) -> io::Result<Written> {
+    let Some(table) = Table::new(script, frame, data) else { return Ok(Written::Nothing) };
+    write::write(sink, &table, form, Texts::print(script, data, times))
 }
 
 /// The texts of a graph as an xport shows them, as (kind, text).

@@ -5,7 +5,7 @@
 mod support;
 
 use graph::plan::Frame;
-use graph::xport::{Form, xport};
+use graph::xport::{Form, Written, xport};
 use oracle::RrdTool;
 use oracle::random::Random;
 use support::{EPOCH, UtcDates, make_rrds, run};
@@ -140,11 +140,11 @@ fn spoil(random: &mut Random, arguments: &mut [String]) {
 
 fn ours(call: &Call, directory: &std::path::Path) -> Result<String, String> {
     let (script, data) = run(directory, call.frame, &call.arguments)?;
-    let output = xport(&script, call.frame, &data, call.form, &UtcDates);
-    let output = output.ok_or("no XPORT found, nothing to do")?;
-    match output.error {
-        Some(error) => Err(error),
-        None => Ok(String::from_utf8(output.bytes).unwrap()),
+    let mut bytes = Vec::new();
+    match xport(&script, call.frame, &data, call.form, &UtcDates, &mut bytes).unwrap() {
+        Written::All => Ok(String::from_utf8(bytes).unwrap()),
+        Written::Nothing => Err("no XPORT found, nothing to do".to_string()),
+        Written::UpTo(message) => Err(message),
     }
 }
 

@@ -49,8 +49,8 @@ pub fn usual_exponent(size: f64) -> Option<(i32, f64)> {
     if !(-EXPONENT_USUAL..EXPONENT_USUAL).contains(&guess) {
         return None;
     }
-    let exponent = guess + i32::from(size >= power_of_ten(guess + 1));
-    let scaled = size / power_of_ten(exponent);
+    let exponent = guess + i32::from(size >= POWERS[(guess + 1 - EXPONENT_MIN) as usize]);
+    let scaled = size / POWERS[(exponent - EXPONENT_MIN) as usize];
     let between = scaled > 1.0 + MARGIN && scaled < 10.0 - MARGIN;
     let exact = scaled == 1.0 && (0..=EXPONENT_EXACT).contains(&exponent);
     (between || exact).then_some((exponent, scaled))
@@ -60,22 +60,28 @@ pub fn usual_exponent(size: f64) -> Option<(i32, f64)> {
 /// `whole` is one digit.
 #[inline]
 pub fn push(out: &mut Vec<u8>, whole: u64, fraction: u64, exponent: i32) {
-    let mut text = *b"0.0000000000e+00";
-    text[0] = b'0' + whole as u8;
     let (front, back) = (fraction / 100_000_000, (fraction % 100_000_000) as u32);
-    (text[2], text[3]) = (b'0' + (front / 10) as u8, b'0' + (front % 10) as u8);
-    text[4..12].copy_from_slice(&eight_digits(back));
-    if exponent < 0 {
-        text[13] = b'-';
-    }
+    let back = u64::from_le_bytes(eight_digits(back));
     let size = exponent.unsigned_abs();
+    // Put together in registers: a copy of bytes that were just stored one by one waits for the stores.
+    let low =
+        (u64::from(b'0') + whole) | u64::from(b'.') << 8 | pair(front / 10, front % 10) << 16 | back << 32;
+    let sign = if exponent < 0 { b'-' } else { b'+' };
+    let high = back >> 32 | u64::from(b'e') << 32 | u64::from(sign) << 40;
+    let two = u64::from(size % 100);
+    let text = (u128::from(high | pair(two / 10, two % 10) << 48) << 64 | u128::from(low)).to_le_bytes();
     if size < 100 {
-        (text[14], text[15]) = (b'0' + (size / 10) as u8, b'0' + (size % 10) as u8);
         out.extend_from_slice(&text);
     } else {
         out.extend_from_slice(&text[..14]);
         out.extend_from_slice(size.to_string().as_bytes());
     }
+}
+
+/// Two digits as they stand in memory.
+#[inline]
+fn pair(first: u64, second: u64) -> u64 {
+    (u64::from(b'0') + first) | (u64::from(b'0') + second) << 8
 }
 
 /// Appends a whole number.

@@ -56,6 +56,10 @@ impl Tool {
 /// # Errors
 /// What the system says, in RRDtool's words.
 pub(crate) fn print(out: &mut dyn Write, bytes: &[u8]) -> Done {
-    out.write_all(bytes)
-        .map_err(|error| Failure::new(format!("error flushing output: {}", failure::system_text(&error))))
+    out.write_all(bytes).map_err(|error| unwritten(&error))
+}
+
+/// Why output could not be written, in RRDtool's words.
+pub(crate) fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::new(format!("error flushing output: {}", failure::system_text(error)))
 }

@@ -124,11 +124,11 @@ impl Comments {
         if (self.day != local.div_euclid(DAY) || self.text.is_empty()) && !self.begin_day(local) {
             return out.extend_from_slice(library(FORMAT, time).as_bytes());
         }
-        let seconds = local.rem_euclid(DAY) as u32;
-        let two = |number: u32| [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        let ([a, b], [c, d], [e, f]) = (two(seconds / 3600), two(seconds / 60 % 60), two(seconds % 60));
-        self.text[TIME_AT..TIME_AT + 8].copy_from_slice(&[a, b, b':', c, d, b':', e, f]);
+        let seconds = local.rem_euclid(DAY) as i32;
+        let start = out.len() + TIME_AT;
         out.extend_from_slice(&self.text);
+        let ([a, b], [c, d], [e, f]) = (two(seconds / 3600), two(seconds / 60 % 60), two(seconds % 60));
+        out[start..start + 8].copy_from_slice(&[a, b, b':', c, d, b':', e, f]);
     }
 
     /// Writes down the date of a local time; false when its year has not four digits.
@@ -138,9 +138,14 @@ impl Comments {
         if !(1000..10_000).contains(&civil.year) {
             return false;
         }
-        let (year, month, day) = (civil.year, civil.month + 1, civil.day);
-        self.text = format!("{year:04}-{month:02}-{day:02} 00:00:00 {}", self.zone).into_bytes();
         self.day = local.div_euclid(DAY);
+        self.text.extend_from_slice(b"0000-00-00 00:00:00 ");
+        for (at, number) in
+            [(0, civil.year / 100), (2, civil.year % 100), (5, civil.month + 1), (8, civil.day)]
+        {
+            self.text[at..at + 2].copy_from_slice(&two(number));
+        }
+        self.text.extend_from_slice(self.zone.as_bytes());
         true
     }
 
@@ -153,9 +158,22 @@ impl Comments {
             return false;
         }
         let offset = i64::from(first.utc_offset_seconds);
-        *self = Comments { from: time, to, offset, zone, ..Comments::default() };
+        // What is known is made longer when what follows is the same, and so is the time between.
+        if offset == self.offset
+            && zone == self.zone
+            && (self.to..=self.to.saturating_add(SPAN)).contains(&time)
+        {
+            self.to = to;
+        } else {
+            *self = Comments { from: time, to, offset, zone, ..Comments::default() };
+        }
         true
     }
+}
+
+/// Two digits.
+fn two(number: i32) -> [u8; 2] {
+    [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]
 }
 
 /// What RRDtool asks C for.

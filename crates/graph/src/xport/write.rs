@@ -1,8 +1,15 @@
 //! The bytes of an xport.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use super::{Table, Texts, number};
+use rrd::portable::push_whole;
+
+use super::{Table, Texts, Written, number};
+
+/// Bytes gathered before they go to the sink.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Room for what is added before they are counted again: a row of some hundred columns.
+const ROW_BYTES: usize = 8 << 10;
 
 /// How it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,13 +22,15 @@ pub struct Form {
     pub numbered: bool,
 }
 
-/// Writes all of it, or up to where the texts belong that cannot be printed; then their message.
+/// Writes all of it, or up to where the texts belong that cannot be printed.
 pub(super) fn write(
-    out: &mut Vec<u8>,
+    sink: &mut dyn Write,
     table: &Table<'_>,
     form: Form,
     texts: Result<Texts, String>,
-) -> Option<String> {
+) -> io::Result<Written> {
+    let mut gathered = Vec::with_capacity(BUFFER_BYTES + ROW_BYTES);
+    let out = &mut gathered;
     if form.json {
         json_head(out, table);
     } else {
@@ -29,20 +38,33 @@ pub(super) fn write(
     }
     let texts = match texts {
         Ok(texts) => texts,
-        Err(error) => return Some(error),
+        Err(message) => {
+            sink.write_all(out)?;
+            return Ok(Written::UpTo(message));
+        }
     };
     if form.json {
         json_texts(out, &texts);
         out.extend_from_slice(b"     },\n  \"data\": [\n");
-        json_rows(out, table, form);
-        out.extend_from_slice(b"  ]\n}\n");
     } else {
         xml_texts(out, &texts);
         out.extend_from_slice(b"  </meta>\n  <data>\n");
-        xml_rows(out, table, form);
-        out.extend_from_slice(b"  </data>\n</xport>\n");
     }
-    None
+    let rows = table.rows();
+    for index in 0..rows {
+        if form.json {
+            json_row(out, table, form, index, index + 1 == rows);
+        } else {
+            xml_row(out, table, form, index);
+        }
+        if out.len() >= BUFFER_BYTES {
+            sink.write_all(out)?;
+            out.clear();
+        }
+    }
+    out.extend_from_slice(if form.json { &b"  ]\n}\n"[..] } else { b"  </data>\n</xport>\n" });
+    sink.write_all(out)?;
+    Ok(Written::All)
 }
 
 fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
@@ -87,32 +109,32 @@ fn xml_texts(out: &mut Vec<u8>, texts: &Texts) {
     }
 }
 
-fn xml_rows(out: &mut Vec<u8>, table: &Table<'_>, form: Form) {
-    for index in 0..table.rows() {
-        let time = table.time(index);
-        out.extend_from_slice(b"    <row>");
-        if form.show_time {
-            push(out, format_args!("<t>{time}</t>"));
-        }
-        for (column, value) in table.row(time).enumerate() {
-            if form.numbered {
-                push(out, format_args!("<v{column}>"));
-            } else {
-                out.extend_from_slice(b"<v>");
-            }
-            if value.is_nan() {
-                out.extend_from_slice(b"NaN");
-            } else {
-                number::push(out, value);
-            }
-            if form.numbered {
-                push(out, format_args!("</v{column}>"));
-            } else {
-                out.extend_from_slice(b"</v>");
-            }
-        }
-        out.extend_from_slice(b"</row>\n");
+fn xml_row(out: &mut Vec<u8>, table: &Table<'_>, form: Form, index: u64) {
+    let time = table.time(index);
+    out.extend_from_slice(b"    <row>");
+    if form.show_time {
+        out.extend_from_slice(b"<t>");
+        push_whole(out, time);
+        out.extend_from_slice(b"</t>");
     }
+    for (column, value) in table.row(time).enumerate() {
+        if form.numbered {
+            push(out, format_args!("<v{column}>"));
+        } else {
+            out.extend_from_slice(b"<v>");
+        }
+        if value.is_nan() {
+            out.extend_from_slice(b"NaN");
+        } else {
+            number::push(out, value);
+        }
+        if form.numbered {
+            push(out, format_args!("</v{column}>"));
+        } else {
+            out.extend_from_slice(b"</v>");
+        }
+    }
+    out.extend_from_slice(b"</row>\n");
 }
 
 fn json_head(out: &mut Vec<u8>, table: &Table<'_>) {
@@ -152,26 +174,25 @@ fn json_texts(out: &mut Vec<u8>, texts: &Texts) {
     }
 }
 
-fn json_rows(out: &mut Vec<u8>, table: &Table<'_>, form: Form) {
-    let rows = table.rows();
-    for index in 0..rows {
-        let time = table.time(index);
-        out.extend_from_slice(b"    [ ");
-        if form.show_time {
-            push(out, format_args!("\"{time}\","));
-        }
-        for (column, value) in table.row(time).enumerate() {
-            if column > 0 {
-                out.extend_from_slice(b", ");
-            }
-            if value.is_finite() {
-                number::push(out, value);
-            } else {
-                out.extend_from_slice(b"null");
-            }
-        }
-        out.extend_from_slice(if index + 1 < rows { b" ],\n" } else { b" ]\n" });
+fn json_row(out: &mut Vec<u8>, table: &Table<'_>, form: Form, index: u64, last: bool) {
+    let time = table.time(index);
+    out.extend_from_slice(b"    [ ");
+    if form.show_time {
+        out.push(b'"');
+        push_whole(out, time);
+        out.extend_from_slice(b"\",");
     }
+    for (column, value) in table.row(time).enumerate() {
+        if column > 0 {
+            out.extend_from_slice(b", ");
+        }
+        if value.is_finite() {
+            number::push(out, value);
+        } else {
+            out.extend_from_slice(b"null");
+        }
+    }
+    out.extend_from_slice(if last { &b" ]\n"[..] } else { b" ],\n" });
 }
 
 /// Bytes of a JSON string. Debian's RRDtool escapes nothing in legends; 1.9 does.

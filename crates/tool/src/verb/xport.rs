@@ -9,7 +9,7 @@ use graph::eval::evaluate;
 use graph::language::{Script, Setting, check_span};
 use graph::plan::{Fetched, Frame, Request};
 use graph::print::TimeFormat;
-use graph::xport::{Form, xport};
+use graph::xport::{Form, Written, xport};
 use rrd::rpn::Surroundings;
 
 use super::fetch::{Rows, Wish, of_daemon, of_file};
@@ -17,7 +17,7 @@ use crate::failure::{Done, Failure};
 use crate::options::{Known, Options, flag, with_argument};
 use crate::target::Target;
 use crate::times::Range;
-use crate::{Tool, Words, print};
+use crate::{Tool, Words, unwritten};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "xport - rows of several RRDs as XML or JSON\n\n\
@@ -98,10 +98,11 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     let surroundings = Surroundings { now, first_weekday: 0, calendar: &localtime::Local };
     let mut source = Source { tool, daemon };
     let data = evaluate(&script, frame, &mut source, &surroundings).map_err(failure)?;
-    let output = xport(&script, frame, &data, form, &Dates);
-    let output = output.ok_or_else(|| Failure::new("no XPORT found, nothing to do"))?;
-    print(out, &output.bytes)?;
-    output.error.map_or(Ok(()), |text| Err(Failure::new(text)))
+    match xport(&script, frame, &data, form, &Dates, out).map_err(|error| unwritten(&error))? {
+        Written::All => Ok(()),
+        Written::Nothing => Err(Failure::new("no XPORT found, nothing to do")),
+        Written::UpTo(message) => Err(Failure::new(message)),
+    }
 }
 
 fn failure(error: impl std::fmt::Display) -> Failure {
