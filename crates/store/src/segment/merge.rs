@@ -142,8 +142,9 @@ impl Pending {
             column.resize(count, UNKNOWN);
             let values = &values[(rows.start - head.first_row) as usize..];
             for ((into, value), owner) in column[at..end].iter_mut().zip(values).zip(&self.owners[at..end]) {
-                // An unknown value may stand for a row that this input does not have at all.
-                if *owner <= input && value.to_bits() != UNKNOWN.to_bits() {
+                // An unknown value may stand for a row that an input does not have at all: it hides nothing.
+                let is_newest = *owner <= input || into.to_bits() == UNKNOWN.to_bits();
+                if is_newest && value.to_bits() != UNKNOWN.to_bits() {
                     *into = *value;
                 }
             }
@@ -270,6 +271,16 @@ mod tests {
             let result = merged(&inputs, &|_, source| source != 2, &|_, _, slot| oldest(slot));
             assert!(rows_of(&result, &keys) == want, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn a_gap_in_a_later_input_hides_nothing() {
+        let key = Key { group: 0, source: 0, slot: 3 };
+        let rows = |id: i64| -> Rows { (id * 4..id * 4 + 4).map(|row| ((key, row), row as f64)).collect() };
+        let outer = [segment(0, &rows(0)), segment(2, &rows(2))];
+        let with_gap = merged(&outer, &|_, _| true, &|_, _, _| Some(0));
+        let all = merged(&[segment(1, &rows(1)), with_gap], &|_, _| true, &|_, _, _| Some(0));
+        assert_eq!(rows_of(&all, &[key]).len(), 12);
     }
 
     #[test]
