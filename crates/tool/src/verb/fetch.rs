@@ -6,6 +6,7 @@ use protocol::rrdcached::client::Answer;
 use rrd::definition::Cf;
 use rrd::format::{DIGITS_TOOL, push_e};
 use rrd::plan::plan;
+use rrd::portable::push_whole;
 use rrd::when::{DurationScale, parse_duration};
 
 use crate::failure::{Done, Failure, text};
@@ -96,9 +97,10 @@ pub fn fetch(tool: &mut Tool, words: Words<'_>) -> Done<Rows> {
         return Err(Failure::new(format!("the first entry to fetch should be after 1980 ({start})")));
     }
     if align {
-        let step = i64::try_from(resolution).unwrap_or(i64::MAX);
-        start -= start % step;
-        end -= end % step;
+        // The range moves as a whole.
+        let over = start % i64::try_from(resolution).unwrap_or(i64::MAX);
+        start -= over;
+        end -= over;
     }
     if end < start {
         return Err(Failure::new(format!("start ({start}) should be less than end ({end})")));
@@ -221,9 +223,12 @@ pub fn write(rows: &Rows, out: &mut dyn Write) -> Done {
 
 fn push_time(text: &mut Vec<u8>, time: i64, units_per_second: u32) {
     let unit = i64::from(units_per_second.max(1));
-    let whole = time.div_euclid(unit).to_string();
-    text.resize(text.len() + 10usize.saturating_sub(whole.len()), b' ');
-    text.extend_from_slice(whole.as_bytes());
+    let whole = if unit > 1 { time.div_euclid(unit) } else { time };
+    if (1_000_000_000..10_000_000_000).contains(&whole) {
+        push_whole(text, whole);
+    } else {
+        text.extend_from_slice(format!("{whole:>10}").as_bytes());
+    }
     if unit > 1 {
         text.extend_from_slice(format!(".{:03}", time.rem_euclid(unit) * 1000 / unit).as_bytes());
     }

@@ -27,6 +27,9 @@ const NAME_CHARACTERS_STORE: usize = crate::definition::text::DS_NAME_BYTES_STOR
 /// The newest version there is.
 const VERSION_MAX: u64 = 5;
 
+/// Bytes looked at for characters that must not be there before the next.
+const CHARACTERS_AT_ONCE: usize = 4096;
+
 /// How to restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestoreOptions {
@@ -46,7 +49,12 @@ pub fn restore(xml: &[u8], options: RestoreOptions) -> Result<Rrd, RestoreError>
         what: "Input is not proper UTF-8".to_string(),
     })?;
     // Characters that no XML may hold, wherever they stand.
-    if let Some(at) = xml.bytes().position(|byte| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) {
+    let forbidden = |byte: &u8| (*byte < b' ') & (*byte != b'\t') & (*byte != b'\n') & (*byte != b'\r');
+    // Without a way out in the middle a piece is looked at many bytes at once.
+    let has_forbidden = |piece: &[u8]| piece.iter().fold(false, |found, byte| found | forbidden(byte));
+    if xml.as_bytes().chunks(CHARACTERS_AT_ONCE).any(has_forbidden)
+        && let Some(at) = xml.as_bytes().iter().position(forbidden)
+    {
         let line = 1 + memchr::memchr_iter(b'\n', &xml.as_bytes()[..at]).count();
         let what = format!("invalid xmlChar value {}", xml.as_bytes()[at]);
         return Err(RestoreError::Malformed { line, what });
@@ -140,7 +148,7 @@ impl Draft {
         let mut program = None;
         let mut pdp = PdpPrep { last_ds: LastDs::new(b""), value: 0.0, unknown_units: 0 };
         while let Tag::Open(tag) = reader.tag_within("ds")? {
-            match tag.as_str() {
+            match &*tag {
                 "name" => name = limited(&reader.text(&tag)?, characters)?,
                 "type" => {
                     let text = limited(&reader.text(&tag)?, NAME_CHARACTERS)?;
@@ -169,7 +177,7 @@ impl Draft {
                 }
                 "value" => pdp.value = reader.number(&tag)?,
                 "unknown_sec" => pdp.unknown_units = unsigned(&reader.text(&tag)?),
-                _ => return Err(RestoreError::UnknownTag("ds", tag)),
+                _ => return Err(RestoreError::UnknownTag("ds", tag.into_owned())),
             }
         }
         let kind = match (kind, program) {

@@ -40,7 +40,7 @@ pub(super) fn read(
     let mut prepared = Vec::new();
     let mut values = None;
     while let Tag::Open(tag) = reader.tag_within("rra")? {
-        match tag.as_str() {
+        match &*tag {
             "cf" => {
                 let text = limited(&reader.text(&tag)?, CF_CHARACTERS)?;
                 cf = Some(Cf::from_name(&text).ok_or(RestoreError::Cf(text))?);
@@ -50,7 +50,7 @@ pub(super) fn read(
             "params" if version >= VERSION_PARAMS => read_parameters(reader, &mut parameters)?,
             "cdp_prep" => prepared = read_prepared(reader, sources.len())?,
             "database" => values = Some(read_rows(reader, sources, options)?),
-            _ => return Err(RestoreError::UnknownTag("rra", tag)),
+            _ => return Err(RestoreError::UnknownTag("rra", tag.into_owned())),
         }
     }
     let refused = |what: &str| Err(RestoreError::Refused(what.to_string()));
@@ -75,7 +75,7 @@ pub(super) fn read(
 
 fn read_parameters(reader: &mut Reader<'_>, parameters: &mut Parameters) -> Result<(), RestoreError> {
     while let Tag::Open(tag) = reader.tag_within("params")? {
-        match tag.as_str() {
+        match &*tag {
             "xff" => parameters.xff = parameter(reader, &tag)?,
             "hw_alpha" => parameters.alpha = parameter(reader, &tag)?,
             "hw_beta" => parameters.beta = parameter(reader, &tag)?,
@@ -87,7 +87,7 @@ fn read_parameters(reader: &mut Reader<'_>, parameters: &mut Parameters) -> Resu
             "delta_neg" => parameters.delta_neg = parameter(reader, &tag)?,
             "window_len" => parameters.window_length = unsigned(&reader.text(&tag)?),
             "failure_threshold" => parameters.threshold = unsigned(&reader.text(&tag)?),
-            _ => return Err(RestoreError::UnknownTag("rra_params", tag)),
+            _ => return Err(RestoreError::UnknownTag("rra_params", tag.into_owned())),
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ fn read_prepared(reader: &mut Reader<'_>, ds_count: usize) -> Result<Vec<[u64; 1
         open(reader, "ds")?;
         let mut scratch = [0; 10];
         while let Tag::Open(tag) = reader.tag_within("ds")? {
-            let place = match tag.as_str() {
+            let place = match &*tag {
                 "value" => 0,
                 "unknown_datapoints" => 1,
                 "intercept" | "seasonal" => 2,
@@ -155,7 +155,7 @@ fn read_prepared(reader: &mut Reader<'_>, ds_count: usize) -> Result<Vec<[u64; 1
                     history(&mut scratch, &reader.text(&tag)?);
                     continue;
                 }
-                _ => return Err(RestoreError::UnknownTag("rra_cdp_prep", tag)),
+                _ => return Err(RestoreError::UnknownTag("rra_cdp_prep", tag.into_owned())),
             };
             scratch[place] = match place {
                 1 | 6 | 7 => unsigned(&reader.text(&tag)?),

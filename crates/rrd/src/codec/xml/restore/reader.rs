@@ -1,5 +1,7 @@
 //! Elements and their texts, without comments, declarations and blanks between them.
 
+use std::borrow::Cow;
+
 use quick_xml::events::{BytesRef, Event};
 
 use super::RestoreError;
@@ -8,13 +10,16 @@ use crate::number::{self, NumberError};
 /// Longest text of one element in bytes; the longest there is, a long expression, has some hundred.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
+/// The name of an element in lower case. Those of rows, which nearly all elements are, take no memory.
+pub(super) type Name = Cow<'static, str>;
+
 /// What stands next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     /// An element begins; its name in lower case.
-    Open(String),
+    Open(Name),
     /// An element ends.
-    Close(String),
+    Close(Name),
     /// The document ends.
     End,
 }
@@ -23,12 +28,14 @@ pub(super) struct Reader<'a> {
     xml: &'a str,
     events: quick_xml::Reader<&'a [u8]>,
     /// The end of an element that is empty and was just given as begun.
-    pending_close: Option<String>,
+    pending_close: Option<Name>,
+    /// Memory for the text of numbers.
+    scratch: String,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(xml: &'a str) -> Self {
-        Reader { xml, events: quick_xml::Reader::from_str(xml), pending_close: None }
+        Reader { xml, events: quick_xml::Reader::from_str(xml), pending_close: None, scratch: String::new() }
     }
 
     fn line(&self) -> usize {
@@ -98,19 +105,25 @@ impl<'a> Reader<'a> {
 
     /// The text of element `parent`, which has just begun, and its end.
     pub(super) fn text(&mut self, parent: &str) -> Result<String, RestoreError> {
+        let mut value = String::new();
+        self.text_to(parent, &mut value)?;
+        Ok(value)
+    }
+
+    /// The same behind what `value` holds.
+    fn text_to(&mut self, parent: &str, value: &mut String) -> Result<(), RestoreError> {
         let no_value =
             |reader: &Self, got: &str| RestoreError::NoValue { line: reader.line(), got: got.to_string() };
         if self.pending_close.take().is_some() {
             return Err(no_value(self, parent));
         }
-        let mut value = String::new();
         loop {
             match self.event()? {
                 Event::Text(text) => value.push_str(&text),
                 Event::CData(text) => value.push_str(&text),
                 Event::GeneralRef(reference) => value.push(self.resolve(&reference)?),
                 Event::Comment(_) | Event::PI(_) => {}
-                Event::End(_) => break,
+                Event::End(_) => return Ok(()),
                 Event::Start(start) | Event::Empty(start) => {
                     let got = name(start.name().as_ref());
                     return Err(no_value(self, &got));
@@ -121,7 +134,6 @@ impl<'a> Reader<'a> {
                 return Err(self.malformed("a value is too long"));
             }
         }
-        Ok(value)
     }
 
     /// Characters by number and the five names XML knows; no document defines any of its own here.
@@ -141,8 +153,11 @@ impl<'a> Reader<'a> {
 
     /// The number that element `parent` holds.
     pub(super) fn number(&mut self, parent: &str) -> Result<f64, RestoreError> {
-        let text = self.text(parent)?;
-        self.parse_number(text.trim_ascii())
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        let number = self.text_to(parent, &mut text).and_then(|()| self.parse_number(text.trim_ascii()));
+        self.scratch = text;
+        number
     }
 
     fn parse_number(&self, text: &str) -> Result<f64, RestoreError> {
@@ -163,6 +178,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn name(name: &str) -> String {
-    name.to_ascii_lowercase()
+fn name(name: &str) -> Name {
+    match name {
+        "row" => Cow::Borrowed("row"),
+        "v" => Cow::Borrowed("v"),
+        name => Cow::Owned(name.to_ascii_lowercase()),
+    }
 }
