@@ -64,12 +64,10 @@ pub fn push(out: &mut Vec<u8>, whole: u64, fraction: u64, exponent: i32) {
     let back = u64::from_le_bytes(eight_digits(back));
     let size = exponent.unsigned_abs();
     // Put together in registers: a copy of bytes that were just stored one by one waits for the stores.
-    let low =
-        (u64::from(b'0') + whole) | u64::from(b'.') << 8 | pair(front / 10, front % 10) << 16 | back << 32;
+    let low = (u64::from(b'0') + whole) | u64::from(b'.') << 8 | pair(front) << 16 | back << 32;
     let sign = if exponent < 0 { b'-' } else { b'+' };
-    let high = back >> 32 | u64::from(b'e') << 32 | u64::from(sign) << 40;
-    let two = u64::from(size % 100);
-    let text = (u128::from(high | pair(two / 10, two % 10) << 48) << 64 | u128::from(low)).to_le_bytes();
+    let high = back >> 32 | u64::from(b'e') << 32 | u64::from(sign) << 40 | pair(u64::from(size)) << 48;
+    let text = (u128::from(high) << 64 | u128::from(low)).to_le_bytes();
     if size < 100 {
         out.extend_from_slice(&text);
     } else {
@@ -78,11 +76,21 @@ pub fn push(out: &mut Vec<u8>, whole: u64, fraction: u64, exponent: i32) {
     }
 }
 
-/// Two digits as they stand in memory.
+/// The two digits of a number below 100 as they stand in memory; of others anything.
 #[inline]
-fn pair(first: u64, second: u64) -> u64 {
-    (u64::from(b'0') + first) | (u64::from(b'0') + second) << 8
+fn pair(number: u64) -> u64 {
+    u64::from(PAIRS[(number % 128) as usize])
 }
+
+const PAIRS: [u16; 128] = {
+    let mut pairs = [0; 128];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number as usize] = (b'0' as u16 + number / 10) | (b'0' as u16 + number % 10) << 8;
+        number += 1;
+    }
+    pairs
+};
 
 /// Appends a whole number.
 #[inline]

@@ -152,7 +152,7 @@ impl graph::plan::Rows for Source<'_> {
 
 fn in_seconds(rows: Rows) -> Done<Fetched> {
     let unit = u64::from(rows.units_per_second.max(1));
-    if rows.step % unit != 0 {
+    if !rows.step.is_multiple_of(unit) {
         return Err(Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds"));
     }
     Ok(Fetched {
