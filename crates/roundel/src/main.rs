@@ -32,7 +32,7 @@ enum Command {
     Export(cmd::export::Arguments),
     /// Compute with the rows of thousands of RRDs at once
     Query(cmd::query::Arguments),
-    /// Show what a .rrd file or placeholder holds
+    /// Show what a store, one of its files, a .rrd file or a placeholder holds
     Inspect(cmd::inspect::Arguments),
     /// Write the manual pages of all commands
     Man(cmd::manual::ManArguments),

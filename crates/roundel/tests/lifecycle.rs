@@ -251,5 +251,5 @@ fn wrong_words_are_refused_with_advice() {
     assert!(!output.status.success());
     let mut text = String::new();
     BufReader::new(&*output.stderr).read_to_string(&mut text).unwrap();
-    assert!(text.contains("bad.toml: "), "{text}");
+    assert!(text.contains("cannot tell what \"bad.toml\" is"), "{text}");
 }
