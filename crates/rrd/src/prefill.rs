@@ -4,7 +4,7 @@
 //! us to it. A row comes from the first source that has it: as it is, when an archive of the same function
 //! has rows of the same length; else pieced together from AVERAGE archives, the finest first, and then from
 //! those of its own function. The open row of each archive is made from primary points of the same origin,
-//! as an update would make it. Holt-Winters archives start unknown.
+//! as an update would make it. Holt-Winters archives start unknown, but for the newest point.
 
 mod past;
 
@@ -186,12 +186,24 @@ impl Filler<'_, '_> {
         let archive = self.point_archive();
         let ds_count = self.rrd.definition.ds.len();
         for rra in 0..self.rrd.definition.rra.len() {
-            let Some((cf, xff)) = self.plain(rra) else { continue };
-            let cell =
-                self.same_cell(rra, cf, sources).unwrap_or_else(|| self.open_row(rra, cf, xff, archive));
+            let cell = match self.plain(rra) {
+                Some((cf, xff)) => {
+                    self.same_cell(rra, cf, sources).unwrap_or_else(|| self.open_row(rra, cf, xff, archive))
+                }
+                None => self.forecast_cell(rra, archive),
+            };
             let shape = self.rrd.shape();
             shape.split_mut(&mut self.rrd.live.words).cdp[rra * ds_count + self.ds] = cell;
         }
+    }
+
+    /// The cell of a Holt-Winters archive: a fresh one that has seen the newest primary point.
+    fn forecast_cell(&self, rra: usize, archive: Option<usize>) -> CdpPrep {
+        let shape = self.rrd.shape();
+        let index = rra * self.rrd.definition.ds.len() + self.ds;
+        let fresh = shape.split(&self.rrd.live.words).cdp[index];
+        let last = grid::divide(self.start, self.rrd.definition.step).0;
+        CdpPrep { primary: known_or_unknown(self.point(archive, last)), ..fresh }
     }
 
     fn same_cell(&self, rra: usize, cf: PlainCf, sources: &[&Rrd]) -> Option<CdpPrep> {

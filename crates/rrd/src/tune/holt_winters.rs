@@ -32,6 +32,9 @@ fn set_delta(definition: &mut Definition, setting: Setting, argument: &str) -> R
         Ok(value) => value,
         // Compat: what is no number at all counts as 0, and that is not too small.
         Err(NumberError::Nothing) => 0.0,
+        Err(NumberError::Trailing { value, .. }) if value < DELTA_MIN => {
+            return Err(TuneError::DeltaTooSmall);
+        }
         Err(NumberError::Trailing { .. }) => return Err(TuneError::DeltaUnreadable),
     };
     let rra = archive(definition, Cf::Failures).ok_or(TuneError::NoFailures)?;

@@ -1,6 +1,9 @@
 //! `rrdtool dump`: an RRD as XML.
 
+use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rrd::codec::xml::{self, Header};
 use rrd::content::Rrd;
@@ -53,7 +56,9 @@ impl<'w> Wish<'w> {
         let (mut header, mut daemon) = (Header::Dtd, None);
         while let Some(given) = options.next() {
             match given.map_err(|_| usage())? {
-                (Tag::Header, word) => header = Header::from_word(text(word)?),
+                // Compat: another word changes nothing.
+                (Tag::Header, word @ (b"none" | b"dtd" | b"xsd")) => header = Header::from_word(text(word)?),
+                (Tag::Header, _) => {}
                 (Tag::NoHeader, _) => header = Header::None,
                 (Tag::Daemon, word) => daemon = Some(word),
             }
@@ -81,23 +86,48 @@ enum Content {
 pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
     let wish = Wish::read(words)?;
     let output = wish.output.map(|word| tool.surroundings.path(word)).transpose()?.map(ToOwned::to_owned);
-    let content = match tool.flushed_target(wish.name, wish.daemon)? {
+    let Some(path) = output else { return write(&read(tool, &wish)?, wish.header, out) };
+    let source = tool.surroundings.path(wish.name)?;
+    if is_same(source, &path) {
+        // Compat: RRDtool makes the output first, reads that, says this, and has lost the RRD.
+        return Err(Failure::of_name("mmaping file '", wish.name, "': Invalid argument"));
+    }
+    let existed = path.exists();
+    let made = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    // Compat: a file that cannot be made is passed over in silence, with success.
+    let Ok(mut file) = made else { return Ok(()) };
+    let content = read(tool, &wish).inspect_err(|_| {
+        if !existed {
+            remove(&path);
+        }
+    })?;
+    // What is no file has no length to cut.
+    file.set_len(0).ok();
+    write(&content, wish.header, &mut file).inspect_err(|_| remove(&path))
+}
+
+fn read(tool: &mut Tool, wish: &Wish<'_>) -> Done<Content> {
+    Ok(match tool.flushed_target(wish.name, wish.daemon)? {
         Target::File(file) => {
             Content::Rrd(Box::new(file.content().map_err(|error| file_failure(&error))?.rrd))
         }
         Target::Remote(mut remote) => {
             Content::Lines(remote.ask("dump", &[b"-h", wish.header_word.as_bytes()])?.lines)
         }
-    };
-    let Some(path) = output else { return write(&content, wish.header, out) };
-    // Compat: a file that cannot be made is passed over in silence, with success.
-    let Ok(mut file) = std::fs::File::create(&path) else { return Ok(()) };
-    write(&content, wish.header, &mut file).inspect_err(|_| {
-        // A part of a dump is none. A device stays, though RRDtool removes that too.
-        if path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_symlink()) {
-            std::fs::remove_file(&path).ok();
-        }
     })
+}
+
+/// A part of a dump is none. A device stays, though RRDtool removes that too.
+fn remove(path: &Path) {
+    if path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_symlink()) {
+        std::fs::remove_file(path).ok();
+    }
+}
+
+/// Whether both paths lead to one file that is there.
+fn is_same(path: &Path, other: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (path.metadata(), other.metadata()) else { return false };
+    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// A sink that knows how much it was given.

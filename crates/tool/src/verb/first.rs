@@ -36,10 +36,8 @@ pub fn first(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
     while let Some(given) = options.next() {
         match given? {
             (Tag::Archive, argument) => {
-                archive = integer(argument);
-                if archive < 0 {
-                    return Err(Failure::new("invalid rraindex number"));
-                }
+                archive =
+                    u32::try_from(index(argument)).map_err(|_| Failure::new("invalid rraindex number"))?;
             }
             (Tag::Daemon, argument) => daemon = Some(argument),
         }
@@ -50,8 +48,7 @@ pub fn first(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
     match tool.target(name, daemon)? {
         Target::File(file) => {
             let definition = file.definition();
-            let index = usize::try_from(archive).unwrap_or(usize::MAX);
-            let units = rrd::plan::first(definition, file.last_update().whole, index)
+            let units = rrd::plan::first(definition, file.last_update().whole, archive as usize)
                 .map_err(|error| Failure::new(error.to_string()))?;
             Ok(units.div_euclid(i64::from(definition.units_per_second)))
         }
@@ -68,17 +65,33 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
 
 /// Compat: as `strtol` reads it: blanks and a sign in front, anything behind, 0 when there is no number.
 pub(crate) fn integer(word: &[u8]) -> i64 {
-    let word = word.trim_ascii_start();
-    let (negative, digits) = match word {
+    let (negative, digits) = signed(word);
+    magnitude(negative, digits, 10)
+}
+
+/// Compat: an `int` of `strtol` with the base left open: `0x` and `0` in front count, and only 32 bits stay.
+fn index(word: &[u8]) -> i32 {
+    let (negative, digits) = signed(word);
+    let size = match digits {
+        [b'0', b'x' | b'X', digits @ ..] => magnitude(negative, digits, 16),
+        [b'0', digits @ ..] => magnitude(negative, digits, 8),
+        digits => magnitude(negative, digits, 10),
+    };
+    size as i32
+}
+
+fn signed(word: &[u8]) -> (bool, &[u8]) {
+    match word.trim_ascii_start() {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
-    };
-    let size = digits
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .fold(0i64, |size, byte| size.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
-    if negative { -size } else { size }
+    }
+}
+
+fn magnitude(negative: bool, digits: &[u8], base: u32) -> i64 {
+    let digits = digits.iter().map_while(|&byte| char::from(byte).to_digit(base)).map(i64::from);
+    let sign = if negative { -1 } else { 1 };
+    digits.fold(0i64, |size, digit| size.saturating_mul(base.into()).saturating_add(sign * digit))
 }
 
 /// The number that an answer of one line is.
@@ -98,6 +111,11 @@ mod tests {
             [("1", 1), (" -3x", -3), ("+7", 7), ("x", 0), ("", 0), ("99999999999999999999", i64::MAX)]
         {
             assert_eq!(super::integer(text.as_bytes()), want, "{text}");
+        }
+        for (text, want) in
+            [("010", 8), ("-0x1f", -31), ("08", 0), ("4294967297", 1), ("99999999999999999999", -1)]
+        {
+            assert_eq!(super::index(text.as_bytes()), want, "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `rrdtool resize`: a copy, `resize.rrd`, in which one archive is longer or shorter.
 
 use rrd::content::Rrd;
-use rrd::definition::{Consolidation, VERSION_DCOUNTER};
+use rrd::definition::VERSION_DCOUNTER;
 use rrd::live::{Season, UNKNOWN};
 use store::direct::{Existing, WriteFile, write_file};
 
@@ -68,9 +68,6 @@ fn resize(rrd: &mut Rrd, index: usize, count: usize) {
     rrd.definition.rra[index].row_count = count as u64;
     if let Some(season) = rrd.live.seasons.iter_mut().find(|season| season.rra == index) {
         resize_season(season, width, count);
-        if let Consolidation::Seasonal { smooth_index, .. } = &mut rrd.definition.rra[index].cf {
-            *smooth_index = (*smooth_index).min(count as u64 - 1);
-        }
         return;
     }
     let rows = &mut rrd.archives[index];

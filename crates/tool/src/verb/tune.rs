@@ -73,9 +73,7 @@ impl<'w> Wish<'w> {
             match given {
                 Ok((b'D', argument)) => daemon = Some(argument),
                 Ok((letter, argument)) => settings.push([&[b'-', letter], argument].concat()),
-                Err(OptionError::Invalid(name)) if name.len() == 1 => {
-                    settings.push([b"-", &*name].concat());
-                }
+                // A letter too: the second walk's message is the same.
                 Err(OptionError::Invalid(name)) => settings.push([b"--", &*name].concat()),
                 Err(OptionError::MissingShort(letter)) => dangling = Some(letter),
                 Err(_) => return Err(missing()),

@@ -8,6 +8,7 @@ mod cases;
 mod harness;
 mod random;
 mod session;
+mod spellings;
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 const TESTS: &[(&str, fn())] = &[
     ("cases_are_answered_as_they_say", cases::check_all),
     ("random_scenarios_are_answered_alike", random::check),
+    ("spellings_are_answered_alike", random::check_spellings),
     ("sessions_are_answered_alike", session::check),
     ("a_session_takes_what_comes", session::check_ours),
     ("damaged_files_are_refused_alike", bad_input::check_files),
