@@ -20,14 +20,17 @@ pub fn check_spellings() {
     run(crate::spellings::scenario);
 }
 
+/// A number of the environment.
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
 fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
     if Pair::new().theirs.is_none() {
         println!("  (Debian's rrdtool is not installed)");
         return;
     }
-    let number =
-        |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
-    let first: u64 = number("ROUNDEL_SEED", 1);
+    let first = number("ROUNDEL_SEED", 1);
     let mut differences = 0;
     for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
         let scenario = scenario(&mut Draw::new(seed));

@@ -1,7 +1,7 @@
 //! Sessions through a pipe.
 
 use crate::harness::{Answer, Draw, Pair};
-use crate::random::{compare_files, first_difference};
+use crate::random::{compare_files, first_difference, number};
 
 /// Random sessions of one run.
 const ROUNDS: u64 = 40;
@@ -9,7 +9,8 @@ const ROUNDS: u64 = 40;
 const LINES: usize = 25;
 
 pub fn check() {
-    for seed in 1..=ROUNDS {
+    let first = number("ROUNDEL_SEED", 1);
+    for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
         let pair = Pair::new();
         let Some(theirs) = &pair.theirs else { return };
         let text = session(&mut Draw::new(seed));
@@ -52,7 +53,7 @@ fn session(draw: &mut Draw) -> Vec<u8> {
     let mut clock = 1_000_000_000;
     for _ in 0..LINES {
         clock += 1 + draw.below(15);
-        let line = match draw.below(16) {
+        let line = match draw.below(22) {
             0..=4 => format!("update a.rrd {clock}:{}:{}", draw.below(100), clock * 3),
             5 => format!("update  'a.rrd' \"{clock}:U:1\"  "),
             6 => format!("updatev a.rrd {clock}:1:2"),
@@ -81,6 +82,47 @@ fn session(draw: &mut Draw) -> Vec<u8> {
                 .to_string(),
             13 => draw.of(&["list .", "ls"]).to_string(),
             14 => "dump a.rrd out.xml\nrestore -f out.xml b.rrd\ninfo b.rrd".to_string(),
+            15 => draw
+                .of(&[
+                    "xport -s 1000000000 -e 1000000100 'DEF:a=a.rrd:x:AVERAGE' \"XPORT:a:in traffic\"",
+                    "xport --json -s 1000000000 -e 1000000100 DEF:a=a.rrd:x:AVERAGE XPORT:a:'in traffic'",
+                    "xport -s 1000000000 -e 1000000100 DEF:a=b\\ c.rrd:x:AVERAGE XPORT:a",
+                    "fetch 'b c.rrd' \"AVERAGE\" --start 1000000000 --end '1000000050'",
+                    "fetch a.rrd MAX -r 30 -a -s 1000000007 -e 1000000150",
+                ])
+                .to_string(),
+            16 => "create 'b c.rrd' --start 1000000000 --step '10' \"DS:x:GAUGE:30:U:U\" RRA:AVERAGE:0.5:1:5"
+                .to_string(),
+            17 => format!("update \"b c.rrd\" --template x {clock}:{}", draw.below(9)),
+            18 => format!("update a.rrd -t y:x {clock}:{}:7 {}:{}:8", clock * 3, clock + 1, clock * 4),
+            19 => draw
+                .of(&[
+                    "tune a.rrd --maximum x:50",
+                    "tune a.rrd -r x:z",
+                    "tune a.rrd -r z:x",
+                    "first a.rrd --rraindex 1",
+                    "resize a.rrd 0 GROW 2",
+                    "list -r .",
+                    "flushcached a.rrd",
+                    "create a.rrd",
+                ])
+                .to_string(),
+            20 => draw
+                .of(&[
+                    "'",
+                    "\"\"",
+                    "update '' ''",
+                    "a\tb",
+                    "version",
+                    "help bogus",
+                    "--help",
+                    "-v",
+                    "QUIT",
+                    "cd 'd'",
+                    "mkdir 'd e'",
+                    "cd \"d e\"",
+                ])
+                .to_string(),
             _ => format!("last a.rrd\0hidden\nlast a.rrd {}", draw.of(&["", "x"])),
         };
         text.extend_from_slice(line.as_bytes());

@@ -5,7 +5,7 @@ use crate::harness::Draw;
 use crate::random::{Command, words};
 
 /// Commands of one scenario, the two that make RRDs among them.
-const COMMANDS: usize = 16;
+const COMMANDS: usize = 18;
 
 /// An option of a verb: its letter, its long name, and what it takes, if anything.
 struct Spelling(Option<char>, &'static str, &'static [&'static str]);
@@ -159,6 +159,18 @@ pub fn scenario(draw: &mut Draw) -> Vec<Command> {
     second[1] = other.to_string();
     commands.push(second);
     commands.push(words("update a.rrd 1000000007:1:2 1000000018:3:9 1000000031:U:12 1000000052:8:90"));
+    let zone = draw.of(&[
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "Asia/Kolkata",
+        "EST5EDT",
+        ":Asia/Tokyo",
+        "",
+        "nowhere",
+    ]);
+    commands.push(vec!["set".to_string(), format!("TZ={zone}")]);
+    commands.push(words(&format!("set LC_ALL={}", draw.of(&["C", "C.UTF-8", "de_DE.UTF-8", ""]))));
     while commands.len() < COMMANDS {
         commands.push(command(draw));
     }
