@@ -29,7 +29,8 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     if names.is_empty() {
         return Err(Failure::new(USAGE));
     }
-    let address = tool.address(daemon)?.ok_or_else(|| Failure::new(NO_ADDRESS))?;
+    let none = if daemon.is_some() { "" } else { "(null)" };
+    let address = tool.address(daemon)?.ok_or_else(|| Failure::new(NO_ADDRESS.replace("(null)", none)))?;
     tool.link.connect(&address)?;
     for (index, name) in names.iter().enumerate() {
         tool.surroundings.path(name)?;

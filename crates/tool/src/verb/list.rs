@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::failure::{Done, Failure, system_text};
 use crate::options::{Known, Options, flag, with_argument};
 use crate::{Tool, Words, print};
@@ -58,7 +60,15 @@ pub fn list(tool: &mut Tool, words: Words<'_>) -> Done<io::Result<Vec<u8>>> {
     if tool.link.reach(address.as_deref()) {
         return remote(tool, directory, flush, recursive).map(Ok);
     }
+    if daemon.is_some() {
+        // Compat: an empty address is none, and nothing is listed, with success.
+        return Ok(Err(io::Error::other("Error connecting to rrdcached")));
+    }
     tool.surroundings.path(parent_of_pattern(directory))?;
+    if directory.windows(2).any(|pair| pair == b"..") {
+        // Compat: two dots anywhere, in a name as well.
+        return Ok(Err(Errno::ACCESS.into()));
+    }
     let path = Path::new(OsStr::from_bytes(directory));
     let mut found = Vec::new();
     Ok(local(path, recursive, &mut found).map(|()| found))
@@ -101,7 +111,7 @@ fn local(path: &Path, recursive: bool, found: &mut Vec<u8>) -> io::Result<()> {
                 })
             }
         }
-        Ok(_) => Err(io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error())),
+        Ok(_) => Err(io::Error::from_raw_os_error(Errno::INVAL.raw_os_error())),
         Err(error) => matching(path, recursive, found, error),
     }
 }
@@ -115,7 +125,7 @@ fn matching(path: &Path, recursive: bool, found: &mut Vec<u8>, error: io::Error)
         return Err(error);
     }
     if recursive {
-        return Err(io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error()));
+        return Err(io::Error::from_raw_os_error(Errno::INVAL.raw_os_error()));
     }
     let mut names: Vec<Vec<u8>> = std::fs::read_dir(parent)?
         .flatten()

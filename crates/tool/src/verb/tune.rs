@@ -56,6 +56,9 @@ const OPTIONS: &[Known<u8>] = &[
     with_argument(b'D', "daemon", b'D'),
 ];
 
+/// Bytes of a data source's name that a file has room for.
+const NAME_BYTES_MAX: usize = 19;
+
 /// What the first walk finds.
 struct Wish<'w> {
     name: &'w [u8],
@@ -118,11 +121,20 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
         flush(tool.link.current(), wish.name)?;
     }
     let file = WriteFile::open(&path, tool.surroundings.locking).map_err(|error| file_failure(&error))?;
-    let words: Vec<&str> = words.into_iter().map(text).collect::<Done<_>>()?;
+    let words: Vec<&str> = words.into_iter().map(|word| text(word).map(cut_name)).collect::<Done<_>>()?;
     file.tune(&words).map_err(|error| file_failure(&error))?;
     if address.is_some() {
         // What the daemon knows of the old layout counts no more.
         remote(tool.link.current(), wish.name)?.ask("forget", &[]).ok();
     }
     Ok(())
+}
+
+/// Compat: a new name of a data source that is too long for a file is cut.
+fn cut_name(word: &str) -> &str {
+    let Some((_, name)) = word.strip_prefix("-r").and_then(|argument| argument.split_once(':')) else {
+        return word;
+    };
+    let most = word.len() - name.len() + NAME_BYTES_MAX;
+    &word[..word.floor_char_boundary(most)]
 }

@@ -113,7 +113,11 @@ const RESTORE: &[Spelling] =
     &[Spelling(Some('r'), "range-check", &[]), Spelling(Some('f'), "force-overwrite", &[])];
 const INFO: &[Spelling] = &[Spelling(Some('F'), "noflush", &[])];
 const FIRST: &[Spelling] = &[Spelling(None, "rraindex", NUMBERS)];
-const LIST: &[Spelling] = &[Spelling(Some('r'), "recursive", &[]), Spelling(Some('F'), "noflush", &[])];
+const LIST: &[Spelling] = &[
+    Spelling(Some('r'), "recursive", &[]),
+    Spelling(Some('F'), "noflush", &[]),
+    Spelling(Some('d'), "daemon", &["", "unix:/nope"]),
+];
 const CREATE: &[Spelling] = &[
     Spelling(Some('b'), "start", TIMES),
     Spelling(Some('s'), "step", STEPS),
@@ -230,8 +234,20 @@ fn command(draw: &mut Draw) -> Command {
         }
         8 => {
             let plain = vec![
-                draw.of(&["sub", "a.rrd", "nope", "sub/", "./sub", "./*.rrd", "sub/*", "./[a-c]*"])
-                    .to_string(),
+                draw.of(&[
+                    "sub",
+                    "a.rrd",
+                    "nope",
+                    "sub/",
+                    "./sub",
+                    "./*.rrd",
+                    "sub/*",
+                    "./[a-c]*",
+                    "sub/..",
+                    "sub/../*.rrd",
+                    "a..b",
+                ])
+                .to_string(),
             ];
             spelled(draw, "list", LIST, &plain)
         }
