@@ -50,10 +50,9 @@ const NUMBERS: &[&str] = &[
     "U",
     "nan",
     "inf",
-    "4294967296",
     "99999999999999999999",
-    "2147483648",
 ];
+/// None of them now or long ago: a fetch would have millions of rows.
 const TIMES: &[&str] = &[
     "1000000000",
     "1000000033",
@@ -77,12 +76,8 @@ const TIMES: &[&str] = &[
     "1000000000-5m",
     "1000000000+1d",
     "0",
-    "-5",
     "x",
-    "",
     "100",
-    "315360000",
-    "now+",
     "end",
     "start",
     "12:61 20010909",
