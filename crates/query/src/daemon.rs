@@ -3,13 +3,13 @@
 //! Works with rrdcached and with ours alike. A daemon is not told a resolution; it answers with the finest rows
 //! that reach back far enough.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use graph::plan::{Fetched, Request};
 use protocol::rrdcached::address::Address;
-use protocol::rrdcached::client::ask;
+use protocol::rrdcached::client::{Buffered, ask};
 use protocol::rrdcached::words::push_escaped;
 
 use crate::error::QueryError;
@@ -22,7 +22,7 @@ const LINES_MAX: i64 = 1 << 20;
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: Stream,
+    stream: Buffered,
 }
 
 impl Connection {
@@ -30,7 +30,7 @@ impl Connection {
     pub(crate) fn open(address: &str) -> Result<Connection, QueryError> {
         let failed = |why: String| QueryError::Daemon { address: address.to_string(), why };
         let parsed = Address::parse(address).map_err(|error| failed(error.to_string()))?;
-        let stream = Stream::open(&parsed).map_err(|error| failed(error.to_string()))?;
+        let stream = open(&parsed).map_err(|error| failed(error.to_string()))?;
         Ok(Connection { stream })
     }
 
@@ -125,66 +125,17 @@ fn invalid(line: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("this is no answer to FETCHBIN: {line:?}"))
 }
 
-/// Read through a buffer, written without one.
-#[derive(Debug)]
-enum Stream {
-    Unix(BufReader<UnixStream>),
-    Tcp(BufReader<TcpStream>),
-}
+/// Bytes that are read at once: the rows of some answers.
+const READ_BYTES: usize = 1 << 17;
 
-impl Stream {
-    fn open(address: &Address) -> io::Result<Stream> {
-        match address {
-            Address::Unix(path) => {
-                Ok(Stream::Unix(BufReader::with_capacity(1 << 17, UnixStream::connect(path)?)))
-            }
-            Address::Tcp { host, port } => {
-                let host = if host.is_empty() { "localhost" } else { host };
-                let stream = TcpStream::connect((host, *port))?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(BufReader::with_capacity(1 << 17, stream)))
-            }
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(buffer),
-            Stream::Tcp(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl BufRead for Stream {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self {
-            Stream::Unix(stream) => stream.fill_buf(),
-            Stream::Tcp(stream) => stream.fill_buf(),
-        }
-    }
-
-    fn consume(&mut self, amount: usize) {
-        match self {
-            Stream::Unix(stream) => stream.consume(amount),
-            Stream::Tcp(stream) => stream.consume(amount),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.get_mut().write(bytes),
-            Stream::Tcp(stream) => stream.get_mut().write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.get_mut().flush(),
-            Stream::Tcp(stream) => stream.get_mut().flush(),
+fn open(address: &Address) -> io::Result<Buffered> {
+    match address {
+        Address::Unix(path) => Ok(Buffered::new(UnixStream::connect(path)?, READ_BYTES)),
+        Address::Tcp { host, port } => {
+            let host = if host.is_empty() { "localhost" } else { host };
+            let stream = TcpStream::connect((host, *port))?;
+            stream.set_nodelay(true)?;
+            Ok(Buffered::new(stream, READ_BYTES))
         }
     }
 }

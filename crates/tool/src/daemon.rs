@@ -5,14 +5,14 @@
 //! ([`Link::complaint`]). Names are made absolute, links resolved, for a daemon on this host, and must be
 //! relative for one behind TCP.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use protocol::rrdcached::address::Address;
-use protocol::rrdcached::client::{Answer, ask};
+use protocol::rrdcached::client::{Answer, Buffered, ask};
 use protocol::rrdcached::words::push_escaped;
 
 use crate::failure::{Done, Failure, system_text};
@@ -20,7 +20,7 @@ use crate::failure::{Done, Failure, system_text};
 /// A connection to a daemon, or none yet.
 #[derive(Debug, Default)]
 pub struct Link {
-    open: Option<(Vec<u8>, Stream)>,
+    open: Option<(Vec<u8>, Buffered)>,
     complaint: Option<Failure>,
 }
 
@@ -38,7 +38,7 @@ impl Link {
     pub fn connect(&mut self, address: &[u8]) -> Done<Daemon<'_>> {
         if self.open.as_ref().is_none_or(|(open, _)| open != address) {
             self.open = None;
-            let stream = Stream::open(address).map_err(|error| {
+            let stream = open(address).map_err(|error| {
                 Failure::new(format!("Unable to connect to rrdcached: {}", system_text(&error)))
             })?;
             self.open = Some((address.to_vec(), stream));
@@ -133,27 +133,20 @@ fn absolute(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A stream that is read through a buffer and written without one.
-#[derive(Debug)]
-enum Stream {
-    Unix(BufReader<UnixStream>),
-    Tcp(BufReader<TcpStream>),
-}
+/// Bytes of an answer that are read at once.
+const READ_BYTES: usize = 8 * 1024;
 
-impl Stream {
-    fn open(address: &[u8]) -> io::Result<Self> {
-        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-        let text = std::str::from_utf8(address).map_err(|_| invalid())?;
-        match Address::parse(text).map_err(|_| invalid())? {
-            Address::Unix(path) => Ok(Stream::Unix(BufReader::new(UnixStream::connect(path)?))),
-            Address::Tcp { host, port } => {
-                let host = if host.is_empty() { "localhost" } else { &host };
-                let addresses =
-                    (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
-                let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(BufReader::new(stream)))
-            }
+fn open(address: &[u8]) -> io::Result<Buffered> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let text = std::str::from_utf8(address).map_err(|_| invalid())?;
+    match Address::parse(text).map_err(|_| invalid())? {
+        Address::Unix(path) => Ok(Buffered::new(UnixStream::connect(path)?, READ_BYTES)),
+        Address::Tcp { host, port } => {
+            let host = if host.is_empty() { "localhost" } else { &host };
+            let addresses = (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
+            let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
+            stream.set_nodelay(true)?;
+            Ok(Buffered::new(stream, READ_BYTES))
         }
     }
 }
@@ -169,45 +162,4 @@ fn unresolved(host: &str, port: u16, error: &io::Error) -> io::Error {
         _ => -2,
     };
     io::Error::other(format!("failed to resolve address '{host}' (port {port}): {why} ({number})"))
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(buffer),
-            Stream::Tcp(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl BufRead for Stream {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self {
-            Stream::Unix(stream) => stream.fill_buf(),
-            Stream::Tcp(stream) => stream.fill_buf(),
-        }
-    }
-
-    fn consume(&mut self, amount: usize) {
-        match self {
-            Stream::Unix(stream) => stream.consume(amount),
-            Stream::Tcp(stream) => stream.consume(amount),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.get_mut().write(bytes),
-            Stream::Tcp(stream) => stream.get_mut().write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.get_mut().flush(),
-            Stream::Tcp(stream) => stream.get_mut().flush(),
-        }
-    }
 }

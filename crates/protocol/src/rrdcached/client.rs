@@ -1,8 +1,51 @@
 //! The client's side: sends a request over any stream and reads the answer.
 
-use std::io::{self, BufRead, Read, Write};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
 
 use super::limits::{ANSWER_LINE_BYTES_MAX, ANSWER_LINES_MAX};
+
+/// What bytes come from and go to: a socket, or a test's stand-in.
+pub trait Duplex: Read + Write + fmt::Debug + Send {}
+
+impl<T: Read + Write + fmt::Debug + Send> Duplex for T {}
+
+/// A stream that is read through a buffer and written without one.
+#[derive(Debug)]
+pub struct Buffered(BufReader<Box<dyn Duplex>>);
+
+impl Buffered {
+    /// Over `stream`, read in pieces of `bytes`.
+    pub fn new(stream: impl Duplex + 'static, bytes: usize) -> Self {
+        Buffered(BufReader::with_capacity(bytes, Box::new(stream)))
+    }
+}
+
+impl Read for Buffered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl BufRead for Buffered {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.0.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.0.consume(amount);
+    }
+}
+
+impl Write for Buffered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.get_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+}
 
 /// An answer: its status and the lines behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ pub const SYNTAX: &str = "resize - a copy in which one archive is longer or shor
 
 /// The name of the copy, in the current directory.
 const OUTPUT: &[u8] = b"resize.rrd";
-/// Most values of one archive that are made. Guessed: far above any in use.
-const VALUES_MAX: u64 = 1 << 32;
+/// Most values of one archive that are made: 2 GiB, all of it in memory while the copy is written. No use has more.
+const VALUES_MAX: u64 = 1 << 28;
 
 /// Makes the copy.
 ///
