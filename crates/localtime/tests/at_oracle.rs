@@ -3,6 +3,8 @@
 //! A process has one zone, so each zone is a run of this program of its own. What `mktime` says of a time
 //! that there is twice depends on what it was last asked; that is why the order of questions is kept.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::env;
 use std::fmt::Debug;
 use std::process::Command;
