@@ -8,6 +8,7 @@ mod fetch;
 mod kept;
 mod million;
 mod neighbours;
+mod query;
 mod subject;
 mod throughput;
 mod tool;
@@ -79,6 +80,8 @@ pub enum Scenario {
     Kept,
     /// librrd and VictoriaMetrics, for orientation.
     Neighbours,
+    /// `roundel query` over 10,000 files, beside rrdtool.
+    Query,
     /// The command line on files, beside rrdtool and librrd.
     Tool,
 }
@@ -178,6 +181,7 @@ impl Bench {
             Scenario::Million => million::run(self),
             Scenario::Kept => kept::run(self),
             Scenario::Neighbours => neighbours::run(self),
+            Scenario::Query => query::run(self),
             Scenario::Tool => tool::run(self),
         }
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # 95th percentile of many RRDs over a month: `roundel query` beside one pipe of `rrdtool graph ... PRINT`.
 #
-#   bench/query.sh [COUNT [DIRECTORY]]
+#   crates/bench/src/query.sh [COUNT [DIRECTORY]]
 #
 # COUNT RRDs (10000 unless told) of a month in five-minute rows are made in DIRECTORY; both programs read them
 # with the cache warm, three times in turn, and both answers are compared. The best of three counts.
