@@ -36,6 +36,8 @@ struct World {
     synced: usize,
     /// RRDs with an update that was refused for a full disk: it may have gone in.
     uncertain: BTreeSet<String>,
+    /// RRDs that nobody updates for a while.
+    silent: BTreeSet<String>,
     model: Model,
 }
 
@@ -69,6 +71,7 @@ impl World {
             ops: Vec::new(),
             synced: 0,
             uncertain: BTreeSet::new(),
+            silent: BTreeSet::new(),
             model: Model::default(),
         }
     }
@@ -151,6 +154,9 @@ impl World {
         let mut ops = Vec::new();
         for _ in 0..1 + self.random.below(12) {
             let name = self.name();
+            if self.silent.contains(&name) {
+                continue;
+            }
             let ds_count = self.model.0.get(&name).map_or(1, |rrd| rrd.definition.ds.len());
             let value = |random: &mut Random| match random.below(9) {
                 0 => "U".to_string(),
@@ -296,6 +302,30 @@ fn run(seed: u64) {
     world.store.stop().expect("a clean stop");
 }
 
+/// RRDs that live through many flushes and merges, some of them silent for a while: segments of several levels
+/// and classes at once, old rows beside new ones in one merge.
+fn run_long(seed: u64) {
+    let mut world = World::new(seed);
+    (0..12).for_each(|_| world.create());
+    for _ in 0..12 {
+        world.silent = world.model.0.keys().filter(|_| world.random.below(2) == 0).cloned().collect();
+        for _ in 0..60 {
+            match world.random.below(30) {
+                0 => world.sync(),
+                1 => world.check_all(),
+                _ => world.update(),
+            }
+        }
+        match world.random.below(6) {
+            0 => world.kill(),
+            1 => world.crash(),
+            _ => {}
+        }
+    }
+    world.check_all();
+    world.store.stop().expect("a clean stop");
+}
+
 fn seeds(default: u64) -> std::ops::Range<u64> {
     let number = |key: &str| std::env::var(key).ok().and_then(|text| text.parse().ok());
     match number("ROUNDEL_SEED") {
@@ -316,6 +346,11 @@ fn each_seed(default: u64, run: fn(u64)) {
 #[test]
 fn crashes_lose_nothing_acknowledged() {
     each_seed(2000, run);
+}
+
+#[test]
+fn long_lives_lose_no_rows() {
+    each_seed(300, run_long);
 }
 
 /// Bits rot in any file of a store that was stopped. It opens or says why not; what it then says of an RRD
