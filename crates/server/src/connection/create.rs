@@ -78,9 +78,13 @@ pub fn send(service: &Service, word: &[u8], words: Words<'_>) -> Result<SentCrea
     let no_overwrite = wish.no_overwrite || service.create.no_overwrite;
     let (sender, receiver) = oneshot::channel();
     if !wish.sources.is_empty() {
-        let rrd = fill(service, &wish, definition)?;
+        // Reads whole RRDs and waits for the log: not on a thread that others' connections wait for.
+        let filled = service.waits.run(false, || -> Result<_, Refusal> {
+            let rrd = fill(service, &wish, definition)?;
+            Ok(service.engine.import(named.name, rrd, no_overwrite))
+        })?;
         // A connection that has gone does not want the answer.
-        drop(sender.send(service.engine.import(named.name, rrd, no_overwrite)));
+        drop(sender.send(filled));
         return Ok(SentCreate { receiver, path: named.path });
     }
     let start = wish.start.or(template_start).unwrap_or_else(|| service.now() - START_BEFORE_NOW);

@@ -325,7 +325,7 @@ impl<'a> Session<'a> {
         // The updates before it go first; they and it are answered in order.
         self.send_piece();
         let service = self.service;
-        // Waits for no disk but to look for a directory.
+        // Waits for no disk but to look for a directory; with `-r` as long as reading takes.
         match create::send(service, name, words) {
             Ok(sent) => {
                 let number = self.batch.as_ref().map_or(0, |batch| batch.commands);

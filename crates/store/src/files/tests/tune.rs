@@ -45,7 +45,7 @@ fn what_goes_goes_as_in_rrdtool() {
 }
 
 #[test]
-fn what_comes_is_unknown_and_takes_updates() {
+fn what_comes_takes_updates() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
