@@ -7,6 +7,7 @@
 
 pub mod daemon;
 pub mod failure;
+mod integer;
 pub mod options;
 pub mod pipe;
 pub mod process;

@@ -135,6 +135,23 @@ impl<'w, 'k, T: Copy> Options<'w, 'k, T> {
     }
 }
 
+/// The argument of `--daemon`, if it was given, and the words that are no options.
+pub type DaemonAndRest<'w> = (Option<&'w [u8]>, Vec<&'w [u8]>);
+
+/// Reads the words of a verb whose only option is `--daemon`.
+///
+/// # Errors
+/// [`OptionError`].
+pub fn daemon_and_rest<'w>(words: &'w [&'w [u8]]) -> Result<DaemonAndRest<'w>, OptionError> {
+    const KNOWN: &[Known<()>] = &[with_argument(b'd', "daemon", ())];
+    let mut options = Options::new(KNOWN, words);
+    let mut daemon = None;
+    while let Some(given) = options.next() {
+        daemon = Some(given?.1);
+    }
+    Ok((daemon, options.rest()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -192,8 +192,11 @@ impl Session<'_> {
             (b"pwd", []) => self.print_directory(),
             (b"ls", []) => self.list_directory(),
             (b"cd" | b"mkdir" | b"pwd" | b"ls" | b"quit", _) => Err(wrong_count()),
-            (_, []) | (b"help" | b"--help" | b"-help" | b"-?" | b"-h", _) => self.usage(),
-            _ if is_version(verb) => crate::print(&mut self.out, usage::version_number_line().as_bytes()),
+            (_, []) => self.usage(),
+            _ if usage::is_help(verb) => self.usage(),
+            _ if usage::is_version(verb) => {
+                crate::print(&mut self.out, usage::version_number_line().as_bytes())
+            }
             _ => self.tool.run(verb, arguments, &mut self.out),
         }
     }
@@ -245,11 +248,6 @@ fn directory_names(path: &Path) -> io::Result<Vec<Vec<u8>>> {
     let directory = std::fs::File::open(path)?;
     let entries = rustix::fs::Dir::read_from(directory)?;
     entries.map(|entry| Ok(entry?.file_name().to_bytes().to_vec())).collect()
-}
-
-/// Words that ask for the version.
-pub fn is_version(word: &[u8]) -> bool {
-    matches!(word, b"-v" | b"--version" | b"v" | b"version")
 }
 
 /// The words of a line; `None` when a quote does not close.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Done, Failure, system_text};
 use crate::surroundings::Surroundings;
 use crate::usage::{self, Topic};
-use crate::{Tool, pipe};
+use crate::{Tool, pipe, unwritten};
 
 /// Status of a command that failed.
 const FAILED: u8 = 1;
@@ -37,9 +37,9 @@ pub fn rrdtool(words: &[&[u8]]) -> u8 {
         [b"-"] => session(None, &mut out),
         [b"-", directory] => session(Some(directory), &mut out),
         [topic] => page(&mut out, Topic::find(topic)),
-        [verb, topic] if is_help(verb) => page(&mut out, Topic::find(topic)),
-        [verb, ..] if is_help(verb) => page(&mut out, None),
-        [verb, ..] if pipe::is_version(verb) => {
+        [verb, topic] if usage::is_help(verb) => page(&mut out, Topic::find(topic)),
+        [verb, ..] if usage::is_help(verb) => page(&mut out, None),
+        [verb, ..] if usage::is_version(verb) => {
             let done = crate::print(&mut out, usage::version_number_line().as_bytes());
             finish(done, &mut out, &mut io::stderr())
         }
@@ -65,14 +65,8 @@ pub fn single(program: Single, words: &[&[u8]]) -> u8 {
              \t\t\t[ time:value[:value...] ..]\n\n",
         ),
         Single::Info => {
-            let items = crate::verb::info::info(&mut tool, "rrdinfo", words);
-            let done = items.and_then(|items| {
-                let mut text = Vec::new();
-                rrd::info::push_text(&mut text, &items);
-                crate::print(&mut out, &text)?;
-                tool.link.complaint()
-            });
-            (done, "Usage: rrdinfo <filename>\n")
+            let done = crate::verb::info::run(&mut tool, "rrdinfo", words, &mut out);
+            (done.and_then(|()| tool.link.complaint()), "Usage: rrdinfo <filename>\n")
         }
         Single::Create => (
             tool.run(b"create", words, &mut out),
@@ -98,19 +92,13 @@ fn page(out: &mut dyn Write, topic: Option<Topic>) -> u8 {
     finish(done, out, &mut io::stderr())
 }
 
-fn is_help(word: &[u8]) -> bool {
-    matches!(word, b"help" | b"--help" | b"-help" | b"-?" | b"-h")
-}
-
 /// Sends what was printed, then says what went wrong, if anything did.
 fn finish(done: Done, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
     let flushed = out.flush();
     if flushed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         return READER_GONE;
     }
-    let flushed =
-        flushed.map_err(|error| Failure::new(format!("error flushing output: {}", system_text(&error))));
-    match done.and(flushed) {
+    match done.and(flushed.map_err(|error| unwritten(&error))) {
         Ok(()) => 0,
         Err(failure) => {
             // Nobody to tell if that fails.

@@ -37,6 +37,16 @@ pub fn page(topic: Option<Topic>, remote: bool) -> String {
     text
 }
 
+/// Whether a word asks for help.
+pub(crate) fn is_help(word: &[u8]) -> bool {
+    matches!(word, b"help" | b"--help" | b"-help" | b"-?" | b"-h")
+}
+
+/// Whether a word asks for the version.
+pub(crate) fn is_version(word: &[u8]) -> bool {
+    matches!(word, b"-v" | b"--version" | b"v" | b"version")
+}
+
 /// What there is a page about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {

@@ -130,7 +130,7 @@ impl Verb {
             Verb::Last => last::run(tool, words, out),
             Verb::Lastupdate => lastupdate::run(tool, words, out),
             Verb::First => first::run(tool, words, out),
-            Verb::Info => info::run(tool, words, out),
+            Verb::Info => info::run(tool, "info", words, out),
             Verb::List => list::run(tool, words, out),
             Verb::Fetch => fetch::run(tool, words, out),
             Verb::Tune => tune::run(tool, words),

@@ -45,7 +45,6 @@ struct Wish<'w> {
     name: &'w [u8],
     output: Option<&'w [u8]>,
     header: Header,
-    header_word: &'static str,
     daemon: Option<&'w [u8]>,
 }
 
@@ -63,14 +62,9 @@ impl<'w> Wish<'w> {
                 (Tag::Daemon, word) => daemon = Some(word),
             }
         }
-        let header_word = match header {
-            Header::None => "none",
-            Header::Dtd => "dtd",
-            Header::Xsd => "xsd",
-        };
         match *options.rest() {
-            [name] => Ok(Wish { name, output: None, header, header_word, daemon }),
-            [name, output] => Ok(Wish { name, output: Some(output), header, header_word, daemon }),
+            [name] => Ok(Wish { name, output: None, header, daemon }),
+            [name, output] => Ok(Wish { name, output: Some(output), header, daemon }),
             _ => Err(usage()),
         }
     }
@@ -112,7 +106,12 @@ fn read(tool: &mut Tool, wish: &Wish<'_>) -> Done<Content> {
             Content::Rrd(Box::new(file.content().map_err(|error| file_failure(&error))?.rrd))
         }
         Target::Remote(mut remote) => {
-            Content::Lines(remote.ask("dump", &[b"-h", wish.header_word.as_bytes()])?.lines)
+            let header: &[u8] = match wish.header {
+                Header::None => b"none",
+                Header::Dtd => b"dtd",
+                Header::Xsd => b"xsd",
+            };
+            Content::Lines(remote.ask("dump", &[b"-h", header])?.lines)
         }
     })
 }

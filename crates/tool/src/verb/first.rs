@@ -5,6 +5,7 @@ use std::io::Write;
 use protocol::rrdcached::client::Answer;
 
 use crate::failure::{Done, Failure};
+use crate::integer::long;
 use crate::options::{Known, Options, with_argument};
 use crate::target::Target;
 use crate::{Tool, Words, print};
@@ -36,7 +37,7 @@ pub fn first(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
     while let Some(given) = options.next() {
         match given? {
             (Tag::Archive, argument) => {
-                archive = u32::try_from(integer(argument) as i32)
+                archive = u32::try_from(long(argument) as i32)
                     .map_err(|_| Failure::new("invalid rraindex number"))?;
             }
             (Tag::Daemon, argument) => daemon = Some(argument),
@@ -63,23 +64,6 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     first.map(|_| ())
 }
 
-/// Compat: as `strtol` reads it with the base left open: blanks and a sign in front, `0x` and `0` for other
-/// bases, anything behind, 0 when there is no number.
-pub(crate) fn integer(word: &[u8]) -> i64 {
-    let (sign, digits) = match word.trim_ascii_start() {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] => (1, digits),
-        digits => (1, digits),
-    };
-    let (base, digits) = match digits {
-        [b'0', b'x' | b'X', digits @ ..] => (16, digits),
-        [b'0', digits @ ..] => (8, digits),
-        digits => (10, digits),
-    };
-    let digits = digits.iter().map_while(|&byte| char::from(byte).to_digit(base)).map(i64::from);
-    digits.fold(0i64, |size, digit| size.saturating_mul(base.into()).saturating_add(sign * digit))
-}
-
 /// The number that an answer of one line is.
 pub(crate) fn number(answer: &Answer) -> Done<i64> {
     answer
@@ -87,24 +71,4 @@ pub(crate) fn number(answer: &Answer) -> Done<i64> {
         .trim()
         .parse()
         .map_err(|_| Failure::new(format!("rrdcached answers what is no number: {}", answer.text)))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn integers_are_read_as_in_c() {
-        for (text, want) in [
-            ("1", 1),
-            (" -3x", -3),
-            ("+7", 7),
-            ("x", 0),
-            ("", 0),
-            ("010", 8),
-            ("-0x1f", -31),
-            ("08", 0),
-            ("99999999999999999999", i64::MAX),
-        ] {
-            assert_eq!(super::integer(text.as_bytes()), want, "{text}");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! `rrdtool flushcached`: has a daemon write down what it knows of some RRDs.
 
 use crate::failure::{Done, Failure};
-use crate::options::{Known, Options, with_argument};
+use crate::options::daemon_and_rest;
 use crate::target::flush;
 use crate::{Tool, Words};
 
@@ -13,19 +13,12 @@ const USAGE: &str = "Usage: rrdtool flushcached [--daemon|-d <addr>] <file> [<fi
 const NO_ADDRESS: &str = "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an \
     address on the command line or set the \"RRDCACHED_ADDRESS\" environment variable.";
 
-const OPTIONS: &[Known<()>] = &[with_argument(b'd', "daemon", ())];
-
 /// Flushes each file.
 ///
 /// # Errors
 /// In RRDtool's words; the files behind the one that failed are passed over.
 pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
-    let mut options = Options::new(OPTIONS, words);
-    let mut daemon = None;
-    while let Some(given) = options.next() {
-        daemon = Some(given?.1);
-    }
-    let names = options.rest();
+    let (daemon, names) = daemon_and_rest(words)?;
     if names.is_empty() {
         return Err(Failure::new(USAGE));
     }

@@ -81,9 +81,9 @@ fn item(line: &[u8]) -> Option<InfoItem> {
     Some(InfoItem { key, value })
 }
 
-/// Runs it.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
-    let items = info(tool, "info", words)?;
+/// Runs it under the name that RRDtool's usage calls the program by.
+pub(crate) fn run(tool: &mut Tool, program: &str, words: Words<'_>, out: &mut dyn Write) -> Done {
+    let items = info(tool, program, words)?;
     let mut text = Vec::new();
     rrd::info::push_text(&mut text, &items);
     print(out, &text)

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::failure::{Done, Failure};
-use crate::options::{Known, Options, with_argument};
+use crate::options::daemon_and_rest;
 use crate::target::Target;
 use crate::{Tool, Words, print};
 
@@ -13,19 +13,13 @@ pub const SYNTAX: &str = "last - when an RRD was last updated\n\n\
 
 const USAGE: &str = "Usage: rrdtool last [--daemon|-d <addr>] <file>";
 
-const OPTIONS: &[Known<()>] = &[with_argument(b'd', "daemon", ())];
-
 /// The last update, in seconds.
 ///
 /// # Errors
 /// In RRDtool's words.
 pub fn last(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
-    let mut options = Options::new(OPTIONS, words);
-    let mut daemon = None;
-    while let Some(given) = options.next() {
-        daemon = Some(given?.1);
-    }
-    let &[name] = &*options.rest() else { return Err(Failure::new(USAGE)) };
+    let (daemon, rest) = daemon_and_rest(words)?;
+    let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
     match tool.target(name, daemon)? {
         Target::File(file) => Ok(file.last_update().in_seconds(file.definition().units_per_second).whole),
         // Compat: a daemon's LAST is the end of the newest row.

@@ -5,7 +5,7 @@ use std::io::Write;
 use rrd::info::{InfoItem, Value};
 
 use crate::failure::{Done, Failure};
-use crate::options::{Known, Options, with_argument};
+use crate::options::daemon_and_rest;
 use crate::target::{Target, file_failure};
 use crate::{Tool, Words, print};
 
@@ -14,8 +14,6 @@ pub const SYNTAX: &str = "lastupdate - the readings of the last update\n\n\
     \trrdtool lastupdate filename.rrd [--daemon|-d address]\n";
 
 const USAGE: &str = "Usage: rrdtool lastupdate [--daemon|-d <addr>] <file>";
-
-const OPTIONS: &[Known<()>] = &[with_argument(b'd', "daemon", ())];
 
 /// When an RRD was last updated, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,12 +29,8 @@ pub struct LastUpdate {
 /// # Errors
 /// In RRDtool's words.
 pub fn lastupdate(tool: &mut Tool, words: Words<'_>) -> Done<LastUpdate> {
-    let mut options = Options::new(OPTIONS, words);
-    let mut daemon = None;
-    while let Some(given) = options.next() {
-        daemon = Some(given?.1);
-    }
-    let &[name] = &*options.rest() else { return Err(Failure::new(USAGE)) };
+    let (daemon, rest) = daemon_and_rest(words)?;
+    let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
     match tool.flushed_target(name, daemon)? {
         Target::File(file) => {
             let definition = file.definition();

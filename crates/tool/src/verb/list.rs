@@ -185,21 +185,37 @@ fn each(directory: &Path, mut take: impl FnMut(&[u8], bool) -> io::Result<()>) -
     Ok(())
 }
 
-/// Whether a shell pattern of `*`, `?` and `[...]` takes a whole name.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern {
-        [] => name.is_empty(),
-        [b'*', rest @ ..] => (0..=name.len()).any(|skip| matches(rest, &name[skip..])),
-        [b'?', rest @ ..] => name.split_first().is_some_and(|(_, name)| matches(rest, name)),
-        [b'[', rest @ ..] => match (set(rest), name.split_first()) {
-            (Some((takes, rest)), Some((&byte, name))) => takes(byte) && matches(rest, name),
-            (None, Some((b'[', name))) => matches(rest, name),
-            _ => false,
-        },
-        [byte, rest @ ..] => {
-            name.split_first().is_some_and(|(first, name)| first == byte && matches(rest, name))
+/// Whether a shell pattern of `*`, `?` and `[...]` takes a whole name. Costs at most their lengths multiplied.
+fn matches(mut pattern: &[u8], mut name: &[u8]) -> bool {
+    // What stands behind the last star, and the name from where that begins: earlier stars need take no more.
+    let mut star = None;
+    loop {
+        if let [b'*', behind @ ..] = pattern {
+            (pattern, star) = (behind, Some((behind, name)));
+        } else if pattern.is_empty() && name.is_empty() {
+            return true;
+        } else if let Some(left) = matches_one(pattern, name) {
+            (pattern, name) = left;
+        } else if let Some((behind, [_, later @ ..])) = star {
+            (pattern, name, star) = (behind, later, Some((behind, later)));
+        } else {
+            return false;
         }
     }
+}
+
+/// What is left of a pattern without a star in front and of a name, when the first byte is taken.
+fn matches_one<'p, 'n>(pattern: &'p [u8], name: &'n [u8]) -> Option<(&'p [u8], &'n [u8])> {
+    let ((&first, pattern), (&byte, name)) = (pattern.split_first()?, name.split_first()?);
+    let (takes, pattern) = match first {
+        b'?' => (true, pattern),
+        b'[' => match set(pattern) {
+            Some((takes, pattern)) => (takes(byte), pattern),
+            None => (byte == b'[', pattern),
+        },
+        first => (first == byte, pattern),
+    };
+    takes.then_some((pattern, name))
 }
 
 /// The set behind `[`, and what stands behind its `]`.
@@ -255,8 +271,18 @@ mod tests {
             ("[]]x", "]x", true),
             ("[x", "[x", true),
             ("**", "", true),
+            ("*a*b?*", "xaybabz", true),
+            ("*ab", "aab", true),
+            ("*[a-c]*d", "xbxdx", false),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), want, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn many_stars_come_to_an_end() {
+        let (pattern, name) = ("*a".repeat(100), "a".repeat(255));
+        assert!(matches(pattern.as_bytes(), name.as_bytes()));
+        assert!(!matches((pattern + "b").as_bytes(), name.as_bytes()));
     }
 }

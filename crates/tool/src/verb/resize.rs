@@ -5,8 +5,8 @@ use rrd::definition::VERSION_DCOUNTER;
 use rrd::live::{Season, UNKNOWN};
 use store::direct::{Existing, WriteFile, write_file};
 
-use super::first::integer;
 use crate::failure::{Done, Failure};
+use crate::integer::long;
 use crate::target::file_failure;
 use crate::{Tool, Words};
 
@@ -35,7 +35,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
         b"SHRINK" => false,
         _ => return Err(Failure::new("I can only GROW or SHRINK")),
     };
-    let rows = integer(rows);
+    let rows = long(rows);
     if rows < 1 {
         return Err(Failure::new("Please grow or shrink with at least 1 row"));
     }
@@ -43,7 +43,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     let output = tool.surroundings.path(OUTPUT)?;
     let open = WriteFile::open(path, tool.surroundings.locking).map_err(|error| file_failure(&error))?;
     let file = open.content();
-    let index = usize::try_from(integer(archive)).ok().filter(|&index| index < file.definition().rra.len());
+    let index = usize::try_from(long(archive)).ok().filter(|&index| index < file.definition().rra.len());
     let index = index.ok_or_else(|| Failure::new("no such RRA in this RRD"))?;
     let count = file.definition().rra[index].row_count;
     let new_count = if grow { count.checked_add(rows as u64) } else { count.checked_sub(rows as u64) };
@@ -62,7 +62,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     write_file(output, &rrd, Existing::Replace).map_err(|error| file_failure(&error))
 }
 
-/// Cuts off the oldest rows, or puts unknown ones in front of them.
+/// Gives one archive so many rows.
 fn resize(rrd: &mut Rrd, index: usize, count: usize) {
     let width = rrd.definition.ds.len();
     rrd.definition.rra[index].row_count = count as u64;
@@ -70,14 +70,7 @@ fn resize(rrd: &mut Rrd, index: usize, count: usize) {
         resize_season(season, width, count);
         return;
     }
-    let rows = &mut rrd.archives[index];
-    let wanted = count * width;
-    if wanted <= rows.len() {
-        rows.drain(..rows.len() - wanted);
-    } else {
-        let unknown = vec![UNKNOWN; wanted - rows.len()];
-        rows.splice(..0, unknown);
-    }
+    fit(&mut rrd.archives[index], count * width);
 }
 
 /// A season is a ring: its oldest row stands behind its newest.
@@ -85,12 +78,14 @@ fn resize_season(season: &mut Season, width: usize, count: usize) {
     let old = season.values.len() / width;
     let oldest = (season.current_row as usize + 1) % old;
     season.values.rotate_left(oldest * width);
-    let wanted = count * width;
-    if wanted <= season.values.len() {
-        season.values.drain(..season.values.len() - wanted);
-    } else {
-        let unknown = vec![UNKNOWN; wanted - season.values.len()];
-        season.values.splice(..0, unknown);
-    }
+    fit(&mut season.values, count * width);
     season.current_row = count as u64 - 1;
+}
+
+/// Cuts off the oldest values, or puts unknown ones in front of them.
+fn fit(values: &mut Vec<f64>, count: usize) {
+    match values.len().checked_sub(count) {
+        Some(surplus) => drop(values.drain(..surplus)),
+        None => drop(values.splice(..0, std::iter::repeat_n(UNKNOWN, count - values.len()))),
+    }
 }

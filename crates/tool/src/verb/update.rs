@@ -250,9 +250,27 @@ mod tests {
     }
 
     #[test]
-    fn times_are_made_plain() {
+    fn now_is_made_a_time_for_a_daemon() {
         let now = Timestamp::new(1000, 250_000);
         assert_eq!(stamped(b"N:1:2", now), b"1000:1:2");
         assert_eq!(stamped(b"-5:1", now), b"-5:1");
+    }
+
+    #[test]
+    fn a_store_is_told_times_in_seconds() {
+        let now = || Timestamp::new(1000, 250_000);
+        let surroundings = Surroundings { now, ..Surroundings::of_process() };
+        let check = |reading: &str, want: Result<&str, &str>| {
+            let got = plain(reading.as_bytes(), b"a.rrd", &surroundings);
+            let got = got.map(|text| String::from_utf8(text).unwrap()).map_err(|failure| failure.to_string());
+            assert_eq!(got.as_deref().map_err(String::as_str), want, "{reading}");
+        };
+        check("N:1:2", Ok("1000.250000:1:2"));
+        check("-5:1", Ok("995.250000:1"));
+        check("-0.5:1", Ok("999.750000:1"));
+        check("12.5:1", Ok("12.5:1"));
+        check("1000000000@1:2", Ok("1000000000:1:2"));
+        check("now-5s@U", Ok("995:U"));
+        assert!(plain(b"noon noon@1", b"a.rrd", &surroundings).is_err());
     }
 }

@@ -14,6 +14,7 @@ use rrd::rpn::Surroundings;
 
 use super::fetch::{Rows, Wish, of_daemon, of_file};
 use crate::failure::{Done, Failure};
+use crate::integer::int;
 use crate::options::{Known, Options, flag, with_argument};
 use crate::target::Target;
 use crate::times::Range;
@@ -68,12 +69,12 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
             (Tag::Start, word) => range.start(word, &tool.surroundings)?,
             (Tag::End, word) => range.end(word, &tool.surroundings)?,
             (Tag::Rows, word) => {
-                rows = leading_number(word);
+                rows = int(word);
                 if rows < ROWS_MIN {
                     return Err(Failure::new(format!("maxrows below {ROWS_MIN} rows")));
                 }
             }
-            (Tag::Step, word) => step = leading_number(word),
+            (Tag::Step, word) => step = int(word),
             (Tag::Json, _) => form.json = true,
             (Tag::ShowTime, _) => form.show_time = true,
             (Tag::Numbered, _) => form.numbered = true,
@@ -107,20 +108,6 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
 
 fn failure(error: impl std::fmt::Display) -> Failure {
     Failure::new(error.to_string())
-}
-
-/// C's `atoi`: the digits in front, whatever stands behind; too large numbers wrap around.
-fn leading_number(word: &[u8]) -> i32 {
-    let text = word.trim_ascii_start();
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let size =
-        digits.fold(0i64, |size, digit| size.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
-    (if negative { -size } else { size }) as i32
 }
 
 /// Dates by the C library.
@@ -161,21 +148,4 @@ fn in_seconds(rows: Rows) -> Done<Fetched> {
         names: rows.names.into_iter().map(String::into_bytes).collect(),
         values: rows.values,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_as_c_reads_them() {
-        fn check(word: &str, want: i32) {
-            assert_eq!(leading_number(word.as_bytes()), want, "{word}");
-        }
-        check("20x", 20);
-        check(" -7", -7);
-        check("x", 0);
-        check("3000000000", -1_294_967_296);
-        check("4294967396", 100);
-    }
 }
