@@ -17,8 +17,9 @@ type Failed = Box<dyn Error + Send + Sync>;
 /// Where a thread gets its rows.
 pub(crate) struct Source {
     daemon: Option<Connection>,
-    /// Connections to the daemons of stores whose placeholders stand among the files, by address.
-    stores: HashMap<String, Connection>,
+    /// Connections to other daemons, by address: those that a DEF names, and those of stores whose placeholders
+    /// stand among the files.
+    others: HashMap<String, Connection>,
     /// Answers of the daemon that have not been taken yet.
     ahead: HashMap<Request, Result<Fetched, String>>,
 }
@@ -26,27 +27,33 @@ pub(crate) struct Source {
 impl Source {
     /// Rows of the daemon, or of files when there is none.
     pub(crate) fn new(daemon: Option<Connection>) -> Source {
-        Source { daemon, stores: HashMap::new(), ahead: HashMap::new() }
+        Source { daemon, others: HashMap::new(), ahead: HashMap::new() }
     }
 
-    /// Asks the daemon for all of these at once; they are given by [`Rows::fetch`] afterwards.
+    /// Asks the daemon at once for all of these that no DEF wants from another; [`Rows::fetch`] gives them
+    /// afterwards.
     pub(crate) fn ask_ahead(&mut self, requests: &[Request]) -> Result<(), Failed> {
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
-        for (request, answer) in requests.iter().zip(daemon.fetch(requests)?) {
-            self.ahead.insert(request.clone(), answer);
-        }
+        let own: Vec<Request> = requests.iter().filter(|request| request.daemon.is_none()).cloned().collect();
+        let answers = daemon.fetch(&own)?;
+        self.ahead.extend(own.into_iter().zip(answers));
         Ok(())
     }
 
+    /// Rows of the store whose placeholder is the file of `request`.
     fn behind(&mut self, address: String, request: &Request) -> Result<Fetched, Failed> {
-        let connection = match self.stores.remove(&address) {
+        let path = std::fs::canonicalize(OsStr::from_bytes(&request.file))?;
+        let there = Request { file: path.as_os_str().as_bytes().to_vec(), ..request.clone() };
+        self.of_other(address, there)
+    }
+
+    fn of_other(&mut self, address: String, request: Request) -> Result<Fetched, Failed> {
+        let connection = match self.others.remove(&address) {
             Some(connection) => connection,
             None => Connection::open(&address)?,
         };
-        let connection = self.stores.entry(address).or_insert(connection);
-        let path = std::fs::canonicalize(OsStr::from_bytes(&request.file))?;
-        let there = Request { file: path.as_os_str().as_bytes().to_vec(), ..request.clone() };
-        let answer = connection.fetch(&[there])?.pop().ok_or("the daemon does not answer")?;
+        let connection = self.others.entry(address).or_insert(connection);
+        let answer = connection.fetch(&[request])?.pop().ok_or("the daemon does not answer")?;
         Ok(answer?)
     }
 }
@@ -55,6 +62,9 @@ impl Rows for Source {
     fn fetch(&mut self, request: &Request) -> Result<Fetched, Failed> {
         if let Some(answer) = self.ahead.remove(request) {
             return Ok(answer?);
+        }
+        if let Some(address) = &request.daemon {
+            return self.of_other(String::from_utf8_lossy(address).into_owned(), request.clone());
         }
         if let Some(daemon) = &mut self.daemon {
             let answer = daemon.fetch(std::slice::from_ref(request))?.pop();

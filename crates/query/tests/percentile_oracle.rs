@@ -42,7 +42,17 @@ fn make(tool: &mut RrdTool) {
 }
 
 fn query(pattern: &str, step: u64, daemon: Option<String>) -> (Report, BTreeMap<String, Vec<f64>>) {
-    let def = |name: &str| format!("DEF:{name}={pattern}/{name}.rrd:in:AVERAGE").into_bytes();
+    query_with(pattern, "", step, daemon)
+}
+
+/// With `more` behind each DEF.
+fn query_with(
+    pattern: &str,
+    more: &str,
+    step: u64,
+    daemon: Option<String>,
+) -> (Report, BTreeMap<String, Vec<f64>>) {
+    let def = |name: &str| format!("DEF:{name}={pattern}/{name}.rrd:in:AVERAGE{more}").into_bytes();
     let query = Query {
         arguments: vec![
             def("rx"),
@@ -126,6 +136,21 @@ fn a_daemon_gives_the_same() {
     check(&mut tool, &values, 300, COUNT - 2);
     assert_eq!(report.failures.len(), 2, "{:?}", report.failures);
     drop(daemon);
+}
+
+#[test]
+fn a_def_may_name_its_own_daemon() {
+    let mut tool = RrdTool::start().unwrap();
+    make(&mut tool);
+    let daemon = Daemon::start(tool.directory());
+    let pattern = format!("{}/port*", tool.directory().display());
+    let address = tool.path("sock").display().to_string();
+    let (_, values) = query_with(&pattern, &format!(r":daemon=unix\:{address}"), 300, None);
+    check(&mut tool, &values, 300, COUNT - 2);
+    drop(daemon);
+    let (report, _) = query_with(&pattern, r":daemon=unix\:/nowhere/sock", 300, None);
+    assert_eq!((report.answered, report.failures.len()), (0, COUNT), "{:?}", report.failures);
+    assert!(report.failures.iter().any(|(_, why)| why.contains("/nowhere/sock")), "{:?}", report.failures);
 }
 
 /// Debian's rrdcached on a socket in the directory of the RRDs.
