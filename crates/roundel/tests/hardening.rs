@@ -9,14 +9,13 @@ use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use wire::{Client, Daemon, Kind};
+use wire::{Client, Daemon, Kind, PATIENCE};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 const CREATE: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A field of /proc/PID/status.
 fn status(process: u32, field: &str) -> String {
@@ -44,30 +43,21 @@ fn root_becomes_the_user_it_is_told_for_good() {
     }
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for layout in ["stripes", "files"] {
-        let root = place.path().join(layout);
-        let (base, socket) = (root.join("base"), root.join("sock"));
-        fs::create_dir_all(&base).unwrap();
+        let mut daemon = Daemon::new(Kind::Stripes, &place.path().join(layout));
+        let (root, base) = (daemon.directory().to_path_buf(), daemon.base());
         for directory in [&root, &base] {
             std::os::unix::fs::chown(directory, Some(user), Some(group)).unwrap();
         }
         let words = ["rrdcached", "-g", "-B", "-U", "nobody", "-G", "daemon", "--layout", layout];
         let mut command = Command::new(ROUNDEL);
-        command.args(words).arg("-b").arg(&base).arg("-l").arg(&socket).arg("-j").arg(root.join("journal"));
-        command.arg("-p").arg(root.join("pid"));
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let start = Instant::now();
-        while UnixStream::connect(&socket).is_err() {
-            let ended = child.try_wait().unwrap();
-            assert!(ended.is_none() && start.elapsed() < PATIENCE, "{layout}: no daemon ({ended:?})");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let mut client = Client::connect(&socket).unwrap();
+        command.args(words).arg("-b").arg(&base).arg("-l").arg(daemon.socket());
+        command.arg("-j").arg(root.join("journal")).arg("-p").arg(root.join("pid"));
+        daemon.spawn_as(command);
+        let mut client = daemon.wait_for_answer();
         assert_eq!(client.ask(&format!("CREATE x.rrd {CREATE}")).unwrap().status, 0);
-        let (process, many) = (child.id(), |id: u32| vec![id.to_string(); 4].join(" "));
+        let (process, many) = (daemon.process(), |id: u32| vec![id.to_string(); 4].join(" "));
         let found = ["Uid", "Gid", "Groups", "CapEff"].map(|field| status(process, field));
         let made = fs::metadata(base.join("x.rrd")).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
         let want = [many(user), many(group), group.to_string(), "0000000000000000".to_string()];
         assert_eq!(found, want, "{layout}");
         assert_eq!((made.uid(), made.gid()), (user, group), "{layout}");
@@ -106,8 +96,7 @@ fn clients_that_never_read_hold_up_nobody_and_grow_nothing() {
     let mut client = daemon.start();
     let create = "CREATE x.rrd -b 1000000000 -s 1 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:5000";
     assert_eq!(client.ask(create).unwrap().status, 0);
-    let mut child = daemon.take();
-    let before = resident(child.id());
+    let before = resident(daemon.process());
     // Each answer has a hundred kilobytes; a client is asked for as much as it can be told.
     let question = "FETCH x.rrd AVERAGE 999995000 1000000000\n".repeat(100);
     let mut stalled = Vec::new();
@@ -135,12 +124,10 @@ fn clients_that_never_read_hold_up_nobody_and_grow_nothing() {
     let mut newcomer = Client::connect(&daemon.socket()).unwrap();
     assert_eq!(newcomer.ask("PING").unwrap().message, "PONG");
     // What each of them keeps: a buffer to read, an answer, and nothing for the questions behind it.
-    let grown = resident(child.id()).saturating_sub(before);
+    let grown = resident(daemon.process()).saturating_sub(before);
     assert!(grown < 4 * 8 * 1024, "{grown} kB for 4 clients");
     drop(stalled);
     assert_eq!(client.ask("LAST x.rrd").unwrap().message, "1000000049");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -217,14 +204,13 @@ fn systemd_hears_when_it_is_ready_and_when_it_stops() {
     let place = tempfile::tempdir().unwrap();
     let systemd = UnixDatagram::bind(place.path().join("notify")).unwrap();
     systemd.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut child = Command::new(ROUNDEL)
-        .args(["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"])
+    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let mut command = Command::new(ROUNDEL);
+    command
+        .args(["serve", "--base", "rrd", "--store", "store", "--listen", "unix:sock"])
         .current_dir(place.path())
-        .env("NOTIFY_SOCKET", place.path().join("notify"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .env("NOTIFY_SOCKET", place.path().join("notify"));
+    daemon.spawn_as(command);
     let heard = || {
         let mut bytes = [0; 256];
         let count = systemd.recv(&mut bytes).unwrap();
@@ -232,9 +218,9 @@ fn systemd_hears_when_it_is_ready_and_when_it_stops() {
     };
     assert_eq!(heard(), "READY=1");
     // Ready means that it answers.
-    let mut client = Client::connect(&place.path().join("sock")).unwrap();
+    let mut client = Client::connect(&daemon.socket()).unwrap();
     assert_eq!(client.ask("PING").unwrap().message, "PONG");
-    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert!(Command::new("kill").arg(daemon.process().to_string()).status().unwrap().success());
     assert_eq!(heard(), "STOPPING=1");
-    assert!(child.wait().unwrap().success());
+    assert!(daemon.take().wait().unwrap().success());
 }

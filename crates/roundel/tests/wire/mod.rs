@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longest wait for an answer or a start.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One connection.
 pub struct Client {
@@ -144,12 +144,17 @@ impl Daemon {
 
     /// Starts the process and does not wait.
     pub fn spawn(&mut self) {
-        fs::remove_file(self.socket()).ok();
-        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
-        let mut command = match self.kind {
+        let command = match self.kind {
             Kind::Rrdcached => self.rrdcached(),
             Kind::Stripes | Kind::Files => self.roundel(),
         };
+        self.spawn_as(command);
+    }
+
+    /// The same by a command of the test's own, which has it listen at [`Daemon::socket`].
+    pub fn spawn_as(&mut self, mut command: Command) {
+        fs::remove_file(self.socket()).ok();
+        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.child = Some(command.spawn().unwrap());
     }
@@ -180,6 +185,11 @@ impl Daemon {
     /// What it has said.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// The process's number.
+    pub fn process(&self) -> u32 {
+        self.child.as_ref().expect("the daemon runs").id()
     }
 
     /// Gives the process away, to be killed by someone else.

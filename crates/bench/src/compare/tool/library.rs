@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::START;
+use super::{START, Side};
 use crate::Outcome;
 use crate::compare::Bench;
 use crate::figures::{Goal, Runs, Unit};
@@ -15,12 +15,6 @@ use crate::workload::{Shape, Workload};
 const FILES: &str = "100";
 /// Updates of each file in a run.
 const ROUNDS: i64 = 20;
-
-/// A program and where its files are.
-struct Side {
-    program: PathBuf,
-    directory: PathBuf,
-}
 
 impl Side {
     /// CPU seconds of one of `calls` calls.
