@@ -147,8 +147,13 @@ fn consolidated(series: &Series, cf: Cf) -> VdefValue {
     let mut known = series.values.iter().copied().filter(|value| !value.is_nan());
     let value = match (known.next(), cf) {
         (None, _) => UNKNOWN,
-        (Some(first), Cf::Min) => known.fold(first, f64::min),
-        (Some(first), Cf::Max | Cf::Failures) => known.fold(first, f64::max),
+        // Compat: of zeros with and without a sign the last one.
+        (Some(first), Cf::Min) => {
+            known.fold(first, |least, value| if value <= least { value } else { least })
+        }
+        (Some(first), Cf::Max | Cf::Failures) => {
+            known.fold(first, |most, value| if value >= most { value } else { most })
+        }
         (Some(first), Cf::Last) => known.next_back().unwrap_or(first),
         (Some(first), _) => {
             let (sum, count) = known.fold((first, 1.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -191,6 +196,20 @@ mod tests {
         );
         assert_eq!(texts("%.3lf%S", &[f64::INFINITY, 5000.0, UNKNOWN]), "inf?|inf?|-nan?");
         assert_eq!(texts("%.3lf%S", &[UNKNOWN, 5000.0]), "-nan |5000.000 ");
+    }
+
+    /// What Debian's rrdtool printed for these rows.
+    #[test]
+    fn of_two_zeros_the_last_one_is_printed() {
+        fn check(values: &[f64], want: f64) {
+            let series = Series { start: 0, step: 10, values: values.to_vec() };
+            for cf in [Cf::Min, Cf::Max, Cf::Last] {
+                assert_eq!(consolidated(&series, cf).value.to_bits(), want.to_bits(), "{cf:?} {values:?}");
+            }
+        }
+        check(&[0.0, -0.0, 0.0, -0.0], -0.0);
+        check(&[-0.0, 0.0, -0.0, 0.0], 0.0);
+        check(&[UNKNOWN, 0.0, -0.0, UNKNOWN], -0.0);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
 }
 
 /// The value of the row that covers the moment before `time`; NaN outside.
-pub fn value_at(series: &Series, time: i64) -> f64 {
+fn value_at(series: &Series, time: i64) -> f64 {
     let offset = time - series.start - 1;
     if offset < 0 {
         return f64::NAN;

@@ -1,5 +1,7 @@
 //! Random RRDs and random words to update them with.
 
+use std::ops::Range;
+
 /// A small generator (splitmix64): the same numbers for the same seed for ever.
 pub struct Random(u64);
 
@@ -37,6 +39,15 @@ impl Random {
     /// One of these.
     pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// The seeds that a test runs: as many as it usually does, or `ROUNDEL_SEEDS`; or `ROUNDEL_SEED` alone.
+pub fn seeds(usual: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("ROUNDEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ROUNDEL_SEEDS").unwrap_or(usual),
     }
 }
 

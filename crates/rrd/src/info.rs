@@ -34,7 +34,7 @@ pub enum Value {
 
 impl Value {
     /// RRDtool's number of the type, which the daemon's INFO shows.
-    pub fn type_number(&self) -> u8 {
+    fn type_number(&self) -> u8 {
         match self {
             Value::Number(_) => 0,
             Value::Count(_) => 1,

@@ -133,7 +133,7 @@ fn take_values<'w>(
 ///
 /// # Errors
 /// [`UpdateError::TimeNotANumber`] and [`UpdateError::TimeTrailing`].
-pub fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
+fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
     if let Some(seconds) = whole_seconds(text) {
         return Ok(Timestamp::whole(seconds));
     }

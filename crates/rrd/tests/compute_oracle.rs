@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
+#[path = "support/operators.rs"]
+mod operators;
 mod support;
 
+use operators::{BINARY, UNARY};
 use oracle::RrdTool;
 use rrd::definition::{ComputeProgram, DsKind};
 use rrd::rpn::{Context, compile, evaluate};
@@ -11,40 +14,10 @@ use support::Random;
 
 const SOURCES: [&str; 4] = ["v0", "v1", "v2", "v3"];
 const NULLARY: [&str; 9] = ["v0", "v1", "v2", "v3", "3,", "-7,", "UNKN", "INF", "NEGINF"];
-const UNARY: [&str; 17] = [
-    "SIN", "COS", "LOG", "EXP", "SQRT", "ATAN", "FLOOR", "CEIL", "ABS", "UN", "ISINF", "RAD2DEG", "DEG2RAD",
-    "DUP", "1,INDEX", "1,COPY", "2,POW",
-];
-const BINARY: [&str; 28] = [
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "ADDNAN",
-    "LT",
-    "LE",
-    "GT",
-    "GE",
-    "EQ",
-    "NE",
-    "MIN",
-    "MAX",
-    "MINNAN",
-    "MAXNAN",
-    "ATAN2",
-    "POW",
-    "EXC",
-    "POP",
-    "2,SORT",
-    "2,REV",
-    "2,AVG",
-    "2,STDEV",
-    "2,SMIN",
-    "2,SMAX",
-    "2,1,ROLL",
-    "v0,3,MEDIAN",
-];
+/// Besides those of `operators`.
+const OWN_UNARY: [&str; 4] = ["DUP", "1,INDEX", "1,COPY", "2,POW"];
+const OWN_BINARY: [&str; 10] =
+    ["EXC", "POP", "2,SORT", "2,REV", "2,AVG", "2,STDEV", "2,SMIN", "2,SMAX", "2,1,ROLL", "v0,3,MEDIAN"];
 const TERNARY: [&str; 11] = [
     "IF",
     "LIMIT",
@@ -61,12 +34,14 @@ const TERNARY: [&str; 11] = [
 
 /// A random expression; mostly one that leaves a single value.
 fn expression(random: &mut Random) -> String {
+    let unary = [&UNARY[..], &OWN_UNARY].concat();
+    let binary = [&BINARY[..], &OWN_BINARY].concat();
     let mut words: Vec<&str> = Vec::new();
     for _ in 0..random.below(4) + 1 {
         words.push(random.pick(&NULLARY));
     }
     for _ in 0..random.below(6) {
-        let kind = [&NULLARY[..], &UNARY, &BINARY, &TERNARY][random.below(4) as usize];
+        let kind = [&NULLARY[..], &unary, &binary, &TERNARY][random.below(4) as usize];
         words.push(random.pick(kind));
     }
     for _ in 0..random.below(4) {

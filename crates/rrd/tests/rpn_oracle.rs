@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
+#[path = "support/operators.rs"]
+mod operators;
 mod support;
 
+use operators::{BINARY, UNARY};
+use oracle::random::seeds;
 use oracle::{Bindings, RrdTool};
 use rrd::live::UNKNOWN;
 use rrd::rpn::{Expression, Series, Surroundings, Symbol, Vdef};
@@ -124,50 +128,9 @@ fn rows_of(perl: &mut Bindings, file: &str, variable: &(&str, &str, u64, i64)) -
     Series { start: fetched.start - step as i64, step, values }
 }
 
-const UNARY: [&str; 16] = [
-    "SIN",
-    "COS",
-    "LOG",
-    "EXP",
-    "SQRT",
-    "ATAN",
-    "FLOOR",
-    "CEIL",
-    "ABS",
-    "UN",
-    "ISINF",
-    "RAD2DEG",
-    "DEG2RAD",
-    "1,INDEX,EXC,POP",
-    "1,COPY,POP",
-    "DUP,POP",
-];
-const BINARY: [&str; 24] = [
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "ADDNAN",
-    "LT",
-    "LE",
-    "GT",
-    "GE",
-    "EQ",
-    "NE",
-    "MIN",
-    "MAX",
-    "MINNAN",
-    "MAXNAN",
-    "ATAN2",
-    "POW",
-    "2,AVG",
-    "2,STDEV",
-    "2,SMIN",
-    "2,SMAX",
-    "EXC,POP",
-    "2,SORT,POP",
-];
+/// Besides those of `operators`.
+const OWN_UNARY: [&str; 3] = ["1,INDEX,EXC,POP", "1,COPY,POP", "DUP,POP"];
+const OWN_BINARY: [&str; 6] = ["2,AVG", "2,STDEV", "2,SMIN", "2,SMAX", "EXC,POP", "2,SORT,POP"];
 const LEAVES: [&str; 28] = [
     "a",
     "b",
@@ -198,6 +161,14 @@ const LEAVES: [&str; 28] = [
     "NOW,NOW,-",
     "0,",
 ];
+
+fn unary(random: &mut Random) -> String {
+    random.pick(&[&UNARY[..], &OWN_UNARY].concat()).to_string()
+}
+
+fn binary(random: &mut Random) -> String {
+    random.pick(&[&BINARY[..], &OWN_BINARY].concat()).to_string()
+}
 
 fn leaf(random: &mut Random) -> String {
     match random.below(6) {
@@ -247,9 +218,9 @@ fn expression(random: &mut Random) -> Vec<String> {
                 words.push(leaf(random));
                 depth += 1;
             }
-            4 | 5 => words.push(random.pick(&UNARY).to_string()),
+            4 | 5 => words.push(unary(random)),
             6 | 7 if depth > 1 => {
-                words.push(random.pick(&BINARY).to_string());
+                words.push(binary(random));
                 depth -= 1;
             }
             8 if depth > 2 => {
@@ -281,7 +252,7 @@ fn expression(random: &mut Random) -> Vec<String> {
         }
     }
     for _ in 1..depth {
-        words.push(random.pick(&BINARY[..18]).to_string());
+        words.push(random.pick(&BINARY).to_string());
     }
     words
 }
@@ -310,11 +281,6 @@ fn shrink(
         }
     }
     (text_of(&words), said)
-}
-
-/// `SEEDS=n` runs more of them.
-fn seeds(usual: u64) -> std::ops::Range<u64> {
-    0..std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 #[test]

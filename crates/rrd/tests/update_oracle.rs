@@ -8,7 +8,7 @@
 mod ours;
 
 use oracle::RrdTool;
-use oracle::random::{Random, Scenario};
+use oracle::random::{Random, Scenario, seeds};
 use ours::Ours;
 
 use rrd::codec::file;
@@ -52,18 +52,10 @@ fn run(tool: &mut RrdTool, scenario: &Scenario, loud: bool) -> Result<(), String
     Ok(())
 }
 
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("ROUNDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ROUNDEL_SEEDS").unwrap_or(SEEDS),
-    }
-}
-
 #[test]
 fn random_rrds_are_updated_as_rrdtool_does() {
     let mut tool = RrdTool::start().unwrap();
-    let seeds = seeds();
+    let seeds = seeds(SEEDS);
     let loud = seeds.end - seeds.start == 1;
     let mut failures = Vec::new();
     for seed in seeds {

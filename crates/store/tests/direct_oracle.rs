@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use oracle::RrdTool;
-use oracle::random::{Random, Scenario};
+use oracle::random::{Random, Scenario, seeds};
 use rrd::time::Timestamp;
 use store::direct::{Locking, UpdateOptions, UpdateReport, update};
 
@@ -89,19 +89,11 @@ fn run(tool: &mut RrdTool, scenario: &Scenario, random: &mut Random) -> Result<(
     Ok(())
 }
 
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("ROUNDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ROUNDEL_SEEDS").unwrap_or(SEEDS),
-    }
-}
-
 #[test]
 fn random_files_get_the_bytes_that_rrdtool_writes() {
     let mut tool = RrdTool::start().unwrap();
     let mut failures = Vec::new();
-    for seed in seeds() {
+    for seed in seeds(SEEDS) {
         let mut random = Random::new(seed);
         let scenario = Scenario::random(&mut random);
         if let Err(what) = run(&mut tool, &scenario, &mut random) {

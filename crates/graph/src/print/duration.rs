@@ -1,6 +1,6 @@
 //! Durations: milliseconds in weeks, days, hours, minutes and seconds.
 
-use super::number::NumberFormat;
+use super::number::{self, NumberFormat};
 
 /// What an empty format stands for.
 const DEFAULT: &[u8] = b"%H:%02m:%02s";
@@ -72,12 +72,7 @@ fn part(letter: u8, size: f64) -> Option<f64> {
 
 /// The digits in front, 0 when there are none; `None` when they are too many.
 fn digits(rest: &mut &[u8]) -> Option<usize> {
-    let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, behind) = rest.split_at(count);
-    *rest = behind;
-    let number = digits
-        .iter()
-        .try_fold(0usize, |number, digit| number.checked_mul(10)?.checked_add(usize::from(digit - b'0')))?;
+    let number = number::digits(rest)?.unwrap_or(0);
     (number <= DIGITS_MAX).then_some(number)
 }
 

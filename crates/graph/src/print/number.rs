@@ -193,7 +193,7 @@ fn literal(rest: &mut &[u8]) -> Vec<u8> {
 }
 
 /// The digits in front: `Some(None)` when there are none, `None` when they are too many.
-fn digits(rest: &mut &[u8]) -> Option<Option<usize>> {
+pub(super) fn digits(rest: &mut &[u8]) -> Option<Option<usize>> {
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, behind) = rest.split_at(count);
     *rest = behind;

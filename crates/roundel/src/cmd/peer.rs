@@ -12,6 +12,9 @@ use server::settings::{Settings, admin_socket};
 use store::engine::Engine;
 use store::name::RrdName;
 
+/// Bytes of an answer that are read at once.
+const READ_BYTES: usize = 8 * 1024;
+
 /// A store, one way or the other.
 pub enum Peer {
     /// The administrator's socket of a daemon.
@@ -83,7 +86,7 @@ impl Peer {
                 let socket = socket.strip_suffix(".admin").unwrap_or(&socket);
                 let fail = |error: std::io::Error| format!("cannot list the RRDs of \"{socket}\": {error}");
                 let stream = std::os::unix::net::UnixStream::connect(socket).map_err(fail)?;
-                let mut stream = Duplex(std::io::BufReader::new(stream));
+                let mut stream = client::Buffered::new(stream, READ_BYTES);
                 Ok(client::ask(&mut stream, b"LIST RECURSIVE /").map_err(fail)?.accepted()?.lines)
             }
             Peer::Store(engine) => engine.list(b"", true).map_err(|error| error.to_string()),
@@ -105,33 +108,4 @@ fn socket(path: &Path) -> PathBuf {
     let is_socket = |path: &Path| std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let is_admin = path.extension().is_some_and(|extension| extension == "admin");
     if is_socket(&beside) || !is_admin { beside } else { path.to_path_buf() }
-}
-
-/// A stream that is read through a buffer and written without one.
-struct Duplex(std::io::BufReader<std::os::unix::net::UnixStream>);
-
-impl std::io::Read for Duplex {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl std::io::BufRead for Duplex {
-    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
-        self.0.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.0.consume(amount);
-    }
-}
-
-impl std::io::Write for Duplex {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.get_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.get_mut().flush()
-    }
 }

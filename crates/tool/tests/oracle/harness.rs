@@ -71,7 +71,8 @@ impl Pair {
         let own = std::env::current_exe().expect("our path");
         std::os::unix::fs::symlink(own, &link).expect("a link");
         let program = |path: &Path, name: &str| {
-            let directory = root.path().join(name).join("here");
+            // Deep down: a session that leaves it upwards must not meet the other's.
+            let directory = root.path().join(name).join("above/above/above/above/here");
             std::fs::create_dir_all(&directory).expect("a directory");
             Program { path: path.to_path_buf(), directory, environment: Vec::new() }
         };
