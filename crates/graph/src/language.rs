@@ -5,6 +5,7 @@
 //! that a [`Script`] is consistent and evaluating it looks up no name. Knows no row and reads no clock.
 
 mod data;
+pub mod drawn;
 mod element;
 mod error;
 mod text;

@@ -1,0 +1,10 @@
+//! The picture of a graph: from computed data to a [`scene`] of lines, areas and texts.
+//!
+//! The way: [`options`] (how it shall look), `limits` and `axis` (which values lie where, where grid lines and
+//! their labels stand), `legend` and `layout` (where everything is on the image), and then [`scene`], which a
+//! backend paints. Geometry is RRDtool's, to the pixel. How wide a text is comes through a [`text::Typesetter`]:
+//! fonts are files, and this crate opens none.
+
+pub mod options;
+pub mod scene;
+pub mod text;

@@ -1,0 +1,158 @@
+//! What is painted: filled and stroked paths and texts, back to front, in pixels.
+//!
+//! Knows nothing of graphs; every backend (raster, SVG, PDF, EPS) paints the same scene. The origin is the upper
+//! left corner of the image, y grows downwards. A pixel's centre is at half-integer coordinates.
+
+use super::text::TextLayout;
+
+/// A point in pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// From the left edge.
+    pub x: f64,
+    /// From the upper edge.
+    pub y: f64,
+}
+
+/// Red, green, blue and opacity, each 0 to 1, not premultiplied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Colour {
+    /// 0 to 1.
+    pub red: f64,
+    /// 0 to 1.
+    pub green: f64,
+    /// 0 to 1.
+    pub blue: f64,
+    /// 1 is opaque.
+    pub alpha: f64,
+}
+
+impl Colour {
+    /// The colour `0xrrggbbaa`.
+    pub fn new(rgba: u32) -> Colour {
+        let [red, green, blue, alpha] = rgba.to_be_bytes().map(|part| f64::from(part) / 255.0);
+        Colour { red, green, blue, alpha }
+    }
+}
+
+/// Lines between points; several pieces are possible.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Path {
+    /// The points of all pieces.
+    pub points: Vec<Point>,
+    /// Where each piece ends in `points` (exclusive).
+    pub ends: Vec<usize>,
+    /// Whether each piece returns to its first point.
+    pub closed: bool,
+}
+
+/// How a path is filled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Paint {
+    /// With one colour.
+    Solid(Colour),
+    /// From one colour to another along a vertical line; beyond its ends their colours go on.
+    Vertical {
+        /// y of the first colour.
+        from_y: f64,
+        /// The colour there.
+        from: Colour,
+        /// y of the second colour.
+        to_y: f64,
+        /// The colour there.
+        to: Colour,
+    },
+}
+
+/// What a line's end looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cap {
+    /// It stops at the point.
+    Butt,
+    /// Half a circle around the point.
+    Round,
+    /// Half a square around the point.
+    Square,
+}
+
+/// What a line's corner looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// Pointed, with cairo's limit of 10 line widths.
+    Miter,
+    /// Round.
+    Round,
+}
+
+/// How a path is stroked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stroke {
+    /// Width in pixels.
+    pub width: f64,
+    /// Lengths of dashes and gaps in turn, in pixels; empty = no dashes.
+    pub dashes: Vec<f64>,
+    /// Where in the dashes the line begins, in pixels.
+    pub dash_offset: f64,
+    /// Its ends.
+    pub cap: Cap,
+    /// Its corners.
+    pub join: Join,
+}
+
+/// One thing to paint.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// An area.
+    Fill {
+        /// Its outline; pieces are closed whether they say so or not. The non-zero winding rule holds.
+        path: Path,
+        /// Its colour.
+        paint: Paint,
+    },
+    /// A line.
+    Stroke {
+        /// Its points.
+        path: Path,
+        /// Its colour.
+        colour: Colour,
+        /// Its look.
+        stroke: Stroke,
+    },
+    /// A text.
+    Text {
+        /// Where the upper left corner of its logical box is before it is turned.
+        at: Point,
+        /// Degrees clockwise that it is turned by around `at`.
+        turned: f64,
+        /// The text with its glyphs.
+        layout: TextLayout,
+        /// Its colour where a run has none of its own.
+        colour: Colour,
+    },
+    /// What follows shows only inside this rectangle, until [`Item::Unclip`]; not nested.
+    Clip {
+        /// Upper left corner.
+        from: Point,
+        /// Lower right corner.
+        to: Point,
+    },
+    /// The whole image again.
+    Unclip,
+}
+
+/// A picture, back to front.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scene {
+    /// Width in pixels, before `zoom`.
+    pub width: f64,
+    /// Height in pixels, before `zoom`.
+    pub height: f64,
+    /// How many pixels of the image a pixel here is.
+    pub zoom: f64,
+    /// Whether edges of lines and areas are smoothed (`--graph-render-mode`).
+    pub smooth_lines: bool,
+    /// Whether edges of texts are smoothed (`--font-render-mode`).
+    pub smooth_texts: bool,
+    /// What there is.
+    pub items: Vec<Item>,
+}
