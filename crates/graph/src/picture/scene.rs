@@ -153,6 +153,10 @@ pub struct Scene {
     pub smooth_lines: bool,
     /// Whether edges of texts are smoothed (`--font-render-mode`).
     pub smooth_texts: bool,
+    /// What the picture is called, for formats that can say it (SVG, PDF); empty = nothing. Never painted.
+    pub title: String,
+    /// What is to be seen, for readers who do not see it; empty = nothing. Never painted.
+    pub description: String,
     /// What there is.
     pub items: Vec<Item>,
 }
