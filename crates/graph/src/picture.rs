@@ -5,6 +5,9 @@
 //! backend paints. Geometry is RRDtool's, to the pixel. How wide a text is comes through a [`text::Typesetter`]:
 //! fonts are files, and this crate opens none.
 
+pub mod layout;
+pub mod legend;
 pub mod options;
+pub mod report;
 pub mod scene;
 pub mod text;
