@@ -3,6 +3,7 @@
 mod bindings;
 pub mod random;
 mod shake;
+pub mod svg;
 
 pub use bindings::{Bindings, Exported};
 pub use shake::{shake, shaken};
