@@ -9,6 +9,7 @@ pub mod daemon;
 pub mod failure;
 mod integer;
 pub mod options;
+mod pattern;
 pub mod pipe;
 pub mod process;
 pub mod surroundings;

@@ -5,10 +5,11 @@
 //! differs: what Debian's does instead, when it is meant to differ
 //! set TZ=Europe/Berlin
 //! write NAME text of a line
-//! cut NAME length            | patch NAME offset hex
+//! cut NAME length            | patch NAME offset hex   | directory NAME
 //! $ command words, quoted as in a session
 //! > expected output, a line each
 //! ! expected error text (and status 1)
+//! ~ expected remark on standard error (and status 0)
 //! ```
 //!
 //! A case that does not differ is held against Debian's rrdtool as well, where that is installed.
@@ -63,6 +64,7 @@ fn check(text: &str, pair: &Pair, program: &Program) -> Option<String> {
         match (line.get(..2), expected.as_mut()) {
             (Some("> "), Some(expected)) => expected.output.push_str(&format!("{}\n", &line[2..])),
             (Some("! "), Some(expected)) => expected.error = format!("ERROR: {}\n", &line[2..]),
+            (Some("~ "), Some(expected)) => expected.error = line[2..].to_string(),
             _ if line == ">" => expected.as_mut()?.output.push('\n'),
             _ => {
                 if let Some(difference) = expected.take().and_then(|wanted| compare(&wanted, pair, &program))
@@ -88,7 +90,7 @@ fn compare(wanted: &Expected, pair: &Pair, program: &Program) -> Option<String> 
     let want = Answer {
         output: wanted.output.clone(),
         error: wanted.error.clone(),
-        status: Some(i32::from(!wanted.error.is_empty())),
+        status: Some(i32::from(wanted.error.starts_with("ERROR: "))),
     };
     (got != want).then(|| format!("{}\n  wanted {want:?}\n  got    {got:?}", wanted.command))
 }
@@ -106,6 +108,7 @@ fn prepare(line: &str, program: &mut Program) {
             let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).expect("a file");
             file.write_all(format!("{rest}\n").as_bytes()).expect("written");
         }
+        Some("directory") => std::fs::create_dir_all(path).expect("a directory"),
         Some("cut") => {
             let file = std::fs::OpenOptions::new().write(true).open(path).expect("a file");
             file.set_len(rest.parse().expect("a length")).expect("cut");

@@ -173,7 +173,9 @@ pub fn first_difference(ours: &Answer, theirs: &Answer) -> String {
 fn normal(pair: &Pair, answer: Answer) -> Answer {
     // The usage page is in our words, and so is what libxml2 says on the side.
     let usage = answer.output.starts_with("RRDtool 1.");
-    let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: ")).unwrap_or("");
+    // A remark without an error is list's.
+    let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
+    let error = error.unwrap_or(if answer.status == Some(0) { &answer.error } else { "" });
     Answer {
         output: if usage { "usage".to_string() } else { pair.normal(&answer.output) },
         error: pair.normal(error),
@@ -327,7 +329,25 @@ fn command(draw: &mut Draw, clock: &mut i64) -> Command {
         )),
         15 => words(&format!(
             "list {}",
-            draw.of(&[".", "sub", "-r .", "--recursive sub", "nope", "a.rrd", "./*.rrd"])
+            draw.of(&[
+                ".",
+                "sub",
+                "-r .",
+                "--recursive sub",
+                "nope",
+                "a.rrd",
+                "./*.rrd",
+                "./a.rrd",
+                "-r sub/b.rrd",
+                "./out.xml",
+                "s*/b.rrd",
+                "*/*.rrd",
+                "./[a-c].r?d",
+                "-r ./*",
+                "sub/.*",
+                "a.rrd/*",
+                "./s*/",
+            ])
         )),
         16 => words(&format!(
             "resize {name} {} {} {}",
