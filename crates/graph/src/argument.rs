@@ -65,13 +65,25 @@ impl Argument {
 
     /// Whether `name` stands there, alone or with a value.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
-        let is_it =
-            |piece: &&mut Piece| !piece.taken && (piece.has_name(name) || piece.text == name.as_bytes());
-        let piece = self.pieces.iter_mut().rev().find(is_it);
+        self.word_or_named(name).is_some()
+    }
+
+    /// Whether `word` stands there alone.
+    pub(crate) fn word(&mut self, word: &str) -> bool {
+        let piece = self.pieces.iter_mut().rev().find(|piece| !piece.taken && piece.text == word.as_bytes());
         piece.is_some_and(|piece| {
             piece.taken = true;
             true
         })
+    }
+
+    /// `name`, alone (`Some(None)`) or with a value; of two the last.
+    pub(crate) fn word_or_named(&mut self, name: &str) -> Option<Option<Vec<u8>>> {
+        let is_it =
+            |piece: &&mut Piece| !piece.taken && (piece.has_name(name) || piece.text == name.as_bytes());
+        let piece = self.pieces.iter_mut().rev().find(is_it)?;
+        piece.taken = true;
+        Some(piece.value().map(<[u8]>::to_vec))
     }
 
     /// The next piece that is not taken yet, whole.

@@ -4,16 +4,17 @@
 //! is known from its definition on: CDEFs and VDEFs are compiled here, against the variables before them, so
 //! that a [`Script`] is consistent and evaluating it looks up no name. Knows no row and reads no clock.
 
+mod colour;
 mod data;
 pub mod drawn;
 mod element;
 mod error;
+mod figure;
 mod text;
 
+pub use colour::colour;
 pub use data::{START_MIN, check_span};
-pub use element::{
-    Cdef, Def, Drawn, Element, Note, NoteKind, Print, PrintSource, PrintStyle, VdefElement, Xport,
-};
+pub use element::{Cdef, Def, Element, Note, NoteKind, Print, PrintSource, PrintStyle, VdefElement, Xport};
 pub use error::LanguageError;
 
 use rrd::rpn::Symbol;
@@ -21,6 +22,8 @@ use rrd::when::calendar::Calendar;
 
 use crate::argument::Argument;
 
+/// Bytes of a legend or format that RRDtool keeps.
+const TEXT_BYTES_MAX: usize = 200;
 /// Longest name of a variable in bytes, as `rrdgraph_data(1)` has it.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -81,9 +84,14 @@ impl Script {
             "GPRINT" => text::print(self, &mut argument, true)?,
             "COMMENT" => text::comment(&mut argument)?,
             "TEXTALIGN" => text::text_align(&mut argument)?,
-            _ if Drawn::is_one(&command) => {
-                self.elements.push(Element::Drawn(Drawn { command, line: line.to_vec() }));
-                return Ok(());
+            "AREA" => figure::area(self, &mut argument)?,
+            "STACK" => figure::stack(self, &mut argument)?,
+            "HRULE" => figure::rule(self, &mut argument, false)?,
+            "VRULE" => figure::rule(self, &mut argument, true)?,
+            "TICK" => figure::tick(self, &mut argument)?,
+            "SHIFT" => figure::shift(self, &mut argument)?,
+            line if line.starts_with("LINE") => {
+                figure::line(self, &mut argument, &line.as_bytes()["LINE".len()..])?
             }
             _ => return Err(LanguageError::UnknownElement { command, line: argument.line() }),
         };

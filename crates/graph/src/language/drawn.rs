@@ -22,7 +22,7 @@ pub struct Shape {
     pub kind: ShapeKind,
     /// What it shows.
     pub value: Plotted,
-    /// Its colour; `None` = it is not seen, but stacked upon.
+    /// Its colour; `None` = it is not seen, but stacked upon: none was given, or one that cannot be read.
     pub colour: Option<Colour>,
     /// What stands in the legend; may be empty.
     pub legend: Vec<u8>,
@@ -69,12 +69,12 @@ pub enum Plotted {
     Number(f64),
 }
 
-/// `TICK:vname#color[:fraction[:legend]]`
+/// `TICK:vname#color:fraction[:legend]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// The DEF or CDEF, by number of series.
-    pub series: usize,
-    /// Its colour.
+    /// Where its value is neither 0 nor unknown there is a tick. Compat: a number gives none at all.
+    pub value: Plotted,
+    /// Its colour; one that cannot be read is transparent.
     pub colour: Colour,
     /// Its height as a part of the canvas's, from the lower edge; negative from the upper one.
     pub fraction: f64,
@@ -89,7 +89,7 @@ pub struct Rule {
     pub vertical: bool,
     /// Its value or time; never a series.
     pub value: Plotted,
-    /// Its colour.
+    /// Its colour; one that cannot be read is transparent.
     pub colour: Colour,
     /// What stands in the legend; may be empty.
     pub legend: Vec<u8>,

@@ -3,6 +3,8 @@
 use rrd::definition::Cf;
 use rrd::rpn::{Expression, Vdef};
 
+use super::drawn::Drawn;
+
 /// One argument of a graph.
 #[derive(Clone, Debug)]
 pub enum Element {
@@ -134,22 +136,6 @@ pub enum NoteKind {
     Comment,
     /// TEXTALIGN
     TextAlign,
-}
-
-/// An element that only a picture shows. Its argument is kept as it is: whoever draws takes it apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
-    /// `LINE1.5`, `AREA`, ...
-    pub command: String,
-    /// The whole argument.
-    pub line: Vec<u8>,
-}
-
-impl Drawn {
-    /// Whether `command` is one of them.
-    pub fn is_one(command: &str) -> bool {
-        command.starts_with("LINE") || ["AREA", "STACK", "HRULE", "VRULE", "TICK", "SHIFT"].contains(&command)
-    }
 }
 
 impl NoteKind {

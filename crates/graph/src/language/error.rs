@@ -54,9 +54,41 @@ pub enum LanguageError {
     Reused(String),
     /// An expression.
     Rpn(RpnError),
+    /// The number behind LINE.
+    BadLineWidth(String),
+    /// A part of `dashes=` that is no number.
+    BadDash(String),
+    /// Something other than a comma behind a number of `dashes=`.
+    DashComma(String),
+    /// `dash-offset=`
+    BadDashOffset(String),
+    /// `gradheight=`
+    BadGradientHeight(String),
+    /// A rule at a DEF or CDEF.
+    WrongType {
+        /// The variable.
+        name: String,
+        /// The argument.
+        line: String,
+    },
+    /// A STACK with nothing before it to stand on.
+    NothingToStackOn(String),
+    /// The fraction of a TICK, or the offset of a SHIFT.
+    BadNumber(String),
+    /// A SHIFT of what is not there.
+    NoVname(String),
+    /// A SHIFT without its offset.
+    NoShift,
+    /// A SHIFT by a DEF or CDEF.
+    OffsetIsSeries {
+        /// The variable.
+        name: String,
+        /// The argument.
+        line: String,
+    },
     /// Neither a variable nor a number.
     NotVnameNorNumber(String),
-    /// An XPORT of a VDEF.
+    /// An XPORT or a SHIFT of a VDEF.
     CannotShiftVdef {
         /// The variable.
         name: String,
@@ -100,6 +132,19 @@ impl fmt::Display for LanguageError {
             E::TooOld(start) => write!(f, "the first entry to fetch should be after 1980 ({start})"),
             E::Reused(name) => write!(f, "trying to reuse vname {name}"),
             E::Rpn(error) => error.fmt(f),
+            E::BadLineWidth(text) => write!(f, "Bad line width: {text}"),
+            E::BadDash(text) => write!(f, "Could not parse number: {text}"),
+            E::DashComma(text) => write!(f, "expected a ',' at : {text}"),
+            E::BadDashOffset(text) => write!(f, "Could not parse dash-offset: {text}"),
+            E::BadGradientHeight(text) => write!(f, "Bad gradheight: {text}"),
+            E::WrongType { name, line } => writeln!(f, "Using vname {name} of wrong type in line {line}"),
+            E::NothingToStackOn(line) => write!(f, "No previous LINE or AREA found for {line}"),
+            E::BadNumber(text) => write!(f, "error parsing number {text}"),
+            E::NoVname(name) => write!(f, "vname {name} not found"),
+            E::NoShift => f.write_str("No shift given"),
+            E::OffsetIsSeries { name, line } => {
+                writeln!(f, "Offset cannot be a (C)DEF: '{name}' in line '{line}'")
+            }
             E::NotVnameNorNumber(text) => write!(f, "{text} is not a vname nor a number"),
             E::CannotShiftVdef { name, line } => {
                 writeln!(f, "Cannot shift a VDEF: '{name}' in line '{line}'")

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
+use super::drawn::{Dashes, Drawn, Plotted, Rule, ShapeKind, Shift, Tick};
 use super::*;
+use crate::picture::scene::Colour;
 use rrd::definition::Cf;
 use rrd::when::calendar::Utc;
 
@@ -112,4 +114,80 @@ fn texts_take_their_flags_anywhere() {
     check("GPRINT:v:%H:strftime:valstrftime", b"%H", PrintStyle::Time);
     check(r"PRINT:v:x=\:%H:valstrfduration", b"x=:%H", PrintStyle::Duration);
     check("PRINT:a:cf=MAX:format=%lf", b"%lf", PrintStyle::Number);
+}
+
+#[test]
+fn what_is_drawn_is_typed() {
+    let drawn = |arguments: &[&str]| {
+        let all = [&["DEF:a=x.rrd:in:AVERAGE", "VDEF:v=a,LAST"], arguments].concat();
+        match parse(&all).unwrap().elements.pop() {
+            Some(Element::Drawn(drawn)) => drawn,
+            other => panic!("{other:?}"),
+        }
+    };
+    let shape = |arguments: &[&str]| match drawn(arguments) {
+        Drawn::Shape(shape) => shape,
+        other => panic!("{other:?}"),
+    };
+    let red = Some(Colour::new(0xff00_00ff));
+    let plain = ShapeKind::Line { width: 1.0, dashes: Dashes::default() };
+    let line = shape(&["LINE:a#ff0000:text:STACK"]);
+    assert_eq!((line.kind.clone(), line.value, line.colour), (plain.clone(), Plotted::Series(0), red));
+    assert_eq!((line.legend.as_slice(), line.stack, line.skip_scale), (&b"text"[..], true, false));
+    let other = shape(&["LINE2.5:vname=5:color=ff0000:legend=x:skipscale:dashes=1,2,3:dash-offset=-4"]);
+    let dashes = Dashes { lengths: vec![1.0, 2.0, 3.0], offset: -4.0 };
+    assert_eq!((other.kind, other.value), (ShapeKind::Line { width: 2.5, dashes }, Plotted::Number(5.0)));
+    assert_eq!((other.colour, other.stack, other.skip_scale), (red, false, true));
+    assert_eq!(shape(&["LINE:a#ff000"]).colour, None);
+    let green = Colour::new(0x00ff_00ff);
+    let gradient = |height| ShapeKind::Area { gradient: Some((green, height)) };
+    assert_eq!(shape(&["AREA:a#ff0000#00ff00"]).kind, gradient(50.0));
+    assert_eq!(shape(&["AREA:a#ff0000:color2=00ff00:gradheight=-20"]).kind, gradient(-20.0));
+    assert_eq!(shape(&["AREA:a#ff0000#00ff00#0000ff"]).kind, ShapeKind::Area { gradient: None });
+    assert_eq!(shape(&["LINE3:a:x:dashes", "COMMENT:x", "STACK:v"]).kind, {
+        ShapeKind::Line { width: 3.0, dashes: Dashes::default() }
+    });
+    assert_eq!(shape(&["AREA:a", "STACK:v#ff0000#00ff00"]).kind, gradient(50.0));
+    let rule = Rule {
+        vertical: true,
+        value: Plotted::Scalar(0),
+        colour: green,
+        legend: b"dash".to_vec(),
+        dashes: Dashes { lengths: vec![5.0, 5.0], offset: 0.0 },
+    };
+    assert_eq!(drawn(&["VRULE:v#00ff00:dash:dashes"]), Drawn::Rule(rule));
+    let tick =
+        Tick { value: Plotted::Series(0), colour: Colour::new(0), fraction: -0.5, legend: b"STACK".to_vec() };
+    assert_eq!(drawn(&["TICK:a:-0.5:STACK"]), Drawn::Tick(tick));
+    let shift = |offset| Drawn::Shift(Shift { series: 0, offset });
+    assert_eq!(drawn(&["SHIFT:a:-010"]), shift(Plotted::Number(-10.0)));
+    assert_eq!(drawn(&["SHIFT:a:offset=v"]), shift(Plotted::Scalar(0)));
+}
+
+#[test]
+fn errors_of_what_is_drawn_are_those_of_rrdtool() {
+    let check = |argument: &str, want: &str| {
+        let arguments = ["DEF:a=x.rrd:in:AVERAGE", "VDEF:v=a,LAST", argument];
+        assert_eq!(parse(&arguments).unwrap_err().to_string(), want, "{argument}");
+    };
+    check("LINE", "No positional VNAME");
+    check("LINEx", "Bad line width: x");
+    check("LINE-1:a", "Bad line width: -1");
+    check("LINE:b#ff0000", "b is not a vname nor a number");
+    check("LINE:b:dashes=1,x", "Could not parse number: x");
+    check("LINE:a:dashes=5x,1", "expected a ',' at : x,1");
+    check("LINE:a:dash-offset=", "Could not parse dash-offset: ");
+    check("LINE:a:f:STACK=1", "Unused Arguments \"STACK=1\" in command : LINE:a:f:STACK=1");
+    check("AREA:b:gradheight=x", "Bad gradheight: x");
+    check("STACK:b", "b is not a vname nor a number");
+    check("STACK:a:b:c", "No previous LINE or AREA found for STACK:a:b:c");
+    check("HRULE:a:b:c", "Using vname a of wrong type in line HRULE:a:b:c\n");
+    check("TICK:a#ff0000", "No positional FRACTION");
+    check("TICK:x=a:1x", "error parsing number a");
+    check("SHIFT", "No argument for definition of vdef/rrd in SHIFT");
+    check("SHIFT:a=100", "vname 100 not found");
+    check("SHIFT:v:1", "Cannot shift a VDEF: 'v' in line 'SHIFT:v:1'\n");
+    check("SHIFT:a", "No shift given");
+    check("SHIFT:a:a", "Offset cannot be a (C)DEF: 'a' in line 'SHIFT:a:a'\n");
+    check("SHIFT:a:1h", "error parsing number 1h");
 }

@@ -1,37 +1,43 @@
 //! XPORT, PRINT, GPRINT, COMMENT and TEXTALIGN: what is written.
 
-use rrd::number;
 use rrd::rpn::Symbol;
 
 use super::data::cf;
-use super::{Element, LanguageError, Note, NoteKind, Print, PrintSource, PrintStyle, Script, Xport};
+use super::drawn::Plotted;
+use super::figure::{Common, common};
+use super::{
+    Element, LanguageError, Note, NoteKind, Print, PrintSource, PrintStyle, Script, TEXT_BYTES_MAX, Xport,
+};
 use crate::argument::{Argument, lossy};
 
 const ALIGNMENTS: [&[u8]; 4] = [b"left", b"right", b"justified", b"center"];
 
 pub(super) fn xport(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let line = argument.line();
-    let name = argument.named("vname");
-    let legend = named_legend(argument);
-    // A colour is taken, as the elements that draw take it, and has no effect.
-    argument.named("color");
-    let name = match name.or_else(|| argument.next_split().map(|(_, value)| value)) {
-        Some(name) => name,
-        None => return Err(LanguageError::NoPositional("VNAME")),
+    // Its colours are taken, as the elements that draw take them, and have no effect.
+    let Common { name, value, legend, .. } = common(script, argument)?;
+    let series = match value {
+        Plotted::Series(series) => series,
+        Plotted::Scalar(_) => return Err(LanguageError::CannotShiftVdef { name: lossy(&name), line }),
+        Plotted::Number(_) => return Err(LanguageError::UnknownVariableType(line)),
     };
-    let name = name.split(|&byte| byte == b'#').next().unwrap_or_default();
-    let series = match script.lookup(name) {
-        Some(Symbol::Series(series)) => series,
-        Some(Symbol::Scalar(_)) => return Err(LanguageError::CannotShiftVdef { name: lossy(name), line }),
-        None if number::parse(name).is_ok() => return Err(LanguageError::UnknownVariableType(line)),
-        None => return Err(LanguageError::NotVnameNorNumber(lossy(name))),
-    };
-    let legend = legend.or_else(|| argument.next()).unwrap_or_default();
+    let legend = legend_or_next(argument, legend);
     Ok(Element::Xport(Xport { series, legend }))
 }
 
-fn named_legend(argument: &mut Argument) -> Option<Vec<u8>> {
+pub(super) fn named_legend(argument: &mut Argument) -> Option<Vec<u8>> {
     argument.named("legend").or_else(|| argument.named("label"))
+}
+
+/// A legend by name, else the next piece; what RRDtool keeps of it.
+pub(super) fn legend_or_next(argument: &mut Argument, named: Option<Vec<u8>>) -> Vec<u8> {
+    kept(named.or_else(|| argument.next()).unwrap_or_default())
+}
+
+/// What RRDtool keeps of a text.
+fn kept(mut text: Vec<u8>) -> Vec<u8> {
+    text.truncate(TEXT_BYTES_MAX);
+    text
 }
 
 pub(super) fn print(
@@ -53,7 +59,7 @@ pub(super) fn print(
         None => return Err(LanguageError::UndefinedVname(lossy(&name))),
     };
     let format = argument.named("format").or_else(|| argument.next());
-    let format = format.ok_or(LanguageError::NoPositional("CF/FORMAT"))?;
+    let format = kept(format.ok_or(LanguageError::NoPositional("CF/FORMAT"))?);
     Ok(Element::Print(Print { inside, source, format, style }))
 }
 
@@ -74,7 +80,7 @@ fn style(argument: &mut Argument) -> PrintStyle {
 
 pub(super) fn comment(argument: &mut Argument) -> Result<Element, LanguageError> {
     let text = named_legend(argument).or_else(|| argument.next());
-    let text = text.ok_or(LanguageError::NoPositional("CF/FORMAT"))?;
+    let text = kept(text.ok_or(LanguageError::NoPositional("CF/FORMAT"))?);
     Ok(Element::Note(Note { kind: NoteKind::Comment, text }))
 }
 

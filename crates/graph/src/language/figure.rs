@@ -1,0 +1,203 @@
+//! LINE, AREA, STACK, HRULE, VRULE, TICK and SHIFT: what is drawn.
+//!
+//! The order in which the parts are looked at is RRDtool's: of several errors the same one is told.
+
+use rrd::number;
+use rrd::rpn::Symbol;
+
+use super::drawn::{Dashes, Drawn, Plotted, Rule, Shape, ShapeKind, Shift, Tick};
+use super::text::{legend_or_next, named_legend};
+use super::{Element, LanguageError, Script, colour};
+use crate::argument::{Argument, lossy};
+use crate::picture::scene::Colour;
+
+/// Width of a LINE in pixels that names none.
+const LINE_WIDTH: f64 = 1.0;
+/// Lengths of `dashes` without a value.
+const DASHES: [f64; 2] = [5.0, 5.0];
+/// Pixels over which a gradient goes that names no height.
+const GRADIENT_HEIGHT: f64 = 50.0;
+/// What a colour that cannot be read comes to.
+const TRANSPARENT: u32 = 0;
+
+/// The parts that every element with a colour has.
+pub(super) struct Common {
+    /// What stands before the colour.
+    pub(super) name: Vec<u8>,
+    pub(super) value: Plotted,
+    colour: Option<Colour>,
+    second_colour: Option<Colour>,
+    /// A legend by name.
+    pub(super) legend: Option<Vec<u8>>,
+}
+
+/// `[vname=]name[#color[#color2]]`, `color=`, `color2=` and `legend=`.
+pub(super) fn common(script: &Script, argument: &mut Argument) -> Result<Common, LanguageError> {
+    let name = argument.named("vname");
+    let legend = named_legend(argument);
+    let own = argument.named("color");
+    let own_second = argument.named("color2");
+    let text = match name.or_else(|| argument.next_split().map(|(_, value)| value)) {
+        Some(text) => text,
+        None => return Err(LanguageError::NoPositional("VNAME")),
+    };
+    // Compat: a third colour spoils the second.
+    let mut parts = text.splitn(3, |&byte| byte == b'#');
+    let name = parts.next().unwrap_or_default().to_vec();
+    let (first, second) = (parts.next(), parts.next());
+    let read = |own: Option<Vec<u8>>, beside: Option<&[u8]>| own.as_deref().or(beside).and_then(colour);
+    let value = plotted(script, &name)?;
+    Ok(Common { name, value, colour: read(own, first), second_colour: read(own_second, second), legend })
+}
+
+fn plotted(script: &Script, name: &[u8]) -> Result<Plotted, LanguageError> {
+    match script.lookup(name) {
+        Some(Symbol::Series(series)) => Ok(Plotted::Series(series)),
+        Some(Symbol::Scalar(scalar)) => Ok(Plotted::Scalar(scalar)),
+        None => match number::parse(name) {
+            Ok(number) => Ok(Plotted::Number(number)),
+            Err(_) => Err(LanguageError::NotVnameNorNumber(lossy(name))),
+        },
+    }
+}
+
+pub(super) fn line(script: &Script, argument: &mut Argument, width: &[u8]) -> Result<Element, LanguageError> {
+    let width = match number::parse(width) {
+        _ if width.is_empty() => LINE_WIDTH,
+        Ok(number) if number < 0.0 => return Err(LanguageError::BadLineWidth(lossy(width))),
+        Ok(number) => number,
+        Err(_) => return Err(LanguageError::BadLineWidth(lossy(width))),
+    };
+    let (stack, skip_scale) = (argument.word("STACK"), argument.flag("skipscale"));
+    let dashes = dashes(argument)?;
+    let common = common(script, argument)?;
+    let kind = ShapeKind::Line { width, dashes };
+    Ok(shape(argument, common, kind, stack, skip_scale))
+}
+
+pub(super) fn area(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+    let (stack, skip_scale) = (argument.word("STACK"), argument.flag("skipscale"));
+    let height = match argument.named("gradheight") {
+        Some(text) if !text.is_empty() => {
+            number::parse(&text).map_err(|_| LanguageError::BadGradientHeight(lossy(&text)))?
+        }
+        _ => GRADIENT_HEIGHT,
+    };
+    let common = common(script, argument)?;
+    let gradient = common.second_colour.map(|second| (second, height));
+    Ok(shape(argument, common, ShapeKind::Area { gradient }, stack, skip_scale))
+}
+
+/// STACK is of the kind of the LINE, AREA or STACK before it; it has a line's width, but not its dashes.
+pub(super) fn stack(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+    let common = common(script, argument)?;
+    let below = script.elements.iter().rev().find_map(|element| match element {
+        Element::Drawn(Drawn::Shape(shape)) => Some(&shape.kind),
+        _ => None,
+    });
+    let kind = match below {
+        Some(&ShapeKind::Line { width, .. }) => ShapeKind::Line { width, dashes: Dashes::default() },
+        Some(ShapeKind::Area { .. }) => {
+            ShapeKind::Area { gradient: common.second_colour.map(|second| (second, GRADIENT_HEIGHT)) }
+        }
+        None => return Err(LanguageError::NothingToStackOn(argument.line())),
+    };
+    Ok(shape(argument, common, kind, true, false))
+}
+
+fn shape(argument: &mut Argument, common: Common, kind: ShapeKind, stack: bool, skip_scale: bool) -> Element {
+    let legend = legend_or_next(argument, common.legend);
+    let Common { value, colour, .. } = common;
+    Element::Drawn(Drawn::Shape(Shape { kind, value, colour, legend, stack, skip_scale }))
+}
+
+pub(super) fn rule(
+    script: &Script,
+    argument: &mut Argument,
+    vertical: bool,
+) -> Result<Element, LanguageError> {
+    let line = argument.line();
+    let dashes = dashes(argument)?;
+    let Common { name, value, colour, legend, .. } = common(script, argument)?;
+    if matches!(value, Plotted::Series(_)) {
+        return Err(LanguageError::WrongType { name: lossy(&name), line });
+    }
+    let legend = legend_or_next(argument, legend);
+    let colour = colour.unwrap_or(Colour::new(TRANSPARENT));
+    Ok(Element::Drawn(Drawn::Rule(Rule { vertical, value, colour, legend, dashes })))
+}
+
+pub(super) fn tick(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+    let fraction = argument.named("fraction");
+    let Common { name, value, colour, legend, .. } = common(script, argument)?;
+    let fraction = fraction.or_else(|| argument.next_split().map(|(_, value)| value));
+    let fraction = fraction.ok_or(LanguageError::NoPositional("FRACTION"))?;
+    // Compat: the name is told, not what is no number.
+    let fraction = number::parse(&fraction).map_err(|_| LanguageError::BadNumber(lossy(&name)))?;
+    let legend = legend_or_next(argument, legend);
+    let colour = colour.unwrap_or(Colour::new(TRANSPARENT));
+    Ok(Element::Drawn(Drawn::Tick(Tick { value, colour, fraction, legend })))
+}
+
+pub(super) fn shift(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+    let line = argument.line();
+    let name = argument.named("vname").or_else(|| argument.next_split().map(|(_, value)| value));
+    let name = name.ok_or_else(|| LanguageError::Missing { part: "vdef/rrd", line: line.clone() })?;
+    let name = name.split(|&byte| byte == b'#').next().unwrap_or_default();
+    let series = match script.lookup(name) {
+        Some(Symbol::Series(series)) => series,
+        Some(Symbol::Scalar(_)) => return Err(LanguageError::CannotShiftVdef { name: lossy(name), line }),
+        None => return Err(LanguageError::NoVname(lossy(name))),
+    };
+    let offset = argument.named("shift").or_else(|| argument.next_split().map(|(_, value)| value));
+    let offset = offset.ok_or(LanguageError::NoShift)?;
+    let offset = match script.lookup(&offset) {
+        Some(Symbol::Scalar(scalar)) => Plotted::Scalar(scalar),
+        Some(Symbol::Series(_)) => {
+            return Err(LanguageError::OffsetIsSeries { name: lossy(&offset), line });
+        }
+        None => Plotted::Number(seconds(&offset)? as f64),
+    };
+    Ok(Element::Drawn(Drawn::Shift(Shift { series, offset })))
+}
+
+/// A whole number in decimal; the nearest that there is when it is too large.
+fn seconds(text: &[u8]) -> Result<i64, LanguageError> {
+    let bad = || LanguageError::BadNumber(lossy(text));
+    let trimmed = std::str::from_utf8(text).map_err(|_| bad())?.trim_ascii_start();
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(bad());
+    }
+    let limit = if trimmed.starts_with('-') { i64::MIN } else { i64::MAX };
+    Ok(trimmed.parse().unwrap_or(limit))
+}
+
+/// `dashes[=length,..]` and `dash-offset=`.
+fn dashes(argument: &mut Argument) -> Result<Dashes, LanguageError> {
+    let lengths = match argument.word_or_named("dashes") {
+        None => Vec::new(),
+        Some(None) => DASHES.to_vec(),
+        Some(Some(text)) => lengths(&text)?,
+    };
+    let offset = match argument.named("dash-offset") {
+        None => 0.0,
+        Some(text) => number::parse(&text).map_err(|_| LanguageError::BadDashOffset(lossy(&text)))?,
+    };
+    Ok(Dashes { lengths, offset })
+}
+
+fn lengths(text: &[u8]) -> Result<Vec<f64>, LanguageError> {
+    let mut lengths = Vec::new();
+    let mut rest = text;
+    loop {
+        let (length, behind) =
+            number::parse_prefix(rest).ok_or_else(|| LanguageError::BadDash(lossy(rest)))?;
+        lengths.push(length);
+        match behind {
+            [] => return Ok(lengths),
+            [b',', behind @ ..] => rest = behind,
+            _ => return Err(LanguageError::DashComma(lossy(behind))),
+        }
+    }
+}
