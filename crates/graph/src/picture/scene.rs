@@ -46,6 +46,14 @@ pub struct Path {
     pub closed: bool,
 }
 
+impl Path {
+    /// The rectangle between two corners.
+    pub fn rectangle(from: Point, to: Point) -> Path {
+        let points = vec![from, Point { x: to.x, y: from.y }, to, Point { x: from.x, y: to.y }];
+        Path { ends: vec![points.len()], points, closed: true }
+    }
+}
+
 /// How a path is filled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Paint {
