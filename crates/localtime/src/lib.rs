@@ -10,6 +10,8 @@ use std::sync::Once;
 
 use rrd::when::calendar::{Calendar, Civil};
 
+pub mod locale;
+
 /// Longest text that [`strftime`] makes, in bytes; RRDtool's own buffers are shorter.
 const TEXT_BYTES_MAX: usize = 4096;
 

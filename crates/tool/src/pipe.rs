@@ -178,7 +178,8 @@ impl Session<'_> {
         let (user, system) = getrusage(UsageWho::RUSAGE_SELF)
             .map_or((0.0, 0.0), |usage| (seconds(usage.user_time()), seconds(usage.system_time())));
         let real = (now - self.started).as_secs_f64();
-        self.status = format!("OK u:{user:.2} s:{system:.2} r:{real:.2}\n").into_bytes();
+        let text = format!("OK u:{user:.2} s:{system:.2} r:{real:.2}\n");
+        self.status = text.replace('.', &self.tool.surroundings.decimal_point).into_bytes();
         self.status_of = Some(now);
     }
 

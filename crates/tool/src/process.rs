@@ -31,6 +31,8 @@ pub enum Single {
 
 /// Runs `rrdtool` with the words behind its name; the exit status.
 pub fn rrdtool(words: &[&[u8]]) -> u8 {
+    // Compat: the programs of one verb do not.
+    localtime::locale::adopt();
     let mut out = io::stdout().lock();
     match words {
         [] => page(&mut out, None),

@@ -25,6 +25,10 @@ pub struct Surroundings {
     pub now: fn() -> Timestamp,
     /// Local time.
     pub calendar: Box<dyn Calendar>,
+    /// What stands in front of decimals (LC_NUMERIC), where RRDtool heeds that.
+    pub decimal_point: String,
+    /// The day that weeks begin with (LC_TIME), counted from Sunday = 0.
+    pub first_weekday: u32,
 }
 
 impl Surroundings {
@@ -38,6 +42,17 @@ impl Surroundings {
             confined_to: None,
             now: wall_clock,
             calendar: Box::new(localtime::Local),
+            decimal_point: localtime::locale::decimal_point(),
+            first_weekday: localtime::locale::first_weekday(),
+        }
+    }
+
+    /// Puts the locale's decimal point where the number behind `start` has a point.
+    pub(crate) fn localise(&self, text: &mut Vec<u8>, start: usize) {
+        if self.decimal_point != "."
+            && let Some(at) = memchr::memchr(b'.', &text[start..])
+        {
+            text.splice(start + at..=start + at, self.decimal_point.bytes());
         }
     }
 

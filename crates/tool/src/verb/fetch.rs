@@ -11,6 +11,7 @@ use rrd::when::{DurationScale, parse_duration};
 
 use crate::failure::{Done, Failure, text};
 use crate::options::{Known, Options, flag, with_argument};
+use crate::surroundings::Surroundings;
 use crate::target::{Remote, Target, file_failure};
 use crate::times::Range;
 use crate::{Tool, Words, print};
@@ -197,7 +198,7 @@ fn moment(text: &[u8]) -> Option<i64> {
 ///
 /// # Errors
 /// What the sink says.
-pub fn write(rows: &Rows, out: &mut dyn Write) -> Done {
+pub(crate) fn write(rows: &Rows, surroundings: &Surroundings, out: &mut dyn Write) -> Done {
     let mut text = Vec::with_capacity(64 << 10);
     text.extend_from_slice(b"           ");
     for name in &rows.names {
@@ -210,7 +211,9 @@ pub fn write(rows: &Rows, out: &mut dyn Write) -> Done {
         push_time(&mut text, time, rows.units_per_second);
         for &value in row {
             text.push(b' ');
+            let start = text.len();
             push_e(&mut text, value, DIGITS_TOOL);
+            surroundings.localise(&mut text, start);
         }
         text.push(b'\n');
         if index % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
@@ -238,5 +241,5 @@ fn push_time(text: &mut Vec<u8>, time: i64, units_per_second: u32) {
 /// Runs it.
 pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
     let rows = fetch(tool, words)?;
-    write(&rows, out)
+    write(&rows, &tool.surroundings, out)
 }

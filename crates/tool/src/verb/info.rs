@@ -6,6 +6,7 @@ use rrd::info::{InfoItem, Value};
 
 use crate::failure::{Done, Failure};
 use crate::options::{Known, Options, flag, with_argument};
+use crate::surroundings::Surroundings;
 use crate::target::{Remote, Target, file_failure};
 use crate::{Tool, Words, print};
 
@@ -84,7 +85,18 @@ fn item(line: &[u8]) -> Option<InfoItem> {
 /// Runs it under the name that RRDtool's usage calls the program by.
 pub(crate) fn run(tool: &mut Tool, program: &str, words: Words<'_>, out: &mut dyn Write) -> Done {
     let items = info(tool, program, words)?;
+    print(out, &text_of(&items, &tool.surroundings))
+}
+
+/// The items as text, numbers in the locale's way.
+pub(crate) fn text_of(items: &[InfoItem], surroundings: &Surroundings) -> Vec<u8> {
     let mut text = Vec::new();
-    rrd::info::push_text(&mut text, &items);
-    print(out, &text)
+    for item in items {
+        let value = text.len() + item.key.len();
+        rrd::info::push_text(&mut text, std::slice::from_ref(item));
+        if matches!(item.value, Value::Number(_)) {
+            surroundings.localise(&mut text, value);
+        }
+    }
+    text
 }

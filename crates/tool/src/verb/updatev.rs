@@ -5,6 +5,7 @@ use std::io::Write;
 use rrd::info::InfoItem;
 use store::direct::DirectError;
 
+use super::info::text_of;
 use super::update::{Tag, Wish};
 use crate::failure::{Done, Failure};
 use crate::options::{Known, flag, with_argument};
@@ -59,7 +60,7 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     let written = updatev(tool, words)?;
     let status = if written.failure.is_none() { "return_value = 0\n" } else { "return_value = -1\n" };
     let mut text = status.as_bytes().to_vec();
-    rrd::info::push_text(&mut text, &written.items);
+    text.extend_from_slice(&text_of(&written.items, &tool.surroundings));
     print(out, &text)?;
     written.failure.map_or(Ok(()), Err)
 }

@@ -96,7 +96,8 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
         tool.link.connect(&address)?;
     }
     // The calendar is the tool's, and the tool fetches: what evaluates takes one of its own.
-    let surroundings = Surroundings { now, first_weekday: 0, calendar: &localtime::Local };
+    let first_weekday = tool.surroundings.first_weekday;
+    let surroundings = Surroundings { now, first_weekday, calendar: &localtime::Local };
     let mut source = Source { tool, daemon };
     let data = evaluate(&script, frame, &mut source, &surroundings).map_err(failure)?;
     match xport(&script, frame, &data, form, &Dates, out).map_err(|error| unwritten(&error))? {

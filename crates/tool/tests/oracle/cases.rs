@@ -102,7 +102,10 @@ fn prepare(line: &str, program: &mut Program) {
     match what {
         Some("set") => {
             let (name, value) = line[4..].split_once('=').expect("name=value");
-            program.environment.push((name.to_string(), value.to_string()));
+            // `LANGUAGES` stands for where the test keeps them.
+            let made = crate::locales::path().map(|path| path.display().to_string());
+            let value = value.replace("LANGUAGES", &made.unwrap_or_default());
+            program.environment.push((name.to_string(), value));
         }
         Some("write") => {
             let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).expect("a file");

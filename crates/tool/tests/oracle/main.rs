@@ -6,7 +6,9 @@
 mod bad_input;
 mod cases;
 mod harness;
+mod locales;
 mod random;
+mod scenarios;
 mod session;
 mod spellings;
 

@@ -1,18 +1,17 @@
 //! Random scenarios: lists of commands, given to both programs, one process each. The shortest list that
 //! still makes a difference is printed in the form of a case.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use crate::harness::{Answer, Draw, Pair};
 
 /// Scenarios of one ordinary run. `ROUNDEL_ROUNDS` gives more.
 const ROUNDS: u64 = 40;
-/// Commands of one scenario.
-const COMMANDS: usize = 14;
-/// The second that histories start at.
-const EPOCH: i64 = 1_000_000_000;
 
 /// Whole lives of RRDs.
 pub fn check() {
-    run(scenario);
+    run(crate::scenarios::scenario);
 }
 
 /// Command lines in any spelling.
@@ -46,6 +45,11 @@ fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
 
 /// The words of a command; `set NAME=value` is for the environment of those that follow.
 pub type Command = Vec<String>;
+
+/// The words of a line without quotes.
+pub fn words(text: &str) -> Command {
+    text.split_whitespace().map(str::to_string).collect()
+}
 
 /// A difference that is there each time: what counts from now may fall into another second for the second
 /// program, and Debian's draws at random when the seasons of Holt-Winters archives are smoothed.
@@ -111,6 +115,8 @@ fn difference(scenario: &[Command]) -> Option<String> {
             }
             continue;
         }
+        let directories = [&*pair.ours.directory, &*theirs.directory];
+        let before = matches!(words[0].as_str(), "tune" | "dump" | "resize").then(|| directories.map(files));
         let answer = |program: &crate::harness::Program| normal(&pair, program.run(words, b""));
         let (mut ours, mut want) = (answer(&pair.ours), answer(&theirs));
         if words[0] == "restore" && want.error.starts_with("ERROR: error reading/parsing XML") {
@@ -128,8 +134,10 @@ fn difference(scenario: &[Command]) -> Option<String> {
             text.push_str(&format!("theirs: {}\nours:   {}\n", show(&want), show(&ours)));
             return Some(text);
         }
-        if leaves_other_files(words, &want) {
-            return None;
+        if let Some(before) = before.filter(|_| want.status == Some(1))
+            && let Some(damage) = undo(directories, &before)
+        {
+            return Some(format!("{text}{damage}"));
         }
     }
     pair.theirs = Some(theirs);
@@ -137,11 +145,40 @@ fn difference(scenario: &[Command]) -> Option<String> {
     (!differing.is_empty()).then(|| text + &differing)
 }
 
-/// Whether it is known that Debian's leaves other files behind this: half of a tune, a broken copy, no output
-/// where an older one was. `docs/compatibility.md` has them.
-fn leaves_other_files(words: &[String], answer: &Answer) -> bool {
-    let broken_copy = answer.error.starts_with("ERROR: Do not know how to handle RRD version");
-    answer.status == Some(1) && (broken_copy || matches!(words[0].as_str(), "tune" | "dump"))
+/// What files hold, by their paths in a directory.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(directory: &Path) -> Files {
+    let mut found = BTreeMap::new();
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for path in std::fs::read_dir(next).expect("a directory").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                let name = path.strip_prefix(directory).expect("inside").to_path_buf();
+                found.insert(name, std::fs::read(&path).expect("it is there"));
+            }
+        }
+    }
+    found
+}
+
+/// What ours changed with a command that failed, and should not have. Debian's may leave half of a tune, no
+/// output where an older one was, or a broken copy (`docs/compatibility.md`): it is put back, so that the
+/// scenario goes on.
+fn undo([ours, theirs]: [&Path; 2], before: &[Files; 2]) -> Option<String> {
+    let after = files(theirs);
+    for name in after.keys().filter(|name| !before[1].contains_key(*name)) {
+        std::fs::remove_file(theirs.join(name)).expect("it is there");
+    }
+    for (name, bytes) in before[1].iter().filter(|(name, bytes)| after.get(*name) != Some(*bytes)) {
+        std::fs::write(theirs.join(name), bytes).expect("a file");
+    }
+    let after = files(ours);
+    let changed =
+        before[0].keys().chain(after.keys()).find(|name| before[0].get(*name) != after.get(*name))?;
+    Some(format!("{} was changed by a command that failed\n", changed.display()))
 }
 
 /// What differs between the files that are left. One that Debian's cannot read itself is no measure.
@@ -187,243 +224,4 @@ fn show(answer: &Answer) -> String {
     let mut output = answer.output.clone();
     output.truncate(output.floor_char_boundary(600));
     format!("{:?} {:?} {output:?}", answer.status, answer.error)
-}
-
-fn scenario(draw: &mut Draw) -> Vec<Command> {
-    let mut clock = EPOCH;
-    let mut commands = vec![create(draw, "a.rrd")];
-    if draw.once_in(2) {
-        commands.push(create(draw, "sub/b.rrd"));
-    }
-    while commands.len() < COMMANDS {
-        let words = command(draw, &mut clock);
-        commands.push(spoil(draw, words));
-    }
-    commands
-}
-
-/// Now and then a word goes, comes twice or is another one.
-fn spoil(draw: &mut Draw, mut words: Command) -> Command {
-    if draw.once_in(12) && words.len() > 1 {
-        let at = 1 + draw.below(words.len() - 1);
-        match draw.below(4) {
-            0 => drop(words.remove(at)),
-            1 => words.insert(at, words[at].clone()),
-            2 => {
-                words[at] = draw
-                    .of(&["", "-", "--", "x", "1", "-1", "99999999999999999999", "nan", "a:b:c"])
-                    .to_string()
-            }
-            _ => words.insert(at, draw.of(&["--", "-q", "--bogus", "-s", "--help"]).to_string()),
-        }
-    }
-    words
-}
-
-fn file(draw: &mut Draw) -> String {
-    draw.of(&[
-        "a.rrd",
-        "a.rrd",
-        "a.rrd",
-        "a.rrd",
-        "sub/b.rrd",
-        "c.rrd",
-        "./a.rrd",
-        "nope.rrd",
-        "bad.rrd",
-        "empty.rrd",
-        "sub",
-    ])
-    .to_string()
-}
-
-pub fn words(text: &str) -> Command {
-    text.split_whitespace().map(str::to_string).collect()
-}
-
-fn create(draw: &mut Draw, name: &str) -> Command {
-    let step = [1, 10, 60, 300][draw.below(4)];
-    let mut all = words(&format!("create {name} -b {EPOCH} -s {step}"));
-    for index in 0..1 + draw.below(3) {
-        let kinds = ["GAUGE", "GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE"];
-        let kind = draw.of(if draw.tame { &kinds } else { &kinds[..5] });
-        let limits = draw.of(&["U:U", "0:U", "0:1000", "-100:100", "U:1e6", "10:5"]);
-        all.push(format!("DS:d{index}:{kind}:{}:{limits}", step * (1 + draw.below(4))));
-    }
-    if draw.once_in(6) {
-        all.push(format!("DS:sum:COMPUTE:d0,{}", draw.of(&["2,*", "UN,0,d0,IF", "d0,+,", "foo,+", "1,+,"])));
-    }
-    for _ in 0..1 + draw.below(3) {
-        let cf = draw.of(&["AVERAGE", "MAX", "MIN", "LAST"]);
-        let xff = draw.of(&["0", "0.5", "0.999", "1", "x"]);
-        let xff = if draw.once_in(8) { xff } else { "0.5" };
-        all.push(format!("RRA:{cf}:{xff}:{}:{}", 1 + draw.below(6), 1 + draw.below(12)));
-    }
-    if draw.once_in(8) {
-        all.push("RRA:HWPREDICT:30:0.1:0.01:7".to_string());
-    }
-    if draw.once_in(10) {
-        let odd = draw.of(&[
-            "--no-overwrite",
-            "-O",
-            "DS:d0:GAUGE:10:U:U",
-            "RRA:FOO:1:2:3",
-            "DS:toolongnameofadatasource:GAUGE:1:U:U",
-            "RRA:AVERAGE:0.5:5m:1h",
-        ]);
-        all.push(odd.to_string());
-    }
-    all
-}
-
-fn value(draw: &mut Draw) -> String {
-    match draw.below(10) {
-        0 => "U".to_string(),
-        1 if !draw.tame => draw
-            .of(&["-5", "1e3", "0.1", "12345678901234567890", "x", "", "inf", "nan", "1,5", " 7"])
-            .to_string(),
-        2 => format!("{}.{:02}", draw.below(100), draw.below(100)),
-        _ => draw.below(100_000).to_string(),
-    }
-}
-
-fn update(draw: &mut Draw, verb: &str, clock: &mut i64) -> Command {
-    let mut all = vec![verb.to_string(), file(draw)];
-    let mut width = 1 + draw.below(3);
-    if draw.once_in(4) {
-        width = 1 + draw.below(2);
-        let names: Vec<&str> =
-            ["d0", "d1", "d2", "d9"][draw.below(3)..].iter().take(width).copied().collect();
-        all.extend(["-t".to_string(), names.join(":")]);
-    }
-    if draw.once_in(5) {
-        all.push("--skip-past-updates".to_string());
-    }
-    for _ in 0..1 + draw.below(4) {
-        *clock += [1, 7, 10, 60, 300, 1000, 0, -5][draw.below(8)];
-        let values: Vec<String> = (0..width).map(|_| value(draw)).collect();
-        let time = if draw.once_in(8) { format!("{clock}.{}", draw.below(1000)) } else { clock.to_string() };
-        let mark = if draw.once_in(10) { '@' } else { ':' };
-        all.push(format!("{time}{mark}{}", values.join(":")));
-    }
-    all
-}
-
-fn command(draw: &mut Draw, clock: &mut i64) -> Command {
-    let name = file(draw);
-    match draw.below(20) {
-        0..=5 => update(draw, "update", clock),
-        6 => update(draw, "updatev", clock),
-        7..=9 => fetch(draw, &name),
-        10 => words(&format!("info {name}{}", draw.of(&["", " -F", " --noflush", " x"]))),
-        11 => words(&format!("{} {name}", draw.of(&["last", "lastupdate", "first"]))),
-        12 => words(&format!("first {name} --rraindex {}", draw.of(&["0", "1", "2", "9", "-1", "x"]))),
-        13 => words(&format!(
-            "dump {name} {}",
-            draw.of(&["", "-n", "-h xsd", "--header=none", "out.xml", "-h dtd out.xml"])
-        )),
-        14 => words(&format!(
-            "restore out.xml {} {}",
-            draw.of(&["c.rrd", "a.rrd", "sub/c.rrd"]),
-            draw.of(&["", "-f", "-r", "-r -f"])
-        )),
-        15 => words(&format!(
-            "list {}",
-            draw.of(&[
-                ".",
-                "sub",
-                "-r .",
-                "--recursive sub",
-                "nope",
-                "a.rrd",
-                "./*.rrd",
-                "./a.rrd",
-                "-r sub/b.rrd",
-                "./out.xml",
-                "s*/b.rrd",
-                "*/*.rrd",
-                "./[a-c].r?d",
-                "-r ./*",
-                "sub/.*",
-                "a.rrd/*",
-                "./s*/",
-            ])
-        )),
-        16 => words(&format!(
-            "resize {name} {} {} {}",
-            draw.below(3),
-            draw.of(&["GROW", "SHRINK"]),
-            1 + draw.below(5)
-        )),
-        17 => words(&format!(
-            "tune {name} {}",
-            draw.of(&[
-                "-h d0:77",
-                "-i d0:1 -a d0:U",
-                "-d d0:GAUGE",
-                "-r d0:e0",
-                "--maximum d1:5",
-                "-h d9:1",
-                "-r d0:d1",
-                "foo",
-                "-x 0.5",
-                "--deltapos 3",
-                "-d d0:COUNTER -h d0:1"
-            ])
-        )),
-        18 => {
-            let mut all = create(draw, "c.rrd");
-            if draw.once_in(2) {
-                all.extend(words(draw.of(&[
-                    "-r a.rrd",
-                    "-t a.rrd",
-                    "-r a.rrd -r sub/b.rrd",
-                    "-r nope.rrd",
-                    "-t nope.rrd -O",
-                ])));
-            }
-            all
-        }
-        _ => words(draw.of(&[
-            "flushcached a.rrd",
-            "last",
-            "help",
-            "bogus x",
-            "info",
-            "flushcached",
-            "update a.rrd",
-            "list",
-        ])),
-    }
-}
-
-fn fetch(draw: &mut Draw, name: &str) -> Command {
-    let cf = draw.of(&[
-        "AVERAGE",
-        "AVERAGE",
-        "MAX",
-        "MIN",
-        "LAST",
-        "HWPREDICT",
-        "SEASONAL",
-        "FAILURES",
-        "average",
-    ]);
-    let start = EPOCH - 100 + draw.below(600) as i64;
-    let end = start + [0, 1, 60, 300, 3000][draw.below(5)] - i64::from(draw.once_in(15)) * 5000;
-    // Twice, for without an end one word less would make it millions of rows.
-    let mut all = words(&format!("fetch --start {start} --end {end} {name} {cf} -s {start} -e {end}"));
-    if draw.once_in(3) {
-        all.extend(words(&format!("-r {}", draw.of(&["1", "10", "60", "5m", "1h", "0", "x", "7"]))));
-    }
-    if draw.once_in(4) {
-        all.push("--align-start".to_string());
-    }
-    if draw.once_in(8) {
-        all.extend(words(&format!(
-            "-s {}",
-            draw.of(&["end-1h", "e-60", "20010909", "00:00", "start-5", "now+"])
-        )));
-    }
-    all
 }

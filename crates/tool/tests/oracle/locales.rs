@@ -1,0 +1,35 @@
+//! Languages for the programs under test: made here from the system's sources, for a machine may have none.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What there is; one writes decimals behind a comma and begins the week on Monday, one does neither.
+pub const NAMES: &[&str] = &["de_DE.UTF-8", "en_US.UTF-8"];
+
+/// The directory for LOCPATH; none where the system has no `localedef` with its sources.
+pub fn path() -> Option<&'static Path> {
+    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    MADE.get_or_init(make).as_deref()
+}
+
+fn make() -> Option<PathBuf> {
+    let directory = std::env::temp_dir().join(format!("roundel-locales-{}", env!("CARGO_PKG_VERSION")));
+    for name in NAMES {
+        let path = directory.join(name);
+        if path.join("LC_NUMERIC").exists() {
+            continue;
+        }
+        // Under another name first: two test runs may make it at once.
+        let fresh = tempfile::tempdir().ok()?;
+        let made = fresh.path().join(name);
+        let (source, charset) = name.split_once('.')?;
+        let status = Command::new("localedef").args(["-i", source, "-f", charset]).arg(&made).output();
+        if !status.is_ok_and(|output| output.status.success()) {
+            return None;
+        }
+        std::fs::create_dir_all(&directory).ok()?;
+        std::fs::rename(&made, &path).ok();
+    }
+    Some(directory)
+}
