@@ -11,10 +11,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("localtime", &["rrd"]),
     ("store", &["rrd"]),
     ("protocol", &["rrd"]),
-    ("graph", &["rrd"]),
+    ("words", &["rrd"]),
+    ("graph", &["rrd", "words"]),
     ("collect", &["protocol", "rrd"]),
     ("server", &["collect", "protocol", "store", "rrd"]),
-    ("tool", &["graph", "localtime", "protocol", "store", "rrd"]),
+    ("tool", &["graph", "localtime", "protocol", "store", "words", "rrd"]),
     ("query", &["graph", "localtime", "protocol", "store", "rrd"]),
     ("roundel", &["server", "tool", "query", "collect", "protocol", "store", "localtime", "graph", "rrd"]),
     // Tools: nobody may depend on them.

@@ -71,6 +71,16 @@ impl Surroundings {
     }
 }
 
+impl words::times::Clock for Surroundings {
+    fn now(&self) -> i64 {
+        (self.now)().whole
+    }
+
+    fn calendar(&self) -> &dyn Calendar {
+        &*self.calendar
+    }
+}
+
 /// Whether a path leads to somewhere below `base`, links followed. What does not exist yet must be a plain
 /// name in a directory that does.
 pub fn stays_within(base: &Path, path: &Path) -> bool {

@@ -14,7 +14,7 @@ use rrd::rpn::Surroundings;
 
 use super::fetch::{Rows, Wish, of_daemon, of_file};
 use crate::failure::{Done, Failure};
-use crate::integer::int;
+use words::integer::int;
 use crate::options::{Known, Options, flag, with_argument};
 use crate::target::Target;
 use crate::times::Range;
