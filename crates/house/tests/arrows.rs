@@ -13,11 +13,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &["rrd"]),
     ("words", &["rrd"]),
     ("graph", &["rrd", "words"]),
+    ("paint", &["graph"]),
     ("collect", &["protocol", "rrd"]),
-    ("server", &["collect", "protocol", "store", "rrd"]),
-    ("tool", &["graph", "localtime", "protocol", "store", "words", "rrd"]),
+    ("server", &["collect", "graph", "localtime", "paint", "protocol", "store", "rrd"]),
+    ("tool", &["graph", "localtime", "paint", "protocol", "store", "words", "rrd"]),
     ("query", &["graph", "localtime", "protocol", "store", "rrd"]),
-    ("roundel", &["server", "tool", "query", "collect", "protocol", "store", "localtime", "graph", "rrd"]),
+    (
+        "roundel",
+        &["server", "tool", "query", "collect", "protocol", "store", "localtime", "graph", "paint", "rrd"],
+    ),
     // Tools: nobody may depend on them.
     ("oracle", &["rrd"]),
     ("bench", &[]),
@@ -34,6 +38,8 @@ const FENCED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["roundel"]),
     ("indicatif", &["roundel", "bench"]),
     ("procfs", &["collect", "bench", "server"]),
+    ("png", &["paint"]),
+    ("skrifa", &["paint"]),
 ];
 /// All that the pure core may use: no I/O, no clock, no threads.
 const CORE: &[&str] = &["bytemuck", "memchr", "quick-xml", "jiff", "foldhash", "hashbrown"];

@@ -1,0 +1,226 @@
+//! Pixels and how colours are laid over them.
+
+use graph::picture::scene::{Colour, Path, Point};
+
+use super::coverage::Coverage;
+
+/// A painted picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Rows from above; each pixel red, green, blue and opacity from the low byte up, premultiplied.
+    pub pixels: Vec<u32>,
+}
+
+/// A rectangle in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
+}
+
+impl Area {
+    /// The rectangle between two corners.
+    pub(super) fn between(a: Point, b: Point) -> Area {
+        Area { left: a.x.min(b.x), top: a.y.min(b.y), right: a.x.max(b.x), bottom: a.y.max(b.y) }
+    }
+
+    /// What both have.
+    pub(super) fn within(self, other: Area) -> Area {
+        Area {
+            left: self.left.max(other.left),
+            top: self.top.max(other.top),
+            right: self.right.min(other.right),
+            bottom: self.bottom.min(other.bottom),
+        }
+    }
+
+    /// Every edge `zoom` times as far from the origin.
+    pub(super) fn scaled(self, zoom: f64) -> Area {
+        Area {
+            left: self.left * zoom,
+            top: self.top * zoom,
+            right: self.right * zoom,
+            bottom: self.bottom * zoom,
+        }
+    }
+
+    /// Whether there is nothing in it; also where an edge is no number.
+    pub(super) fn is_empty(self) -> bool {
+        !(self.left < self.right && self.top < self.bottom)
+    }
+}
+
+/// What colour a pixel gets.
+pub(super) enum Ink {
+    /// One.
+    Solid(Colour),
+    /// By its row.
+    Vertical { from_y: f64, from: Colour, to_y: f64, to: Colour },
+}
+
+impl Ink {
+    /// The premultiplied colour in row `y`.
+    fn at(&self, y: u32) -> u32 {
+        match self {
+            Ink::Solid(colour) => premultiplied(*colour),
+            Ink::Vertical { from_y, from, to_y, to } => {
+                let length = to_y - from_y;
+                let part = if length == 0.0 { 1.0 } else { (f64::from(y) + 0.5 - from_y) / length };
+                let part = part.clamp(0.0, 1.0);
+                let mix = |a: f64, b: f64| a + (b - a) * part;
+                premultiplied(Colour {
+                    red: mix(from.red, to.red),
+                    green: mix(from.green, to.green),
+                    blue: mix(from.blue, to.blue),
+                    alpha: mix(from.alpha, to.alpha),
+                })
+            }
+        }
+    }
+}
+
+/// `colour` as a pixel.
+pub(super) fn premultiplied(colour: Colour) -> u32 {
+    let byte = |part: f64| (part.clamp(0.0, 1.0) * 255.0).round() as u8;
+    let alpha = colour.alpha.clamp(0.0, 1.0);
+    let part = |part: f64| byte(part.clamp(0.0, 1.0) * alpha);
+    u32::from_le_bytes([part(colour.red), part(colour.green), part(colour.blue), byte(alpha)])
+}
+
+/// Every part of `pixel` times `factor`/255, rounded.
+fn dimmed(pixel: u32, factor: u32) -> u32 {
+    let times = |pair: u32| {
+        let product = pair * factor + 0x0080_0080;
+        ((product + ((product >> 8) & 0x00ff_00ff)) >> 8) & 0x00ff_00ff
+    };
+    times(pixel & 0x00ff_00ff) | times((pixel >> 8) & 0x00ff_00ff) << 8
+}
+
+/// `ink` over `ground`.
+fn over(ground: u32, ink: u32) -> u32 {
+    // Premultiplied parts are at most their opacity, so no sum exceeds 255 by more than rounding; it cannot carry,
+    // as both terms round to at most alpha and 255 - alpha.
+    ink + dimmed(ground, 255 - (ink >> 24))
+}
+
+/// `ink` over `ground` where it covers `cover`/255 of the pixel.
+pub(super) fn blend(ground: &mut u32, ink: u32, cover: u8) {
+    match cover {
+        0 => {}
+        255 => *ground = over(*ground, ink),
+        _ => *ground = over(*ground, dimmed(ink, u32::from(cover))),
+    }
+}
+
+/// An image that is being painted.
+pub(super) struct Canvas {
+    image: Image,
+    coverage: Coverage,
+}
+
+impl Canvas {
+    pub(super) fn new(width: u32, height: u32) -> Canvas {
+        let pixels = vec![0; width as usize * height as usize];
+        Canvas { image: Image { width, height, pixels }, coverage: Coverage::default() }
+    }
+
+    pub(super) fn into_image(self) -> Image {
+        self.image
+    }
+
+    /// All of it.
+    pub(super) fn area(&self) -> Area {
+        Area { left: 0.0, top: 0.0, right: f64::from(self.image.width), bottom: f64::from(self.image.height) }
+    }
+
+    /// Pixels `from..to` of row `y`. All three must be inside the image.
+    pub(super) fn row(&mut self, y: u32, from: u32, to: u32) -> &mut [u32] {
+        let start = y as usize * self.image.width as usize;
+        &mut self.image.pixels[start + from as usize..start + to as usize]
+    }
+
+    /// Paints `area`, which must be inside the image, with soft edges where it ends inside a pixel and `smooth`.
+    pub(super) fn rectangle(&mut self, area: Area, ink: &Ink, smooth: bool) {
+        let area = if smooth { area } else { area.at_centres() };
+        if area.is_empty() {
+            return;
+        }
+        let columns = Cut::of(area.left, area.right);
+        let rows = Cut::of(area.top, area.bottom);
+        for y in rows.from..rows.to {
+            let (colour, cover) = (ink.at(y), rows.cover(y));
+            let row = self.row(y, columns.from, columns.to);
+            let soft = |x: u32| (cover * columns.cover(x) * 255.0).round() as u8;
+            let inner = soft(columns.from + 1);
+            let last = row.len() - 1;
+            blend(&mut row[0], colour, soft(columns.from));
+            if last > 0 {
+                fill(&mut row[1..last], colour, inner);
+                blend(&mut row[last], colour, soft(columns.to - 1));
+            }
+        }
+    }
+
+    /// Paints the inside of `path` by the non-zero winding rule, where it is inside `clip`.
+    pub(super) fn path(&mut self, path: &Path, clip: Area, ink: &Ink, smooth: bool) {
+        let mut coverage = std::mem::take(&mut self.coverage);
+        coverage.of(path, clip, smooth, |y, x, covers| {
+            let colour = ink.at(y);
+            let row = self.row(y, x, x + covers.len() as u32);
+            for (pixel, cover) in row.iter_mut().zip(covers) {
+                blend(pixel, colour, *cover);
+            }
+        });
+        self.coverage = coverage;
+    }
+}
+
+/// Paints a run of pixels with one colour.
+fn fill(pixels: &mut [u32], colour: u32, cover: u8) {
+    if cover == 255 && colour >> 24 == 255 {
+        pixels.fill(colour);
+        return;
+    }
+    for pixel in pixels {
+        blend(pixel, colour, cover);
+    }
+}
+
+impl Area {
+    /// The pixels whose centres are inside.
+    fn at_centres(self) -> Area {
+        let edge = |at: f64| (at - 0.5).ceil();
+        Area {
+            left: edge(self.left),
+            top: edge(self.top),
+            right: edge(self.right),
+            bottom: edge(self.bottom),
+        }
+    }
+}
+
+/// Pixels of one axis that a stretch touches, and how much of them.
+struct Cut {
+    start: f64,
+    end: f64,
+    from: u32,
+    to: u32,
+}
+
+impl Cut {
+    fn of(start: f64, end: f64) -> Cut {
+        Cut { start, end, from: start.floor() as u32, to: end.ceil() as u32 }
+    }
+
+    /// The part of pixel `at` that is inside.
+    fn cover(&self, at: u32) -> f64 {
+        let at = f64::from(at);
+        (self.end.min(at + 1.0) - self.start.max(at)).clamp(0.0, 1.0)
+    }
+}
