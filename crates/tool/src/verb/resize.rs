@@ -6,7 +6,7 @@ use rrd::live::{Season, UNKNOWN};
 use store::direct::{Existing, WriteFile, write_file};
 
 use crate::failure::{Done, Failure};
-use words::integer::long;
+use crate::integer::long;
 use crate::target::file_failure;
 use crate::{Tool, Words};
 
