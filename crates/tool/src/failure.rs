@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-use crate::options::OptionError;
+use words::options::OptionError;
+use words::times::RangeError;
 
 /// Bytes of an error that RRDtool keeps.
 const TEXT_BYTES_MAX: usize = 4095;
@@ -45,6 +46,12 @@ impl std::error::Error for Failure {}
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
         Failure::new(error.text())
+    }
+}
+
+impl From<RangeError> for Failure {
+    fn from(error: RangeError) -> Self {
+        Failure::new(error.to_string())
     }
 }
 

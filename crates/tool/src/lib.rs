@@ -7,7 +7,6 @@
 
 pub mod daemon;
 pub mod failure;
-mod integer;
 pub mod options;
 mod pattern;
 pub mod pipe;

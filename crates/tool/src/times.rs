@@ -1,66 +1,19 @@
-//! Times among the words of a verb: `--start`, `--end`, and the times of updates; and how dumps show them.
+//! Times among the words of a verb beside [`words::times`]: those of updates; and how dumps show them.
 
 use std::ffi::OsStr;
 
-use rrd::when::at::{AtError, TimeSpec, range};
+use rrd::when::at::AtError;
 use rrd::when::calendar::{Calendar, Utc};
 use store::direct::Locking;
+use words::times::spec;
 
 use crate::failure::{Done, Failure, text};
 use crate::surroundings::Surroundings;
 
-/// Where a range starts when nobody says.
-const START_DEFAULT: &str = "end-24h";
-/// Where a range ends when nobody says.
-const END_DEFAULT: &str = "now";
-
-/// A start and an end as they are given; either may refer to the other.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Range {
-    start: Option<TimeSpec>,
-    end: Option<TimeSpec>,
-}
-
-impl Range {
-    /// Takes the argument of `--start`.
-    ///
-    /// # Errors
-    /// RRDtool's text.
-    pub fn start(&mut self, word: &[u8], surroundings: &Surroundings) -> Done {
-        self.start = Some(spec(word, surroundings).map_err(|why| failed("start", &why))?);
-        Ok(())
-    }
-
-    /// Takes the argument of `--end`.
-    ///
-    /// # Errors
-    /// RRDtool's text.
-    pub fn end(&mut self, word: &[u8], surroundings: &Surroundings) -> Done {
-        self.end = Some(spec(word, surroundings).map_err(|why| failed("end", &why))?);
-        Ok(())
-    }
-
-    /// Start and end in seconds.
-    ///
-    /// # Errors
-    /// RRDtool's text.
-    pub fn resolve(&self, surroundings: &Surroundings) -> Done<(i64, i64)> {
-        let or = |given: Option<TimeSpec>, default: &str| {
-            given.map_or_else(|| spec(default.as_bytes(), surroundings), Ok)
-        };
-        let start = or(self.start, START_DEFAULT).map_err(|why| failed("start", &why))?;
-        let end = or(self.end, END_DEFAULT).map_err(|why| failed("end", &why))?;
-        range(&start, &end, &*surroundings.calendar).map_err(|error| Failure::new(error.to_string()))
-    }
-}
+pub use words::times::Range;
 
 fn failed(what: &str, why: &AtError) -> Failure {
     Failure::new(format!("{what} time: {why}"))
-}
-
-fn spec(word: &[u8], surroundings: &Surroundings) -> Result<TimeSpec, AtError> {
-    let now = (surroundings.now)().whole;
-    TimeSpec::parse(&String::from_utf8_lossy(word), now, &*surroundings.calendar)
 }
 
 /// The argument of `--start` where there is no end.

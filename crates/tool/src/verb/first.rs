@@ -5,7 +5,7 @@ use std::io::Write;
 use protocol::rrdcached::client::Answer;
 
 use crate::failure::{Done, Failure};
-use crate::integer::long;
+use words::integer::long;
 use crate::options::{Known, Options, with_argument};
 use crate::target::Target;
 use crate::{Tool, Words, print};

@@ -6,7 +6,7 @@ use rrd::live::{Season, UNKNOWN};
 use store::direct::{Existing, WriteFile, write_file};
 
 use crate::failure::{Done, Failure};
-use crate::integer::long;
+use words::integer::long;
 use crate::target::file_failure;
 use crate::{Tool, Words};
 
