@@ -9,7 +9,8 @@ use rrd::when::calendar::Calendar;
 
 use super::fit::Fit;
 use super::frame;
-use super::layout::{Layout, LayoutError, arrange};
+use super::layout::{Layout, arrange};
+use super::legend::UnknownControl;
 use super::options::{FontRender, ImageFormat, Options};
 use super::report::Report;
 use super::scene::Scene;
@@ -55,7 +56,7 @@ pub enum DrawError {
     /// A PRINT or GPRINT.
     Print(PrintError),
     /// The legend, or the size.
-    Layout(LayoutError),
+    Layout(UnknownControl),
 }
 
 impl fmt::Display for DrawError {
@@ -108,7 +109,7 @@ fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, limits: (
     if !options.only_graph {
         frame::border(&layout, options, fit, &mut items);
         frame::texts(&mut layout, options, &mut items);
-        frame::legend(std::mem::take(&mut layout.legend.items), options, fit, &mut items);
+        frame::legend(std::mem::take(&mut layout.legend), options, fit, &mut items);
         frame::axes(&canvas, options, &mut items);
     }
     let span = (input.frame.start, input.frame.end);

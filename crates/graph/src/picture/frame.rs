@@ -6,7 +6,7 @@
 
 use super::fit::Fit;
 use super::layout::{Layout, PlacedText};
-use super::legend::{Mark, MarkShape, Placed};
+use super::legend::{MarkShape, Placed, PlacedMark};
 use super::options::{ColourTag, Options};
 use super::scene::{Colour, Item, Paint, Path, Point, Stroke};
 use super::shapes::{Canvas, segment, thin};
@@ -23,6 +23,10 @@ const ARROW_TO: f64 = 7.0;
 const ARROW_HALF: f64 = 3.0;
 /// Opacity of watermark and signature.
 const FAINT: f64 = 0.3;
+/// The frame of a legend's box whose element has dashes: on and off, in pixels.
+const BOX_DASH: [f64; 1] = [3.0];
+/// What is not seen.
+const INVISIBLE: Colour = Colour { red: 0.0, green: 0.0, blue: 0.0, alpha: 0.0 };
 
 /// Adds a filled path, unless it would not be seen.
 fn fill(points: &[(f64, f64)], colour: Colour, fit: Fit, items: &mut Vec<Item>) {
@@ -50,18 +54,18 @@ pub(super) fn line(
 
 /// The background of the image, and the canvas.
 pub(super) fn background(layout: &Layout, options: &Options, fit: Fit, items: &mut Vec<Item>) {
-    let (width, height) = (layout.image_width as f64, layout.image_height as f64);
+    let whole = Point { x: layout.image_width as f64, y: layout.image_height as f64 };
     let behind = if options.only_graph { ColourTag::Canvas } else { ColourTag::Back };
-    rectangle(0.0, 0.0, width, height, options.colour(behind), fit, items);
+    rectangle(Point::default(), whole, options.colour(behind), fit, items);
     if !options.only_graph {
-        let (left, top) = (layout.canvas_left as f64, layout.canvas_top as f64);
-        let (right, bottom) = (left + layout.canvas_width as f64, top + layout.canvas_height as f64);
-        rectangle(left, top, right, bottom, options.colour(ColourTag::Canvas), fit, items);
+        let from = Point { x: layout.canvas_left as f64, y: layout.canvas_top as f64 };
+        let to = Point { x: from.x + layout.canvas_width as f64, y: from.y + layout.canvas_height as f64 };
+        rectangle(from, to, options.colour(ColourTag::Canvas), fit, items);
     }
 }
 
-fn rectangle(left: f64, top: f64, right: f64, bottom: f64, colour: Colour, fit: Fit, items: &mut Vec<Item>) {
-    fill(&[(left, bottom), (right, bottom), (right, top), (left, top)], colour, fit, items);
+fn rectangle(from: Point, to: Point, colour: Colour, fit: Fit, items: &mut Vec<Item>) {
+    fill(&[(from.x, from.y), (to.x, from.y), (to.x, to.y), (from.x, to.y)], colour, fit, items);
 }
 
 /// The border that makes the image look raised.
@@ -137,17 +141,13 @@ pub(super) fn text(placed: PlacedText, colour: Colour, items: &mut Vec<Item>) {
 pub(super) fn texts(layout: &mut Layout, options: &Options, items: &mut Vec<Item>) {
     let colour = options.colour(ColourTag::Font);
     let faint = Colour { alpha: FAINT, ..colour };
-    let all = [
-        (layout.vertical_label.take(), colour),
-        (layout.right_axis_label.take(), colour),
-        (layout.title.take(), colour),
-        (layout.signature.take(), faint),
-        (layout.watermark.take(), faint),
-    ];
-    for (placed, colour) in all {
-        if let Some(placed) = placed {
-            text(placed, colour, items);
-        }
+    let upright = [layout.vertical_label.take(), layout.right_axis_label.take()];
+    let title = std::mem::take(&mut layout.title);
+    for placed in upright.into_iter().flatten().chain(title) {
+        text(placed, colour, items);
+    }
+    for placed in [layout.signature.take(), layout.watermark.take()].into_iter().flatten() {
+        text(placed, faint, items);
     }
 }
 
@@ -156,40 +156,39 @@ pub(super) fn legend(entries: Vec<Placed>, options: &Options, fit: Fit, items: &
     for entry in entries {
         let placed = PlacedText { layout: entry.layout, at: entry.at, turned: 0.0 };
         text(placed, options.colour(ColourTag::Font), items);
-        if let Some((mark, from, to)) = entry.mark {
-            self::mark(&mark, from, to, options, fit, items);
+        if let Some(placed) = entry.mark {
+            mark(&placed, options, fit, items);
         }
     }
 }
 
 /// A colour box, or what `--dynamic-labels` has for it.
-fn mark(mark: &Mark, from: Point, to: Point, options: &Options, fit: Fit, items: &mut Vec<Item>) {
-    let sides = [(from.x, from.y), (from.x, to.y), (to.x, to.y), (to.x, from.y)];
-    match &mark.shape {
-        MarkShape::Box | MarkShape::Gradient(_) => {
-            fill(&sides, options.colour(ColourTag::Back), fit, items);
-            fill(&sides, mark.colour, fit, items);
-        }
-        MarkShape::Level { width, dashes } => {
+fn mark(placed: &PlacedMark, options: &Options, fit: Fit, items: &mut Vec<Item>) {
+    let PlacedMark { mark, from, to } = placed;
+    let colour = mark.colour.unwrap_or(INVISIBLE);
+    let mut stroke = |from: (f64, f64), to: (f64, f64), width: f64| {
+        line(from, to, colour, thin(width, Vec::new(), 0.0), fit, items);
+    };
+    match mark.shape {
+        MarkShape::Rising { width } => stroke((from.x, to.y), (to.x, from.y), width),
+        MarkShape::Level => {
             let y = (from.y + to.y) / 2.0;
-            let stroke = thin(*width, dashes.lengths.clone(), dashes.offset);
-            line((from.x, y), (to.x, y), mark.colour, stroke, fit, items);
+            stroke((from.x, y), (to.x, y), 1.0);
         }
-        MarkShape::Upright { width, dashes } => {
+        MarkShape::Upright => {
             let x = (from.x + to.x) / 2.0;
-            let stroke = thin(*width, dashes.lengths.clone(), dashes.offset);
-            line((x, from.y), (x, to.y), mark.colour, stroke, fit, items);
+            stroke((x, to.y), (x, from.y), 1.0);
         }
-    }
-    let frame = options.colour(ColourTag::Frame);
-    if frame.alpha > 0.0 {
-        let stroke = thin(1.0, Vec::new(), 0.0);
-        let corners = [(from.x, to.y), (to.x, to.y), (to.x, from.y), (from.x, from.y)];
-        let points = corners.map(|(x, y)| fit.line(Point { x, y }, stroke.width)).to_vec();
-        items.push(Item::Stroke {
-            path: Path { points, ends: vec![4], closed: true },
-            colour: frame,
-            stroke,
-        });
+        MarkShape::Box { dashed } => {
+            rectangle(*from, *to, options.colour(ColourTag::Back), fit, items);
+            rectangle(*from, *to, colour, fit, items);
+            let frame = options.colour(ColourTag::Frame);
+            if frame.alpha > 0.0 {
+                let stroke = thin(1.0, if dashed { BOX_DASH.to_vec() } else { Vec::new() }, 0.0);
+                let points = Path::rectangle(*from, *to).points.iter().map(|at| fit.line(*at, stroke.width)).collect();
+                let path = Path { points, ends: vec![4], closed: true };
+                items.push(Item::Stroke { path, colour: frame, stroke });
+            }
+        }
     }
 }

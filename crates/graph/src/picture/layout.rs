@@ -1,11 +1,24 @@
-//! Where everything is on the image.
+//! Where everything is on the image: the canvas, the texts around it, the legend.
+//!
+//! Knows no value and no time: what it needs are the options, the legend's entries and the fonts. All places are
+//! pixels of the image before `zoom`, from its upper left corner. Compat: places are RRDtool's to the pixel
+//! (`tests/layout_oracle.rs`), which counts in whole pixels and cuts after each step; so do the constants here,
+//! found by drawing graphs with Debian's rrdtool.
 
-use std::fmt;
+mod frame;
+mod words;
 
-use super::legend::{Entry, Legend};
-use super::options::Options;
+use super::legend::flow::{Flow, Rules, flow};
+use super::legend::{Entry, Placed, PlacedMark, UnknownControl};
+use super::options::{FontTag, LegendPosition, Options};
 use super::scene::Point;
-use super::text::{TextLayout, Typesetter};
+use super::text::{Setting, TextLayout, Typesetter};
+use frame::Frame;
+
+/// A colour box is so many times as wide and as high as the letter `o`.
+const BOX: f64 = 1.2;
+/// It stands so far above the lower edge of its text, in its own heights.
+const BOX_RISE: f64 = 0.4;
 
 /// A text in its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,60 +42,95 @@ pub struct Layout {
     pub canvas_left: i64,
     /// Upper edge of the canvas.
     pub canvas_top: i64,
-    /// Width of the canvas.
+    /// Width of the canvas; at least 1.
     pub canvas_width: i64,
-    /// Height of the canvas.
+    /// Height of the canvas; at least 1.
     pub canvas_height: i64,
-    /// `--title`
-    pub title: Option<PlacedText>,
+    /// `--title`, a text for each line.
+    pub title: Vec<PlacedText>,
     /// `--vertical-label`
     pub vertical_label: Option<PlacedText>,
     /// `--right-axis-label`
     pub right_axis_label: Option<PlacedText>,
     /// `--watermark`
     pub watermark: Option<PlacedText>,
-    /// The advertisement of the tool along the right edge.
+    /// The name of the tool, along an edge. It takes no space.
     pub signature: Option<PlacedText>,
     /// The legend.
-    pub legend: Legend,
+    pub legend: Vec<Placed>,
 }
-
-/// Why there is no layout. `Display` is RRDtool's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LayoutError {
-    /// An escape at the end of a legend that there is not.
-    UnknownControl {
-        /// The letter behind the backslash.
-        letter: char,
-        /// The text before it.
-        before: String,
-    },
-    /// Full size mode leaves no canvas.
-    NoCanvas,
-}
-
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LayoutError::UnknownControl { letter, before } => {
-                write!(f, "Unknown control code at the end of '{before}\\{letter}'")
-            }
-            LayoutError::NoCanvas => f.write_str("no canvas"),
-        }
-    }
-}
-
-impl std::error::Error for LayoutError {}
 
 /// Finds the place of everything on the image of `options`, with these `entries` in the legend.
 ///
 /// # Errors
-/// [`LayoutError`].
+/// [`UnknownControl`]: an escape at the end of an entry that there is not.
 pub fn arrange(
     options: &Options,
     entries: &[Entry],
     typesetter: &dyn Typesetter,
-) -> Result<Layout, LayoutError> {
-    let _ = (options, entries, typesetter);
-    Ok(Layout::default())
+) -> Result<Layout, UnknownControl> {
+    let (width, height) = (i64::from(options.width), i64::from(options.height));
+    if options.only_graph {
+        return Ok(Layout {
+            image_width: width,
+            image_height: height,
+            canvas_width: width,
+            canvas_height: height,
+            ..Layout::default()
+        });
+    }
+    let mut frame = Frame::new(options, typesetter);
+    let rules = Rules {
+        typesetter,
+        setting: setting(options, FontTag::Legend),
+        direction: options.legend_direction,
+        width: None,
+    };
+    let flow = if !options.legend {
+        Flow::default()
+    } else if beside(options) {
+        let flow = flow(entries, rules)?;
+        frame.put_legend_beside(flow.width);
+        flow
+    } else {
+        let flow = flow(entries, Rules { width: Some(frame.image_width()), ..rules })?;
+        frame.put_legend_across(flow.height);
+        flow
+    };
+    let legend = place(flow, &frame, rules);
+    Ok(words::layout(options, typesetter, &frame, legend))
+}
+
+/// How the texts of `tag` are set.
+fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
+    Setting {
+        font: options.font(tag),
+        tab_width: options.tab_width,
+        markup: options.markup,
+        hinted: options.font_render != super::options::FontRender::Light,
+    }
+}
+
+/// Whether the legend stands beside the canvas.
+fn beside(options: &Options) -> bool {
+    matches!(options.legend_position, LegendPosition::West | LegendPosition::East)
+}
+
+/// The legend's texts and boxes in their places on the image.
+fn place(flow: Flow, frame: &Frame<'_>, rules: Rules<'_>) -> Vec<Placed> {
+    let (left, top) = frame.legend();
+    let side = rules.typesetter.set(b"o", rules.setting).width * BOX;
+    let placed = flow.pieces.into_iter().map(|piece| {
+        let x = left as f64 + piece.x;
+        let bottom = (top + rules.border() + piece.y) as f64;
+        let edge = bottom - side * BOX_RISE;
+        let mark = piece.mark.map(|mark| PlacedMark {
+            mark,
+            from: Point { x, y: edge - side },
+            to: Point { x: x + side, y: edge },
+        });
+        let at = Point { x, y: bottom - piece.layout.height };
+        Placed { text: piece.text, layout: piece.layout, at, mark }
+    });
+    placed.collect()
 }

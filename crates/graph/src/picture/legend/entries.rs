@@ -1,0 +1,120 @@
+//! Which elements have an entry in the legend, and what it says.
+
+use super::{Align, Entry, Mark, MarkShape};
+use crate::eval::Data;
+use crate::language::drawn::{Dashes, Drawn, Plotted, Rule, Shape, ShapeKind};
+use crate::language::{Element, NoteKind, Print, PrintStyle, Script};
+use crate::picture::options::Options;
+
+/// Bytes that RRDtool keeps of a number that GPRINT printed.
+const NUMBER_BYTES_MAX: usize = 197;
+/// The same of a date or a duration.
+const TIME_BYTES_MAX: usize = 199;
+
+/// What the legend says.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The elements.
+    pub script: &'a Script,
+    /// Their values.
+    pub data: &'a Data,
+    /// What each GPRINT printed, in order.
+    pub printed: &'a [Vec<u8>],
+    /// Start and end of the graph: seconds since the epoch.
+    pub span: (i64, i64),
+}
+
+/// The entries of a graph's legend, in the order of the arguments.
+pub fn entries(source: Source<'_>, options: &Options) -> Vec<Entry> {
+    let mut printed = source.printed.iter();
+    let mut entries = Vec::new();
+    for element in &source.script.elements {
+        let entry = match element {
+            Element::Print(print) if print.inside => printed.next().map(|text| gprint(print, text)),
+            Element::Note(note) if note.kind == NoteKind::TextAlign => align(&note.text).map(Entry::Align),
+            Element::Note(note) => Some(Entry::Text { text: note.text.clone(), mark: None, comment: true }),
+            Element::Drawn(Drawn::Shape(shape)) => Some(marked(&shape.legend, shape_mark(shape, options))),
+            Element::Drawn(Drawn::Rule(rule)) if shows(rule, source, options) => {
+                Some(marked(&rule.legend, rule_mark(rule, options)))
+            }
+            // Compat: the text of a TICK has no room for its box, and stands in it.
+            Element::Drawn(Drawn::Tick(tick)) => Some(Entry::Text {
+                text: tick.legend.clone(),
+                mark: Some(Mark { shape: MarkShape::Box { dashed: false }, colour: Some(tick.colour) }),
+                comment: false,
+            }),
+            _ => None,
+        };
+        entries.extend(entry.filter(|entry| !matches!(entry, Entry::Text { text, .. } if text.is_empty())));
+    }
+    entries
+}
+
+/// An entry whose text makes room for the box with two spaces; none where there is no text.
+fn marked(legend: &[u8], mark: Mark) -> Entry {
+    let text = if legend.is_empty() { Vec::new() } else { [b"  ", legend].concat() };
+    Entry::Text { text, mark: Some(mark), comment: false }
+}
+
+fn gprint(print: &Print, text: &[u8]) -> Entry {
+    let bytes_max = if print.style == PrintStyle::Number { NUMBER_BYTES_MAX } else { TIME_BYTES_MAX };
+    let text = text[..text.len().min(bytes_max)].to_vec();
+    Entry::Text { text, mark: None, comment: false }
+}
+
+fn align(word: &[u8]) -> Option<Align> {
+    match word {
+        b"left" => Some(Align::Left),
+        b"right" => Some(Align::Right),
+        b"center" => Some(Align::Centre),
+        b"justified" => Some(Align::Justified),
+        _ => None,
+    }
+}
+
+fn shape_mark(shape: &Shape, options: &Options) -> Mark {
+    let form = match &shape.kind {
+        ShapeKind::Line { width, .. } if options.dynamic_labels => MarkShape::Rising { width: *width },
+        ShapeKind::Line { dashes, .. } => framed(dashes),
+        ShapeKind::Area { .. } => MarkShape::Box { dashed: false },
+    };
+    Mark { shape: form, colour: shape.colour }
+}
+
+fn rule_mark(rule: &Rule, options: &Options) -> Mark {
+    let shape = match (options.dynamic_labels, rule.vertical) {
+        (false, _) => framed(&rule.dashes),
+        (true, true) => MarkShape::Upright,
+        (true, false) => MarkShape::Level,
+    };
+    Mark { shape, colour: Some(rule.colour) }
+}
+
+fn framed(dashes: &Dashes) -> MarkShape {
+    MarkShape::Box { dashed: !dashes.lengths.is_empty() }
+}
+
+/// Whether a rule has its entry: those outside the graph have none. Compat: outside of the limits that were asked
+/// for, not of those that the axis got; and a VRULE of a VDEF stands at the VDEF's time, not at its value.
+fn shows(rule: &Rule, source: Source<'_>, options: &Options) -> bool {
+    if options.force_rules_legend {
+        return true;
+    }
+    let scalar = |scalar: usize| source.data.scalars[scalar];
+    if rule.vertical {
+        let time = match rule.value {
+            Plotted::Scalar(number) => scalar(number).time.unwrap_or(0),
+            Plotted::Number(time) => time as i64,
+            Plotted::Series(_) => 0,
+        };
+        return (source.span.0..=source.span.1).contains(&time);
+    }
+    let value = match rule.value {
+        Plotted::Scalar(number) => scalar(number).value,
+        Plotted::Number(value) => value,
+        Plotted::Series(_) => f64::NAN,
+    };
+    // NaN is outside of nothing.
+    !options.upper_limit.is_some_and(|upper| value > upper)
+        && !options.lower_limit.is_some_and(|lower| value < lower)
+}
