@@ -5,11 +5,13 @@
 //! backend paints. Geometry is RRDtool's, to the pixel. How wide a text is comes through a [`text::Typesetter`]:
 //! fonts are files, and this crate opens none.
 
+pub mod axis;
 pub mod compose;
 mod fit;
 mod frame;
 pub mod layout;
 pub mod legend;
+pub mod limits;
 pub mod options;
 pub mod report;
 pub mod scene;

@@ -4,9 +4,9 @@
 //! from one text to the next is in the [`Printer`]. Dates come through [`TimeFormat`]: the C library's calendar
 //! and the locale are the caller's.
 
-mod duration;
-mod number;
-mod scale;
+pub(crate) mod duration;
+pub(crate) mod number;
+pub(crate) mod scale;
 
 use std::fmt;
 

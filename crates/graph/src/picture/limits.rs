@@ -1,0 +1,160 @@
+//! The lowest and the highest value of the vertical axis.
+//!
+//! Owns what becomes of the data's extent under `--lower-limit`, `--upper-limit`, `--rigid`, `--allow-shrink`,
+//! `--alt-autoscale` and its variants, and `--logarithmic`. Grid fitting, which moves the limits once more so
+//! that lines fall on whole pixels, is the vertical axis's. All arithmetic is in RRDtool's order, so that
+//! limits have the same bits.
+
+use super::options::{Options, YGrid};
+use crate::print::scale::Scale;
+
+/// Limits that RRDtool likes, in units of the axis (1, k, M, ...). Measured by sweeping data over 12 decades.
+const LIKED: [f64; 46] = [
+    1000.0, 900.0, 800.0, 750.0, 700.0, 600.0, 500.0, 400.0, 300.0, 250.0, 200.0, 125.0, 100.0, 90.0, 80.0,
+    75.0, 70.0, 60.0, 50.0, 40.0, 30.0, 25.0, 20.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0,
+    1.8, 1.5, 1.2, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1,
+];
+
+/// The lowest and the highest of the values that a graph shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extent {
+    low: f64,
+    high: f64,
+    positive_only: bool,
+}
+
+impl Extent {
+    /// Of no values yet. A logarithmic axis heeds no others than positive ones.
+    pub fn new(options: &Options) -> Extent {
+        Extent { low: f64::INFINITY, high: f64::NEG_INFINITY, positive_only: options.logarithmic }
+    }
+
+    /// Takes in one value of a shape that counts (not `skipscale`), after stacking. Compat: what is not finite
+    /// does not count.
+    pub fn add(&mut self, value: f64) {
+        if value.is_finite() && !(self.positive_only && value <= 0.0) {
+            self.low = self.low.min(value);
+            self.high = self.high.max(value);
+        }
+    }
+
+    /// Whether there was any value.
+    fn known(&self) -> bool {
+        self.low <= self.high
+    }
+}
+
+/// What the lower limit becomes of itself when the upper one lies below it.
+const INVERTED: f64 = 0.99;
+/// The same for a lower limit of 0 and below.
+const INVERTED_BELOW: f64 = 1.01;
+/// Limits of a logarithmic axis without data, before they are widened.
+const LOGARITHMIC_EMPTY: (f64, f64) = (5.1e-9, 5.1);
+
+/// The limits of the axis before grid fitting: lowest and highest value.
+///
+/// Compat: an upper limit below 0 and a lower one above it stay turned around. Otherwise the second is greater.
+pub fn limits(options: &Options, extent: &Extent) -> (f64, f64) {
+    let (low, high) = apart(asked(options, extent));
+    if options.logarithmic || options.rigid && !options.allow_shrink {
+        return (low, high);
+    }
+    if let YGrid::Own { step, label_factor } = options.y_grid {
+        let labelled = f64::from(label_factor) * step;
+        return (labelled * (low / labelled).floor(), labelled * (high / labelled).ceil());
+    }
+    let widening = (high - low) * 0.1;
+    match (options.alt_autoscale, options.alt_autoscale_min, options.alt_autoscale_max) {
+        (false, false, false) => liked(options, low, high),
+        (true, ..) => spread(options, low, high),
+        (false, below, above) => {
+            (if below { low - widening } else { low }, if above { high + widening } else { high })
+        }
+    }
+}
+
+/// The extent as the options of limits want it.
+///
+/// Compat: a logarithmic axis reaches from half the least value to twice the greatest, except where that is the
+/// limit that was asked for.
+fn asked(options: &Options, extent: &Extent) -> (f64, f64) {
+    let (mut low, mut high) = match options.logarithmic {
+        _ if extent.known() => (extent.low, extent.high),
+        true => LOGARITHMIC_EMPTY,
+        false => (0.0, 1.0),
+    };
+    let fixed = options.rigid && !options.allow_shrink;
+    if let Some(limit) = options.lower_limit
+        && (fixed || if options.rigid { low < limit } else { low > limit })
+    {
+        low = limit;
+    }
+    if let Some(limit) = options.upper_limit
+        && (fixed || if options.rigid { high > limit } else { high < limit })
+    {
+        high = limit;
+    }
+    if options.logarithmic {
+        low = if options.lower_limit == Some(low) { low } else { low * 0.5 };
+        high = if options.upper_limit == Some(high) { high } else { high * 2.0 };
+    }
+    (low, high)
+}
+
+/// Limits that are not equal.
+fn apart((low, high): (f64, f64)) -> (f64, f64) {
+    let low = match low > high {
+        true if low > 0.0 => high * INVERTED,
+        true => high * INVERTED_BELOW,
+        false => low,
+    };
+    if low != high {
+        return (low, high);
+    }
+    let high = match high {
+        0.0 => 1.0,
+        _ if high > 0.0 => high * 1.01,
+        _ => high * 0.99,
+    };
+    (low, high)
+}
+
+/// The next limits outwards that RRDtool likes.
+///
+/// Compat: a limit that is a liked one already goes on to the next when it is the lower one and positive (or the
+/// upper one and negative); one nearer to 0 than a tenth of the unit stays as it is, and so does one beyond 1000
+/// units, which there are with `--base 1024`.
+fn liked(options: &Options, low: f64, high: f64) -> (f64, f64) {
+    let factor = Scale::of(low.abs().max(high.abs()), f64::from(options.base)).factor;
+    let (scaled_low, scaled_high) = (low / factor, high / factor);
+    let (mut new_low, mut new_high) = (low, high);
+    for pair in LIKED.windows(2) {
+        let [outer, inner] = [pair[0], pair[1]];
+        if outer >= scaled_low && inner <= scaled_low {
+            new_low = inner * factor;
+        }
+        if -outer <= scaled_low && -inner >= scaled_low {
+            new_low = -outer * factor;
+        }
+        if outer >= scaled_high && inner <= scaled_high {
+            new_high = outer * factor;
+        }
+        if -outer <= scaled_high && -inner >= scaled_high {
+            new_high = -inner * factor;
+        }
+    }
+    (new_low, new_high)
+}
+
+/// Limits of `--alt-autoscale`: a tenth of the range on both sides, but at least 2 % of the power of ten of
+/// the greater limit in all.
+///
+/// Compat: that power is of the value in its unit, but counts as one of the value itself.
+fn spread(options: &Options, low: f64, high: f64) -> (f64, f64) {
+    let range = high - low;
+    let greatest = low.abs().max(high.abs());
+    let scaled = greatest / Scale::of(greatest, f64::from(options.base)).factor;
+    let least = 2.0 * 10_f64.powf(scaled.log10().floor() - 2.0);
+    let more = if range < least { (least - range) * 0.55 } else { range * 0.1 };
+    (low - more, high + more)
+}
