@@ -3,6 +3,7 @@
 //! Fetches come first, in the order of the DEFs, then CDEFs and VDEFs in the order of the arguments, as in
 //! RRDtool; so of several errors the same one is told.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 
@@ -10,6 +11,7 @@ use rrd::definition::Cf;
 use rrd::rpn::{EvaluateError, Series, Surroundings, VdefValue};
 
 use crate::argument::lossy;
+use crate::language::drawn::{Drawn, Plotted, Shift};
 use crate::language::{Def, Element, Script};
 use crate::plan::{Fetched, Frame, Request, Rows, plan};
 use crate::reduce::reduce;
@@ -73,6 +75,7 @@ pub fn evaluate(
 ) -> Result<Data, EvalError> {
     let mut series = fetch(script, frame, rows)?;
     let mut scalars: Vec<VdefValue> = Vec::with_capacity(script.scalar_count());
+    let mut shifts = Shifts::new();
     for element in &script.elements {
         match element {
             Element::Cdef(cdef) => {
@@ -84,10 +87,31 @@ pub fn evaluate(
             Element::Vdef(vdef) => {
                 scalars.push(vdef.vdef.evaluate(&series[vdef.vdef.series()]));
             }
+            Element::Drawn(Drawn::Shift(moved)) => shift(&mut shifts, *moved, &mut series, &scalars),
             _ => {}
         }
     }
     Ok(Data { series, scalars })
+}
+
+/// By how many seconds each series is shifted that ever was.
+type Shifts = HashMap<usize, i64>;
+
+/// Shifts a series in time: what is computed of it from here on is shifted with it, and so is what is drawn of it.
+///
+/// Compat: by whole rows, towards zero; of two shifts of a series the last counts. A shift by an unknown value or
+/// beyond the range of times is none.
+fn shift(shifts: &mut Shifts, shift: Shift, series: &mut [Series], scalars: &[VdefValue]) {
+    let seconds = match shift.offset {
+        Plotted::Number(number) => number,
+        Plotted::Scalar(scalar) => scalars[scalar].value,
+        Plotted::Series(_) => return,
+    };
+    let target = &mut series[shift.series];
+    let step = i64::try_from(target.step).unwrap_or(i64::MAX).max(1);
+    let seconds = seconds as i64 / step * step;
+    let before = shifts.insert(shift.series, seconds).unwrap_or(0);
+    target.start = target.start.saturating_sub(before).saturating_add(seconds);
 }
 
 /// The series of all DEFs; those of CDEFs are still empty.

@@ -7,20 +7,24 @@ use std::fmt;
 
 use rrd::when::calendar::Calendar;
 
+use super::axis::mapping::{Mapping, Place};
 use super::fit::Fit;
 use super::frame;
 use super::layout::{Layout, arrange};
 use super::legend::UnknownControl;
+use super::legend::entries::{Source, entries};
+use super::limits::limits;
 use super::options::{FontRender, ImageFormat, Options};
-use super::report::Report;
+use super::report::{Report, Told, report};
 use super::scene::Scene;
 use super::shapes::columns::Columns;
 use super::shapes::{self, Canvas};
 use super::text::Typesetter;
 use crate::eval::Data;
-use crate::language::Script;
+use crate::language::drawn::Drawn;
+use crate::language::{Element, Script};
 use crate::plan::Frame;
-use crate::print::{PrintError, TimeFormat};
+use crate::print::{PrintError, Printer, TimeFormat};
 
 /// What a picture is made of.
 #[derive(Clone, Copy)]
@@ -39,14 +43,20 @@ pub struct Input<'a> {
     pub times: &'a dyn TimeFormat,
     /// Local time, for the grid.
     pub calendar: &'a dyn Calendar,
+    /// Whether a scene is wanted, or only what is told about it.
+    pub painted: bool,
 }
 
 /// A graph, drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// What there is to paint.
-    pub scene: Scene,
-    /// What `graphv` tells.
+    /// What there is to paint; `None` where nothing is drawn: there is only PRINT, or [`Input::painted`] is not set.
+    pub scene: Option<Scene>,
+    /// Width and height of the image in pixels, before `zoom`; 0 where nothing is drawn.
+    pub size: (i64, i64),
+    /// What each PRINT printed, in order.
+    pub printed: Vec<Vec<u8>>,
+    /// What `graphv` tells, but for the image itself.
     pub report: Report,
 }
 
@@ -55,15 +65,15 @@ pub struct Picture {
 pub enum DrawError {
     /// A PRINT or GPRINT.
     Print(PrintError),
-    /// The legend, or the size.
-    Layout(UnknownControl),
+    /// An escape in the legend.
+    Legend(UnknownControl),
 }
 
 impl fmt::Display for DrawError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DrawError::Print(error) => error.fmt(f),
-            DrawError::Layout(error) => error.fmt(f),
+            DrawError::Legend(error) => error.fmt(f),
         }
     }
 }
@@ -75,11 +85,57 @@ impl std::error::Error for DrawError {}
 /// # Errors
 /// [`DrawError`]: the first that there is.
 pub fn draw(input: &Input<'_>) -> Result<Picture, DrawError> {
+    let texts = Texts::print(input).map_err(DrawError::Print)?;
+    let span = (input.frame.start, input.frame.end);
+    if !input.script.elements.iter().any(is_drawn) {
+        let told = Told { printed: &texts.outside, image_info: None, layout: None, span, limits: (0.0, 0.0) };
+        return Ok(Picture { scene: None, size: (0, 0), report: report(told), printed: texts.outside });
+    }
     let options = input.options;
-    let layout = arrange(options, &[], input.typesetter).map_err(DrawError::Layout)?;
+    let source = Source { script: input.script, data: input.data, printed: &texts.inside, span };
+    let entries = entries(source, options);
+    let layout = arrange(options, &entries, input.typesetter).map_err(DrawError::Legend)?;
     let columns = Columns::new(input.script, input.data, input.frame, layout.canvas_width.max(0) as usize);
-    let limits = columns.extremes();
-    Ok(Picture { scene: paint(input, layout, &columns, limits), report: Report::default() })
+    let limits = limits(options, &columns.extent(options));
+    let told = Told { printed: &texts.outside, image_info: None, layout: Some(&layout), span, limits };
+    let report = report(told);
+    let size = (layout.image_width, layout.image_height);
+    let scene = input.painted.then(|| paint(input, layout, &columns, limits));
+    Ok(Picture { scene, size, report, printed: texts.outside })
+}
+
+/// Whether an element makes an image. Compat: a COMMENT alone does not.
+fn is_drawn(element: &Element) -> bool {
+    match element {
+        Element::Drawn(Drawn::Shift(_)) => false,
+        Element::Drawn(_) => true,
+        Element::Print(print) => print.inside,
+        _ => false,
+    }
+}
+
+/// What PRINT and GPRINT print.
+#[derive(Default)]
+struct Texts {
+    /// PRINT
+    outside: Vec<Vec<u8>>,
+    /// GPRINT
+    inside: Vec<Vec<u8>>,
+}
+
+impl Texts {
+    /// All of them, in the order of the arguments: `%S` goes by what was printed before it.
+    fn print(input: &Input<'_>) -> Result<Texts, PrintError> {
+        let mut printer = Printer::new(input.times, f64::from(input.options.base));
+        let mut texts = Texts::default();
+        for element in &input.script.elements {
+            if let Element::Print(print) = element {
+                let list = if print.inside { &mut texts.inside } else { &mut texts.outside };
+                list.push(printer.print(print, input.data)?);
+            }
+        }
+        Ok(texts)
+    }
 }
 
 /// Everything that is painted, back to front.
@@ -87,33 +143,25 @@ fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, limits: (
     let options = input.options;
     let vector = matches!(options.format, ImageFormat::Svg | ImageFormat::Pdf | ImageFormat::Eps);
     let fit = Fit::new(options.grid_fit && !vector, options.zoom);
-    let mut items = Vec::new();
-    frame::background(&layout, options, fit, &mut items);
-    let mapping = super::shapes::Mapping {
+    let place = Place {
         left: layout.canvas_left as f64,
         top: layout.canvas_top as f64,
         width: layout.canvas_width as f64,
         height: layout.canvas_height as f64,
-        limits,
-        span: (input.frame.start as f64, input.frame.end as f64),
     };
-    let canvas = Canvas {
-        left: mapping.left,
-        top: mapping.top,
-        width: mapping.width,
-        height: mapping.height,
-        mapping: &mapping,
-        fit,
-    };
-    shapes::draw(columns, limits, &canvas, options.slope, &mut items);
+    let span = (input.frame.start, input.frame.end);
+    let mapping = Mapping::new(place, span, limits, options.logarithmic);
+    let canvas = Canvas { place, mapping, limits, span, fit };
+    let mut items = Vec::new();
+    frame::background(&layout, options, fit, &mut items);
+    shapes::draw(columns, &canvas, options.slope, &mut items);
     if !options.only_graph {
         frame::border(&layout, options, fit, &mut items);
         frame::texts(&mut layout, options, &mut items);
         frame::legend(std::mem::take(&mut layout.legend), options, fit, &mut items);
         frame::axes(&canvas, options, &mut items);
     }
-    let span = (input.frame.start, input.frame.end);
-    shapes::rules(input.script, input.data, limits, span, &canvas, &mut items);
+    shapes::rules(input.script, input.data, &canvas, &mut items);
     Scene {
         width: layout.image_width as f64,
         height: layout.image_height as f64,

@@ -97,8 +97,8 @@ pub(super) fn border(layout: &Layout, options: &Options, fit: Fit, items: &mut V
 }
 
 /// The axes and their arrow heads.
-pub(super) fn axes(canvas: &Canvas<'_>, options: &Options, items: &mut Vec<Item>) {
-    let (left, right, top, bottom) = (canvas.left, canvas.right(), canvas.top, canvas.bottom());
+pub(super) fn axes(canvas: &Canvas, options: &Options, items: &mut Vec<Item>) {
+    let (left, right, top, bottom) = (canvas.place.left, canvas.right(), canvas.place.top, canvas.bottom());
     let mut axis = |from: (f64, f64), to: (f64, f64)| {
         line(from, to, options.colour(ColourTag::Axis), thin(AXIS_WIDTH, Vec::new(), 0.0), canvas.fit, items);
     };
@@ -185,7 +185,8 @@ fn mark(placed: &PlacedMark, options: &Options, fit: Fit, items: &mut Vec<Item>)
             let frame = options.colour(ColourTag::Frame);
             if frame.alpha > 0.0 {
                 let stroke = thin(1.0, if dashed { BOX_DASH.to_vec() } else { Vec::new() }, 0.0);
-                let points = Path::rectangle(*from, *to).points.iter().map(|at| fit.line(*at, stroke.width)).collect();
+                let points =
+                    Path::rectangle(*from, *to).points.iter().map(|at| fit.line(*at, stroke.width)).collect();
                 let path = Path { points, ends: vec![4], closed: true };
                 items.push(Item::Stroke { path, colour: frame, stroke });
             }

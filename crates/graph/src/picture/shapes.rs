@@ -8,6 +8,7 @@ mod area;
 pub(crate) mod columns;
 mod line;
 
+use super::axis::mapping::{Mapping, Place};
 use super::fit::Fit;
 use super::scene::{Cap, Colour, Item, Join, Paint, Path, Point, Stroke};
 use crate::eval::Data;
@@ -15,19 +16,17 @@ use crate::language::drawn::{Drawn, Plotted, Rule, Shape, ShapeKind, Tick};
 use crate::language::{Element, Script};
 use columns::{Columns, Figure};
 
-/// Where the canvas is, in pixels of the image, and how values lie on it.
+/// The canvas, and how times and values lie on it.
 #[derive(Clone, Copy)]
-pub(crate) struct Canvas<'a> {
-    /// Left edge.
-    pub left: f64,
-    /// Upper edge.
-    pub top: f64,
-    /// Width.
-    pub width: f64,
-    /// Height.
-    pub height: f64,
+pub(crate) struct Canvas {
+    /// Where it is, in pixels of the image.
+    pub place: Place,
     /// Values and times to pixels.
-    pub mapping: &'a Mapping,
+    pub mapping: Mapping,
+    /// The lowest and the highest value.
+    pub limits: (f64, f64),
+    /// Start and end in seconds since the epoch.
+    pub span: (i64, i64),
     /// Whether points are moved.
     pub fit: Fit,
 }
@@ -35,40 +34,41 @@ pub(crate) struct Canvas<'a> {
 /// Heights are kept within so many heights of the canvas beyond its other edge, as RRDtool does.
 const BEYOND: f64 = 10.0;
 
-impl Canvas<'_> {
+impl Canvas {
     /// Right edge.
     pub(crate) fn right(&self) -> f64 {
-        self.left + self.width
+        self.place.left + self.place.width
     }
 
     /// Lower edge.
     pub(crate) fn bottom(&self) -> f64 {
-        self.top + self.height
+        self.place.top + self.place.height
     }
 
     /// The height of a value; an infinite one lies on the edge. NaN stays NaN.
     fn y(&self, value: f64) -> f64 {
         if value == f64::INFINITY {
-            return self.top;
+            return self.place.top;
         }
         if value == f64::NEG_INFINITY {
             return self.bottom();
         }
-        let far = BEYOND * self.height;
-        self.mapping.to_y(value).clamp(self.bottom() - far, self.top + far)
+        let far = BEYOND * self.place.height;
+        self.mapping.to_y(value).clamp(self.bottom() - far, self.place.top + far)
     }
 
     /// The left edge of a column.
     fn x(&self, column: usize) -> f64 {
-        self.left + column as f64
+        self.place.left + column as f64
     }
 
     /// The value that areas stand on: 0, or the limit nearest to it.
-    fn ground(&self, min: f64, max: f64) -> f64 {
-        if min > 0.0 {
-            min
-        } else if max < 0.0 {
-            max
+    fn ground(&self) -> f64 {
+        let (low, high) = self.limits;
+        if low > 0.0 {
+            low
+        } else if high < 0.0 {
+            high
         } else {
             0.0
         }
@@ -76,21 +76,14 @@ impl Canvas<'_> {
 }
 
 /// Adds all shapes and ticks to `items`, inside the canvas.
-pub(crate) fn draw(
-    columns: &Columns<'_>,
-    limits: (f64, f64),
-    canvas: &Canvas<'_>,
-    slope: bool,
-    items: &mut Vec<Item>,
-) {
-    let clip = |canvas: &Canvas<'_>| Item::Clip {
-        from: Point { x: canvas.left, y: canvas.top - 1.0 },
+pub(crate) fn draw(columns: &Columns<'_>, canvas: &Canvas, slope: bool, items: &mut Vec<Item>) {
+    items.push(Item::Clip {
+        from: Point { x: canvas.place.left, y: canvas.place.top - 1.0 },
         to: Point { x: canvas.right(), y: canvas.bottom() + 1.0 },
-    };
-    items.push(clip(canvas));
-    let ground = canvas.ground(limits.0, limits.1);
+    });
+    let ground = canvas.ground();
     // What an area stands on that is stacked.
-    let mut floor = vec![ground; canvas.width as usize];
+    let mut floor = vec![ground; canvas.place.width as usize];
     columns.walk(|figure, values| match figure {
         Figure::Tick(mark) => items.extend(tick(mark, values, canvas)),
         Figure::Shape(shape) => {
@@ -114,7 +107,7 @@ fn visible(
     shape: &Shape,
     values: &[f64],
     floor: &[f64],
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     slope: bool,
     items: &mut Vec<Item>,
 ) {
@@ -152,12 +145,12 @@ pub(crate) fn thin(width: f64, dashes: Vec<f64>, dash_offset: f64) -> Stroke {
 }
 
 /// Marks of one pixel at each column whose value is neither unknown nor zero.
-fn tick(tick: &Tick, values: &[f64], canvas: &Canvas<'_>) -> Option<Item> {
-    let length = tick.fraction.abs() * canvas.height;
+fn tick(tick: &Tick, values: &[f64], canvas: &Canvas) -> Option<Item> {
+    let length = tick.fraction.abs() * canvas.place.height;
     let (from, to) = if tick.fraction > 0.0 {
         (canvas.bottom() + 1.0, canvas.bottom() - length)
     } else {
-        (canvas.top - 1.0, canvas.top + length)
+        (canvas.place.top - 1.0, canvas.place.top + length)
     };
     if tick.fraction == 0.0 {
         return None;
@@ -173,71 +166,41 @@ fn tick(tick: &Tick, values: &[f64], canvas: &Canvas<'_>) -> Option<Item> {
 }
 
 /// Adds the HRULEs and VRULEs that lie on the canvas, above everything else.
-pub(crate) fn rules(
-    script: &Script,
-    data: &Data,
-    limits: (f64, f64),
-    span: (i64, i64),
-    canvas: &Canvas<'_>,
-    items: &mut Vec<Item>,
-) {
+pub(crate) fn rules(script: &Script, data: &Data, canvas: &Canvas, items: &mut Vec<Item>) {
     for element in &script.elements {
         let Element::Drawn(Drawn::Rule(rule)) = element else { continue };
-        let Some(value) = rule_value(rule, data) else { continue };
-        let line = if rule.vertical {
-            if !(value >= span.0 as f64 && value <= span.1 as f64) {
-                continue;
-            }
-            let x = canvas.mapping.to_x(value as i64);
-            [Point { x, y: canvas.bottom() }, Point { x, y: canvas.top }]
-        } else {
-            if !(value >= limits.0 && value <= limits.1) {
-                continue;
-            }
-            let y = canvas.y(value);
-            [Point { x: canvas.left, y }, Point { x: canvas.right(), y }]
-        };
-        items.push(segment(
-            line,
-            rule.colour,
-            thin(1.0, rule.dashes.lengths.clone(), rule.dashes.offset),
-            canvas.fit,
-        ));
+        let Some(line) = rule_line(rule, data, canvas) else { continue };
+        if rule.colour.alpha > 0.0 {
+            let stroke = thin(1.0, rule.dashes.lengths.clone(), rule.dashes.offset);
+            items.push(segment(line, rule.colour, stroke, canvas.fit));
+        }
     }
 }
 
-/// The value or time of a rule.
-pub(crate) fn rule_value(rule: &Rule, data: &Data) -> Option<f64> {
-    match rule.value {
-        Plotted::Number(number) => Some(number),
-        Plotted::Scalar(scalar) if rule.vertical => data.scalars[scalar].time.map(|time| time as f64),
-        Plotted::Scalar(scalar) => Some(data.scalars[scalar].value),
-        Plotted::Series(_) => None,
+/// From where to where a rule goes; `None` where it is not on the canvas.
+fn rule_line(rule: &Rule, data: &Data, canvas: &Canvas) -> Option<[Point; 2]> {
+    if rule.vertical {
+        let time = match rule.value {
+            Plotted::Number(number) => number as i64,
+            Plotted::Scalar(scalar) => data.scalars[scalar].time?,
+            Plotted::Series(_) => return None,
+        };
+        let x = canvas.mapping.to_x(time);
+        let there = (canvas.span.0..=canvas.span.1).contains(&time);
+        return there.then_some([Point { x, y: canvas.bottom() }, Point { x, y: canvas.place.top }]);
     }
+    let value = match rule.value {
+        Plotted::Number(number) => number,
+        Plotted::Scalar(scalar) => data.scalars[scalar].value,
+        Plotted::Series(_) => return None,
+    };
+    let there = value >= canvas.limits.0 && value <= canvas.limits.1;
+    let y = canvas.y(value);
+    there.then_some([Point { x: canvas.place.left, y }, Point { x: canvas.right(), y }])
 }
 
 /// One straight line.
 pub(crate) fn segment(line: [Point; 2], colour: Colour, stroke: Stroke, fit: Fit) -> Item {
     let points = line.map(|at| fit.line(at, stroke.width)).to_vec();
     Item::Stroke { path: Path { points, ends: vec![2], closed: false }, colour, stroke }
-}
-
-/// Values and times to pixels, until the axes have theirs.
-pub(crate) struct Mapping {
-    pub left: f64,
-    pub top: f64,
-    pub width: f64,
-    pub height: f64,
-    pub limits: (f64, f64),
-    pub span: (f64, f64),
-}
-
-impl Mapping {
-    pub(crate) fn to_y(&self, value: f64) -> f64 {
-        self.top + self.height - (value - self.limits.0) / (self.limits.1 - self.limits.0) * self.height
-    }
-
-    pub(crate) fn to_x(&self, time: i64) -> f64 {
-        (self.left + (time as f64 - self.span.0) / (self.span.1 - self.span.0) * self.width).floor()
-    }
 }

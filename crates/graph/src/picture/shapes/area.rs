@@ -7,7 +7,7 @@ use crate::picture::scene::{Colour, Item, Paint, Path, Point};
 const REACH: f64 = 0.2;
 
 /// The upper and the lower edge of a column, in pixels; `None` where nothing shows.
-fn edges(value: f64, floor: f64, canvas: &Canvas<'_>) -> Option<(f64, f64)> {
+fn edges(value: f64, floor: f64, canvas: &Canvas) -> Option<(f64, f64)> {
     if value.is_nan() {
         return None;
     }
@@ -29,7 +29,7 @@ struct Run {
 ///
 /// In slope mode an edge is at its column's left edge, and a run has two of them; of stairs it reaches from the
 /// left edge of the column before to that of its own, and the first column never shows.
-fn runs(values: &[f64], floor: &[f64], canvas: &Canvas<'_>, slope: bool) -> (Vec<(f64, f64)>, Vec<Run>) {
+fn runs(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> (Vec<(f64, f64)>, Vec<Run>) {
     let mut all = Vec::with_capacity(values.len());
     let mut runs: Vec<Run> = Vec::new();
     let mut open = false;
@@ -51,7 +51,7 @@ fn runs(values: &[f64], floor: &[f64], canvas: &Canvas<'_>, slope: bool) -> (Vec
 }
 
 /// The outlines of all pieces: along the upper edge to the right, and along the lower one back.
-pub(super) fn path(values: &[f64], floor: &[f64], canvas: &Canvas<'_>, slope: bool) -> Path {
+pub(super) fn path(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> Path {
     let (edges, runs) = runs(values, floor, canvas, slope);
     let points = Vec::with_capacity(edges.len() * 3);
     let mut path = Path { points, ends: Vec::with_capacity(runs.len()), closed: true };
@@ -133,7 +133,7 @@ struct Slice {
 pub(super) fn gradient(
     values: &[f64],
     floor: &[f64],
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     slope: bool,
     gradient: Gradient,
     items: &mut Vec<Item>,
@@ -165,7 +165,7 @@ pub(super) fn gradient(
 }
 
 /// Adds a slice: to the item before it where that has the same paint and is one of this area, which begin at `begin`.
-fn add(slice: Slice, canvas: &Canvas<'_>, gradient: Gradient, begin: usize, items: &mut Vec<Item>) {
+fn add(slice: Slice, canvas: &Canvas, gradient: Gradient, begin: usize, items: &mut Vec<Item>) {
     let paint = gradient.paint((slice.left.0 + slice.right.0) / 2.0, (slice.left.1 + slice.right.1) / 2.0);
     let corner = |column: usize, y: f64| canvas.fit.area(Point { x: canvas.x(column), y });
     let (from, to) = slice.columns;

@@ -12,6 +12,8 @@ use rrd::rpn::Series;
 use crate::eval::Data;
 use crate::language::drawn::{Drawn, Plotted, Shape, Tick};
 use crate::language::{Element, Script};
+use crate::picture::limits::Extent;
+use crate::picture::options::Options;
 use crate::plan::Frame;
 
 /// A shape or a tick.
@@ -69,18 +71,15 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// The least and the greatest finite value of all shapes that the axis heeds; NaN where there is none.
-    pub(crate) fn extremes(&self) -> (f64, f64) {
-        let (mut least, mut most) = (f64::NAN, f64::NAN);
+    /// What the vertical axis has to show.
+    pub(crate) fn extent(&self, options: &Options) -> Extent {
+        let mut extent = Extent::new(options);
         self.walk(|figure, values| {
             if matches!(figure, Figure::Shape(shape) if !shape.skip_scale) {
-                for &value in values.iter().filter(|value| value.is_finite()) {
-                    least = least.min(value);
-                    most = most.max(value);
-                }
+                values.iter().for_each(|&value| extent.add(value));
             }
         });
-        (least, most)
+        extent
     }
 
     /// The value of `series` at each column.

@@ -7,7 +7,7 @@ use crate::picture::scene::{Path, Point};
 ///
 /// Compat: of stairs each tread ends at its column's left edge, so that the first column's value shows in slope
 /// mode alone, and a lone value has a tread but no slope.
-pub(super) fn path(values: &[f64], canvas: &Canvas<'_>, width: f64, slope: bool) -> Path {
+pub(super) fn path(values: &[f64], canvas: &Canvas, width: f64, slope: bool) -> Path {
     let mut path = Path { points: Vec::with_capacity(values.len() * 2), ..Path::default() };
     // Where the piece at hand begins in the points.
     let mut begin = 0;
