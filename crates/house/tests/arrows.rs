@@ -38,6 +38,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["roundel"]),
     ("indicatif", &["roundel", "bench"]),
     ("procfs", &["collect", "bench", "server"]),
+    ("krilla", &["paint"]),
     ("png", &["paint"]),
     ("skrifa", &["paint"]),
 ];

@@ -1,0 +1,108 @@
+//! Paths as every vector format writes them: rounded once, and without points that add nothing.
+
+use graph::picture::scene::Path;
+
+use crate::digits::Places;
+
+/// One step of a path, in units of the last place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A piece begins here.
+    Begin(i64, i64),
+    /// A line goes on by so much.
+    By(i64, i64),
+    /// Back to where the piece began.
+    Close,
+}
+
+/// Takes every step of a path; with `closed` each piece returns to its first point.
+///
+/// Points that go on in the same direction along an axis are one step, as in the stairs of data; a piece of one
+/// point is a step of nothing, for round and square ends show there. Ends that point nowhere are skipped.
+pub(crate) fn steps(places: Places, path: &Path, closed: bool, mut take: impl FnMut(Step)) {
+    let mut start = 0;
+    for &end in &path.ends {
+        let piece = path.points.get(start..end).unwrap_or_default();
+        start = end;
+        let mut points = piece.iter().map(|point| (places.units(point.x), places.units(point.y)));
+        let Some(mut at) = points.next() else { continue };
+        take(Step::Begin(at.0, at.1));
+        let (mut waiting, mut gone) = ((0, 0), false);
+        for point in points {
+            let step = (point.0 - at.0, point.1 - at.1);
+            at = point;
+            if goes_on(waiting, step) {
+                waiting = (waiting.0 + step.0, waiting.1 + step.1);
+            } else {
+                take(Step::By(waiting.0, waiting.1));
+                (waiting, gone) = (step, true);
+            }
+        }
+        if waiting != (0, 0) || !gone {
+            take(Step::By(waiting.0, waiting.1));
+        }
+        if closed {
+            take(Step::Close);
+        }
+    }
+}
+
+/// Whether `next` only makes `step` longer.
+fn goes_on(step: (i64, i64), next: (i64, i64)) -> bool {
+    let one_way = |a: i64, b: i64| a == 0 || b == 0 || (a > 0) == (b > 0);
+    step == (0, 0)
+        || next == (0, 0)
+        || (step.1 == 0 && next.1 == 0 && one_way(step.0, next.0))
+        || (step.0 == 0 && next.0 == 0 && one_way(step.1, next.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use graph::picture::scene::Point;
+
+    fn check(points: &[(f64, f64)], closed: bool, want: &[Step]) {
+        let points: Vec<Point> = points.iter().map(|&(x, y)| Point { x, y }).collect();
+        let path = Path { ends: vec![points.len()], points, closed };
+        let mut found = Vec::new();
+        steps(Places::new(0), &path, closed, |step| found.push(step));
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn what_goes_on_is_one_step_and_what_turns_is_not() {
+        use Step::{Begin, By, Close};
+        check(&[(0.0, 0.0), (1.0, 0.0), (1.0, 0.0), (5.0, 0.0)], false, &[Begin(0, 0), By(5, 0)]);
+        check(&[(0.0, 0.0), (5.0, 0.0), (2.0, 0.0)], false, &[Begin(0, 0), By(5, 0), By(-3, 0)]);
+        check(&[(0.0, 0.0), (0.0, 5.0), (0.0, 2.0)], false, &[Begin(0, 0), By(0, 5), By(0, -3)]);
+        check(&[(1.0, 1.0), (1.0, 4.0), (3.0, 4.0)], true, &[Begin(1, 1), By(0, 3), By(2, 0), Close]);
+        check(&[(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)], false, &[Begin(0, 0), By(1, 1), By(1, 1)]);
+        check(&[(0.0, 0.0), (1.0, 1.0), (0.0, 0.0)], false, &[Begin(0, 0), By(1, 1), By(-1, -1)]);
+    }
+
+    #[test]
+    fn a_single_point_stays_and_no_point_is_nothing() {
+        check(&[(1.0, 2.0)], false, &[Step::Begin(1, 2), Step::By(0, 0)]);
+        check(&[(1.0, 2.0), (1.0, 2.0)], true, &[Step::Begin(1, 2), Step::By(0, 0), Step::Close]);
+        check(&[], true, &[]);
+    }
+
+    #[test]
+    fn a_million_steps_do_not_drift() {
+        let points: Vec<Point> = (0..=1_000_000).map(|n| Point { x: f64::from(n) / 3.0, y: 0.1 }).collect();
+        let path = Path { ends: vec![points.len()], points, closed: false };
+        let mut sum = 0;
+        steps(Places::new(2), &path, false, |step| {
+            if let Step::By(x, _) = step {
+                sum += x;
+            }
+        });
+        assert_eq!(sum, 33_333_333);
+    }
+
+    #[test]
+    fn ends_that_lie_are_skipped() {
+        let path = Path { points: Vec::new(), ends: vec![3, 2], closed: true };
+        steps(Places::new(2), &path, true, |step| panic!("{step:?}"));
+    }
+}
