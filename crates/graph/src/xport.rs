@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use rrd::rpn::Series;
 
 use crate::eval::Data;
+use crate::language::drawn::{Drawn, Shape, ShapeKind};
 use crate::language::{Element, Script};
 use crate::plan::Frame;
 use crate::print::{Printer, TimeFormat};
@@ -119,8 +120,10 @@ pub fn xport(
 struct Texts {
     /// PRINT
     prints: Vec<(&'static str, Vec<u8>)>,
-    /// GPRINT, COMMENT and TEXTALIGN
+    /// GPRINT, COMMENT and TEXTALIGN; the legends of LINE, AREA and STACK
     inside: Vec<(&'static str, Vec<u8>)>,
+    /// HRULE and VRULE
+    rules: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Texts {
@@ -142,10 +145,27 @@ impl Texts {
                     }
                 }
                 Element::Note(note) => texts.inside.push((note.kind.word(), note.text.clone())),
+                Element::Drawn(Drawn::Shape(shape)) => texts.inside.push(legend(shape)),
+                // Compat: where a rule stands is not reckoned.
+                Element::Drawn(Drawn::Rule(rule)) if rule.vertical => {
+                    texts.rules.push(("vrule", b"0".to_vec()))
+                }
+                Element::Drawn(Drawn::Rule(_)) => texts.rules.push(("hrule", b"0.0000000000e+00".to_vec())),
                 _ => {}
             }
         }
         Ok(texts)
+    }
+}
+
+/// The legend of a line or an area. Compat: a graph has two blanks in front of it; for a line blanks are
+/// taken off again.
+fn legend(shape: &Shape) -> (&'static str, Vec<u8>) {
+    let text = shape.legend.as_slice();
+    match shape.kind {
+        ShapeKind::Line { .. } => ("line", text.trim_ascii_start().to_vec()),
+        ShapeKind::Area { .. } if text.is_empty() => ("area", Vec::new()),
+        ShapeKind::Area { .. } => ("area", [b"  ", text].concat()),
     }
 }
 

@@ -70,7 +70,28 @@ fn elements(random: &mut Random, start: i64, end: i64) -> Vec<String> {
     if random.once_in(3) {
         texts(random, &series, &scalars, &mut all);
     }
+    for _ in 0..random.below(8).saturating_sub(4) {
+        all.push(drawn(random, &series, &scalars));
+    }
     all
+}
+
+/// What a graph would draw: legends and rules come out. No SHIFT, which moves rows to where RRDtool reads on.
+fn drawn(random: &mut Random, series: &[String], scalars: &[String]) -> String {
+    let what = match random.below(3) {
+        0 => "7.5".to_string(),
+        1 if !scalars.is_empty() => pick(random, scalars),
+        _ => pick(random, series),
+    };
+    let colour = random.pick(&["#ff0000", "#00ff0080", ""]);
+    let legend = random.pick(&["", ":in", ":  led", r":a\:b\l", ": "]);
+    match random.below(5) {
+        0 => format!("LINE{}:{what}{colour}{legend}", random.below(3)),
+        1 => format!("AREA:{what}{colour}{legend}"),
+        2 => format!("LINE1:{what}#0000ff{legend}:dashes=5,5"),
+        3 => format!("{}:{what}#0000ff{legend}", random.pick(&["HRULE", "VRULE"])),
+        _ => format!("TICK:{}#0000ff:0.5{legend}", pick(random, series)),
+    }
 }
 
 fn pick(random: &mut Random, names: &[String]) -> String {
@@ -149,7 +170,8 @@ fn ours(call: &Call, directory: &std::path::Path) -> Result<String, String> {
 }
 
 fn check(tool: &mut RrdTool, call: &Call, case: &str) -> bool {
-    let want = tool.run(&format!("xport {} {}", call.options, call.arguments.join(" ")));
+    let words: Vec<String> = call.arguments.iter().map(|word| format!("'{word}'")).collect();
+    let want = tool.run(&format!("xport {} {}", call.options, words.join(" ")));
     // RRDtool ends some messages with a line feed of their own; the empty line comes before the next answer.
     let want = want.map(|text| text.trim_start_matches('\n').to_string());
     let got = ours(call, tool.directory());

@@ -95,7 +95,7 @@ fn xml_head(out: &mut Vec<u8>, table: &Table<'_>) {
 }
 
 fn xml_texts(out: &mut Vec<u8>, texts: &Texts) {
-    for (section, texts) in [("prints", &texts.prints), ("gprints", &texts.inside)] {
+    for (section, texts) in [("prints", &texts.prints), ("gprints", &texts.inside), ("rules", &texts.rules)] {
         if texts.is_empty() {
             continue;
         }
@@ -158,9 +158,9 @@ fn json_head(out: &mut Vec<u8>, table: &Table<'_>) {
 
 /// Compat: with a PRINT in it this is no JSON, in RRDtool either: a comma is missing before, one too many behind.
 fn json_texts(out: &mut Vec<u8>, texts: &Texts) {
-    const HEADS: [&[u8]; 2] = [b"    \"prints\": [\n", b"    ,\"gprints\": [\n"];
-    const TAILS: [&[u8]; 2] = [b"        ],\n", b"        ]\n"];
-    for (section, texts) in [&texts.prints, &texts.inside].into_iter().enumerate() {
+    const HEADS: [&[u8]; 3] = [b"    \"prints\": [\n", b"    ,\"gprints\": [\n", b"    ,\"rules\": [\n"];
+    const TAILS: [&[u8]; 3] = [b"        ],\n", b"        ]\n", b"        ]\n"];
+    for (section, texts) in [&texts.prints, &texts.inside, &texts.rules].into_iter().enumerate() {
         if texts.is_empty() {
             continue;
         }

@@ -212,7 +212,9 @@ fn normal(pair: &Pair, answer: Answer) -> Answer {
     let usage = answer.output.starts_with("RRDtool 1.");
     // A remark without an error is list's.
     let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
-    let error = error.unwrap_or(if answer.status == Some(0) { &answer.error } else { "" });
+    let remark = if answer.status == Some(0) { answer.error.as_str() } else { "" };
+    // Of an empty directory Debian's says what went wrong: nothing.
+    let error = error.unwrap_or(if remark == "Success" { "" } else { remark });
     Answer {
         output: if usage { "usage".to_string() } else { pair.normal(&answer.output) },
         error: pair.normal(error),
