@@ -1,7 +1,14 @@
-//! HTTP: `/metrics` and `/healthz` for everyone, import and export on the administrator's socket.
+//! HTTP: `/api/v1`, `/metrics` and `/healthz` for everyone, import and export on the administrator's socket.
 
 pub mod admin;
+mod api;
 pub mod client;
+mod failure;
+mod percent;
+mod query;
+mod rows;
+mod table;
+mod work;
 
 use std::sync::Arc;
 
@@ -20,13 +27,15 @@ struct Public {
     registry: Arc<Registry>,
 }
 
-/// `/metrics` and `/healthz`.
+/// `/api/v1`, `/metrics` and `/healthz`.
 pub fn public(service: Arc<Service>) -> Router {
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
+    let api = api::Api { service: Arc::clone(&service), work: Arc::default() };
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .with_state(Public { service, registry })
+        .merge(api::router(api))
 }
 
 async fn metrics(State(public): State<Public>) -> Response {

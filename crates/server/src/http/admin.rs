@@ -15,6 +15,8 @@ use rrd::codec::file;
 use store::engine::StoreError;
 use store::name::RrdName;
 
+use super::failure::status;
+use super::percent;
 use crate::limits::IMPORT_BYTES_MAX;
 use crate::service::Service;
 
@@ -33,22 +35,10 @@ fn bad(what: impl std::fmt::Display) -> Failure {
     (StatusCode::BAD_REQUEST, format!("{what}\n"))
 }
 
-fn status(error: &StoreError) -> StatusCode {
-    match error {
-        StoreError::NoSuchRrd(_) => StatusCode::NOT_FOUND,
-        StoreError::Exists(_) => StatusCode::CONFLICT,
-        StoreError::Update(_) | StoreError::Refused(_) | StoreError::Unsupported(_) => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
-        StoreError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
 fn name(uri: &Uri) -> Result<RrdName, Failure> {
     let path = uri.path();
     let encoded = path.splitn(3, '/').nth(2).unwrap_or("");
-    let name = decode(encoded).ok_or_else(|| bad("the name is not percent-encoded"))?;
+    let name = percent::decode(encoded.as_bytes()).ok_or_else(|| bad("the name is not percent-encoded"))?;
     RrdName::new(&name).map_err(|error| bad(format!("cannot use the name: {error}")))
 }
 
@@ -72,52 +62,4 @@ async fn export(State(service): State<Arc<Service>>, uri: Uri) -> Result<Respons
         let bytes = file::encode(&rrd, &current_rows).map_err(bad)?;
         Ok(bytes.into_response())
     })
-}
-
-/// The bytes a percent-encoded text stands for.
-pub fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        if first == b'%' {
-            let (digits, behind) = behind.split_at_checked(2)?;
-            let digit = |index: usize| char::from(digits[index]).to_digit(16);
-            bytes.push((digit(0)? * 16 + digit(1)?) as u8);
-            rest = behind;
-        } else {
-            bytes.push(first);
-            rest = behind;
-        }
-    }
-    Some(bytes)
-}
-
-/// A name as it stands in a request: everything but letters, digits and `-._/` percent-encoded.
-pub fn encode(name: &[u8]) -> String {
-    let mut text = String::with_capacity(name.len());
-    for &byte in name {
-        if byte.is_ascii_alphanumeric() || b"-._/".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_survive_the_trip() {
-        for name in [b"a/b c.rrd".as_slice(), b"\xff\x00%?#&", "h\u{f6}st/\u{20ac}".as_bytes()] {
-            let text = encode(name);
-            assert!(text.is_ascii() && !text.contains(['?', '#', ' ']));
-            assert_eq!(decode(&text).as_deref(), Some(name));
-        }
-        assert_eq!(decode("%"), None);
-        assert_eq!(decode("%zz"), None);
-        assert_eq!(decode("%+1"), None);
-    }
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::admin::encode;
+use super::percent::encode;
 use crate::limits::IMPORT_BYTES_MAX;
 
 /// Why a request was not done.

@@ -1,0 +1,78 @@
+//! `/api/v1`: RRDs and their rows for programs. `openapi.json` describes it, and the tests hold both together.
+
+mod rrds;
+mod xport;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use rrd::when::at::resolve_pair;
+
+use super::failure::Failure;
+use super::query::{QUERY_BYTES_MAX, Query};
+use super::work::Work;
+use crate::service::Service;
+
+/// The description (OpenAPI 3.1).
+const DESCRIPTION: &str = include_str!("openapi.json");
+
+/// What the end points share.
+#[derive(Clone)]
+pub struct Api {
+    /// The store.
+    pub service: Arc<Service>,
+    /// The line for long requests.
+    pub work: Arc<Work>,
+}
+
+/// The routes.
+pub fn router(api: Api) -> Router {
+    Router::new()
+        .route("/api/v1/openapi.json", get(description))
+        .route("/api/v1/list", get(rrds::list))
+        .route("/api/v1/list/{*directory}", get(rrds::list))
+        .route("/api/v1/info/{*name}", get(rrds::info))
+        .route("/api/v1/fetch/{*name}", get(rrds::fetch))
+        .route("/api/v1/xport", get(xport_by_query).post(xport_by_form))
+        .layer(DefaultBodyLimit::max(QUERY_BYTES_MAX))
+        .with_state(api)
+}
+
+async fn description() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
+}
+
+async fn xport_by_query(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
+    xport::xport(&api, query(&uri)?).await
+}
+
+async fn xport_by_form(State(api): State<Api>, body: Bytes) -> Result<Response, Failure> {
+    xport::xport(&api, Query::parse(&body)?).await
+}
+
+/// The parameters of a request.
+pub(super) fn query(uri: &Uri) -> Result<Query, Failure> {
+    Query::parse(uri.query().unwrap_or("").as_bytes())
+}
+
+/// The bytes behind the end point's own three words, `/api/v1/list/`.
+fn path_rest(uri: &Uri) -> Result<Vec<u8>, Failure> {
+    let encoded = uri.path().splitn(5, '/').nth(4).unwrap_or("");
+    super::percent::decode(encoded.as_bytes()).ok_or_else(|| Failure::bad("the name is not percent-encoded"))
+}
+
+/// `start` and `end` in seconds since the epoch, each in any of RRDtool's ways (`rrdfetch(1)`).
+pub(super) fn range(query: &mut Query, now: i64) -> Result<(i64, i64), Failure> {
+    let start = query.text("start").unwrap_or_else(|| "end-1d".to_string());
+    let end = query.text("end").unwrap_or_else(|| "now".to_string());
+    let (start, end) = resolve_pair(&start, &end, now, &localtime::Local).map_err(Failure::bad)?;
+    if end < start {
+        return Err(Failure::bad(format!("start ({start}) is after end ({end})")));
+    }
+    Ok((start, end))
+}

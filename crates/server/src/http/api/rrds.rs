@@ -1,0 +1,124 @@
+//! Which RRDs there are, what one is, and its rows.
+
+use axum::extract::State;
+use axum::http::{Uri, header};
+use axum::response::{IntoResponse, Response};
+use rrd::info::{self, Value as InfoValue};
+use serde_json::{Map, Value, json};
+use store::engine::FetchRequest;
+
+use super::{Api, path_rest, query, range};
+use crate::http::failure::Failure;
+use crate::http::percent;
+use crate::http::rows::{self, Budget};
+use crate::http::table::{Form, Table};
+
+/// Names in one answer when nobody says.
+const NAMES_DEFAULT: u64 = 1_000;
+/// Names in one answer at most.
+const NAMES_MAX: u64 = 100_000;
+
+fn json_response(value: &Value) -> Response {
+    let caching = (header::CACHE_CONTROL, "no-cache");
+    ([(header::CONTENT_TYPE, "application/json"), caching], value.to_string() + "\n").into_response()
+}
+
+/// `GET /api/v1/list[/DIRECTORY]`
+pub async fn list(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
+    let mut query = query(&uri)?;
+    let recursive = query.flag("recursive")?;
+    let limit = query.number("limit", NAMES_DEFAULT)?.clamp(1, NAMES_MAX) as usize;
+    let after = query.take("after").unwrap_or_default();
+    query.finish()?;
+    let directory = path_rest(&uri)?;
+    api.work
+        .run(|| {
+            let directory = match directory.as_slice() {
+                b"" => Vec::new(),
+                word => rows::name(&api.service, word)?.as_bytes().to_vec(),
+            };
+            let listed = api.service.engine.list(&directory, recursive);
+            let mut names = listed.map_err(|error| Failure::of_store(&directory, &error))?;
+            names.sort_unstable();
+            let from = names.partition_point(|name| *name <= after);
+            let behind = if after.is_empty() { &names[..] } else { &names[from..] };
+            let page = &behind[..limit.min(behind.len())];
+            let next = if page.len() < behind.len() { page.last() } else { None };
+            let items: Vec<Value> = page.iter().map(|name| item(name)).collect();
+            Ok(json_response(&json!({
+                "items": items,
+                "next": next.map(|name| percent::encode(name)),
+            })))
+        })
+        .await
+}
+
+fn item(name: &[u8]) -> Value {
+    let (path, is_directory) = match name.strip_suffix(b"/") {
+        Some(directory) => (directory, true),
+        None => (name, false),
+    };
+    json!({
+        "name": String::from_utf8_lossy(path),
+        "path": percent::encode(path),
+        "directory": is_directory,
+    })
+}
+
+/// `GET /api/v1/info/NAME`
+pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
+    query(&uri)?.finish()?;
+    let word = path_rest(&uri)?;
+    let service = &api.service;
+    let name = rows::name(service, &word)?;
+    let snapshot = service.waits.run(true, || service.engine.snapshot(&name));
+    let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error))?;
+    let path = service.names.path(&word);
+    let items = info::info(&snapshot.definition, &snapshot.live, &snapshot.current_rows, &path);
+    let mut object = Map::new();
+    for item in items {
+        let value = match item.value {
+            InfoValue::Number(number) => json!(number),
+            InfoValue::Count(count) => json!(count),
+            InfoValue::Text(text) => json!(String::from_utf8_lossy(&text)),
+        };
+        object.insert(item.key, value);
+    }
+    Ok(json_response(&Value::Object(object)))
+}
+
+/// `GET /api/v1/fetch/NAME`
+pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
+    let mut query = query(&uri)?;
+    let cf = rows::cf(&query.text("cf").unwrap_or_else(|| "AVERAGE".to_string()))?;
+    let form = Form::from_name(query.text("format").as_deref())?;
+    let step = query.number("step", 1)?.max(1);
+    let (start, end) = range(&mut query, api.service.now())?;
+    query.finish()?;
+    let word = path_rest(&uri)?;
+    api.work
+        .run(|| {
+            let request = FetchRequest { cf, start, end, step };
+            let rows = rows::fetch(&api.service, &Budget::default(), &word, request)?;
+            let unit = f64::from(rows.units_per_second.max(1));
+            let seconds = |time: f64| if unit == 1.0 { json!(time as i64) } else { json!(time / unit) };
+            let mut head = Map::new();
+            head.insert("name".to_string(), String::from_utf8_lossy(&word).into());
+            head.insert("cf".to_string(), cf.name().into());
+            head.insert("start".to_string(), seconds(rows.start as f64));
+            head.insert("end".to_string(), seconds(rows.end as f64));
+            head.insert("step".to_string(), seconds(rows.step as f64));
+            let columns = rows.ds_names.len().max(1);
+            let times = (1..).map(|index| rows.start + index * rows.step as i64);
+            let table = Table {
+                head,
+                columns: rows.ds_names.clone(),
+                units_per_second: rows.units_per_second,
+                rows: times.zip(rows.values.chunks(columns).map(|row| row.iter().copied())),
+                fresh_seconds: (rows.step as f64 / unit) as u64,
+                form: &form,
+            };
+            Ok(table.respond())
+        })
+        .await
+}

@@ -1,0 +1,154 @@
+//! Rows of the store for xport and graphs, within a budget.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use graph::plan::{Fetched, Request, Rows};
+use rrd::definition::Cf;
+use rrd::plan::{PlanError, plan};
+use store::engine::{FetchRequest, FetchRows, StoreError};
+use store::name::RrdName;
+
+use super::failure::Failure;
+use crate::names::NameFailure;
+use crate::service::Service;
+
+/// Values that one request may read: 32 MB of them. A year in steps of five minutes of 40 data sources.
+pub const VALUES_MAX: u64 = 4 << 20;
+/// Longest time that one request may work.
+pub const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What a request may still read.
+pub struct Budget {
+    values: Cell<u64>,
+    until: Instant,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { values: Cell::new(VALUES_MAX), until: Instant::now() + TIME_MAX }
+    }
+}
+
+impl Budget {
+    /// Takes room for `values` more.
+    ///
+    /// # Errors
+    /// 413 when there is none left, 503 when the time is over.
+    pub fn take(&self, values: u64) -> Result<(), Failure> {
+        let left = self.values.get().checked_sub(values).ok_or_else(|| {
+            Failure::too_much(format!(
+                "more than {VALUES_MAX} values: ask for a shorter range or a larger step"
+            ))
+        })?;
+        self.values.set(left);
+        self.check_time()
+    }
+
+    /// That there is time left.
+    ///
+    /// # Errors
+    /// 503 when there is none.
+    pub fn check_time(&self) -> Result<(), Failure> {
+        if Instant::now() < self.until {
+            return Ok(());
+        }
+        let text = format!("longer than {} s: ask for less at once", TIME_MAX.as_secs());
+        Err(Failure::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, text))
+    }
+}
+
+/// The RRD that a word of a request names.
+///
+/// # Errors
+/// 403 when it leads out of the base directory, 404 when no RRD can be called so.
+pub fn name(service: &Service, word: &[u8]) -> Result<RrdName, Failure> {
+    match service.names.resolve(word) {
+        Ok(named) => Ok(named.name),
+        Err(failure) => {
+            let path = String::from_utf8_lossy(failure.path());
+            Err(match &failure {
+                NameFailure::Denied(_) => Failure::new(
+                    axum::http::StatusCode::FORBIDDEN,
+                    format!("{path} is not in the base directory"),
+                ),
+                NameFailure::Missing(_) => Failure::new(
+                    axum::http::StatusCode::NOT_FOUND,
+                    format!("{path}: No such file or directory"),
+                ),
+            })
+        }
+    }
+}
+
+/// Fetches as `rrdfetch(1)` does, if the budget allows; `step` is in seconds, 1 = as fine as there is.
+///
+/// # Errors
+/// What the store or the budget says.
+pub fn fetch(
+    service: &Service,
+    budget: &Budget,
+    word: &[u8],
+    request: FetchRequest,
+) -> Result<FetchRows, Failure> {
+    let name = name(service, word)?;
+    let of_store = |error: StoreError| Failure::of_store(word, &error);
+    let snapshot = service.engine.snapshot(&name).map_err(of_store)?;
+    let definition = &snapshot.definition;
+    let last = rrd::live::HeadShape::of(definition).split(&snapshot.live.words).last_update;
+    let last = last.in_seconds(definition.units_per_second).whole;
+    let planned = plan(definition, last, request.cf, request.start, request.end, request.step);
+    let planned = planned.map_err(|error| match error {
+        PlanError::TooMany { .. } => Failure::too_much(error),
+        error => Failure::refused(error),
+    })?;
+    let rows = planned.rows.end.saturating_sub(planned.rows.start).max(0) as u64;
+    budget.take(rows.saturating_mul(definition.ds.len() as u64))?;
+    service.engine.fetch(&name, request).map_err(of_store)
+}
+
+/// Rows for the graph language: names are relative to the base directory.
+pub struct Source<'a> {
+    /// Where they come from.
+    pub service: &'a Service,
+    /// What may be read.
+    pub budget: &'a Budget,
+}
+
+impl Rows for Source<'_> {
+    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
+        if request.daemon.is_some() {
+            return Err(Failure::refused("a DEF over HTTP cannot name a daemon").into());
+        }
+        let Request { cf, start, end, .. } = *request;
+        let wish = FetchRequest { cf, start, end, step: request.step.max(1) };
+        let rows = fetch(self.service, self.budget, &request.file, wish)?;
+        Ok(in_seconds(rows).ok_or_else(|| {
+            Failure::refused("its rows are shorter than a second; ask for a step of whole seconds")
+        })?)
+    }
+}
+
+fn in_seconds(rows: FetchRows) -> Option<Fetched> {
+    let unit = u64::from(rows.units_per_second.max(1));
+    if !rows.step.is_multiple_of(unit) {
+        return None;
+    }
+    Some(Fetched {
+        start: rows.start.div_euclid(unit as i64),
+        step: rows.step / unit,
+        names: rows.ds_names.into_iter().map(String::into_bytes).collect(),
+        values: rows.values,
+    })
+}
+
+/// The consolidation function called `text`.
+///
+/// # Errors
+/// 400.
+pub fn cf(text: &str) -> Result<Cf, Failure> {
+    Cf::from_name(text).ok_or_else(|| {
+        Failure::bad(format!("unknown consolidation function \"{text}\": give AVERAGE, MIN, MAX or LAST"))
+    })
+}

@@ -1,0 +1,164 @@
+//! Rows as JSON and as CSV.
+//!
+//! Numbers are as short as they can be and still read back to the same double. Unknown is `null` in JSON and
+//! nothing in CSV; infinities, which JSON has no word for, are `null` there and `inf` and `-inf` in CSV.
+
+use std::io::Write;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+
+/// The form of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// An object with `columns` and `rows`.
+    Json,
+    /// RFC 4180, with a head.
+    Csv,
+}
+
+impl Form {
+    /// The form called `text`, JSON when nobody says.
+    ///
+    /// # Errors
+    /// 400.
+    pub fn from_name(text: Option<&str>) -> Result<Form, Failure> {
+        match text {
+            None | Some("json") => Ok(Form::Json),
+            Some("csv") => Ok(Form::Csv),
+            Some(text) => Err(Failure::bad(format!("format={text}: give json or csv"))),
+        }
+    }
+}
+
+/// A table.
+pub struct Table<'a, R> {
+    /// What stands in front of `columns` and `rows` in JSON.
+    pub head: Map<String, Value>,
+    /// Names of the columns, without the time's.
+    pub columns: Vec<String>,
+    /// Units in a second of the times of rows.
+    pub units_per_second: u32,
+    /// Each row: when it ends, and its values.
+    pub rows: R,
+    /// Seconds for which a copy may be used.
+    pub fresh_seconds: u64,
+    /// How it is written.
+    pub form: &'a Form,
+}
+
+impl<R, V> Table<'_, R>
+where
+    R: Iterator<Item = (i64, V)>,
+    V: Iterator<Item = f64>,
+{
+    /// Writes it.
+    pub fn respond(self) -> Response {
+        let caching = format!("private, max-age={}", self.fresh_seconds);
+        let (content, body) = match self.form {
+            Form::Json => ("application/json", self.json()),
+            Form::Csv => ("text/csv; charset=utf-8; header=present", self.csv()),
+        };
+        ([(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, &caching)], body).into_response()
+    }
+
+    fn json(mut self) -> Vec<u8> {
+        self.head.insert("columns".to_string(), self.columns.into());
+        let mut out = Value::Object(self.head).to_string().into_bytes();
+        out.pop();
+        out.extend_from_slice(b",\"rows\":[");
+        for (index, (time, values)) in self.rows.enumerate() {
+            out.extend_from_slice(if index == 0 { b"\n[" } else { b",\n[" });
+            push_time(&mut out, time, self.units_per_second);
+            for value in values {
+                out.push(b',');
+                if value.is_finite() {
+                    push_number(&mut out, value);
+                } else {
+                    out.extend_from_slice(b"null");
+                }
+            }
+            out.push(b']');
+        }
+        out.extend_from_slice(b"\n]}\n");
+        out
+    }
+
+    fn csv(self) -> Vec<u8> {
+        let mut out = b"time".to_vec();
+        for column in &self.columns {
+            out.push(b',');
+            push_field(&mut out, column);
+        }
+        out.extend_from_slice(b"\r\n");
+        for (time, values) in self.rows {
+            push_time(&mut out, time, self.units_per_second);
+            for value in values {
+                out.push(b',');
+                if value.is_finite() {
+                    push_number(&mut out, value);
+                } else if value.is_infinite() {
+                    out.extend_from_slice(if value > 0.0 { b"inf" } else { b"-inf" });
+                }
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+        out
+    }
+}
+
+fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+    if out.write_fmt(arguments).is_err() {
+        unreachable!("writing to a Vec does not fail");
+    }
+}
+
+fn push_time(out: &mut Vec<u8>, time: i64, units_per_second: u32) {
+    if units_per_second <= 1 {
+        push(out, format_args!("{time}"));
+    } else {
+        push_number(out, time as f64 / f64::from(units_per_second));
+    }
+}
+
+/// A finite number, as serde_json writes it.
+fn push_number(out: &mut Vec<u8>, value: f64) {
+    if serde_json::to_writer(&mut *out, &value).is_err() {
+        unreachable!("writing to a Vec does not fail");
+    }
+}
+
+fn push_field(out: &mut Vec<u8>, text: &str) {
+    if text.contains(['"', ',', '\r', '\n']) {
+        push(out, format_args!("\"{}\"", text.replace('"', "\"\"")));
+    } else {
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(form: Form) -> String {
+        let rows = [(10, vec![0.1, f64::NAN]), (20, vec![f64::NEG_INFINITY, 1e300])];
+        let rows = rows.into_iter().map(|(time, values)| (time, values.into_iter()));
+        let mut head = Map::new();
+        head.insert("step".to_string(), 10.into());
+        let columns = vec!["a".to_string(), "b \"x\",\n".to_string()];
+        let table = Table { head, columns, units_per_second: 1, rows, fresh_seconds: 1, form: &form };
+        String::from_utf8(if form == Form::Json { table.json() } else { table.csv() }).unwrap()
+    }
+
+    #[test]
+    fn values_are_written_so_that_they_can_be_read() {
+        assert_eq!(
+            written(Form::Json),
+            "{\"columns\":[\"a\",\"b \\\"x\\\",\\n\"],\"step\":10,\"rows\":[\n[10,0.1,null],\n[20,null,1e+300]\n]}\n"
+        );
+        assert_eq!(written(Form::Csv), "time,a,\"b \"\"x\"\",\n\"\r\n10,0.1,\r\n20,-inf,1e+300\r\n");
+    }
+}

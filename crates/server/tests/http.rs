@@ -1,0 +1,304 @@
+//! `/api/v1` against its own description, and against what RRDtool says of the same RRDs.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use common::{Client, Roundel};
+use protocol::rrdcached::command::Permissions;
+use serde_json::Value;
+use server::service::CreatePolicy;
+
+/// An answer of the daemon.
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    fn error(&self) -> String {
+        assert!(self.status >= 400, "{}: {}", self.status, String::from_utf8_lossy(&self.body));
+        self.json()["error"].as_str().unwrap().to_string()
+    }
+}
+
+fn request(roundel: &Roundel, method: &str, target: &str, body: &str) -> Answer {
+    let address = std::fs::read_to_string(roundel.path("http")).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(bytes[..middle].to_vec()).unwrap().to_ascii_lowercase();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head, body: bytes[middle + 4..].to_vec() }
+}
+
+fn get(roundel: &Roundel, target: &str) -> Answer {
+    request(roundel, "GET", target, "")
+}
+
+/// A daemon with a few RRDs, the last rows of which are unknown and known.
+fn filled() -> Roundel {
+    let create = CreatePolicy { make_directories: true, ..Default::default() };
+    let roundel = Roundel::stripes(create, Permissions::ALL);
+    let mut client = Client::connect(&roundel.socket());
+    for name in ["d/x.rrd", "d/y\\ z.rrd", "d/e/f.rrd", "top.rrd"] {
+        let words = "-s 10 -b 1000000000 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:0:U RRA:AVERAGE:0.5:1:20 \
+                     RRA:MAX:0.5:3:20";
+        assert!(client.say(format!("CREATE {name} {words}")).starts_with('0'));
+        for (index, value) in ["0.1", "U", "12345.5", "-7.25", "3"].iter().enumerate() {
+            let time = 1_000_000_010 + 10 * index;
+            let said = client.say(format!("UPDATE {name} {time}:{value}:{}", 100 * index * index));
+            assert!(said.starts_with('0'), "{said}");
+        }
+    }
+    roundel
+}
+
+const RANGE: &str = "start=1000000000&end=1000000060";
+
+fn description(roundel: &Roundel) -> Value {
+    get(roundel, "/api/v1/openapi.json").json()
+}
+
+/// The schema of `name` with everything it refers to.
+fn schema(description: &Value, name: &str) -> jsonschema::Validator {
+    let schema = serde_json::json!({
+        "$ref": format!("#/components/schemas/{name}"),
+        "components": description["components"],
+    });
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+#[test]
+fn answers_are_as_described() {
+    let roundel = filled();
+    let description = description(&roundel);
+    let check = |target: &str, name: &str| {
+        let answer = get(&roundel, target);
+        assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+        let errors: Vec<String> =
+            schema(&description, name).iter_errors(&answer.json()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{target}: {errors:?}\n{}", answer.text());
+    };
+    check("/api/v1/list", "List");
+    check("/api/v1/list?recursive=true&limit=2&after=d/e/f.rrd", "List");
+    check("/api/v1/list/d?recursive=false", "List");
+    check("/api/v1/info/d/x.rrd", "Info");
+    check(&format!("/api/v1/fetch/d/x.rrd?{RANGE}&cf=MAX&step=30&format=json"), "Table");
+    check(
+        &format!("/api/v1/xport?{RANGE}&step=10&maxrows=50&arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v"),
+        "Table",
+    );
+    for (target, status) in [
+        ("/api/v1/info/none.rrd", 404),
+        ("/api/v1/fetch/none.rrd", 404),
+        ("/api/v1/info/..%2f..%2fetc%2fpasswd", 403),
+        ("/api/v1/list/../x", 403),
+        ("/api/v1/fetch/d/x.rrd?cf=MEAN", 400),
+        ("/api/v1/fetch/d/x.rrd?cf=FAILURES", 422),
+        ("/api/v1/fetch/d/x.rrd?start=now&end=now-1d", 400),
+        ("/api/v1/fetch/d/x.rrd?start=yesteryear", 400),
+        ("/api/v1/fetch/d/x.rrd?star=now", 400),
+        ("/api/v1/fetch/d/x.rrd?format=xml", 400),
+        ("/api/v1/fetch/d/x.rrd?start=end-1y&end=1000000060", 413),
+        ("/api/v1/info/%zz", 400),
+        ("/api/v1/xport", 400),
+        ("/api/v1/xport?arg=XPORT:v", 400),
+        ("/api/v1/xport?arg=COMMENT:only", 400),
+        ("/api/v1/xport?arg=DEF:v=none.rrd:a:AVERAGE&arg=XPORT:v", 404),
+        ("/api/v1/xport?arg=DEF:v=/etc/passwd:a:AVERAGE&arg=XPORT:v", 403),
+        ("/api/v1/xport?arg=DEF:v=d/x.rrd:no:AVERAGE&arg=XPORT:v", 422),
+        ("/api/v1/xport?arg=DEF:v=d/x.rrd:a:AVERAGE:daemon=h&arg=XPORT:v", 422),
+    ] {
+        let answer = get(&roundel, target);
+        assert_eq!(answer.status, status, "{target}: {}", answer.text());
+        assert!(schema(&description, "Error").is_valid(&answer.json()), "{target}: {}", answer.text());
+        assert!(!answer.error().is_empty());
+    }
+}
+
+/// Every operation is there, takes the parameters it describes and no other, and answers only with
+/// statuses it describes.
+#[test]
+fn the_description_is_what_there_is() {
+    let roundel = filled();
+    let description = description(&roundel);
+    let paths = description["paths"].as_object().unwrap();
+    for (path, operations) in paths {
+        let target = path.replace("{name}", "d/x.rrd").replace("{directory}", "d");
+        for (method, operation) in operations.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            let query: Vec<String> = parameters
+                .iter()
+                .filter(|parameter| parameter["in"] == "query")
+                .map(|parameter| example(parameter["name"].as_str().unwrap()))
+                .collect();
+            let query = query.join("&");
+            let form = "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v&start=1000000000&end=1000000050";
+            let (query, body) = if method == "post" { (String::new(), form) } else { (query, "") };
+            let method = method.to_uppercase();
+            let answer = request(&roundel, &method, &format!("{target}?{query}"), body);
+            assert_eq!(answer.status, 200, "{method} {target}?{query}: {}", answer.text());
+            let responses = operation["responses"].as_object().unwrap();
+            let content = &responses["200"]["content"];
+            let described = content
+                .as_object()
+                .unwrap()
+                .keys()
+                .any(|kind| answer.head.contains(&format!("content-type: {kind}")));
+            assert!(described, "{method} {target}: {}", answer.head);
+            if path.ends_with("openapi.json") {
+                continue;
+            }
+            let answer =
+                request(&roundel, &method, &format!("{target}?{query}&bogus=1"), &format!("{body}&bogus=1"));
+            assert_eq!(answer.status, 400, "{method} {target}");
+            assert!(responses.contains_key("400"), "{method} {target}");
+        }
+    }
+    for target in ["/api/v1/nothing", "/api/v2/list", "/api/v1/fetch"] {
+        assert_eq!(get(&roundel, target).status, 404, "{target}");
+    }
+}
+
+fn example(parameter: &str) -> String {
+    match parameter {
+        "arg" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v".to_string(),
+        "start" => "start=1000000000".to_string(),
+        "end" => "end=1000000050".to_string(),
+        "step" => "step=10".to_string(),
+        "maxrows" => "maxrows=100".to_string(),
+        "format" => "format=csv".to_string(),
+        "cf" => "cf=AVERAGE".to_string(),
+        "recursive" => "recursive=true".to_string(),
+        "limit" => "limit=10".to_string(),
+        "after" => "after=d".to_string(),
+        other => panic!("a parameter without an example: {other}"),
+    }
+}
+
+#[test]
+fn lists_go_page_by_page() {
+    let roundel = filled();
+    let (mut names, mut after) = (Vec::new(), String::new());
+    for _ in 0..10 {
+        let page = get(&roundel, &format!("/api/v1/list?recursive=true&limit=1&after={after}")).json();
+        for item in page["items"].as_array().unwrap() {
+            names.push((
+                item["name"].as_str().unwrap().to_string(),
+                item["path"].as_str().unwrap().to_string(),
+            ));
+        }
+        match page["next"].as_str() {
+            Some(next) => after = next.to_string(),
+            None => break,
+        }
+    }
+    let want = [
+        ("d/e/f.rrd", "d/e/f.rrd"),
+        ("d/x.rrd", "d/x.rrd"),
+        ("d/y z.rrd", "d/y%20z.rrd"),
+        ("top.rrd", "top.rrd"),
+    ];
+    assert_eq!(names, want.map(|(name, path)| (name.to_string(), path.to_string())));
+    let here = get(&roundel, "/api/v1/list").json();
+    assert_eq!(here["items"][0], serde_json::json!({"name": "d", "path": "d", "directory": true}));
+    assert_eq!(get(&roundel, "/api/v1/info/d/y%20z.rrd").status, 200);
+}
+
+/// Rows of `rrdtool fetch` as (time, words).
+fn rows_of_rrdtool(roundel: &Roundel, words: &str) -> Vec<(i64, Vec<f64>)> {
+    let output = Command::new("/usr/bin/rrdtool")
+        .args(words.split(' '))
+        .current_dir(roundel.base())
+        .env("RRDCACHED_ADDRESS", format!("unix:{}", roundel.socket().display()))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = |line: &str| {
+        let (time, values) = line.split_once(": ")?;
+        Some((time.parse().ok()?, values.split(' ').map(|value| value.parse().unwrap()).collect()))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+#[test]
+fn rows_are_rrdtools() {
+    let roundel = filled();
+    for cf in ["AVERAGE", "MAX"] {
+        let want = rows_of_rrdtool(&roundel, &format!("fetch d/x.rrd {cf} -s 1000000000 -e 1000000060"));
+        assert!(want.len() > 2);
+        let got = get(&roundel, &format!("/api/v1/fetch/d/x.rrd?{RANGE}&cf={cf}")).json();
+        assert_eq!(got["columns"], serde_json::json!(["a", "b"]));
+        let rows = got["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), want.len());
+        for (row, (time, values)) in rows.iter().zip(&want) {
+            assert_eq!(row[0], *time);
+            for (index, value) in values.iter().enumerate() {
+                match row[index + 1].as_f64() {
+                    Some(got) => assert!((got - value).abs() <= value.abs() * 1e-10, "{row} {values:?}"),
+                    None => assert!(value.is_nan(), "{row} {values:?}"),
+                }
+            }
+        }
+        let csv = get(&roundel, &format!("/api/v1/fetch/d/x.rrd?{RANGE}&cf={cf}&format=csv"));
+        assert!(
+            csv.head.contains("content-type: text/csv") && csv.head.contains("cache-control:"),
+            "{}",
+            csv.head
+        );
+        assert_eq!(csv.text().lines().count(), want.len() + 1);
+        assert!(csv.text().starts_with("time,a,b\r\n1000000010,"), "{}", csv.text());
+    }
+    let csv = "/api/v1/xport?format=csv&start=1000000000&end=1000000030&step=10&arg=DEF:v=d/x.rrd:a:AVERAGE\
+               &arg=CDEF:w=v,2,*&arg=XPORT:w:twice,+a&arg=XPORT:v";
+    assert_eq!(
+        get(&roundel, csv).text(),
+        "time,\"twice, a\",v\r\n1000000010,0.2,0.1\r\n1000000020,,\r\n1000000030,24691.0,12345.5\r\n"
+    );
+    let body =
+        "format=csv&start=1000000000&end=1000000010&arg=DEF%3Av%3Dd/x.rrd%3Aa%3AAVERAGE&arg=XPORT:v:a%26b";
+    assert_eq!(request(&roundel, "POST", "/api/v1/xport", body).text(), "time,a&b\r\n1000000010,0.1\r\n");
+}
+
+/// Nobody can make the daemon work without end or hold all of its memory.
+#[test]
+fn a_request_has_its_bounds() {
+    let roundel = filled();
+    let many = "arg=COMMENT:x&".repeat(2001);
+    assert_eq!(request(&roundel, "POST", "/api/v1/xport", &many).status, 413);
+    let long = "x".repeat(300_000);
+    assert!([400, 413].contains(&request(&roundel, "POST", "/api/v1/xport", &long).status));
+    let defs: String = (0..60)
+        .map(|index| format!("&arg=DEF:v{index}=d/x.rrd:a:AVERAGE:start={}", 999_000_000 - index))
+        .collect();
+    let answer = get(&roundel, &format!("/api/v1/xport?{RANGE}{defs}&arg=XPORT:v0"));
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    let answer = get(
+        &roundel,
+        "/api/v1/xport?start=end-1y&end=1000000000&step=1&maxrows=1000000000&arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v",
+    );
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    assert_eq!(get(&roundel, "/healthz").status, 200);
+}
