@@ -2,4 +2,8 @@
 //!
 //! Knows nothing of pixels but how many there are, and paints nothing.
 
+mod alt_grid;
 pub mod mapping;
+mod steps;
+pub mod value_label;
+pub mod vertical;

@@ -83,6 +83,11 @@ impl NumberFormat {
         })
     }
 
+    /// Whether there is a magnitude's symbol in it.
+    pub(crate) fn has_symbol(&self) -> bool {
+        self.behind_symbol.is_some()
+    }
+
     /// The same with the digits of RRDtool's own printf.
     pub(crate) fn portable(self, portable: bool) -> NumberFormat {
         NumberFormat { portable, ..self }

@@ -1,0 +1,35 @@
+//! `--alt-y-grid`: steps of 1, 2, 5 or 10 of the range's own power of ten, whatever the height.
+
+use super::steps::{LABEL_SIZES_MIN, Steps};
+use super::vertical::Input;
+use crate::picture::options::FontTag;
+use crate::print::scale::Scale;
+
+/// Steps of this and more are divided by ten where there would be few of them. Measured between 12 and 95.
+const STEP_LARGE: f64 = 30.0;
+
+/// The steps; `unit` is what the labels are in.
+pub(super) fn steps(input: &Input<'_>, unit: Scale) -> Steps {
+    let (low, high) = input.limits;
+    let range = high - low;
+    let whole_digits = ((low.abs().max(high.abs()) / unit.factor).log10().ceil() as i64).max(1);
+    let mut power = (range / unit.factor).log10().floor() as i64;
+    let mut step = 10_f64.powf(power as f64) * unit.factor;
+    if range / step < 5.0 && step >= STEP_LARGE {
+        step /= 10.0;
+        power -= 1;
+    }
+    if range / step > 15.0 {
+        step *= 10.0;
+        power += 1;
+    }
+    let label_factor = if range / step > 5.0 {
+        let narrow = range / step > 8.0 || step < LABEL_SIZES_MIN * input.options.font(FontTag::Axis).size;
+        if narrow { 2 } else { 1 }
+    } else {
+        step /= 5.0;
+        5
+    };
+    let digits = (-power).max(0);
+    Steps { step, label_factor, format: Some(((whole_digits + digits + 1) as usize, digits as usize)) }
+}

@@ -1,0 +1,106 @@
+//! The vertical axis: which values have a line, which lines a label, and what these say.
+//!
+//! Owns the walk over the lines; how far they are apart is [`super::steps`]' and, with `--alt-y-grid`,
+//! [`super::alt_grid`]'s, the lines of a logarithmic axis are [`super::logarithmic`]'s, and the texts
+//! [`super::value_label`]'s.
+
+use super::steps::Steps;
+use super::value_label::{LabelError, Labels};
+use super::{alt_grid, steps};
+use crate::picture::options::{Options, YGrid};
+use crate::print::TimeFormat;
+use crate::print::scale::Scale;
+
+/// Lines that a grid has at most. RRDtool has no limit, and draws the millions that `--y-grid 1:5` asks for on a
+/// graph of millions; no canvas shows so many.
+const LINES_MAX: usize = 100_000;
+
+/// Characters of a number on the left, before its unit.
+const LEFT_WIDTH: usize = 4;
+
+/// A line of the grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueLine {
+    /// Where it is.
+    pub value: f64,
+    /// Whether it is a line of the major grid. Of a linear axis these are the ones with a label.
+    pub major: bool,
+    /// What stands on its left.
+    pub label: Option<Vec<u8>>,
+    /// What stands on its right, where there is a second axis.
+    pub right_label: Option<Vec<u8>>,
+}
+
+/// The vertical axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VerticalAxis {
+    /// Its lines, as they are drawn: upwards.
+    pub lines: Vec<ValueLine>,
+}
+
+/// What the plan of a vertical axis needs to know.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The options.
+    pub options: &'a Options,
+    /// Lowest and highest value.
+    pub limits: (f64, f64),
+    /// Pixels between them.
+    pub height: f64,
+    /// Writes dates.
+    pub times: &'a dyn TimeFormat,
+}
+
+/// Plans the vertical axis.
+///
+/// # Errors
+/// When the format of a label is none.
+pub fn plan(input: &Input<'_>) -> Result<VerticalAxis, LabelError> {
+    let options = input.options;
+    if options.y_grid == YGrid::None {
+        return Ok(VerticalAxis::default());
+    }
+    let labels = Labels::new(options, input.limits, input.times)?;
+    let (low, high) = input.limits;
+    let own = Scale::of(low.abs().max(high.abs()), f64::from(options.base));
+    let steps = match options.y_grid {
+        YGrid::Own { step, label_factor } => {
+            Steps { step, label_factor: i64::from(label_factor), ..Steps::default() }
+        }
+        _ if options.alt_y_grid => alt_grid::steps(input, labels.unit),
+        _ => steps::automatic(input, own),
+    };
+    lines(input, &steps, &labels)
+}
+
+/// The lines of a linear axis.
+///
+/// Compat: labels stand at whole multiples of `step * label_factor`; where that makes only one, the last line has
+/// one, too.
+fn lines(input: &Input<'_>, steps: &Steps, labels: &Labels<'_>) -> Result<VerticalAxis, LabelError> {
+    let (low, high) = input.limits;
+    let first = (low / steps.step - 1.0) as i64;
+    let last = (high / steps.step + 1.0) as i64;
+    let one_digit = steps.step / labels.unit.factor * (last as f64) < 10.0;
+    let (width, digits) = steps.format.unwrap_or((LEFT_WIDTH, usize::from(one_digit)));
+    let upwards = input.height / (high - low);
+    let mut axis = VerticalAxis::default();
+    let mut labelled = 0;
+    for index in (first..=last).take(LINES_MAX) {
+        let value = steps.step * index as f64;
+        if value < low || value > high {
+            continue;
+        }
+        let from_top = |value: f64| input.height - upwards * (value - low);
+        let only_one = labelled == 1 && from_top(steps.step * (index + 1) as f64) < 0.0;
+        let major = index % steps.label_factor == 0 || only_one;
+        let mut line = ValueLine { value, major, label: None, right_label: None };
+        if major {
+            labelled += 1;
+            line.label = Some(labels.left(value, width, digits)?);
+            line.right_label = labels.right(value, usize::from(one_digit))?;
+        }
+        axis.lines.push(line);
+    }
+    Ok(axis)
+}
