@@ -12,7 +12,7 @@ mod scanner;
 
 pub use error::{AtError, PairError};
 
-use super::calendar::Calendar;
+use super::calendar::{Calendar, Civil};
 use fields::Fields;
 
 /// What a time specification counts from.
@@ -72,6 +72,44 @@ impl TimeSpec {
         let local = calendar.local(base);
         let fields = Fields::of(&local).with_dates_of(&self.fields);
         fields.time(Some(local.summer), calendar).wrapping_add(self.offset)
+    }
+}
+
+/// A time specification taken apart, for those who keep one in a structure of their own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts {
+    /// What it counts from: 0 = the calendar, 1 = the start of its range, 2 = the end, 3 = the epoch.
+    pub reference: u8,
+    /// Seconds to add.
+    pub offset: i64,
+    /// A date and time of day, or what is to be added to one (then day, month and year may be 0 or less, and years
+    /// count from 1900).
+    pub civil: Civil,
+    /// Whether summer time is in force, where that is known.
+    pub summer: Option<bool>,
+}
+
+impl TimeSpec {
+    /// Its parts.
+    pub fn parts(&self) -> Parts {
+        let reference = match self.reference {
+            Reference::Absolute => 0,
+            Reference::Start => 1,
+            Reference::End => 2,
+            Reference::Epoch => 3,
+        };
+        Parts { reference, offset: self.offset, civil: self.fields.civil(), summer: self.summer }
+    }
+
+    /// What has these parts; an unknown reference is the calendar.
+    pub fn from_parts(parts: &Parts) -> TimeSpec {
+        let reference = match parts.reference {
+            1 => Reference::Start,
+            2 => Reference::End,
+            3 => Reference::Epoch,
+            _ => Reference::Absolute,
+        };
+        TimeSpec { reference, fields: Fields::of(&parts.civil), summer: parts.summer, offset: parts.offset }
     }
 }
 

@@ -8,7 +8,7 @@ use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DefinitionError, Limits, extend, parse_create};
 use rrd::prefill::{origins, prefill};
 use rrd::when::{Step, parse_step};
-use store::direct::{Existing, create, create_filled};
+use store::direct::{Existing, create as create_file, create_filled};
 
 use crate::failure::{Done, Failure, system_text, text};
 use crate::options::{Known, Options, flag, with_argument};
@@ -51,15 +51,23 @@ const OPTIONS: &[Known<Tag>] = &[
 ];
 
 /// What the words of a create ask for.
-struct Wish<'w> {
-    name: &'w [u8],
-    start: Option<i64>,
-    step: Option<Step>,
-    sources: Vec<&'w [u8]>,
-    template: Option<&'w [u8]>,
-    existing: Existing,
-    daemon: Option<&'w [u8]>,
-    definitions: Vec<&'w [u8]>,
+pub struct Wish<'w> {
+    /// The RRD.
+    pub name: &'w [u8],
+    /// Its start in seconds since the epoch, where it is given.
+    pub start: Option<i64>,
+    /// Its step, where it is given.
+    pub step: Option<Step>,
+    /// RRDs that fill it.
+    pub sources: Vec<&'w [u8]>,
+    /// An RRD that describes it.
+    pub template: Option<&'w [u8]>,
+    /// What becomes of an RRD that is there.
+    pub existing: Existing,
+    /// The daemon to ask, where it is given.
+    pub daemon: Option<&'w [u8]>,
+    /// `DS:` and `RRA:` words.
+    pub definitions: Vec<&'w [u8]>,
 }
 
 impl<'w> Wish<'w> {
@@ -138,6 +146,14 @@ impl<'w> Wish<'w> {
 /// In RRDtool's words; what was there stays as it was.
 pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     let wish = Wish::read(tool, words)?;
+    create(tool, &wish)
+}
+
+/// Makes an RRD as it is wished.
+///
+/// # Errors
+/// As [`run`].
+pub fn create(tool: &mut Tool, wish: &Wish<'_>) -> Done {
     let path = tool.surroundings.path(wish.name)?.to_path_buf();
     for word in wish.sources.iter().chain(&wish.template) {
         tool.surroundings.path(word)?;
@@ -150,7 +166,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     if let Some(mut target) = tool.placeholder(wish.name)? {
         return wish.send(&mut target);
     }
-    local(tool, &wish, &path)
+    local(tool, wish, &path)
 }
 
 fn local(tool: &mut Tool, wish: &Wish<'_>, path: &Path) -> Done {
@@ -176,7 +192,7 @@ fn local(tool: &mut Tool, wish: &Wish<'_>, path: &Path) -> Done {
         .or(template_start)
         .unwrap_or_else(|| (tool.surroundings.now)().whole - START_BEFORE_NOW);
     let made = if sources.is_empty() {
-        create(path, &definition, start, wish.existing)
+        create_file(path, &definition, start, wish.existing)
     } else {
         let origins = origins(&definition, &words);
         create_filled(path, &prefill(definition, start, &origins, &sources), wish.existing)

@@ -110,7 +110,14 @@ pub fn fetch(tool: &mut Tool, words: Words<'_>) -> Done<Rows> {
     let &[name, cf, ..] = &*rest else { return Err(Failure::new(USAGE)) };
     let found = std::str::from_utf8(cf).ok().and_then(Cf::from_name);
     let cf = found.ok_or_else(|| Failure::of_name("unknown consolidation function '", cf, "'"))?;
-    let wish = Wish { cf, start, end, step: resolution };
+    fetch_as_wished(tool, name, daemon, Wish { cf, start, end, step: resolution })
+}
+
+/// The rows of the RRD called `name`.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn fetch_as_wished(tool: &mut Tool, name: &[u8], daemon: Option<&[u8]>, wish: Wish) -> Done<Rows> {
     match tool.target(name, daemon)? {
         Target::File(file) => of_file(&file, wish),
         Target::Remote(mut remote) => of_daemon(&mut remote, wish),
@@ -148,7 +155,15 @@ pub(crate) fn of_file(file: &store::direct::ReadFile, wish: Wish) -> Done<Rows> 
 pub(crate) fn of_daemon(remote: &mut Remote<'_>, wish: Wish) -> Done<Rows> {
     let (start, end) = (wish.start.to_string(), wish.end.to_string());
     let answer = remote.ask("FETCH", &[wish.cf.name().as_bytes(), start.as_bytes(), end.as_bytes()])?;
-    read(&answer).ok_or_else(|| Failure::new("rrdcached answers what is no fetch"))
+    rows(&answer)
+}
+
+/// The rows that a daemon answers FETCH with.
+///
+/// # Errors
+/// What is no such answer.
+pub fn rows(answer: &Answer) -> Done<Rows> {
+    read(answer).ok_or_else(|| Failure::new("rrdcached answers what is no fetch"))
 }
 
 /// The answer to FETCH: six lines of heading, then `time: value value...`.

@@ -65,7 +65,7 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
 }
 
 /// The number that an answer of one line is.
-pub(crate) fn number(answer: &Answer) -> Done<i64> {
+pub fn number(answer: &Answer) -> Done<i64> {
     answer
         .text
         .trim()

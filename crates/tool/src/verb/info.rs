@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use protocol::rrdcached::client::Answer;
 use rrd::info::{InfoItem, Value};
 
 use crate::failure::{Done, Failure};
@@ -60,7 +61,14 @@ pub fn info(tool: &mut Tool, program: &str, words: Words<'_>) -> Done<Vec<InfoIt
 /// # Errors
 /// What the daemon says.
 pub(crate) fn of_daemon(remote: &mut Remote<'_>) -> Done<Vec<InfoItem>> {
-    let answer = remote.ask("info", &[])?;
+    items(&remote.ask("info", &[])?)
+}
+
+/// The items that a daemon answers INFO with.
+///
+/// # Errors
+/// What is no such answer.
+pub fn items(answer: &Answer) -> Done<Vec<InfoItem>> {
     answer.lines.iter().map(|line| item(line).ok_or_else(|| strange(line))).collect()
 }
 

@@ -38,13 +38,19 @@ const OPTIONS: &[Known<Tag>] = &[
 ];
 
 /// What `update` and `updatev` are told.
-pub(crate) struct Wish<'w> {
-    pub(crate) name: &'w [u8],
-    pub(crate) readings: Vec<&'w [u8]>,
-    pub(crate) template: Option<&'w [u8]>,
-    pub(crate) skip_past: bool,
-    pub(crate) locking: Option<store::direct::Locking>,
-    pub(crate) daemon: Option<&'w [u8]>,
+pub struct Wish<'w> {
+    /// The RRD.
+    pub name: &'w [u8],
+    /// The readings, each `time:value[:value...]`.
+    pub readings: Vec<&'w [u8]>,
+    /// Names of the data sources that the values are of, with colons between.
+    pub template: Option<&'w [u8]>,
+    /// Whether readings that are too old are passed over.
+    pub skip_past: bool,
+    /// How the file is locked, where not as the environment says.
+    pub locking: Option<store::direct::Locking>,
+    /// The daemon to ask, where it is given.
+    pub daemon: Option<&'w [u8]>,
 }
 
 impl<'w> Wish<'w> {
@@ -94,9 +100,17 @@ impl<'w> Wish<'w> {
 /// In RRDtool's words; the readings before the bad one are in.
 pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     let wish = Wish::read(OPTIONS, words)?;
+    update(tool, &wish)
+}
+
+/// Updates an RRD as it is wished.
+///
+/// # Errors
+/// As [`run`].
+pub fn update(tool: &mut Tool, wish: &Wish<'_>) -> Done {
     tool.surroundings.path(wish.name)?;
     if let Some(address) = tool.address(wish.daemon)? {
-        let mapping = Mapping::of(tool, &wish)?;
+        let mapping = Mapping::of(tool, wish)?;
         let mut readings = Vec::with_capacity(wish.readings.len());
         for reading in &wish.readings {
             readings.push(mapping.map(&stamped(reading, (tool.surroundings.now)()))?);
@@ -106,7 +120,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     }
     match wish.apply(&tool.surroundings, false) {
         Ok(_) => Ok(()),
-        Err(DirectError::Placeholder { .. }) => to_store(tool, &wish),
+        Err(DirectError::Placeholder { .. }) => to_store(tool, wish),
         Err(error) => Err(file_failure(&error)),
     }
 }

@@ -41,6 +41,14 @@ pub struct Written {
 /// Words that make no sense; what goes wrong with the file is in the result.
 pub fn updatev(tool: &mut Tool, words: Words<'_>) -> Done<Written> {
     let wish = Wish::read(OPTIONS, words)?;
+    apply(tool, &wish)
+}
+
+/// Updates a file as it is wished.
+///
+/// # Errors
+/// As [`updatev`].
+pub fn apply(tool: &mut Tool, wish: &Wish<'_>) -> Done<Written> {
     tool.surroundings.path(wish.name)?;
     Ok(match wish.apply(&tool.surroundings, true) {
         Ok(report) => Written { items: report.items(), failure: None },

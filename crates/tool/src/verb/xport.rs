@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
-use graph::eval::evaluate;
+use graph::eval::{Data, evaluate};
 use graph::language::{Script, Setting, check_span};
 use graph::plan::{Fetched, Frame, Request};
 use graph::print::TimeFormat;
-use graph::xport::{Form, Written, xport};
+use graph::xport::{Form, Table, Written, xport};
 use rrd::rpn::Surroundings;
 
 use super::fetch::{Rows, Wish, of_daemon, of_file};
@@ -61,6 +61,51 @@ const OPTIONS: &[Known<Tag>] = &[
 
 /// Runs it.
 pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
+    Export::make(tool, words)?.write(out)
+}
+
+/// What an xport has computed.
+pub struct Export {
+    script: Script,
+    frame: Frame,
+    data: Data,
+    form: Form,
+}
+
+impl Export {
+    /// Fetches and computes.
+    ///
+    /// # Errors
+    /// In RRDtool's words.
+    pub fn make(tool: &mut Tool, words: Words<'_>) -> Done<Export> {
+        make(tool, words)
+    }
+
+    /// Its rows.
+    ///
+    /// # Errors
+    /// That there are none.
+    pub fn table(&self) -> Done<Table<'_>> {
+        Table::new(&self.script, self.frame, &self.data).ok_or_else(|| Failure::new(NOTHING))
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// In RRDtool's words; what stands before a bad text is written.
+    pub fn write(&self, out: &mut dyn Write) -> Done {
+        let written = xport(&self.script, self.frame, &self.data, self.form, &Dates, out);
+        match written.map_err(|error| unwritten(&error))? {
+            Written::All => Ok(()),
+            Written::Nothing => Err(Failure::new(NOTHING)),
+            Written::UpTo(message) => Err(Failure::new(message)),
+        }
+    }
+}
+
+const NOTHING: &str = "no XPORT found, nothing to do";
+
+fn make(tool: &mut Tool, words: Words<'_>) -> Done<Export> {
     let mut options = Options::new(OPTIONS, words);
     let (mut range, mut rows, mut step, mut daemon) = (Range::default(), ROWS_DEFAULT, 0, None);
     let mut form = Form::default();
@@ -100,11 +145,7 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     let surroundings = Surroundings { now, first_weekday, calendar: &localtime::Local };
     let mut source = Source { tool, daemon };
     let data = evaluate(&script, frame, &mut source, &surroundings).map_err(failure)?;
-    match xport(&script, frame, &data, form, &Dates, out).map_err(|error| unwritten(&error))? {
-        Written::All => Ok(()),
-        Written::Nothing => Err(Failure::new("no XPORT found, nothing to do")),
-        Written::UpTo(message) => Err(Failure::new(message)),
-    }
+    Ok(Export { script, frame, data, form })
 }
 
 fn failure(error: impl std::fmt::Display) -> Failure {

@@ -42,10 +42,9 @@ impl Fields {
         self
     }
 
-    /// Seconds since the epoch; -1 when there is no such time. `summer`: whether summer time is in force,
-    /// where that is known.
-    pub(super) fn time(&self, summer: Option<bool>, calendar: &dyn Calendar) -> i64 {
-        let civil = Civil {
+    /// The same as a date.
+    pub(super) fn civil(&self) -> Civil {
+        Civil {
             second: self.second,
             minute: self.minute,
             hour: self.hour,
@@ -53,7 +52,13 @@ impl Fields {
             month: self.month,
             year: self.year.wrapping_add(YEAR_BASE),
             ..Civil::default()
-        };
+        }
+    }
+
+    /// Seconds since the epoch; -1 when there is no such time. `summer`: whether summer time is in force,
+    /// where that is known.
+    pub(super) fn time(&self, summer: Option<bool>, calendar: &dyn Calendar) -> i64 {
+        let civil = self.civil();
         match summer {
             None => calendar.time(&civil),
             Some(summer) => calendar.time_as(&civil, summer),

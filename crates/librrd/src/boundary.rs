@@ -1,0 +1,127 @@
+//! Between C and the verbs: words in, failures out, and no panic across.
+
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tool::{Done, Failure, Surroundings, Tool};
+
+use crate::errors;
+use crate::memory::bytes;
+
+thread_local! {
+    /// This thread's tool, and the process it was made in: a connection is not shared with a parent.
+    static TOOL: RefCell<Option<(u32, Tool)>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`; what it gives when it fails or panics is `failed`, with the text kept for `rrd_get_error`.
+///
+/// `body` may call back into C, and C into the library: the inner call gets a tool of its own.
+pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let own = std::process::id();
+        let kept = TOOL.take().filter(|(process, _)| *process == own);
+        let mut tool = kept.map_or_else(|| Tool::new(Surroundings::of_process()), |(_, tool)| tool);
+        // A program may set the variables of its environment between two calls.
+        tool.surroundings = Surroundings::of_process();
+        let done = body(&mut tool);
+        TOOL.replace(Some((own, tool)));
+        done
+    }));
+    match done {
+        Ok(Ok(value)) => value,
+        Ok(Err(failure)) => {
+            errors::keep(failure.text());
+            failed
+        }
+        Err(_) => {
+            errors::keep(b"librrd: a bug of Roundel stopped this call; please report what was asked for");
+            failed
+        }
+    }
+}
+
+/// Runs `body`, which touches no tool; a panic gives `failed`.
+pub fn guard<T>(failed: T, body: impl FnOnce() -> Done<T>) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(failure)) => {
+            errors::keep(failure.text());
+            failed
+        }
+        Err(_) => {
+            errors::keep(b"librrd: a bug of Roundel stopped this call; please report what was asked for");
+            failed
+        }
+    }
+}
+
+/// The words of `argv`, up to its first NULL.
+///
+/// # Safety
+/// `argv` is NULL or has `argc` texts or NULLs that outlive the result.
+pub unsafe fn list<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&'a [u8]> {
+    if argv.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the caller's promise.
+    (0..argc.max(0) as usize).map_while(|index| unsafe { bytes(*argv.add(index)) }).collect()
+}
+
+/// The same without the first, which is the command's own name.
+///
+/// # Safety
+/// As [`list`].
+pub unsafe fn words<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    let mut list = unsafe { list(argc, argv) };
+    if !list.is_empty() {
+        list.remove(0);
+    }
+    list
+}
+
+/// A text that has to be there.
+///
+/// # Errors
+/// NULL.
+///
+/// # Safety
+/// `text` is NULL or ends with NUL and outlives the result.
+pub unsafe fn needed<'a>(text: *const c_char, what: &str) -> Done<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    unsafe { bytes(text) }.ok_or_else(|| Failure::new(format!("no {what} given")))
+}
+
+/// Writes through `out` unless it is NULL.
+///
+/// # Safety
+/// `out` is NULL or can be written.
+pub unsafe fn give<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { out.write(value) }
+    }
+}
+
+/// C's standard output: what a program prints itself stays in order with what we print.
+pub struct Stdout;
+
+unsafe extern "C" {
+    #[link_name = "stdout"]
+    static C_STDOUT: *mut libc::FILE;
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // SAFETY: the C library's own stream, and bytes of the length given.
+        let written = unsafe { libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), C_STDOUT) };
+        if written == 0 && !bytes.is_empty() { Err(io::Error::last_os_error()) } else { Ok(written) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // SAFETY: the C library's own stream.
+        if unsafe { libc::fflush(C_STDOUT) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}

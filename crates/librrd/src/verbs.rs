@@ -1,0 +1,74 @@
+//! Calls that only succeed or fail: `int f(int argc, const char **argv)`, 0 or -1.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::io::Write;
+
+use crate::boundary::{Stdout, call, list, needed, words};
+
+/// Runs a verb.
+///
+/// # Safety
+/// As [`words`].
+unsafe fn run(verb: &CStr, argc: c_int, argv: *const *const c_char) -> c_int {
+    call(-1, |tool| {
+        // SAFETY: the caller's promise.
+        let words = unsafe { words(argc, argv) };
+        tool.run(verb.to_bytes(), &words, &mut Stdout)?;
+        Stdout.flush().ok();
+        Ok(0)
+    })
+}
+
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $name:ident = $verb:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(argc: c_int, argv: *const *const c_char) -> c_int {
+            // SAFETY: the caller's promise.
+            unsafe { run($verb, argc, argv) }
+        }
+    )*};
+}
+
+verbs! {
+    /// `rrdcreate(1)`
+    rrd_create = c"create";
+    /// `rrdupdate(1)`
+    rrd_update = c"update";
+    /// `rrdrestore(1)`
+    rrd_restore = c"restore";
+    /// `rrddump(1)`
+    rrd_dump = c"dump";
+    /// `rrdtune(1)`
+    rrd_tune = c"tune";
+    /// `rrdresize(1)`
+    rrd_resize = c"resize";
+    /// `rrdflushcached(1)`
+    rrd_flushcached = c"flushcached";
+    /// `rrdlastupdate(1)`, printed
+    rrd_lastupdate = c"lastupdate";
+}
+
+/// `rrdtune(1)` of `file` by the words of `argv`, all of which count.
+///
+/// # Safety
+/// `file` ends with NUL; `argv` is NULL or has `argc` C texts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rrd_tune_r(
+    file: *const c_char,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    call(-1, |tool| {
+        // SAFETY: the caller's promise.
+        let (file, rest) = unsafe { (needed(file, "file name")?, list(argc, argv)) };
+        let mut words = vec![file];
+        words.extend(rest);
+        tool.surroundings.daemon = None;
+        tool.run(b"tune", &words, &mut Stdout)?;
+        Ok(0)
+    })
+}
