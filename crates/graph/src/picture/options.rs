@@ -372,7 +372,7 @@ impl Default for Options {
                 Colour::new(0x0000_00ff),
                 Colour::new(0x1e1e_1eff),
                 Colour::new(0x0000_00ff),
-                Colour::new(0x802f_1eff),
+                Colour::new(0x801e_1eff),
             ],
             grid_dash: (1.0, 1.0),
             border: 2,
