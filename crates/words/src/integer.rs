@@ -11,10 +11,15 @@ pub fn long(word: &[u8]) -> i64 {
     }
 }
 
+/// `atol`: a decimal number.
+pub fn long_decimal(word: &[u8]) -> i64 {
+    let (sign, digits) = sign(word);
+    number(sign, digits, 10)
+}
+
 /// `atoi`: the lower half of what `strtol` reads as a decimal number.
 pub fn int(word: &[u8]) -> i32 {
-    let (sign, digits) = sign(word);
-    number(sign, digits, 10) as i32
+    long_decimal(word) as i32
 }
 
 /// The sign, and what stands behind it.

@@ -3,6 +3,7 @@
 //! Knows nothing of pixels but how many there are, and paints nothing.
 
 mod alt_grid;
+mod logarithmic;
 pub mod mapping;
 mod steps;
 pub mod value_label;

@@ -55,13 +55,13 @@ pub(super) fn line(
 /// The background of the image, and the canvas.
 pub(super) fn background(layout: &Layout, options: &Options, fit: Fit, items: &mut Vec<Item>) {
     let whole = Point { x: layout.image_width as f64, y: layout.image_height as f64 };
-    let behind = if options.only_graph { ColourTag::Canvas } else { ColourTag::Back };
-    rectangle(Point::default(), whole, options.colour(behind), fit, items);
-    if !options.only_graph {
-        let from = Point { x: layout.canvas_left as f64, y: layout.canvas_top as f64 };
-        let to = Point { x: from.x + layout.canvas_width as f64, y: from.y + layout.canvas_height as f64 };
-        rectangle(from, to, options.colour(ColourTag::Canvas), fit, items);
+    let canvas = options.colour(ColourTag::Canvas);
+    if !options.only_graph || canvas.alpha < 1.0 {
+        rectangle(Point::default(), whole, options.colour(ColourTag::Back), fit, items);
     }
+    let from = Point { x: layout.canvas_left as f64, y: layout.canvas_top as f64 };
+    let to = Point { x: from.x + layout.canvas_width as f64, y: from.y + layout.canvas_height as f64 };
+    rectangle(from, to, canvas, fit, items);
 }
 
 fn rectangle(from: Point, to: Point, colour: Colour, fit: Fit, items: &mut Vec<Item>) {

@@ -80,12 +80,7 @@ pub fn arrange(
         });
     }
     let mut frame = Frame::new(options, typesetter);
-    let rules = Rules {
-        typesetter,
-        setting: setting(options, FontTag::Legend),
-        direction: options.legend_direction,
-        width: None,
-    };
+    let rules = rules(options, typesetter, &frame);
     let flow = if !options.legend {
         Flow::default()
     } else if beside(options) {
@@ -109,6 +104,16 @@ fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
         markup: options.markup,
         hinted: options.font_render != super::options::FontRender::Light,
     }
+}
+
+/// What the legend's lines go by.
+fn rules<'a>(options: &'a Options, typesetter: &'a dyn Typesetter, frame: &Frame<'_>) -> Rules<'a> {
+    let setting = setting(options, FontTag::Legend);
+    let rules = Rules { typesetter, setting, direction: options.legend_direction, width: None };
+    // Compat: a legend's tabs are wider than was asked for, but where RRDtool leaves no room for labels of values.
+    let wider = if frame.labels_values() { rules.border() as f64 } else { 0.0 };
+    let setting = Setting { tab_width: options.tab_width + wider, ..setting };
+    Rules { setting, ..rules }
 }
 
 /// Whether the legend stands beside the canvas.

@@ -1,8 +1,7 @@
 //! The lowest and the highest value of the vertical axis.
 //!
 //! Owns what becomes of the data's extent under `--lower-limit`, `--upper-limit`, `--rigid`, `--allow-shrink`,
-//! `--alt-autoscale` and its variants, and `--logarithmic`. Grid fitting, which moves the limits once more so
-//! that lines fall on whole pixels, is the vertical axis's. All arithmetic is in RRDtool's order, so that
+//! `--alt-autoscale` and its variants, and `--logarithmic`. All arithmetic is in RRDtool's order, so that
 //! limits have the same bits.
 
 use super::options::{Options, YGrid};
@@ -33,6 +32,8 @@ impl Extent {
     /// does not count.
     pub fn add(&mut self, value: f64) {
         if value.is_finite() && !(self.positive_only && value <= 0.0) {
+            // So that -0 is 0.
+            let value = value + 0.0;
             self.low = self.low.min(value);
             self.high = self.high.max(value);
         }
@@ -51,11 +52,11 @@ const INVERTED_BELOW: f64 = 1.01;
 /// Limits of a logarithmic axis without data, before they are widened.
 const LOGARITHMIC_EMPTY: (f64, f64) = (5.1e-9, 5.1);
 
-/// The limits of the axis before grid fitting: lowest and highest value.
+/// The limits of the axis: lowest and highest value.
 ///
 /// Compat: an upper limit below 0 and a lower one above it stay turned around. Otherwise the second is greater.
 pub fn limits(options: &Options, extent: &Extent) -> (f64, f64) {
-    let (low, high) = apart(asked(options, extent));
+    let (low, high) = narrow_limits(options, extent);
     if options.logarithmic || options.rigid && !options.allow_shrink {
         return (low, high);
     }
@@ -65,12 +66,16 @@ pub fn limits(options: &Options, extent: &Extent) -> (f64, f64) {
     }
     let widening = (high - low) * 0.1;
     match (options.alt_autoscale, options.alt_autoscale_min, options.alt_autoscale_max) {
-        (false, false, false) => liked(options, low, high),
         (true, ..) => spread(options, low, high),
-        (false, below, above) => {
-            (if below { low - widening } else { low }, if above { high + widening } else { high })
-        }
+        (false, true, _) => (low - widening, high),
+        (false, false, true) => (low, high + widening),
+        (false, false, false) => liked(options, low, high),
     }
+}
+
+/// The limits before they are widened to round ones. Compat: the axis takes its unit from these.
+pub(super) fn narrow_limits(options: &Options, extent: &Extent) -> (f64, f64) {
+    apart(asked(options, extent))
 }
 
 /// The extent as the options of limits want it.

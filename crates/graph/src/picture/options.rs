@@ -1,5 +1,7 @@
 //! How a graph shall look: the options of `rrdgraph(1)`, typed, with RRDtool's defaults.
 
+pub mod parse;
+
 use super::scene::Colour;
 use super::text::Font;
 
@@ -257,6 +259,8 @@ pub struct Options {
     pub right_axis_label: Option<Vec<u8>>,
     /// `--alt-y-grid`
     pub alt_y_grid: bool,
+    /// Whether there are minor grid lines (`--no-minor`).
+    pub minor_grid: bool,
     /// `--logarithmic`
     pub logarithmic: bool,
     /// `--units-exponent`
@@ -305,6 +309,8 @@ pub struct Options {
     pub base: u32,
     /// `--watermark`
     pub watermark: Option<Vec<u8>>,
+    /// Whether RRDtool's own mark has its place at the right edge (`--disable-rrdtool-tag`).
+    pub rrdtool_tag: bool,
     /// `--use-nan-for-all-missing-data`
     pub missing_is_nan: bool,
     /// `--utc`
@@ -345,6 +351,7 @@ impl Default for Options {
             right_axis: None,
             right_axis_label: None,
             alt_y_grid: false,
+            minor_grid: true,
             logarithmic: false,
             units_exponent: None,
             units_length: None,
@@ -365,7 +372,7 @@ impl Default for Options {
                 Colour::new(0x0000_00ff),
                 Colour::new(0x1e1e_1eff),
                 Colour::new(0x0000_00ff),
-                Colour::new(0x802f_1eff),
+                Colour::new(0x801e_1eff),
             ],
             grid_dash: (1.0, 1.0),
             border: 2,
@@ -380,6 +387,7 @@ impl Default for Options {
             tab_width: 40.0,
             base: 1000,
             watermark: None,
+            rrdtool_tag: true,
             missing_is_nan: false,
             utc: false,
             json_time: false,

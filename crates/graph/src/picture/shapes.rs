@@ -31,7 +31,7 @@ pub(crate) struct Canvas {
     pub fit: Fit,
 }
 
-/// Heights are kept within so many heights of the canvas beyond its other edge, as RRDtool does.
+/// Values are kept within so many ranges of the axis from its other end, as RRDtool does.
 const BEYOND: f64 = 10.0;
 
 impl Canvas {
@@ -53,8 +53,12 @@ impl Canvas {
         if value == f64::NEG_INFINITY {
             return self.bottom();
         }
-        let far = BEYOND * self.place.height;
-        self.mapping.to_y(value).clamp(self.bottom() - far, self.place.top + far)
+        let far = BEYOND * (self.limits.1 - self.limits.0);
+        if value.is_nan() {
+            value
+        } else {
+            self.mapping.to_y(value.min(self.limits.0 + far).max(self.limits.1 - far))
+        }
     }
 
     /// The left edge of a column.

@@ -29,6 +29,11 @@ impl NumberFormat {
         NumberFormat::fixed_point(false, 0, 0)
     }
 
+    /// `%.0le`
+    pub(crate) fn exponent() -> NumberFormat {
+        NumberFormat { conversion: b'e', ..NumberFormat::fixed_point(false, 0, 0) }
+    }
+
     /// `%WIDTH.PRECISIONlf`, filled with zeros or blanks.
     pub(crate) fn fixed_point(zeros: bool, width: usize, precision: usize) -> NumberFormat {
         NumberFormat {

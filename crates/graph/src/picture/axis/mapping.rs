@@ -16,8 +16,7 @@ pub struct Place {
 /// Times and values as places on the canvas.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapping {
-    left: f64,
-    bottom: f64,
+    place: Place,
     start: i64,
     /// Pixels in a second.
     across: f64,
@@ -34,8 +33,7 @@ impl Mapping {
     pub fn new(place: Place, span: (i64, i64), limits: (f64, f64), logarithmic: bool) -> Mapping {
         let (low, high) = if logarithmic { (limits.0.log10(), limits.1.log10()) } else { limits };
         Mapping {
-            left: place.left,
-            bottom: place.top + place.height,
+            place,
             start: span.0,
             across: place.width / (span.1 - span.0) as f64,
             low,
@@ -44,9 +42,14 @@ impl Mapping {
         }
     }
 
+    /// The canvas.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
     /// How far `time` is from the left edge of the image. Compat: always a whole pixel, cut off towards 0.
     pub fn to_x(&self, time: i64) -> f64 {
-        (self.left + self.across * (time - self.start) as f64).trunc()
+        (self.place.left + self.across * (time - self.start) as f64).trunc()
     }
 
     /// How far `value` is from the upper edge of the image; beyond the canvas where the value is beyond the
@@ -56,6 +59,6 @@ impl Mapping {
             true => value.log10().max(self.low),
             false => value,
         };
-        self.bottom - self.upwards * (value - self.low)
+        self.place.top + self.place.height - self.upwards * (value - self.low)
     }
 }

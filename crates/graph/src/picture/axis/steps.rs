@@ -6,7 +6,7 @@ use crate::print::scale::Scale;
 
 /// Steps in units of the axis, and how many of them may be between two labels. Measured by sweeping ranges of 40
 /// decades at heights of 10 to 400 pixels.
-const STEPS: [(f64, [i64; 4]); 13] = [
+const STEPS: [(f64, [i64; 4]); 12] = [
     (0.1, [1, 2, 5, 10]),
     (0.2, [1, 5, 10, 20]),
     (0.5, [1, 2, 4, 10]),
@@ -19,7 +19,6 @@ const STEPS: [(f64, [i64; 4]); 13] = [
     (100.0, [1, 2, 5, 10]),
     (200.0, [1, 5, 10, 20]),
     (500.0, [1, 2, 4, 10]),
-    (1000.0, [1, 2, 5, 10]),
 ];
 /// Whole pixels that are between two lines at least.
 const LINE_PIXELS_MIN: i64 = 5;
@@ -41,10 +40,11 @@ pub(super) struct Steps {
 pub(super) fn automatic(input: &Input<'_>, scale: Scale) -> Steps {
     let range = (input.limits.1 - input.limits.0) / scale.factor;
     let label_pixels_min = LABEL_SIZES_MIN * input.options.font(FontTag::Axis).size;
-    let pixels = |step: f64| (input.height / (range / step)) as i64;
+    let height = input.mapping.place().height;
+    let pixels = |step: f64| (height / (range / step)) as i64;
     let fits = STEPS.iter().find(|(step, _)| pixels(*step) >= LINE_PIXELS_MIN);
     let (step, factors) = fits.unwrap_or(&STEPS[STEPS.len() - 1]);
     let far_enough = |factor: &&i64| (pixels(*step) * **factor) as f64 >= label_pixels_min;
-    let label_factor = *factors.iter().find(far_enough).unwrap_or(&factors[0]);
+    let label_factor = *factors.iter().find(far_enough).unwrap_or(&factors[1]);
     Steps { step: step * scale.factor, label_factor, format: None }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::vertical::Input;
 use crate::argument::lossy;
 use crate::picture::options::{AxisFormatter, AxisText, Options};
 use crate::print::number::NumberFormat;
@@ -41,17 +42,19 @@ impl fmt::Display for LabelError {
 impl std::error::Error for LabelError {}
 
 /// What labels are in: the unit of the limits, or that of `--units-exponent`.
+///
+/// Compat: the latter is the former times a power of the base in single precision, so numbers in it are a little
+/// off: 0.2 is 0.00020000000949949 k.
 fn unit(options: &Options, limits: (f64, f64)) -> Scale {
     let base = f64::from(options.base);
-    let power = match options.units_exponent {
-        Some(exponent) => exponent / 3,
-        None => match limits.0.abs().max(limits.1.abs()) {
-            0.0 => 0,
-            greatest => (greatest.ln() / base.ln()).floor() as i32,
-        },
+    let own = match limits.0.abs().max(limits.1.abs()) {
+        0.0 => 0,
+        greatest => (greatest.ln() / base.ln()).floor() as i32,
     };
+    let power = options.units_exponent.map_or(own, |exponent| exponent / 3);
+    let ratio = base.powf(f64::from(own - power)) as f32;
     let symbol = usize::try_from(power.saturating_add(MIDDLE)).ok().and_then(|index| SYMBOLS.get(index));
-    Scale { factor: base.powf(f64::from(power)), symbol: symbol.copied().unwrap_or(b'?') }
+    Scale { factor: base.powf(f64::from(own)) / f64::from(ratio), symbol: symbol.copied().unwrap_or(b'?') }
 }
 
 /// Writes the labels of both axes.
@@ -65,53 +68,96 @@ pub(super) struct Labels<'a> {
 struct Right<'a> {
     scale: f64,
     shift: f64,
-    unit: Scale,
     writer: Writer<'a>,
 }
 
+/// A line of a linear axis.
+#[derive(Clone, Copy)]
+pub(super) struct Labelled {
+    /// How many steps it is above 0.
+    pub(super) index: i64,
+    /// Between two lines.
+    pub(super) step: f64,
+    /// Characters of its number on the left.
+    pub(super) width: usize,
+    /// Digits behind the point.
+    pub(super) digits: usize,
+}
+
 impl<'a> Labels<'a> {
-    /// Of an axis between these limits.
-    pub(super) fn new(
-        options: &'a Options,
-        limits: (f64, f64),
-        times: &'a dyn TimeFormat,
-    ) -> Result<Labels<'a>, LabelError> {
+    /// Of an axis.
+    pub(super) fn new(input: &Input<'a>) -> Result<Labels<'a>, LabelError> {
+        let (options, times) = (input.options, input.times);
         let right = match options.right_axis {
             Some((scale, shift)) => {
-                let greatest = (limits.0 * scale + shift).abs().max((limits.1 * scale + shift).abs());
-                let unit = Scale::of(greatest, f64::from(options.base));
-                Some(Right { scale, shift, unit, writer: Writer::new(&options.right_axis_text, times)? })
+                Some(Right { scale, shift, writer: Writer::new(&options.right_axis_text, times)? })
             }
             None => None,
         };
-        Ok(Labels { unit: unit(options, limits), left: Writer::new(&options.left_axis, times)?, right })
+        let unit = unit(options, input.narrow_limits());
+        Ok(Labels { unit, left: Writer::new(&options.left_axis, times)?, right })
     }
 
-    /// The label on the left of a linear axis: by its own format in the unit, or with so many characters and
-    /// digits behind the point.
-    pub(super) fn left(&self, value: f64, width: usize, digits: usize) -> Result<Vec<u8>, LabelError> {
-        let scaled = value / self.unit.factor;
-        if let Some(text) = self.left.text(value, scaled)? {
+    /// The label on the left of a linear axis.
+    pub(super) fn left(&self, line: Labelled) -> Result<Vec<u8>, LabelError> {
+        let scaled = line.step / self.unit.factor * line.index as f64;
+        if let Some(text) = self.left.text(line.step * line.index as f64, scaled)? {
             return Ok(text);
         }
-        let mut text = NumberFormat::fixed_point(false, width, digits).text(scaled, b"");
-        if self.unit.symbol != b' ' {
-            text.extend_from_slice(&[b' ', if value == 0.0 { b' ' } else { self.unit.symbol }]);
-        }
-        Ok(text)
+        let text = NumberFormat::fixed_point(false, line.width, line.digits).text(scaled, b"");
+        Ok(match self.unit.symbol {
+            b' ' => text,
+            symbol => with_symbol(text, if line.index == 0 { b' ' } else { symbol }),
+        })
+    }
+
+    /// The unit of the right axis, whose left values are around `middle`. Compat: not that of the limits.
+    pub(super) fn right_unit(&self, options: &Options, middle: f64) -> Scale {
+        let of = |right: &Right<'_>| Scale::of(middle * right.scale + right.shift, f64::from(options.base));
+        self.right.as_ref().map_or(self.unit, of)
     }
 
     /// The label on the right of a linear axis, if there is one. Compat: its own format is not given the value in
     /// the unit, as the left one's is.
-    pub(super) fn right(&self, value: f64, digits: usize) -> Result<Option<Vec<u8>>, LabelError> {
+    pub(super) fn right(
+        &self,
+        line: Labelled,
+        digits: usize,
+        unit: Scale,
+    ) -> Result<Option<Vec<u8>>, LabelError> {
         let Some(right) = &self.right else { return Ok(None) };
-        let value = value * right.scale + right.shift;
+        let value = line.step * line.index as f64 * right.scale + right.shift;
         if let Some(text) = right.writer.text(value, value)? {
             return Ok(Some(text));
         }
         let number = NumberFormat::fixed_point(false, RIGHT_WIDTH, digits);
-        Ok(Some(with_symbol(number.text(value / right.unit.factor, b""), right.unit.symbol)))
+        Ok(Some(with_symbol(number.text(value / unit.factor, b""), unit.symbol)))
     }
+
+    /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter.
+    pub(super) fn logarithmic_left(&self, options: &Options, value: f64) -> Vec<u8> {
+        logarithmic(options, value, 3)
+    }
+
+    /// The label on the right of a logarithmic axis, if there is one. Compat: it heeds no formatter.
+    pub(super) fn logarithmic_right(&self, options: &Options, value: f64) -> Option<Vec<u8>> {
+        let right = self.right.as_ref()?;
+        let value = value * right.scale + right.shift;
+        Some(match &right.writer.number {
+            Some(format) => format.text(value, b""),
+            None => logarithmic(options, value, 4),
+        })
+    }
+}
+
+/// A number on a logarithmic axis: with one digit and an exponent, or in its unit with so many characters.
+fn logarithmic(options: &Options, value: f64, width: usize) -> Vec<u8> {
+    if !options.units_si {
+        return NumberFormat::exponent().text(value, b"");
+    }
+    // Compat: whatever the base.
+    let scale = Scale::of(value, 1000.0);
+    with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b""), scale.symbol)
 }
 
 /// `text` and its unit behind it.
@@ -142,7 +188,7 @@ impl<'a> Writer<'a> {
 
     /// `None` when the options say nothing of how. Numbers are given as `number`.
     fn text(&self, value: f64, number: f64) -> Result<Option<Vec<u8>>, LabelError> {
-        let format = self.text.format.as_deref();
+        let format = self.text.format.as_deref().filter(|format| !format.is_empty());
         Ok(match self.text.formatter {
             AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"")),
             AxisFormatter::Timestamp => Some(self.times.strftime(format.unwrap_or(TIMESTAMP), value as i64)),

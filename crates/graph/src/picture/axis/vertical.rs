@@ -4,9 +4,11 @@
 //! [`super::alt_grid`]'s, the lines of a logarithmic axis are [`super::logarithmic`]'s, and the texts
 //! [`super::value_label`]'s.
 
+use super::mapping::Mapping;
 use super::steps::Steps;
-use super::value_label::{LabelError, Labels};
-use super::{alt_grid, steps};
+use super::value_label::{LabelError, Labelled, Labels};
+use super::{alt_grid, logarithmic, steps};
+use crate::picture::limits::{Extent, narrow_limits};
 use crate::picture::options::{Options, YGrid};
 use crate::print::TimeFormat;
 use crate::print::scale::Scale;
@@ -43,12 +45,20 @@ pub struct VerticalAxis {
 pub struct Input<'a> {
     /// The options.
     pub options: &'a Options,
-    /// Lowest and highest value.
+    /// What the axis has to show.
+    pub extent: &'a Extent,
+    /// What [`limits`](crate::picture::limits::limits) made of that: lowest and highest value.
     pub limits: (f64, f64),
-    /// Pixels between them.
-    pub height: f64,
+    /// Where values lie between these limits.
+    pub mapping: &'a Mapping,
     /// Writes dates.
     pub times: &'a dyn TimeFormat,
+}
+
+impl Input<'_> {
+    pub(super) fn narrow_limits(&self) -> (f64, f64) {
+        narrow_limits(self.options, self.extent)
+    }
 }
 
 /// Plans the vertical axis.
@@ -60,8 +70,11 @@ pub fn plan(input: &Input<'_>) -> Result<VerticalAxis, LabelError> {
     if options.y_grid == YGrid::None {
         return Ok(VerticalAxis::default());
     }
-    let labels = Labels::new(options, input.limits, input.times)?;
-    let (low, high) = input.limits;
+    let labels = Labels::new(input)?;
+    if options.logarithmic {
+        return Ok(logarithmic::plan(input, &labels));
+    }
+    let (low, high) = input.narrow_limits();
     let own = Scale::of(low.abs().max(high.abs()), f64::from(options.base));
     let steps = match options.y_grid {
         YGrid::Own { step, label_factor } => {
@@ -75,7 +88,7 @@ pub fn plan(input: &Input<'_>) -> Result<VerticalAxis, LabelError> {
 
 /// The lines of a linear axis.
 ///
-/// Compat: labels stand at whole multiples of `step * label_factor`; where that makes only one, the last line has
+/// Compat: a line may be half a pixel beyond the canvas. Labels stand at whole multiples of `step * label_factor`; where that makes only one, the last line has
 /// one, too.
 fn lines(input: &Input<'_>, steps: &Steps, labels: &Labels<'_>) -> Result<VerticalAxis, LabelError> {
     let (low, high) = input.limits;
@@ -83,22 +96,24 @@ fn lines(input: &Input<'_>, steps: &Steps, labels: &Labels<'_>) -> Result<Vertic
     let last = (high / steps.step + 1.0) as i64;
     let one_digit = steps.step / labels.unit.factor * (last as f64) < 10.0;
     let (width, digits) = steps.format.unwrap_or((LEFT_WIDTH, usize::from(one_digit)));
-    let upwards = input.height / (high - low);
+    let right_unit = labels.right_unit(input.options, steps.step * (first + last) as f64 * 0.5);
+    let place = input.mapping.place();
     let mut axis = VerticalAxis::default();
     let mut labelled = 0;
     for index in (first..=last).take(LINES_MAX) {
         let value = steps.step * index as f64;
-        if value < low || value > high {
+        let row = (input.mapping.to_y(value) - place.top).round();
+        if !(0.0..=place.height).contains(&row) {
             continue;
         }
-        let from_top = |value: f64| input.height - upwards * (value - low);
-        let only_one = labelled == 1 && from_top(steps.step * (index + 1) as f64) < 0.0;
+        let only_one = labelled == 1 && input.mapping.to_y(steps.step * (index + 1) as f64) < place.top;
         let major = index % steps.label_factor == 0 || only_one;
         let mut line = ValueLine { value, major, label: None, right_label: None };
         if major {
             labelled += 1;
-            line.label = Some(labels.left(value, width, digits)?);
-            line.right_label = labels.right(value, usize::from(one_digit))?;
+            let place = Labelled { index, step: steps.step, width, digits };
+            line.label = Some(labels.left(place)?);
+            line.right_label = labels.right(place, usize::from(one_digit), right_unit)?;
         }
         axis.lines.push(line);
     }

@@ -7,7 +7,7 @@ use crate::picture::text::Typesetter;
 /// Pixels at the left, right and upper edge, and between the two vertical axes and what is beside them.
 pub(super) const SPACE: i64 = 15;
 /// Pixels below a graph without a legend.
-const SPACE_BELOW: i64 = 7;
+const SPACE_BELOW: f64 = 7.5;
 /// Height of a line of the title, and half the empty line around it, in font sizes.
 const TITLE_LINE: f64 = 1.6;
 /// Width of a label along an axis, in font sizes.
@@ -58,6 +58,11 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Whether there is room for labels along the y axis, if only of no width.
+    pub(super) fn labels_values(&self) -> bool {
+        self.options.units_length.is_some() || self.options.y_grid != YGrid::None
+    }
+
     /// Makes room for a legend of this width beside the canvas.
     pub(super) fn put_legend_beside(&mut self, width: i64) {
         self.legend = (width, 0);
@@ -65,7 +70,8 @@ impl<'a> Frame<'a> {
 
     /// Makes room for a legend above or below the canvas, whose lines have this height.
     pub(super) fn put_legend_across(&mut self, height: i64) {
-        self.legend = (0, sizes(self.options, FontTag::Legend, LEGEND_MARGIN) + height);
+        let margin = self.options.font(FontTag::Legend).size * LEGEND_MARGIN;
+        self.legend = (0, (margin + height as f64) as i64);
     }
 
     /// Width of the image.
@@ -77,7 +83,8 @@ impl<'a> Frame<'a> {
     /// Height of the image.
     pub(super) fn image_height(&self) -> i64 {
         let height = i64::from(self.options.height);
-        if self.options.full_size { height } else { self.canvas_top() + height + self.below() }
+        let all = (self.canvas_top() + height) as f64 + self.below();
+        if self.options.full_size { height } else { all as i64 }
     }
 
     /// Width of the canvas.
@@ -89,7 +96,8 @@ impl<'a> Frame<'a> {
     /// Height of the canvas.
     pub(super) fn canvas_height(&self) -> i64 {
         let height = i64::from(self.options.height);
-        if self.options.full_size { (height - self.canvas_top() - self.below()).max(1) } else { height }
+        let left = (height - self.canvas_top()) as f64 - self.below();
+        if self.options.full_size { (left as i64).max(1) } else { height }
     }
 
     /// Left edge of the canvas.
@@ -122,40 +130,56 @@ impl<'a> Frame<'a> {
         let below = self.canvas_top() + self.canvas_height() + self.time_labels;
         match self.options.legend_position {
             LegendPosition::South => (0, below),
-            LegendPosition::East => (self.image_width() - self.legend.0, self.title),
+            LegendPosition::East => (self.right_of_axis() + self.right_label(), self.title),
             LegendPosition::North | LegendPosition::West => (0, self.title),
         }
     }
 
-    /// Where the right axis's label stands, as far as it is told by what is between it and the canvas.
+    /// Where the right axis's label begins.
     pub(super) fn right_of_axis(&self) -> i64 {
-        let axis = if self.options.right_axis.is_some() { self.value_labels + SPACE } else { 0 };
-        self.canvas_left() + self.canvas_width() + axis
+        self.canvas_left() + self.canvas_width() + self.right_axis()
+    }
+
+    /// Width of the right axis.
+    fn right_axis(&self) -> i64 {
+        if self.options.right_axis.is_some() { self.value_labels + SPACE } else { 0 }
+    }
+
+    /// Half the height of the canvas below its upper edge. Compat: with a legend above it RRDtool puts the labels
+    /// of the axes lower, by the height of the labels of the x axis.
+    pub(super) fn label_middle(&self) -> i64 {
+        let middle = self.canvas_top() + self.canvas_height() / 2;
+        match self.options.legend_position {
+            LegendPosition::North => middle + self.time_labels,
+            _ => middle,
+        }
     }
 
     /// Pixels from the canvas to the image's right edge.
     fn right(&self) -> i64 {
-        let options = self.options;
-        let label = match options.right_axis_label {
-            Some(_) => sizes(options, FontTag::Unit, UNIT_LABEL),
-            None => SPACE,
-        };
-        let axis = if options.right_axis.is_some() { self.value_labels + SPACE } else { 0 };
-        let edge = match options.legend_position {
+        let edge = match self.options.legend_position {
             LegendPosition::East => self.legend.0,
             _ => SPACE,
         };
-        axis + label + edge
+        self.right_axis() + self.right_label() + edge
+    }
+
+    /// Width of the right axis's label.
+    fn right_label(&self) -> i64 {
+        match self.options.right_axis_label {
+            Some(_) => sizes(self.options, FontTag::Unit, UNIT_LABEL),
+            None => SPACE,
+        }
     }
 
     /// Pixels from the canvas to the image's lower edge.
-    fn below(&self) -> i64 {
+    fn below(&self) -> f64 {
         let legend = match self.options.legend_position {
             LegendPosition::South => self.legend.1,
             _ => 0,
         };
-        let space = if self.options.legend { 0 } else { SPACE_BELOW };
-        self.time_labels + legend + space + self.watermark
+        let space = if self.options.legend { 0.0 } else { SPACE_BELOW };
+        (self.time_labels + legend + self.watermark) as f64 + space
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn layout(
     let set = |text: &[u8], tag: FontTag| typesetter.set(text, setting(options, tag));
     let (width, height) = (frame.image_width(), frame.image_height());
     let middle = width / 2;
-    let upright = frame.canvas_top() + frame.canvas_height() / 2;
+    let upright = frame.label_middle();
     let title_size = options.font(FontTag::Title).size;
     let lines = title_lines(options.title.as_deref().unwrap_or_default());
     let title = lines.into_iter().enumerate().map(|(number, line)| {

@@ -24,18 +24,21 @@ pub struct Source<'a> {
     pub span: (i64, i64),
 }
 
-/// The entries of a graph's legend, in the order of the arguments.
+/// The entries of a graph's legend, in the order of the arguments. The last one is that of the last element, and may
+/// be an empty text.
 pub fn entries(source: Source<'_>, options: &Options) -> Vec<Entry> {
     let mut printed = source.printed.iter();
     let mut entries = Vec::new();
-    for element in &source.script.elements {
+    for (number, element) in source.script.elements.iter().enumerate() {
         let entry = match element {
             Element::Print(print) if print.inside => printed.next().map(|text| gprint(print, text)),
             Element::Note(note) if note.kind == NoteKind::TextAlign => align(&note.text).map(Entry::Align),
             Element::Note(note) => Some(Entry::Text { text: note.text.clone(), mark: None, comment: true }),
-            Element::Drawn(Drawn::Shape(shape)) => Some(marked(&shape.legend, shape_mark(shape, options))),
+            Element::Drawn(Drawn::Shape(shape)) => {
+                Some(marked(&shape.legend, Some(shape_mark(shape, options))))
+            }
             Element::Drawn(Drawn::Rule(rule)) if shows(rule, source, options) => {
-                Some(marked(&rule.legend, rule_mark(rule, options)))
+                Some(marked(&rule.legend, Some(rule_mark(rule, options))))
             }
             // Compat: the text of a TICK has no room for its box, and stands in it.
             Element::Drawn(Drawn::Tick(tick)) => Some(Entry::Text {
@@ -45,15 +48,20 @@ pub fn entries(source: Source<'_>, options: &Options) -> Vec<Entry> {
             }),
             _ => None,
         };
-        entries.extend(entry.filter(|entry| !matches!(entry, Entry::Text { text, .. } if text.is_empty())));
+        let shown = entry.filter(|entry| !matches!(entry, Entry::Text { text, .. } if text.is_empty()));
+        match shown {
+            Some(entry) => entries.push(entry),
+            None if number + 1 == source.script.elements.len() => entries.push(marked(b"", None)),
+            None => {}
+        }
     }
     entries
 }
 
 /// An entry whose text makes room for the box with two spaces; none where there is no text.
-fn marked(legend: &[u8], mark: Mark) -> Entry {
+fn marked(legend: &[u8], mark: Option<Mark>) -> Entry {
     let text = if legend.is_empty() { Vec::new() } else { [b"  ", legend].concat() };
-    Entry::Text { text, mark: Some(mark), comment: false }
+    Entry::Text { text, mark, comment: false }
 }
 
 fn gprint(print: &Print, text: &[u8]) -> Entry {

@@ -105,6 +105,9 @@ struct Lines<'a> {
     /// Space for texts, in pixels.
     room: f64,
     align: Align,
+    /// Whether the last entry has not ended its line. Compat: then the end of all does, also where that line is
+    /// empty: if it is aligned in a way that is seen, there is an empty line below the legend.
+    open: bool,
     done: Vec<Piece>,
     /// The line's texts, and the space behind each.
     line: Vec<(Piece, f64)>,
@@ -116,23 +119,26 @@ impl<'a> Lines<'a> {
     fn new(rules: Rules<'a>, width: i64) -> Lines<'a> {
         let room = width as f64 - 2.0 * rules.border() as f64;
         let (done, line) = (Vec::new(), Vec::new());
-        Lines { rules, room, align: Align::Justified, done, line, y: 0, widest: 0.0 }
+        Lines { rules, room, align: Align::Justified, open: false, done, line, y: 0, widest: 0.0 }
     }
 
     fn add_all(&mut self, entries: &[Entry]) -> Result<(), UnknownControl> {
         for entry in entries {
             match entry {
-                Entry::Align(align) => self.align = *align,
-                Entry::Text { text, mark, comment } => self.add(text.clone(), mark, *comment)?,
+                Entry::Align(align) => {
+                    self.align = *align;
+                    self.open = true;
+                }
+                Entry::Text { text, mark, comment } => self.add(text, mark, *comment)?,
             }
         }
-        if !self.line.is_empty() {
+        if self.open {
             self.end(Control::End(self.align));
         }
         Ok(())
     }
 
-    fn add(&mut self, text: Vec<u8>, mark: &Option<Mark>, comment: bool) -> Result<(), UnknownControl> {
+    fn add(&mut self, text: &[u8], mark: &Option<Mark>, comment: bool) -> Result<(), UnknownControl> {
         let (text, control) = split(text)?;
         if !text.is_empty() {
             let layout = self.rules.typesetter.set(&text, self.rules.setting);
@@ -140,17 +146,16 @@ impl<'a> Lines<'a> {
             let y = self.y;
             self.line.push((Piece { text, layout, mark: mark.clone(), comment, x: 0.0, y }, space));
         }
-        let open = matches!(control, Control::None | Control::Glue);
-        if open && self.line.len() > 1 && self.fill() > self.room {
+        self.open = matches!(control, Control::None | Control::Glue);
+        if !self.open {
+            self.end(control);
+        } else if self.fill() > self.room {
             // It goes to the next line, where its text is read again: without the escape that it has had.
-            let last = self.line.pop();
+            let last = if self.line.len() > 1 { self.line.pop() } else { None };
             self.end(Control::End(self.align));
             if let Some((piece, _)) = last {
-                return self.add(piece.text, mark, comment);
+                return self.add(&piece.text, mark, comment);
             }
-        }
-        if !open {
-            self.end(control);
         }
         Ok(())
     }
@@ -177,17 +182,15 @@ impl<'a> Lines<'a> {
             Align::Justified => (0.0, (self.room - fill) / gaps as f64),
         };
         let mut x = self.rules.border() as f64 + start;
-        let line = mem::take(&mut self.line);
-        let empty = line.is_empty();
-        for (mut piece, space) in line {
+        for (mut piece, space) in mem::take(&mut self.line) {
             piece.x = x;
             piece.y = self.y;
             x += piece.layout.width + space + glue;
             self.done.push(piece);
         }
-        // An empty line has no height, but where it is aligned in a way that is seen.
-        let flat = matches!(control, Control::End(Align::Left | Align::Justified) | Control::Up);
-        if !(empty && flat) {
+        // Compat: what counts is where a further text would stand. So an empty line has a height where it is not
+        // aligned to the left, and one of texts that do not find room may have none.
+        if x > self.rules.border() as f64 || control == Control::Tight {
             self.down(LINE);
         }
         match control {
@@ -203,8 +206,9 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Takes the escape off a text's end.
-fn split(mut text: Vec<u8>) -> Result<(Vec<u8>, Control), UnknownControl> {
+/// Makes tabs of every `\t`, and takes the escape off a text's end.
+fn split(text: &[u8]) -> Result<(Vec<u8>, Control), UnknownControl> {
+    let mut text = with_tabs(text);
     let [.., b'\\', letter] = text[..] else { return Ok((text, Control::None)) };
     let control = match letter {
         b'l' | b'n' => Control::End(Align::Left),
@@ -214,16 +218,25 @@ fn split(mut text: Vec<u8>) -> Result<(Vec<u8>, Control), UnknownControl> {
         b'g' => Control::Glue,
         b's' => Control::Tight,
         b'u' => Control::Up,
-        b't' | b'.' => Control::None,
+        b'.' => Control::None,
         _ => return Err(UnknownControl { text: lossy(&text) }),
     };
     text.truncate(text.len() - 2);
-    match letter {
-        b't' => text.push(b'\t'),
-        b'g' => text.truncate(text.len() - text.iter().rev().take_while(|&&byte| byte == b' ').count()),
-        _ => {}
+    if control == Control::Glue {
+        text.truncate(text.len() - text.iter().rev().take_while(|&&byte| byte == b' ').count());
     }
     Ok((text, control))
+}
+
+fn with_tabs(text: &[u8]) -> Vec<u8> {
+    let mut with = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let tab = byte == b'\\' && after.first() == Some(&b't');
+        with.push(if tab { b'\t' } else { byte });
+        rest = if tab { &after[1..] } else { after };
+    }
+    with
 }
 
 /// Puts lines into the order that was asked for.

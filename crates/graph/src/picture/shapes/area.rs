@@ -47,39 +47,33 @@ fn runs(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> (Vec<(f6
         }
         open = edge.is_some();
     }
+    if slope {
+        runs.retain(|run| run.to - run.from > 1);
+    }
     (all, runs)
 }
 
-/// The outlines of all pieces: along the upper edge to the right, and along the lower one back.
-pub(super) fn path(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> Path {
-    let (edges, runs) = runs(values, floor, canvas, slope);
-    let points = Vec::with_capacity(edges.len() * 3);
-    let mut path = Path { points, ends: Vec::with_capacity(runs.len()), closed: true };
-    for run in runs {
-        let edges = &edges[run.from..run.to];
-        let end = run.first + edges.len();
-        if slope && edges.len() < 2 {
-            continue;
+/// The outline of a run: from its first upper corner down, along the lower edge to the right, and along the upper
+/// one back until the first column's right edge. Level points are one.
+fn outline(run: &Run, edges: &[(f64, f64)], canvas: &Canvas, slope: bool, points: &mut Vec<Point>) {
+    let begin = points.len();
+    let edges = &edges[run.from..run.to];
+    let first = run.first;
+    let mut push = |column: usize, y: f64| push(points, begin, Point { x: canvas.x(column), y });
+    push(first, edges[0].0);
+    for (column, &(_, bottom)) in (first..).zip(edges) {
+        push(column, bottom);
+        if !slope {
+            push(column + 1, bottom);
         }
-        let begin = path.points.len();
-        let mut push = |column: usize, y: f64| {
-            push(&mut path.points, begin, canvas.fit.area(Point { x: canvas.x(column), y }));
-        };
-        for (column, &(top, _)) in (run.first..).zip(edges) {
-            push(column, top);
-            if !slope {
-                push(column + 1, top);
-            }
-        }
-        for (column, &(_, bottom)) in (run.first..end).zip(edges).rev() {
-            if !slope {
-                push(column + 1, bottom);
-            }
-            push(column, bottom);
-        }
-        path.ends.push(path.points.len());
     }
-    path
+    for (index, &(top, _)) in edges.iter().enumerate().skip(usize::from(slope)).rev() {
+        let column = first + index;
+        push(if slope { column } else { column + 1 }, top);
+        if !slope && index > 0 {
+            push(column, top);
+        }
+    }
 }
 
 /// Adds a point to a piece that begins at `begin`; on a level the last point moves on.
@@ -92,6 +86,21 @@ fn push(points: &mut Vec<Point>, begin: usize, at: Point) {
     } else {
         points.push(at);
     }
+}
+
+/// The outlines of all pieces.
+pub(super) fn path(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> Path {
+    let (edges, runs) = runs(values, floor, canvas, slope);
+    let points = Vec::with_capacity(edges.len() * 3);
+    let mut path = Path { points, ends: Vec::with_capacity(runs.len()), closed: true };
+    for run in runs {
+        outline(&run, &edges, canvas, slope, &mut path.points);
+        path.ends.push(path.points.len());
+    }
+    for point in &mut path.points {
+        *point = canvas.fit.area(*point);
+    }
+    path
 }
 
 /// The colours of an area with a gradient.
@@ -119,17 +128,10 @@ impl Gradient {
     }
 }
 
-/// What lies between the left edges of two columns: their numbers, and the upper and lower edge at each.
-#[derive(Clone, Copy, PartialEq)]
-struct Slice {
-    columns: (usize, usize),
-    left: (f64, f64),
-    right: (f64, f64),
-}
-
-/// Adds an area with a gradient: each column has its own, and level ones are one.
+/// Adds an area with a gradient: what is between each level of its outline and the lower edge of its first column.
 ///
-/// Compat: from right to left, and the first column of a piece stays empty.
+/// Compat: so it is, whatever the area stands on; the first column stays empty; and in slope mode, too, each
+/// column is level, while its colours go by the middle of its two heights.
 pub(super) fn gradient(
     values: &[f64],
     floor: &[f64],
@@ -140,49 +142,27 @@ pub(super) fn gradient(
 ) {
     let (edges, runs) = runs(values, floor, canvas, slope);
     let begin = items.len();
+    let mut points = Vec::new();
     for run in runs {
-        let edges = &edges[run.from..run.to];
-        let mut pending: Option<Slice> = None;
-        for index in (if slope { 2 } else { 1 }..edges.len()).rev() {
-            let left = if slope { edges[index - 1] } else { edges[index] };
-            let column = run.first + index - usize::from(slope);
-            let slice = Slice { columns: (column, column + 1), left, right: edges[index] };
-            match &mut pending {
-                Some(wide) if wide.left == wide.right && wide.left == left && left == slice.right => {
-                    wide.columns.0 = column;
-                }
-                _ => {
-                    if let Some(done) = pending.replace(slice) {
-                        add(done, canvas, gradient, begin, items);
-                    }
-                }
+        points.clear();
+        outline(&run, &edges, canvas, slope, &mut points);
+        let bottom = edges[run.from].1;
+        // Not so the first step of the lower edge.
+        for pair in points.windows(2).skip(2) {
+            let (from, to) = (pair[0], pair[1]);
+            if from.x == to.x || to.y == bottom {
+                continue;
             }
-        }
-        if let Some(done) = pending {
-            add(done, canvas, gradient, begin, items);
-        }
-    }
-}
-
-/// Adds a slice: to the item before it where that has the same paint and is one of this area, which begin at `begin`.
-fn add(slice: Slice, canvas: &Canvas, gradient: Gradient, begin: usize, items: &mut Vec<Item>) {
-    let paint = gradient.paint((slice.left.0 + slice.right.0) / 2.0, (slice.left.1 + slice.right.1) / 2.0);
-    let corner = |column: usize, y: f64| canvas.fit.area(Point { x: canvas.x(column), y });
-    let (from, to) = slice.columns;
-    let corners = [
-        corner(from, slice.left.0),
-        corner(to, slice.right.0),
-        corner(to, slice.right.1),
-        corner(from, slice.left.1),
-    ];
-    match items[begin..].last_mut() {
-        Some(Item::Fill { path, paint: same }) if *same == paint => {
-            path.points.extend(corners);
-            path.ends.push(path.points.len());
-        }
-        _ => {
-            let path = Path { points: corners.to_vec(), ends: vec![4], closed: true };
-            items.push(Item::Fill { path, paint });
+            let paint = gradient.paint((from.y + to.y) / 2.0, bottom);
+            let (low, high) = (Point { x: from.x, y: bottom }, to);
+            let slice = Path::rectangle(canvas.fit.area(low), canvas.fit.area(high));
+            match items[begin..].last_mut() {
+                Some(Item::Fill { path, paint: same }) if *same == paint => {
+                    path.points.extend(slice.points);
+                    path.ends.push(path.points.len());
+                }
+                _ => items.push(Item::Fill { path: Path { closed: true, ..slice }, paint }),
+            }
         }
     }
 }

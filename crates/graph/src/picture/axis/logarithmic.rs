@@ -1,0 +1,83 @@
+//! Lines of a logarithmic vertical axis.
+//!
+//! A decade has so many major lines as there is room for, and minor ones at its other whole multiples; or some
+//! decades have one major line, and two minor ones between them.
+
+use super::value_label::Labels;
+use super::vertical::{Input, ValueLine, VerticalAxis};
+
+/// Multiples of a power of ten that are major lines, most of them first.
+const MULTIPLES: [&[i32]; 5] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 4, 6, 8], &[1, 2, 5, 7], &[1, 5], &[1]];
+/// Pixels that are between two major lines of a decade at least.
+const LINE_PIXELS_MIN: f64 = 16.0;
+/// Pixels that are between the powers of ten with a label at least.
+const POWER_PIXELS_MIN: f64 = 24.0;
+/// Decades beyond which no number is.
+const DECADES_MAX: i32 = 700;
+
+/// Which lines there are in how many decades.
+struct Pattern {
+    /// Decades from one major power of ten to the next.
+    decades: i32,
+    /// Of such a power.
+    majors: &'static [i32],
+}
+
+impl Pattern {
+    fn of(pixels_per_decade: f64) -> Pattern {
+        let least = |multiples: &[i32]| {
+            let next = multiples.iter().skip(1).chain(&[10]);
+            let distance = |(from, to): (&i32, &i32)| (f64::from(*to) / f64::from(*from)).log10();
+            multiples.iter().zip(next).map(distance).fold(f64::INFINITY, f64::min) * pixels_per_decade
+        };
+        let fits = MULTIPLES.iter().find(|multiples| least(multiples) >= LINE_PIXELS_MIN);
+        let enough = |decades: &i32| f64::from(*decades) * pixels_per_decade >= POWER_PIXELS_MIN;
+        let threes = (1..).map(|count| count * 3).take_while(|decades| *decades < DECADES_MAX);
+        let decades = std::iter::once(1).chain(threes).find(enough).unwrap_or(DECADES_MAX);
+        let majors = fits.filter(|_| decades == 1).unwrap_or(&MULTIPLES[MULTIPLES.len() - 1]);
+        Pattern { decades, majors }
+    }
+
+    /// The major values from the power of ten `exponent` to the next, and the minor ones behind each.
+    fn lines(&self, exponent: i32) -> Vec<(f64, Vec<f64>)> {
+        let power = |exponent: i32| 10_f64.powi(exponent);
+        if self.decades > 1 {
+            let third = self.decades / 3;
+            return vec![(power(exponent), vec![power(exponent + third), power(exponent + 2 * third)])];
+        }
+        let next = self.majors.iter().skip(1).chain(&[10]);
+        let value = |multiple: i32| f64::from(multiple) * power(exponent);
+        let lines = self.majors.iter().zip(next);
+        lines.map(|(&major, &next)| (value(major), (major + 1..next).map(value).collect())).collect()
+    }
+}
+
+/// Plans the axis. Compat: the minor lines below a major one come behind it; there is none at the upper edge.
+pub(super) fn plan(input: &Input<'_>, labels: &Labels<'_>) -> VerticalAxis {
+    let (low, high) = input.limits;
+    let mut axis = VerticalAxis::default();
+    let (from, to) = (low.log10(), high.log10());
+    if !(from.is_finite() && to.is_finite()) {
+        return axis;
+    }
+    let pattern = Pattern::of(input.mapping.place().height / (to - from));
+    let top = input.mapping.place().top;
+    let inside = |value: &f64| *value >= low && (input.mapping.to_y(*value) - top).round() > 0.0;
+    let minor = |value: f64| ValueLine { value, major: false, label: None, right_label: None };
+    let mut minors_before = Vec::new();
+    let mut exponent = (from.floor() as i32 - 1).div_euclid(pattern.decades) * pattern.decades;
+    while f64::from(exponent) <= to {
+        for (value, minors) in pattern.lines(exponent) {
+            if inside(&value) {
+                let label = Some(labels.logarithmic_left(input.options, value));
+                let right_label = labels.logarithmic_right(input.options, value);
+                axis.lines.push(ValueLine { value, major: true, label, right_label });
+            }
+            axis.lines.extend(minors_before.drain(..).filter(inside).map(minor));
+            minors_before = minors;
+        }
+        exponent += pattern.decades;
+    }
+    axis.lines.extend(minors_before.into_iter().filter(inside).map(minor));
+    axis
+}

@@ -1,0 +1,115 @@
+//! Axes against Debian's rrdtool: limits, lines and labels of random graphs.
+
+#[path = "support/axes.rs"]
+mod axes;
+
+use axes::{Case, Debian, Times, c_exponent, same_values};
+use graph::picture::axis::mapping::Mapping;
+use graph::picture::axis::vertical;
+use graph::picture::limits::{Extent, limits};
+use graph::picture::options::{AxisFormatter, FontTag, XGrid};
+use oracle::random::{Random, seeds};
+
+/// A value of any size.
+fn value(random: &mut Random) -> f64 {
+    let digits = random.between(1, 4) as i32;
+    let mantissa = random.below(10_u64.pow(digits as u32)) as f64;
+    let size = mantissa * 10_f64.powi(random.between(0, 16) as i32 - 8 - digits);
+    if random.once_in(4) { -size } else { size }
+}
+
+/// What RRDtool reads of the text that `value` is told as.
+fn read(value: f64) -> f64 {
+    rrd::number::parse(format!("{value:e}").as_bytes()).unwrap()
+}
+
+fn vertical_case(random: &mut Random) -> Case {
+    let mut case = Case::default();
+    let one = value(random);
+    let other = match random.below(4) {
+        0 => value(random),
+        1 => one * (1.0 + random.below(1000) as f64 / 1e3),
+        2 => one * (1.0 + random.below(1000) as f64 / 1e6),
+        _ => one * 10_f64.powi(random.below(6) as i32) + 1.0,
+    };
+    let (one, other) = (read(one), read(other));
+    case.data = (one.min(other), one.max(other));
+    let options = &mut case.options;
+    options.x_grid = XGrid::None;
+    options.rigid = random.once_in(6);
+    options.allow_shrink = random.once_in(12);
+    options.alt_autoscale = random.once_in(8);
+    options.alt_autoscale_min = random.once_in(12);
+    options.alt_autoscale_max = random.once_in(12);
+    options.alt_y_grid = random.once_in(6);
+    options.logarithmic = random.once_in(6);
+    options.units_si = random.once_in(20);
+    options.base = if random.once_in(6) { 1024 } else { 1000 };
+    let near = |random: &mut Random, value: f64| read(value * random.below(300) as f64 / 100.0);
+    options.lower_limit = random.once_in(5).then(|| near(random, case.data.0));
+    options.upper_limit = random.once_in(5).then(|| near(random, case.data.1));
+    options.units_exponent = random.once_in(8).then(|| random.between(0, 12) as i32 - 6);
+    let scales = [(1.0, 0.0), (2.0, 10.0), (-1.0, 0.0), (0.001, 0.0), (1000.0, 5.0), (3e-6, -1e-3)];
+    options.right_axis = random.once_in(6).then(|| scales[random.below(6) as usize]);
+    for text in [&mut options.left_axis, &mut options.right_axis_text] {
+        let formats: [&str; 4] = match random.below(16) {
+            0 => ["%lf", "%5.2lf|%%", "%le", "a%.1lgb"],
+            // A logarithmic axis gives the format of a date to printf.
+            1 | 2 if options.logarithmic => continue,
+            1 => {
+                text.formatter = AxisFormatter::Timestamp;
+                ["%H|%M", "%Y", "", "%s"]
+            }
+            2 => {
+                text.formatter = AxisFormatter::Duration;
+                ["%H|%M", "%d", "%W", "%02s.%f"]
+            }
+            _ => continue,
+        };
+        text.format = random.once_in(2).then(|| random.pick(&formats).as_bytes().to_vec());
+    }
+    options.height = if random.once_in(3) { random.between(10, 500) } else { 100 } as u32;
+    if random.once_in(4) {
+        options.fonts[FontTag::Axis as usize].size = random.between(4, 30) as f64 / 2.0;
+    }
+    case
+}
+
+fn check_values(debian: &mut Debian, case: &Case) -> Result<(), String> {
+    let options = &case.options;
+    let drawn = match debian.draw(case) {
+        Ok(drawn) => drawn,
+        Err(text) if text.contains("you must specify a lower-limit > 0") => return Ok(()),
+        Err(text) => return Err(text),
+    };
+    let mut extent = Extent::new(options);
+    extent.add(case.data.0);
+    extent.add(case.data.1);
+    let limits = limits(options, &extent);
+    let ours = (c_exponent(limits.0), c_exponent(limits.1));
+    if ours != drawn.limits {
+        return Err(format!("limits {ours:?}, want {:?}", drawn.limits));
+    }
+    let mapping = Mapping::new(drawn.place, case.span, limits, options.logarithmic);
+    let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
+    let axis = vertical::plan(&input).map_err(|error| error.to_string())?;
+    same_values(&axis, case, limits, &drawn)
+}
+
+#[test]
+fn vertical_axes_are_debians() {
+    let mut debian = Debian::start("UTC");
+    let mut wrong = Vec::new();
+    for seed in seeds(300) {
+        let case = vertical_case(&mut Random::new(seed));
+        if let Err(text) = check_values(&mut debian, &case) {
+            wrong.push(format!("seed {seed}: {:?} {}: {text}", case.data, axes::words(&case.options)));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
+    );
+}

@@ -1,0 +1,262 @@
+//! Pictures against Debian's rrdtool: what its SVG paints, item by item, on random arguments.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
+#[path = "support/mono.rs"]
+mod mono;
+#[path = "support/painted.rs"]
+mod painted;
+mod support;
+
+use graph::picture::compose::{Input, draw};
+use graph::picture::options::{ColourTag, ImageFormat, Options, XGrid, YGrid};
+use graph::picture::scene::Colour;
+use graph::plan::Frame;
+use mono::Mono;
+use oracle::RrdTool;
+use oracle::random::{Random, seeds};
+use oracle::svg::Svg;
+use painted::{Painted, difference, ours, theirs};
+use rrd::when::calendar::Utc;
+use support::{EPOCH, UtcDates, make_rrds, run};
+
+/// One graph: words for Debian, and the same as options and elements for us.
+struct Call {
+    frame: Frame,
+    options: Options,
+    words: String,
+    arguments: Vec<String>,
+}
+
+impl Call {
+    fn new(start: i64, end: i64, width: u32, height: u32) -> Call {
+        let options = Options { width, height, format: ImageFormat::Svg, ..Options::default() };
+        let frame = Frame::new(start, end, 0, u64::from(width));
+        let words = format!("-s {start} -e {end} -w {width} -h {height}");
+        Call { frame, options, words, arguments: Vec::new() }
+    }
+
+    fn say(&mut self, words: &str) {
+        self.words += " ";
+        self.words += words;
+    }
+
+    fn without_grid(&mut self) {
+        self.say("-x none -y none");
+        self.options.x_grid = XGrid::None;
+        self.options.y_grid = YGrid::None;
+    }
+
+    fn limits(&mut self, low: f64, high: f64) {
+        self.say(&format!("-l {low} -u {high} -r"));
+        self.options.lower_limit = Some(low);
+        self.options.upper_limit = Some(high);
+        self.options.rigid = true;
+    }
+}
+
+fn random_call(random: &mut Random) -> Call {
+    let start = EPOCH + 500 + random.below(28_000) as i64;
+    let span = [20, 100, 500, 3000, 9000, 20_000][random.below(6) as usize];
+    let end = start + 1 + random.below(span) as i64;
+    let width = [10, 23, 40, 100, 150, 400][random.below(6) as usize];
+    let height = [10, 31, 50, 100][random.below(4) as usize];
+    let mut call = Call::new(start, end, width, height);
+    if random.once_in(4) {
+        let step = random.between(1, 700);
+        call.say(&format!("-S {step}"));
+        call.frame = Frame::new(start, end, step, u64::from(width));
+    }
+    call.without_grid();
+    if random.once_in(2) {
+        call.limits(-(random.below(2000) as f64), random.between(1, 90_000) as f64);
+    } else if random.once_in(3) {
+        let low = random.between(1, 20_000) as f64;
+        call.limits(low, low + random.between(1, 90_000) as f64);
+    }
+    looks(random, &mut call);
+    call.arguments = elements(random, start, end);
+    call
+}
+
+fn looks(random: &mut Random, call: &mut Call) {
+    if random.once_in(3) {
+        call.say("-E");
+        call.options.slope = true;
+    }
+    if random.once_in(8) && call.options.lower_limit.is_none_or(|limit| limit > 0.0) {
+        call.say("-o");
+        call.options.logarithmic = true;
+    }
+    if random.once_in(6) {
+        call.say("-j");
+        call.options.only_graph = true;
+    }
+    if random.once_in(4) {
+        let border = random.below(6) as i32;
+        call.say(&format!("--border {border}"));
+        call.options.border = border;
+    }
+    if random.once_in(5) {
+        call.say("--right-axis 2:3");
+        call.options.right_axis = Some((2.0, 3.0));
+    }
+    if random.once_in(5) {
+        call.say("--dynamic-labels");
+        call.options.dynamic_labels = true;
+    }
+    if random.once_in(5) {
+        call.say("-g");
+        call.options.legend = false;
+    }
+    for (tag, word) in [
+        (ColourTag::Back, "BACK"),
+        (ColourTag::Canvas, "CANVAS"),
+        (ColourTag::ShadeA, "SHADEA"),
+        (ColourTag::Axis, "AXIS"),
+        (ColourTag::Arrow, "ARROW"),
+        (ColourTag::Frame, "FRAME"),
+    ] {
+        if random.once_in(8) {
+            let colour = random.below(1 << 32) as u32;
+            let colour = if random.once_in(3) { colour & 0xffff_ff00 } else { colour };
+            call.say(&format!("-c {word}#{colour:08x}"));
+            call.options.colours[tag as usize] = Colour::new(colour);
+        }
+    }
+}
+
+fn elements(random: &mut Random, start: i64, end: i64) -> Vec<String> {
+    let mut all = vec![];
+    let mut series = vec![];
+    for name in ["e", "f"] {
+        let file = random.pick(&["a", "a", "b", "c", "d"]);
+        let cf = random.pick(&["AVERAGE", "AVERAGE", "MAX"]);
+        let cf = if *file == *"b" { "AVERAGE" } else { cf };
+        all.push(format!("DEF:{name}={file}.rrd:in:{cf}"));
+        series.push(name.to_string());
+    }
+    for name in ["g", "h", "i"] {
+        let of = random.pick(&["e", "f"]);
+        let expression = match random.below(9) {
+            0 => format!("{of},UN,0,{of},IF"),
+            1 => format!("{of},50000,GT,UNKN,{of},IF"),
+            2 => format!("{of},COUNT,{},%,0,EQ,UNKN,0,IF,+", random.between(2, 5)),
+            3 => format!("{of},POP,TIME,100,%,100,*"),
+            4 => format!("{of},-1,*"),
+            5 => format!("{of},POP,COUNT,7,%,5,-,0,MAX"),
+            6 => format!("{of},POP,COUNT,5,%,0,EQ,INF,{of},IF"),
+            7 => format!("{of},POP,COUNT,5,%,0,EQ,NEGINF,1000,IF"),
+            _ => format!("{of},0.5,*"),
+        };
+        all.push(format!("CDEF:{name}={expression}"));
+        series.push(name.to_string());
+    }
+    all.push("VDEF:v=e,MAXIMUM".to_string());
+    all.push("VDEF:w=f,AVERAGE".to_string());
+    for _ in 0..random.between(1, 5) {
+        let element = element(random, &series, start, end);
+        all.push(element);
+    }
+    all
+}
+
+fn element(random: &mut Random, series: &[String], start: i64, end: i64) -> String {
+    let colour = |random: &mut Random| match random.below(4) {
+        0 => format!("#{:08x}", random.below(1 << 32) | 1),
+        _ => format!("#{:06x}", random.below(1 << 24)),
+    };
+    let name = &series[random.below(series.len() as u64) as usize];
+    let value = match random.below(8) {
+        0 => random.below(60_000).to_string(),
+        1 => random.pick(&["v", "w"]).to_string(),
+        _ => name.clone(),
+    };
+    let dashes = match random.below(6) {
+        0 => ":dashes",
+        1 => ":dashes=4,2,1,3:dash-offset=5",
+        _ => "",
+    };
+    let flags = random.pick(&["", "", "", "::STACK", "::skipscale", "::STACK"]);
+    match random.below(12) {
+        0..4 => {
+            let width = random.pick(&["", "1", "1", "2", "3", "0.5", "1.7"]);
+            let colour = if random.once_in(8) { String::new() } else { colour(random) };
+            format!("LINE{width}:{value}{colour}{}{dashes}", if !colour.is_empty() { flags } else { "" })
+        }
+        4..8 => {
+            let second = if random.once_in(4) { colour(random) } else { String::new() };
+            let height = if second.is_empty() {
+                ""
+            } else {
+                random.pick(&["", ":gradheight=0", ":gradheight=-20", ":gradheight=7.5"])
+            };
+            format!("AREA:{value}{}{second}{flags}{height}", colour(random))
+        }
+        8 => format!("TICK:{name}{}:{}", colour(random), random.pick(&["0.1", "-0.2", "1", "-3", "0"])),
+        9 => {
+            let value = if random.once_in(3) { "v".to_string() } else { random.below(60_000).to_string() };
+            format!("HRULE:{value}{}:legend{dashes}", colour(random))
+        }
+        10 => {
+            let time = start - 5 + random.below((end - start + 10) as u64) as i64;
+            let time = if random.once_in(3) { "v".to_string() } else { time.to_string() };
+            format!("VRULE:{time}{}{dashes}", colour(random))
+        }
+        _ => format!("SHIFT:{name}:{}", random.below(300) as i64 - 100),
+    }
+}
+
+/// Both pictures of a call, texts left out; `None` where Debian draws none.
+fn both(tool: &mut RrdTool, call: &Call) -> Option<(Vec<Painted>, Vec<Painted>)> {
+    let file = tool.path("x.svg");
+    std::fs::remove_file(&file).ok();
+    let words = format!("graph x.svg -a SVG {} {}", call.words, call.arguments.join(" "));
+    let answer = tool.run(&words);
+    let result = run(tool.directory(), call.frame, &call.arguments);
+    if answer.is_err() || result.is_err() {
+        assert_eq!(answer.is_err(), result.is_err(), "{answer:?} {words}");
+        return None;
+    }
+    let (script, data) = result.unwrap();
+    let picture = draw(&Input {
+        script: &script,
+        frame: call.frame,
+        data: &data,
+        options: &call.options,
+        typesetter: &Mono,
+        times: &UtcDates,
+        calendar: &Utc,
+        painted: true,
+    })
+    .unwrap();
+    let text = std::fs::read_to_string(file).ok();
+    assert_eq!(text.is_some(), picture.scene.is_some(), "{words}");
+    let is_text = |item: &Painted| matches!(item, Painted::Text(..));
+    let lists = (theirs(&Svg::read(&text?)), ours(&picture.scene?));
+    Some((
+        lists.0.into_iter().filter(|item| !is_text(item)).collect(),
+        lists.1.into_iter().filter(|item| !is_text(item)).collect(),
+    ))
+}
+
+fn check(tool: &mut RrdTool, call: &Call, case: &str) -> bool {
+    let Some((want, got)) = both(tool, call) else { return false };
+    let words = format!("{case}: {} {}", call.words, call.arguments.join(" "));
+    if let Some((want, got)) = difference(&want, &got) {
+        panic!("{words}\ntheirs: {want:?}\n  ours: {got:?}");
+    }
+    true
+}
+
+#[test]
+fn random_shapes_are_painted_as_debian_paints_them() {
+    let mut tool = RrdTool::start().unwrap();
+    make_rrds(&mut tool);
+    let mut drawn = 0;
+    for seed in seeds(2000) {
+        let call = random_call(&mut Random::new(seed));
+        drawn += usize::from(check(&mut tool, &call, &format!("seed {seed}")));
+    }
+    assert!(drawn > 0, "nothing was drawn");
+}
