@@ -11,6 +11,7 @@ mod create;
 mod dump;
 mod errors;
 mod fetch;
+mod file;
 mod info;
 mod memory;
 mod number;
