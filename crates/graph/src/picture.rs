@@ -17,3 +17,4 @@ pub mod report;
 pub mod scene;
 mod shapes;
 pub mod text;
+mod zoom;

@@ -88,7 +88,7 @@ pub fn draw(input: &Input<'_>) -> Result<Picture, DrawError> {
     let texts = Texts::print(input).map_err(DrawError::Print)?;
     let span = (input.frame.start, input.frame.end);
     if !input.script.elements.iter().any(is_drawn) {
-        let told = Told { printed: &texts.outside, image_info: None, layout: None, span, limits: (0.0, 0.0) };
+        let told = Told { printed: &texts.outside, layout: None, span, limits: None };
         return Ok(Picture { scene: None, size: (0, 0), report: report(told), printed: texts.outside });
     }
     let options = input.options;
@@ -97,7 +97,9 @@ pub fn draw(input: &Input<'_>) -> Result<Picture, DrawError> {
     let layout = arrange(options, &entries, input.typesetter).map_err(DrawError::Legend)?;
     let columns = Columns::new(input.script, input.data, input.frame, layout.canvas_width.max(0) as usize);
     let limits = limits(options, &columns.extent(options));
-    let told = Told { printed: &texts.outside, image_info: None, layout: Some(&layout), span, limits };
+    // Compat: of a picture that is not painted again only its size is told.
+    let shown = input.painted.then_some(limits);
+    let told = Told { printed: &texts.outside, layout: Some(&layout), span, limits: shown };
     let report = report(told);
     let size = (layout.image_width, layout.image_height);
     let scene = input.painted.then(|| paint(input, layout, &columns, limits));
