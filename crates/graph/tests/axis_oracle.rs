@@ -1,13 +1,18 @@
 //! Axes against Debian's rrdtool: limits, lines and labels of random graphs.
 
+use std::env;
+use std::process::Command;
+
 #[path = "support/axes.rs"]
 mod axes;
 
-use axes::{Case, Debian, Times, c_exponent, same_values};
+use axes::{Case, Debian, Times, c_exponent, same_times, same_values};
+use graph::picture::axis::horizontal;
 use graph::picture::axis::mapping::Mapping;
 use graph::picture::axis::vertical;
 use graph::picture::limits::{Extent, limits};
-use graph::picture::options::{AxisFormatter, FontTag, XGrid};
+use graph::picture::options::{AxisFormatter, Every, FontTag, TimeUnit, XGrid, YGrid};
+use localtime::Local;
 use oracle::random::{Random, seeds};
 
 /// A value of any size.
@@ -112,4 +117,101 @@ fn vertical_axes_are_debians() {
         wrong.len(),
         wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
     );
+}
+
+/// Zones whose clocks change at odd times, and one that never does.
+const ZONES: &[&str] = &["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
+/// Set for the runs that ask.
+const ZONE: &str = "AXIS_ORACLE_ZONE";
+
+fn every(random: &mut Random, seconds_min: i64) -> Every {
+    let units = [
+        (TimeUnit::Second, 1, 60),
+        (TimeUnit::Minute, 60, 60),
+        (TimeUnit::Hour, 3600, 24),
+        (TimeUnit::Day, 86_400, 10),
+        (TimeUnit::Week, 7 * 86_400, 5),
+        (TimeUnit::Month, 30 * 86_400, 12),
+        (TimeUnit::Year, 365 * 86_400, 5),
+    ];
+    loop {
+        let (unit, seconds, most) = units[random.below(7) as usize];
+        let count = random.between(1, most);
+        if count as i64 * seconds > seconds_min
+            && (count as i64 * seconds < seconds_min * 50 || random.once_in(20))
+        {
+            return Every { unit, count: count as i32 };
+        }
+    }
+}
+
+fn horizontal_case(random: &mut Random) -> Case {
+    let mut case = Case::default();
+    // Near a change of the clocks, or anywhere in 40 years.
+    let changes = [1_711_846_800, 1_729_990_800, 1_710_054_000, 1_730_613_600, 1_712_415_600, 1_728_142_200];
+    let about = match random.below(3) {
+        0 => changes[random.below(6) as usize],
+        _ => 400_000_000 + random.below(1_300_000_000) as i64,
+    };
+    let seconds = (10.0 * 10_f64.powf(random.below(7_900) as f64 / 1000.0)) as i64;
+    let start = (about - random.below(seconds as u64) as i64).max(320_000_000);
+    let start = if random.once_in(4) { start - start % 86_400 } else { start };
+    case.span = (start, start + seconds);
+    let options = &mut case.options;
+    options.y_grid = YGrid::None;
+    options.upper_limit = Some(2.0);
+    options.width = if random.once_in(3) { random.between(50, 2000) } else { 400 } as u32;
+    if random.once_in(10) {
+        options.week_format = b"W%U".to_vec();
+    }
+    if random.once_in(4) {
+        let grid = every(random, seconds / 100);
+        let major = every(random, seconds / 50);
+        let label = every(random, seconds / 20);
+        let precision = [0, 0, 3600, 86_400, 86_401, 30 * 86_400][random.below(6) as usize];
+        let format = random.pick(&["%H:%M", "%a %d %b", "%X", "%Y-%m-%d %H", "%V|%%"]).as_bytes().to_vec();
+        options.x_grid = XGrid::Own { grid, major, label, precision, format };
+    }
+    case
+}
+
+fn check_times(debian: &mut Debian, case: &Case) -> Result<(), String> {
+    let drawn = debian.draw(case)?;
+    let (options, span) = (&case.options, case.span);
+    let width = f64::from(options.width);
+    let input = horizontal::Input { options, span, width, calendar: &Local, times: &Times, first_weekday: 0 };
+    same_times(&horizontal::plan(&input), case, &drawn)
+}
+
+fn ask(zone: &str) {
+    let mut debian = Debian::start(zone);
+    let mut wrong = Vec::new();
+    for seed in seeds(60) {
+        let case = horizontal_case(&mut Random::new(seed));
+        if let Err(text) = check_times(&mut debian, &case) {
+            wrong.push(format!("seed {seed}: {zone} {:?} {}: {text}", case.span, axes::words(&case.options)));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn horizontal_axes_are_debians() {
+    if let Ok(zone) = env::var(ZONE) {
+        return ask(&zone);
+    }
+    for zone in ZONES {
+        let run = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "horizontal_axes_are_debians", "--nocapture"])
+            .env("TZ", zone)
+            .env(ZONE, zone)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{zone}: {}", String::from_utf8_lossy(&run.stderr));
+    }
 }

@@ -1,0 +1,52 @@
+//! Steps in local time: the first time of a grid, and the one after another.
+
+use rrd::when::calendar::{Calendar, Civil};
+
+use crate::picture::options::{Every, TimeUnit};
+
+/// The last time of the grid of `every` that is not after `start`.
+///
+/// Compat: seconds, minutes, hours, months and years are counted from the start of the next greater unit (years
+/// from year 0); days and weeks are not counted at all: the grid begins with the one of `start`.
+pub(super) fn first(calendar: &dyn Calendar, start: i64, every: Every, first_weekday: u32) -> i64 {
+    let mut civil = calendar.local(start);
+    let count = every.count;
+    let cut = |field: i32| if count == 0 { field } else { field - field.rem_euclid(count) };
+    if every.unit == TimeUnit::Second {
+        civil.second = cut(civil.second);
+    } else {
+        civil.second = 0;
+    }
+    match every.unit {
+        TimeUnit::Second => {}
+        TimeUnit::Minute => civil.minute = cut(civil.minute),
+        TimeUnit::Hour => (civil.minute, civil.hour) = (0, cut(civil.hour)),
+        _ => (civil.minute, civil.hour) = (0, 0),
+    }
+    match every.unit {
+        TimeUnit::Week => civil.day -= (civil.weekday - first_weekday as i32).rem_euclid(7),
+        TimeUnit::Month => (civil.day, civil.month) = (1, cut(civil.month)),
+        TimeUnit::Year => (civil.day, civil.month, civil.year) = (1, 0, cut(civil.year)),
+        _ => {}
+    }
+    calendar.time(&civil)
+}
+
+/// The time of the grid after `time`, which is one of it. Not later when there is none.
+pub(super) fn next(calendar: &dyn Calendar, time: i64, every: Every) -> i64 {
+    let civil = calendar.local(time);
+    calendar.time(&add(civil, every.unit, every.count))
+}
+
+fn add(mut civil: Civil, unit: TimeUnit, count: i32) -> Civil {
+    match unit {
+        TimeUnit::Second => civil.second += count,
+        TimeUnit::Minute => civil.minute += count,
+        TimeUnit::Hour => civil.hour += count,
+        TimeUnit::Day => civil.day += count,
+        TimeUnit::Week => civil.day += 7 * count,
+        TimeUnit::Month => civil.month += count,
+        TimeUnit::Year => civil.year += count,
+    }
+    civil
+}
