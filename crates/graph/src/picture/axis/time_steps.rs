@@ -1,4 +1,7 @@
 //! Steps in local time: the first time of a grid, and the one after another.
+//!
+//! Compat: a step is taken as if the clocks did not change under it. So once they have, the days, months and years
+//! of a grid begin at one o'clock, or at eleven at night, until they change back.
 
 use rrd::when::calendar::{Calendar, Civil};
 
@@ -29,13 +32,13 @@ pub(super) fn first(calendar: &dyn Calendar, start: i64, every: Every, first_wee
         TimeUnit::Year => (civil.day, civil.month, civil.year) = (1, 0, cut(civil.year)),
         _ => {}
     }
-    calendar.time(&civil)
+    calendar.time_as(&civil, civil.summer)
 }
 
 /// The time of the grid after `time`, which is one of it. Not later when there is none.
 pub(super) fn next(calendar: &dyn Calendar, time: i64, every: Every) -> i64 {
     let civil = calendar.local(time);
-    calendar.time(&add(civil, every.unit, every.count))
+    calendar.time_as(&add(civil, every.unit, every.count), civil.summer)
 }
 
 fn add(mut civil: Civil, unit: TimeUnit, count: i32) -> Civil {
