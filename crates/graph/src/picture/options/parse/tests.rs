@@ -53,6 +53,20 @@ fn options_are_typed() {
 }
 
 #[test]
+fn what_is_given_beside_a_theme_counts_wherever_it_stands() {
+    let canvas = |options: &Options| options.colour(ColourTag::Canvas);
+    let white = Colour::new(0xffff_ffff);
+    for words in ["x|-c|CANVAS#ffffff|--border|3|--theme|dark", "x|--theme|dark|-c|CANVAS#ffffff|--border|3"] {
+        let options = read(words).unwrap();
+        assert_eq!((canvas(&options), options.border), (white, 3), "{words}");
+        let dark = Theme::Dark.options(None);
+        assert_eq!(options.colour(ColourTag::Font), dark.colour(ColourTag::Font), "{words}");
+    }
+    assert_eq!(read("x|--theme|dark|--theme|classic").unwrap(), Options::default());
+    assert!(read("x|--theme|blue").is_err());
+}
+
+#[test]
 fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
     let every = |unit, count| Every { unit, count };
     let format = b"%H:%M".to_vec();
