@@ -41,10 +41,15 @@ impl Call {
         self.words += words;
     }
 
-    fn without_grid(&mut self) {
-        self.say("-x none -y none");
-        self.options.x_grid = XGrid::None;
-        self.options.y_grid = YGrid::None;
+    fn without_grid(&mut self, of_times: bool, of_values: bool) {
+        if of_times {
+            self.say("-x none");
+            self.options.x_grid = XGrid::None;
+        }
+        if of_values {
+            self.say("-y none");
+            self.options.y_grid = YGrid::None;
+        }
     }
 
     fn limits(&mut self, low: f64, high: f64) {
@@ -67,7 +72,7 @@ fn random_call(random: &mut Random) -> Call {
         call.say(&format!("-S {step}"));
         call.frame = Frame::new(start, end, step, u64::from(width));
     }
-    call.without_grid();
+    call.without_grid(random.once_in(2), random.once_in(2));
     if random.once_in(2) {
         call.limits(-(random.below(2000) as f64), random.between(1, 90_000) as f64);
     } else if random.once_in(3) {
@@ -84,7 +89,9 @@ fn looks(random: &mut Random, call: &mut Call) {
         call.say("-E");
         call.options.slope = true;
     }
-    if random.once_in(8) && call.options.lower_limit.is_none_or(|limit| limit > 0.0) {
+    // Of a logarithmic axis the lines are the axis's own test's.
+    let positive = call.options.lower_limit.is_none_or(|limit| limit > 0.0);
+    if random.once_in(5) && positive && call.options.y_grid == YGrid::None {
         call.say("-o");
         call.options.logarithmic = true;
     }
@@ -96,6 +103,10 @@ fn looks(random: &mut Random, call: &mut Call) {
         let border = random.below(6) as i32;
         call.say(&format!("--border {border}"));
         call.options.border = border;
+    }
+    if random.once_in(5) {
+        call.say("--grid-dash 3:2");
+        call.options.grid_dash = (3.0, 2.0);
     }
     if random.once_in(5) {
         call.say("--right-axis 2:3");
@@ -113,6 +124,8 @@ fn looks(random: &mut Random, call: &mut Call) {
         (ColourTag::Back, "BACK"),
         (ColourTag::Canvas, "CANVAS"),
         (ColourTag::ShadeA, "SHADEA"),
+        (ColourTag::Grid, "GRID"),
+        (ColourTag::MajorGrid, "MGRID"),
         (ColourTag::Axis, "AXIS"),
         (ColourTag::Arrow, "ARROW"),
         (ColourTag::Frame, "FRAME"),
@@ -227,6 +240,7 @@ fn both(tool: &mut RrdTool, call: &Call) -> Option<(Vec<Painted>, Vec<Painted>)>
         typesetter: &Mono,
         times: &UtcDates,
         calendar: &Utc,
+        first_weekday: 0,
         painted: true,
     })
     .unwrap();
