@@ -130,6 +130,10 @@ fn difference(scenario: &[Command]) -> Option<String> {
         }
         // What Debian's dies of is no measure.
         want.status?;
+        // Without a source or an archive Debian's leaves a file that it crashes on later.
+        if words[0] == "tune" && ours.error.starts_with("ERROR: you must define at least one") {
+            return None;
+        }
         if ours != want {
             text.push_str(&format!("theirs: {}\nours:   {}\n", show(&want), show(&ours)));
             return Some(text);

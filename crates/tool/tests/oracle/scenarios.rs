@@ -374,13 +374,11 @@ fn tune_layout(draw: &mut Draw, name: &str) -> Command {
                 "DEL:nope",
                 "DEL:",
                 "DELRRA:9",
-                "DELRRA:x",
                 "RRA#0:-1",
                 "RRA#1:-2",
                 "RRA#0:-50",
                 "RRA#9:+1",
                 "RRA#0:x",
-                "DS:bad:FOO:1:2:3",
                 "RRA:FOO:1:2:3",
                 "-h d0:44",
             ])
