@@ -102,9 +102,10 @@ const fn every(count: i32, unit: crate::picture::options::TimeUnit) -> Every {
     Every { unit, count }
 }
 
-/// What RRDtool chooses from. Measured by drawing spans of 20 s to 40 years at widths of 150 to 9000 pixels.
-const CHOICES: [Choice; 36] = [
-    choice((0.0, 0), every(1, Second), every(5, Second), every(5, Second), 0, "%H:%M:%S"),
+/// What RRDtool chooses from. Measured by drawing spans of 2 s to 40 years at widths of 150 to 20000 pixels.
+const CHOICES: [Choice; 37] = [
+    choice((0.0, 0), every(1, Second), every(5, Second), every(1, Second), 0, "%H:%M:%S"),
+    choice((0.015, 0), every(1, Second), every(5, Second), every(5, Second), 0, "%H:%M:%S"),
     choice((0.08, 0), every(1, Second), every(5, Second), every(10, Second), 0, "%H:%M:%S"),
     choice((0.15, 0), every(5, Second), every(15, Second), every(30, Second), 0, "%H:%M:%S"),
     choice((0.4, 0), every(10, Second), every(1, Minute), every(1, Minute), 0, "%H:%M"),
