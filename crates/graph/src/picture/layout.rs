@@ -105,7 +105,6 @@ pub(super) fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
         font: options.font(tag),
         tab_width: options.tab_width,
         markup: options.markup,
-        hinted: options.font_render != super::options::FontRender::Light,
     }
 }
 
