@@ -10,8 +10,8 @@ use crate::picture::options::TimeUnit::{Day, Hour, Minute, Month, Second, Week};
 use crate::picture::options::{Every, Options, XGrid};
 use crate::print::TimeFormat;
 
-/// Lines and labels that a grid has at most; no canvas shows so many.
-const LINES_MAX: usize = 100_000;
+/// Lines and labels that a grid has at most: the first ones. RRDtool has no limit; no canvas shows so many.
+const LINES_MAX: usize = 5000;
 const DAY: i64 = 86_400;
 /// What labels of months and years are centred over.
 const MONTH: i64 = 30 * DAY;
@@ -170,7 +170,7 @@ fn grid<'a>(input: &Input<'a>) -> Option<Grid<'a>> {
             Some(Grid { minor: *grid, major: *major, label: *label, precision: *precision, format })
         }
         XGrid::Auto => {
-            let seconds = input.span.1 - input.span.0;
+            let seconds = input.span.1.saturating_sub(input.span.0);
             let seconds_per_pixel = seconds as f64 / input.width;
             let suits =
                 |choice: &&Choice| choice.seconds_per_pixel <= seconds_per_pixel && choice.seconds <= seconds;
@@ -187,8 +187,9 @@ fn grid<'a>(input: &Input<'a>) -> Option<Grid<'a>> {
 fn labels(input: &Input<'_>, grid: &Grid<'_>) -> Vec<TimeLabel> {
     let (start, end) = input.span;
     let half = grid.precision / 2;
-    let of = walk(input, grid.label, start - half).take_while(|time| *time <= end - half);
-    let middles = of.map(|time| time + half).filter(|time| (start..=end).contains(time));
+    let of = walk(input, grid.label, start.saturating_sub(half));
+    let middles = of.map(|time| time.saturating_add(half)).take_while(|time| *time <= end);
+    let middles = middles.filter(|time| *time >= start);
     middles.map(|time| TimeLabel { time, text: input.times.strftime(grid.format, time) }).collect()
 }
 

@@ -42,14 +42,15 @@ pub(super) fn next(calendar: &dyn Calendar, time: i64, every: Every) -> i64 {
 }
 
 fn add(mut civil: Civil, unit: TimeUnit, count: i32) -> Civil {
-    match unit {
-        TimeUnit::Second => civil.second += count,
-        TimeUnit::Minute => civil.minute += count,
-        TimeUnit::Hour => civil.hour += count,
-        TimeUnit::Day => civil.day += count,
-        TimeUnit::Week => civil.day += 7 * count,
-        TimeUnit::Month => civil.month += count,
-        TimeUnit::Year => civil.year += count,
-    }
+    let (field, count) = match unit {
+        TimeUnit::Second => (&mut civil.second, count),
+        TimeUnit::Minute => (&mut civil.minute, count),
+        TimeUnit::Hour => (&mut civil.hour, count),
+        TimeUnit::Day => (&mut civil.day, count),
+        TimeUnit::Week => (&mut civil.day, count.saturating_mul(7)),
+        TimeUnit::Month => (&mut civil.month, count),
+        TimeUnit::Year => (&mut civil.year, count),
+    };
+    *field = field.saturating_add(count);
     civil
 }

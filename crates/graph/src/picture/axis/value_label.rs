@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::steps::Numbers;
 use super::vertical::Input;
 use crate::argument::lossy;
 use crate::picture::options::{AxisFormatter, AxisText, Options};
@@ -13,7 +14,9 @@ use crate::print::{TimeFormat, duration};
 const PATTERN: &str = "^(?:[^%]+|%%)*%[-+ 0#]?[0-9]*(?:[.][0-9]+)?l[eEfFgG](?:[^%]+|%%)*$";
 /// Format of timestamps that have none of their own.
 const TIMESTAMP: &[u8] = b"%Y-%m-%d %H:%M:%S";
-/// Characters of a number on the right, before its unit.
+/// Characters of a number on the left, before its unit.
+const LEFT_WIDTH: usize = 4;
+/// The same on the right.
 const RIGHT_WIDTH: usize = 5;
 /// Units of the left axis; the middle one stands for none.
 const SYMBOLS: &[u8; 17] = b"yzafpnum kMGTPEZY";
@@ -78,10 +81,10 @@ pub(super) struct Labelled {
     pub(super) index: i64,
     /// Between two lines.
     pub(super) step: f64,
-    /// Characters of its number on the left.
-    pub(super) width: usize,
-    /// Digits behind the point.
+    /// Digits behind the point, where nothing says how many.
     pub(super) digits: usize,
+    /// How its number on the left is written.
+    pub(super) numbers: Numbers,
 }
 
 impl<'a> Labels<'a> {
@@ -99,16 +102,21 @@ impl<'a> Labels<'a> {
     }
 
     /// The label on the left of a linear axis.
-    pub(super) fn left(&self, line: Labelled) -> Result<Vec<u8>, LabelError> {
+    pub(super) fn left(&self, line: Labelled) -> Result<Option<Vec<u8>>, LabelError> {
         let scaled = line.step / self.unit.factor * line.index as f64;
         if let Some(text) = self.left.text(line.step * line.index as f64, scaled)? {
-            return Ok(text);
+            return Ok(Some(text));
         }
-        let text = NumberFormat::fixed_point(false, line.width, line.digits).text(scaled, b"");
-        Ok(match self.unit.symbol {
+        let (width, digits) = match line.numbers {
+            Numbers::ByGreatest => (LEFT_WIDTH, line.digits),
+            Numbers::Fixed(width, digits) => (width, digits),
+            Numbers::None => return Ok(None),
+        };
+        let text = NumberFormat::fixed_point(false, width, digits).text(scaled, b"");
+        Ok(Some(match self.unit.symbol {
             b' ' => text,
             symbol => with_symbol(text, if line.index == 0 { b' ' } else { symbol }),
-        })
+        }))
     }
 
     /// The unit of the right axis, whose left values are around `middle`. Compat: not that of the limits.
@@ -119,18 +127,13 @@ impl<'a> Labels<'a> {
 
     /// The label on the right of a linear axis, if there is one. Compat: its own format is not given the value in
     /// the unit, as the left one's is.
-    pub(super) fn right(
-        &self,
-        line: Labelled,
-        digits: usize,
-        unit: Scale,
-    ) -> Result<Option<Vec<u8>>, LabelError> {
+    pub(super) fn right(&self, line: Labelled, unit: Scale) -> Result<Option<Vec<u8>>, LabelError> {
         let Some(right) = &self.right else { return Ok(None) };
         let value = line.step * line.index as f64 * right.scale + right.shift;
         if let Some(text) = right.writer.text(value, value)? {
             return Ok(Some(text));
         }
-        let number = NumberFormat::fixed_point(false, RIGHT_WIDTH, digits);
+        let number = NumberFormat::fixed_point(false, RIGHT_WIDTH, line.digits);
         Ok(Some(with_symbol(number.text(value / unit.factor, b""), unit.symbol)))
     }
 
