@@ -70,8 +70,8 @@ impl<'a> Printer<'a> {
 
     /// The same for xport. Compat: its texts are not made by the C library, so no NaN has a sign, and it knows
     /// neither `valstrftime` nor `valstrfduration`.
-    pub(crate) fn of_xport(times: &'a dyn TimeFormat) -> Printer<'a> {
-        Printer { of_xport: true, ..Printer::new(times, 1000.0) }
+    pub(crate) fn of_xport(times: &'a dyn TimeFormat, base: f64) -> Printer<'a> {
+        Printer { of_xport: true, ..Printer::new(times, base) }
     }
 
     /// The text of `print`.
