@@ -14,6 +14,7 @@ use graph::picture::limits::{Extent, limits};
 use graph::picture::options::{AxisFormatter, Every, FontTag, Options, TimeUnit, XGrid, YGrid};
 use localtime::Local;
 use oracle::random::{Random, seeds};
+use rrd::when::calendar::Utc;
 
 /// A value of any size.
 fn value(random: &mut Random) -> f64 {
@@ -214,6 +215,70 @@ fn what_differed_once_does_not_again() {
         check_values(&mut debian, &case).unwrap_or_else(|text| {
             panic!("{:?} {}: {text}", case.data, axes::words(&case.options));
         });
+    }
+}
+
+/// Debian's draws for ever here, or ends.
+#[test]
+fn axes_of_any_limits_come_to_an_end() {
+    let numbers =
+        [0.0, 1.0, -3.0, 1e-300, 5e-324, 1e300, -1e300, f64::MAX, f64::MIN, f64::INFINITY, f64::NAN];
+    let mut random = Random::new(1);
+    for _ in 0..3000 {
+        let mut number = || numbers[random.below(numbers.len() as u64) as usize];
+        let mut case = Case { data: (number(), number()), ..Case::default() };
+        case.options.lower_limit = Some(number());
+        case.options.upper_limit = Some(number());
+        let (step, right) = (number(), (number(), number()));
+        case.options.rigid = random.once_in(2);
+        case.options.alt_autoscale = random.once_in(4);
+        case.options.alt_y_grid = random.once_in(3);
+        case.options.logarithmic = random.once_in(3);
+        case.options.units_exponent = random.once_in(3).then(|| random.next() as i32);
+        case.options.right_axis = random.once_in(2).then_some(right);
+        if random.once_in(3) {
+            case.options.y_grid = YGrid::Own { step, label_factor: random.below(3) as i32 - 1 };
+        }
+        let mut extent = Extent::new(&case.options);
+        extent.add(case.data.0);
+        extent.add(case.data.1);
+        let limits = limits(&case.options, &extent);
+        let place = Place { left: 50.0, top: 15.0, width: 400.0, height: 100.0 };
+        let mapping = Mapping::new(place, case.span, limits, case.options.logarithmic);
+        let options = &case.options;
+        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
+        let axis = vertical::plan(&input).unwrap();
+        assert!(axis.lines.len() <= vertical::LINES_MAX + 2, "{:?} {}", case.data, axes::words(options));
+    }
+}
+
+#[test]
+fn times_of_any_grid_come_to_an_end() {
+    let units = [TimeUnit::Second, TimeUnit::Hour, TimeUnit::Week, TimeUnit::Month, TimeUnit::Year];
+    let counts = [1, 0, -1, 7, i32::MAX, i32::MIN];
+    let times = [0, 1_700_000_000, -5_000_000_000, i64::MAX / 4, i64::MIN / 4];
+    let mut random = Random::new(2);
+    for _ in 0..300 {
+        let mut below = |end: usize| random.below(end as u64) as usize;
+        let mut every = || Every { unit: units[below(units.len())], count: counts[below(counts.len())] };
+        let (grid, major, label) = (every(), every(), every());
+        let precision = [0, 86_400, i64::MAX, i64::MIN][below(4)];
+        let options = Options {
+            x_grid: XGrid::Own { grid, major, label, precision, format: b"%H".to_vec() },
+            ..Options::default()
+        };
+        let start = times[below(times.len())];
+        let span = (start, start + [1, 86_400, i64::MAX / 4][below(3)]);
+        let input = horizontal::Input {
+            options: &options,
+            span,
+            width: 400.0,
+            calendar: &Utc,
+            times: &Times,
+            first_weekday: 0,
+        };
+        let axis = horizontal::plan(&input);
+        assert!(axis.lines.len() <= 2 * horizontal::LINES_MAX && axis.labels.len() <= horizontal::LINES_MAX);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::picture::options::{Every, Options, XGrid};
 use crate::print::TimeFormat;
 
 /// Lines and labels that a grid has at most: the first ones. RRDtool has no limit; no canvas shows so many.
-const LINES_MAX: usize = 5000;
+pub const LINES_MAX: usize = 5000;
 const DAY: i64 = 86_400;
 /// What labels of months and years are centred over.
 const MONTH: i64 = 30 * DAY;

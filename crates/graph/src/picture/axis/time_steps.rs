@@ -35,10 +35,18 @@ pub(super) fn first(calendar: &dyn Calendar, start: i64, every: Every, first_wee
     calendar.time_as(&civil, civil.summer)
 }
 
+/// Steps that are tried for a time that there is. The clocks of no zone skip more.
+const TRIES_MAX: usize = 100;
+
 /// The time of the grid after `time`, which is one of it. Not later when there is none.
+///
+/// Compat: steps that end where the C library knows no time (it says -1) are taken together with the next.
 pub(super) fn next(calendar: &dyn Calendar, time: i64, every: Every) -> i64 {
     let civil = calendar.local(time);
-    calendar.time_as(&add(civil, every.unit, every.count), civil.summer)
+    let summer = civil.summer;
+    let steps = std::iter::successors(Some(civil), |civil| Some(add(*civil, every.unit, every.count)));
+    let mut times = steps.skip(1).map(|civil| calendar.time_as(&civil, summer));
+    times.by_ref().take(TRIES_MAX).find(|time| *time != -1).unwrap_or(-1)
 }
 
 fn add(mut civil: Civil, unit: TimeUnit, count: i32) -> Civil {

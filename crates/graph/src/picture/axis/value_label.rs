@@ -55,7 +55,7 @@ fn unit(options: &Options, limits: (f64, f64)) -> Scale {
         greatest => (greatest.ln() / base.ln()).floor() as i32,
     };
     let power = options.units_exponent.map_or(own, |exponent| exponent / 3);
-    let ratio = base.powf(f64::from(own - power)) as f32;
+    let ratio = base.powf(f64::from(own) - f64::from(power)) as f32;
     let symbol = usize::try_from(power.saturating_add(MIDDLE)).ok().and_then(|index| SYMBOLS.get(index));
     Scale { factor: base.powf(f64::from(own)) / f64::from(ratio), symbol: symbol.copied().unwrap_or(b'?') }
 }

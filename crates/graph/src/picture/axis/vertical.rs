@@ -98,7 +98,7 @@ fn lines(input: &Input<'_>, steps: &Steps, labels: &Labels<'_>) -> Result<Vertic
     let place = input.mapping.place();
     let mut axis = VerticalAxis::default();
     let mut labelled = 0;
-    let stride = (last.saturating_sub(first) as usize) / LINES_MAX + 1;
+    let stride = usize::try_from(first.abs_diff(last)).unwrap_or(usize::MAX) / LINES_MAX + 1;
     for index in (first..=last).step_by(stride) {
         let value = steps.step * index as f64;
         let row = (input.mapping.to_y(value) - place.top).round();
