@@ -198,6 +198,7 @@ fn kept_vertical() -> Vec<Case> {
             (options.alt_y_grid, options.y_grid) = (true, YGrid::Own { step: 1.0, label_factor: 1 });
         }),
         kept((3.3, 7.7), |options| options.y_grid = YGrid::None),
+        kept((1100.0, 9300.0), |options| options.left_axis.format = Some(Vec::new())),
         // Formats for numbers, where a logarithmic axis has one on the right alone.
         kept((1100.0, 9300.0), |options| options.left_axis.format = Some(b"%.1lf|%%".to_vec())),
         kept((1100.0, 9300.0), |options| {

@@ -169,9 +169,11 @@ fn with_symbol(mut text: Vec<u8>, symbol: u8) -> Vec<u8> {
     text
 }
 
-/// Writes the labels of one axis that has a format.
+/// Writes the labels of one axis, where the options say how.
 struct Writer<'a> {
-    text: &'a AxisText,
+    formatter: AxisFormatter,
+    /// Not empty. Compat: an empty one is none.
+    format: Option<&'a [u8]>,
     /// The format of numbers.
     number: Option<NumberFormat>,
     times: &'a dyn TimeFormat,
@@ -179,24 +181,27 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(text: &'a AxisText, times: &'a dyn TimeFormat) -> Result<Writer<'a>, LabelError> {
-        let number = match (text.formatter, &text.format) {
-            (AxisFormatter::Numeric, Some(format)) => {
+        let formatter = text.formatter;
+        let format = text.format.as_deref().filter(|format| !format.is_empty());
+        let number = match format {
+            Some(format) if formatter == AxisFormatter::Numeric => {
                 let refused = || LabelError::Number(lossy(format));
                 Some(NumberFormat::parse(format).filter(|format| !format.has_symbol()).ok_or_else(refused)?)
             }
             _ => None,
         };
-        Ok(Writer { text, number, times })
+        Ok(Writer { formatter, format, number, times })
     }
 
     /// `None` when the options say nothing of how. Numbers are given as `number`.
     fn text(&self, value: f64, number: f64) -> Result<Option<Vec<u8>>, LabelError> {
-        let format = self.text.format.as_deref().filter(|format| !format.is_empty());
-        Ok(match self.text.formatter {
+        Ok(match self.formatter {
             AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"")),
-            AxisFormatter::Timestamp => Some(self.times.strftime(format.unwrap_or(TIMESTAMP), value as i64)),
+            AxisFormatter::Timestamp => {
+                Some(self.times.strftime(self.format.unwrap_or(TIMESTAMP), value as i64))
+            }
             AxisFormatter::Duration => {
-                Some(duration::text(format.unwrap_or_default(), value).ok_or(LabelError::Duration)?)
+                Some(duration::text(self.format.unwrap_or_default(), value).ok_or(LabelError::Duration)?)
             }
         })
     }
