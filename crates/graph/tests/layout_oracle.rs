@@ -224,9 +224,8 @@ fn ours(tool: &RrdTool, case: &Case) -> Result<(Layout, String), String> {
     let entries = entries(source, &case.options);
     let layout = arrange(&case.options, &entries, &Mono).map_err(|error| error.to_string())?;
     let told = Told { printed: &printed, layout: Some(&layout), span: SPAN, limits: Some((0.0, 0.0)) };
-    let mut text = Vec::new();
-    push_text(&mut text, &report(told));
-    Ok((layout, without_limits(&String::from_utf8_lossy(&text))))
+    let text = without_limits(&said(told));
+    Ok((layout, text))
 }
 
 /// The texts of PRINTs, and those of GPRINTs.
@@ -421,4 +420,29 @@ fn odd_legends_stand_as_debians_do() {
             &Case::elements(&["TEXTALIGN:right", &long(count, "\\g"), "AREA:a#ff0000"]),
         );
     }
+}
+
+/// Of a picture that is there already only the size is told, and of none only what is printed.
+#[test]
+fn what_is_not_drawn_is_told_as_debian_tells_it() {
+    let mut tool = RrdTool::start().unwrap();
+    make_rrds(&mut tool);
+    let (start, end) = SPAN;
+    let case = Case::elements(&["LINE1:a#ff0000:a line", "PRINT:last:%lf", "COMMENT:a comment\\c"]);
+    let line = format!("graphv x.png -z -s {start} -e {end} {}", quoted(&case.elements));
+    let (layout, _) = ours(&tool, &case).unwrap();
+    let printed = [b"5.000000".to_vec()];
+    let mut told = Told { printed: &printed, layout: Some(&layout), span: SPAN, limits: None };
+    tool.run(&line).unwrap();
+    assert_eq!(said(told), tool.run(&line).unwrap());
+    told.layout = None;
+    let elements = VARIABLES.iter().chain(&["PRINT:last:%lf", "COMMENT:a"]).map(|word| word.to_string());
+    let line = format!("graphv y.png -s {start} -e {end} {}", quoted(&elements.collect::<Vec<_>>()));
+    assert_eq!(said(told), tool.run(&line).unwrap());
+}
+
+fn said(told: Told<'_>) -> String {
+    let mut text = Vec::new();
+    push_text(&mut text, &report(told));
+    String::from_utf8_lossy(&text).into_owned()
 }

@@ -23,6 +23,7 @@ use super::scene::Scene;
 use super::shapes::columns::Columns;
 use super::shapes::{self, Canvas};
 use super::text::Typesetter;
+use super::zoom::Zoomed;
 use crate::eval::Data;
 use crate::language::drawn::Drawn;
 use crate::language::{Element, Script};
@@ -194,7 +195,8 @@ fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, axes: &Ax
     shapes::draw(columns, &canvas, options.slope, &mut items);
     if !options.only_graph {
         frame::border(&layout, options, fit, &mut items);
-        let grid = Grid { options, canvas: &canvas, typesetter: input.typesetter };
+        let zoomed = Zoomed { typesetter: input.typesetter, zoom: options.zoom };
+        let grid = Grid { options, canvas: &canvas, typesetter: &zoomed };
         grid.times(&axes.times, &mut items);
         grid.values(&axes.values, &mut items);
         frame::texts(&mut layout, options, &mut items);

@@ -101,11 +101,7 @@ pub fn arrange(
 
 /// How the texts of `tag` are set.
 pub(super) fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
-    Setting {
-        font: options.font(tag),
-        tab_width: options.tab_width,
-        markup: options.markup,
-    }
+    Setting { font: options.font(tag), tab_width: options.tab_width, markup: options.markup }
 }
 
 /// What the legend's lines go by.
