@@ -127,6 +127,10 @@ impl Pair {
                         // How often a season came round counts from a row that Debian's draws at random.
                         let counted = |line: &&str| !line.contains("<init_flag>");
                         answer.output = answer.output.split_inclusive('\n').filter(counted).collect();
+                        // The last point of an archive that was filled from others (`docs/compatibility.md`).
+                        for infinite in ["<primary_value>inf<", "<primary_value>-inf<"] {
+                            answer.output = answer.output.replace(infinite, "<primary_value>NaN<");
+                        }
                         found.insert(name, answer);
                     }
                 }

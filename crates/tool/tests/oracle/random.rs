@@ -109,7 +109,7 @@ fn difference(scenario: &[Command]) -> Option<String> {
             .collect();
         text.push_str(&format!("$ {}\n", quoted.join(" ")));
         if words[0] == "set" {
-            let (name, value) = words[1].split_once('=')?;
+            let (name, value) = words.get(1)?.split_once('=')?;
             for program in [&mut pair.ours, &mut theirs] {
                 program.environment.push((name.to_string(), value.to_string()));
             }
