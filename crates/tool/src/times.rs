@@ -109,7 +109,7 @@ impl Comments {
 
     /// Writes down the date of a local time; false when its year has not four digits.
     fn begin_day(&mut self, local: i64) -> bool {
-        let midnight = local - local.rem_euclid(DAY);
+        let midnight = local.saturating_sub(local.rem_euclid(DAY));
         // Every month has so many days.
         if (1..28).contains(&self.day) && midnight == self.midnight + DAY {
             self.day += 1;
