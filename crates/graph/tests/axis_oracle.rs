@@ -1,4 +1,8 @@
-//! Axes against Debian's rrdtool: limits, lines and labels of random graphs.
+//! Axes against Debian's rrdtool: limits, lines and labels of random graphs, in several time zones.
+//!
+//! A process has one zone, so each zone is a run of this program of its own.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::env;
 use std::process::Command;
@@ -59,6 +63,11 @@ fn vertical_case(random: &mut Random) -> Case {
     let near = |random: &mut Random, value: f64| read(value * random.below(300) as f64 / 100.0);
     options.lower_limit = random.once_in(5).then(|| near(random, case.data.0));
     options.upper_limit = random.once_in(5).then(|| near(random, case.data.1));
+    let range = case.data.1 - case.data.0;
+    if range > 0.0 && random.once_in(10) {
+        let (part, label_factor) = (random.between(1, 300) as f64, random.between(1, 7) as i32);
+        options.y_grid = YGrid::Own { step: read(range / part), label_factor };
+    }
     options.units_exponent = random.once_in(8).then(|| random.between(0, 12) as i32 - 6);
     let scales = [(1.0, 0.0), (2.0, 10.0), (-1.0, 0.0), (0.001, 0.0), (1000.0, 5.0), (3e-6, -1e-3)];
     options.right_axis = random.once_in(6).then(|| scales[random.below(6) as usize]);
@@ -170,6 +179,11 @@ fn kept_vertical() -> Vec<Case> {
         // Powers of ten with labels that are no multiples of their distance; a fourth major line in a decade.
         kept((28.0, 1.4e6), |options| options.logarithmic = true),
         kept((0.9, 2.0), |options| options.logarithmic = true),
+        // Of the base, the labels of the right axis know.
+        kept((28.0, 1.4e6), |options| {
+            (options.logarithmic, options.units_si, options.base) = (true, true, 1024);
+            options.right_axis = Some((3.0, 0.0));
+        }),
         // Both alternatives at once; 2 % of a thousand times too much.
         kept((3.0, 7.0), |options| (options.alt_autoscale_min, options.alt_autoscale_max) = (true, true)),
         kept((0.0, 0.5), |options| options.alt_autoscale = true),

@@ -137,9 +137,9 @@ impl<'a> Labels<'a> {
         Ok(Some(with_symbol(number.text(value / unit.factor, b""), unit.symbol)))
     }
 
-    /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter.
+    /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter nor base.
     pub(super) fn logarithmic_left(&self, options: &Options, value: f64) -> Vec<u8> {
-        logarithmic(options, value, 3)
+        logarithmic(options, value, 3, 1000.0)
     }
 
     /// The label on the right of a logarithmic axis, if there is one. Compat: it heeds no formatter.
@@ -148,18 +148,17 @@ impl<'a> Labels<'a> {
         let value = value * right.scale + right.shift;
         Some(match &right.writer.number {
             Some(format) => format.text(value, b""),
-            None => logarithmic(options, value, 4),
+            None => logarithmic(options, value, 4, f64::from(options.base)),
         })
     }
 }
 
 /// A number on a logarithmic axis: with one digit and an exponent, or in its unit with so many characters.
-fn logarithmic(options: &Options, value: f64, width: usize) -> Vec<u8> {
+fn logarithmic(options: &Options, value: f64, width: usize, base: f64) -> Vec<u8> {
     if !options.units_si {
         return NumberFormat::exponent().text(value, b"");
     }
-    // Compat: whatever the base.
-    let scale = Scale::of(value, 1000.0);
+    let scale = Scale::of(value, base);
     with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b""), scale.symbol)
 }
 
