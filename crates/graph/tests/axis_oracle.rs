@@ -90,7 +90,8 @@ fn vertical_case(random: &mut Random) -> Case {
     }
     options.height = if random.once_in(3) { random.between(10, 500) } else { 100 } as u32;
     if random.once_in(4) {
-        options.fonts[FontTag::Axis as usize].size = random.between(4, 30) as f64 / 2.0;
+        let most = if random.once_in(4) { 160 } else { 30 };
+        options.fonts[FontTag::Axis as usize].size = random.between(4, most) as f64 / 2.0;
     }
     case
 }

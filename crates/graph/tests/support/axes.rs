@@ -82,7 +82,8 @@ impl Debian {
             self.fonts.push(size);
             let text = LETTERS.replace(':', "\\:");
             let words = format!(
-                "--width 1400 --font LEGEND:{size}: --upper-limit 9 HRULE:1#000000 \"COMMENT:{text}\""
+                "--width {} --font LEGEND:{size}: --upper-limit 9 HRULE:1#000000 \"COMMENT:{text}\"",
+                500 + size as i64 * 110
             );
             let (_, svg) = self.svg(&words).unwrap();
             self.letters.learn(&svg, LETTERS);

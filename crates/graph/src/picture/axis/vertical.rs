@@ -16,6 +16,7 @@ use crate::print::scale::Scale;
 /// Lines that a grid has at most; of more, only every so manyth is there. RRDtool has no limit, and draws 44 million
 /// of them with `--alt-autoscale` around 1e-12. No canvas shows so many.
 pub const LINES_MAX: usize = 5000;
+
 /// A line of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueLine {
