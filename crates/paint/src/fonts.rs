@@ -27,6 +27,8 @@ use style::{Style, Styled};
 ///
 /// Compat: RRDtool draws at 100 dots an inch, of 72 points.
 pub const PIXELS_PER_POINT: f64 = 100.0 / 72.0;
+/// Pango's units in a pixel or a point.
+const UNITS: f64 = 1024.0;
 /// Longest text that is set, in bytes; what is behind is not shown. More fits on no image.
 const TEXT_MAX: usize = 64 << 10;
 /// Sizes of a font in pixels that are told apart from nonsense.
@@ -49,8 +51,7 @@ impl Typesetter for Fonts {
     fn set(&self, text: &[u8], setting: Setting<'_>) -> TextLayout {
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         let shelf = shelf.get_or_insert_with(Shelf::new);
-        let size = setting.font.size * PIXELS_PER_POINT;
-        let size = if size.is_finite() { size.clamp(0.0, SIZE_MAX) } else { 0.0 };
+        let size = pixels(setting.font.size);
         let text = &text[..text.len().min(TEXT_MAX)];
         let description = shelf.description(&setting.font.description);
         let face = shelf.face(&description);
@@ -71,13 +72,21 @@ impl Typesetter for Fonts {
     }
 }
 
+/// Pixels of an em at `points`.
+///
+/// Compat: Pango keeps points in whole 1024ths, cut off.
+fn pixels(points: f64) -> f64 {
+    let size = (points * UNITS).trunc() / UNITS * PIXELS_PER_POINT;
+    if size.is_finite() { size.clamp(0.0, SIZE_MAX) } else { 0.0 }
+}
+
 /// Sets printable ASCII in a font that needs no shaping for it.
 fn from_table(text: &[u8], face: &Arc<Face>, table: &[(u32, u16)], size: f64) -> TextLayout {
     let (extents, scale) = (face.extents(size), face.scale(size));
     let mut x = 0.0;
     let glyphs = text.iter().enumerate().map(|(cluster, byte)| {
         let (id, units) = table[usize::from(byte - 0x20)];
-        let advance = rounded(f64::from(units) * scale);
+        let advance = rounded((f64::from(units) * scale * UNITS).round() / UNITS);
         let glyph = Glyph { id, x, y: extents.ascent, advance, cluster };
         x += advance;
         glyph

@@ -120,3 +120,109 @@ fn boxes_of_random_ascii_are_debians() {
         check(&mut legend, &fonts, font, size, "", &texts);
     }
 }
+
+#[test]
+fn boxes_of_marked_up_texts_are_debians() {
+    let (mut legend, fonts) = (Legend::start(), Fonts::new());
+    let texts = texts(&[
+        "<b>x</b>y",
+        "a<big>b</big>",
+        "a<small>b</small>",
+        "a<sub>b</sub>",
+        "a<sup>b</sup>",
+        "<tt>ab</tt>",
+        "<i>i</i> <u>u</u> <s>s</s>",
+        "<span size=\"20000\">ab</span>",
+        "<span size=\"x-large\">ab</span>",
+        "<span size=\"larger\">ab</span>",
+        "<span size=\"12pt\">ab</span>",
+        "<span size=\"150%\">ab</span>",
+        "<span font_desc=\"DejaVu Sans 12\">ab</span>",
+        "<span rise=\"5000\">ab</span>a",
+        "<span letter_spacing=\"2000\">abc</span>",
+        "<span foreground=\"#ff0000\" weight=\"bold\">ab</span>",
+        "a &amp; b &#65; &lt;",
+    ]);
+    for size in [7.0, 8.0, 20.0] {
+        check(&mut legend, &fonts, "DejaVu Sans Mono", size, "--pango-markup", &texts);
+        check(&mut legend, &fonts, "DejaVu Sans", size, "--pango-markup", &texts);
+    }
+}
+
+#[test]
+fn boxes_of_other_scripts_are_debians() {
+    let (mut legend, fonts) = (Legend::start(), Fonts::new());
+    let texts =
+        texts(&["שלום", "שלום abc", "السلام", "a\u{301}e", "ﬁ", "a\u{200d}b", "a\u{200b}b", "x (عربي) y"]);
+    for size in [5.5, 7.0, 8.0, 9.0, 12.0, 20.0] {
+        check(&mut legend, &fonts, "DejaVu Sans Mono", size, "", &texts);
+        check(&mut legend, &fonts, "DejaVu Sans", size, "", &texts);
+    }
+}
+
+#[test]
+fn broken_markup_is_a_text() {
+    let fonts = Fonts::new();
+    for text in
+        ["<b>x", "<foo>x</foo>", "a & b", "<b>x</i>", "<span foo=\"1\">x</span>", "<", "<!DOCTYPE a>", "</b>"]
+    {
+        let layout = set(&fonts, "DejaVu Sans Mono", 8.0, true, text);
+        assert_eq!(layout.text, text);
+        assert_eq!(layout.width, 7.0 * text.len() as f64);
+    }
+}
+
+#[test]
+fn any_bytes_are_a_text() {
+    let fonts = Fonts::new();
+    let mut random = Random::new(5);
+    for _ in 0..2_000 {
+        let pieces: [&[u8]; 12] = [
+            b"a",
+            b"\n",
+            b"\r\n",
+            b"\t",
+            b"\xff",
+            b"\0",
+            "\u{202e}".as_bytes(),
+            "ש".as_bytes(),
+            "\u{301}".as_bytes(),
+            b"<b>",
+            b"</b>",
+            "\u{2029}".as_bytes(),
+        ];
+        let text: Vec<u8> =
+            (0..random.below(20)).flat_map(|_| pieces[random.below(12) as usize].to_vec()).collect();
+        let size = [8.0, 0.0, -3.0, f64::NAN, 1e9][random.below(5) as usize];
+        let font = Font { size, description: b"DejaVu Sans Mono".to_vec() };
+        let tab_width = [40.0, 0.0, -1.0, f64::NAN, 1e-9][random.below(5) as usize];
+        let layout = fonts.set(&text, Setting { font: &font, tab_width, markup: random.once_in(2) });
+        assert!(layout.width.is_finite() && layout.height.is_finite(), "{text:?}");
+    }
+}
+
+#[test]
+fn lines_stand_below_each_other_and_tabs_stop() {
+    let fonts = Fonts::new();
+    let layout = set(&fonts, "DejaVu Sans Mono", 8.0, false, "ab\ncde\r\n\nf");
+    assert_eq!((layout.width, layout.height, layout.baseline), (21.0, 56.0, 11.0));
+    let last = layout.runs.last().unwrap().glyphs[0];
+    assert_eq!((last.x, last.y, last.cluster), (0.0, 53.0, 9));
+    let layout = set(&fonts, "DejaVu Sans Mono", 8.0, false, "a\tb\t\tc");
+    assert_eq!(layout.width, 127.0);
+    let from_the_right = set(&fonts, "DejaVu Sans Mono", 8.0, false, "אב");
+    assert!(from_the_right.runs[0].glyphs[0].cluster > from_the_right.runs[0].glyphs[1].cluster);
+}
+
+#[test]
+fn plain_text_from_the_table_is_as_shaped() {
+    // A character that shows nothing takes the other way.
+    let fonts = Fonts::new();
+    let all: String = (0x20..0x7f).map(char::from).collect();
+    for size in [5.5, 7.0, 8.0, 9.0, 10.0, 13.3] {
+        let table = set(&fonts, "DejaVu Sans Mono", size, false, &all);
+        let shaped = set(&fonts, "DejaVu Sans Mono", size, false, &format!("{all}\n"));
+        assert_eq!(table.runs, shaped.runs);
+        assert_eq!((table.width, 2.0 * table.height), (shaped.width, shaped.height));
+    }
+}

@@ -161,12 +161,22 @@ impl<'a> Line<'a> {
             let face = choose(shelf, style, character, own);
             letters.push(Letter { at, character, span, face, script, level: levels[offset] });
         }
+        self.lead(&mut letters);
         // What stands before the first letter of a script belongs to it.
         let known = |script: &Script| !matches!(script, Script::Common | Script::Inherited);
         if let Some(first) = letters.iter().map(|letter| letter.script).find(known) {
             letters.iter_mut().take_while(|letter| !known(&letter.script)).for_each(|it| it.script = first);
         }
         letters
+    }
+
+    /// Blanks before the first letter of a span are of that letter's font.
+    fn lead(&self, letters: &mut [Letter]) {
+        for span in letters.chunk_by_mut(|a, b| a.span == b.span) {
+            let Some(first) = span.iter().position(|letter| !follows(letter.character)) else { continue };
+            let face = Arc::clone(&span[first].face);
+            span[..first].iter_mut().for_each(|letter| letter.face = Arc::clone(&face));
+        }
     }
 
     fn run(&self, letters: &[Letter], style: &Style, size: f64, rise: f64, x: &mut f64) -> GlyphRun {
@@ -232,24 +242,28 @@ fn levels(text: &str) -> (Vec<Level>, bool) {
     (levels.collect(), right_to_left)
 }
 
-/// The font for a character: its style's, the one before (marks stay with their letter), any of the host.
+/// The font for a character: its style's, the one before (for blanks, and marks stay with their letter), any of the
+/// host.
 fn choose(shelf: &mut Shelf, style: &Style, character: char, before: Option<Arc<Face>>) -> Arc<Face> {
     let own = shelf.face(&style.description);
-    let joins = character.script() == Script::Inherited || is_invisible(character);
+    let joins = character.script() == Script::Inherited;
     match before {
-        Some(before) if joins && (is_invisible(character) || before.has(character)) => return before,
+        Some(before) if follows(character) || (joins && before.has(character)) => return before,
         _ => {}
     }
-    if is_invisible(character) || character == '\t' || own.has(character) {
+    if follows(character) || own.has(character) {
         return own;
     }
     shelf.fallback(&style.description, character).unwrap_or(own)
 }
 
-/// Characters that show nothing and need no glyph.
-fn is_invisible(character: char) -> bool {
+/// Blanks and characters that show nothing.
+///
+/// Compat: Pango asks no font about them; they take that of the letter before.
+fn follows(character: char) -> bool {
     matches!(
         character,
+        '\t' | ' ' | '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' |
         '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
     )

@@ -10,14 +10,12 @@ use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
-use super::PIXELS_PER_POINT;
 use super::description::{Description, families};
 use super::style::{Style, Styled};
+use super::{UNITS, pixels};
 
 /// Between two neighbouring sizes.
 const SIZE_STEP: f64 = 1.2;
-/// Pango's units in a pixel or a point.
-const UNITS: f64 = 1024.0;
 /// Elements inside each other.
 const DEPTH_MAX: usize = 256;
 /// Names of sizes, from the smallest; the middle one is the text's own.
@@ -155,7 +153,7 @@ fn span(style: &mut Style, key: &str, value: &str) -> Option<()> {
             let (described, size) = style.description.changed_by(value);
             style.description = Arc::new(described);
             if let Some(points) = size {
-                style.size = points * PIXELS_PER_POINT;
+                style.size = pixels(points);
             }
         }
         "font_family" | "face" => Arc::make_mut(&mut style.description).families = families(value),
@@ -195,8 +193,7 @@ fn span(style: &mut Style, key: &str, value: &str) -> Option<()> {
 /// A size in pixels.
 fn size(value: &str, own: f64) -> Option<f64> {
     if let Some(at) = SIZES.iter().position(|name| *name == value) {
-        let medium = own;
-        return Some(medium * SIZE_STEP.powi(at as i32 - 3));
+        return Some(own * SIZE_STEP.powi(at as i32 - 3));
     }
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
     match value {
@@ -204,11 +201,11 @@ fn size(value: &str, own: f64) -> Option<f64> {
         "smaller" => Some(own / SIZE_STEP),
         _ => {
             if let Some(points) = value.strip_suffix("pt") {
-                Some(number(points)? * PIXELS_PER_POINT)
+                number(points).map(pixels)
             } else if let Some(percent) = value.strip_suffix('%') {
                 Some(own * number(percent)? / 100.0)
             } else {
-                Some(number(value)? / UNITS * PIXELS_PER_POINT)
+                number(value).map(|units| pixels(units / UNITS))
             }
         }
     }

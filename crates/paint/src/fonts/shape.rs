@@ -2,10 +2,8 @@
 
 use harfrust::{Direction, ShapeOptions, UnicodeBuffer};
 
+use super::UNITS;
 use super::face::Face;
-
-/// Pango's units in a pixel.
-const UNITS: f64 = 1024.0;
 
 /// A glyph and where its neighbour goes.
 pub(super) struct Shaped {

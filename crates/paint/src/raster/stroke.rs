@@ -12,7 +12,7 @@ use super::canvas::Area;
 const MITER_LIMIT: f64 = 10.0;
 /// Furthest that a polygon may be from the circle it stands for, in pixels. Below what 8 bits of coverage show for
 /// usual line widths.
-const ROUND_ERROR: f64 = 0.02;
+const ROUND_ERROR: f64 = 0.01;
 /// More dashes than that in a line are a line: they are closer than any eye or pixel tells.
 const DASHES_MAX: f64 = 200_000.0;
 /// Shorter periods than that (pixels) are a line, too.
@@ -255,15 +255,14 @@ impl Pen {
 
     /// Along the left of `points`, with the cap at the last.
     fn side(&self, mut points: impl Iterator<Item = Point>, out: &mut Path) {
-        let (Some(mut from), Some(mut at)) = (points.next(), points.next()) else { return };
+        let (Some(from), Some(mut at)) = (points.next(), points.next()) else { return };
         let mut ahead = self.ahead(from, at);
         out.points.push(moved(from, left_of(ahead)));
         for next in points {
             let turned = self.ahead(at, next);
             self.corner(at, ahead, turned, out);
-            (from, at, ahead) = (at, next, turned);
+            (at, ahead) = (next, turned);
         }
-        let _ = from;
         self.end(at, left_of(ahead), ahead, out);
     }
 
