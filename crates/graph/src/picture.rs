@@ -9,6 +9,7 @@ pub mod axis;
 pub mod compose;
 mod fit;
 mod frame;
+pub mod image_info;
 pub mod layout;
 pub mod legend;
 pub mod limits;

@@ -74,13 +74,21 @@ pub fn create_filled(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), D
     create_from(path, &whole, whole.len() as u64, existing)
 }
 
-/// Writes a file as `restore` and `resize` do: mode 0666 less the umask, or mode and owner of the file it
-/// replaces; a symbolic link is followed, and what is no regular file is written to.
+/// Writes a file as `restore` and `resize` do: as [`write_bytes`].
 ///
 /// # Errors
 /// [`DirectError::Create`], [`DirectError::Write`]; [`DirectError::File`] when no file can hold the RRD.
 pub fn write_file(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), DirectError> {
     let whole = encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(path, error))?;
+    write_bytes(path, &whole, existing)
+}
+
+/// Writes a whole file: mode 0666 less the umask, or mode and owner of the file it replaces; a symbolic link
+/// is followed, and what is no regular file, or stands in a directory that is not ours to write, is written to.
+///
+/// # Errors
+/// [`DirectError::Create`], [`DirectError::Write`].
+pub fn write_bytes(path: &Path, whole: &[u8], existing: Existing) -> Result<(), DirectError> {
     let creating = |error: io::Error| DirectError::Create { path: path.to_path_buf(), error };
     let writing = |error| DirectError::Write { path: path.to_path_buf(), error };
     let there = std::fs::metadata(path).ok();
@@ -92,15 +100,18 @@ pub fn write_file(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), Dire
         // A link to nothing fails here: there is no telling what it was to be.
         _ => path.canonicalize().map_err(creating)?,
     };
+    let in_place = || File::create(&target).map_err(creating)?.write_all(whole).map_err(writing);
     match &there {
         Some(there) if there.is_dir() => return Err(creating(Errno::ISDIR.into())),
-        Some(there) if !there.is_file() => {
-            return File::create(&target).map_err(creating)?.write_all(&whole).map_err(writing);
-        }
+        Some(there) if !there.is_file() => return in_place(),
         _ => {}
     }
-    let (temporary, file) = Temporary::new(&target, RESTORE_MODE).map_err(creating)?;
-    write_pieces(&file, &whole, whole.len() as u64, PIECE_BYTES).map_err(writing)?;
+    let (temporary, file) = match Temporary::new(&target, RESTORE_MODE) {
+        Ok(made) => made,
+        Err(error) if there.is_some() && error.kind() == io::ErrorKind::PermissionDenied => return in_place(),
+        Err(error) => return Err(creating(error)),
+    };
+    write_pieces(&file, whole, whole.len() as u64, PIECE_BYTES).map_err(writing)?;
     if let Some(there) = &there {
         keep_owner(&file, there).map_err(creating)?;
     }

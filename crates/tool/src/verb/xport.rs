@@ -1,22 +1,17 @@
 //! `rrdtool xport`: rows of several RRDs, computed with, as XML or JSON.
 
-use std::error::Error;
-use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 
 use graph::eval::evaluate;
 use graph::language::{Script, Setting, check_span};
-use graph::plan::{Fetched, Frame, Request};
-use graph::print::TimeFormat;
+use graph::plan::Frame;
 use graph::xport::{Form, Written, xport};
 use rrd::rpn::Surroundings;
-
-use super::fetch::{Rows, Wish, of_daemon, of_file};
-use crate::failure::{Done, Failure};
 use words::integer::int;
+
+use crate::failure::{Done, Failure};
 use crate::options::{Known, Options, flag, with_argument};
-use crate::target::Target;
+use crate::source::{Dates, Source};
 use crate::times::Range;
 use crate::{Tool, Words, unwritten};
 
@@ -100,7 +95,7 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     let surroundings = Surroundings { now, first_weekday, calendar: &localtime::Local };
     let mut source = Source { tool, daemon };
     let data = evaluate(&script, frame, &mut source, &surroundings).map_err(failure)?;
-    match xport(&script, frame, &data, form, &Dates, out).map_err(|error| unwritten(&error))? {
+    match xport(&script, frame, &data, form, &Dates { utc: false }, out).map_err(|error| unwritten(&error))? {
         Written::All => Ok(()),
         Written::Nothing => Err(Failure::new("no XPORT found, nothing to do")),
         Written::UpTo(message) => Err(Failure::new(message)),
@@ -109,44 +104,4 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
 
 fn failure(error: impl std::fmt::Display) -> Failure {
     Failure::new(error.to_string())
-}
-
-/// Dates by the C library.
-struct Dates;
-
-impl TimeFormat for Dates {
-    fn strftime(&self, format: &[u8], time: i64) -> Vec<u8> {
-        localtime::strftime(OsStr::from_bytes(format), time).unwrap_or_default()
-    }
-}
-
-/// Rows of files, of daemons, and of the stores behind placeholders.
-struct Source<'t> {
-    tool: &'t mut Tool,
-    daemon: Option<Vec<u8>>,
-}
-
-impl graph::plan::Rows for Source<'_> {
-    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
-        let wish = Wish { cf: request.cf, start: request.start, end: request.end, step: request.step.max(1) };
-        let daemon = request.daemon.as_deref().or(self.daemon.as_deref());
-        let rows = match self.tool.flushed_target(&request.file, daemon)? {
-            Target::File(file) => of_file(&file, wish)?,
-            Target::Remote(mut remote) => of_daemon(&mut remote, wish)?,
-        };
-        Ok(in_seconds(rows)?)
-    }
-}
-
-fn in_seconds(rows: Rows) -> Done<Fetched> {
-    let unit = u64::from(rows.units_per_second.max(1));
-    if !rows.step.is_multiple_of(unit) {
-        return Err(Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds"));
-    }
-    Ok(Fetched {
-        start: rows.start.div_euclid(unit as i64),
-        step: rows.step / unit,
-        names: rows.names.into_iter().map(String::into_bytes).collect(),
-        values: rows.values,
-    })
 }
