@@ -7,6 +7,7 @@
 mod mono;
 mod support;
 
+use graph::eval::Data;
 use graph::language::{Element, Script};
 use graph::picture::layout::{Layout, PlacedText, arrange};
 use graph::picture::legend::entries::{Source, entries};
@@ -228,8 +229,10 @@ fn ours(tool: &RrdTool, case: &Case) -> Result<(Layout, String), String> {
     Ok((layout, text))
 }
 
+type Texts = Vec<Vec<u8>>;
+
 /// The texts of PRINTs, and those of GPRINTs.
-fn prints(script: &Script, data: &graph::eval::Data) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), String> {
+fn prints(script: &Script, data: &Data) -> Result<(Texts, Texts), String> {
     let mut printer = Printer::new(&UtcDates, 1000.0);
     let (mut printed, mut inside) = (Vec::new(), Vec::new());
     for element in &script.elements {
