@@ -26,6 +26,10 @@ impl TimeFormat for Dates {
             if self.utc { localtime::strftime_utc(format, time) } else { localtime::strftime(format, time) };
         text.unwrap_or_default()
     }
+
+    fn decimal_point(&self) -> String {
+        localtime::locale::decimal_point()
+    }
 }
 
 /// Rows of files, of daemons, and of the stores behind placeholders.

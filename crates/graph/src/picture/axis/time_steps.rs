@@ -62,3 +62,25 @@ fn add(mut civil: Civil, unit: TimeUnit, count: i32) -> Civil {
     *field = field.saturating_add(count);
     civil
 }
+
+#[cfg(test)]
+mod tests {
+    use rrd::when::calendar::Utc;
+
+    use super::*;
+
+    const DAY: i64 = 86_400;
+    /// A Sunday.
+    const SUNDAY: i64 = 1_700_352_000;
+
+    /// What Debian's rrdtool drew in the locales C and `de_DE`.
+    #[test]
+    fn weeks_begin_on_the_first_day_of_the_locale() {
+        let week = Every { unit: TimeUnit::Week, count: 1 };
+        assert_eq!(first(&Utc, SUNDAY + 5000, week, 0), SUNDAY);
+        assert_eq!(first(&Utc, SUNDAY - 5000, week, 0), SUNDAY - 7 * DAY);
+        assert_eq!(first(&Utc, SUNDAY + 5000, week, 1), SUNDAY - 6 * DAY);
+        assert_eq!(first(&Utc, SUNDAY + DAY, week, 1), SUNDAY + DAY);
+        assert_eq!(next(&Utc, SUNDAY, week), SUNDAY + 7 * DAY);
+    }
+}

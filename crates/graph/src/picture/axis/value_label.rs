@@ -65,6 +65,8 @@ pub(super) struct Labels<'a> {
     pub(super) unit: Scale,
     left: Writer<'a>,
     right: Option<Right<'a>>,
+    /// What stands before decimals.
+    point: String,
 }
 
 /// The right axis: its values are the left one's, scaled and shifted.
@@ -98,13 +100,14 @@ impl<'a> Labels<'a> {
             None => None,
         };
         let unit = unit(options, input.narrow_limits());
-        Ok(Labels { unit, left: Writer::new(&options.left_axis, times)?, right })
+        let left = Writer::new(&options.left_axis, times)?;
+        Ok(Labels { unit, left, right, point: times.decimal_point() })
     }
 
     /// The label on the left of a linear axis.
     pub(super) fn left(&self, line: Labelled) -> Result<Option<Vec<u8>>, LabelError> {
         let scaled = line.step / self.unit.factor * line.index as f64;
-        if let Some(text) = self.left.text(line.step * line.index as f64, scaled)? {
+        if let Some(text) = self.left.text(line.step * line.index as f64, scaled, &self.point)? {
             return Ok(Some(text));
         }
         let (width, digits) = match line.numbers {
@@ -112,7 +115,7 @@ impl<'a> Labels<'a> {
             Numbers::Fixed(width, digits) => (width, digits),
             Numbers::None => return Ok(None),
         };
-        let text = NumberFormat::fixed_point(false, width, digits).text(scaled, b"");
+        let text = NumberFormat::fixed_point(false, width, digits).text(scaled, b"", &self.point);
         Ok(Some(match self.unit.symbol {
             b' ' => text,
             symbol => with_symbol(text, if line.index == 0 { b' ' } else { symbol }),
@@ -130,11 +133,11 @@ impl<'a> Labels<'a> {
     pub(super) fn right(&self, line: Labelled, unit: Scale) -> Result<Option<Vec<u8>>, LabelError> {
         let Some(right) = &self.right else { return Ok(None) };
         let value = line.step * line.index as f64 * right.scale + right.shift;
-        if let Some(text) = right.writer.text(value, value)? {
+        if let Some(text) = right.writer.text(value, value, &self.point)? {
             return Ok(Some(text));
         }
         let number = NumberFormat::fixed_point(false, RIGHT_WIDTH, line.digits);
-        Ok(Some(with_symbol(number.text(value / unit.factor, b""), unit.symbol)))
+        Ok(Some(with_symbol(number.text(value / unit.factor, b"", &self.point), unit.symbol)))
     }
 
     /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter nor base.
@@ -147,7 +150,7 @@ impl<'a> Labels<'a> {
         let right = self.right.as_ref()?;
         let value = value * right.scale + right.shift;
         Some(match &right.writer.number {
-            Some(format) => format.text(value, b""),
+            Some(format) => format.text(value, b"", &self.point),
             None => logarithmic(options, value, 4, f64::from(options.base)),
         })
     }
@@ -156,10 +159,10 @@ impl<'a> Labels<'a> {
 /// A number on a logarithmic axis: with one digit and an exponent, or in its unit with so many characters.
 fn logarithmic(options: &Options, value: f64, width: usize, base: f64) -> Vec<u8> {
     if !options.units_si {
-        return NumberFormat::exponent().text(value, b"");
+        return NumberFormat::exponent().text(value, b"", ".");
     }
     let scale = Scale::of(value, base);
-    with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b""), scale.symbol)
+    with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b"", "."), scale.symbol)
 }
 
 /// `text` and its unit behind it.
@@ -193,15 +196,15 @@ impl<'a> Writer<'a> {
     }
 
     /// `None` when the options say nothing of how. Numbers are given as `number`.
-    fn text(&self, value: f64, number: f64) -> Result<Option<Vec<u8>>, LabelError> {
+    fn text(&self, value: f64, number: f64, point: &str) -> Result<Option<Vec<u8>>, LabelError> {
         Ok(match self.formatter {
-            AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"")),
+            AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"", point)),
             AxisFormatter::Timestamp => {
                 Some(self.times.strftime(self.format.unwrap_or(TIMESTAMP), value as i64))
             }
-            AxisFormatter::Duration => {
-                Some(duration::text(self.format.unwrap_or_default(), value).ok_or(LabelError::Duration)?)
-            }
+            AxisFormatter::Duration => Some(
+                duration::text(self.format.unwrap_or_default(), value, point).ok_or(LabelError::Duration)?,
+            ),
         })
     }
 }
