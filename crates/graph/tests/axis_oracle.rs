@@ -196,6 +196,11 @@ fn kept_vertical() -> Vec<Case> {
         // Only one label, and one more where the next line is beyond the edge.
         kept((-5.0, 5.0), |options| (options.alt_y_grid, options.rigid) = (true, true)),
         kept((0.0, 1.5), |options| (options.height, options.rigid) = (19, true)),
+        // A font too large for any distance of labels.
+        kept((-8.91, -5.0), |options| {
+            options.rigid = true;
+            options.fonts[FontTag::Axis as usize].size = 68.5;
+        }),
         // No line at all.
         kept((1010.0, 1020.0), |options| options.rigid = true),
         // Units that are a little off, and that there are none for.

@@ -25,6 +25,9 @@ const LINE_PIXELS_MIN: f64 = 5.0;
 /// Whole pixels that are between two labels at least, in sizes of the axes' font.
 pub(super) const LABEL_SIZES_MIN: f64 = 1.8;
 
+/// Every so many lines have a label where no distance is great enough for the font.
+const LABEL_FACTOR_CROWDED: i64 = 2;
+
 /// How far lines are apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Steps {
@@ -57,6 +60,6 @@ pub(super) fn automatic(input: &Input<'_>, scale: Scale) -> Steps {
     let fits = STEPS.iter().find(|(step, _)| pixels(*step) >= LINE_PIXELS_MIN);
     let (step, factors) = fits.unwrap_or(&STEPS[STEPS.len() - 1]);
     let far_enough = |factor: &&i64| pixels(*step) * **factor as f64 >= label_pixels_min;
-    let label_factor = *factors.iter().find(far_enough).unwrap_or(&factors[1]);
+    let label_factor = *factors.iter().find(far_enough).unwrap_or(&LABEL_FACTOR_CROWDED);
     Steps { step: step * scale.factor, label_factor, numbers: Numbers::ByGreatest }
 }
