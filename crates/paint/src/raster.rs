@@ -42,7 +42,8 @@ impl std::error::Error for TooBig {}
 /// Paints `scene` on transparent ground. `glyphs` keeps what glyphs look like for the next scene.
 pub fn paint(scene: &Scene, glyphs: &mut Glyphs) -> Result<Image, TooBig> {
     let zoom = if scene.zoom.is_finite() && scene.zoom > 0.0 { scene.zoom } else { 1.0 };
-    let (width, height) = ((scene.width * zoom).ceil().max(1.0), (scene.height * zoom).ceil().max(1.0));
+    // Compat: a part of a pixel is none.
+    let (width, height) = ((scene.width * zoom).floor().max(1.0), (scene.height * zoom).floor().max(1.0));
     let fits = width <= SIDE_MAX && height <= SIDE_MAX && width * height <= PIXELS_MAX;
     if !fits {
         return Err(TooBig { width, height });
@@ -113,9 +114,11 @@ impl Painter {
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
         let ink = Ink::Solid(colour);
-        if let Some(line) = stroke::Straight::of(path, stroke, self.zoom) {
+        if let Some(lines) = stroke::Straight::all(path, stroke, self.zoom) {
             let (canvas, clip, smooth) = (&mut self.canvas, self.clip, self.smooth);
-            line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
+            for line in lines {
+                line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
+            }
             return;
         }
         let mut outline = std::mem::take(&mut self.outline);

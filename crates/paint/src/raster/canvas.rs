@@ -2,7 +2,7 @@
 
 use graph::picture::scene::{Colour, Path, Point};
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, covered};
 
 /// A painted picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +113,7 @@ fn over(ground: u32, ink: u32) -> u32 {
 pub(super) fn blend(ground: &mut u32, ink: u32, cover: u8) {
     match cover {
         0 => {}
+        255 if ink >> 24 == 255 => *ground = ink,
         255 => *ground = over(*ground, ink),
         _ => *ground = over(*ground, dimmed(ink, u32::from(cover))),
     }
@@ -153,10 +154,15 @@ impl Canvas {
         }
         let columns = Cut::of(area.left, area.right);
         let rows = Cut::of(area.top, area.bottom);
+        let whole = columns.is_whole() && rows.is_whole();
         for y in rows.from..rows.to {
             let (colour, cover) = (ink.at(y), rows.cover(y));
             let row = self.row(y, columns.from, columns.to);
-            let soft = |x: u32| (cover * columns.cover(x) * 255.0).round() as u8;
+            if whole {
+                fill(row, colour, 255);
+                continue;
+            }
+            let soft = |x: u32| covered((cover * columns.cover(x)) as f32);
             let inner = soft(columns.from + 1);
             let last = row.len() - 1;
             blend(&mut row[0], colour, soft(columns.from));
@@ -216,6 +222,11 @@ struct Cut {
 impl Cut {
     fn of(start: f64, end: f64) -> Cut {
         Cut { start, end, from: start.floor() as u32, to: end.ceil() as u32 }
+    }
+
+    /// Whether it begins and ends between pixels.
+    fn is_whole(&self) -> bool {
+        self.start == f64::from(self.from) && self.end == f64::from(self.to)
     }
 
     /// The part of pixel `at` that is inside.

@@ -79,12 +79,19 @@ pub(super) struct Straight {
 }
 
 impl Straight {
-    /// None where `path` is something else, or has round ends.
-    pub(super) fn of(path: &Path, stroke: &Stroke, zoom: f64) -> Option<Straight> {
-        let [a, b] = path.points.as_slice() else { return None };
-        if path.ends.len() != 1 || path.closed || stroke.cap == Cap::Round {
+    /// The pieces of `path`; `None` where one is something else, or has round ends. They are painted one over the
+    /// other, as if each had a path of its own: the lines of a grid, which do not meet.
+    pub(super) fn all(path: &Path, stroke: &Stroke, zoom: f64) -> Option<Vec<Straight>> {
+        if path.points.len() != 2 * path.ends.len() || path.closed || stroke.cap == Cap::Round {
             return None;
         }
+        let whole = path.ends.iter().zip(1..).all(|(end, count)| *end == 2 * count);
+        let pieces = path.points.chunks_exact(2).map(|ends| Straight::of(ends[0], ends[1], stroke, zoom));
+        if whole { pieces.collect() } else { None }
+    }
+
+    /// `None` where the line is not level or upright.
+    fn of(a: Point, b: Point, stroke: &Stroke, zoom: f64) -> Option<Straight> {
         let flat = a.y == b.y;
         let known = [a.x, a.y, b.x, b.y, stroke.width].iter().all(|part| part.is_finite());
         if !known || flat == (a.x == b.x) {

@@ -163,7 +163,7 @@ fn a_line_has_its_width_corners_and_ends() {
     let (corner, end) = (row(&image, 1)[1], row(&image, 1)[6]);
     // A half and an eighth of pi. In the corner the two bars' areas add up, where three quarters and a sixteenth of
     // pi were exact (241).
-    assert!(corner >= 241 && end.abs_diff(228) <= 3, "{corner} {end}");
+    assert!(corner >= 241 && end.abs_diff(228) <= 8, "{corner} {end}");
 }
 
 #[test]
