@@ -21,10 +21,10 @@ const COLOURS_MAX: usize = 256;
 const SLOTS: usize = 4 * COLOURS_MAX;
 /// From so many pixels on the better level pays for its time: see the table above.
 const LARGE: usize = 200_000;
-/// Levels of compression for indices of small and of large images, and for what has too many colours.
-const LEVEL_SMALL: u8 = 1;
-const LEVEL_LARGE: u8 = 3;
-const LEVEL_COLOURFUL: u8 = 4;
+/// Levels of compression for indices of small and of large images. At level 1 zlib-rs writes fixed codes.
+const LEVELS: (u8, u8) = (2, 3);
+/// The same for what has too many colours.
+const LEVELS_COLOURFUL: (u8, u8) = (3, 5);
 
 /// `image` as a PNG file.
 pub fn encode(image: &Image) -> Vec<u8> {
@@ -79,8 +79,7 @@ impl Palette {
             colours.extend_from_slice(&[red, green, blue]);
             opacities.push(alpha);
         }
-        let level = if self.indices.len() < LARGE { LEVEL_SMALL } else { LEVEL_LARGE };
-        write(image, ColorType::Indexed, level, &self.indices, |encoder| {
+        write(image, ColorType::Indexed, LEVELS, &self.indices, |encoder| {
             encoder.set_palette(colours);
             if opacities.iter().any(|alpha| *alpha != 255) {
                 encoder.set_trns(opacities);
@@ -97,16 +96,17 @@ fn encode_colourful(image: &Image) -> Vec<u8> {
     for pixel in &image.pixels {
         bytes.extend_from_slice(&straight(*pixel)[..colour.samples()]);
     }
-    write(image, colour, LEVEL_COLOURFUL, &bytes, |_| {})
+    write(image, colour, LEVELS_COLOURFUL, &bytes, |_| {})
 }
 
 fn write(
     image: &Image,
     colour: ColorType,
-    level: u8,
+    (small, large): (u8, u8),
     bytes: &[u8],
     more: impl FnOnce(&mut Encoder<'_, &mut Vec<u8>>),
 ) -> Vec<u8> {
+    let level = if image.pixels.len() < LARGE { small } else { large };
     let mut file = Vec::with_capacity(bytes.len() / 4 + 2_048);
     let mut encoder = Encoder::new(&mut file, image.width, image.height);
     encoder.set_color(colour);

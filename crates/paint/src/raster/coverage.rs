@@ -168,13 +168,16 @@ impl Coverage {
         let cells = &self.cells[start..start + pixels as usize];
         let last = last.min(pixels - 1);
         self.covers.clear();
-        let mut sum = 0.0;
+        let (mut sum, mut cover) = (0.0, 0);
         for cell in &cells[first as usize..=last as usize] {
-            sum += cell;
-            self.covers.push(covered(sum));
+            if *cell != 0.0 {
+                sum += cell;
+                cover = covered(sum);
+            }
+            self.covers.push(cover);
         }
-        if covered(sum) != 0 {
-            self.covers.resize((pixels - first) as usize, covered(sum));
+        if cover != 0 {
+            self.covers.resize((pixels - first) as usize, cover);
         }
         Some(first)
     }
