@@ -114,11 +114,9 @@ impl Painter {
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
         let ink = Ink::Solid(colour);
-        if let Some(lines) = stroke::Straight::all(path, stroke, self.zoom) {
+        if let Some(line) = stroke::Straight::of(path, stroke, self.zoom) {
             let (canvas, clip, smooth) = (&mut self.canvas, self.clip, self.smooth);
-            for line in lines {
-                line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
-            }
+            line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
             return;
         }
         let mut outline = std::mem::take(&mut self.outline);

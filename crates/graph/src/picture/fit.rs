@@ -33,6 +33,12 @@ impl Fit {
         }
     }
 
+    /// The corner of pixels next to a point.
+    pub fn whole(self, at: Point) -> Point {
+        let Some(zoom) = self.zoom else { return at };
+        Point { x: (at.x * zoom + 0.5).floor() / zoom, y: (at.y * zoom - 0.5).ceil() / zoom }
+    }
+
     /// Where a point of an area's outline goes.
     pub fn area(self, at: Point) -> Point {
         let Some(zoom) = self.zoom else { return at };

@@ -58,11 +58,25 @@ struct Lines {
 
 impl Lines {
     fn tick(&mut self, from: (f64, f64), to: (f64, f64)) {
-        add(&mut self.ticks, from, to, self.kind.width, self.fit);
+        let ends = [from, to].map(|(x, y)| self.fit.line(Point { x, y }, self.kind.width));
+        self.ticks.points.extend(ends);
+        self.ticks.ends.push(self.ticks.points.len());
     }
 
+    /// Compat: a broken line begins at a whole pixel, so that its dashes fill pixels; no other line does.
+
     fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
-        add(&mut self.lines, from, to, self.kind.width, self.fit);
+        let upright = from.0 == to.0;
+        for (x, y) in [from, to] {
+            let at = Point { x, y };
+            let (across, along) = (self.fit.line(at, self.kind.width), self.fit.whole(at));
+            let at = match upright {
+                true => Point { x: across.x, y: along.y },
+                false => Point { x: along.x, y: across.y },
+            };
+            self.lines.points.push(at);
+        }
+        self.lines.ends.push(self.lines.points.len());
     }
 
     fn paint(self, items: &mut Vec<Item>) {
@@ -73,12 +87,6 @@ impl Lines {
             }
         }
     }
-}
-
-/// Adds a line to `path`.
-fn add(path: &mut Path, from: (f64, f64), to: (f64, f64), width: f64, fit: Fit) {
-    path.points.extend([from, to].map(|(x, y)| fit.line(Point { x, y }, width)));
-    path.ends.push(path.points.len());
 }
 
 impl Grid<'_> {
