@@ -3,59 +3,13 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 
+use common::http::{get, request};
 use common::{Client, Roundel};
 use protocol::rrdcached::command::Permissions;
 use serde_json::Value;
 use server::service::CreatePolicy;
-
-/// An answer of the daemon.
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.body.clone()).unwrap()
-    }
-
-    fn error(&self) -> String {
-        assert!(self.status >= 400, "{}: {}", self.status, String::from_utf8_lossy(&self.body));
-        self.json()["error"].as_str().unwrap().to_string()
-    }
-}
-
-fn request(roundel: &Roundel, method: &str, target: &str, body: &str) -> Answer {
-    let address = std::fs::read_to_string(roundel.path("http")).unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}"
-    )
-    .unwrap();
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
-    let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    let head = String::from_utf8(bytes[..middle].to_vec()).unwrap().to_ascii_lowercase();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head, body: bytes[middle + 4..].to_vec() }
-}
-
-fn get(roundel: &Roundel, target: &str) -> Answer {
-    request(roundel, "GET", target, "")
-}
 
 /// A daemon with a few RRDs, the last rows of which are unknown and known.
 fn filled() -> Roundel {
