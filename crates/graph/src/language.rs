@@ -48,6 +48,8 @@ pub struct Script {
     variables: Vec<Variable>,
     series: usize,
     scalars: usize,
+    /// A colour could not be read, and so nothing behind it is.
+    ended: bool,
 }
 
 /// A name and what it stands for.
@@ -68,6 +70,9 @@ impl Script {
         let mut script = Script::default();
         for line in arguments {
             script.add(line.as_ref(), setting)?;
+            if script.ended {
+                break;
+            }
         }
         Ok(script)
     }
@@ -95,7 +100,9 @@ impl Script {
             }
             _ => return Err(LanguageError::UnknownElement { command, line: argument.line() }),
         };
-        argument.finish()?;
+        if !self.ended {
+            argument.finish()?;
+        }
         self.elements.push(element);
         Ok(())
     }

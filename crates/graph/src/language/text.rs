@@ -15,12 +15,16 @@ const ALIGNMENTS: [&[u8]; 4] = [b"left", b"right", b"justified", b"center"];
 pub(super) fn xport(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let line = argument.line();
     // Its colours are taken, as the elements that draw take them, and have no effect.
-    let Common { name, value, legend, .. } = common(script, argument)?;
+    let Common { name, value, legend, spoiled, .. } = common(script, argument)?;
     let series = match value {
         Plotted::Series(series) => series,
         Plotted::Scalar(_) => return Err(LanguageError::CannotShiftVdef { name: lossy(&name), line }),
         Plotted::Number(_) => return Err(LanguageError::UnknownVariableType(line)),
     };
+    if spoiled {
+        script.ended = true;
+        return Ok(Element::Xport(Xport { series, legend: Vec::new() }));
+    }
     let legend = legend_or_next(argument, legend);
     Ok(Element::Xport(Xport { series, legend }))
 }

@@ -151,6 +151,9 @@ fn save(tool: &Tool, asked: &Asked<'_>, bytes: &[u8]) -> Done<bool> {
 /// The text of `--imginfo`, with the size of the image as it is written.
 fn info_text(asked: &Asked<'_>, size: (i64, i64)) -> Done<Option<Vec<u8>>> {
     let Some(format) = &asked.options.image_info else { return Ok(None) };
+    if format.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
     let zoomed = |pixels: i64| (pixels as f64 * asked.options.zoom) as u64;
     image_info(format, asked.file, (zoomed(size.0), zoomed(size.1))).map(Some).map_err(failure)
 }
@@ -165,7 +168,10 @@ fn tell(asked: &Asked<'_>, made: &Made, info: Option<Vec<u8>>, out: &mut dyn Wri
     }
     let (width, height) = made.size;
     let mut text = info.unwrap_or_else(|| format!("{width}x{height}").into_bytes());
-    text.push(b'\n');
+    // Compat: an empty text is no line.
+    if !text.is_empty() {
+        text.push(b'\n');
+    }
     for printed in &made.printed {
         text.extend_from_slice(printed);
         text.push(b'\n');
@@ -182,7 +188,7 @@ fn tell_all(
     out: &mut dyn Write,
 ) -> Done {
     let mut text = text_of(&made.report, &tool.surroundings);
-    if let Some(info) = info {
+    if let Some(info) = info.filter(|info| !info.is_empty()) {
         let item = InfoItem { key: "image_info".to_string(), value: Value::Text(info) };
         text.extend(text_of(&[item], &tool.surroundings));
     }

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod cases;
+mod graphs;
 mod drivers;
 mod harness;
 mod locales;
@@ -21,6 +22,7 @@ const TESTS: &[(&str, fn())] = &[
     ("cases_are_answered_as_they_say", cases::check_all),
     ("random_scenarios_are_answered_alike", random::check),
     ("spellings_are_answered_alike", random::check_spellings),
+    ("graphs_are_answered_alike", graphs::check),
     ("sessions_are_answered_alike", session::check),
     ("a_session_takes_what_comes", session::check_ours),
     ("programs_that_drive_a_pipe_read_the_same", drivers::check),

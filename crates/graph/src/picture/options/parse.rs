@@ -174,6 +174,7 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
         Tag::Colour => values::colour(word, &mut options.colours)?,
         Tag::GridDash => options.grid_dash = values::grid_dash(word)?,
         Tag::Border => options.border = int(word),
+        Tag::ImageInfo => options.image_info = Some(word.to_vec()),
         Tag::Zoom => {
             options.zoom = values::number('m', word)?;
             if options.zoom <= 0.0 {

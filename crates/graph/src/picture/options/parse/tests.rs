@@ -42,7 +42,7 @@ fn options_are_typed() {
          -a|SVG|-b|1024|--disable-rrdtool-tag|-I|--border|-3|--right-axis|2:-5x|--grid-dash|1.5:0|-f||--theme|dark",
     )
     .unwrap();
-    assert_eq!((all.title, all.vertical_label, all.image_info), (Some(b"title".to_vec()), None, None));
+    assert_eq!((all.title, all.vertical_label, all.image_info), (Some(b"title".to_vec()), None, Some(Vec::new())));
     assert_eq!((all.full_size, all.alt_y_grid, all.units_si, all.legend), (true, true, true, false));
     assert_eq!((all.upper_limit, all.lower_limit), (Some(1000.0), None));
     assert_eq!((all.units_exponent, all.units_length, all.border), (Some(3), Some(0), -3));
