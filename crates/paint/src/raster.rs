@@ -114,9 +114,11 @@ impl Painter {
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
         let ink = Ink::Solid(colour);
-        if let Some(line) = stroke::Straight::of(path, stroke, self.zoom) {
+        if let Some(lines) = stroke::Straight::all(path, stroke, self.zoom) {
             let (canvas, clip, smooth) = (&mut self.canvas, self.clip, self.smooth);
-            line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
+            for line in lines {
+                line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
+            }
             return;
         }
         let mut outline = std::mem::take(&mut self.outline);
