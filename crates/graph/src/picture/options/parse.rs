@@ -242,6 +242,8 @@ fn check_axis(text: &AxisText) -> Result<(), OptionsError> {
     let AxisText { formatter: AxisFormatter::Numeric, format: Some(format) } = text else { return Ok(()) };
     match NumberFormat::parse(format) {
         Some(format) if !format.has_symbol() => Ok(()),
+        // Compat: an empty one is none.
+        _ if format.is_empty() => Ok(()),
         _ => Err(OptionsError::AxisFormat(LabelError::Number(crate::argument::lossy(format)))),
     }
 }

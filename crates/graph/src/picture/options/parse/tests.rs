@@ -79,6 +79,7 @@ fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
     };
     assert_eq!(read("x|-x|MINUTE: 10:HOUR:1:WEEK:4:-5:%H:%M").unwrap().x_grid, own);
     assert_eq!(read("x|-x|none").unwrap().x_grid, XGrid::None);
+    assert_eq!(read("x|--left-axis-format|").unwrap().left_axis.format, Some(Vec::new()));
     assert_eq!(read("x|-y|1e3:2x").unwrap().y_grid, YGrid::Own { step: 1000.0, label_factor: 2 });
     let back = |word: &str| read(&format!("x|-c|BACK#{word}")).unwrap().colour(ColourTag::Back);
     for (word, want) in [
