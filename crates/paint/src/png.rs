@@ -161,12 +161,12 @@ mod tests {
     fn what_is_written_is_read() {
         // One pixel; 256 colours; one more; all transparent; opacities.
         check(1, vec![0xff00_ff00]);
-        check(16, (0..256).map(|it| 0xff00_0000 | it * 0x01_0305).collect());
-        check(16, (0..272).map(|it| 0xff00_0000 | it * 0x01_0305).collect());
+        check(16, (0..256).map(|it| 0xff00_0000 | (it * 0x0001_0305)).collect());
+        check(16, (0..272).map(|it| 0xff00_0000 | (it * 0x0001_0305)).collect());
         check(3, vec![0; 9]);
-        check(4, (0..256).map(|it: u32| it << 24 | (it / 2) << 8 | it / 3).collect());
-        check(16, (0..512).map(|it: u32| (it / 2) << 24 | (it / 4) << 8 | it / 8).collect());
-        check(600, (0..600 * 400).map(|it: u32| 0xff00_0000 | (it / 1_000) % 200).collect());
+        check(4, (0..256).map(|it: u32| (it << 24) | ((it / 2) << 8) | (it / 3)).collect());
+        check(16, (0..512).map(|it: u32| ((it / 2) << 24) | ((it / 4) << 8) | (it / 8)).collect());
+        check(600, (0..600 * 400).map(|it: u32| 0xff00_0000 | ((it / 1_000) % 200)).collect());
     }
 
     #[test]
