@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("graph", &["rrd", "words"]),
     ("paint", &["graph"]),
     ("collect", &["protocol", "rrd"]),
-    ("server", &["collect", "graph", "localtime", "paint", "protocol", "store", "rrd"]),
+    ("server", &["collect", "graph", "localtime", "paint", "protocol", "store", "words", "rrd"]),
     ("tool", &["graph", "localtime", "paint", "protocol", "store", "words", "rrd"]),
     ("query", &["graph", "localtime", "protocol", "store", "rrd"]),
     (

@@ -23,6 +23,8 @@ pub const SIDE_MAX: f64 = 32_767.0;
 pub const PIXELS_MAX: f64 = 67_108_864.0;
 
 /// An image is too big.
+///
+/// Compat: RRDtool tells the size of such an image, ends well and writes none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TooBig {
     /// Width in pixels that was asked for.
