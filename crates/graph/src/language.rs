@@ -84,7 +84,10 @@ impl Script {
             "DEF" => data::def(self, &mut argument, setting)?,
             "CDEF" => data::cdef(self, &mut argument)?,
             "VDEF" => data::vdef(self, &mut argument)?,
-            "XPORT" => text::xport(self, &mut argument)?,
+            "XPORT" => match text::xport(self, &mut argument)? {
+                Some(element) => element,
+                None => return Ok(()),
+            },
             "PRINT" => text::print(self, &mut argument, false)?,
             "GPRINT" => text::print(self, &mut argument, true)?,
             "COMMENT" => text::comment(&mut argument)?,

@@ -31,11 +31,13 @@ pub(super) fn def(
         Some(parts) => parts,
         None => def_parts(argument, named.ds, named.cf)?,
     };
-    // Compat: a name may be given twice, to a DEF, but not a third time.
-    if script.variables.iter().filter(|known| known.name == name && !name.is_empty()).count() > 1 {
+    let earlier = script.variables.iter().filter(|known| known.name == name && !name.is_empty()).count();
+    let cf = cf(&cf_text);
+    // Compat: a DEF may have a name that is taken, but no third has it, and of a bad function this is told.
+    if earlier > 1 || (earlier == 1 && cf.is_none()) {
         return Err(LanguageError::Reused(lossy(&name)));
     }
-    let cf = cf(&cf_text).ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
+    let cf = cf.ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
     let daemon = named.daemon;
     let series = script.series;
     argument.finish()?;

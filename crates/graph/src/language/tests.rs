@@ -68,7 +68,8 @@ fn errors_are_those_of_rrdtool() {
     check(&["DEF:a=x.rrd:in:FOO:reduce=X:step=1m"], "bad reduce CF: X");
     check(&["DEF:a=x.rrd:step=1m:start=zz"], "Bad step value: 1m");
     check(&["DEF:a=x.rrd:start=zz"], "start time: unparsable time: zz");
-    check(&[D, D, "DEF:a=x.rrd:in:FOO"], "trying to reuse vname a");
+    check(&[D, "DEF:a=x.rrd:in:FOO"], "trying to reuse vname a");
+    check(&[D, D, D], "trying to reuse vname a");
     check(&["DEF:a=x.rrd:in:AVERAGE:step=1m"], "Bad step value: 1m");
     check(&["DEF:a=x.rrd:in:AVERAGE:reduce=X"], "bad reduce CF: X");
     check(&["DEF:a=x.rrd:in:AVERAGE:end=zz"], "end time: unparsable time: zz");
@@ -146,6 +147,7 @@ fn what_is_drawn_is_typed() {
     let spoiled = shape(&["AREA:a#ff0000#xx:text:STACK:more", "BAD"]);
     assert_eq!((spoiled.colour, spoiled.legend, spoiled.stack), (red, Vec::new(), true));
     assert_eq!(shape(&["LINE:a#ff000", "LINE:b"]).colour, None);
+    assert_eq!(shape(&["LINE:a", "XPORT:v#f", "LINE:b"]).value, Plotted::Series(0));
     let green = Colour::new(0x00ff_00ff);
     let gradient = |height| ShapeKind::Area { gradient: Some((green, height)) };
     assert_eq!(shape(&["AREA:a#ff0000#00ff00"]).kind, gradient(50.0));
