@@ -298,7 +298,7 @@ fn odd_graphs_have_a_picture_with_all_its_points_near_it() {
     make_rrds(&mut tool);
     let (start, end) = (EPOCH + 5000, EPOCH + 9000);
     let def = "DEF:a=a.rrd:in:AVERAGE".to_string();
-    let mut check = |change: fn(&mut Call), arguments: &[&str]| {
+    let check = |change: fn(&mut Call), arguments: &[&str]| {
         let mut call = Call::new(start, end, 100, 50);
         change(&mut call);
         call.arguments =

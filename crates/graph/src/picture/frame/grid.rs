@@ -64,7 +64,6 @@ impl Lines {
     }
 
     /// Compat: a broken line begins at a whole pixel, so that its dashes fill pixels; no other line does.
-
     fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
         let upright = from.0 == to.0;
         for (x, y) in [from, to] {
