@@ -98,7 +98,7 @@ pub fn graph(fonts: &Fonts) -> Scene {
 
 fn colour(random: &mut Random, see_through: bool) -> Colour {
     let alpha = if see_through { random.between(64, 255) as u32 } else { 255 };
-    Colour::new((random.next() as u32) << 8 | alpha)
+    Colour::new(((random.next() as u32) << 8) | alpha)
 }
 
 /// A coordinate within `limit`, in quarters of a pixel.
