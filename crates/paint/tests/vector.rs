@@ -1,5 +1,7 @@
 //! SVG, PDF and EPS beside our raster of the same scene, as other programs read them.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
 #[path = "vector/pixels.rs"]
 mod pixels;
 #[path = "vector/scenes.rs"]
