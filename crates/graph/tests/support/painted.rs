@@ -172,7 +172,7 @@ impl List {
         };
         grid.sort_by_cached_key(key);
         // Of columns side by side with a gradient it is not seen either which is painted first.
-        for run in rest.chunk_by_mut(|a, b| a.column().is_some() && b.column().is_some()) {
+        for run in rest.chunk_by_mut(Painted::is_beside) {
             run.sort_by_key(|item| item.column());
         }
         rest.append(&mut grid);
@@ -272,6 +272,11 @@ pub fn ours(scene: &Scene) -> Vec<Painted> {
 }
 
 impl Painted {
+    /// Whether both are columns with a gradient of the same colours.
+    fn is_beside(&self, other: &Painted) -> bool {
+        matches!((self, other), (Painted::Gradient(a, _), Painted::Gradient(b, _)) if a[0].1 == b[0].1 && a[1].1 == b[1].1)
+    }
+
     /// The place of a column with a gradient, roughly.
     fn column(&self) -> Option<(i64, i64)> {
         match self {
