@@ -71,6 +71,9 @@ pub(super) fn make(tool: &mut Tool, computed: &Computed<'_>) -> Done<Made> {
 
 /// The bytes of a scene; `None` where the format cannot hold it.
 fn paint(scene: &Scene, format: ImageFormat, glyphs: &mut Glyphs) -> Option<Vec<u8>> {
+    if !scene.zoom.is_finite() {
+        return None;
+    }
     match format {
         ImageFormat::Svg => Some(paint::svg(scene)),
         ImageFormat::Eps => Some(paint::eps(scene)),

@@ -99,6 +99,7 @@ fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
     assert_eq!(of(FontTag::Title), (10.0, "Vera:Bold".to_string()));
     assert_eq!(of(FontTag::Axis), (7.5, "Times New".to_string()));
     assert_eq!(of(FontTag::Unit), (10.0, "Times New".to_string()));
+    assert_eq!(read("x|-n|TITLE:1e400").unwrap().font(FontTag::Title).size, 1e6);
 }
 
 #[test]
