@@ -58,7 +58,8 @@ fn text(format: &OsStr, tm: &libc::tm) -> Option<Vec<u8>> {
     let format = CString::new(marked).ok()?;
     let mut text = vec![0u8; TEXT_BYTES_MAX];
     // SAFETY: the buffer has the length that is passed, the format ends in a NUL, and `tm` was filled by
-    // `gmtime_r` or `localtime_r`, whose zone name stays valid: C frees none while the zone in force is not changed, and
+    // `gmtime_r` or `localtime_r`, whose zone name stays valid: C frees none while the zone in force is not
+    // changed, and
     // a name that has gone out of use is kept by the library.
     let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), tm) };
     if length == 0 {

@@ -97,7 +97,8 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write, verbos
     let frame = Frame::new(asked.start, asked.end, asked.step, u64::from(asked.options.width));
     let data = compute(tool, &asked, &script, frame, calendar)?;
     let dates = Dates { utc: asked.options.utc };
-    let computed = Computed { asked: &asked, script: &script, frame, data: &data, dates: &dates, calendar, now };
+    let computed =
+        Computed { asked: &asked, script: &script, frame, data: &data, dates: &dates, calendar, now };
     let mut made = match data::form(&asked.options) {
         Some(form) => data::make(&computed, form)?,
         None => image::make(tool, &computed)?,
@@ -180,13 +181,7 @@ fn tell(asked: &Asked<'_>, made: &Made, info: Option<Vec<u8>>, out: &mut dyn Wri
 }
 
 /// What `graphv` prints: its keys, and behind them the image if it has no file.
-fn tell_all(
-    tool: &Tool,
-    asked: &Asked<'_>,
-    made: &Made,
-    info: Option<Vec<u8>>,
-    out: &mut dyn Write,
-) -> Done {
+fn tell_all(tool: &Tool, asked: &Asked<'_>, made: &Made, info: Option<Vec<u8>>, out: &mut dyn Write) -> Done {
     let mut text = text_of(&made.report, &tool.surroundings);
     if let Some(info) = info.filter(|info| !info.is_empty()) {
         let item = InfoItem { key: "image_info".to_string(), value: Value::Text(info) };
