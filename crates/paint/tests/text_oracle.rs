@@ -1,5 +1,7 @@
 //! Widths and heights of texts beside those that Debian's rrdtool lays its legend out with.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
 use graph::picture::text::{Font, Setting, TextLayout, Typesetter};
 use oracle::RrdTool;
 use oracle::random::Random;

@@ -211,6 +211,7 @@ fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, axes: &Ax
         smooth_lines: options.smooth_lines,
         smooth_texts: options.font_render != FontRender::Mono,
         items,
+        title: String::from_utf8_lossy(options.title.as_deref().unwrap_or_default()).into_owned(),
         ..Scene::default()
     }
 }

@@ -89,7 +89,9 @@ fn push_time(out: &mut Vec<u8>, time: i64, stamp: Option<Stamp<'_>>) {
 }
 
 fn xml_head(out: &mut Vec<u8>, table: &Table<'_>, stamp: Option<Stamp<'_>>) {
-    out.extend_from_slice(b"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\n<xport>\n  <meta>\n    <start>");
+    out.extend_from_slice(
+        b"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\n<xport>\n  <meta>\n    <start>",
+    );
     push_time(out, table.time(0), stamp);
     out.extend_from_slice(b"</start>\n    <end>");
     push_time(out, table.end, stamp);

@@ -109,7 +109,9 @@ pub fn write_bytes(path: &Path, whole: &[u8], existing: Existing) -> Result<(), 
     }
     let (temporary, file) = match Temporary::new(&target, RESTORE_MODE) {
         Ok(made) => made,
-        Err(error) if there.is_some() && error.kind() == io::ErrorKind::PermissionDenied => return in_place(),
+        Err(error) if there.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
+            return in_place();
+        }
         Err(error) => return Err(creating(error)),
     };
     write_pieces(&file, whole, whole.len() as u64, PIECE_BYTES).map_err(writing)?;

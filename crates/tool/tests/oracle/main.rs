@@ -5,8 +5,8 @@
 
 mod bad_input;
 mod cases;
-mod graphs;
 mod drivers;
+mod graphs;
 mod harness;
 mod locales;
 mod random;

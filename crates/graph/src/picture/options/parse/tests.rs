@@ -42,7 +42,10 @@ fn options_are_typed() {
          -a|SVG|-b|1024|--disable-rrdtool-tag|-I|--border|-3|--right-axis|2:-5x|--grid-dash|1.5:0|-f||--theme|dark",
     )
     .unwrap();
-    assert_eq!((all.title, all.vertical_label, all.image_info), (Some(b"title".to_vec()), None, Some(Vec::new())));
+    assert_eq!(
+        (all.title, all.vertical_label, all.image_info),
+        (Some(b"title".to_vec()), None, Some(Vec::new()))
+    );
     assert_eq!((all.full_size, all.alt_y_grid, all.units_si, all.legend), (true, true, true, false));
     assert_eq!((all.upper_limit, all.lower_limit), (Some(1000.0), None));
     assert_eq!((all.units_exponent, all.units_length, all.border), (Some(3), Some(0), -3));
@@ -56,7 +59,8 @@ fn options_are_typed() {
 fn what_is_given_beside_a_theme_counts_wherever_it_stands() {
     let canvas = |options: &Options| options.colour(ColourTag::Canvas);
     let white = Colour::new(0xffff_ffff);
-    for words in ["x|-c|CANVAS#ffffff|--border|3|--theme|dark", "x|--theme|dark|-c|CANVAS#ffffff|--border|3"] {
+    for words in ["x|-c|CANVAS#ffffff|--border|3|--theme|dark", "x|--theme|dark|-c|CANVAS#ffffff|--border|3"]
+    {
         let options = read(words).unwrap();
         assert_eq!((canvas(&options), options.border), (white, 3), "{words}");
         let dark = Theme::Dark.options(None);
