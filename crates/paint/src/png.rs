@@ -19,6 +19,8 @@ use crate::raster::Image;
 const COLOURS_MAX: usize = 256;
 /// Slots of the table of colours: four for each, so that few of them meet.
 const SLOTS: usize = 4 * COLOURS_MAX;
+/// Pixels that are looked at together.
+const LOT: usize = 16;
 /// From so many pixels on the better level pays for its time: see the table above.
 const LARGE: usize = 200_000;
 /// Levels of compression for indices of small and of large images. At level 1 zlib-rs writes fixed codes.
@@ -44,31 +46,24 @@ struct Palette {
 impl Palette {
     /// None where there are too many colours.
     fn of(pixels: &[u32]) -> Option<Palette> {
-        let mut colours: Vec<u32> = Vec::with_capacity(COLOURS_MAX);
+        let mut known = Known { colours: Vec::with_capacity(COLOURS_MAX), slots: [0; SLOTS] };
         let mut indices = Vec::with_capacity(pixels.len());
-        // Where each colour is in `colours`, plus one.
-        let mut slots = [0_u16; SLOTS];
-        let mut last = (!pixels.first()?, 0_u8);
-        for &pixel in pixels {
-            if pixel != last.0 {
-                let mut slot = (pixel.wrapping_mul(0x9e37_79b1) >> 22) as usize;
-                let index = loop {
-                    match slots[slot] {
-                        0 if colours.len() == COLOURS_MAX => return None,
-                        0 => {
-                            colours.push(pixel);
-                            slots[slot] = colours.len() as u16;
-                            break colours.len() - 1;
-                        }
-                        taken if colours[usize::from(taken) - 1] == pixel => break usize::from(taken) - 1,
-                        _ => slot = (slot + 1) % SLOTS,
-                    }
-                };
-                last = (pixel, index as u8);
+        let first = *pixels.first()?;
+        let mut last = (first, known.index(first)?);
+        for lot in pixels.chunks(LOT) {
+            // Most pixels are as the one before, and that is looked for in many at once.
+            if lot.iter().fold(0, |differs, pixel| differs | (pixel ^ last.0)) == 0 {
+                indices.extend(std::iter::repeat_n(last.1, lot.len()));
+                continue;
             }
-            indices.push(last.1);
+            for &pixel in lot {
+                if pixel != last.0 {
+                    last = (pixel, known.index(pixel)?);
+                }
+                indices.push(last.1);
+            }
         }
-        Some(Palette { colours, indices })
+        Some(Palette { colours: known.colours, indices })
     }
 
     fn encode(&self, image: &Image) -> Vec<u8> {
@@ -85,6 +80,32 @@ impl Palette {
                 encoder.set_trns(opacities);
             }
         })
+    }
+}
+
+/// The colours met so far.
+struct Known {
+    colours: Vec<u32>,
+    /// Where each colour is in `colours`, plus one; by a hash of the colour.
+    slots: [u16; SLOTS],
+}
+
+impl Known {
+    /// The index of a colour, new or not; `None` where it would be one too many.
+    fn index(&mut self, pixel: u32) -> Option<u8> {
+        let mut slot = (pixel.wrapping_mul(0x9e37_79b1) >> 22) as usize;
+        loop {
+            match usize::from(self.slots[slot]) {
+                0 if self.colours.len() == COLOURS_MAX => return None,
+                0 => {
+                    self.colours.push(pixel);
+                    self.slots[slot] = self.colours.len() as u16;
+                    return Some((self.colours.len() - 1) as u8);
+                }
+                taken if self.colours[taken - 1] == pixel => return Some((taken - 1) as u8),
+                _ => slot = (slot + 1) % SLOTS,
+            }
+        }
     }
 }
 

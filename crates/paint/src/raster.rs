@@ -98,7 +98,7 @@ impl Painter {
 
     fn fill(&mut self, path: &Path, paint: &Paint) {
         let ink = match paint {
-            Paint::Solid(colour) => Ink::Solid(*colour),
+            Paint::Solid(colour) => Ink::solid(*colour),
             Paint::Vertical { from_y, from, to_y, to } => {
                 Ink::Vertical { from_y: from_y * self.zoom, from: *from, to_y: to_y * self.zoom, to: *to }
             }
@@ -115,7 +115,7 @@ impl Painter {
     }
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
-        let ink = Ink::Solid(colour);
+        let ink = Ink::solid(colour);
         if let Some(lines) = stroke::Straight::all(path, stroke, self.zoom) {
             let (canvas, clip, smooth) = (&mut self.canvas, self.clip, self.smooth);
             for line in lines {
