@@ -83,6 +83,11 @@ fn the_picture_is_where_rrdtool_has_it() {
     let got = get(&roundel, &target("describe=true&", &ARGUMENTS));
     assert_eq!(got.status, 200, "{}", got.text());
     let got = got.json();
+    let description = get(&roundel, "/api/v1/openapi.json").json();
+    let schema = serde_json::json!({
+        "$ref": "#/components/schemas/Picture", "components": description["components"],
+    });
+    assert!(jsonschema::draft202012::new(&schema).unwrap().is_valid(&got), "{got}");
     for (key, value) in &want {
         match &got[key] {
             Value::Number(number) => assert_eq!(number.as_f64(), value.parse().ok(), "{key}"),

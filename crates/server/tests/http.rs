@@ -106,13 +106,17 @@ fn the_description_is_what_there_is() {
             let query: Vec<String> = parameters
                 .iter()
                 .filter(|parameter| parameter["in"] == "query")
-                .map(|parameter| example(parameter["name"].as_str().unwrap()))
+                .map(|parameter| parameter["name"].as_str().unwrap())
+                // It stands in place of arguments.
+                .filter(|name| *name != "template")
+                .map(|name| example(path, name))
                 .collect();
             let query = query.join("&");
-            let form = "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v&start=1000000000&end=1000000050";
-            let (query, body) = if method == "post" { (String::new(), form) } else { (query, "") };
+            // A form may say the same.
+            let (query, body) =
+                if method == "post" { (String::new(), form(path)) } else { (query, String::new()) };
             let method = method.to_uppercase();
-            let answer = request(&roundel, &method, &format!("{target}?{query}"), body);
+            let answer = request(&roundel, &method, &format!("{target}?{query}"), &body);
             assert_eq!(answer.status, 200, "{method} {target}?{query}: {}", answer.text());
             let responses = operation["responses"].as_object().unwrap();
             let content = &responses["200"]["content"];
@@ -136,8 +140,15 @@ fn the_description_is_what_there_is() {
     }
 }
 
-fn example(parameter: &str) -> String {
+fn form(path: &str) -> String {
+    let range = if path == "/graph" { "" } else { "&start=1000000000&end=1000000050" };
+    example(path, "arg") + range
+}
+
+fn example(path: &str, parameter: &str) -> String {
     match parameter {
+        "arg" if path == "/graph" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=LINE:v%23f00".to_string(),
+        "describe" => "describe=false".to_string(),
         "arg" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v".to_string(),
         "start" => "start=1000000000".to_string(),
         "end" => "end=1000000050".to_string(),
