@@ -1,7 +1,7 @@
 # The doors of the house. `make` alone lists them.
 
 # The peers that the tests talk to; `make bench` needs the second list too.
-TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime
+TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript
 BENCH_PACKAGES := gcc libc6-dev librrd-dev victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
@@ -9,13 +9,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 SEED ?= 1
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test check bench bench-full oracle sim fuzz audit setup peers bench-peers clean
+.PHONY: help run test check bench bench-full gallery oracle sim fuzz audit setup peers bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
 	@echo "make test          install the peers (Debian packages), then run every test"
 	@echo "make check         formatting, clippy, unit tests, licences: what a change needs"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
+	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
 	@echo "make oracle        only the tests that compare with Debian's rrdtool"
 	@echo "make sim SEED=n    one seed of the simulated disk"
 	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -54,6 +55,10 @@ bench-full: bench-peers
 	$(CARGO) build --release --locked -p roundel -p bench
 	$(CARGO) build --release --locked -p store --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full
+
+gallery: peers
+	$(CARGO) build --release --locked -p roundel -p bench
+	$(TARGET)/release/bench gallery --roundel $(TARGET)/release/roundel --out $(TARGET)/gallery
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'

@@ -5,6 +5,7 @@
 
 mod device;
 mod fetch;
+mod graph;
 mod kept;
 mod million;
 mod neighbours;
@@ -84,6 +85,8 @@ pub enum Scenario {
     Query,
     /// The command line on files, beside rrdtool and librrd.
     Tool,
+    /// Graphs: in a session, one a process, and over HTTP.
+    Graph,
 }
 
 /// What every scenario needs.
@@ -183,6 +186,7 @@ impl Bench {
             Scenario::Neighbours => neighbours::run(self),
             Scenario::Query => query::run(self),
             Scenario::Tool => tool::run(self),
+            Scenario::Graph => graph::run(self),
         }
     }
 

@@ -44,6 +44,7 @@ impl Kind {
 pub struct Daemon {
     kind: Kind,
     real_time: bool,
+    http: Option<String>,
     directory: PathBuf,
     roundel: PathBuf,
     child: Option<Child>,
@@ -56,12 +57,26 @@ impl Daemon {
         fs::create_dir_all(directory.join("journal"))?;
         // The base directory of rrdcached must not be reached through a symbolic link.
         let directory = directory.canonicalize()?;
-        Ok(Daemon { kind, real_time: false, directory, roundel: roundel.to_path_buf(), child: None })
+        Ok(Daemon {
+            kind,
+            real_time: false,
+            http: None,
+            directory,
+            roundel: roundel.to_path_buf(),
+            child: None,
+        })
     }
 
     /// rrdcached as in real use (`-w 60 -z 60`) instead of writing at FLUSHALL only; from the next start on.
     pub fn set_real_time(&mut self) {
         self.real_time = true;
+    }
+
+    /// Listens for HTTP on a free port of this host, from the next start on; the address. Roundel only.
+    pub fn set_http(&mut self) -> Outcome<String> {
+        let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        self.http = Some(free.clone());
+        Ok(free)
     }
 
     /// Its UNIX socket as clients write it.
@@ -134,12 +149,16 @@ impl Daemon {
             Kind::RoundelFiles => ("files", "\n[files]\nwrite_interval = \"1h\"\n"),
             _ => ("stripes", ""),
         };
+        let http = self
+            .http
+            .as_ref()
+            .map_or_else(String::new, |address| format!("[http]\nlisten = [\"{address}\"]\n"));
         fs::write(
             &config,
             format!(
                 "layout = \"{layout}\"\nstore = \"{base}/store\"\nbase = \"{base}/rrd\"\n\
                  placeholders = {placeholders}\nsync = \"1s\"\n\n\
-                 [[listen]]\naddress = \"{}\"\n{files}",
+                 [[listen]]\naddress = \"{}\"\n{files}{http}",
                 self.address()
             ),
         )?;

@@ -6,6 +6,7 @@ mod client;
 mod compare;
 mod daemon;
 mod figures;
+mod gallery;
 mod load;
 mod report;
 mod usage;
@@ -37,6 +38,8 @@ enum Commands {
     Load(LoadOptions),
     /// Roundel beside its peers; writes bench/RESULTS.md.
     Compare(compare::CompareOptions),
+    /// Graphs by Debian's rrdtool and by ours in one page.
+    Gallery(gallery::GalleryOptions),
 }
 
 #[derive(Args)]
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
     let result = match Options::parse().command {
         Commands::Load(options) => run_load(&options),
         Commands::Compare(options) => compare::run(&options),
+        Commands::Gallery(options) => gallery::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

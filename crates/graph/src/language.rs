@@ -48,6 +48,8 @@ pub struct Script {
     variables: Vec<Variable>,
     series: usize,
     scalars: usize,
+    /// A colour could not be read, and so nothing behind it is.
+    ended: bool,
 }
 
 /// A name and what it stands for.
@@ -68,6 +70,9 @@ impl Script {
         let mut script = Script::default();
         for line in arguments {
             script.add(line.as_ref(), setting)?;
+            if script.ended {
+                break;
+            }
         }
         Ok(script)
     }
@@ -79,7 +84,10 @@ impl Script {
             "DEF" => data::def(self, &mut argument, setting)?,
             "CDEF" => data::cdef(self, &mut argument)?,
             "VDEF" => data::vdef(self, &mut argument)?,
-            "XPORT" => text::xport(self, &mut argument)?,
+            "XPORT" => match text::xport(self, &mut argument)? {
+                Some(element) => element,
+                None => return Ok(()),
+            },
             "PRINT" => text::print(self, &mut argument, false)?,
             "GPRINT" => text::print(self, &mut argument, true)?,
             "COMMENT" => text::comment(&mut argument)?,
@@ -95,7 +103,9 @@ impl Script {
             }
             _ => return Err(LanguageError::UnknownElement { command, line: argument.line() }),
         };
-        argument.finish()?;
+        if !self.ended {
+            argument.finish()?;
+        }
         self.elements.push(element);
         Ok(())
     }

@@ -8,6 +8,7 @@
 mod argument;
 pub mod eval;
 pub mod language;
+pub mod missing;
 pub mod picture;
 pub mod plan;
 mod portable;

@@ -67,6 +67,9 @@ impl Fetched {
 
     /// The values of data source `ds`.
     pub fn column(&self, ds: usize) -> Vec<f64> {
+        if self.names.len() == 1 && ds == 0 {
+            return self.values.clone();
+        }
         self.values.iter().skip(ds).step_by(self.names.len().max(1)).copied().collect()
     }
 }

@@ -26,10 +26,15 @@ const PATTERN: &str =
 /// Times beyond this have no date: 2^63 seconds.
 const TIME_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// Dates, in local time and the current locale.
+/// Dates, in local time and the current locale; and the point of its numbers.
 pub trait TimeFormat {
     /// C's `strftime` of local time at `time`, in seconds since the epoch.
     fn strftime(&self, format: &[u8], time: i64) -> Vec<u8>;
+
+    /// What stands before the decimals of numbers.
+    fn decimal_point(&self) -> String {
+        ".".to_string()
+    }
 }
 
 /// Why a text cannot be printed. `Display` is RRDtool's text of `graph`.
@@ -60,18 +65,19 @@ pub struct Printer<'a> {
     base: f64,
     kept: Option<Scale>,
     of_xport: bool,
+    point: String,
 }
 
 impl<'a> Printer<'a> {
     /// A printer whose magnitudes are powers of `base`: 1000, or 1024 for `--base 1024`.
     pub fn new(times: &'a dyn TimeFormat, base: f64) -> Printer<'a> {
-        Printer { times, base, kept: None, of_xport: false }
+        Printer { times, base, kept: None, of_xport: false, point: times.decimal_point() }
     }
 
-    /// The same for xport. Compat: its texts are not made by the C library, so no NaN has a sign, and it knows
-    /// neither `valstrftime` nor `valstrfduration`.
-    pub(crate) fn of_xport(times: &'a dyn TimeFormat) -> Printer<'a> {
-        Printer { of_xport: true, ..Printer::new(times, 1000.0) }
+    /// The same for xport. Compat: its texts are not made by the C library, so no NaN has a sign, decimals have a
+    /// point in every locale, and it knows neither `valstrftime` nor `valstrfduration`.
+    pub(crate) fn of_xport(times: &'a dyn TimeFormat, base: f64) -> Printer<'a> {
+        Printer { of_xport: true, point: ".".to_string(), ..Printer::new(times, base) }
     }
 
     /// The text of `print`.
@@ -96,7 +102,7 @@ impl<'a> Printer<'a> {
     /// # Errors
     /// [`PrintError`].
     pub fn text(&mut self, format: &[u8], style: PrintStyle, of: VdefValue) -> Result<Vec<u8>, PrintError> {
-        let whole = || NumberFormat::whole_number().text(of.value, b"");
+        let whole = || NumberFormat::whole_number().text(of.value, b"", ".");
         match style {
             PrintStyle::Number => self.number(format, of.value),
             PrintStyle::Time => Ok(match of.time {
@@ -108,7 +114,7 @@ impl<'a> Printer<'a> {
                 Ok(self.times.strftime(format, of.value as i64))
             }
             PrintStyle::Duration if of.value.is_finite() => {
-                duration::text(format, of.value).ok_or(PrintError::DurationFormat)
+                duration::text(format, of.value, &self.point).ok_or(PrintError::DurationFormat)
             }
             PrintStyle::ValueAsTime | PrintStyle::Duration => Ok(whole()),
         }
@@ -132,9 +138,9 @@ impl<'a> Printer<'a> {
                 }
             }
         } else {
-            return Ok(parsed.text(value, b""));
+            return Ok(parsed.text(value, b"", &self.point));
         };
-        Ok(parsed.text(value / scale.factor, &[scale.symbol]))
+        Ok(parsed.text(value / scale.factor, &[scale.symbol], &self.point))
     }
 }
 
@@ -196,6 +202,32 @@ mod tests {
         );
         assert_eq!(texts("%.3lf%S", &[f64::INFINITY, 5000.0, UNKNOWN]), "inf?|inf?|-nan?");
         assert_eq!(texts("%.3lf%S", &[UNKNOWN, 5000.0]), "-nan |5000.000 ");
+    }
+
+    /// As in Germany.
+    struct Comma;
+
+    impl TimeFormat for Comma {
+        fn strftime(&self, _format: &[u8], _time: i64) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn decimal_point(&self) -> String {
+            ",".to_string()
+        }
+    }
+
+    /// What Debian's rrdtool printed with `LC_ALL=de_DE.UTF-8`.
+    #[test]
+    fn decimals_stand_behind_the_point_of_the_locale() {
+        fn check(printer: &mut Printer<'_>, style: PrintStyle, format: &str, want: &str) {
+            let value = VdefValue { value: 17.948, time: None };
+            assert_eq!(lossy(&printer.text(format.as_bytes(), style, value).unwrap()), want);
+        }
+        let mut printer = Printer::new(&Comma, 1000.0);
+        check(&mut printer, PrintStyle::Number, "a.b%.3lf%s.x", "a.b17,948 .x");
+        check(&mut printer, PrintStyle::Duration, "%.2f|", "17,94|");
+        check(&mut Printer::of_xport(&Comma, 1000.0), PrintStyle::Number, "a.b%.3lf%s.x", "a.b17.948 .x");
     }
 
     /// What Debian's rrdtool printed for these rows.

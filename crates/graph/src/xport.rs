@@ -4,6 +4,7 @@
 //! Where 1.9 differs it is followed: legends in JSON are escaped.
 
 mod number;
+mod separated;
 mod write;
 
 pub use write::Form;
@@ -13,10 +14,13 @@ use std::io::{self, Write};
 use rrd::rpn::Series;
 
 use crate::eval::Data;
-use crate::language::drawn::{Drawn, Shape, ShapeKind};
+use crate::language::drawn::{Drawn, Plotted, Shape, ShapeKind};
 use crate::language::{Element, Script};
 use crate::plan::Frame;
 use crate::print::{Printer, TimeFormat};
+
+/// Bytes of a time's text that RRDtool keeps.
+const STAMP_BYTES_MAX: usize = 253;
 
 /// A table of rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,16 +39,34 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// The table of the XPORTs of `script`; `None` when there is none.
     pub fn new(script: &'a Script, frame: Frame, data: &'a Data) -> Option<Table<'a>> {
-        let mut legends = Vec::new();
-        let mut columns = Vec::new();
-        for element in &script.elements {
-            if let Element::Xport(xport) = element {
-                legends.push(xport.legend.as_slice());
-                columns.push(&data.series[xport.series]);
+        Table::of_elements(script, frame, data, |element| match element {
+            Element::Xport(xport) => Some((xport.series, &xport.legend)),
+            _ => None,
+        })
+    }
+
+    /// The table of a graph: its lines and areas are columns too. RRDtool crashes where one is of a single value;
+    /// here it is left out.
+    pub fn of_graph(script: &'a Script, frame: Frame, data: &'a Data) -> Option<Table<'a>> {
+        Table::of_elements(script, frame, data, |element| match element {
+            Element::Xport(xport) => Some((xport.series, &xport.legend)),
+            Element::Drawn(Drawn::Shape(Shape { value: Plotted::Series(series), legend, .. })) => {
+                Some((*series, legend))
             }
-        }
+            _ => None,
+        })
+    }
+
+    fn of_elements(
+        script: &'a Script,
+        frame: Frame,
+        data: &'a Data,
+        column: impl Fn(&'a Element) -> Option<(usize, &'a Vec<u8>)>,
+    ) -> Option<Table<'a>> {
+        let chosen: Vec<_> = script.elements.iter().filter_map(column).collect();
+        let columns: Vec<&Series> = chosen.iter().map(|(series, _)| &data.series[*series]).collect();
         let mut table = Table::of(frame, &columns)?;
-        table.legends = legends;
+        table.legends = chosen.into_iter().map(|(_, legend)| legend.as_slice()).collect();
         Some(table)
     }
 
@@ -69,9 +91,60 @@ impl<'a> Table<'a> {
         self.start + (index as i64 + 1) * self.step as i64
     }
 
+    /// The values of each column, row by row.
+    pub fn cells(&self) -> Vec<Cells<'a>> {
+        self.columns.iter().map(|series| Cells::new(series, self.time(0), self.step)).collect()
+    }
+
     /// The values of the row that ends at `time`.
     pub fn row(&self, time: i64) -> impl Iterator<Item = f64> + '_ {
         self.columns.iter().map(move |series| value_at(series, time))
+    }
+}
+
+/// The values of one column, a row of the table after the other; NaN outside of its series. Costs no division.
+#[derive(Clone, Debug)]
+pub struct Cells<'a> {
+    values: &'a [f64],
+    /// Of the value of the next row; outside, it is past all of them.
+    index: usize,
+    /// Rows of the table with that value that are left.
+    left: u64,
+    /// Rows of the table in one of the series.
+    ratio: u64,
+}
+
+impl<'a> Cells<'a> {
+    /// From the row of the table that ends at `time` on; `table_step` is a divisor of the series' step.
+    fn new(series: &'a Series, time: i64, table_step: u64) -> Cells<'a> {
+        let step = series.step.max(1);
+        let signed = i64::try_from(step).unwrap_or(i64::MAX);
+        // The row that covers the moment before `time`.
+        let offset = time - series.start - 1;
+        let left = (signed - offset.rem_euclid(signed)) as u64;
+        Cells {
+            values: &series.values,
+            index: offset.div_euclid(signed) as usize,
+            left: left.div_ceil(table_step),
+            ratio: step / table_step,
+        }
+    }
+}
+
+impl Iterator for Cells<'_> {
+    type Item = f64;
+
+    /// Goes on for ever.
+    #[inline]
+    fn next(&mut self) -> Option<f64> {
+        let value = self.values.get(self.index).copied().unwrap_or(f64::NAN);
+        self.left -= 1;
+        if self.left == 0 {
+            // From -1 to 0, too.
+            self.index = self.index.wrapping_add(1);
+            self.left = self.ratio;
+        }
+        Some(value)
     }
 }
 
@@ -112,7 +185,67 @@ pub fn xport(
     sink: &mut dyn Write,
 ) -> io::Result<Written> {
     let Some(table) = Table::new(script, frame, data) else { return Ok(Written::Nothing) };
-    write::write(sink, &table, form, Texts::print(script, data, times))
+    write::write(sink, &table, form, None, Texts::print(script, data, times, 1000.0))
+}
+
+/// How a graph is written as a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphForm {
+    /// As `xport` does.
+    Marked(Form),
+    /// A line for each row, with this byte between its values.
+    Separated(u8),
+}
+
+/// What the table of a graph is written with.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// How it is written.
+    pub form: GraphForm,
+    /// The format of every time (that of `--x-grid`); seconds since the epoch where there is none.
+    pub time_format: Option<&'a [u8]>,
+    /// Writes dates.
+    pub times: &'a dyn TimeFormat,
+    /// `--base`
+    pub base: f64,
+}
+
+/// Writes the table of a graph, in pieces.
+///
+/// # Errors
+/// What the sink says.
+pub fn of_graph(
+    script: &Script,
+    table: &Table<'_>,
+    data: &Data,
+    setting: Setting<'_>,
+    sink: &mut dyn Write,
+) -> io::Result<Written> {
+    let stamp = setting.time_format.map(|format| Stamp { format, times: setting.times });
+    match setting.form {
+        GraphForm::Marked(form) => {
+            let texts = Texts::print(script, data, setting.times, setting.base);
+            write::write(sink, table, form, stamp, texts)
+        }
+        GraphForm::Separated(separator) => {
+            separated::write(sink, table, separator, stamp).map(|()| Written::All)
+        }
+    }
+}
+
+/// How times are written that are no seconds.
+#[derive(Clone, Copy)]
+struct Stamp<'a> {
+    format: &'a [u8],
+    times: &'a dyn TimeFormat,
+}
+
+impl Stamp<'_> {
+    fn push(self, out: &mut Vec<u8>, time: i64) {
+        let mut text = self.times.strftime(self.format, time);
+        text.truncate(STAMP_BYTES_MAX);
+        out.extend(text);
+    }
 }
 
 /// The texts of a graph as an xport shows them, as (kind, text).
@@ -128,8 +261,8 @@ struct Texts {
 
 impl Texts {
     /// All of them, in the order of the arguments: `%S` goes by what was printed before it.
-    fn print(script: &Script, data: &Data, times: &dyn TimeFormat) -> Result<Texts, String> {
-        let mut printer = Printer::of_xport(times);
+    fn print(script: &Script, data: &Data, times: &dyn TimeFormat, base: f64) -> Result<Texts, String> {
+        let mut printer = Printer::of_xport(times, base);
         let mut texts = Texts::default();
         for element in &script.elements {
             match element {
@@ -187,6 +320,17 @@ mod tests {
         assert_eq!(row(12), want([2.0, 4.0]));
         assert_eq!(row(14), want([2.0, 5.0]));
         assert_eq!(row(24), want([3.0, f64::NAN]));
+        let cells = table.cells();
+        for index in 0..table.rows() {
+            let next = cells.iter().map(|cells| cells.clone().nth(index as usize).map(f64::to_bits));
+            let here: Vec<_> = row(table.time(index)).into_iter().map(Some).collect();
+            assert_eq!(next.collect::<Vec<_>>(), here, "{index}");
+        }
+        // Of a series that begins where no row does.
+        let odd = Series { start: 3, step: 4, values: vec![6.0, 7.0] };
+        let values: Vec<f64> = Cells::new(&odd, 2, 2).take(6).collect();
+        assert!(values[0].is_nan() && values[5].is_nan());
+        assert_eq!(values[1..5], [6.0, 6.0, 7.0, 7.0]);
         assert_eq!(Table::of(frame, &[]), None);
     }
 }

@@ -1,14 +1,25 @@
-//! Axes against Debian's rrdtool: limits, lines and labels of random graphs.
+//! Axes against Debian's rrdtool: limits, lines and labels of random graphs, in several time zones.
+//!
+//! A process has one zone, so each zone is a run of this program of its own.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::env;
+use std::process::Command;
 
 #[path = "support/axes.rs"]
 mod axes;
 
-use axes::{Case, Debian, Times, c_exponent, same_values};
-use graph::picture::axis::mapping::Mapping;
+use axes::{Case, Debian, Times, c_exponent, same_times, same_values};
+use graph::picture::axis::horizontal;
+use graph::picture::axis::mapping::{Mapping, Place};
 use graph::picture::axis::vertical;
 use graph::picture::limits::{Extent, limits};
-use graph::picture::options::{AxisFormatter, FontTag, XGrid};
+use graph::picture::options::{AxisFormatter, Every, FontTag, Options, TimeUnit, XGrid, YGrid};
+use graph::print::TimeFormat;
+use localtime::Local;
 use oracle::random::{Random, seeds};
+use rrd::when::calendar::Utc;
 
 /// A value of any size.
 fn value(random: &mut Random) -> f64 {
@@ -18,9 +29,14 @@ fn value(random: &mut Random) -> f64 {
     if random.once_in(4) { -size } else { size }
 }
 
-/// What RRDtool reads of the text that `value` is told as.
+/// A value near to this one that RRDtool reads from its own text: it does not read every number exactly.
 fn read(value: f64) -> f64 {
-    rrd::number::parse(format!("{value:e}").as_bytes()).unwrap()
+    let again = |value: f64| rrd::number::parse(format!("{value:e}").as_bytes()).unwrap();
+    // Some texts go round in circles; whole numbers and few digits never do.
+    std::iter::successors(Some(value + 0.0), |value| Some(again(*value)))
+        .take(20)
+        .find(|value| again(*value) == *value)
+        .unwrap_or_else(|| value.trunc())
 }
 
 fn vertical_case(random: &mut Random) -> Case {
@@ -48,6 +64,11 @@ fn vertical_case(random: &mut Random) -> Case {
     let near = |random: &mut Random, value: f64| read(value * random.below(300) as f64 / 100.0);
     options.lower_limit = random.once_in(5).then(|| near(random, case.data.0));
     options.upper_limit = random.once_in(5).then(|| near(random, case.data.1));
+    let range = case.data.1 - case.data.0;
+    if range > 0.0 && random.once_in(10) {
+        let (part, label_factor) = (random.between(1, 300) as f64, random.between(1, 7) as i32);
+        options.y_grid = YGrid::Own { step: read(range / part), label_factor };
+    }
     options.units_exponent = random.once_in(8).then(|| random.between(0, 12) as i32 - 6);
     let scales = [(1.0, 0.0), (2.0, 10.0), (-1.0, 0.0), (0.001, 0.0), (1000.0, 5.0), (3e-6, -1e-3)];
     options.right_axis = random.once_in(6).then(|| scales[random.below(6) as usize]);
@@ -70,29 +91,42 @@ fn vertical_case(random: &mut Random) -> Case {
     }
     options.height = if random.once_in(3) { random.between(10, 500) } else { 100 } as u32;
     if random.once_in(4) {
-        options.fonts[FontTag::Axis as usize].size = random.between(4, 30) as f64 / 2.0;
+        let most = if random.once_in(4) { 160 } else { 30 };
+        options.fonts[FontTag::Axis as usize].size = random.between(4, most) as f64 / 2.0;
     }
     case
 }
 
 fn check_values(debian: &mut Debian, case: &Case) -> Result<(), String> {
     let options = &case.options;
+    let mut extent = Extent::new(options);
+    extent.add(case.data.0);
+    extent.add(case.data.1);
+    let limits = limits(options, &extent);
+    let plan = |place: Place| {
+        let mapping = Mapping::new(place, case.span, limits, options.logarithmic);
+        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
+        vertical::plan(&input).map_err(|error| error.to_string())
+    };
+    let height = f64::from(options.height);
+    if options.logarithmic && limits.1 <= 0.0 {
+        // Debian's paints at no number.
+        return Ok(());
+    }
+    if plan(Place { left: 0.0, top: 0.0, width: 1.0, height })?.lines.len() * 2 > vertical::LINES_MAX {
+        // Debian's would be at it for minutes.
+        return Ok(());
+    }
     let drawn = match debian.draw(case) {
         Ok(drawn) => drawn,
         Err(text) if text.contains("you must specify a lower-limit > 0") => return Ok(()),
         Err(text) => return Err(text),
     };
-    let mut extent = Extent::new(options);
-    extent.add(case.data.0);
-    extent.add(case.data.1);
-    let limits = limits(options, &extent);
     let ours = (c_exponent(limits.0), c_exponent(limits.1));
     if ours != drawn.limits {
         return Err(format!("limits {ours:?}, want {:?}", drawn.limits));
     }
-    let mapping = Mapping::new(drawn.place, case.span, limits, options.logarithmic);
-    let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
-    let axis = vertical::plan(&input).map_err(|error| error.to_string())?;
+    let axis = plan(drawn.place)?;
     same_values(&axis, case, limits, &drawn)
 }
 
@@ -100,7 +134,7 @@ fn check_values(debian: &mut Debian, case: &Case) -> Result<(), String> {
 fn vertical_axes_are_debians() {
     let mut debian = Debian::start("UTC");
     let mut wrong = Vec::new();
-    for seed in seeds(300) {
+    for seed in seeds(250) {
         let case = vertical_case(&mut Random::new(seed));
         if let Err(text) = check_values(&mut debian, &case) {
             wrong.push(format!("seed {seed}: {:?} {}: {text}", case.data, axes::words(&case.options)));
@@ -112,4 +146,302 @@ fn vertical_axes_are_debians() {
         wrong.len(),
         wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
     );
+}
+
+fn kept(data: (f64, f64), change: impl FnOnce(&mut Options)) -> Case {
+    let mut case = Case { data, ..Case::default() };
+    case.options.x_grid = XGrid::None;
+    change(&mut case.options);
+    case
+}
+
+/// What random graphs have found, and a few that no random one comes to.
+fn kept_vertical() -> Vec<Case> {
+    vec![
+        // Limits that are liked ones already.
+        kept((1.0, 2.0), |_| {}),
+        kept((-10.0, -2.0), |_| {}),
+        kept((0.0018, 0.0021), |_| {}),
+        // No data; no positive data on a logarithmic axis.
+        kept((f64::NAN, f64::NAN), |_| {}),
+        kept((f64::NAN, f64::NAN), |options| options.logarithmic = true),
+        kept((-10.0, -2.0), |options| options.logarithmic = true),
+        // Equal limits, above 0, below 0, and in single precision only.
+        kept((5.0, 5.0), |_| {}),
+        kept((-5.0, -5.0), |options| options.rigid = true),
+        kept((19_000_000.0, 19_000_001.0), |options| options.alt_autoscale_min = true),
+        // Limits turned around.
+        kept((3.0, 7.0), |options| (options.rigid, options.upper_limit) = (true, Some(-20.0))),
+        kept((3.0, 7.0), |options| (options.rigid, options.lower_limit) = (true, Some(10.0))),
+        kept((-5.0, 150.0), |options| (options.rigid, options.upper_limit) = (true, Some(-20.0))),
+        // A lower limit that is exceeded after all.
+        kept((3.0, 7.0), |options| {
+            (options.rigid, options.allow_shrink) = (true, true);
+            (options.lower_limit, options.upper_limit) = (Some(4.0), Some(5.0));
+        }),
+        // A logarithmic axis ends at the limit that was asked for, or at twice the data.
+        kept((3.0, 7.0), |options| (options.logarithmic, options.lower_limit) = (true, Some(2.0))),
+        kept((3.0, 7.0), |options| (options.logarithmic, options.upper_limit) = (true, Some(8.0))),
+        // Powers of ten with labels that are no multiples of their distance; a fourth major line in a decade.
+        kept((28.0, 1.4e6), |options| options.logarithmic = true),
+        kept((0.9, 2.0), |options| options.logarithmic = true),
+        // Of the base, the labels of the right axis know.
+        kept((28.0, 1.4e6), |options| {
+            (options.logarithmic, options.units_si, options.base) = (true, true, 1024);
+            options.right_axis = Some((3.0, 0.0));
+        }),
+        // Both alternatives at once; 2 % of a thousand times too much.
+        kept((3.0, 7.0), |options| (options.alt_autoscale_min, options.alt_autoscale_max) = (true, true)),
+        kept((0.0, 0.5), |options| options.alt_autoscale = true),
+        // Only one label, and one more where the next line is beyond the edge.
+        kept((-5.0, 5.0), |options| (options.alt_y_grid, options.rigid) = (true, true)),
+        kept((0.0, 1.5), |options| (options.height, options.rigid) = (19, true)),
+        // A font too large for any distance of labels.
+        kept((-8.91, -5.0), |options| {
+            options.rigid = true;
+            options.fonts[FontTag::Axis as usize].size = 68.5;
+        }),
+        // No line at all.
+        kept((1010.0, 1020.0), |options| options.rigid = true),
+        // Units that are a little off, and that there are none for.
+        kept((0.006, 1.6), |options| {
+            (options.alt_y_grid, options.units_exponent) = (true, Some(3));
+            options.left_axis.formatter = AxisFormatter::Timestamp;
+        }),
+        kept((-0.25, -0.1), |options| (options.rigid, options.units_exponent) = (true, Some(-1))),
+        kept((0.0, 5.0), |options| options.units_exponent = Some(30)),
+        kept((0.0, 1e22), |_| {}),
+        // The unit of the right axis is that of the grid's middle.
+        kept((-1200.0, -60.0), |options| (options.rigid, options.right_axis) = (true, Some((1.0, 0.0)))),
+        kept((60.0, 1930.0), |options| (options.rigid, options.right_axis) = (true, Some((1.0, 0.0)))),
+        // The grid of --y-grid, which widens the limits to its labels, or not.
+        kept((3.3, 7.7), |options| options.y_grid = YGrid::Own { step: 0.7, label_factor: 3 }),
+        kept((3.3, 7.7), |options| {
+            (options.rigid, options.y_grid) = (true, YGrid::Own { step: 0.7, label_factor: 3 });
+        }),
+        kept((3.3, 7.7), |options| {
+            (options.alt_y_grid, options.y_grid) = (true, YGrid::Own { step: 1.0, label_factor: 1 });
+        }),
+        kept((3.3, 7.7), |options| options.y_grid = YGrid::None),
+        kept((1100.0, 9300.0), |options| options.left_axis.format = Some(Vec::new())),
+        // Formats for numbers, where a logarithmic axis has one on the right alone.
+        kept((1100.0, 9300.0), |options| options.left_axis.format = Some(b"%.1lf|%%".to_vec())),
+        kept((1100.0, 9300.0), |options| {
+            (options.logarithmic, options.right_axis) = (true, Some((1000.0, 0.0)));
+            options.left_axis.format = Some(b"%lf".to_vec());
+            options.right_axis_text.format = Some(b"%lf".to_vec());
+        }),
+    ]
+}
+
+#[test]
+fn what_differed_once_does_not_again() {
+    let mut debian = Debian::start("UTC");
+    for case in kept_vertical() {
+        check_values(&mut debian, &case).unwrap_or_else(|text| {
+            panic!("{:?} {}: {text}", case.data, axes::words(&case.options));
+        });
+    }
+}
+
+/// As in Germany.
+struct Comma;
+
+impl TimeFormat for Comma {
+    fn strftime(&self, _format: &[u8], _time: i64) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn decimal_point(&self) -> String {
+        ",".to_string()
+    }
+}
+
+/// What Debian's wrote with `LC_ALL=de_DE.UTF-8`.
+#[test]
+fn decimals_of_labels_stand_behind_the_point_of_the_locale() {
+    fn check(change: impl FnOnce(&mut Options), want: &[&str]) {
+        let case = kept((0.0, 1.0), |options| {
+            options.height = 60;
+            change(options);
+        });
+        let mut extent = Extent::new(&case.options);
+        extent.add(0.0);
+        extent.add(1.0);
+        let place = Place { left: 50.0, top: 15.0, width: 400.0, height: 60.0 };
+        let mapping = Mapping::new(place, case.span, (0.0, 1.0), false);
+        let (options, limits) = (&case.options, (0.0, 1.0));
+        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Comma };
+        let axis = vertical::plan(&input).unwrap();
+        let texts = axis.lines.iter().flat_map(|line| [&line.right_label, &line.label]).flatten();
+        let texts: Vec<_> = texts.map(|text| String::from_utf8_lossy(text)).collect();
+        assert_eq!(texts, want);
+    }
+    check(|_| {}, &[" 0,0", " 0,5", " 1,0"]);
+    check(|options| options.left_axis.format = Some(b"%.2lf".to_vec()), &["0,00", "0,50", "1,00"]);
+    check(
+        |options| options.right_axis = Some((1.5, 0.0)),
+        &["  0,0 m", " 0,0", "750,0 m", " 0,5", "1500,0 m", " 1,0"],
+    );
+}
+
+/// Debian's draws for ever here, or ends.
+#[test]
+fn axes_of_any_limits_come_to_an_end() {
+    let numbers =
+        [0.0, 1.0, -3.0, 1e-300, 5e-324, 1e300, -1e300, f64::MAX, f64::MIN, f64::INFINITY, f64::NAN];
+    let mut random = Random::new(1);
+    for _ in 0..3000 {
+        let mut number = || numbers[random.below(numbers.len() as u64) as usize];
+        let mut case = Case { data: (number(), number()), ..Case::default() };
+        case.options.lower_limit = Some(number());
+        case.options.upper_limit = Some(number());
+        let (step, right) = (number(), (number(), number()));
+        case.options.rigid = random.once_in(2);
+        case.options.alt_autoscale = random.once_in(4);
+        case.options.alt_y_grid = random.once_in(3);
+        case.options.logarithmic = random.once_in(3);
+        case.options.units_exponent = random.once_in(3).then(|| random.next() as i32);
+        case.options.right_axis = random.once_in(2).then_some(right);
+        if random.once_in(3) {
+            case.options.y_grid = YGrid::Own { step, label_factor: random.below(3) as i32 - 1 };
+        }
+        let mut extent = Extent::new(&case.options);
+        extent.add(case.data.0);
+        extent.add(case.data.1);
+        let limits = limits(&case.options, &extent);
+        let place = Place { left: 50.0, top: 15.0, width: 400.0, height: 100.0 };
+        let mapping = Mapping::new(place, case.span, limits, case.options.logarithmic);
+        let options = &case.options;
+        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
+        let axis = vertical::plan(&input).unwrap();
+        assert!(axis.lines.len() <= vertical::LINES_MAX + 2, "{:?} {}", case.data, axes::words(options));
+    }
+}
+
+#[test]
+fn times_of_any_grid_come_to_an_end() {
+    let units = [TimeUnit::Second, TimeUnit::Hour, TimeUnit::Week, TimeUnit::Month, TimeUnit::Year];
+    let counts = [1, 0, -1, 7, i32::MAX, i32::MIN];
+    let times = [0, 1_700_000_000, -5_000_000_000, i64::MAX / 4, i64::MIN / 4];
+    let mut random = Random::new(2);
+    for _ in 0..300 {
+        let mut below = |end: usize| random.below(end as u64) as usize;
+        let mut every = || Every { unit: units[below(units.len())], count: counts[below(counts.len())] };
+        let (grid, major, label) = (every(), every(), every());
+        let precision = [0, 86_400, i64::MAX, i64::MIN][below(4)];
+        let options = Options {
+            x_grid: XGrid::Own { grid, major, label, precision, format: b"%H".to_vec() },
+            ..Options::default()
+        };
+        let start = times[below(times.len())];
+        let span = (start, start + [1, 86_400, i64::MAX / 4][below(3)]);
+        let input = horizontal::Input {
+            options: &options,
+            span,
+            width: 400.0,
+            calendar: &Utc,
+            times: &Times,
+            first_weekday: 0,
+        };
+        let axis = horizontal::plan(&input);
+        assert!(axis.lines.len() <= 2 * horizontal::LINES_MAX && axis.labels.len() <= horizontal::LINES_MAX);
+    }
+}
+
+/// Zones whose clocks change at odd times, and one that never does.
+const ZONES: &[&str] = &["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
+/// Set for the runs that ask.
+const ZONE: &str = "AXIS_ORACLE_ZONE";
+
+fn every(random: &mut Random, seconds_min: i64) -> Every {
+    let units = [
+        (TimeUnit::Second, 1, 60),
+        (TimeUnit::Minute, 60, 60),
+        (TimeUnit::Hour, 3600, 24),
+        (TimeUnit::Day, 86_400, 10),
+        (TimeUnit::Week, 7 * 86_400, 5),
+        (TimeUnit::Month, 30 * 86_400, 12),
+        (TimeUnit::Year, 365 * 86_400, 5),
+    ];
+    loop {
+        let (unit, seconds, most) = units[random.below(7) as usize];
+        let count = random.between(1, most);
+        if count as i64 * seconds > seconds_min
+            && (count as i64 * seconds < seconds_min * 50 || random.once_in(20))
+        {
+            return Every { unit, count: count as i32 };
+        }
+    }
+}
+
+fn horizontal_case(random: &mut Random) -> Case {
+    let mut case = Case::default();
+    // Near a change of the clocks, or anywhere in 40 years.
+    let changes = [1_711_846_800, 1_729_990_800, 1_710_054_000, 1_730_613_600, 1_712_415_600, 1_728_142_200];
+    let about = match random.below(3) {
+        0 => changes[random.below(6) as usize],
+        _ => 400_000_000 + random.below(1_300_000_000) as i64,
+    };
+    let seconds = (10.0 * 10_f64.powf(random.below(7_900) as f64 / 1000.0)) as i64;
+    let start = (about - random.below(seconds as u64) as i64).max(320_000_000);
+    let start = if random.once_in(4) { start - start % 86_400 } else { start };
+    case.span = (start, start + seconds);
+    let options = &mut case.options;
+    options.y_grid = YGrid::None;
+    options.upper_limit = Some(2.0);
+    options.width = if random.once_in(3) { random.between(50, 2000) } else { 400 } as u32;
+    if random.once_in(10) {
+        options.week_format = b"W%U".to_vec();
+    }
+    if random.once_in(4) {
+        let grid = every(random, seconds / 100);
+        let major = every(random, seconds / 50);
+        let label = every(random, seconds / 20);
+        let precision = [0, 0, 3600, 86_400, 86_401, 30 * 86_400][random.below(6) as usize];
+        let format = random.pick(&["%H:%M", "%a %d %b", "%X", "%Y-%m-%d %H", "%V|%%"]).as_bytes().to_vec();
+        options.x_grid = XGrid::Own { grid, major, label, precision, format };
+    }
+    case
+}
+
+fn check_times(debian: &mut Debian, case: &Case) -> Result<(), String> {
+    let drawn = debian.draw(case)?;
+    let (options, span) = (&case.options, case.span);
+    let width = f64::from(options.width);
+    let input = horizontal::Input { options, span, width, calendar: &Local, times: &Times, first_weekday: 0 };
+    same_times(&horizontal::plan(&input), case, &drawn)
+}
+
+fn ask(zone: &str) {
+    let mut debian = Debian::start(zone);
+    let mut wrong = Vec::new();
+    for seed in seeds(40) {
+        let case = horizontal_case(&mut Random::new(seed));
+        if let Err(text) = check_times(&mut debian, &case) {
+            wrong.push(format!("seed {seed}: {zone} {:?} {}: {text}", case.span, axes::words(&case.options)));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn horizontal_axes_are_debians() {
+    if let Ok(zone) = env::var(ZONE) {
+        return ask(&zone);
+    }
+    for zone in ZONES {
+        let run = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "horizontal_axes_are_debians", "--nocapture"])
+            .env("TZ", zone)
+            .env(ZONE, zone)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{zone}: {}", String::from_utf8_lossy(&run.stderr));
+    }
 }

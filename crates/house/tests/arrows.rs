@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("graph", &["rrd", "words"]),
     ("paint", &["graph"]),
     ("collect", &["protocol", "rrd"]),
-    ("server", &["collect", "graph", "localtime", "paint", "protocol", "store", "rrd"]),
+    ("server", &["collect", "graph", "localtime", "paint", "protocol", "store", "words", "rrd"]),
     ("tool", &["graph", "localtime", "paint", "protocol", "store", "words", "rrd"]),
     ("query", &["graph", "localtime", "protocol", "store", "rrd"]),
     (
@@ -39,8 +39,13 @@ const FENCED: &[(&str, &[&str])] = &[
     ("indicatif", &["roundel", "bench"]),
     ("procfs", &["collect", "bench", "server"]),
     ("krilla", &["paint"]),
+    ("flate2", &["paint"]),
+    ("harfrust", &["paint"]),
     ("png", &["paint"]),
     ("skrifa", &["paint"]),
+    ("unicode-bidi", &["paint"]),
+    ("unicode-script", &["paint"]),
+    ("yeslogic-fontconfig-sys", &["paint"]),
 ];
 /// All that the pure core may use: no I/O, no clock, no threads.
 const CORE: &[&str] = &["bytemuck", "memchr", "quick-xml", "jiff", "foldhash", "hashbrown"];

@@ -12,6 +12,7 @@ mod dump;
 mod errors;
 mod fetch;
 mod file;
+mod graph;
 mod info;
 mod memory;
 mod number;

@@ -36,17 +36,32 @@ impl Calendar for Local {
 /// The text of local time at `time` by C's `strftime` in the current locale (C, unless somebody set another).
 /// `None` when the format holds a NUL byte or the text would be longer than 4 kB.
 pub fn strftime(format: &OsStr, time: i64) -> Option<Vec<u8>> {
+    text(format, &broken_down(time))
+}
+
+/// The same of universal time.
+pub fn strftime_utc(format: &OsStr, time: i64) -> Option<Vec<u8>> {
+    let mut tm = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: as in `broken_down`.
+    let tm = unsafe {
+        libc::gmtime_r(&time, tm.as_mut_ptr());
+        tm.assume_init()
+    };
+    text(format, &tm)
+}
+
+fn text(format: &OsStr, tm: &libc::tm) -> Option<Vec<u8>> {
     // An empty text and one that does not fit are both 0 bytes; a character in front tells them apart.
     let mut marked = Vec::with_capacity(format.len() + 1);
     marked.push(b'x');
     marked.extend_from_slice(format.as_encoded_bytes());
     let format = CString::new(marked).ok()?;
-    let tm = broken_down(time);
     let mut text = vec![0u8; TEXT_BYTES_MAX];
     // SAFETY: the buffer has the length that is passed, the format ends in a NUL, and `tm` was filled by
-    // `localtime_r`, whose zone name stays valid: C frees none while the zone in force is not changed, and
+    // `gmtime_r` or `localtime_r`, whose zone name stays valid: C frees none while the zone in force is not
+    // changed, and
     // a name that has gone out of use is kept by the library.
-    let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), &tm) };
+    let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), tm) };
     if length == 0 {
         return None;
     }
@@ -134,5 +149,7 @@ mod tests {
         check("%s", Some("1000000000"));
         check("a\0b", None);
         check(&"%s".repeat(1000), None);
+        let utc = strftime_utc(OsStr::new("%Y-%m-%d %H:%M:%S"), 1_000_000_000);
+        assert_eq!(utc.as_deref(), Some(&b"2001-09-09 01:46:40"[..]));
     }
 }

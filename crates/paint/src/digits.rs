@@ -3,8 +3,9 @@
 //! A coordinate is rounded once, to whole units of the last place, and every difference is taken between such
 //! integers: relative steps of a path never drift, however many there are.
 
-/// Beyond this many pixels nothing is painted; larger numbers (and none at all) keep to it.
-const FURTHEST: f64 = 1e9;
+/// Beyond this many pixels nothing is painted; larger numbers (and none at all) keep to it. Printers and cairo
+/// count in 1/256 pixel and end at 2^23.
+const FURTHEST: f64 = 8e6;
 
 /// How many decimal places there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +105,9 @@ mod tests {
     #[test]
     fn what_is_no_number_or_too_far_is_written_all_the_same() {
         check(2, f64::NAN, "0");
-        check(2, f64::INFINITY, "1000000000");
-        check(2, f64::MIN, "-1000000000");
-        check(6, 1e300, "1000000000");
+        check(2, f64::INFINITY, "8000000");
+        check(2, f64::MIN, "-8000000");
+        check(6, 1e300, "8000000");
     }
 
     #[test]

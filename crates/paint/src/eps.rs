@@ -13,7 +13,7 @@ use graph::picture::text::TextLayout;
 
 use crate::digits::Places;
 use crate::segments::rules;
-use crate::steps::{Step, steps};
+use crate::steps::{Step, dashes, is_nothing, steps};
 use flatten::{Layers, Seen};
 use font::Fonts;
 
@@ -168,7 +168,7 @@ impl Writer {
     }
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
-        if path.points.is_empty() || stroke.width <= 0.0 {
+        if path.points.is_empty() || is_nothing(stroke.width) {
             return;
         }
         let area = self.layers.shown(flatten::bounds(path, stroke.width));
@@ -198,13 +198,13 @@ impl Writer {
         let mut look = String::new();
         self.places.push(&mut look, stroke.width);
         look.push_str(" w[");
-        let dashed = stroke.dashes.iter().any(|&length| length > 0.0);
-        for &length in stroke.dashes.iter().filter(|_| dashed) {
+        let dashes = dashes(stroke);
+        for &length in dashes {
             self.places.push(&mut look, length.max(0.0));
             look.push(' ');
         }
         look.push(']');
-        self.places.push(&mut look, if dashed { stroke.dash_offset } else { 0.0 });
+        self.places.push(&mut look, if dashes.is_empty() { 0.0 } else { stroke.dash_offset });
         let cap = match stroke.cap {
             Cap::Butt => 0,
             Cap::Round => 1,

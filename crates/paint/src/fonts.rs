@@ -1,24 +1,43 @@
 //! The fonts of this host, and texts set in them.
 //!
 //! DejaVu Sans Mono, RRDtool's default, is inside: the usual graph opens no font file, and a host without fonts
-//! draws all the same.
+//! draws all the same. Widths and heights are those that RRDtool gets from Pango, whole pixels in every render mode
+//! and image format.
+//! Costs: a text of ASCII in the embedded font is a table look-up a character; everything else is shaped.
 
-use std::sync::{Arc, OnceLock};
+mod description;
+mod face;
+mod fontconfig;
+mod lines;
+mod markup;
+mod shape;
+mod shelf;
+mod style;
 
-use graph::picture::text::{FontFile, Glyph, GlyphRun, Setting, TextLayout, Typesetter};
-use skrifa::instance::{LocationRef, Size};
-use skrifa::{FontRef, MetadataProvider};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pixels of an em for a point of a font's size: RRDtool draws at 100 dots an inch, of 72 points.
+use graph::picture::text::{Glyph, GlyphRun, Setting, TextLayout, Typesetter};
+
+use face::Face;
+use shape::rounded;
+use shelf::Shelf;
+use style::{Style, Styled};
+
+/// Pixels of an em for a point of a font's size.
+///
+/// Compat: RRDtool draws at 100 dots an inch, of 72 points.
 pub const PIXELS_PER_POINT: f64 = 100.0 / 72.0;
+/// Pango's units in a pixel or a point.
+const UNITS: f64 = 1024.0;
+/// Longest text that is set, in bytes; what is behind is not shown. More fits on no image.
+const TEXT_MAX: usize = 64 << 10;
+/// Sizes of a font in pixels that are told apart from nonsense.
+const SIZE_MAX: f64 = 10_000.0;
 
-/// Version 2.37, as Debian has it.
-static EMBEDDED: &[u8] = include_bytes!("../fonts/DejaVuSansMono.ttf");
-
-/// The fonts of this host.
+/// The fonts of this host. One is enough for a process; threads share it.
 #[derive(Default)]
 pub struct Fonts {
-    embedded: OnceLock<FontFile>,
+    shelf: Mutex<Option<Shelf>>,
 }
 
 impl Fonts {
@@ -26,54 +45,68 @@ impl Fonts {
     pub fn new() -> Fonts {
         Fonts::default()
     }
-
-    fn embedded(&self) -> &FontFile {
-        self.embedded.get_or_init(|| FontFile {
-            bytes: Arc::new(EMBEDDED),
-            index: 0,
-            id: 0,
-            family: Arc::from("DejaVu Sans Mono"),
-        })
-    }
 }
 
 impl Typesetter for Fonts {
     fn set(&self, text: &[u8], setting: Setting<'_>) -> TextLayout {
-        let text = String::from_utf8_lossy(text).into_owned();
-        let file = self.embedded();
-        let size = setting.font.size * PIXELS_PER_POINT;
-        let Ok(font) = FontRef::new(EMBEDDED) else { return TextLayout::default() };
-        let scale = Size::new(size as f32);
-        let metrics = font.metrics(scale, LocationRef::default());
-        let advances = font.glyph_metrics(scale, LocationRef::default());
-        let charmap = font.charmap();
-        let baseline = f64::from(metrics.ascent).ceil();
-        let mut x = 0.0;
-        let mut glyphs = Vec::new();
-        for (cluster, character) in text.char_indices() {
-            let id = charmap.map(character).unwrap_or_default();
-            let advance = f64::from(advances.advance_width(id).unwrap_or(0.0));
-            let advance = if setting.hinted { advance.round() } else { advance };
-            glyphs.push(Glyph { id: id.to_u32(), x, y: baseline, advance, cluster });
-            x += advance;
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelf = shelf.get_or_insert_with(Shelf::new);
+        let size = pixels(setting.font.size);
+        let text = &text[..text.len().min(TEXT_MAX)];
+        let description = shelf.description(&setting.font.description);
+        let face = shelf.face(&description);
+        if face::is_plain(text)
+            && !(setting.markup && text.iter().any(|byte| matches!(byte, b'<' | b'&')))
+            && let Some(table) = face.ascii()
+        {
+            return from_table(text, &face, table, size);
         }
-        let run = GlyphRun {
-            font: file.clone(),
-            size,
-            embolden: false,
-            slant: 0.0,
-            weight: 400.0,
-            italic: false,
-            colour: None,
-            rules: Vec::new(),
-            glyphs,
-        };
-        TextLayout {
-            text,
-            width: x,
-            height: baseline + f64::from(-metrics.descent).ceil(),
-            baseline,
-            runs: vec![run],
-        }
+        let text = String::from_utf8_lossy(text);
+        let style = Style::new(description, size);
+        let styled = if setting.markup { markup::parse(&text, &style) } else { None };
+        lines::set(
+            shelf,
+            styled.unwrap_or_else(|| Styled::plain(text.into_owned(), style)),
+            setting.tab_width,
+        )
+    }
+}
+
+/// Pixels of an em at `points`.
+///
+/// Compat: Pango keeps points in whole 1024ths, cut off.
+fn pixels(points: f64) -> f64 {
+    let size = (points * UNITS).trunc() / UNITS * PIXELS_PER_POINT;
+    if size.is_finite() { size.clamp(0.0, SIZE_MAX) } else { 0.0 }
+}
+
+/// Sets printable ASCII in a font that needs no shaping for it.
+fn from_table(text: &[u8], face: &Arc<Face>, table: &[(u32, u16)], size: f64) -> TextLayout {
+    let (extents, scale) = (face.extents(size), face.scale(size));
+    let mut x = 0.0;
+    let glyphs = text.iter().enumerate().map(|(cluster, byte)| {
+        let (id, units) = table[usize::from(byte - 0x20)];
+        let advance = rounded((f64::from(units) * scale * UNITS).round() / UNITS);
+        let glyph = Glyph { id, x, y: extents.ascent, advance, cluster };
+        x += advance;
+        glyph
+    });
+    let run = GlyphRun {
+        font: face.file.clone(),
+        size,
+        embolden: false,
+        slant: 0.0,
+        weight: 400.0,
+        italic: false,
+        colour: None,
+        rules: Vec::new(),
+        glyphs: glyphs.collect(),
+    };
+    TextLayout {
+        text: String::from_utf8_lossy(text).into_owned(),
+        width: x,
+        height: extents.ascent + extents.descent,
+        baseline: extents.ascent,
+        runs: vec![run],
     }
 }

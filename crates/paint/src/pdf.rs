@@ -20,7 +20,7 @@ use krilla::{Data, Document, SerializeSettings};
 
 use crate::digits::Places;
 use crate::segments::{EMBOLDEN, cluster_ends, rules};
-use crate::steps::{Step, steps};
+use crate::steps::{Step, dashes, is_nothing, steps};
 
 /// Why there is no PDF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,14 +123,15 @@ impl Writer<'_> {
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
         let Some(outline) = self.outline(path, path.closed) else { return };
-        if stroke.width <= 0.0 || colour.alpha <= 0.0 {
+        if colour.alpha <= 0.0 || is_nothing(stroke.width) {
             return;
         }
-        let dashed = stroke.dashes.iter().any(|&length| length > 0.0);
+        let number = |value: f64| self.places.value(self.places.units(value)) as f32;
+        let dashes = dashes(stroke);
         self.surface.set_fill(None);
         self.surface.set_stroke(Some(krilla::paint::Stroke {
             paint: ink(colour).into(),
-            width: stroke.width as f32,
+            width: number(stroke.width),
             miter_limit: 10.0,
             line_cap: match stroke.cap {
                 Cap::Butt => LineCap::Butt,
@@ -142,9 +143,9 @@ impl Writer<'_> {
                 Join::Round => LineJoin::Round,
             },
             opacity: opacity(colour),
-            dash: dashed.then(|| StrokeDash {
-                array: stroke.dashes.iter().map(|&length| length.max(0.0) as f32).collect(),
-                offset: stroke.dash_offset as f32,
+            dash: (!dashes.is_empty()).then(|| StrokeDash {
+                array: dashes.iter().map(|&length| number(length.max(0.0))).collect(),
+                offset: number(stroke.dash_offset),
             }),
         }));
         self.surface.draw_path(&outline);

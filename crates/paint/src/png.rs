@@ -1,24 +1,143 @@
 //! Images as PNG.
+//!
+//! A graph has few colours, so most pictures are written as indices into a palette; filters only hurt there. What
+//! was measured on Debian's own pictures (RRDtool's bytes are 100 %; ms of one core, zlib-rs 0.6 inside flate2):
+//!
+//! | picture | indices, level 1 | 2 | 3 | 4 | 6 | RGB, level 1 | 2 | 4 | 6 | RGB, filter up, 4 |
+//! |---|---|---|---|---|---|---|---|---|---|---|
+//! | 497x182, area and line | 72 %, 0.09 | 55 %, 0.18 | 51 %, 0.29 | 49 %, 0.38 | 44 %, 0.65 | 126 %, 0.12 | 100 %, 0.19 | 84 %, 0.47 | 76 %, 0.98 | 110 %, 0.49 |
+//! | 497x168, slope mode | 51 %, 0.08 | 42 %, 0.16 | 41 %, 0.27 | 40 %, 0.31 | 37 %, 0.64 | 99 %, 0.17 | 88 %, 0.35 | 83 %, 0.52 | 77 %, 0.96 | 103 %, 0.66 |
+//! | 1297x668, 20 areas | 124 %, 0.91 | 82 %, 1.8 | 74 %, 2.2 | 66 %, 7.8 | 54 %, 10 | 181 %, 1.5 | 139 %, 2.4 | 106 %, 8.2 | 81 %, 33 | 118 %, 8.9 |
+//!
+//! miniz_oxide needs 1.3 to 3 times as long for 2 to 10 % fewer bytes.
+
+use png::{BitDepth, ColorType, Compression, DeflateCompression, Encoder, Filter};
 
 use crate::raster::Image;
 
+/// Most colours of a palette.
+const COLOURS_MAX: usize = 256;
+/// Slots of the table of colours: four for each, so that few of them meet.
+const SLOTS: usize = 4 * COLOURS_MAX;
+/// Pixels that are looked at together.
+const LOT: usize = 16;
+/// From so many pixels on the better level pays for its time: see the table above.
+const LARGE: usize = 200_000;
+/// Levels of compression for indices of small and of large images. At level 1 zlib-rs writes fixed codes.
+const LEVELS: (u8, u8) = (2, 3);
+/// The same for what has too many colours.
+const LEVELS_COLOURFUL: (u8, u8) = (3, 5);
+
 /// `image` as a PNG file.
 pub fn encode(image: &Image) -> Vec<u8> {
-    let opaque = image.pixels.iter().all(|pixel| pixel >> 24 == 255);
-    let mut bytes = Vec::new();
-    for pixel in &image.pixels {
-        let [red, green, blue, alpha] = straight(*pixel);
-        bytes.extend_from_slice(&[red, green, blue]);
-        if !opaque {
-            bytes.push(alpha);
+    match Palette::of(&image.pixels) {
+        Some(palette) => palette.encode(image),
+        None => encode_colourful(image),
+    }
+}
+
+/// The colours of a picture and which pixel has which.
+struct Palette {
+    /// As pixels are.
+    colours: Vec<u32>,
+    indices: Vec<u8>,
+}
+
+impl Palette {
+    /// None where there are too many colours.
+    fn of(pixels: &[u32]) -> Option<Palette> {
+        let mut known = Known { colours: Vec::with_capacity(COLOURS_MAX), slots: [0; SLOTS] };
+        let mut indices = Vec::with_capacity(pixels.len());
+        let first = *pixels.first()?;
+        let mut last = (first, known.index(first)?);
+        for lot in pixels.chunks(LOT) {
+            // Most pixels are as the one before, and that is looked for in many at once.
+            if lot.iter().fold(0, |differs, pixel| differs | (pixel ^ last.0)) == 0 {
+                indices.extend(std::iter::repeat_n(last.1, lot.len()));
+                continue;
+            }
+            for &pixel in lot {
+                if pixel != last.0 {
+                    last = (pixel, known.index(pixel)?);
+                }
+                indices.push(last.1);
+            }
+        }
+        Some(Palette { colours: known.colours, indices })
+    }
+
+    fn encode(&self, image: &Image) -> Vec<u8> {
+        let mut colours = Vec::with_capacity(3 * self.colours.len());
+        let mut opacities = Vec::with_capacity(self.colours.len());
+        for colour in &self.colours {
+            let [red, green, blue, alpha] = straight(*colour);
+            colours.extend_from_slice(&[red, green, blue]);
+            opacities.push(alpha);
+        }
+        write(image, ColorType::Indexed, LEVELS, &self.indices, |encoder| {
+            encoder.set_palette(colours);
+            if opacities.iter().any(|alpha| *alpha != 255) {
+                encoder.set_trns(opacities);
+            }
+        })
+    }
+}
+
+/// The colours met so far.
+struct Known {
+    colours: Vec<u32>,
+    /// Where each colour is in `colours`, plus one; by a hash of the colour.
+    slots: [u16; SLOTS],
+}
+
+impl Known {
+    /// The index of a colour, new or not; `None` where it would be one too many.
+    fn index(&mut self, pixel: u32) -> Option<u8> {
+        let mut slot = (pixel.wrapping_mul(0x9e37_79b1) >> 22) as usize;
+        loop {
+            match usize::from(self.slots[slot]) {
+                0 if self.colours.len() == COLOURS_MAX => return None,
+                0 => {
+                    self.colours.push(pixel);
+                    self.slots[slot] = self.colours.len() as u16;
+                    return Some((self.colours.len() - 1) as u8);
+                }
+                taken if self.colours[taken - 1] == pixel => return Some((taken - 1) as u8),
+                _ => slot = (slot + 1) % SLOTS,
+            }
         }
     }
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, image.width, image.height);
-    encoder.set_color(if opaque { png::ColorType::Rgb } else { png::ColorType::Rgba });
-    encoder.set_compression(png::Compression::Fast);
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&bytes));
-    // A Vec takes every byte, and the sizes match.
+}
+
+/// Every pixel with its own colour.
+fn encode_colourful(image: &Image) -> Vec<u8> {
+    let opaque = image.pixels.iter().all(|pixel| pixel >> 24 == 255);
+    let colour = if opaque { ColorType::Rgb } else { ColorType::Rgba };
+    let mut bytes = Vec::with_capacity(image.pixels.len() * colour.samples());
+    for pixel in &image.pixels {
+        bytes.extend_from_slice(&straight(*pixel)[..colour.samples()]);
+    }
+    write(image, colour, LEVELS_COLOURFUL, &bytes, |_| {})
+}
+
+fn write(
+    image: &Image,
+    colour: ColorType,
+    (small, large): (u8, u8),
+    bytes: &[u8],
+    more: impl FnOnce(&mut Encoder<'_, &mut Vec<u8>>),
+) -> Vec<u8> {
+    let level = if image.pixels.len() < LARGE { small } else { large };
+    let mut file = Vec::with_capacity(bytes.len() / 4 + 2_048);
+    let mut encoder = Encoder::new(&mut file, image.width, image.height);
+    encoder.set_color(colour);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_compression(Compression::Fast);
+    encoder.set_deflate_compression(DeflateCompression::Level(level));
+    encoder.set_filter(Filter::NoFilter);
+    more(&mut encoder);
+    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(bytes));
+    // A Vec takes every byte, and `bytes` are as many as the header says.
     written.expect("a picture of the right size goes into memory");
     file
 }
@@ -34,4 +153,54 @@ fn straight(pixel: u32) -> [u8; 4] {
         ((u32::from(part) * 255 + alpha / 2) / alpha).min(255) as u8
     };
     [part(red), part(green), part(blue), alpha]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pixels of a file, as straight colours.
+    fn decoded(file: &[u8]) -> (u32, u32, Vec<[u8; 4]>) {
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
+        decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+        let mut reader = decoder.read_info().unwrap();
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut bytes).unwrap();
+        let pixels = bytes[..info.buffer_size()].chunks_exact(4).map(|it| it.try_into().unwrap());
+        (info.width, info.height, pixels.collect())
+    }
+
+    fn check(width: u32, pixels: Vec<u32>) -> usize {
+        let image = Image { width, height: pixels.len() as u32 / width, pixels };
+        let file = encode(&image);
+        let want: Vec<[u8; 4]> = image.pixels.iter().map(|pixel| straight(*pixel)).collect();
+        assert_eq!(decoded(&file), (image.width, image.height, want));
+        file.len()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        // One pixel; 256 colours; one more; all transparent; opacities.
+        check(1, vec![0xff00_ff00]);
+        check(16, (0..256).map(|it| 0xff00_0000 | (it * 0x0001_0305)).collect());
+        check(16, (0..272).map(|it| 0xff00_0000 | (it * 0x0001_0305)).collect());
+        check(3, vec![0; 9]);
+        check(4, (0..256).map(|it: u32| (it << 24) | ((it / 2) << 8) | (it / 3)).collect());
+        check(16, (0..512).map(|it: u32| ((it / 2) << 24) | ((it / 4) << 8) | (it / 8)).collect());
+        check(600, (0..600 * 400).map(|it: u32| 0xff00_0000 | ((it / 1_000) % 200)).collect());
+    }
+
+    #[test]
+    fn a_drawing_takes_a_fraction_of_its_pixels() {
+        let bar = |x: u32, y: u32| y * 7 > (x * 7_919) % 700;
+        let pixels = |colours: u32| -> Vec<u32> {
+            (0..40_000)
+                .map(
+                    |at| if bar(at % 400, at / 400) { 0xff00_cf00 + at % 400 % colours } else { 0xffff_ffff },
+                )
+                .collect()
+        };
+        assert!(check(400, pixels(1)) < 6_000);
+        assert!(check(400, pixels(400)) < 12_000);
+    }
 }

@@ -23,6 +23,8 @@ pub const SIDE_MAX: f64 = 32_767.0;
 pub const PIXELS_MAX: f64 = 67_108_864.0;
 
 /// An image is too big.
+///
+/// Compat: RRDtool tells the size of such an image, ends well and writes none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TooBig {
     /// Width in pixels that was asked for.
@@ -42,7 +44,8 @@ impl std::error::Error for TooBig {}
 /// Paints `scene` on transparent ground. `glyphs` keeps what glyphs look like for the next scene.
 pub fn paint(scene: &Scene, glyphs: &mut Glyphs) -> Result<Image, TooBig> {
     let zoom = if scene.zoom.is_finite() && scene.zoom > 0.0 { scene.zoom } else { 1.0 };
-    let (width, height) = ((scene.width * zoom).ceil().max(1.0), (scene.height * zoom).ceil().max(1.0));
+    // Compat: a part of a pixel is none.
+    let (width, height) = ((scene.width * zoom).floor().max(1.0), (scene.height * zoom).floor().max(1.0));
     let fits = width <= SIDE_MAX && height <= SIDE_MAX && width * height <= PIXELS_MAX;
     if !fits {
         return Err(TooBig { width, height });
@@ -95,7 +98,7 @@ impl Painter {
 
     fn fill(&mut self, path: &Path, paint: &Paint) {
         let ink = match paint {
-            Paint::Solid(colour) => Ink::Solid(*colour),
+            Paint::Solid(colour) => Ink::solid(*colour),
             Paint::Vertical { from_y, from, to_y, to } => {
                 Ink::Vertical { from_y: from_y * self.zoom, from: *from, to_y: to_y * self.zoom, to: *to }
             }
@@ -112,10 +115,12 @@ impl Painter {
     }
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
-        let ink = Ink::Solid(colour);
-        if let Some(line) = stroke::Straight::of(path, stroke, self.zoom) {
+        let ink = Ink::solid(colour);
+        if let Some(lines) = stroke::Straight::all(path, stroke, self.zoom) {
             let (canvas, clip, smooth) = (&mut self.canvas, self.clip, self.smooth);
-            line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
+            for line in lines {
+                line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
+            }
             return;
         }
         let mut outline = std::mem::take(&mut self.outline);

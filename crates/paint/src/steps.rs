@@ -1,6 +1,6 @@
 //! Paths as every vector format writes them: rounded once, and without points that add nothing.
 
-use graph::picture::scene::Path;
+use graph::picture::scene::{Path, Stroke};
 
 use crate::digits::Places;
 
@@ -45,6 +45,19 @@ pub(crate) fn steps(places: Places, path: &Path, closed: bool, mut take: impl Fn
             take(Step::Close);
         }
     }
+}
+
+/// Whether a line of this width is none; a width that is no number is none.
+pub(crate) fn is_nothing(width: f64) -> bool {
+    width.is_nan() || width <= 0.0
+}
+
+/// The dashes of a line; empty where nothing interrupts it.
+pub(crate) fn dashes(stroke: &Stroke) -> &[f64] {
+    let lengths = stroke.dashes.as_slice();
+    // An odd number of lengths is gone through twice, with gaps for dashes.
+    let gap = |(number, &length): (usize, &f64)| length > 0.0 && (number % 2 == 1 || lengths.len() % 2 == 1);
+    if lengths.iter().enumerate().any(gap) { lengths } else { &[] }
 }
 
 /// Whether `next` only makes `step` longer.
@@ -98,6 +111,21 @@ mod tests {
             }
         });
         assert_eq!(sum, 33_333_333);
+    }
+
+    #[test]
+    fn dashes_without_gaps_are_a_line() {
+        let check = |lengths: &[f64], want: &[f64]| {
+            let (cap, join) = (graph::picture::scene::Cap::Butt, graph::picture::scene::Join::Miter);
+            let stroke = Stroke { width: 1.0, dashes: lengths.to_vec(), dash_offset: 0.0, cap, join };
+            assert_eq!(dashes(&stroke), want);
+        };
+        check(&[], &[]);
+        check(&[1.0, 0.0], &[]);
+        check(&[0.0, 0.0], &[]);
+        check(&[3.0], &[3.0]);
+        check(&[1.0, 2.0], &[1.0, 2.0]);
+        check(&[0.0, 2.0], &[0.0, 2.0]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod text;
 use graph::picture::scene::{Cap, Colour, Item, Join, Paint, Path, Point, Scene, Stroke};
 
 use crate::digits::Places;
+use crate::steps::{dashes, is_nothing};
 use markup::{attribute, content, name_of, paint_attributes};
 
 /// What a picture takes beside its items, in bytes: guessed, for the first allocation only.
@@ -133,7 +134,7 @@ impl Writer {
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
         let data = path::data(self.places, path, path.closed);
-        if data.is_empty() || colour.alpha <= 0.0 || stroke.width <= 0.0 {
+        if data.is_empty() || colour.alpha <= 0.0 || is_nothing(stroke.width) {
             return;
         }
         let mut attributes = String::new();
@@ -147,10 +148,11 @@ impl Writer {
             }
         };
         number("stroke-width", stroke.width, 1.0);
-        number("stroke-dashoffset", if stroke.dashes.is_empty() { 0.0 } else { stroke.dash_offset }, 0.0);
-        if stroke.dashes.iter().any(|&length| length > 0.0) {
+        let dashes = dashes(stroke);
+        number("stroke-dashoffset", if dashes.is_empty() { 0.0 } else { stroke.dash_offset }, 0.0);
+        if !dashes.is_empty() {
             let mut text = String::new();
-            for &length in &stroke.dashes {
+            for &length in dashes {
                 if !text.is_empty() {
                     text.push(' ');
                 }

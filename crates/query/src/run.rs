@@ -18,8 +18,11 @@ use crate::form::{Block, Form, Heading, sink};
 use crate::names::{self, Match};
 use crate::source::Source;
 
-/// Answers that wait for their turn, per thread.
-const WAITING_MAX: usize = 2 * AHEAD;
+/// Lots of answers, [`AHEAD`] each, that wait for their turn, per thread.
+const WAITING_MAX: usize = 2;
+
+/// Answers that a thread hands over at once: waking whoever takes them costs as much as a small RRD.
+type Lot = Vec<Result<Block, String>>;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -67,23 +70,23 @@ impl Query {
         let mut sink = sink(form, heading, out)?;
         let threads = self.threads.clamp(1, groups.len().max(1));
         thread::scope(|scope| {
-            let mut answers: Vec<Receiver<Result<Block, String>>> = Vec::new();
+            let mut answers: Vec<Answers> = Vec::new();
             for worker in 0..threads {
                 let (sender, receiver) = sync_channel(WAITING_MAX);
                 let connection = self.daemon.as_deref().map(Connection::open).transpose()?;
                 let own: Vec<&Group> = groups.iter().skip(worker).step_by(threads).collect();
                 let (script, patterns) = (script.clone(), patterns.as_slice());
                 scope.spawn(move || self.work(script, patterns, &own, connection, &sender));
-                answers.push(receiver);
+                answers.push(Answers { receiver, lot: Vec::new().into_iter() });
             }
             for (index, group) in groups.iter().enumerate() {
-                match answers[index % threads].recv() {
-                    Ok(Ok(block)) => {
+                match answers[index % threads].next() {
+                    Some(Ok(block)) => {
                         sink.add(&block)?;
                         report.answered += 1;
                     }
-                    Ok(Err(why)) => report.failures.push((group.name.clone(), why)),
-                    Err(_) => report.failures.push((group.name.clone(), "its thread has ended".to_string())),
+                    Some(Err(why)) => report.failures.push((group.name.clone(), why)),
+                    None => report.failures.push((group.name.clone(), "its thread has ended".to_string())),
                 }
             }
             sink.finish()
@@ -185,7 +188,7 @@ impl Query {
         patterns: &[Vec<u8>],
         groups: &[&Group],
         connection: Option<Connection>,
-        sender: &SyncSender<Result<Block, String>>,
+        sender: &SyncSender<Lot>,
     ) {
         let places = places(&script, patterns);
         let mut source = Source::new(connection);
@@ -196,12 +199,12 @@ impl Query {
                 requests.extend(plan(&script, self.frame).requests);
             }
             let asked = source.ask_ahead(&requests).map_err(|error| error.to_string());
-            for group in groups {
+            let answer = |group: &&Group| {
                 put(&mut script, &places, group);
-                let block = asked.clone().and_then(|()| self.block(&script, &mut source, &group.name));
-                if sender.send(block).is_err() {
-                    return;
-                }
+                asked.clone().and_then(|()| self.block(&script, &mut source, &group.name))
+            };
+            if sender.send(groups.iter().map(answer).collect()).is_err() {
+                return;
             }
         }
     }
@@ -216,15 +219,27 @@ impl Query {
         }
         let columns: Vec<_> = wanted(script).iter().map(|(series, _)| &data.series[*series]).collect();
         let table = Table::of(self.frame, &columns).ok_or("there are no rows")?;
-        block.columns = vec![Vec::with_capacity(table.rows() as usize); columns.len()];
-        for index in 0..table.rows() {
-            let time = table.time(index);
-            block.times.push(time);
-            for (column, value) in block.columns.iter_mut().zip(table.row(time)) {
-                column.push(value);
-            }
-        }
+        block.times = (0..table.rows()).map(|index| table.time(index)).collect();
+        let rows = table.rows() as usize;
+        block.columns = table.cells().into_iter().map(|cells| cells.take(rows).collect()).collect();
         Ok(block)
+    }
+}
+
+/// The answers of one thread, in its order.
+struct Answers {
+    receiver: Receiver<Lot>,
+    lot: std::vec::IntoIter<Result<Block, String>>,
+}
+
+impl Iterator for Answers {
+    type Item = Result<Block, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.lot.len() == 0 {
+            self.lot = self.receiver.recv().ok()?.into_iter();
+        }
+        self.lot.next()
     }
 }
 

@@ -3,7 +3,11 @@
 //! Always the same doubles as one multiplication or division by ten after the other, from a table. Allocates
 //! nothing; a number costs one division. Which digits follow is the callers' matter: the two verbs differ.
 
+mod usual;
+
 use crate::format::eight_digits;
+
+pub use usual::usual;
 
 /// The smallest exponent that is written.
 pub const EXPONENT_MIN: i32 = -308;
@@ -82,6 +86,12 @@ fn pair(number: u64) -> u64 {
     u64::from(PAIRS[(number % 128) as usize])
 }
 
+/// The two digits of a number below 100; of others anything.
+#[inline]
+pub fn two_digits(number: u32) -> [u8; 2] {
+    PAIRS[(number % 128) as usize].to_le_bytes()
+}
+
 const PAIRS: [u16; 128] = {
     let mut pairs = [0; 128];
     let mut number = 0;
@@ -97,11 +107,9 @@ const PAIRS: [u16; 128] = {
 pub fn push_whole(out: &mut Vec<u8>, number: i64) {
     // Times since 2001 and before 2286 have ten digits.
     if (1_000_000_000..10_000_000_000).contains(&number) {
-        let (front, back) = (number / 100_000_000, (number % 100_000_000) as u32);
-        let mut text = [0; 10];
-        (text[0], text[1]) = (b'0' + (front / 10) as u8, b'0' + (front % 10) as u8);
-        text[2..].copy_from_slice(&eight_digits(back));
-        out.extend_from_slice(&text);
+        let (front, back) = (number as u64 / 100_000_000, (number as u64 % 100_000_000) as u32);
+        let text = u128::from(pair(front)) | u128::from(u64::from_le_bytes(eight_digits(back))) << 16;
+        out.extend_from_slice(&text.to_le_bytes()[..10]);
     } else {
         out.extend_from_slice(number.to_string().as_bytes());
     }

@@ -70,7 +70,7 @@ impl Default for File {
                 mode: None,
                 group: None,
             }],
-            http: FileHttp { listen: Vec::new() },
+            http: FileHttp { listen: Vec::new(), templates: None },
             admin: FileAdmin { socket: None, enabled: true },
             log: FileLog { level: LevelName::Info, file: None },
             stripes: FileStripes::default(),
@@ -109,6 +109,7 @@ struct FileListen {
 #[serde(deny_unknown_fields)]
 struct FileHttp {
     listen: Vec<String>,
+    templates: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -231,6 +232,7 @@ impl Reader<'_> {
             sync: self.sync(&file.sync)?,
             listen,
             http: file.http.listen,
+            templates: file.http.templates.as_deref().map(Path::new).map(absolute).transpose()?,
             admin,
             no_overwrite: file.no_overwrite,
             make_directories: file.make_directories,
@@ -350,7 +352,7 @@ mod tests {
              [[listen]]\naddress = '[::1]:4242'\npermissions = ['flush', 'BATCH']\n\
              [[listen]]\naddress = 'unix:/x/sock'\nmode = '0660'\ngroup = '0'\n\
              [files]\nwrite_interval = '5m'\nwrite_threads = 7\n[log]\nlevel = 'debug'\n\
-             [collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\n",
+             [collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
             "x.toml",
         )
         .unwrap();
@@ -362,6 +364,7 @@ mod tests {
         assert_eq!(settings.listen[1].mode, Some(0o660));
         assert_eq!(settings.listen[1].group, Some(0));
         assert_eq!(settings.listen[0].permissions, Permissions::parse("FLUSH,BATCH").unwrap());
+        assert_eq!(settings.templates.as_deref(), Some(Path::new("/x/graphs")));
         assert_eq!(settings.admin.as_deref(), Some(Path::new("/x/sock.admin")));
         assert_eq!(settings.collect_host.as_deref(), Some("localhost"));
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
@@ -20,8 +21,10 @@ use crate::{collect_host, http};
 pub struct Sockets {
     /// rrdcached's protocol, with what the clients of each may do.
     pub rrdcached: Vec<(Bound, SharedPermissions)>,
-    /// `/metrics` and `/healthz`.
+    /// HTTP for everyone.
     pub http: Vec<TcpListener>,
+    /// The directory of saved graphs.
+    pub templates: Option<PathBuf>,
     /// The administrator's socket.
     pub admin: Option<(UnixListener, SocketFile)>,
 }
@@ -52,7 +55,7 @@ impl Daemon {
         for listener in sockets.http {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let router = http::public(Arc::clone(&service));
+            let router = http::public(Arc::clone(&service), sockets.templates.clone());
             let stopping = wait(stop_seen.clone());
             let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
             tasks.push(runtime.spawn(serving.into_future()));

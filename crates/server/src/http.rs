@@ -1,15 +1,17 @@
-//! HTTP: `/api/v1`, `/metrics` and `/healthz` for everyone, import and export on the administrator's socket.
+//! HTTP: `/graph`, `/api/v1`, `/metrics` and `/healthz` for everyone, import and export on the administrator's socket.
 
 pub mod admin;
 mod api;
 pub mod client;
 mod failure;
+mod graph;
 mod percent;
 mod query;
 mod rows;
 mod table;
 mod work;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -27,15 +29,16 @@ struct Public {
     registry: Arc<Registry>,
 }
 
-/// `/api/v1`, `/metrics` and `/healthz`.
-pub fn public(service: Arc<Service>) -> Router {
+/// `/graph`, `/api/v1`, `/metrics` and `/healthz`; `templates` is the directory of saved graphs, if there is one.
+pub fn public(service: Arc<Service>, templates: Option<PathBuf>) -> Router {
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
     let api = api::Api { service: Arc::clone(&service), work: Arc::default() };
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .with_state(Public { service, registry })
-        .merge(api::router(api))
+        .merge(api::router(api.clone()))
+        .merge(graph::router(api, templates))
 }
 
 async fn metrics(State(public): State<Public>) -> Response {

@@ -114,6 +114,7 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
             .map_err(|error| fail(format!("cannot listen on \"{address}\" for HTTP: {error}")))?;
         sockets.http.push(listener);
     }
+    sockets.templates.clone_from(&settings.templates);
     if let Some(path) = &settings.admin {
         let cannot = |cause: String| {
             fail(format!("cannot listen on the administrator's socket \"{}\": {cause}", path.display()))
@@ -152,7 +153,7 @@ fn announce(settings: &Settings) {
         tracing::info!("listening on {}", listen.address);
     }
     for address in &settings.http {
-        tracing::info!("metrics on http://{address}/metrics");
+        tracing::info!("HTTP on http://{address}: /graph, /api/v1/openapi.json, /metrics");
     }
     match &settings.layout {
         Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),

@@ -106,8 +106,10 @@ pub struct Settings {
     pub sync: SyncPolicy,
     /// Sockets of rrdcached's protocol.
     pub listen: Vec<Listen>,
-    /// Addresses of `/metrics` and `/healthz`.
+    /// Addresses of HTTP.
     pub http: Vec<String>,
+    /// The directory of saved graphs (`/graph?template=`); absolute.
+    pub templates: Option<PathBuf>,
     /// The administrator's socket; `None` = none.
     pub admin: Option<PathBuf>,
     /// CREATE never replaces (`-O`).
@@ -148,6 +150,7 @@ impl Settings {
             sync: SyncPolicy::Every(Duration::from_secs(1)),
             listen: Vec::new(),
             http: Vec::new(),
+            templates: None,
             admin: None,
             no_overwrite: false,
             make_directories: true,

@@ -3,59 +3,13 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 
+use common::http::{get, request};
 use common::{Client, Roundel};
 use protocol::rrdcached::command::Permissions;
 use serde_json::Value;
 use server::service::CreatePolicy;
-
-/// An answer of the daemon.
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.body.clone()).unwrap()
-    }
-
-    fn error(&self) -> String {
-        assert!(self.status >= 400, "{}: {}", self.status, String::from_utf8_lossy(&self.body));
-        self.json()["error"].as_str().unwrap().to_string()
-    }
-}
-
-fn request(roundel: &Roundel, method: &str, target: &str, body: &str) -> Answer {
-    let address = std::fs::read_to_string(roundel.path("http")).unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}"
-    )
-    .unwrap();
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
-    let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    let head = String::from_utf8(bytes[..middle].to_vec()).unwrap().to_ascii_lowercase();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head, body: bytes[middle + 4..].to_vec() }
-}
-
-fn get(roundel: &Roundel, target: &str) -> Answer {
-    request(roundel, "GET", target, "")
-}
 
 /// A daemon with a few RRDs, the last rows of which are unknown and known.
 fn filled() -> Roundel {
@@ -152,13 +106,17 @@ fn the_description_is_what_there_is() {
             let query: Vec<String> = parameters
                 .iter()
                 .filter(|parameter| parameter["in"] == "query")
-                .map(|parameter| example(parameter["name"].as_str().unwrap()))
+                .map(|parameter| parameter["name"].as_str().unwrap())
+                // It stands in place of arguments.
+                .filter(|name| *name != "template")
+                .map(|name| example(path, name))
                 .collect();
             let query = query.join("&");
-            let form = "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v&start=1000000000&end=1000000050";
-            let (query, body) = if method == "post" { (String::new(), form) } else { (query, "") };
+            // A form may say the same.
+            let (query, body) =
+                if method == "post" { (String::new(), form(path)) } else { (query, String::new()) };
             let method = method.to_uppercase();
-            let answer = request(&roundel, &method, &format!("{target}?{query}"), body);
+            let answer = request(&roundel, &method, &format!("{target}?{query}"), &body);
             assert_eq!(answer.status, 200, "{method} {target}?{query}: {}", answer.text());
             let responses = operation["responses"].as_object().unwrap();
             let content = &responses["200"]["content"];
@@ -182,8 +140,15 @@ fn the_description_is_what_there_is() {
     }
 }
 
-fn example(parameter: &str) -> String {
+fn form(path: &str) -> String {
+    let range = if path == "/graph" { "" } else { "&start=1000000000&end=1000000050" };
+    example(path, "arg") + range
+}
+
+fn example(path: &str, parameter: &str) -> String {
     match parameter {
+        "arg" if path == "/graph" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=LINE:v%23f00".to_string(),
+        "describe" => "describe=false".to_string(),
         "arg" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v".to_string(),
         "start" => "start=1000000000".to_string(),
         "end" => "end=1000000050".to_string(),

@@ -323,6 +323,28 @@ fn oracle_batches() {
 }
 
 #[test]
+fn oracle_list_of_what_stands_in_the_tree() {
+    let mut pair = Pair::plain();
+    let outside = tempfile::tempdir().unwrap();
+    for base in [pair.rrdcached.base(), pair.roundel.base()] {
+        std::fs::create_dir_all(base.join("empty/below")).unwrap();
+        std::fs::write(base.join("empty/foreign.rrd"), "x").unwrap();
+        std::fs::write(base.join("empty/foreign.txt"), "x").unwrap();
+        std::os::unix::fs::symlink(outside.path(), base.join("empty/link")).unwrap();
+    }
+    for line in [
+        "LIST /empty",
+        "LIST /empty/below",
+        "LIST //empty/below/",
+        "LIST RECURSIVE /empty",
+        "LIST RECURSIVE /empty/below",
+        "LIST /nope",
+    ] {
+        pair.check(line);
+    }
+}
+
+#[test]
 fn oracle_permissions_and_policies() {
     let permissions = "FLUSH,update,CREATE,BATCH";
     let create = CreatePolicy { no_overwrite: true, ..Default::default() };

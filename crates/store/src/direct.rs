@@ -18,7 +18,7 @@ mod report;
 mod update;
 mod write;
 
-pub use create::{Existing, create, create_filled, write_file};
+pub use create::{Existing, create, create_filled, write_bytes, write_file};
 pub use error::DirectError;
 pub use lock::Locking;
 pub use read::ReadFile;

@@ -19,7 +19,7 @@ mod check;
 pub mod fuzzing;
 pub(crate) mod geometry;
 pub(crate) mod journal;
-mod list;
+pub(crate) mod list;
 pub(crate) mod make;
 pub(crate) mod medium;
 mod options;

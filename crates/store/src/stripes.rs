@@ -390,6 +390,9 @@ impl Engine for Stripes {
                 }
             }
         }
+        if let Some(adopter) = &self.adopter {
+            names.extend(adopter.list(directory, recursive)?);
+        }
         names.sort_unstable();
         names.dedup();
         Ok(names)

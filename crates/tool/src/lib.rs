@@ -11,6 +11,7 @@ pub mod options;
 mod pattern;
 pub mod pipe;
 pub mod process;
+mod source;
 pub mod surroundings;
 pub mod target;
 pub mod times;
@@ -25,18 +26,20 @@ pub use surroundings::Surroundings;
 /// The words of a command behind its verb. File names may be any bytes.
 pub type Words<'w> = &'w [&'w [u8]];
 
-/// Runs commands: what they are given, and the daemon they have talked to last.
+/// Runs commands: what they are given, the daemon they have talked to last, and what pictures are drawn with.
 pub struct Tool {
     /// The environment, the clock, and what is allowed.
     pub surroundings: Surroundings,
     /// The connection that commands share.
     pub link: daemon::Link,
+    /// What pictures are drawn with.
+    pub(crate) studio: verb::graph::image::Studio,
 }
 
 impl Tool {
     /// A tool in these surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Tool { surroundings, link: daemon::Link::default() }
+        Tool { surroundings, link: daemon::Link::default(), studio: Default::default() }
     }
 
     /// Runs the verb with its words; what it prints goes to `out`, which is flushed by the caller.

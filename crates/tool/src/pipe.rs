@@ -22,6 +22,8 @@ use crate::usage;
 pub const LINE_BYTES_MAX: usize = 64 << 20;
 /// Bytes read at once.
 const INPUT_BYTES: usize = 64 << 10;
+/// So many bytes at once are not copied to wait, but sent.
+const DIRECT_BYTES: usize = 16 << 10;
 /// How long an answer may wait for the next one while more commands wait to be read.
 const ANSWER_WAITS: Duration = Duration::from_millis(3);
 /// How old the figures behind an OK may be; they are shown in hundredths of a second.
@@ -46,10 +48,11 @@ struct Output<'s> {
 
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() + bytes.len() > INPUT_BYTES {
+        let direct = bytes.len() >= DIRECT_BYTES;
+        if direct || self.buffer.len() + bytes.len() > INPUT_BYTES {
             self.flush()?;
         }
-        if bytes.len() > INPUT_BYTES {
+        if direct {
             self.sink.write_all(bytes)?;
         } else {
             self.buffer.extend_from_slice(bytes);

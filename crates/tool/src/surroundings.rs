@@ -27,6 +27,8 @@ pub struct Surroundings {
     pub calendar: Box<dyn Calendar>,
     /// What stands in front of decimals (LC_NUMERIC), where RRDtool heeds that.
     pub decimal_point: String,
+    /// The font of graphs (RRD_DEFAULT_FONT), where not the usual one.
+    pub default_font: Option<Vec<u8>>,
     /// The day that weeks begin with (LC_TIME), counted from Sunday = 0.
     pub first_weekday: u32,
 }
@@ -43,6 +45,7 @@ impl Surroundings {
             now: wall_clock,
             calendar: Box::new(localtime::Local),
             decimal_point: localtime::locale::decimal_point(),
+            default_font: variable("RRD_DEFAULT_FONT"),
             first_weekday: localtime::locale::first_weekday(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use rrd::portable::two_digits;
 use rrd::when::at::AtError;
 use rrd::when::calendar::{Calendar, Utc};
 use store::direct::Locking;
@@ -49,56 +50,82 @@ const SPAN: i64 = 4 * 24 * 3600;
 
 /// Seconds in a day.
 const DAY: i64 = 24 * 3600;
+/// Where the day of the month stands in a text.
+const DAY_AT: usize = 8;
 /// Where the time of day stands in a text.
 const TIME_AT: usize = 11;
+/// Room for a text; the names of zones have up to six letters.
+const TEXT_BYTES: usize = 32;
 
 /// The text of a time in the comments of a dump, `%Y-%m-%d %H:%M:%S %Z` in local time. Times of one day only
 /// have their time of day reckoned.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Comments {
     from: i64,
     to: i64,
     offset: i64,
+    /// Empty = nothing is known yet.
     zone: String,
-    /// The local day that `text` is of, in days since the epoch's.
-    day: i64,
-    /// Empty = of no day.
-    text: Vec<u8>,
+    /// When the day began that `text` is of, in seconds of local time.
+    midnight: i64,
+    /// 0 = `text` is of no day.
+    day: i32,
+    text: [u8; TEXT_BYTES],
+}
+
+impl Default for Comments {
+    fn default() -> Self {
+        let text = *b"0000-00-00 00:00:00             ";
+        Comments { from: 0, to: 0, offset: 0, zone: String::new(), midnight: 0, day: 0, text }
+    }
 }
 
 impl Comments {
     /// Appends the text of `time`, in seconds since the epoch.
     pub fn push(&mut self, time: i64, out: &mut Vec<u8>) {
-        let known = !self.zone.is_empty() && (self.from..=self.to).contains(&time);
-        if !known && !self.look_up(time) {
+        if !self.is_within(time) && !self.turn(time) {
             return out.extend_from_slice(library(FORMAT, time).as_bytes());
         }
-        let local = time + self.offset;
-        if (self.day != local.div_euclid(DAY) || self.text.is_empty()) && !self.begin_day(local) {
-            return out.extend_from_slice(library(FORMAT, time).as_bytes());
-        }
-        let seconds = local.rem_euclid(DAY) as i32;
-        let start = out.len() + TIME_AT;
+        let (start, length) = (out.len(), TIME_AT + 9 + self.zone.len());
         out.extend_from_slice(&self.text);
-        let ([a, b], [c, d], [e, f]) = (two(seconds / 3600), two(seconds / 60 % 60), two(seconds % 60));
-        out[start..start + 8].copy_from_slice(&[a, b, b':', c, d, b':', e, f]);
+        let seconds = (time + self.offset - self.midnight) as u32;
+        out[start + TIME_AT..][..8].copy_from_slice(&clock(seconds));
+        out.truncate(start + length);
+    }
+
+    /// Whether `text` is of the day of `time`.
+    fn is_within(&self, time: i64) -> bool {
+        (self.from..=self.to).contains(&time)
+            && self.day > 0
+            && (0..DAY).contains(&(time + self.offset - self.midnight))
+    }
+
+    /// Turns to the day of `time`; false when its texts are the library's.
+    #[cold]
+    fn turn(&mut self, time: i64) -> bool {
+        let known = !self.zone.is_empty() && (self.from..=self.to).contains(&time);
+        (known || self.look_up(time)) && self.begin_day(time + self.offset)
     }
 
     /// Writes down the date of a local time; false when its year has not four digits.
     fn begin_day(&mut self, local: i64) -> bool {
-        let civil = Utc.local(local);
-        self.text.clear();
-        if !(1000..10_000).contains(&civil.year) {
-            return false;
+        let midnight = local.saturating_sub(local.rem_euclid(DAY));
+        // Every month has so many days.
+        if (1..28).contains(&self.day) && midnight == self.midnight + DAY {
+            self.day += 1;
+        } else {
+            let civil = Utc.local(local);
+            if !(1000..10_000).contains(&civil.year) {
+                self.day = 0;
+                return false;
+            }
+            for (at, number) in [(0, civil.year / 100), (2, civil.year % 100), (5, civil.month + 1)] {
+                self.text[at..at + 2].copy_from_slice(&two_digits(number as u32));
+            }
+            self.day = civil.day;
         }
-        self.day = local.div_euclid(DAY);
-        self.text.extend_from_slice(b"0000-00-00 00:00:00 ");
-        for (at, number) in
-            [(0, civil.year / 100), (2, civil.year % 100), (5, civil.month + 1), (8, civil.day)]
-        {
-            self.text[at..at + 2].copy_from_slice(&two(number));
-        }
-        self.text.extend_from_slice(self.zone.as_bytes());
+        self.midnight = midnight;
+        self.text[DAY_AT..DAY_AT + 2].copy_from_slice(&two_digits(self.day as u32));
         true
     }
 
@@ -107,7 +134,8 @@ impl Comments {
         let Some(to) = time.checked_add(SPAN) else { return false };
         let (first, last) = (localtime::Local.local(time), localtime::Local.local(to));
         let zone = library("%Z", time);
-        if first.utc_offset_seconds != last.utc_offset_seconds || zone != library("%Z", to) {
+        let fits = TIME_AT + 9 + zone.len() <= TEXT_BYTES;
+        if !fits || first.utc_offset_seconds != last.utc_offset_seconds || zone != library("%Z", to) {
             return false;
         }
         let offset = i64::from(first.utc_offset_seconds);
@@ -118,15 +146,21 @@ impl Comments {
         {
             self.to = to;
         } else {
-            *self = Comments { from: time, to, offset, zone, ..Comments::default() };
+            *self = Comments { from: time, to, offset, ..Comments::default() };
+            self.text[TIME_AT + 9..][..zone.len()].copy_from_slice(zone.as_bytes());
+            self.zone = zone;
         }
         true
     }
 }
 
-/// Two digits.
-fn two(number: i32) -> [u8; 2] {
-    [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]
+/// `hh:mm:ss` of a second of a day, put together in a register.
+fn clock(second: u32) -> [u8; 8] {
+    let minute = second / 60;
+    let [hour, minute, second] = [minute / 60, minute % 60, second % 60]
+        .map(|number| u64::from(u16::from_le_bytes(two_digits(number))));
+    let colon = u64::from(b':');
+    (hour | colon << 16 | minute << 24 | colon << 40 | second << 48).to_le_bytes()
 }
 
 /// What RRDtool asks C for.

@@ -62,7 +62,11 @@ impl Subject {
         workload: Workload,
         count: usize,
     ) -> Outcome<Self> {
-        let mut daemon = Daemon::new(kind, directory, roundel)?;
+        Self::on(Daemon::new(kind, directory, roundel)?, workload, count)
+    }
+
+    /// The same on a daemon that is not yet started.
+    pub fn on(mut daemon: Daemon, workload: Workload, count: usize) -> Outcome<Self> {
         daemon.start()?;
         let load = Load::connect(&daemon.address(), workload, count, 1)?;
         Ok(Subject { daemon, load, workload, next_round: 0 })

@@ -2,7 +2,7 @@
 //! process a command, and through the pipe. Both sides alternate, on files that librrd made.
 
 mod library;
-mod pipe;
+pub(super) mod pipe;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,12 +27,14 @@ const VALUES: i64 = 1_300;
 /// Last update of the files when they are made; a multiple of the step.
 const START: i64 = 1_700_000_000;
 /// Debian's program.
-const DEBIAN: &str = "/usr/bin/rrdtool";
+pub(super) const DEBIAN: &str = "/usr/bin/rrdtool";
 
 /// One program called rrdtool, in a directory with its own copies of the files.
-struct Side {
-    program: PathBuf,
-    directory: PathBuf,
+pub(super) struct Side {
+    /// The program.
+    pub program: PathBuf,
+    /// Where it runs.
+    pub directory: PathBuf,
 }
 
 /// Runs the scenario.
@@ -190,7 +192,7 @@ fn row(bench: &mut Bench, figure: &str, peer: Runs, ours: Runs, goal: f64) {
 
 impl Side {
     /// Seconds of one process, the mean of these commands.
-    fn calls(&self, commands: &[String]) -> Outcome<f64> {
+    pub fn calls(&self, commands: &[String]) -> Outcome<f64> {
         let start = Instant::now();
         for command in commands {
             let status = Command::new(&self.program)
@@ -208,7 +210,11 @@ impl Side {
         Ok(start.elapsed().as_secs_f64() / commands.len() as f64)
     }
 
-    fn pipe(&self) -> Outcome<Pipe> {
+    /// A session.
+    ///
+    /// # Errors
+    /// That it cannot be started.
+    pub fn pipe(&self) -> Outcome<Pipe> {
         Pipe::start(&self.program, &self.directory)
     }
 }

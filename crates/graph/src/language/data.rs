@@ -22,16 +22,22 @@ pub(super) fn def(
 ) -> Result<Element, LanguageError> {
     let old_order = def_in_old_order(argument);
     let named = Named::take(argument);
-    let (name, file, ds, cf_text) = match old_order {
-        Some(parts) => parts,
-        None => def_parts(argument, named.ds, named.cf)?,
-    };
-    let cf = cf(&cf_text).ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
     let reduce =
         named.reduce.map(|text| self::cf(&text).ok_or_else(|| LanguageError::BadReduceCf(lossy(&text))));
     let reduce = reduce.transpose()?;
     let step = named.step.map(|text| step(&text)).transpose()?;
     let (start, end) = span(named.start, named.end, setting)?;
+    let (name, file, ds, cf_text) = match old_order {
+        Some(parts) => parts,
+        None => def_parts(argument, named.ds, named.cf)?,
+    };
+    let earlier = script.variables.iter().filter(|known| known.name == name && !name.is_empty()).count();
+    let cf = cf(&cf_text);
+    // Compat: a DEF may have a name that is taken, but no third has it, and of a bad function this is told.
+    if earlier > 1 || (earlier == 1 && cf.is_none()) {
+        return Err(LanguageError::Reused(lossy(&name)));
+    }
+    let cf = cf.ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
     let daemon = named.daemon;
     let series = script.series;
     argument.finish()?;

@@ -73,6 +73,8 @@ pub enum LanguageError {
     },
     /// A STACK with nothing before it to stand on.
     NothingToStackOn(String),
+    /// A STACK of a colour that cannot be read.
+    StackStays,
     /// The fraction of a TICK, or the offset of a SHIFT.
     BadNumber(String),
     /// A SHIFT of what is not there.
@@ -139,6 +141,7 @@ impl fmt::Display for LanguageError {
             E::BadGradientHeight(text) => write!(f, "Bad gradheight: {text}"),
             E::WrongType { name, line } => writeln!(f, "Using vname {name} of wrong type in line {line}"),
             E::NothingToStackOn(line) => write!(f, "No previous LINE or AREA found for {line}"),
+            E::StackStays => f.write_str("STACK should already be turned into LINE or AREA here"),
             E::BadNumber(text) => write!(f, "error parsing number {text}"),
             E::NoVname(name) => write!(f, "vname {name} not found"),
             E::NoShift => f.write_str("No shift given"),

@@ -27,27 +27,51 @@ pub(super) struct Common {
     pub(super) value: Plotted,
     colour: Option<Colour>,
     second_colour: Option<Colour>,
+    /// Whether a colour was given that cannot be read.
+    pub(super) spoiled: bool,
     /// A legend by name.
     pub(super) legend: Option<Vec<u8>>,
 }
 
+/// The same as texts.
+struct Texts {
+    value: Vec<u8>,
+    colour: Option<Vec<u8>>,
+    second_colour: Option<Vec<u8>>,
+    legend: Option<Vec<u8>>,
+}
+
 /// `[vname=]name[#color[#color2]]`, `color=`, `color2=` and `legend=`.
 pub(super) fn common(script: &Script, argument: &mut Argument) -> Result<Common, LanguageError> {
+    let texts = texts(argument)?;
+    understood(script, texts)
+}
+
+fn texts(argument: &mut Argument) -> Result<Texts, LanguageError> {
     let name = argument.named("vname");
     let legend = named_legend(argument);
-    let own = argument.named("color");
-    let own_second = argument.named("color2");
-    let text = match name.or_else(|| argument.next_split().map(|(_, value)| value)) {
-        Some(text) => text,
-        None => return Err(LanguageError::NoPositional("VNAME")),
-    };
+    let colour = argument.named("color");
+    let second_colour = argument.named("color2");
+    let value = name.or_else(|| argument.next_split().map(|(_, value)| value));
+    let value = value.ok_or(LanguageError::NoPositional("VNAME"))?;
+    Ok(Texts { value, colour, second_colour, legend })
+}
+
+fn understood(script: &Script, texts: Texts) -> Result<Common, LanguageError> {
     // Compat: a third colour spoils the second.
-    let mut parts = text.splitn(3, |&byte| byte == b'#');
+    let mut parts = texts.value.splitn(3, |&byte| byte == b'#');
     let name = parts.next().unwrap_or_default().to_vec();
-    let (first, second) = (parts.next(), parts.next());
-    let read = |own: Option<Vec<u8>>, beside: Option<&[u8]>| own.as_deref().or(beside).and_then(colour);
     let value = plotted(script, &name)?;
-    Ok(Common { name, value, colour: read(own, first), second_colour: read(own_second, second), legend })
+    let mut spoiled = false;
+    let mut read = |own: &Option<Vec<u8>>, beside: Option<&[u8]>| {
+        let text = own.as_deref().or(beside).filter(|_| !spoiled)?;
+        let read = colour(text);
+        spoiled = read.is_none();
+        read
+    };
+    let first = read(&texts.colour, parts.next());
+    let second = read(&texts.second_colour, parts.next());
+    Ok(Common { name, value, colour: first, second_colour: second, spoiled, legend: texts.legend })
 }
 
 fn plotted(script: &Script, name: &[u8]) -> Result<Plotted, LanguageError> {
@@ -61,7 +85,11 @@ fn plotted(script: &Script, name: &[u8]) -> Result<Plotted, LanguageError> {
     }
 }
 
-pub(super) fn line(script: &Script, argument: &mut Argument, width: &[u8]) -> Result<Element, LanguageError> {
+pub(super) fn line(
+    script: &mut Script,
+    argument: &mut Argument,
+    width: &[u8],
+) -> Result<Element, LanguageError> {
     let width = match number::parse(width) {
         _ if width.is_empty() => LINE_WIDTH,
         Ok(number) if number < 0.0 => return Err(LanguageError::BadLineWidth(lossy(width))),
@@ -72,10 +100,10 @@ pub(super) fn line(script: &Script, argument: &mut Argument, width: &[u8]) -> Re
     let dashes = dashes(argument)?;
     let common = common(script, argument)?;
     let kind = ShapeKind::Line { width, dashes };
-    Ok(shape(argument, common, kind, stack, skip_scale))
+    Ok(shape(script, argument, common, kind, (stack, skip_scale)))
 }
 
-pub(super) fn area(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+pub(super) fn area(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let (stack, skip_scale) = (argument.word("STACK"), argument.flag("skipscale"));
     let height = match argument.named("gradheight") {
         Some(text) if !text.is_empty() => {
@@ -85,12 +113,15 @@ pub(super) fn area(script: &Script, argument: &mut Argument) -> Result<Element, 
     };
     let common = common(script, argument)?;
     let gradient = common.second_colour.map(|second| (second, height));
-    Ok(shape(argument, common, ShapeKind::Area { gradient }, stack, skip_scale))
+    Ok(shape(script, argument, common, ShapeKind::Area { gradient }, (stack, skip_scale)))
 }
 
 /// STACK is of the kind of the LINE, AREA or STACK before it; it has a line's width, but not its dashes.
-pub(super) fn stack(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+pub(super) fn stack(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let common = common(script, argument)?;
+    if common.spoiled {
+        return Err(LanguageError::StackStays);
+    }
     let below = script.elements.iter().rev().find_map(|element| match element {
         Element::Drawn(Drawn::Shape(shape)) => Some(&shape.kind),
         _ => None,
@@ -102,39 +133,57 @@ pub(super) fn stack(script: &Script, argument: &mut Argument) -> Result<Element,
         }
         None => return Err(LanguageError::NothingToStackOn(argument.line())),
     };
-    Ok(shape(argument, common, kind, true, false))
+    Ok(shape(script, argument, common, kind, (true, false)))
 }
 
-fn shape(argument: &mut Argument, common: Common, kind: ShapeKind, stack: bool, skip_scale: bool) -> Element {
-    let legend = legend_or_next(argument, common.legend);
+fn shape(
+    script: &mut Script,
+    argument: &mut Argument,
+    common: Common,
+    kind: ShapeKind,
+    (stack, skip_scale): (bool, bool),
+) -> Element {
+    let legend = legend(script, argument, common.legend, common.spoiled);
     let Common { value, colour, .. } = common;
     Element::Drawn(Drawn::Shape(Shape { kind, value, colour, legend, stack, skip_scale }))
 }
 
+/// The legend. Compat: after a colour that cannot be read nothing more is, of this argument or of any other, and
+/// nobody is told.
+fn legend(script: &mut Script, argument: &mut Argument, named: Option<Vec<u8>>, spoiled: bool) -> Vec<u8> {
+    script.ended |= spoiled;
+    if spoiled { Vec::new() } else { legend_or_next(argument, named) }
+}
+
 pub(super) fn rule(
-    script: &Script,
+    script: &mut Script,
     argument: &mut Argument,
     vertical: bool,
 ) -> Result<Element, LanguageError> {
     let line = argument.line();
     let dashes = dashes(argument)?;
-    let Common { name, value, colour, legend, .. } = common(script, argument)?;
-    if matches!(value, Plotted::Series(_)) {
+    let Common { name, value, colour, spoiled, legend: named, .. } = common(script, argument)?;
+    if matches!(value, Plotted::Series(_)) && !spoiled {
         return Err(LanguageError::WrongType { name: lossy(&name), line });
     }
-    let legend = legend_or_next(argument, legend);
+    let legend = legend(script, argument, named, spoiled);
     let colour = colour.unwrap_or(Colour::new(TRANSPARENT));
     Ok(Element::Drawn(Drawn::Rule(Rule { vertical, value, colour, legend, dashes })))
 }
 
-pub(super) fn tick(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+pub(super) fn tick(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let fraction = argument.named("fraction");
-    let Common { name, value, colour, legend, .. } = common(script, argument)?;
+    let texts = texts(argument)?;
     let fraction = fraction.or_else(|| argument.next_split().map(|(_, value)| value));
     let fraction = fraction.ok_or(LanguageError::NoPositional("FRACTION"))?;
-    // Compat: the name is told, not what is no number.
-    let fraction = number::parse(&fraction).map_err(|_| LanguageError::BadNumber(lossy(&name)))?;
-    let legend = legend_or_next(argument, legend);
+    let Common { name, value, colour, spoiled, legend: named, .. } = understood(script, texts)?;
+    let fraction = match number::parse(&fraction) {
+        Ok(fraction) => fraction,
+        Err(_) if spoiled => 0.0,
+        // Compat: the name is told, not what is no number.
+        Err(_) => return Err(LanguageError::BadNumber(lossy(&name))),
+    };
+    let legend = legend(script, argument, named, spoiled);
     let colour = colour.unwrap_or(Colour::new(TRANSPARENT));
     Ok(Element::Drawn(Drawn::Tick(Tick { value, colour, fraction, legend })))
 }

@@ -65,6 +65,11 @@ fn errors_are_those_of_rrdtool() {
         &["DEF:a=x.rrd:in:AVERAGE:foo=1:bar"],
         "Unused Arguments \"foo=1:bar\" in command : DEF:a=x.rrd:in:AVERAGE:foo=1:bar",
     );
+    check(&["DEF:a=x.rrd:in:FOO:reduce=X:step=1m"], "bad reduce CF: X");
+    check(&["DEF:a=x.rrd:step=1m:start=zz"], "Bad step value: 1m");
+    check(&["DEF:a=x.rrd:start=zz"], "start time: unparsable time: zz");
+    check(&[D, "DEF:a=x.rrd:in:FOO"], "trying to reuse vname a");
+    check(&[D, D, D], "trying to reuse vname a");
     check(&["DEF:a=x.rrd:in:AVERAGE:step=1m"], "Bad step value: 1m");
     check(&["DEF:a=x.rrd:in:AVERAGE:reduce=X"], "bad reduce CF: X");
     check(&["DEF:a=x.rrd:in:AVERAGE:end=zz"], "end time: unparsable time: zz");
@@ -138,7 +143,11 @@ fn what_is_drawn_is_typed() {
     let dashes = Dashes { lengths: vec![1.0, 2.0, 3.0], offset: -4.0 };
     assert_eq!((other.kind, other.value), (ShapeKind::Line { width: 2.5, dashes }, Plotted::Number(5.0)));
     assert_eq!((other.colour, other.stack, other.skip_scale), (red, false, true));
-    assert_eq!(shape(&["LINE:a#ff000"]).colour, None);
+    // A colour that cannot be read ends it all.
+    let spoiled = shape(&["AREA:a#ff0000#xx:text:STACK:more", "BAD"]);
+    assert_eq!((spoiled.colour, spoiled.legend, spoiled.stack), (red, Vec::new(), true));
+    assert_eq!(shape(&["LINE:a#ff000", "LINE:b"]).colour, None);
+    assert_eq!(shape(&["LINE:a", "XPORT:v#f", "LINE:b"]).value, Plotted::Series(0));
     let green = Colour::new(0x00ff_00ff);
     let gradient = |height| ShapeKind::Area { gradient: Some((green, height)) };
     assert_eq!(shape(&["AREA:a#ff0000#00ff00"]).kind, gradient(50.0));
@@ -181,6 +190,8 @@ fn errors_of_what_is_drawn_are_those_of_rrdtool() {
     check("AREA:b:gradheight=x", "Bad gradheight: x");
     check("STACK:b", "b is not a vname nor a number");
     check("STACK:a:b:c", "No previous LINE or AREA found for STACK:a:b:c");
+    check("STACK:a#f", "STACK should already be turned into LINE or AREA here");
+    check("TICK:b#ff0000", "No positional FRACTION");
     check("HRULE:a:b:c", "Using vname a of wrong type in line HRULE:a:b:c\n");
     check("TICK:a#ff0000", "No positional FRACTION");
     check("TICK:x=a:1x", "error parsing number a");

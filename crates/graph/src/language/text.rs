@@ -12,17 +12,20 @@ use crate::argument::{Argument, lossy};
 
 const ALIGNMENTS: [&[u8]; 4] = [b"left", b"right", b"justified", b"center"];
 
-pub(super) fn xport(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
+/// `None`: it ends the graph, by a colour that cannot be read, and is no column.
+pub(super) fn xport(script: &mut Script, argument: &mut Argument) -> Result<Option<Element>, LanguageError> {
     let line = argument.line();
     // Its colours are taken, as the elements that draw take them, and have no effect.
-    let Common { name, value, legend, .. } = common(script, argument)?;
+    let Common { name, value, legend, spoiled, .. } = common(script, argument)?;
+    script.ended = spoiled;
     let series = match value {
         Plotted::Series(series) => series,
+        _ if spoiled => return Ok(None),
         Plotted::Scalar(_) => return Err(LanguageError::CannotShiftVdef { name: lossy(&name), line }),
         Plotted::Number(_) => return Err(LanguageError::UnknownVariableType(line)),
     };
-    let legend = legend_or_next(argument, legend);
-    Ok(Element::Xport(Xport { series, legend }))
+    let legend = if spoiled { Vec::new() } else { legend_or_next(argument, legend) };
+    Ok(Some(Element::Xport(Xport { series, legend })))
 }
 
 pub(super) fn named_legend(argument: &mut Argument) -> Option<Vec<u8>> {

@@ -7,9 +7,12 @@ use std::fmt;
 
 use rrd::when::calendar::Calendar;
 
+use super::axis::horizontal::{self, TimeAxis};
 use super::axis::mapping::{Mapping, Place};
+use super::axis::value_label::LabelError;
+use super::axis::vertical::{self, VerticalAxis};
 use super::fit::Fit;
-use super::frame;
+use super::frame::{self, grid::Grid};
 use super::layout::{Layout, arrange};
 use super::legend::UnknownControl;
 use super::legend::entries::{Source, entries};
@@ -20,6 +23,7 @@ use super::scene::Scene;
 use super::shapes::columns::Columns;
 use super::shapes::{self, Canvas};
 use super::text::Typesetter;
+use super::zoom::Zoomed;
 use crate::eval::Data;
 use crate::language::drawn::Drawn;
 use crate::language::{Element, Script};
@@ -43,6 +47,8 @@ pub struct Input<'a> {
     pub times: &'a dyn TimeFormat,
     /// Local time, for the grid.
     pub calendar: &'a dyn Calendar,
+    /// Days behind Sunday that weeks begin.
+    pub first_weekday: u32,
     /// Whether a scene is wanted, or only what is told about it.
     pub painted: bool,
 }
@@ -65,6 +71,8 @@ pub struct Picture {
 pub enum DrawError {
     /// A PRINT or GPRINT.
     Print(PrintError),
+    /// The format of an axis's labels.
+    Label(LabelError),
     /// An escape in the legend.
     Legend(UnknownControl),
 }
@@ -73,6 +81,7 @@ impl fmt::Display for DrawError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DrawError::Print(error) => error.fmt(f),
+            DrawError::Label(error) => error.fmt(f),
             DrawError::Legend(error) => error.fmt(f),
         }
     }
@@ -88,7 +97,7 @@ pub fn draw(input: &Input<'_>) -> Result<Picture, DrawError> {
     let texts = Texts::print(input).map_err(DrawError::Print)?;
     let span = (input.frame.start, input.frame.end);
     if !input.script.elements.iter().any(is_drawn) {
-        let told = Told { printed: &texts.outside, image_info: None, layout: None, span, limits: (0.0, 0.0) };
+        let told = Told { printed: &texts.outside, layout: None, span, limits: None };
         return Ok(Picture { scene: None, size: (0, 0), report: report(told), printed: texts.outside });
     }
     let options = input.options;
@@ -96,11 +105,38 @@ pub fn draw(input: &Input<'_>) -> Result<Picture, DrawError> {
     let entries = entries(source, options);
     let layout = arrange(options, &entries, input.typesetter).map_err(DrawError::Legend)?;
     let columns = Columns::new(input.script, input.data, input.frame, layout.canvas_width.max(0) as usize);
-    let limits = limits(options, &columns.extent(options));
-    let told = Told { printed: &texts.outside, image_info: None, layout: Some(&layout), span, limits };
+    let extent = columns.extent(options);
+    let limits = limits(options, &extent);
+    let place = Place {
+        left: layout.canvas_left as f64,
+        top: layout.canvas_top as f64,
+        width: layout.canvas_width as f64,
+        height: layout.canvas_height as f64,
+    };
+    let mapping = Mapping::new(place, span, limits, options.logarithmic);
+    // Compat: of a picture that is not painted again only its size is told.
+    let shown = input.painted.then_some(limits);
+    let told = Told { printed: &texts.outside, layout: Some(&layout), span, limits: shown };
     let report = report(told);
     let size = (layout.image_width, layout.image_height);
-    let scene = input.painted.then(|| paint(input, layout, &columns, limits));
+    let mut scene = None;
+    if input.painted {
+        let axis =
+            vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: input.times };
+        let (mut values, mut times) = (VerticalAxis::default(), TimeAxis::default());
+        if !options.only_graph {
+            values = vertical::plan(&axis).map_err(DrawError::Label)?;
+            times = horizontal::plan(&horizontal::Input {
+                options,
+                span,
+                width: place.width,
+                calendar: input.calendar,
+                times: input.times,
+                first_weekday: input.first_weekday,
+            });
+        }
+        scene = Some(paint(input, layout, &columns, &Axes { mapping, limits, values, times }));
+    }
     Ok(Picture { scene, size, report, printed: texts.outside })
 }
 
@@ -138,25 +174,31 @@ impl Texts {
     }
 }
 
+/// The axes, planned.
+struct Axes {
+    mapping: Mapping,
+    limits: (f64, f64),
+    values: VerticalAxis,
+    times: TimeAxis,
+}
+
 /// Everything that is painted, back to front.
-fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, limits: (f64, f64)) -> Scene {
+fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, axes: &Axes) -> Scene {
     let options = input.options;
     let vector = matches!(options.format, ImageFormat::Svg | ImageFormat::Pdf | ImageFormat::Eps);
     let fit = Fit::new(options.grid_fit && !vector, options.zoom);
-    let place = Place {
-        left: layout.canvas_left as f64,
-        top: layout.canvas_top as f64,
-        width: layout.canvas_width as f64,
-        height: layout.canvas_height as f64,
-    };
     let span = (input.frame.start, input.frame.end);
-    let mapping = Mapping::new(place, span, limits, options.logarithmic);
-    let canvas = Canvas { place, mapping, limits, span, fit };
+    let Axes { mapping, limits, .. } = *axes;
+    let canvas = Canvas { place: mapping.place(), mapping, limits, span, fit };
     let mut items = Vec::new();
     frame::background(&layout, options, fit, &mut items);
     shapes::draw(columns, &canvas, options.slope, &mut items);
     if !options.only_graph {
         frame::border(&layout, options, fit, &mut items);
+        let zoomed = Zoomed { typesetter: input.typesetter, zoom: options.zoom };
+        let grid = Grid { options, canvas: &canvas, typesetter: &zoomed };
+        grid.times(&axes.times, &mut items);
+        grid.values(&axes.values, &mut items);
         frame::texts(&mut layout, options, &mut items);
         frame::legend(std::mem::take(&mut layout.legend), options, fit, &mut items);
         frame::axes(&canvas, options, &mut items);
@@ -169,6 +211,7 @@ fn paint(input: &Input<'_>, mut layout: Layout, columns: &Columns<'_>, limits: (
         smooth_lines: options.smooth_lines,
         smooth_texts: options.font_render != FontRender::Mono,
         items,
+        title: String::from_utf8_lossy(options.title.as_deref().unwrap_or_default()).into_owned(),
         ..Scene::default()
     }
 }

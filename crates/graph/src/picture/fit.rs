@@ -4,7 +4,8 @@
 //! those of an area as they are, those of a line by its width. Counted in pixels of the image, after `zoom`.
 //!
 //! Compat: which way a half goes differs between x and y, and between lines and areas; found by drawing lines and
-//! areas at every fraction of a pixel, at zooms of 1, 1.1, 1.25, 1.5 and 2 (`tests/picture_pixels.rs`).
+//! areas with Debian's rrdtool at every fraction of a pixel, at zooms of 1, 1.1, 1.25, 1.5 and 2. The tests here
+//! have what its PNGs showed.
 
 use super::scene::Point;
 
@@ -31,6 +32,12 @@ impl Fit {
             x: ((at.x * zoom + 0.5).floor() - beyond) / zoom,
             y: ((at.y * zoom - 0.5).ceil() + beyond) / zoom,
         }
+    }
+
+    /// The corner of pixels next to a point.
+    pub fn whole(self, at: Point) -> Point {
+        let Some(zoom) = self.zoom else { return at };
+        Point { x: (at.x * zoom + 0.5).floor() / zoom, y: (at.y * zoom - 0.5).ceil() / zoom }
     }
 
     /// Where a point of an area's outline goes.

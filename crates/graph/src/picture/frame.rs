@@ -4,6 +4,8 @@
 //! comes from the [`Layout`] and the plans of the axes: here they only become lines. Lengths and widths are
 //! RRDtool's.
 
+pub(super) mod grid;
+
 use super::fit::Fit;
 use super::layout::{Layout, PlacedText};
 use super::legend::{MarkShape, Placed, PlacedMark};

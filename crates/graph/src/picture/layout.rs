@@ -13,6 +13,7 @@ use super::legend::{Entry, Placed, PlacedMark, UnknownControl};
 use super::options::{FontTag, LegendPosition, Options};
 use super::scene::Point;
 use super::text::{Setting, TextLayout, Typesetter};
+use super::zoom::Zoomed;
 use frame::Frame;
 
 /// A colour box is so many times as wide and as high as the letter `o`.
@@ -54,7 +55,7 @@ pub struct Layout {
     pub right_axis_label: Option<PlacedText>,
     /// `--watermark`
     pub watermark: Option<PlacedText>,
-    /// The name of the tool, along an edge. It takes no space.
+    /// The name of the tool, along an edge, unless `--disable-rrdtool-tag` is given. It takes no space.
     pub signature: Option<PlacedText>,
     /// The legend.
     pub legend: Vec<Placed>,
@@ -92,18 +93,15 @@ pub fn arrange(
         frame.put_legend_across(flow.height);
         flow
     };
-    let legend = place(flow, &frame, rules);
-    Ok(words::layout(options, typesetter, &frame, legend))
+    // Compat: with a zoom texts are painted a little wider or narrower than the legend's lines were made for.
+    let zoomed = Zoomed { typesetter, zoom: options.zoom };
+    let legend = place(flow, &frame, rules, zoomed);
+    Ok(words::layout(options, &zoomed, &frame, legend))
 }
 
 /// How the texts of `tag` are set.
-fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
-    Setting {
-        font: options.font(tag),
-        tab_width: options.tab_width,
-        markup: options.markup,
-        hinted: options.font_render != super::options::FontRender::Light,
-    }
+pub(super) fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
+    Setting { font: options.font(tag), tab_width: options.tab_width, markup: options.markup }
 }
 
 /// What the legend's lines go by.
@@ -122,9 +120,9 @@ fn beside(options: &Options) -> bool {
 }
 
 /// The legend's texts and boxes in their places on the image.
-fn place(flow: Flow, frame: &Frame<'_>, rules: Rules<'_>) -> Vec<Placed> {
+fn place(flow: Flow, frame: &Frame<'_>, rules: Rules<'_>, zoomed: Zoomed<'_>) -> Vec<Placed> {
     let (left, top) = frame.legend();
-    let side = rules.typesetter.set(b"o", rules.setting).width * BOX;
+    let side = zoomed.set(b"o", rules.setting).width * BOX;
     let placed = flow.pieces.into_iter().map(|piece| {
         let x = left as f64 + piece.x;
         let bottom = (top + rules.border() + piece.y) as f64;
@@ -134,8 +132,9 @@ fn place(flow: Flow, frame: &Frame<'_>, rules: Rules<'_>) -> Vec<Placed> {
             from: Point { x, y: edge - side },
             to: Point { x: x + side, y: edge },
         });
-        let at = Point { x, y: bottom - piece.layout.height };
-        Placed { text: piece.text, layout: piece.layout, at, mark }
+        let layout = zoomed.again(piece.layout, &piece.text, rules.setting);
+        let at = Point { x, y: bottom - layout.height };
+        Placed { text: piece.text, layout, at, mark }
     });
     placed.collect()
 }

@@ -106,14 +106,14 @@ fn asked(options: &Options, extent: &Extent) -> (f64, f64) {
     (low, high)
 }
 
-/// Limits that are not equal.
+/// Limits that are not equal. Compat: nor so near to each other that single precision hardly tells them apart.
 fn apart((low, high): (f64, f64)) -> (f64, f64) {
     let low = match low > high {
         true if low > 0.0 => high * INVERTED,
         true => high * INVERTED_BELOW,
         false => low,
     };
-    if low != high {
+    if !alike(low, high) {
         return (low, high);
     }
     let high = match high {
@@ -122,6 +122,16 @@ fn apart((low, high): (f64, f64)) -> (f64, f64) {
         _ => high * 0.99,
     };
     (low, high)
+}
+
+/// Whether two numbers are the same in single precision, give or take its last four steps.
+fn alike(one: f64, other: f64) -> bool {
+    // Numbers in the order of their bits.
+    let place = |value: f64| {
+        let bits = i64::from((value as f32).to_bits() as i32);
+        if bits < 0 { i64::from(i32::MIN) - bits } else { bits }
+    };
+    (place(one) - place(other)).abs() <= 4
 }
 
 /// The next limits outwards that RRDtool likes.

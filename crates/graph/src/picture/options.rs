@@ -1,6 +1,7 @@
 //! How a graph shall look: the options of `rrdgraph(1)`, typed, with RRDtool's defaults.
 
 pub mod parse;
+mod theme;
 
 use super::scene::Colour;
 use super::text::Font;

@@ -34,6 +34,9 @@ pub(crate) struct Canvas {
 /// Values are kept within so many ranges of the axis from its other end, as RRDtool does.
 const BEYOND: f64 = 10.0;
 
+/// A tick is at most so many heights of the canvas long, of which one is seen.
+const TICK_MAX: f64 = 10.0;
+
 impl Canvas {
     /// Right edge.
     pub(crate) fn right(&self) -> f64 {
@@ -53,12 +56,15 @@ impl Canvas {
         if value == f64::NEG_INFINITY {
             return self.bottom();
         }
-        let far = BEYOND * (self.limits.1 - self.limits.0);
         if value.is_nan() {
-            value
-        } else {
-            self.mapping.to_y(value.min(self.limits.0 + far).max(self.limits.1 - far))
+            return value;
         }
+        let (low, high) = self.limits;
+        let far = BEYOND * (high - low);
+        let y = self.mapping.to_y(value.min(low + far).max(high - far));
+        // Limits near the end of all numbers leave none for what is beyond.
+        let far = BEYOND * self.place.height;
+        if y.is_nan() { self.bottom() } else { y.clamp(self.bottom() - far, self.place.top + far) }
     }
 
     /// The left edge of a column.
@@ -150,7 +156,7 @@ pub(crate) fn thin(width: f64, dashes: Vec<f64>, dash_offset: f64) -> Stroke {
 
 /// Marks of one pixel at each column whose value is neither unknown nor zero.
 fn tick(tick: &Tick, values: &[f64], canvas: &Canvas) -> Option<Item> {
-    let length = tick.fraction.abs() * canvas.place.height;
+    let length = tick.fraction.abs().min(TICK_MAX) * canvas.place.height;
     let (from, to) = if tick.fraction > 0.0 {
         (canvas.bottom() + 1.0, canvas.bottom() - length)
     } else {
@@ -190,7 +196,8 @@ fn rule_line(rule: &Rule, data: &Data, canvas: &Canvas) -> Option<[Point; 2]> {
             Plotted::Series(_) => return None,
         };
         let x = canvas.mapping.to_x(time);
-        let there = (canvas.span.0..=canvas.span.1).contains(&time);
+        // In no time at all there is no place for it.
+        let there = (canvas.span.0..=canvas.span.1).contains(&time) && x.is_finite();
         return there.then_some([Point { x, y: canvas.bottom() }, Point { x, y: canvas.place.top }]);
     }
     let value = match rule.value {

@@ -20,12 +20,12 @@ pub struct Font {
 pub struct Setting<'a> {
     /// The font.
     pub font: &'a Font,
-    /// Pixels from the line's start to each tab stop, counted from the text's own start.
+    /// Pixels from each tab stop to the next, from the text's own start on.
+    ///
+    /// Compat: in RRDtool's legend that is `--tabwidth` plus the x that the text begins at.
     pub tab_width: f64,
     /// Whether the text has Pango's markup in it (`--pango-markup`).
     pub markup: bool,
-    /// Whether glyphs keep to whole pixels as Pango's hinted ones do (`--font-render-mode` other than `light`).
-    pub hinted: bool,
 }
 
 /// The bytes of a font file.

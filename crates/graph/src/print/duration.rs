@@ -13,10 +13,10 @@ const HOUR: f64 = 60.0 * MINUTE;
 const DAY: f64 = 24.0 * HOUR;
 const WEEK: f64 = 7.0 * DAY;
 
-/// `milliseconds` by `format`; `None` when that is no format of a duration.
+/// `milliseconds` by `format`, with `point` before decimals; `None` when that is no format of a duration.
 ///
 /// A negative duration has its sign in front of the whole text. Nothing is rounded up.
-pub(crate) fn text(format: &[u8], milliseconds: f64) -> Option<Vec<u8>> {
+pub(crate) fn text(format: &[u8], milliseconds: f64, point: &str) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     if milliseconds < 0.0 {
         text.push(b'-');
@@ -48,7 +48,7 @@ pub(crate) fn text(format: &[u8], milliseconds: f64) -> Option<Vec<u8>> {
         let power = 10f64.powi(precision as i32);
         let cut = (number * power).floor() / power;
         let cut = if cut.is_finite() { cut } else { number };
-        text.extend_from_slice(&NumberFormat::fixed_point(zeros, width, precision).text(cut, b""));
+        text.extend_from_slice(&NumberFormat::fixed_point(zeros, width, precision).text(cut, b"", point));
     }
     Some(text)
 }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn every_letter_is_its_part() {
         fn check(format: &str, milliseconds: f64, want: Option<&str>) {
-            let got = text(format.as_bytes(), milliseconds).map(|text| String::from_utf8(text).unwrap());
+            let got = text(format.as_bytes(), milliseconds, ".").map(|text| String::from_utf8(text).unwrap());
             assert_eq!(got.as_deref(), want, "{format}");
         }
         let all = "%W %d %D %h %H %m %M %s %S %f";

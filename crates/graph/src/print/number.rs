@@ -98,11 +98,11 @@ impl NumberFormat {
         NumberFormat { portable, ..self }
     }
 
-    /// The text with `value` in it, and `symbol` where the format has one.
-    pub(crate) fn text(&self, value: f64, symbol: &[u8]) -> Vec<u8> {
+    /// The text with `value` in it, and `symbol` where the format has one; `point` is what stands before decimals.
+    pub(crate) fn text(&self, value: f64, symbol: &[u8], point: &str) -> Vec<u8> {
         let mut text = self.before.clone();
         let Some(number) = self.number(value) else { return text };
-        text.extend_from_slice(number.as_bytes());
+        text.extend_from_slice(number.replacen('.', point, 1).as_bytes());
         text.extend_from_slice(&self.between);
         if let Some(behind) = &self.behind_symbol {
             text.extend_from_slice(symbol);
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_c() {
         fn check(format: &str, value: f64, want: &str) {
-            let text = NumberFormat::parse(format.as_bytes()).unwrap().text(value, b"k");
+            let text = NumberFormat::parse(format.as_bytes()).unwrap().text(value, b"k", ".");
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format}");
         }
         check("%lf", 750.170_212_756_446_1, "750.170213");

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use rrd::portable::push_whole;
 
-use super::{Table, Texts, Written, number};
+use super::{Cells, Stamp, Table, Texts, Written, number};
 
-/// Bytes gathered before they go to the sink.
-const BUFFER_BYTES: usize = 64 << 10;
+/// Bytes gathered before they go to the sink: half of what a pipe holds, so that its reader has something to do
+/// while the next ones are made.
+const BUFFER_BYTES: usize = 32 << 10;
 /// Room for what is added before they are counted again: a row of some hundred columns.
 const ROW_BYTES: usize = 8 << 10;
 
@@ -27,14 +28,15 @@ pub(super) fn write(
     sink: &mut dyn Write,
     table: &Table<'_>,
     form: Form,
+    stamp: Option<Stamp<'_>>,
     texts: Result<Texts, String>,
 ) -> io::Result<Written> {
     let mut gathered = Vec::with_capacity(BUFFER_BYTES + ROW_BYTES);
     let out = &mut gathered;
     if form.json {
-        json_head(out, table);
+        json_head(out, table, stamp);
     } else {
-        xml_head(out, table);
+        xml_head(out, table, stamp);
     }
     let texts = match texts {
         Ok(texts) => texts,
@@ -50,12 +52,15 @@ pub(super) fn write(
         xml_texts(out, &texts);
         out.extend_from_slice(b"  </meta>\n  <data>\n");
     }
-    let rows = table.rows();
+    let (rows, mut cells) = (table.rows(), table.cells());
     for index in 0..rows {
+        let time = form.show_time.then(|| (table.time(index), stamp));
         if form.json {
-            json_row(out, table, form, index, index + 1 == rows);
+            json_row(out, &mut cells, time, index + 1 == rows);
+        } else if form.numbered {
+            numbered_row(out, &mut cells, time);
         } else {
-            xml_row(out, table, form, index);
+            xml_row(out, &mut cells, time);
         }
         if out.len() >= BUFFER_BYTES {
             sink.write_all(out)?;
@@ -73,14 +78,27 @@ fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
     }
 }
 
-fn xml_head(out: &mut Vec<u8>, table: &Table<'_>) {
+/// A row's time, where it is shown.
+type Time<'a> = Option<(i64, Option<Stamp<'a>>)>;
+
+fn push_time(out: &mut Vec<u8>, time: i64, stamp: Option<Stamp<'_>>) {
+    match stamp {
+        Some(stamp) => stamp.push(out, time),
+        None => push_whole(out, time),
+    }
+}
+
+fn xml_head(out: &mut Vec<u8>, table: &Table<'_>, stamp: Option<Stamp<'_>>) {
+    out.extend_from_slice(
+        b"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\n<xport>\n  <meta>\n    <start>",
+    );
+    push_time(out, table.time(0), stamp);
+    out.extend_from_slice(b"</start>\n    <end>");
+    push_time(out, table.end, stamp);
     push(
         out,
         format_args!(
-            "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\n<xport>\n  <meta>\n    <start>{}</start>\n    \
-             <end>{}</end>\n    <step>{}</step>\n    <rows>{}</rows>\n    <columns>{}</columns>\n    <legend>\n",
-            table.time(0),
-            table.end,
+            "</end>\n    <step>{}</step>\n    <rows>{}</rows>\n    <columns>{}</columns>\n    <legend>\n",
             table.step,
             table.rows(),
             table.legends.len(),
@@ -109,45 +127,61 @@ fn xml_texts(out: &mut Vec<u8>, texts: &Texts) {
     }
 }
 
-fn xml_row(out: &mut Vec<u8>, table: &Table<'_>, form: Form, index: u64) {
-    let time = table.time(index);
-    out.extend_from_slice(b"    <row>");
-    if form.show_time {
-        out.extend_from_slice(b"<t>");
-        push_whole(out, time);
-        out.extend_from_slice(b"</t>");
-    }
-    for (column, value) in table.row(time).enumerate() {
-        if form.numbered {
-            push(out, format_args!("<v{column}>"));
-        } else {
-            out.extend_from_slice(b"<v>");
-        }
-        if value.is_nan() {
-            out.extend_from_slice(b"NaN");
-        } else {
-            number::push(out, value);
-        }
-        if form.numbered {
-            push(out, format_args!("</v{column}>"));
-        } else {
-            out.extend_from_slice(b"</v>");
-        }
+fn xml_row(out: &mut Vec<u8>, cells: &mut [Cells<'_>], time: Time<'_>) {
+    begin_row(out, time);
+    for value in values(cells) {
+        out.extend_from_slice(b"<v>");
+        xml_value(out, value);
+        out.extend_from_slice(b"</v>");
     }
     out.extend_from_slice(b"</row>\n");
 }
 
-fn json_head(out: &mut Vec<u8>, table: &Table<'_>) {
-    push(
-        out,
-        format_args!(
-            "{{ \"about\": \"RRDtool graph JSON output\",\n  \"meta\": {{\n    \"start\": {},\n    \
-             \"end\": {},\n    \"step\": {},\n    \"legend\": [\n",
-            table.time(0),
-            table.end,
-            table.step,
-        ),
-    );
+fn numbered_row(out: &mut Vec<u8>, cells: &mut [Cells<'_>], time: Time<'_>) {
+    begin_row(out, time);
+    for (column, value) in values(cells).enumerate() {
+        push(out, format_args!("<v{column}>"));
+        xml_value(out, value);
+        push(out, format_args!("</v{column}>"));
+    }
+    out.extend_from_slice(b"</row>\n");
+}
+
+fn begin_row(out: &mut Vec<u8>, time: Time<'_>) {
+    out.extend_from_slice(b"    <row>");
+    if let Some((time, stamp)) = time {
+        out.extend_from_slice(b"<t>");
+        push_time(out, time, stamp);
+        out.extend_from_slice(b"</t>");
+    }
+}
+
+/// The values of the next row.
+pub(super) fn values(cells: &mut [Cells<'_>]) -> impl Iterator<Item = f64> {
+    cells.iter_mut().filter_map(Iterator::next)
+}
+
+#[inline]
+pub(super) fn xml_value(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+    } else {
+        number::push(out, value);
+    }
+}
+
+fn json_head(out: &mut Vec<u8>, table: &Table<'_>, stamp: Option<Stamp<'_>>) {
+    // Dates are texts, seconds are numbers.
+    let quote: &[u8] = if stamp.is_some() { b"\"" } else { b"" };
+    let mut time = |before: &[u8], time: i64| {
+        out.extend_from_slice(before);
+        out.extend_from_slice(quote);
+        push_time(out, time, stamp);
+        out.extend_from_slice(quote);
+    };
+    time(b"{ \"about\": \"RRDtool graph JSON output\",\n  \"meta\": {\n    \"start\": ", table.time(0));
+    time(b",\n    \"end\": ", table.end);
+    push(out, format_args!(",\n    \"step\": {},\n    \"legend\": [\n", table.step));
     for (index, legend) in table.legends.iter().enumerate() {
         out.extend_from_slice(b"      \"");
         push_escaped(out, legend);
@@ -174,15 +208,14 @@ fn json_texts(out: &mut Vec<u8>, texts: &Texts) {
     }
 }
 
-fn json_row(out: &mut Vec<u8>, table: &Table<'_>, form: Form, index: u64, last: bool) {
-    let time = table.time(index);
+fn json_row(out: &mut Vec<u8>, cells: &mut [Cells<'_>], time: Time<'_>, last: bool) {
     out.extend_from_slice(b"    [ ");
-    if form.show_time {
+    if let Some((time, stamp)) = time {
         out.push(b'"');
-        push_whole(out, time);
+        push_time(out, time, stamp);
         out.extend_from_slice(b"\",");
     }
-    for (column, value) in table.row(time).enumerate() {
+    for (column, value) in values(cells).enumerate() {
         if column > 0 {
             out.extend_from_slice(b", ");
         }

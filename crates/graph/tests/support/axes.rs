@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use graph::picture::axis::horizontal::TimeAxis;
 use graph::picture::axis::mapping::{Mapping, Place};
 use graph::picture::axis::vertical::VerticalAxis;
 use graph::picture::options::{AxisFormatter, AxisText, Every, FontTag, Options, TimeUnit, XGrid, YGrid};
@@ -12,7 +13,7 @@ use oracle::svg::{Item, Letters, Svg};
 
 /// What COMMENT is given to learn letters from.
 const LETTERS: &str =
-    "!#$%&()*+,-./0123456789;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~:";
+    "!#$%&'()*+,-./0123456789;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~:";
 /// The range of time of graphs with data, whose first half has one value and second half another.
 pub const SPAN: (i64, i64) = (1_700_000_000, 1_700_086_400);
 /// Where cairo's coordinates end.
@@ -81,7 +82,8 @@ impl Debian {
             self.fonts.push(size);
             let text = LETTERS.replace(':', "\\:");
             let words = format!(
-                "--width 1400 --font LEGEND:{size}: --upper-limit 9 HRULE:1#000000 \"COMMENT:{text}\""
+                "--width {} --font LEGEND:{size}: --upper-limit 9 HRULE:1#000000 \"COMMENT:{text}\"",
+                500 + size as i64 * 110
             );
             let (_, svg) = self.svg(&words).unwrap();
             self.letters.learn(&svg, LETTERS);
@@ -214,7 +216,8 @@ pub fn words(options: &Options) -> String {
         }
     }
     let week = String::from_utf8(options.week_format.clone()).unwrap();
-    word(week != "Week %V", &format!("--week-fmt \"{week}\""));
+    // Always: Debian's forgets none of an earlier picture.
+    word(true, &format!("--week-fmt \"{week}\""));
     words
 }
 
@@ -289,4 +292,16 @@ pub fn same_values(
     same("left labels", &hang(left, &drawn.left_labels), &drawn.left_labels)?;
     let right = axis.lines.iter().filter_map(|line| text(&line.right_label, line.value)).collect();
     same("right labels", &hang(right, &drawn.right_labels), &drawn.right_labels)
+}
+
+/// Compares a horizontal axis.
+pub fn same_times(axis: &TimeAxis, case: &Case, drawn: &Drawn) -> Result<(), String> {
+    let mapping = Mapping::new(drawn.place, case.span, (0.0, 1.0), false);
+    let lines: Vec<_> = axis.lines.iter().map(|line| (line.major, mapping.to_x(line.time))).collect();
+    same("lines", &lines, &drawn.time_lines)?;
+    let labels = axis
+        .labels
+        .iter()
+        .map(|label| (String::from_utf8_lossy(&label.text).into_owned(), mapping.to_x(label.time)));
+    same("labels", &labels.collect::<Vec<_>>(), &drawn.time_labels)
 }

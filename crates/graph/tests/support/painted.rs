@@ -43,9 +43,7 @@ fn near(a: f64, b: f64) -> bool {
 /// Point by point; or, where a corner is almost none, each corner of both on the other's lines.
 fn near_all(a: &[(f64, f64)], b: &[(f64, f64)]) -> bool {
     let same = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a.0, b.0) && near(a.1, b.1));
-    same || a.len().abs_diff(b.len()) < 3
-        && a.iter().all(|&at| is_on(at, b))
-        && b.iter().all(|&at| is_on(at, a))
+    same || a.iter().all(|&at| is_on(at, b)) && b.iter().all(|&at| is_on(at, a))
 }
 
 fn is_on(at: (f64, f64), line: &[(f64, f64)]) -> bool {
@@ -69,7 +67,9 @@ impl Painted {
             (Painted::Fill(a, p), Painted::Fill(b, q)) => near_colour(*a, *b) && near_all(p, q),
             (Painted::Gradient(a, p), Painted::Gradient(b, q)) => {
                 let ends = a.iter().zip(b).all(|(a, b)| near(a.0, b.0) && near_colour(a.1, b.1));
-                ends && near_all(p, q)
+                let corners = p.len() == q.len()
+                    && p.iter().zip(q).all(|(p, q)| p.0 == q.0 && (p.1 - q.1).abs() < SLIVER);
+                ends && (corners || near_all(p, q))
             }
             (Painted::Stroke(a, p), Painted::Stroke(b, q)) => a.is_like(b) && near_all(p, q),
             (Painted::Text(a, p, m), Painted::Text(b, q, n)) => {
@@ -154,6 +154,32 @@ impl List {
     }
 }
 
+impl List {
+    /// The items, but for what is nothing. The grid comes last and in order of place: which of its lines is over
+    /// which is not seen, for they have one colour.
+    fn finish(mut self) -> Vec<Painted> {
+        self.items.retain(|item| !item.is_nothing());
+        let (mut grid, mut rest): (Vec<_>, Vec<_>) = self.items.into_iter().partition(Painted::is_grid);
+        let key = |item: &Painted| match item {
+            Painted::Stroke(look, points) => {
+                let parts = points
+                    .iter()
+                    .flat_map(|point| [point.0, point.1])
+                    .map(|part| (part * 32.0).round() as i64);
+                (look.width > 0.5, look.dashes.is_empty(), parts.collect::<Vec<_>>())
+            }
+            _ => Default::default(),
+        };
+        grid.sort_by_cached_key(key);
+        // Of columns side by side with a gradient it is not seen either which is painted first.
+        for run in rest.chunk_by_mut(Painted::is_beside) {
+            run.sort_by_key(|item| item.column());
+        }
+        rest.append(&mut grid);
+        rest
+    }
+}
+
 /// What Debian painted.
 pub fn theirs(svg: &Svg) -> Vec<Painted> {
     let mut list = List { items: Vec::new(), clip: None, size: (svg.width, svg.height) };
@@ -192,8 +218,7 @@ pub fn theirs(svg: &Svg) -> Vec<Painted> {
             svg::Item::Clip { .. } | svg::Item::Unclip => {}
         }
     }
-    list.items.retain(|item| !item.is_nothing());
-    list.items
+    list.finish()
 }
 
 /// What we paint.
@@ -213,8 +238,8 @@ pub fn ours(scene: &Scene) -> Vec<Painted> {
                 }
             }
             Item::Stroke { path, colour, stroke } => {
-                // Cairo asks whether any piece shows.
-                if !pieces(path).any(|points| list.shows(&points, stroke.width / 2.0)) {
+                // Cairo asks whether the rectangle around all pieces shows.
+                if !list.shows(&pieces(path).flatten().collect::<Vec<_>>(), stroke.width / 2.0) {
                     continue;
                 }
                 for points in pieces(path).collect::<Vec<_>>() {
@@ -243,11 +268,28 @@ pub fn ours(scene: &Scene) -> Vec<Painted> {
             Item::Unclip => list.clip = None,
         }
     }
-    list.items.retain(|item| !item.is_nothing());
-    list.items
+    list.finish()
 }
 
 impl Painted {
+    /// Whether both are columns with a gradient of the same colours.
+    fn is_beside(&self, other: &Painted) -> bool {
+        matches!((self, other), (Painted::Gradient(a, _), Painted::Gradient(b, _)) if a[0].1 == b[0].1 && a[1].1 == b[1].1)
+    }
+
+    /// The place of a column with a gradient, roughly.
+    fn column(&self) -> Option<(i64, i64)> {
+        match self {
+            Painted::Gradient(_, points) => Some((points[0].0 as i64, (points[0].1 + points[2].1) as i64)),
+            _ => None,
+        }
+    }
+
+    /// Lines of the grid; the axes, too, are so thin.
+    fn is_grid(&self) -> bool {
+        matches!(self, Painted::Stroke(look, _) if look.width == 0.4 || look.width == 0.6)
+    }
+
     fn is_sliver(&self) -> bool {
         matches!(self, Painted::Gradient(_, points) if points.len() == 4 && points[2].1 - points[0].1 < SLIVER)
     }

@@ -2,7 +2,7 @@
 
 use graph::picture::scene::{Colour, Path, Point};
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, covered};
 
 /// A painted picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,17 +58,22 @@ impl Area {
 
 /// What colour a pixel gets.
 pub(super) enum Ink {
-    /// One.
-    Solid(Colour),
+    /// One, as a pixel.
+    Solid(u32),
     /// By its row.
     Vertical { from_y: f64, from: Colour, to_y: f64, to: Colour },
 }
 
 impl Ink {
+    /// One colour.
+    pub(super) fn solid(colour: Colour) -> Ink {
+        Ink::Solid(premultiplied(colour))
+    }
+
     /// The premultiplied colour in row `y`.
     fn at(&self, y: u32) -> u32 {
         match self {
-            Ink::Solid(colour) => premultiplied(*colour),
+            Ink::Solid(pixel) => *pixel,
             Ink::Vertical { from_y, from, to_y, to } => {
                 let length = to_y - from_y;
                 let part = if length == 0.0 { 1.0 } else { (f64::from(y) + 0.5 - from_y) / length };
@@ -113,6 +118,7 @@ fn over(ground: u32, ink: u32) -> u32 {
 pub(super) fn blend(ground: &mut u32, ink: u32, cover: u8) {
     match cover {
         0 => {}
+        255 if ink >> 24 == 255 => *ground = ink,
         255 => *ground = over(*ground, ink),
         _ => *ground = over(*ground, dimmed(ink, u32::from(cover))),
     }
@@ -153,10 +159,15 @@ impl Canvas {
         }
         let columns = Cut::of(area.left, area.right);
         let rows = Cut::of(area.top, area.bottom);
+        let whole = columns.is_whole() && rows.is_whole();
         for y in rows.from..rows.to {
             let (colour, cover) = (ink.at(y), rows.cover(y));
             let row = self.row(y, columns.from, columns.to);
-            let soft = |x: u32| (cover * columns.cover(x) * 255.0).round() as u8;
+            if whole {
+                fill(row, colour, 255);
+                continue;
+            }
+            let soft = |x: u32| covered((cover * columns.cover(x)) as f32);
             let inner = soft(columns.from + 1);
             let last = row.len() - 1;
             blend(&mut row[0], colour, soft(columns.from));
@@ -173,11 +184,24 @@ impl Canvas {
         coverage.of(path, clip, smooth, |y, x, covers| {
             let colour = ink.at(y);
             let row = self.row(y, x, x + covers.len() as u32);
-            for (pixel, cover) in row.iter_mut().zip(covers) {
-                blend(pixel, colour, *cover);
-            }
+            lay(row, colour, covers);
         });
         self.coverage = coverage;
+    }
+}
+
+/// Paints pixels with one colour, each where it is covered. Most of an area is covered wholly, so that is looked for
+/// in many at once.
+fn lay(pixels: &mut [u32], colour: u32, covers: &[u8]) {
+    const LOT: usize = 16;
+    for (pixels, covers) in pixels.chunks_mut(LOT).zip(covers.chunks(LOT)) {
+        if covers == [255; LOT] {
+            fill(pixels, colour, 255);
+            continue;
+        }
+        for (pixel, cover) in pixels.iter_mut().zip(covers) {
+            blend(pixel, colour, *cover);
+        }
     }
 }
 
@@ -215,7 +239,14 @@ struct Cut {
 
 impl Cut {
     fn of(start: f64, end: f64) -> Cut {
-        Cut { start, end, from: start.floor() as u32, to: end.ceil() as u32 }
+        // Neither is negative, so cutting rounds down; a call of `floor` and one of `ceil` cost more than the rest.
+        let to = end as u32;
+        Cut { start, end, from: start as u32, to: to + u32::from(f64::from(to) < end) }
+    }
+
+    /// Whether it begins and ends between pixels.
+    fn is_whole(&self) -> bool {
+        self.start == f64::from(self.from) && self.end == f64::from(self.to)
     }
 
     /// The part of pixel `at` that is inside.

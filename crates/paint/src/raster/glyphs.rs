@@ -252,7 +252,7 @@ fn paint_outlines(
             let (x, y) = (glyph.x * place.zoom + point.x, glyph.y * place.zoom + point.y);
             *point = turned(place, x, y);
         }
-        canvas.path(&pen.path, clip, &Ink::Solid(colour), smooth);
+        canvas.path(&pen.path, clip, &Ink::solid(colour), smooth);
     }
 }
 
@@ -266,7 +266,7 @@ fn paint_rules(canvas: &mut Canvas, clip: Area, place: Place, run: &GlyphRun, co
         let points: Vec<Point> =
             corners.iter().map(|(x, y)| turned(place, x * place.zoom, y * place.zoom)).collect();
         let path = Path { points, ends: vec![4], closed: true };
-        canvas.path(&path, clip, &Ink::Solid(colour), smooth);
+        canvas.path(&path, clip, &Ink::solid(colour), smooth);
     }
 }
 

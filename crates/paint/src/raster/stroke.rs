@@ -12,7 +12,7 @@ use super::canvas::Area;
 const MITER_LIMIT: f64 = 10.0;
 /// Furthest that a polygon may be from the circle it stands for, in pixels. Below what 8 bits of coverage show for
 /// usual line widths.
-const ROUND_ERROR: f64 = 0.02;
+const ROUND_ERROR: f64 = 0.01;
 /// More dashes than that in a line are a line: they are closer than any eye or pixel tells.
 const DASHES_MAX: f64 = 200_000.0;
 /// Shorter periods than that (pixels) are a line, too.
@@ -79,12 +79,19 @@ pub(super) struct Straight {
 }
 
 impl Straight {
-    /// None where `path` is something else, or has round ends.
-    pub(super) fn of(path: &Path, stroke: &Stroke, zoom: f64) -> Option<Straight> {
-        let [a, b] = path.points.as_slice() else { return None };
-        if path.ends.len() != 1 || path.closed || stroke.cap == Cap::Round {
+    /// The pieces of `path`; `None` where one is something else, or has round ends. They are painted one over the
+    /// other, as if each had a path of its own: the lines of a grid, which do not meet.
+    pub(super) fn all(path: &Path, stroke: &Stroke, zoom: f64) -> Option<Vec<Straight>> {
+        if path.points.len() != 2 * path.ends.len() || path.closed || stroke.cap == Cap::Round {
             return None;
         }
+        let whole = path.ends.iter().zip(1..).all(|(end, count)| *end == 2 * count);
+        let pieces = path.points.chunks_exact(2).map(|ends| Straight::of(ends[0], ends[1], stroke, zoom));
+        if whole { pieces.collect() } else { None }
+    }
+
+    /// `None` where the line is not level or upright.
+    fn of(a: Point, b: Point, stroke: &Stroke, zoom: f64) -> Option<Straight> {
         let flat = a.y == b.y;
         let known = [a.x, a.y, b.x, b.y, stroke.width].iter().all(|part| part.is_finite());
         if !known || flat == (a.x == b.x) {
@@ -255,15 +262,14 @@ impl Pen {
 
     /// Along the left of `points`, with the cap at the last.
     fn side(&self, mut points: impl Iterator<Item = Point>, out: &mut Path) {
-        let (Some(mut from), Some(mut at)) = (points.next(), points.next()) else { return };
+        let (Some(from), Some(mut at)) = (points.next(), points.next()) else { return };
         let mut ahead = self.ahead(from, at);
         out.points.push(moved(from, left_of(ahead)));
         for next in points {
             let turned = self.ahead(at, next);
             self.corner(at, ahead, turned, out);
-            (from, at, ahead) = (at, next, turned);
+            (at, ahead) = (next, turned);
         }
-        let _ = from;
         self.end(at, left_of(ahead), ahead, out);
     }
 

@@ -2,6 +2,10 @@
 //!
 //! Blocking: a fetch may wait for the disk. The caller sees to that.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use protocol::rrdcached::help;
 use protocol::rrdcached::reply::{self, Statistics};
 use protocol::rrdcached::request::Request;
@@ -310,7 +314,8 @@ fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) -> R
     let base = service.names.base();
     let shown = [&base[..base.len() - 1], path].concat();
     let refuse = |why: &str| Err(Refusal::of_path(Drop::Name, "List ", &shown, why));
-    let directory = match RrdName::new(path.trim_ascii_end().strip_prefix(b"/").unwrap_or(path)) {
+    let inside = path.iter().position(|&byte| byte != b'/').map_or(path, |at| &path[at..]);
+    let directory = match RrdName::new(inside.trim_ascii_end()) {
         Ok(name) => name.as_bytes().to_vec(),
         // The base directory itself, with any number of slashes.
         Err(_) if path.iter().all(|&byte| byte == b'/') => Vec::new(),
@@ -332,6 +337,7 @@ fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) -> R
     if names.is_empty() && !directory.is_empty() {
         match RrdName::new(&directory).map(|name| service.engine.snapshot(&name)) {
             Ok(Ok(_)) => names.push(alone),
+            _ if is_directory(&shown) => {}
             _ => return refuse(": No such file or directory"),
         }
     }
@@ -343,6 +349,11 @@ fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) -> R
         out.push(b'\n');
     }
     Ok(())
+}
+
+/// Whether a directory stands at a path, where there may be no RRD yet.
+fn is_directory(path: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// An unusual UPDATE, read.

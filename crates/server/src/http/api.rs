@@ -3,6 +3,8 @@
 mod rrds;
 mod xport;
 
+pub(super) use xport::{arguments, of_eval};
+
 use std::sync::Arc;
 
 use axum::Router;

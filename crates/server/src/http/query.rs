@@ -75,6 +75,11 @@ impl Query {
         }
     }
 
+    /// What nobody has taken.
+    pub fn into_pairs(self) -> Vec<(String, Vec<u8>)> {
+        self.pairs
+    }
+
     /// That everything was taken.
     ///
     /// # Errors

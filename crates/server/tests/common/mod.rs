@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod engine;
+pub mod http;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -174,6 +175,7 @@ impl Roundel {
         let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
         sockets.http.push(http);
+        sockets.templates = Some(directory.path().join("graphs"));
         let daemon = Daemon::start(service, sockets, None).unwrap();
         Roundel { daemon: Some(daemon), directory }
     }

@@ -1,5 +1,6 @@
 //! LIST: the `.rrd` files below a directory of the tree. Links are not followed.
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, FileType};
@@ -13,10 +14,15 @@ const NAMES_MAX: usize = 10_000_000;
 const DEPTH_MAX: usize = 64;
 
 /// Names below `directory` (`""` = all), relative to the tree and sorted. Not recursive: the immediate
-/// children, directories with a trailing `/`. Recursive: files only.
+/// children, directories with a trailing `/`. Recursive: files only. What is no directory has none.
 pub fn list(tree: &Tree, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
     let path = directory.strip_suffix(b"/").unwrap_or(directory);
-    let opened = tree.directory(path, false).map_err(|error| failed(path, error))?;
+    let opened = match tree.directory(path, false) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        opened => opened.map_err(|error| failed(path, error))?,
+    };
     let mut names = Vec::new();
     let mut prefix = path.to_vec();
     if !prefix.is_empty() {

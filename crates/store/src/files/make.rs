@@ -3,7 +3,7 @@
 //! A temporary file is named `.roundel-PID-NUMBER.tmp` and stands beside its target; one that a kill left
 //! behind is never read and may be removed.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,6 +29,9 @@ const FILE_MODE: u32 = 0o644;
 const PIECE_BYTES: usize = 4096;
 /// Largest file made. RRDtool has no limit; this one keeps a typing error from filling the disk.
 const FILE_BYTES_MAX: u64 = 64 << 30;
+
+/// Parts of a write. Linux takes 1024.
+const PARTS_MAX: usize = 256;
 
 static TEMPORARY_COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -188,35 +191,36 @@ fn fill(file: OwnedFd, new: &NewFile<'_>) -> io::Result<()> {
 /// Writes `front` and then unknown values up to `bytes`, in pieces that begin at multiples of `piece_bytes`.
 /// All three are multiples of 8.
 pub(crate) fn write_pieces(file: impl AsFd, front: &[u8], bytes: u64, piece_bytes: usize) -> io::Result<()> {
-    let whole = front.len() / piece_bytes * piece_bytes;
-    for piece in front[..whole].chunks(piece_bytes) {
-        write_all(&file, piece)?;
-    }
-    let mut left = bytes.saturating_sub(whole as u64);
-    let rest = &front[whole..];
-    let unknown = vec![u64::to_le(UNKNOWN.to_bits()); (piece_bytes as u64).min(left) as usize / 8];
-    let unknown: &[u8] = bytemuck::cast_slice(&unknown);
-    if !rest.is_empty() {
-        let first = [rest, &unknown[..unknown.len().saturating_sub(rest.len())]].concat();
-        write_all(&file, &first)?;
-        left -= first.len() as u64;
-    }
-    while left > 0 {
-        let piece = &unknown[..left.min(unknown.len() as u64) as usize];
-        write_all(&file, piece)?;
-        left -= piece.len() as u64;
-    }
-    Ok(())
-}
-
-fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match rustix::io::write(&file, bytes) {
+    let mut at = 0;
+    let mut parts = Vec::new();
+    while at < bytes {
+        parts.clear();
+        let mut from = at;
+        // A piece ends at a multiple of its size, also behind a write that was cut short.
+        let end = bytes.min((at / piece_bytes as u64 + 1) * piece_bytes as u64);
+        while from < end && parts.len() < PARTS_MAX {
+            let rest = front.get(usize::try_from(from).unwrap_or(usize::MAX)..).unwrap_or_default();
+            let part = match rest {
+                // Values begin where the front ends.
+                [] => &unknown_rows()[(from - front.len() as u64) as usize % 8..],
+                rest => rest,
+            };
+            let part = &part[..part.len().min((end - from) as usize)];
+            from += part.len() as u64;
+            parts.push(IoSlice::new(part));
+        }
+        match rustix::io::writev(&file, &parts) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
+            Ok(count) => at += count as u64,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+/// Unknown values as they stand in a file. Short enough to stay in the processor's cache.
+fn unknown_rows() -> &'static [u8] {
+    static UNKNOWN_ROWS: [u64; 2048] = [u64::to_le(UNKNOWN.to_bits()); 2048];
+    bytemuck::cast_slice(&UNKNOWN_ROWS)
 }

@@ -92,6 +92,15 @@ impl Adopter {
         self.source.adopt(name)
     }
 
+    /// Names of files and directories that stand in the tree, as [`list`](crate::files::list::list) gives them;
+    /// none that is hidden: the store itself may be there.
+    pub(super) fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut names = crate::files::list::list(&self.source.tree, directory, recursive)?;
+        let hidden = |name: &[u8]| name.split(|&byte| byte == b'/').any(|part| part.starts_with(b"."));
+        names.retain(|name| !hidden(name));
+        Ok(names)
+    }
+
     /// Ends the thread once it has answered what it was sent.
     pub(super) fn stop(&self) {
         self.way.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -5,10 +5,10 @@ use std::io::Write;
 use protocol::rrdcached::client::Answer;
 
 use crate::failure::{Done, Failure};
-use words::integer::long;
 use crate::options::{Known, Options, with_argument};
 use crate::target::Target;
 use crate::{Tool, Words, print};
+use words::integer::long;
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "first - the time of the oldest row of an archive\n\n\

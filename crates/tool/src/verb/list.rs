@@ -63,7 +63,7 @@ pub fn list(tool: &mut Tool, words: Words<'_>) -> Done<io::Result<Vec<u8>>> {
     }
     if daemon.is_some() {
         // Compat: an empty address is none, and nothing is listed, with success.
-        return Ok(Err(io::Error::other("Error connecting to rrdcached")));
+        return Ok(Err(io::Error::other("Error connecting to rrdcached\n")));
     }
     tool.surroundings.path(plain_part(directory))?;
     if directory.windows(2).any(|pair| pair == b"..") {

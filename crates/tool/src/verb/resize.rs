@@ -6,9 +6,9 @@ use rrd::live::{Season, UNKNOWN};
 use store::direct::{Existing, WriteFile, write_file};
 
 use crate::failure::{Done, Failure};
-use words::integer::long;
 use crate::target::file_failure;
 use crate::{Tool, Words};
+use words::integer::long;
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "resize - a copy in which one archive is longer or shorter\n\n\

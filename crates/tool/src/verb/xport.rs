@@ -1,22 +1,17 @@
 //! `rrdtool xport`: rows of several RRDs, computed with, as XML or JSON.
 
-use std::error::Error;
-use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 
 use graph::eval::{Data, evaluate};
 use graph::language::{Script, Setting, check_span};
-use graph::plan::{Fetched, Frame, Request};
-use graph::print::TimeFormat;
+use graph::plan::Frame;
 use graph::xport::{Form, Table, Written, xport};
 use rrd::rpn::Surroundings;
-
-use super::fetch::{Rows, Wish, of_daemon, of_file};
-use crate::failure::{Done, Failure};
 use words::integer::int;
+
+use crate::failure::{Done, Failure};
 use crate::options::{Known, Options, flag, with_argument};
-use crate::target::Target;
+use crate::source::{Dates, Source};
 use crate::times::Range;
 use crate::{Tool, Words, unwritten};
 
@@ -94,7 +89,7 @@ impl Export {
     /// # Errors
     /// In RRDtool's words; what stands before a bad text is written.
     pub fn write(&self, out: &mut dyn Write) -> Done {
-        let written = xport(&self.script, self.frame, &self.data, self.form, &Dates, out);
+        let written = xport(&self.script, self.frame, &self.data, self.form, &Dates { utc: false }, out);
         match written.map_err(|error| unwritten(&error))? {
             Written::All => Ok(()),
             Written::Nothing => Err(Failure::new(NOTHING)),
@@ -150,44 +145,4 @@ fn make(tool: &mut Tool, words: Words<'_>) -> Done<Export> {
 
 fn failure(error: impl std::fmt::Display) -> Failure {
     Failure::new(error.to_string())
-}
-
-/// Dates by the C library.
-struct Dates;
-
-impl TimeFormat for Dates {
-    fn strftime(&self, format: &[u8], time: i64) -> Vec<u8> {
-        localtime::strftime(OsStr::from_bytes(format), time).unwrap_or_default()
-    }
-}
-
-/// Rows of files, of daemons, and of the stores behind placeholders.
-struct Source<'t> {
-    tool: &'t mut Tool,
-    daemon: Option<Vec<u8>>,
-}
-
-impl graph::plan::Rows for Source<'_> {
-    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
-        let wish = Wish { cf: request.cf, start: request.start, end: request.end, step: request.step.max(1) };
-        let daemon = request.daemon.as_deref().or(self.daemon.as_deref());
-        let rows = match self.tool.flushed_target(&request.file, daemon)? {
-            Target::File(file) => of_file(&file, wish)?,
-            Target::Remote(mut remote) => of_daemon(&mut remote, wish)?,
-        };
-        Ok(in_seconds(rows)?)
-    }
-}
-
-fn in_seconds(rows: Rows) -> Done<Fetched> {
-    let unit = u64::from(rows.units_per_second.max(1));
-    if !rows.step.is_multiple_of(unit) {
-        return Err(Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds"));
-    }
-    Ok(Fetched {
-        start: rows.start.div_euclid(unit as i64),
-        step: rows.step / unit,
-        names: rows.names.into_iter().map(String::into_bytes).collect(),
-        values: rows.values,
-    })
 }

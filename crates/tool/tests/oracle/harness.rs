@@ -26,6 +26,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs it once.
     pub fn run<W: AsRef<std::ffi::OsStr>>(&self, words: &[W], input: &[u8]) -> Answer {
         let mut command = Command::new(&self.path);
@@ -119,6 +124,13 @@ impl Pair {
                         let name = path.strip_prefix(directory).expect("inside").display().to_string();
                         let mut answer = read_by.run(&["dump".as_ref(), path.as_os_str()], b"");
                         answer.error = self.normal(&answer.error);
+                        // How often a season came round counts from a row that Debian's draws at random.
+                        let counted = |line: &&str| !line.contains("<init_flag>");
+                        answer.output = answer.output.split_inclusive('\n').filter(counted).collect();
+                        // The last point of an archive that was filled from others (`docs/compatibility.md`).
+                        for infinite in ["<primary_value>inf<", "<primary_value>-inf<"] {
+                            answer.output = answer.output.replace(infinite, "<primary_value>NaN<");
+                        }
                         found.insert(name, answer);
                     }
                 }

@@ -5,6 +5,8 @@
 
 mod bad_input;
 mod cases;
+mod drivers;
+mod graphs;
 mod harness;
 mod locales;
 mod random;
@@ -20,8 +22,10 @@ const TESTS: &[(&str, fn())] = &[
     ("cases_are_answered_as_they_say", cases::check_all),
     ("random_scenarios_are_answered_alike", random::check),
     ("spellings_are_answered_alike", random::check_spellings),
+    ("graphs_are_answered_alike", graphs::check),
     ("sessions_are_answered_alike", session::check),
     ("a_session_takes_what_comes", session::check_ours),
+    ("programs_that_drive_a_pipe_read_the_same", drivers::check),
     ("damaged_files_are_refused_alike", bad_input::check_files),
     ("damaged_dumps_are_refused_alike", bad_input::check_dumps),
     ("a_full_disk_and_a_missing_directory_leave_what_was_there", bad_input::check_system),

@@ -109,7 +109,7 @@ fn difference(scenario: &[Command]) -> Option<String> {
             .collect();
         text.push_str(&format!("$ {}\n", quoted.join(" ")));
         if words[0] == "set" {
-            let (name, value) = words[1].split_once('=')?;
+            let (name, value) = words.get(1)?.split_once('=')?;
             for program in [&mut pair.ours, &mut theirs] {
                 program.environment.push((name.to_string(), value.to_string()));
             }
@@ -130,6 +130,10 @@ fn difference(scenario: &[Command]) -> Option<String> {
         }
         // What Debian's dies of is no measure.
         want.status?;
+        // Without a source or an archive Debian's leaves a file that it crashes on later.
+        if words[0] == "tune" && ours.error.starts_with("ERROR: you must define at least one") {
+            return None;
+        }
         if ours != want {
             text.push_str(&format!("theirs: {}\nours:   {}\n", show(&want), show(&ours)));
             return Some(text);

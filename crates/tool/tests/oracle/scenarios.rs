@@ -314,7 +314,8 @@ fn xport(draw: &mut Draw) -> Command {
     for index in 0..1 + draw.below(2) {
         let (name, source) = (draw.of(&["a.rrd", "a.rrd", "sub/b.rrd"]), draw.below(2));
         let cf = draw.of(&["AVERAGE", "MAX", "MIN", "LAST"]);
-        let more = draw.of(&["", "", ":step=30", ":reduce=MAX", ":start=end-50", ":end=start+100"]);
+        // With a start or end inside the range Debian's reads behind its data.
+        let more = draw.of(&["", "", ":step=30", ":reduce=MAX"]);
         all.push(format!("DEF:v{index}={name}:d{source}:{cf}{more}"));
     }
     for _ in 0..1 + draw.below(4) {
@@ -374,13 +375,11 @@ fn tune_layout(draw: &mut Draw, name: &str) -> Command {
                 "DEL:nope",
                 "DEL:",
                 "DELRRA:9",
-                "DELRRA:x",
                 "RRA#0:-1",
                 "RRA#1:-2",
                 "RRA#0:-50",
                 "RRA#9:+1",
                 "RRA#0:x",
-                "DS:bad:FOO:1:2:3",
                 "RRA:FOO:1:2:3",
                 "-h d0:44",
             ])

@@ -28,7 +28,7 @@ pub fn check() {
 }
 
 /// The usage page is in our own words.
-fn without_usage(text: &str) -> String {
+pub fn without_usage(text: &str) -> String {
     let mut lines = String::new();
     let mut within = false;
     for line in text.split_inclusive('\n') {

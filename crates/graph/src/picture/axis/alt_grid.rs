@@ -1,10 +1,12 @@
 //! `--alt-y-grid`: steps of 1, 2, 5 or 10 of the range's own power of ten, whatever the height.
 
-use super::steps::{LABEL_SIZES_MIN, Steps};
+use super::steps::{LABEL_SIZES_MIN, Numbers, Steps};
 use super::vertical::Input;
 use crate::picture::options::FontTag;
 use crate::print::scale::Scale;
 
+/// More digits than any number has.
+const DIGITS_MAX: i64 = 400;
 /// Steps of this and more are divided by ten where there would be few of them. Measured between 12 and 95.
 const STEP_LARGE: f64 = 30.0;
 
@@ -12,8 +14,8 @@ const STEP_LARGE: f64 = 30.0;
 pub(super) fn steps(input: &Input<'_>, unit: Scale) -> Steps {
     let (low, high) = input.limits;
     let range = high - low;
-    let whole_digits = ((low.abs().max(high.abs()) / unit.factor).log10().ceil() as i64).max(1);
-    let mut power = (range / unit.factor).log10().floor() as i64;
+    let whole_digits = ((low.abs().max(high.abs()) / unit.factor).log10().ceil() as i64).clamp(1, DIGITS_MAX);
+    let mut power = ((range / unit.factor).log10().floor() as i64).clamp(-DIGITS_MAX, DIGITS_MAX);
     let mut step = 10_f64.powf(power as f64) * unit.factor;
     if range / step < 5.0 && step >= STEP_LARGE {
         step /= 10.0;
@@ -31,5 +33,9 @@ pub(super) fn steps(input: &Input<'_>, unit: Scale) -> Steps {
         5
     };
     let digits = (-power).max(0);
-    Steps { step, label_factor, format: Some(((whole_digits + digits + 1) as usize, digits as usize)) }
+    Steps {
+        step,
+        label_factor,
+        numbers: Numbers::Fixed((whole_digits + digits + 1) as usize, digits as usize),
+    }
 }

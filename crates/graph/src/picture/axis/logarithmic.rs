@@ -8,7 +8,7 @@ use super::vertical::{Input, ValueLine, VerticalAxis};
 
 /// Multiples of a power of ten that are major lines, most of them first.
 const MULTIPLES: [&[i32]; 5] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 4, 6, 8], &[1, 2, 5, 7], &[1, 5], &[1]];
-/// Pixels that are between two major lines of a decade at least.
+/// Pixels that are between the last major line of a decade and the next decade at least.
 const LINE_PIXELS_MIN: f64 = 16.0;
 /// Pixels that are between the powers of ten with a label at least.
 const POWER_PIXELS_MIN: f64 = 24.0;
@@ -25,12 +25,9 @@ struct Pattern {
 
 impl Pattern {
     fn of(pixels_per_decade: f64) -> Pattern {
-        let least = |multiples: &[i32]| {
-            let next = multiples.iter().skip(1).chain(&[10]);
-            let distance = |(from, to): (&i32, &i32)| (f64::from(*to) / f64::from(*from)).log10();
-            multiples.iter().zip(next).map(distance).fold(f64::INFINITY, f64::min) * pixels_per_decade
-        };
-        let fits = MULTIPLES.iter().find(|multiples| least(multiples) >= LINE_PIXELS_MIN);
+        let last =
+            |multiples: &&&[i32]| multiples.last().map_or(1.0, |last| (10.0 / f64::from(*last)).log10());
+        let fits = MULTIPLES.iter().find(|multiples| last(multiples) * pixels_per_decade >= LINE_PIXELS_MIN);
         let enough = |decades: &i32| f64::from(*decades) * pixels_per_decade >= POWER_PIXELS_MIN;
         let threes = (1..).map(|count| count * 3).take_while(|decades| *decades < DECADES_MAX);
         let decades = std::iter::once(1).chain(threes).find(enough).unwrap_or(DECADES_MAX);
@@ -65,7 +62,9 @@ pub(super) fn plan(input: &Input<'_>, labels: &Labels<'_>) -> VerticalAxis {
     let inside = |value: &f64| *value >= low && (input.mapping.to_y(*value) - top).round() > 0.0;
     let minor = |value: f64| ValueLine { value, major: false, label: None, right_label: None };
     let mut minors_before = Vec::new();
-    let mut exponent = (from.floor() as i32 - 1).div_euclid(pattern.decades) * pattern.decades;
+    // Compat: the labelled powers need not be multiples of their distance.
+    let above = from.ceil() as i32;
+    let mut exponent = above + (above % pattern.decades).abs() - pattern.decades;
     while f64::from(exponent) <= to {
         for (value, minors) in pattern.lines(exponent) {
             if inside(&value) {

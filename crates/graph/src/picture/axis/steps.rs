@@ -21,9 +21,12 @@ const STEPS: [(f64, [i64; 4]); 12] = [
     (500.0, [1, 2, 4, 10]),
 ];
 /// Whole pixels that are between two lines at least.
-const LINE_PIXELS_MIN: i64 = 5;
+const LINE_PIXELS_MIN: f64 = 5.0;
 /// Whole pixels that are between two labels at least, in sizes of the axes' font.
 pub(super) const LABEL_SIZES_MIN: f64 = 1.8;
+
+/// Every so many lines have a label where no distance is great enough for the font.
+const LABEL_FACTOR_CROWDED: i64 = 2;
 
 /// How far lines are apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,8 +35,20 @@ pub(super) struct Steps {
     pub(super) step: f64,
     /// Every so many lines have a label.
     pub(super) label_factor: i64,
-    /// Width and digits of the labels, where the grid's steps say so.
-    pub(super) format: Option<(usize, usize)>,
+    /// How the numbers of the labels are written.
+    pub(super) numbers: Numbers,
+}
+
+/// How the numbers of labels are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// By the greatest of them.
+    #[default]
+    ByGreatest,
+    /// With so many characters, and digits behind the point.
+    Fixed(usize, usize),
+    /// Not at all.
+    None,
 }
 
 /// The least steps that the canvas has room for; `scale` is the magnitude of the limits.
@@ -41,10 +56,10 @@ pub(super) fn automatic(input: &Input<'_>, scale: Scale) -> Steps {
     let range = (input.limits.1 - input.limits.0) / scale.factor;
     let label_pixels_min = LABEL_SIZES_MIN * input.options.font(FontTag::Axis).size;
     let height = input.mapping.place().height;
-    let pixels = |step: f64| (height / (range / step)) as i64;
+    let pixels = |step: f64| (height / (range / step)).trunc();
     let fits = STEPS.iter().find(|(step, _)| pixels(*step) >= LINE_PIXELS_MIN);
     let (step, factors) = fits.unwrap_or(&STEPS[STEPS.len() - 1]);
-    let far_enough = |factor: &&i64| (pixels(*step) * **factor) as f64 >= label_pixels_min;
-    let label_factor = *factors.iter().find(far_enough).unwrap_or(&factors[1]);
-    Steps { step: step * scale.factor, label_factor, format: None }
+    let far_enough = |factor: &&i64| pixels(*step) * **factor as f64 >= label_pixels_min;
+    let label_factor = *factors.iter().find(far_enough).unwrap_or(&LABEL_FACTOR_CROWDED);
+    Steps { step: step * scale.factor, label_factor, numbers: Numbers::ByGreatest }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::steps::Numbers;
 use super::vertical::Input;
 use crate::argument::lossy;
 use crate::picture::options::{AxisFormatter, AxisText, Options};
@@ -13,7 +14,9 @@ use crate::print::{TimeFormat, duration};
 const PATTERN: &str = "^(?:[^%]+|%%)*%[-+ 0#]?[0-9]*(?:[.][0-9]+)?l[eEfFgG](?:[^%]+|%%)*$";
 /// Format of timestamps that have none of their own.
 const TIMESTAMP: &[u8] = b"%Y-%m-%d %H:%M:%S";
-/// Characters of a number on the right, before its unit.
+/// Characters of a number on the left, before its unit.
+const LEFT_WIDTH: usize = 4;
+/// The same on the right.
 const RIGHT_WIDTH: usize = 5;
 /// Units of the left axis; the middle one stands for none.
 const SYMBOLS: &[u8; 17] = b"yzafpnum kMGTPEZY";
@@ -52,7 +55,7 @@ fn unit(options: &Options, limits: (f64, f64)) -> Scale {
         greatest => (greatest.ln() / base.ln()).floor() as i32,
     };
     let power = options.units_exponent.map_or(own, |exponent| exponent / 3);
-    let ratio = base.powf(f64::from(own - power)) as f32;
+    let ratio = base.powf(f64::from(own) - f64::from(power)) as f32;
     let symbol = usize::try_from(power.saturating_add(MIDDLE)).ok().and_then(|index| SYMBOLS.get(index));
     Scale { factor: base.powf(f64::from(own)) / f64::from(ratio), symbol: symbol.copied().unwrap_or(b'?') }
 }
@@ -62,6 +65,8 @@ pub(super) struct Labels<'a> {
     pub(super) unit: Scale,
     left: Writer<'a>,
     right: Option<Right<'a>>,
+    /// What stands before decimals.
+    point: String,
 }
 
 /// The right axis: its values are the left one's, scaled and shifted.
@@ -78,10 +83,10 @@ pub(super) struct Labelled {
     pub(super) index: i64,
     /// Between two lines.
     pub(super) step: f64,
-    /// Characters of its number on the left.
-    pub(super) width: usize,
-    /// Digits behind the point.
+    /// Digits behind the point, where nothing says how many.
     pub(super) digits: usize,
+    /// How its number on the left is written.
+    pub(super) numbers: Numbers,
 }
 
 impl<'a> Labels<'a> {
@@ -95,20 +100,26 @@ impl<'a> Labels<'a> {
             None => None,
         };
         let unit = unit(options, input.narrow_limits());
-        Ok(Labels { unit, left: Writer::new(&options.left_axis, times)?, right })
+        let left = Writer::new(&options.left_axis, times)?;
+        Ok(Labels { unit, left, right, point: times.decimal_point() })
     }
 
     /// The label on the left of a linear axis.
-    pub(super) fn left(&self, line: Labelled) -> Result<Vec<u8>, LabelError> {
+    pub(super) fn left(&self, line: Labelled) -> Result<Option<Vec<u8>>, LabelError> {
         let scaled = line.step / self.unit.factor * line.index as f64;
-        if let Some(text) = self.left.text(line.step * line.index as f64, scaled)? {
-            return Ok(text);
+        if let Some(text) = self.left.text(line.step * line.index as f64, scaled, &self.point)? {
+            return Ok(Some(text));
         }
-        let text = NumberFormat::fixed_point(false, line.width, line.digits).text(scaled, b"");
-        Ok(match self.unit.symbol {
+        let (width, digits) = match line.numbers {
+            Numbers::ByGreatest => (LEFT_WIDTH, line.digits),
+            Numbers::Fixed(width, digits) => (width, digits),
+            Numbers::None => return Ok(None),
+        };
+        let text = NumberFormat::fixed_point(false, width, digits).text(scaled, b"", &self.point);
+        Ok(Some(match self.unit.symbol {
             b' ' => text,
             symbol => with_symbol(text, if line.index == 0 { b' ' } else { symbol }),
-        })
+        }))
     }
 
     /// The unit of the right axis, whose left values are around `middle`. Compat: not that of the limits.
@@ -119,24 +130,19 @@ impl<'a> Labels<'a> {
 
     /// The label on the right of a linear axis, if there is one. Compat: its own format is not given the value in
     /// the unit, as the left one's is.
-    pub(super) fn right(
-        &self,
-        line: Labelled,
-        digits: usize,
-        unit: Scale,
-    ) -> Result<Option<Vec<u8>>, LabelError> {
+    pub(super) fn right(&self, line: Labelled, unit: Scale) -> Result<Option<Vec<u8>>, LabelError> {
         let Some(right) = &self.right else { return Ok(None) };
         let value = line.step * line.index as f64 * right.scale + right.shift;
-        if let Some(text) = right.writer.text(value, value)? {
+        if let Some(text) = right.writer.text(value, value, &self.point)? {
             return Ok(Some(text));
         }
-        let number = NumberFormat::fixed_point(false, RIGHT_WIDTH, digits);
-        Ok(Some(with_symbol(number.text(value / unit.factor, b""), unit.symbol)))
+        let number = NumberFormat::fixed_point(false, RIGHT_WIDTH, line.digits);
+        Ok(Some(with_symbol(number.text(value / unit.factor, b"", &self.point), unit.symbol)))
     }
 
-    /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter.
+    /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter nor base.
     pub(super) fn logarithmic_left(&self, options: &Options, value: f64) -> Vec<u8> {
-        logarithmic(options, value, 3)
+        logarithmic(options, value, 3, 1000.0)
     }
 
     /// The label on the right of a logarithmic axis, if there is one. Compat: it heeds no formatter.
@@ -144,20 +150,19 @@ impl<'a> Labels<'a> {
         let right = self.right.as_ref()?;
         let value = value * right.scale + right.shift;
         Some(match &right.writer.number {
-            Some(format) => format.text(value, b""),
-            None => logarithmic(options, value, 4),
+            Some(format) => format.text(value, b"", &self.point),
+            None => logarithmic(options, value, 4, f64::from(options.base)),
         })
     }
 }
 
 /// A number on a logarithmic axis: with one digit and an exponent, or in its unit with so many characters.
-fn logarithmic(options: &Options, value: f64, width: usize) -> Vec<u8> {
+fn logarithmic(options: &Options, value: f64, width: usize, base: f64) -> Vec<u8> {
     if !options.units_si {
-        return NumberFormat::exponent().text(value, b"");
+        return NumberFormat::exponent().text(value, b"", ".");
     }
-    // Compat: whatever the base.
-    let scale = Scale::of(value, 1000.0);
-    with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b""), scale.symbol)
+    let scale = Scale::of(value, base);
+    with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b"", "."), scale.symbol)
 }
 
 /// `text` and its unit behind it.
@@ -166,9 +171,11 @@ fn with_symbol(mut text: Vec<u8>, symbol: u8) -> Vec<u8> {
     text
 }
 
-/// Writes the labels of one axis that has a format.
+/// Writes the labels of one axis, where the options say how.
 struct Writer<'a> {
-    text: &'a AxisText,
+    formatter: AxisFormatter,
+    /// Not empty. Compat: an empty one is none.
+    format: Option<&'a [u8]>,
     /// The format of numbers.
     number: Option<NumberFormat>,
     times: &'a dyn TimeFormat,
@@ -176,25 +183,28 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(text: &'a AxisText, times: &'a dyn TimeFormat) -> Result<Writer<'a>, LabelError> {
-        let number = match (text.formatter, &text.format) {
-            (AxisFormatter::Numeric, Some(format)) => {
+        let formatter = text.formatter;
+        let format = text.format.as_deref().filter(|format| !format.is_empty());
+        let number = match format {
+            Some(format) if formatter == AxisFormatter::Numeric => {
                 let refused = || LabelError::Number(lossy(format));
                 Some(NumberFormat::parse(format).filter(|format| !format.has_symbol()).ok_or_else(refused)?)
             }
             _ => None,
         };
-        Ok(Writer { text, number, times })
+        Ok(Writer { formatter, format, number, times })
     }
 
     /// `None` when the options say nothing of how. Numbers are given as `number`.
-    fn text(&self, value: f64, number: f64) -> Result<Option<Vec<u8>>, LabelError> {
-        let format = self.text.format.as_deref().filter(|format| !format.is_empty());
-        Ok(match self.text.formatter {
-            AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"")),
-            AxisFormatter::Timestamp => Some(self.times.strftime(format.unwrap_or(TIMESTAMP), value as i64)),
-            AxisFormatter::Duration => {
-                Some(duration::text(format.unwrap_or_default(), value).ok_or(LabelError::Duration)?)
+    fn text(&self, value: f64, number: f64, point: &str) -> Result<Option<Vec<u8>>, LabelError> {
+        Ok(match self.formatter {
+            AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"", point)),
+            AxisFormatter::Timestamp => {
+                Some(self.times.strftime(self.format.unwrap_or(TIMESTAMP), value as i64))
             }
+            AxisFormatter::Duration => Some(
+                duration::text(self.format.unwrap_or_default(), value, point).ok_or(LabelError::Duration)?,
+            ),
         })
     }
 }

@@ -5,7 +5,7 @@
 //! [`super::value_label`]'s.
 
 use super::mapping::Mapping;
-use super::steps::Steps;
+use super::steps::{Numbers, Steps};
 use super::value_label::{LabelError, Labelled, Labels};
 use super::{alt_grid, logarithmic, steps};
 use crate::picture::limits::{Extent, narrow_limits};
@@ -13,19 +13,16 @@ use crate::picture::options::{Options, YGrid};
 use crate::print::TimeFormat;
 use crate::print::scale::Scale;
 
-/// Lines that a grid has at most. RRDtool has no limit, and draws the millions that `--y-grid 1:5` asks for on a
-/// graph of millions; no canvas shows so many.
-const LINES_MAX: usize = 100_000;
-
-/// Characters of a number on the left, before its unit.
-const LEFT_WIDTH: usize = 4;
+/// Lines that a grid has at most; of more, only every so manyth is there. RRDtool has no limit, and draws 44 million
+/// of them with `--alt-autoscale` around 1e-12. No canvas shows so many.
+pub const LINES_MAX: usize = 5000;
 
 /// A line of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueLine {
     /// Where it is.
     pub value: f64,
-    /// Whether it is a line of the major grid. Of a linear axis these are the ones with a label.
+    /// Whether it is a line of the major grid.
     pub major: bool,
     /// What stands on its left.
     pub label: Option<Vec<u8>>,
@@ -78,7 +75,9 @@ pub fn plan(input: &Input<'_>) -> Result<VerticalAxis, LabelError> {
     let own = Scale::of(low.abs().max(high.abs()), f64::from(options.base));
     let steps = match options.y_grid {
         YGrid::Own { step, label_factor } => {
-            Steps { step, label_factor: i64::from(label_factor), ..Steps::default() }
+            // Compat: the two options together leave the labels without numbers.
+            let numbers = if options.alt_y_grid { Numbers::None } else { Numbers::ByGreatest };
+            Steps { step, label_factor: i64::from(label_factor), numbers }
         }
         _ if options.alt_y_grid => alt_grid::steps(input, labels.unit),
         _ => steps::automatic(input, own),
@@ -88,32 +87,34 @@ pub fn plan(input: &Input<'_>) -> Result<VerticalAxis, LabelError> {
 
 /// The lines of a linear axis.
 ///
-/// Compat: a line may be half a pixel beyond the canvas. Labels stand at whole multiples of `step * label_factor`; where that makes only one, the last line has
-/// one, too.
+/// Compat: a line may be half a pixel beyond the canvas. Labels stand at whole multiples of `step * label_factor`;
+/// where that makes only one, the last line has one, too.
 fn lines(input: &Input<'_>, steps: &Steps, labels: &Labels<'_>) -> Result<VerticalAxis, LabelError> {
     let (low, high) = input.limits;
     let first = (low / steps.step - 1.0) as i64;
     let last = (high / steps.step + 1.0) as i64;
     let one_digit = steps.step / labels.unit.factor * (last as f64) < 10.0;
-    let (width, digits) = steps.format.unwrap_or((LEFT_WIDTH, usize::from(one_digit)));
-    let right_unit = labels.right_unit(input.options, steps.step * (first + last) as f64 * 0.5);
+    let middle = steps.step * (first as f64 + last as f64) * 0.5;
+    let right_unit = labels.right_unit(input.options, middle);
     let place = input.mapping.place();
     let mut axis = VerticalAxis::default();
     let mut labelled = 0;
-    for index in (first..=last).take(LINES_MAX) {
+    let stride = usize::try_from(first.abs_diff(last)).unwrap_or(usize::MAX) / LINES_MAX + 1;
+    for index in (first..=last).step_by(stride) {
         let value = steps.step * index as f64;
         let row = (input.mapping.to_y(value) - place.top).round();
         if !(0.0..=place.height).contains(&row) {
             continue;
         }
-        let only_one = labelled == 1 && input.mapping.to_y(steps.step * (index + 1) as f64) < place.top;
-        let major = index % steps.label_factor == 0 || only_one;
+        let only_one = labelled == 1 && input.mapping.to_y(steps.step * (index as f64 + 1.0)) < place.top;
+        let major = index.checked_rem(steps.label_factor) == Some(0) || only_one;
         let mut line = ValueLine { value, major, label: None, right_label: None };
         if major {
             labelled += 1;
-            let place = Labelled { index, step: steps.step, width, digits };
-            line.label = Some(labels.left(place)?);
-            line.right_label = labels.right(place, usize::from(one_digit), right_unit)?;
+            let numbers = steps.numbers;
+            let label = Labelled { index, step: steps.step, digits: usize::from(one_digit), numbers };
+            line.label = labels.left(label)?;
+            line.right_label = labels.right(label, right_unit)?;
         }
         axis.lines.push(line);
     }

@@ -188,9 +188,9 @@ fn sizes(options: &Options, tag: FontTag, count: f64) -> i64 {
     (options.font(tag).size * count) as i64
 }
 
-/// The lines of a title: what stands between `\n`, `<br>` and `<br/>`. Empty ones are none.
+/// The lines of a title: what stands between line feeds, `\n`, `<br>` and `<br/>`. Empty ones are none.
 pub(super) fn title_lines(title: &[u8]) -> Vec<&[u8]> {
-    const BREAKS: [&[u8]; 3] = [b"\\n", b"<br>", b"<br/>"];
+    const BREAKS: [&[u8]; 4] = [b"\n", b"\\n", b"<br>", b"<br/>"];
     let mut lines = Vec::new();
     let (mut start, mut position) = (0, 0);
     while position < title.len() {
@@ -216,6 +216,7 @@ mod tests {
     fn a_title_has_no_empty_lines() {
         assert_eq!(title_lines(b"A<br/>B\\nC<br>"), [b"A", b"B", b"C"]);
         assert_eq!(title_lines(b"A\\n\\nB<BR/>"), [&b"A"[..], b"B<BR/>"]);
+        assert_eq!(title_lines(b"A\nB"), [b"A", b"B"]);
         assert!(title_lines(b"\\n").is_empty());
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn layout(
         vertical_label: options.vertical_label.as_ref().map(|text| label(text, left)),
         right_axis_label: options.right_axis_label.as_ref().map(|text| label(text, right)),
         watermark,
-        signature: Some(PlacedText {
+        signature: options.rrdtool_tag.then(|| PlacedText {
             layout: set(SIGNATURE, FontTag::Watermark),
             at: Point { x: edge as f64, y: SIGNATURE_TOP as f64 },
             turned: 90.0,

@@ -34,6 +34,10 @@ pub fn entries(source: Source<'_>, options: &Options) -> Vec<Entry> {
             Element::Print(print) if print.inside => printed.next().map(|text| gprint(print, text)),
             Element::Note(note) if note.kind == NoteKind::TextAlign => align(&note.text).map(Entry::Align),
             Element::Note(note) => Some(Entry::Text { text: note.text.clone(), mark: None, comment: true }),
+            // Compat: an XPORT has one in a picture too.
+            Element::Xport(xport) => {
+                Some(Entry::Text { text: xport.legend.clone(), mark: None, comment: false })
+            }
             Element::Drawn(Drawn::Shape(shape)) => {
                 Some(marked(&shape.legend, Some(shape_mark(shape, options))))
             }

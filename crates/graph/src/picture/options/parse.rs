@@ -53,7 +53,7 @@ pub fn parse<'w>(
     clock: &dyn Clock,
     font: Option<&[u8]>,
 ) -> Result<Asked<'w>, OptionsError> {
-    let mut given = Given::new(font);
+    let mut given = Given::new(theme(words).options(font));
     let mut walk = Walk::new(OPTIONS, words);
     while let Some(option) = walk.next() {
         let (tag, word) = option.map_err(OptionsError::Option)?;
@@ -66,6 +66,28 @@ pub fn parse<'w>(
     Ok(Asked { file, options, start, end, step, daemon, elements: rest.collect() })
 }
 
+/// The last theme among the words: it is what options before it change, too. An error ends the search, and is
+/// told when the options are read.
+fn theme(words: &[&[u8]]) -> Theme {
+    let mut walk = Walk::new(OPTIONS, words);
+    let mut theme = Theme::Classic;
+    while let Some(Ok((tag, word))) = walk.next() {
+        if let (Tag::Theme, Some(named)) = (tag, named(word)) {
+            theme = named;
+        }
+    }
+    theme
+}
+
+fn named(word: &[u8]) -> Option<Theme> {
+    match word {
+        b"classic" => Some(Theme::Classic),
+        b"light" => Some(Theme::Light),
+        b"dark" => Some(Theme::Dark),
+        _ => None,
+    }
+}
+
 /// What has been read so far.
 struct Given<'w> {
     options: Options,
@@ -76,13 +98,7 @@ struct Given<'w> {
 }
 
 impl<'w> Given<'w> {
-    fn new(font: Option<&[u8]>) -> Self {
-        let mut options = Options::default();
-        if let Some(font) = font {
-            for known in &mut options.fonts {
-                known.description = font.to_vec();
-            }
-        }
+    fn new(options: Options) -> Self {
         Given { options, range: Range::default(), step: 0, daemon: None, units: false }
     }
 
@@ -158,6 +174,7 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
         Tag::Colour => values::colour(word, &mut options.colours)?,
         Tag::GridDash => options.grid_dash = values::grid_dash(word)?,
         Tag::Border => options.border = int(word),
+        Tag::ImageInfo => options.image_info = Some(word.to_vec()),
         Tag::Zoom => {
             options.zoom = values::number('m', word)?;
             if options.zoom <= 0.0 {
@@ -190,14 +207,7 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
                 _ => return Err(OptionsError::Base),
             }
         }
-        Tag::Theme => {
-            options.theme = match word {
-                b"classic" => Theme::Classic,
-                b"light" => Theme::Light,
-                b"dark" => Theme::Dark,
-                _ => return Err(OptionsError::unknown("theme", word)),
-            }
-        }
+        Tag::Theme => options.theme = named(word).ok_or_else(|| OptionsError::unknown("theme", word))?,
         Tag::Start | Tag::End | Tag::Step | Tag::Daemon | Tag::Units => {}
         Tag::Flag(_) | Tag::Text(_) | Tag::Ignored => {}
     }
@@ -232,6 +242,8 @@ fn check_axis(text: &AxisText) -> Result<(), OptionsError> {
     let AxisText { formatter: AxisFormatter::Numeric, format: Some(format) } = text else { return Ok(()) };
     match NumberFormat::parse(format) {
         Some(format) if !format.has_symbol() => Ok(()),
+        // Compat: an empty one is none.
+        _ if format.is_empty() => Ok(()),
         _ => Err(OptionsError::AxisFormat(LabelError::Number(crate::argument::lossy(format)))),
     }
 }

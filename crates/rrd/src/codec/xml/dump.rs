@@ -12,8 +12,9 @@ use crate::live::{CdpPrep, Head, HwPrep};
 use crate::portable::push_whole;
 use crate::rpn;
 
-/// Bytes gathered before they go to the sink.
-const BUFFER_BYTES: usize = 64 << 10;
+/// Bytes gathered before they go to the sink: half of what a pipe holds, so that its reader has something to do
+/// while the next ones are made.
+const BUFFER_BYTES: usize = 32 << 10;
 
 /// What stands in front of the dump (`rrddump(1)`, `--header`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -261,20 +262,26 @@ impl Dump<'_> {
             None => (&rrd.archives[index], 0),
         };
         let suffix = self.unit_suffix();
+        let mut next = skip as usize * ds_count;
         for row in 0..rra.row_count {
+            if next == values.len() {
+                next = 0;
+            }
             let time = grid::row_time(oldest + row as i64, span);
             self.out.extend_from_slice(b"\t\t\t<!-- ");
             self.time(time);
             self.out.extend_from_slice(b" / ");
             push_whole(&mut self.out, time);
-            self.out.extend_from_slice(suffix.as_bytes());
+            if !suffix.is_empty() {
+                self.out.extend_from_slice(suffix.as_bytes());
+            }
             self.out.extend_from_slice(b" --> <row>");
-            let at = ((row + skip) % rra.row_count) as usize * ds_count;
-            for &value in &values[at..at + ds_count] {
+            for &value in &values[next..next + ds_count] {
                 self.out.extend_from_slice(b"<v>");
                 push_value(&mut self.out, value);
                 self.out.extend_from_slice(b"</v>");
             }
+            next += ds_count;
             self.out.extend_from_slice(b"</row>\n");
             if self.out.len() >= BUFFER_BYTES {
                 sink.write_all(&self.out)?;

@@ -14,12 +14,15 @@ const SCALE: f64 = 1e10;
 pub(super) fn push_value(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
+    } else if let Some(text) = portable::usual(value) {
+        out.extend_from_slice(&text);
     } else {
         push_parameter(out, value);
     }
 }
 
 /// Appends a parameter of an archive: NaN is as C prints it.
+#[inline(never)]
 pub(super) fn push_parameter(out: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
         return push_e(out, value, portable::DIGITS);
@@ -70,6 +73,29 @@ fn exponent_of(size: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usual_numbers_take_no_other_way_out() {
+        let mut random = 88_172_645_463_325_252_u64;
+        let mut usual_count = 0;
+        for round in 0..1_000_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // Any numbers, and numbers near ties.
+            let size = match round % 2 {
+                0 => f64::from_bits(random >> 1),
+                _ => (random >> 34) as f64 / 1e11 + 5e-12,
+            };
+            if let Some(text) = portable::usual(size) {
+                let mut want = Vec::new();
+                push_parameter(&mut want, size);
+                assert_eq!(text.escape_ascii().to_string(), want.escape_ascii().to_string(), "{size:e}");
+                usual_count += 1;
+            }
+        }
+        assert!(usual_count > 600_000, "{usual_count}");
+    }
 
     /// What Debian's rrdtool dumped for these.
     #[test]

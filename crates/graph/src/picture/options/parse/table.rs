@@ -40,6 +40,7 @@ pub(super) enum Tag {
     TabWidth,
     Base,
     Theme,
+    ImageInfo,
     /// It only says yes.
     Flag(fn(&mut Options)),
     /// A text; an empty one is none.
@@ -97,7 +98,7 @@ pub(super) const OPTIONS: &[Known<Tag>] = &[
     long("legend-position", Tag::LegendPosition),
     long("legend-direction", Tag::LegendDirection),
     flag(b'z', "lazy", Tag::Flag(|options| options.lazy = true)),
-    with_argument(b'f', "imginfo", Tag::Text(|options| &mut options.image_info)),
+    with_argument(b'f', "imginfo", Tag::ImageInfo),
     with_argument(b'c', "color", Tag::Colour),
     long("grid-dash", Tag::GridDash),
     long("border", Tag::Border),

@@ -42,7 +42,10 @@ fn options_are_typed() {
          -a|SVG|-b|1024|--disable-rrdtool-tag|-I|--border|-3|--right-axis|2:-5x|--grid-dash|1.5:0|-f||--theme|dark",
     )
     .unwrap();
-    assert_eq!((all.title, all.vertical_label, all.image_info), (Some(b"title".to_vec()), None, None));
+    assert_eq!(
+        (all.title, all.vertical_label, all.image_info),
+        (Some(b"title".to_vec()), None, Some(Vec::new()))
+    );
     assert_eq!((all.full_size, all.alt_y_grid, all.units_si, all.legend), (true, true, true, false));
     assert_eq!((all.upper_limit, all.lower_limit), (Some(1000.0), None));
     assert_eq!((all.units_exponent, all.units_length, all.border), (Some(3), Some(0), -3));
@@ -50,6 +53,21 @@ fn options_are_typed() {
     assert_eq!((all.zoom, all.smooth_lines, all.format, all.base), (2.5, false, ImageFormat::Svg, 1024));
     assert_eq!((all.rrdtool_tag, all.minor_grid, all.theme), (false, false, Theme::Dark));
     assert_eq!((all.right_axis, all.grid_dash), (Some((2.0, -5.0)), (1.5, 0.0)));
+}
+
+#[test]
+fn what_is_given_beside_a_theme_counts_wherever_it_stands() {
+    let canvas = |options: &Options| options.colour(ColourTag::Canvas);
+    let white = Colour::new(0xffff_ffff);
+    for words in ["x|-c|CANVAS#ffffff|--border|3|--theme|dark", "x|--theme|dark|-c|CANVAS#ffffff|--border|3"]
+    {
+        let options = read(words).unwrap();
+        assert_eq!((canvas(&options), options.border), (white, 3), "{words}");
+        let dark = Theme::Dark.options(None);
+        assert_eq!(options.colour(ColourTag::Font), dark.colour(ColourTag::Font), "{words}");
+    }
+    assert_eq!(read("x|--theme|dark|--theme|classic").unwrap(), Options::default());
+    assert!(read("x|--theme|blue").is_err());
 }
 
 #[test]
@@ -65,6 +83,7 @@ fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
     };
     assert_eq!(read("x|-x|MINUTE: 10:HOUR:1:WEEK:4:-5:%H:%M").unwrap().x_grid, own);
     assert_eq!(read("x|-x|none").unwrap().x_grid, XGrid::None);
+    assert_eq!(read("x|--left-axis-format|").unwrap().left_axis.format, Some(Vec::new()));
     assert_eq!(read("x|-y|1e3:2x").unwrap().y_grid, YGrid::Own { step: 1000.0, label_factor: 2 });
     let back = |word: &str| read(&format!("x|-c|BACK#{word}")).unwrap().colour(ColourTag::Back);
     for (word, want) in [
@@ -84,6 +103,7 @@ fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
     assert_eq!(of(FontTag::Title), (10.0, "Vera:Bold".to_string()));
     assert_eq!(of(FontTag::Axis), (7.5, "Times New".to_string()));
     assert_eq!(of(FontTag::Unit), (10.0, "Times New".to_string()));
+    assert_eq!(read("x|-n|TITLE:1e400").unwrap().font(FontTag::Title).size, 1e6);
 }
 
 #[test]

@@ -13,6 +13,8 @@ use crate::picture::scene::Colour;
 const KEYWORD_BYTES_MAX: usize = 10;
 /// Bytes of a number inside an argument that are read.
 const NUMBER_BYTES_MAX: usize = 40;
+/// Largest size of a font in points; no image holds a letter of it.
+const FONT_POINTS_MAX: f64 = 1e6;
 /// Bytes of a colour that are read.
 const COLOUR_BYTES_MAX: usize = 8;
 
@@ -188,7 +190,7 @@ pub(super) fn font(word: &[u8], fonts: &mut Fonts) -> Result<(), OptionsError> {
     };
     for font in chosen {
         if size > 0.0 {
-            font.size = size;
+            font.size = size.min(FONT_POINTS_MAX);
         }
         if let Some(family) = family {
             font.description = family.to_vec();
