@@ -13,5 +13,5 @@ pub mod picture;
 pub mod plan;
 mod portable;
 pub mod print;
-mod reduce;
+pub mod reduce;
 pub mod xport;

@@ -10,7 +10,10 @@ use rrd::rpn::Series;
 use crate::eval::EvalError;
 
 /// Rows of at least `step` seconds out of `series`, by `cf`; rows that are as wide already stay.
-pub(crate) fn reduce(series: Series, step: u64, cf: Cf) -> Result<Series, EvalError> {
+///
+/// # Errors
+/// [`EvalError::CannotReduce`].
+pub fn reduce(series: Series, step: u64, cf: Cf) -> Result<Series, EvalError> {
     if series.step == 0 || series.step >= step {
         return Ok(series);
     }

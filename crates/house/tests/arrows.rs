@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "roundel",
         &["server", "tool", "query", "collect", "protocol", "store", "localtime", "graph", "paint", "rrd"],
     ),
+    ("librrd", &["tool", "graph", "localtime", "protocol", "store", "words", "rrd"]),
     // Tools: nobody may depend on them.
     ("oracle", &["rrd"]),
     ("bench", &[]),

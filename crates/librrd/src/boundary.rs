@@ -25,6 +25,7 @@ pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
         let mut tool = kept.map_or_else(|| Tool::new(Surroundings::of_process()), |(_, tool)| tool);
         // A program may set the variables of its environment between two calls.
         tool.surroundings = Surroundings::of_process();
+        tool.callback = crate::callback::registered();
         let done = body(&mut tool);
         TOOL.replace(Some((own, tool)));
         done

@@ -373,7 +373,9 @@ pub unsafe extern "C" fn rrdc_stats_get(stats: *mut *mut Stats) -> c_int {
             let item: *mut Stats = memory::zeroed(1);
             let kind = if is_gauge { GAUGE } else { COUNTER };
             // SAFETY: the item is new.
-            unsafe { item.write(Stats { name: memory::text(name.as_bytes()), kind, flags: 0, value, next: first }) };
+            unsafe {
+                item.write(Stats { name: memory::text(name.as_bytes()), kind, flags: 0, value, next: first })
+            };
             first = item;
         }
         // SAFETY: checked above.
@@ -411,6 +413,8 @@ pub unsafe extern "C" fn rrdc_list(recursive: c_int, directory: *const c_char) -
         let directory = unsafe { needed(directory, "directory")? };
         let words: &[&[u8]] = if recursive == 0 { &[directory] } else { &[b"RECURSIVE", directory] };
         let lines = ask("list", None, words)?.lines;
-        Ok(memory::text(&[lines.join(&b'\n'), if lines.is_empty() { Vec::new() } else { b"\n".to_vec() }].concat()))
+        Ok(memory::text(
+            &[lines.join(&b'\n'), if lines.is_empty() { Vec::new() } else { b"\n".to_vec() }].concat(),
+        ))
     })
 }

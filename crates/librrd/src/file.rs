@@ -172,11 +172,8 @@ pub unsafe extern "C" fn rrd_open(name: *const c_char, rrd: *mut Rrd, flags: c_u
         if flags & LOCK != 0 {
             lock(&file, writes)?;
         }
-        let (content, file_bytes) = if flags & CREATE != 0 {
-            (Rrd::EMPTY, 0)
-        } else {
-            read(&file, word, flags & READ_VALUES != 0)?
-        };
+        let (content, file_bytes) =
+            if flags & CREATE != 0 { (Rrd::EMPTY, 0) } else { read(&file, word, flags & READ_VALUES != 0)? };
         let header_bytes = content.map_bytes;
         // SAFETY: the caller's promise; the structure is new.
         unsafe {
@@ -196,9 +193,8 @@ pub unsafe extern "C" fn rrd_open(name: *const c_char, rrd: *mut Rrd, flags: c_u
 
 /// The parts of a file, its header's length in `map_bytes`; and the file's length.
 fn read(file: &File, word: &[u8], values: bool) -> Done<(Rrd, usize)> {
-    let failed = |error: std::io::Error| {
-        Failure::of_name("reading '", word, &format!("': {}", system_text(&error)))
-    };
+    let failed =
+        |error: std::io::Error| Failure::of_name("reading '", word, &format!("': {}", system_text(&error)));
     let file_bytes = file.metadata().map_err(failed)?.len();
     // A header is small; one that says otherwise is refused by its decoder.
     let mut bytes = vec![0; usize::try_from(file_bytes).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX)];
@@ -207,9 +203,9 @@ fn read(file: &File, word: &[u8], values: bool) -> Done<(Rrd, usize)> {
         .map_err(|error| Failure::new(error.named(&String::from_utf8_lossy(word)).to_string()))?;
     let layout = FileLayout::of(&head.definition);
     let (ds, rra) = (head.definition.ds.len(), head.definition.rra.len());
-    let header = bytes.get(..layout.header_bytes).ok_or_else(|| {
-        Failure::of_name("'", word, "' is too small: its header is cut off")
-    })?;
+    let header = bytes
+        .get(..layout.header_bytes)
+        .ok_or_else(|| Failure::of_name("'", word, "' is too small: its header is cut off"))?;
     let mut rrd = Rrd::copied(header, &layout, ds, rra);
     if values {
         let rows = layout.file_bytes.saturating_sub(layout.header_bytes as u64) as usize;
@@ -276,10 +272,10 @@ pub unsafe extern "C" fn rrd_close(file: *mut RrdFile) -> c_int {
 pub unsafe extern "C" fn rrd_read(file: *mut RrdFile, buffer: *mut c_void, count: usize) -> isize {
     guard(-1, || {
         // SAFETY: the caller's promise.
-        let ((structure, inner), room) = unsafe {
-            (opened(file)?, std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count))
-        };
-        let read = inner.read_at(room, structure.pos as u64).map_err(|error| Failure::new(system_text(&error)))?;
+        let ((structure, inner), room) =
+            unsafe { (opened(file)?, std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count)) };
+        let read =
+            inner.read_at(room, structure.pos as u64).map_err(|error| Failure::new(system_text(&error)))?;
         structure.pos += read as libc::off_t;
         Ok(read as isize)
     })
@@ -295,9 +291,7 @@ pub unsafe extern "C" fn rrd_write(file: *mut RrdFile, buffer: *const c_void, co
         // SAFETY: the caller's promise.
         let ((structure, inner), bytes) =
             unsafe { (opened(file)?, std::slice::from_raw_parts(buffer.cast::<u8>(), count)) };
-        inner
-            .write_all_at(bytes, structure.pos as u64)
-            .map_err(|error| Failure::new(system_text(&error)))?;
+        inner.write_all_at(bytes, structure.pos as u64).map_err(|error| Failure::new(system_text(&error)))?;
         structure.pos += count as libc::off_t;
         structure.file_len = structure.file_len.max(structure.pos as usize);
         Ok(count as isize)
@@ -319,7 +313,8 @@ pub unsafe extern "C" fn rrd_seek(file: *mut RrdFile, offset: libc::off_t, whenc
             _ => 0,
         };
         let wanted = from.checked_add(offset).filter(|&wanted| wanted >= 0);
-        structure.pos = wanted.ok_or_else(|| Failure::new("attempting to seek before the start of the RRD"))?;
+        structure.pos =
+            wanted.ok_or_else(|| Failure::new("attempting to seek before the start of the RRD"))?;
         Ok(0)
     })
 }

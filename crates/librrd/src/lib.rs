@@ -6,6 +6,7 @@
 //! Must not: write to standard output where RRDtool does not, handle signals, change the locale, end the process.
 
 mod boundary;
+mod callback;
 mod client;
 mod create;
 mod dump;

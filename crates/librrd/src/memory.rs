@@ -185,10 +185,8 @@ pub unsafe extern "C" fn rrd_mkdir_p(path: *const c_char, mode: libc::mode_t) ->
     use std::os::unix::fs::DirBuilderExt;
     // SAFETY: the caller's promise.
     let Some(path) = (unsafe { bytes(path) }) else { return -1 };
-    let made = std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(Path::new(OsStr::from_bytes(path)));
+    let made =
+        std::fs::DirBuilder::new().recursive(true).mode(mode).create(Path::new(OsStr::from_bytes(path)));
     match made {
         Ok(()) => 0,
         Err(error) => {

@@ -117,8 +117,16 @@ pub unsafe extern "C" fn rrd_lcd(numbers: *mut c_long) -> c_long {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_cf_conv(name: *const c_char) -> c_int {
     const NAMES: [&[u8]; 10] = [
-        b"AVERAGE", b"MIN", b"MAX", b"LAST", b"HWPREDICT", b"SEASONAL", b"DEVPREDICT", b"DEVSEASONAL",
-        b"FAILURES", b"MHWPREDICT",
+        b"AVERAGE",
+        b"MIN",
+        b"MAX",
+        b"LAST",
+        b"HWPREDICT",
+        b"SEASONAL",
+        b"DEVPREDICT",
+        b"DEVSEASONAL",
+        b"FAILURES",
+        b"MHWPREDICT",
     ];
     guard(-1, || {
         // SAFETY: the caller's promise.

@@ -72,7 +72,7 @@ pub unsafe extern "C" fn rrd_info_r(file: *const c_char) -> *mut Info {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_last(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: the caller's promise.
-    unsafe { by_words(-1, argc, argv, |tool, words| last(tool, words)) }
+    unsafe { by_words(-1, argc, argv, last) }
 }
 
 /// The same of `file`.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn rrd_last_r(file: *const c_char) -> libc::time_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_first(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: the caller's promise.
-    unsafe { by_words(-1, argc, argv, |tool, words| first(tool, words)) }
+    unsafe { by_words(-1, argc, argv, first) }
 }
 
 /// The same of `file` and the archive of this index.
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_list(argc: c_int, argv: *const *const c_char) -> *mut c_char {
     // SAFETY: the caller's promise.
-    unsafe { by_words(std::ptr::null_mut(), argc, argv, |tool, words| names(tool, words)) }
+    unsafe { by_words(std::ptr::null_mut(), argc, argv, names) }
 }
 
 /// The same of `directory` on this host.

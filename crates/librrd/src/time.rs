@@ -106,7 +106,8 @@ pub unsafe extern "C" fn rrd_proc_start_end(
         }
         // SAFETY: the caller's promise.
         let (first, last) = unsafe { ((*start_value).spec(), (*end_value).spec()) };
-        let (from, to) = range(&first, &last, &localtime::Local).map_err(|error| Failure::new(error.to_string()))?;
+        let (from, to) =
+            range(&first, &last, &localtime::Local).map_err(|error| Failure::new(error.to_string()))?;
         // SAFETY: the caller's promise.
         unsafe {
             give(start, from);
@@ -129,7 +130,8 @@ pub unsafe extern "C" fn rrd_scaled_duration(
     // SAFETY: the caller's promise.
     let word = unsafe { bytes(text) }.unwrap_or_default();
     let scale = DurationScale { divisor, ..DurationScale::SECONDS };
-    let parsed = std::str::from_utf8(word).map_or(Err(DurationError::NotNumber), |word| parse_duration(word, scale));
+    let parsed =
+        std::str::from_utf8(word).map_or(Err(DurationError::NotNumber), |word| parse_duration(word, scale));
     let message = match parsed {
         Ok(units) => {
             // SAFETY: the caller's promise.

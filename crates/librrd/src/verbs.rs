@@ -57,11 +57,7 @@ verbs! {
 /// # Safety
 /// `file` ends with NUL; `argv` is NULL or has `argc` C texts.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rrd_tune_r(
-    file: *const c_char,
-    argc: c_int,
-    argv: *const *const c_char,
-) -> c_int {
+pub unsafe extern "C" fn rrd_tune_r(file: *const c_char, argc: c_int, argv: *const *const c_char) -> c_int {
     call(-1, |tool| {
         // SAFETY: the caller's promise.
         let (file, rest) = unsafe { (needed(file, "file name")?, list(argc, argv)) };

@@ -26,12 +26,17 @@ pub use surroundings::Surroundings;
 /// The words of a command behind its verb. File names may be any bytes.
 pub type Words<'w> = &'w [&'w [u8]];
 
+/// Gives the rows of a fetch.
+pub type Callback = fn(&graph::plan::Request) -> Done<graph::plan::Fetched>;
+
 /// Runs commands: what they are given, the daemon they have talked to last, and what pictures are drawn with.
 pub struct Tool {
     /// The environment, the clock, and what is allowed.
     pub surroundings: Surroundings,
     /// The connection that commands share.
     pub link: daemon::Link,
+    /// Where rows of `DEF:x=cb//...` come from: a function that a program has registered with the C library.
+    pub callback: Option<Callback>,
     /// What pictures are drawn with.
     pub(crate) studio: verb::graph::image::Studio,
 }
@@ -39,7 +44,7 @@ pub struct Tool {
 impl Tool {
     /// A tool in these surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Tool { surroundings, link: daemon::Link::default(), studio: Default::default() }
+        Tool { surroundings, link: daemon::Link::default(), callback: None, studio: Default::default() }
     }
 
     /// Runs the verb with its words; what it prints goes to `out`, which is flushed by the caller.

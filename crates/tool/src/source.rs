@@ -41,6 +41,9 @@ pub(crate) struct Source<'t> {
 
 impl graph::plan::Rows for Source<'_> {
     fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
+        if let Some(callback) = self.tool.callback.filter(|_| request.file.starts_with(b"cb//")) {
+            return Ok(callback(request)?);
+        }
         let wish = Wish { cf: request.cf, start: request.start, end: request.end, step: request.step.max(1) };
         let daemon = request.daemon.as_deref().or(self.daemon.as_deref());
         let rows = match self.tool.flushed_target(&request.file, daemon)? {

@@ -1,0 +1,145 @@
+//! Rows that a program gives itself: `rrd_fetch_cb_register`, for `DEF:x=cb//...`; and rows made coarser.
+
+use std::ffi::{CString, c_char, c_double, c_int, c_ulong};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use graph::plan::{Fetched, Request};
+use graph::reduce::reduce;
+use rrd::definition::Cf;
+use rrd::rpn::Series;
+use tool::{Done, Failure};
+
+use crate::boundary::guard;
+use crate::memory::bytes;
+
+/// `rrd_fetch_cb_t`: (file, cf, start, end, step, count, names, values) to -1 for an error.
+type FetchCallback = extern "C" fn(
+    *const c_char,
+    c_int,
+    *mut libc::time_t,
+    *mut libc::time_t,
+    *mut c_ulong,
+    *mut c_ulong,
+    *mut *mut *mut c_char,
+    *mut *mut c_double,
+) -> c_int;
+
+static REGISTERED: Mutex<Option<FetchCallback>> = Mutex::new(None);
+/// Names and rows that are taken from a callback at most; more can only be a mistake.
+const VALUES_MAX: u64 = 1 << 27;
+
+/// The functions, in the order of `enum cf_en`.
+pub const FUNCTIONS: [Cf; 10] = [
+    Cf::Average,
+    Cf::Min,
+    Cf::Max,
+    Cf::Last,
+    Cf::HwPredict,
+    Cf::Seasonal,
+    Cf::DevPredict,
+    Cf::DevSeasonal,
+    Cf::Failures,
+    Cf::MhwPredict,
+];
+
+/// Has `callback` give the rows of DEFs whose file begins with `cb//`; NULL ends that. Compat: gives 1.
+#[unsafe(no_mangle)]
+pub extern "C" fn rrd_fetch_cb_register(callback: Option<FetchCallback>) -> c_int {
+    *REGISTERED.lock().unwrap_or_else(PoisonError::into_inner) = callback;
+    1
+}
+
+/// What a tool asks for rows, if a program has registered something.
+pub fn registered() -> Option<tool::Callback> {
+    let is_there = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    is_there.then_some(fetch as tool::Callback)
+}
+
+fn fetch(request: &Request) -> Done<Fetched> {
+    let callback = *REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let callback = callback.ok_or_else(|| Failure::new("no function to fetch with is registered"))?;
+    let file = CString::new(request.file.clone())
+        .map_err(|_| Failure::of_name("'", &request.file, "' has a NUL in it"))?;
+    let cf = FUNCTIONS.iter().position(|known| *known == request.cf).unwrap_or(0);
+    let (mut start, mut end, mut step, mut count) = (request.start, request.end, request.step, 0);
+    let mut names: *mut *mut c_char = std::ptr::null_mut();
+    let mut data: *mut c_double = std::ptr::null_mut();
+    let status = callback(
+        file.as_ptr(),
+        cf as c_int,
+        &raw mut start,
+        &raw mut end,
+        &raw mut step,
+        &raw mut count,
+        &raw mut names,
+        &raw mut data,
+    );
+    if status == -1 {
+        return Err(Failure::of_name("the function registered for '", &request.file, "' has failed"));
+    }
+    let rows = (end.saturating_sub(start).max(0) as u64).checked_div(step).unwrap_or(0);
+    let bad = rows.saturating_mul(count) > VALUES_MAX || names.is_null() || data.is_null() || step == 0;
+    // SAFETY: as `rrd.h` has it, there are `count` names and `count` values for each row, in C's memory; what makes no
+    // sense is not looked at.
+    unsafe {
+        let fetched = (!bad).then(|| Fetched {
+            start,
+            step,
+            names: (0..count as usize)
+                .map(|index| bytes(*names.add(index)).unwrap_or_default().to_vec())
+                .collect(),
+            values: std::slice::from_raw_parts(data, (rows * count) as usize).to_vec(),
+        });
+        if !names.is_null() {
+            (0..count as usize).for_each(|index| libc::free((*names.add(index)).cast()));
+            libc::free(names.cast());
+        }
+        libc::free(data.cast());
+        fetched
+            .ok_or_else(|| Failure::of_name("the function registered for '", &request.file, "' gave no rows"))
+    }
+}
+
+/// Makes the rows of `*data` coarser in place, to at least `*step` seconds. 1 = good, 0 = not.
+///
+/// # Safety
+/// All pointers are good; `*data` has `*count` values for each row between `*start` and `*end`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rrd_reduce_data(
+    cf: c_int,
+    current_step: c_ulong,
+    start: *mut libc::time_t,
+    end: *mut libc::time_t,
+    step: *mut c_ulong,
+    count: *mut c_ulong,
+    data: *mut *mut c_double,
+) -> c_int {
+    guard(0, || {
+        let nothing = || Failure::new("no rows to reduce given");
+        if [start.is_null(), end.is_null(), step.is_null(), count.is_null(), data.is_null()].contains(&true) {
+            return Err(nothing());
+        }
+        let cf = usize::try_from(cf).ok().and_then(|cf| FUNCTIONS.get(cf)).copied().ok_or_else(nothing)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (from, columns) = (*start, *count as usize);
+            let rows = ((*end - from).max(0) as u64).checked_div(current_step).ok_or_else(nothing)? as usize;
+            let values = std::slice::from_raw_parts_mut(*data, rows * columns);
+            for column in 0..columns {
+                let own = values.iter().skip(column).step_by(columns).copied().collect();
+                let series = Series { start: from, step: current_step, values: own };
+                let reduced = reduce(series, *step, cf).map_err(|error| Failure::new(error.to_string()))?;
+                for (row, value) in reduced.values.iter().enumerate().take(rows) {
+                    values[row * columns + column] = *value;
+                }
+                if column + 1 == columns {
+                    *start = reduced.start;
+                    *end = reduced.start + reduced.values.len() as i64 * reduced.step as i64;
+                    *step = reduced.step;
+                }
+            }
+        }
+        Ok(1)
+    })
+}
