@@ -1,8 +1,8 @@
 # The doors of the house. `make` alone lists them.
 
 # The peers that the tests talk to; `make bench` needs the second list too.
-TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript
-BENCH_PACKAGES := gcc libc6-dev librrd-dev victoria-metrics
+TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev
+BENCH_PACKAGES := victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)

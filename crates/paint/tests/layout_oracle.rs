@@ -1,6 +1,8 @@
 //! Sizes and legends of graphs in the fonts of this host, beside those of Debian's rrdtool: how wide a text is
 //! moves all that is around it.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
 use graph::picture::layout::arrange;
 use graph::picture::legend::Entry;
 use graph::picture::options::{FontTag, LegendPosition, Options};
