@@ -107,7 +107,8 @@ impl<'a> Printer<'a> {
             PrintStyle::Number => self.number(format, of.value),
             PrintStyle::Time => Ok(match of.time {
                 Some(time) => self.times.strftime(format, time),
-                None => b"-".to_vec(),
+                None if self.of_xport => b"-".to_vec(),
+                None => unknown_time(format),
             }),
             // NaN is not below the limit either.
             PrintStyle::ValueAsTime if of.value.abs() < TIME_LIMIT => {
@@ -167,6 +168,37 @@ fn consolidated(series: &Series, cf: Cf) -> VdefValue {
         }
     };
     VdefValue { value, time: None }
+}
+
+/// What stands for a time that is not known: a dash for each digit, in the shape of the date. Found by asking Debian's
+/// rrdtool for every letter.
+fn unknown_time(format: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut rest = format.iter();
+    while let Some(&byte) = rest.next() {
+        if byte != b'%' {
+            text.push(byte);
+            continue;
+        }
+        let letter = rest.next().copied();
+        if let Some(b'E' | b'O') = letter {
+            rest.next();
+        }
+        text.extend_from_slice(match letter {
+            Some(b'%') => b"%",
+            Some(b'n') => b"\n",
+            Some(b't') => b"\t",
+            Some(b'd' | b'g' | b'm' | b'y' | b'C' | b'H' | b'I' | b'M' | b'S' | b'U' | b'V' | b'W') => b"--",
+            Some(b'j') => b"---",
+            Some(b'G' | b'Y') => b"----",
+            Some(b'D') => b"--/--/--",
+            Some(b'F') => b"----------",
+            Some(b'R') => b"--:--",
+            Some(b'T') => b"--:--:--",
+            _ => b"-",
+        });
+    }
+    text
 }
 
 #[cfg(test)]
@@ -244,6 +276,21 @@ mod tests {
         check(&[UNKNOWN, 0.0, -0.0, UNKNOWN], -0.0);
     }
 
+    /// What Debian's rrdtool printed.
+    #[test]
+    fn a_time_that_is_not_known_is_dashes() {
+        fn check(format: &str, want: &str) {
+            assert_eq!(String::from_utf8(unknown_time(format.as_bytes())).unwrap(), want, "{format}");
+        }
+        check("%Y-%m-%d %H:%M:%S", "---------- --:--:--");
+        check("%F %T", "---------- --:--:--");
+        check("%D %R%n%t%%", "--/--/-- --:--\n\t%");
+        check("%j%U %c %s %Z", "----- - - -");
+        check("x%Yy%%z %10Y %Ey %Od.", "x----y%z -0Y - -.");
+        check("abc %", "abc -");
+        check("", "");
+    }
+
     #[test]
     fn times_and_durations_take_their_part_of_the_value() {
         fn check(style: PrintStyle, value: f64, time: Option<i64>, want: &str) {
@@ -251,7 +298,7 @@ mod tests {
             assert_eq!(got.map(|text| lossy(&text)).unwrap(), want);
         }
         check(PrintStyle::Time, 1.0, Some(7), "at 7");
-        check(PrintStyle::Time, 1.0, None, "-");
+        check(PrintStyle::Time, 1.0, None, "--");
         check(PrintStyle::ValueAsTime, -750.9, None, "at -750");
         check(PrintStyle::ValueAsTime, 1e19, None, "10000000000000000000");
         check(PrintStyle::ValueAsTime, UNKNOWN, None, "-nan");
