@@ -353,6 +353,34 @@ fn long_lives_lose_no_rows() {
     each_seed(300, run_long);
 }
 
+/// A store is stopped while more changes wait than its memory takes, and its flush has only just ended.
+fn run_stopped_while_busy(seed: u64) {
+    let mut world = World::new(seed);
+    (0..12).for_each(|_| world.create());
+    let (sender, answers) = mpsc::channel();
+    let sent = 40 + world.random.below(400);
+    for _ in 0..sent {
+        let (batch, _) = world.batch();
+        let sender = sender.clone();
+        world.store.update(batch, Box::new(move |_| sender.send(()).expect("the test waits")));
+    }
+    drop(sender);
+    let (stopped, seen) = mpsc::channel();
+    let store = world.store;
+    let stopping = std::thread::spawn(move || {
+        store.stop().expect("a clean stop");
+        stopped.send(()).expect("the test waits");
+    });
+    seen.recv_timeout(std::time::Duration::from_secs(120)).expect("it stops");
+    stopping.join().expect("no panic");
+    assert_eq!(answers.iter().count() as u64, sent, "every change is answered");
+}
+
+#[test]
+fn a_busy_store_stops() {
+    each_seed(300, run_stopped_while_busy);
+}
+
 /// Bits rot in any file of a store that was stopped. It opens or says why not; what it then says of an RRD
 /// it reads or reports as damaged. Nothing panics: a panic in a shard would end this process.
 fn run_rotten(seed: u64) {

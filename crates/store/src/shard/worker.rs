@@ -161,9 +161,12 @@ impl Worker {
     }
 
     /// While memory is full of rows that no segment has yet, changes wait in the mailbox; unless the disk is
-    /// full, when they are refused.
+    /// full, when they are refused, or the shard stops: then nobody can tell any more that the cycle has ended,
+    /// and no more wait than the mailbox holds.
     fn takes_changes(&self) -> bool {
-        !self.cycle.is_overdue(&self.state) || self.refusal().is_some()
+        !self.cycle.is_overdue(&self.state)
+            || self.refusal().is_some()
+            || self.shared.stopping.load(Ordering::Relaxed)
     }
 
     fn patience(&self) -> Duration {
