@@ -29,20 +29,6 @@ static REGISTERED: Mutex<Option<FetchCallback>> = Mutex::new(None);
 /// Names and rows that are taken from a callback at most; more can only be a mistake.
 const VALUES_MAX: u64 = 1 << 27;
 
-/// The functions, in the order of `enum cf_en`.
-pub const FUNCTIONS: [Cf; 10] = [
-    Cf::Average,
-    Cf::Min,
-    Cf::Max,
-    Cf::Last,
-    Cf::HwPredict,
-    Cf::Seasonal,
-    Cf::DevPredict,
-    Cf::DevSeasonal,
-    Cf::Failures,
-    Cf::MhwPredict,
-];
-
 /// Has `callback` give the rows of DEFs whose file begins with `cb//`; NULL ends that. Compat: gives 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn rrd_fetch_cb_register(callback: Option<FetchCallback>) -> c_int {
@@ -61,7 +47,7 @@ fn fetch(request: &Request) -> Done<Fetched> {
     let callback = callback.ok_or_else(|| Failure::new("no function to fetch with is registered"))?;
     let file = CString::new(request.file.clone())
         .map_err(|_| Failure::of_name("'", &request.file, "' has a NUL in it"))?;
-    let cf = FUNCTIONS.iter().position(|known| *known == request.cf).unwrap_or(0);
+    let cf = Cf::ALL.iter().position(|known| *known == request.cf).unwrap_or(0);
     let (mut start, mut end, mut step, mut count) = (request.start, request.end, request.step, 0);
     let mut names: *mut *mut c_char = std::ptr::null_mut();
     let mut data: *mut c_double = std::ptr::null_mut();
@@ -120,7 +106,7 @@ pub unsafe extern "C" fn rrd_reduce_data(
         if [start.is_null(), end.is_null(), step.is_null(), count.is_null(), data.is_null()].contains(&true) {
             return Err(nothing());
         }
-        let cf = usize::try_from(cf).ok().and_then(|cf| FUNCTIONS.get(cf)).copied().ok_or_else(nothing)?;
+        let cf = usize::try_from(cf).ok().and_then(|cf| Cf::ALL.get(cf)).copied().ok_or_else(nothing)?;
         // SAFETY: the caller's promise.
         unsafe {
             let (from, columns) = (*start, *count as usize);

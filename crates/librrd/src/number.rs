@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_double, c_int, c_long, c_uint};
 
+use rrd::definition::Cf;
+
 use crate::boundary::guard;
 use crate::errors;
 use crate::memory::bytes;
@@ -116,22 +118,10 @@ pub unsafe extern "C" fn rrd_lcd(numbers: *mut c_long) -> c_long {
 /// `name` ends with NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_cf_conv(name: *const c_char) -> c_int {
-    const NAMES: [&[u8]; 10] = [
-        b"AVERAGE",
-        b"MIN",
-        b"MAX",
-        b"LAST",
-        b"HWPREDICT",
-        b"SEASONAL",
-        b"DEVPREDICT",
-        b"DEVSEASONAL",
-        b"FAILURES",
-        b"MHWPREDICT",
-    ];
     guard(-1, || {
         // SAFETY: the caller's promise.
         let name = unsafe { crate::boundary::needed(name, "consolidation function")? };
-        let found = NAMES.iter().position(|known| *known == name);
+        let found = Cf::ALL.iter().position(|known| known.name().as_bytes() == name);
         found
             .map(|index| index as c_int)
             .ok_or_else(|| tool::Failure::of_name("unknown consolidation function '", name, "'"))
