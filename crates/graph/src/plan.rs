@@ -60,6 +60,22 @@ pub struct Fetched {
 }
 
 impl Fetched {
+    /// Rows whose times are counted in `units_per_second`; `None` where a row is no whole number of seconds.
+    pub fn in_seconds(
+        (start, step): (i64, u64),
+        units_per_second: u32,
+        names: impl IntoIterator<Item = String>,
+        values: Vec<f64>,
+    ) -> Option<Fetched> {
+        let unit = u64::from(units_per_second.max(1));
+        step.is_multiple_of(unit).then(|| Fetched {
+            start: start.div_euclid(unit as i64),
+            step: step / unit,
+            names: names.into_iter().map(String::into_bytes).collect(),
+            values,
+        })
+    }
+
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.values.len().checked_div(self.names.len()).unwrap_or(0)

@@ -7,6 +7,7 @@
 mod digits;
 mod eps;
 pub mod fonts;
+mod image;
 mod pdf;
 pub mod png;
 pub mod raster;
@@ -16,5 +17,6 @@ mod svg;
 
 pub use eps::eps;
 pub use fonts::Fonts;
+pub use image::{ImageError, image};
 pub use pdf::{PdfError, pdf};
 pub use svg::svg;

@@ -87,10 +87,7 @@ fn of_file(file: &ReadFile, request: &Request) -> Result<Fetched, Failed> {
     let (last, step) = (file.last_update().whole, request.step.max(1));
     let plan = plan(definition, last, request.cf, request.start, request.end, step)?;
     let values = file.fetch(&plan)?;
-    let unit = u64::from(definition.units_per_second.max(1));
-    if plan.step % unit != 0 {
-        return Err("its rows are shorter than a second; ask for a --step of whole seconds".into());
-    }
-    let names = definition.ds.iter().map(|ds| ds.name.clone().into_bytes()).collect();
-    Ok(Fetched { start: plan.start.div_euclid(unit as i64), step: plan.step / unit, names, values })
+    let names = definition.ds.iter().map(|ds| ds.name.clone());
+    Fetched::in_seconds((plan.start, plan.step), definition.units_per_second, names, values)
+        .ok_or_else(|| "its rows are shorter than a second; ask for a --step of whole seconds".into())
 }

@@ -182,6 +182,22 @@ fn saved_graphs_take_words() {
 }
 
 #[test]
+fn missing_data_is_unknown_where_that_is_asked() {
+    let roundel = filled();
+    let none = ["DEF:a=none.rrd:in:AVERAGE", "LINE:a#f00"];
+    assert_eq!(get(&roundel, &target("", &none)).status, 404);
+    let with: Vec<&str> = ["-Z"].into_iter().chain(none).collect();
+    let answer = get(&roundel, &target("", &with));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    // What stands for missing rows takes room, too.
+    let mut many = vec!["-Z".to_string(), "--start".into(), "end-1d".into(), "HRULE:1#f00".into()];
+    many.extend((0..90).map(|index| format!("DEF:a{index}=none{index}.rrd:in:AVERAGE:step=1")));
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let words: Vec<String> = many.iter().map(|word| format!("arg={}", encoded(word))).collect();
+    assert_eq!(request(&roundel, "POST", "/graph", &words.join("&")).status, 413);
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused_in_words() {
     let roundel = filled();
     let check = |arguments: &[&str], status: u16, text: &str| {

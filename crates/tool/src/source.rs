@@ -55,14 +55,7 @@ impl graph::plan::Rows for Source<'_> {
 }
 
 fn in_seconds(rows: Rows) -> Done<Fetched> {
-    let unit = u64::from(rows.units_per_second.max(1));
-    if !rows.step.is_multiple_of(unit) {
-        return Err(Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds"));
-    }
-    Ok(Fetched {
-        start: rows.start.div_euclid(unit as i64),
-        step: rows.step / unit,
-        names: rows.names.into_iter().map(String::into_bytes).collect(),
-        values: rows.values,
-    })
+    Fetched::in_seconds((rows.start, rows.step), rows.units_per_second, rows.names, rows.values).ok_or_else(
+        || Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds"),
+    )
 }

@@ -16,23 +16,24 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use graph::eval::evaluate;
 use graph::language::{Script, Setting};
+use graph::missing::MissingAsUnknown;
 use graph::picture::compose::{Input, Picture, draw};
 use graph::picture::options::ImageFormat;
 use graph::picture::options::parse::{Asked, parse};
 use graph::picture::scene::Scene;
 use graph::plan::Frame;
 use graph::print::TimeFormat;
+use paint::ImageError;
 use paint::raster::Glyphs;
-use rrd::info::Value as InfoValue;
 use rrd::rpn::Surroundings;
 use rrd::when::calendar::{Calendar, Utc};
-use serde_json::{Map, Value, json};
 use words::times::Clock;
 
 use super::api::{Api, arguments, of_eval, query};
 use super::failure::Failure;
 use super::query::{QUERY_BYTES_MAX, Query};
-use super::rows::{Budget, Source, VALUES_MAX};
+use super::rows::{Budget, Counted, Source, VALUES_MAX};
+use super::table;
 
 /// Most pixels of an image: 64 MB of them at four bytes. Four screens of 4K would be twice that.
 const PIXELS_MAX: f64 = 16_777_216.0;
@@ -110,6 +111,7 @@ struct Drawn {
 /// The time of a request, and whose days are counted.
 struct Moment {
     now: i64,
+    utc: bool,
 }
 
 impl Clock for Moment {
@@ -118,7 +120,7 @@ impl Clock for Moment {
     }
 
     fn calendar(&self) -> &dyn Calendar {
-        &localtime::Local
+        if self.utc { &Utc } else { &localtime::Local }
     }
 }
 
@@ -140,25 +142,35 @@ impl TimeFormat for Dates {
 impl Drawn {
     fn of(drawing: &Drawing, words: &[Vec<u8>]) -> Result<Drawn, Failure> {
         let service = &drawing.api.service;
-        let moment = Moment { now: service.now() };
-        let now = moment.now;
+        let now = service.now();
         // The file's place: it is never written.
         let words: Vec<&[u8]> = std::iter::once(&b"-"[..]).chain(words.iter().map(Vec::as_slice)).collect();
-        let Asked { options, start, end, step, daemon, elements, .. } =
-            parse(&words, &moment, None).map_err(Failure::bad)?;
+        let read = |utc: bool| parse(&words, &Moment { now, utc }, None).map_err(Failure::bad);
+        let mut asked = read(false)?;
+        if asked.options.utc {
+            asked = read(true)?;
+        }
+        let Asked { options, start, end, step, daemon, elements, .. } = asked;
         check_shapes(&elements, options.width)?;
         if daemon.is_some() {
             return Err(Failure::refused("a graph over HTTP cannot name a daemon"));
         }
         let zoom = if options.zoom.is_finite() { options.zoom.max(1.0) } else { 1.0 };
         check_size(f64::from(options.width), f64::from(options.height), zoom)?;
-        let calendar: &dyn Calendar = if options.utc { &Utc } else { &localtime::Local };
+        let moment = Moment { now, utc: options.utc };
+        let calendar = moment.calendar();
         let frame = Frame::new(start, end, step, u64::from(options.width));
         let script = Script::parse(&elements, Setting { start, end, now, calendar }).map_err(Failure::bad)?;
         let budget = Budget::default();
         let mut source = Source { service, budget: &budget };
         let surroundings = Surroundings { now, first_weekday: 0, calendar };
-        let data = evaluate(&script, frame, &mut source, &surroundings).map_err(of_eval)?;
+        let data = if options.missing_is_nan {
+            let mut rows = MissingAsUnknown::new(&mut source, &script);
+            evaluate(&script, frame, &mut Counted { rows: &mut rows, budget: &budget }, &surroundings)
+        } else {
+            evaluate(&script, frame, &mut source, &surroundings)
+        };
+        let data = data.map_err(of_eval)?;
         budget.check_time()?;
         let input = Input {
             script: &script,
@@ -180,16 +192,7 @@ impl Drawn {
 
     /// What `graphv` tells, as JSON.
     fn describe(self) -> Response {
-        let mut object = Map::new();
-        for item in self.picture.report {
-            let value = match item.value {
-                InfoValue::Number(number) => json!(number),
-                InfoValue::Count(count) => json!(count),
-                InfoValue::Text(text) => json!(String::from_utf8_lossy(&text)),
-            };
-            object.insert(item.key, value);
-        }
-        let body = Value::Object(object).to_string() + "\n";
+        let body = table::items(self.picture.report).to_string() + "\n";
         let caching = format!("private, max-age={}", self.fresh_seconds);
         let content = (header::CONTENT_TYPE, "application/json".to_string());
         ([content, (header::CACHE_CONTROL, caching)], body).into_response()
@@ -253,18 +256,14 @@ fn check_size(width: f64, height: f64, zoom: f64) -> Result<(), Failure> {
 
 impl Studio {
     fn paint(&self, scene: &Scene, format: ImageFormat) -> Result<Vec<u8>, Failure> {
-        Ok(match format {
-            ImageFormat::Svg => paint::svg(scene),
-            ImageFormat::Eps => paint::eps(scene),
-            ImageFormat::Pdf => paint::pdf(scene).map_err(Failure::refused)?,
-            _ => {
-                // Each painter takes what is known of glyphs along, and brings it back.
-                let lock = || self.glyphs.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut glyphs = lock().pop().unwrap_or_default();
-                let image = paint::raster::paint(scene, &mut glyphs).map_err(Failure::too_much);
-                lock().push(glyphs);
-                paint::png::encode(&image?)
-            }
+        // Each painter takes what is known of glyphs along, and brings it back.
+        let lock = || self.glyphs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut glyphs = lock().pop().unwrap_or_default();
+        let image = paint::image(scene, format, &mut glyphs);
+        lock().push(glyphs);
+        image.map_err(|error| match error {
+            ImageError::TooBig(error) => Failure::too_much(error),
+            error => Failure::refused(error),
         })
     }
 }

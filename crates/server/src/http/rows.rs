@@ -124,23 +124,28 @@ impl Rows for Source<'_> {
         let Request { cf, start, end, .. } = *request;
         let wish = FetchRequest { cf, start, end, step: request.step.max(1) };
         let rows = fetch(self.service, self.budget, &request.file, wish)?;
-        Ok(in_seconds(rows).ok_or_else(|| {
+        let FetchRows { start, step, units_per_second, ds_names, values, .. } = rows;
+        let fetched = Fetched::in_seconds((start, step), units_per_second, ds_names, values);
+        Ok(fetched.ok_or_else(|| {
             Failure::refused("its rows are shorter than a second; ask for a step of whole seconds")
         })?)
     }
 }
 
-fn in_seconds(rows: FetchRows) -> Option<Fetched> {
-    let unit = u64::from(rows.units_per_second.max(1));
-    if !rows.step.is_multiple_of(unit) {
-        return None;
+/// Rows that count as read whether or not they came from the store: those that stand for what is missing take room, too.
+pub struct Counted<'a> {
+    /// Where they come from.
+    pub rows: &'a mut dyn Rows,
+    /// What may be read.
+    pub budget: &'a Budget,
+}
+
+impl Rows for Counted<'_> {
+    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
+        let fetched = self.rows.fetch(request)?;
+        self.budget.take(fetched.values.len() as u64)?;
+        Ok(fetched)
     }
-    Some(Fetched {
-        start: rows.start.div_euclid(unit as i64),
-        step: rows.step / unit,
-        names: rows.ds_names.into_iter().map(String::into_bytes).collect(),
-        values: rows.values,
-    })
 }
 
 /// The consolidation function called `text`.

@@ -7,9 +7,20 @@ use std::io::Write;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value};
+use rrd::info::{InfoItem, Value as InfoValue};
+use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
+
+/// What `rrdinfo(1)` and `graphv` tell, as an object with RRDtool's keys.
+pub fn items(items: Vec<InfoItem>) -> Value {
+    let value = |value: InfoValue| match value {
+        InfoValue::Number(number) => json!(number),
+        InfoValue::Count(count) => json!(count),
+        InfoValue::Text(text) => json!(String::from_utf8_lossy(&text)),
+    };
+    Value::Object(items.into_iter().map(|item| (item.key, value(item.value))).collect())
+}
 
 /// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

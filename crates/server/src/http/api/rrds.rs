@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
-use rrd::info::{self, Value as InfoValue};
+use rrd::info;
 use serde_json::{Map, Value, json};
 use store::engine::FetchRequest;
 
@@ -11,7 +11,7 @@ use super::{Api, path_rest, query, range};
 use crate::http::failure::Failure;
 use crate::http::percent;
 use crate::http::rows::{self, Budget};
-use crate::http::table::{Form, Table};
+use crate::http::table::{self, Form, Table};
 
 /// Names in one answer when nobody says.
 const NAMES_DEFAULT: u64 = 1_000;
@@ -75,16 +75,7 @@ pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
     let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error))?;
     let path = service.names.path(&word);
     let items = info::info(&snapshot.definition, &snapshot.live, &snapshot.current_rows, &path);
-    let mut object = Map::new();
-    for item in items {
-        let value = match item.value {
-            InfoValue::Number(number) => json!(number),
-            InfoValue::Count(count) => json!(count),
-            InfoValue::Text(text) => json!(String::from_utf8_lossy(&text)),
-        };
-        object.insert(item.key, value);
-    }
-    Ok(json_response(&Value::Object(object)))
+    Ok(json_response(&table::items(items)))
 }
 
 /// `GET /api/v1/fetch/NAME`

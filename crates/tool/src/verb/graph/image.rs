@@ -3,8 +3,7 @@
 use graph::language::drawn::Drawn;
 use graph::language::{Element, Script};
 use graph::picture::compose::{self, Input};
-use graph::picture::options::{ImageFormat, Options};
-use graph::picture::scene::Scene;
+use graph::picture::options::Options;
 use paint::raster::Glyphs;
 
 use super::{Computed, Made, failure, lazy};
@@ -59,25 +58,12 @@ pub(super) fn make(tool: &mut Tool, computed: &Computed<'_>) -> Done<Made> {
         painted: !fresh,
     };
     let picture = compose::draw(&input).map_err(failure)?;
-    let painted = picture.scene.as_ref().map(|scene| paint(scene, options.format, &mut tool.studio.glyphs));
-    let (bytes, unsaved) = match painted {
-        Some(Some(bytes)) => (Some(bytes), false),
-        Some(None) => (None, true),
-        None => (None, false),
-    };
+    let painted = picture.scene.as_ref().map(|scene| {
+        // Compat: whatever the reason, it is said to be unsaved.
+        paint::image(scene, options.format, &mut tool.studio.glyphs).ok()
+    });
+    let unsaved = matches!(painted, Some(None));
+    let bytes = painted.flatten();
     let sized = picture.size != (0, 0);
     Ok(Made { bytes, unsaved, sized, size: picture.size, printed: picture.printed, report: picture.report })
-}
-
-/// The bytes of a scene; `None` where the format cannot hold it.
-fn paint(scene: &Scene, format: ImageFormat, glyphs: &mut Glyphs) -> Option<Vec<u8>> {
-    if !scene.zoom.is_finite() {
-        return None;
-    }
-    match format {
-        ImageFormat::Svg => Some(paint::svg(scene)),
-        ImageFormat::Eps => Some(paint::eps(scene)),
-        ImageFormat::Pdf => paint::pdf(scene).ok(),
-        _ => paint::raster::paint(scene, glyphs).ok().map(|image| paint::png::encode(&image)),
-    }
 }
