@@ -16,7 +16,7 @@ use rrd::rpn::{Series, VdefValue};
 
 use crate::argument::lossy;
 use crate::eval::Data;
-use crate::language::{Print, PrintSource, PrintStyle};
+use crate::language::{Element, Print, PrintSource, PrintStyle, Script};
 use number::NumberFormat;
 use scale::Scale;
 
@@ -58,6 +58,38 @@ impl fmt::Display for PrintError {
 }
 
 impl std::error::Error for PrintError {}
+
+/// What all PRINTs and GPRINTs of a graph print, in the order of the arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// PRINT
+    pub outside: Vec<Vec<u8>>,
+    /// GPRINT
+    pub inside: Vec<Vec<u8>>,
+}
+
+impl Printed {
+    /// Prints them one after the other, as `%S` goes by what was printed before it. `base` is 1000 or 1024.
+    ///
+    /// # Errors
+    /// [`PrintError`]: the first that there is.
+    pub fn of(
+        script: &Script,
+        data: &Data,
+        times: &dyn TimeFormat,
+        base: u32,
+    ) -> Result<Printed, PrintError> {
+        let mut printer = Printer::new(times, f64::from(base));
+        let mut printed = Printed::default();
+        for element in &script.elements {
+            if let Element::Print(print) = element {
+                let list = if print.inside { &mut printed.inside } else { &mut printed.outside };
+                list.push(printer.print(print, data)?);
+            }
+        }
+        Ok(printed)
+    }
+}
 
 /// Prints one text after the other.
 pub struct Printer<'a> {

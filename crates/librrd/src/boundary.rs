@@ -30,32 +30,24 @@ pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
         TOOL.replace(Some((own, tool)));
         done
     }));
-    match done {
-        Ok(Ok(value)) => value,
-        Ok(Err(failure)) => {
-            errors::keep(failure.text());
-            failed
-        }
-        Err(_) => {
-            errors::keep(b"librrd: a bug of Roundel stopped this call; please report what was asked for");
-            failed
-        }
-    }
+    settle(failed, done)
 }
 
 /// Runs `body`, which touches no tool; a panic gives `failed`.
 pub fn guard<T>(failed: T, body: impl FnOnce() -> Done<T>) -> T {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(failure)) => {
-            errors::keep(failure.text());
-            failed
-        }
+    settle(failed, catch_unwind(AssertUnwindSafe(body)))
+}
+
+/// The value, or `failed` with the text kept for `rrd_get_error`.
+fn settle<T>(failed: T, done: std::thread::Result<Done<T>>) -> T {
+    match done {
+        Ok(Ok(value)) => return value,
+        Ok(Err(failure)) => errors::keep(failure.text()),
         Err(_) => {
-            errors::keep(b"librrd: a bug of Roundel stopped this call; please report what was asked for");
-            failed
+            errors::keep(b"librrd: a bug of Roundel stopped this call; please report what was asked for")
         }
     }
+    failed
 }
 
 /// The words of `argv`, up to its first NULL.

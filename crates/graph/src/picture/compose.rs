@@ -28,7 +28,7 @@ use crate::eval::Data;
 use crate::language::drawn::Drawn;
 use crate::language::{Element, Script};
 use crate::plan::Frame;
-use crate::print::{PrintError, Printer, TimeFormat};
+use crate::print::{PrintError, Printed, TimeFormat};
 
 /// What a picture is made of.
 #[derive(Clone, Copy)]
@@ -94,7 +94,8 @@ impl std::error::Error for DrawError {}
 /// # Errors
 /// [`DrawError`]: the first that there is.
 pub fn draw(input: &Input<'_>) -> Result<Picture, DrawError> {
-    let texts = Texts::print(input).map_err(DrawError::Print)?;
+    let texts =
+        Printed::of(input.script, input.data, input.times, input.options.base).map_err(DrawError::Print)?;
     let span = (input.frame.start, input.frame.end);
     if !input.script.elements.iter().any(is_drawn) {
         let told = Told { printed: &texts.outside, layout: None, span, limits: None };
@@ -147,30 +148,6 @@ fn is_drawn(element: &Element) -> bool {
         Element::Drawn(_) => true,
         Element::Print(print) => print.inside,
         _ => false,
-    }
-}
-
-/// What PRINT and GPRINT print.
-#[derive(Default)]
-struct Texts {
-    /// PRINT
-    outside: Vec<Vec<u8>>,
-    /// GPRINT
-    inside: Vec<Vec<u8>>,
-}
-
-impl Texts {
-    /// All of them, in the order of the arguments: `%S` goes by what was printed before it.
-    fn print(input: &Input<'_>) -> Result<Texts, PrintError> {
-        let mut printer = Printer::new(input.times, f64::from(input.options.base));
-        let mut texts = Texts::default();
-        for element in &input.script.elements {
-            if let Element::Print(print) = element {
-                let list = if print.inside { &mut texts.inside } else { &mut texts.outside };
-                list.push(printer.print(print, input.data)?);
-            }
-        }
-        Ok(texts)
     }
 }
 

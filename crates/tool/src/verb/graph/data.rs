@@ -1,8 +1,7 @@
 //! A graph as a table of its rows.
 
-use graph::language::Element;
 use graph::picture::options::{ImageFormat, Options, XGrid};
-use graph::print::Printer;
+use graph::print::Printed;
 use graph::xport::{Form, GraphForm, Setting, Table, Written, of_graph};
 use rrd::info::{InfoItem, Value};
 
@@ -44,15 +43,7 @@ pub(super) fn make(computed: &Computed<'_>, form: GraphForm) -> Done<Made> {
         Written::UpTo(message) => return Err(Failure::new(message)),
         Written::All | Written::Nothing => {}
     }
-    let mut printer = Printer::new(dates, setting.base);
-    let mut printed = Vec::new();
-    for element in &script.elements {
-        let Element::Print(print) = element else { continue };
-        let text = printer.print(print, data).map_err(failure)?;
-        if !print.inside {
-            printed.push(text);
-        }
-    }
+    let printed = Printed::of(script, data, dates, asked.options.base).map_err(failure)?.outside;
     let count = |key: &str, value: u64| InfoItem { key: key.to_string(), value: Value::Count(value) };
     let mut report = vec![
         count("graph_start", table.start as u64),
