@@ -81,7 +81,13 @@ pub fn evaluate(
             Element::Cdef(cdef) => {
                 let inputs: Vec<&Series> = series.iter().collect();
                 let values: Vec<f64> = scalars.iter().map(|scalar| scalar.value).collect();
-                let result = cdef.expression.evaluate(&inputs, &values, surroundings);
+                let expression = &cdef.expression;
+                let count = expression.result_rows(&inputs).map_err(EvalError::Rpn)?;
+                let computation = rows.compute(count, expression.word_count()).map_err(EvalError::Rows)?;
+                let result = match computation.work_max {
+                    Some(work) => expression.evaluate_within(work, &inputs, &values, surroundings),
+                    None => expression.evaluate(&inputs, &values, surroundings),
+                };
                 series[cdef.series] = result.map_err(EvalError::Rpn)?;
             }
             Element::Vdef(vdef) => {

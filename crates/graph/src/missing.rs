@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use crate::language::{Element, Script};
-use crate::plan::{Fetched, Request, Rows};
+use crate::plan::{Computation, Fetched, Request, Rows};
 
 /// Most rows of a fetch that found nothing; a picture has fewer columns.
 const ROWS_MAX: i64 = 1 << 16;
@@ -38,6 +38,10 @@ impl Rows for MissingAsUnknown<'_> {
             add(&mut fetched, missing);
         }
         Ok(fetched)
+    }
+
+    fn compute(&mut self, rows: usize, words: usize) -> Result<Computation, Box<dyn Error + Send + Sync>> {
+        self.rows.compute(rows, words)
     }
 }
 

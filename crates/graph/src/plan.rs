@@ -97,6 +97,22 @@ pub trait Rows {
     /// # Errors
     /// Whatever the source has to say; its text is shown as it is.
     fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>>;
+
+    /// Asked before a CDEF is computed: how many rows it will have, and how many words are run for each. Whoever
+    /// answers a network refuses what is too much; without an answer of its own a source refuses nothing.
+    ///
+    /// # Errors
+    /// That it is too much.
+    fn compute(&mut self, _rows: usize, _words: usize) -> Result<Computation, Box<dyn Error + Send + Sync>> {
+        Ok(Computation::default())
+    }
+}
+
+/// How a CDEF may be computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Computation {
+    /// Most values that sets and windows may touch, where not the language's own bound.
+    pub work_max: Option<u64>,
 }
 
 /// The fetches of a script, and which of them serves each DEF.

@@ -265,5 +265,14 @@ fn a_request_has_its_bounds() {
         "/api/v1/xport?start=end-1y&end=1000000000&step=1&maxrows=1000000000&arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v",
     );
     assert_eq!(answer.status, 413, "{}", answer.text());
+    // Copies of rows, and words without end.
+    let range = "start=end-30d&end=1000000060&maxrows=1000000&arg=DEF:v=d/x.rrd:a:AVERAGE";
+    let copies: String = (0..40).map(|index| format!("&arg=CDEF:c{index}=v,2,*")).collect();
+    let words = format!("&arg=CDEF:c=v{}", ",1,%2B".repeat(600));
+    for more in [copies, words] {
+        let body = format!("{range}{more}&arg=XPORT:v");
+        let answer = request(&roundel, "POST", "/api/v1/xport", &body);
+        assert_eq!(answer.status, 413, "{}", answer.text());
+    }
     assert_eq!(get(&roundel, "/healthz").status, 200);
 }

@@ -110,6 +110,20 @@ impl Expression {
         self.evaluate_within(WORK_MAX, series, scalars, surroundings)
     }
 
+    /// How many rows [`Expression::evaluate`] would make of these series: many more than they have, where their steps
+    /// have no large divisor in common.
+    ///
+    /// # Errors
+    /// [`EvaluateError`].
+    pub fn result_rows(&self, series: &[&Series]) -> Result<usize, EvaluateError> {
+        rows::result_rows(self, series)
+    }
+
+    /// How many words are run for each row.
+    pub fn word_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// [`Expression::evaluate`] with a limit of the caller's to the values that sets and windows may touch; for
     /// whoever evaluates what comes out of a network.
     ///

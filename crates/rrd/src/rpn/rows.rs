@@ -33,6 +33,11 @@ pub(super) fn evaluate(
     Ok(result)
 }
 
+/// See [`Expression::result_rows`].
+pub(super) fn result_rows(expression: &Expression, series: &[&Series]) -> Result<usize, EvaluateError> {
+    row_count(&frame(expression.symbols(), series)?, expression.symbols(), series)
+}
+
 /// Step and start of the result, without rows yet.
 fn frame(symbols: &[Symbol], series: &[&Series]) -> Result<Series, EvaluateError> {
     let (mut step, mut start) = (0, i64::MIN);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use graph::plan::{Fetched, Request, Rows};
+use graph::plan::{Computation, Fetched, Request, Rows};
 use rrd::definition::Cf;
 use rrd::plan::{PlanError, plan};
 use store::engine::{FetchRequest, FetchRows, StoreError};
@@ -16,6 +16,8 @@ use crate::service::Service;
 
 /// Values that one request may read: 32 MB of them. A year in steps of five minutes of 40 data sources.
 pub const VALUES_MAX: u64 = 4 << 20;
+/// Words that one CDEF may run, all rows together, and values that its sets and windows may touch: about a second.
+const WORK_MAX: u64 = 1 << 28;
 /// Longest time that one request may work.
 pub const TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -44,6 +46,18 @@ impl Budget {
         })?;
         self.values.set(left);
         self.check_time()
+    }
+
+    /// Takes room for the rows of a CDEF.
+    ///
+    /// # Errors
+    /// As [`Budget::take`]; 413 also for too much work.
+    fn compute(&self, rows: usize, words: usize) -> Result<Computation, Failure> {
+        self.take(rows as u64)?;
+        if (rows as u64).saturating_mul(words as u64) > WORK_MAX {
+            return Err(Failure::too_much("a CDEF of too many words for so many rows"));
+        }
+        Ok(Computation { work_max: Some(WORK_MAX) })
     }
 
     /// That there is time left.
@@ -130,6 +144,10 @@ impl Rows for Source<'_> {
             Failure::refused("its rows are shorter than a second; ask for a step of whole seconds")
         })?)
     }
+
+    fn compute(&mut self, rows: usize, words: usize) -> Result<Computation, Box<dyn Error + Send + Sync>> {
+        Ok(self.budget.compute(rows, words)?)
+    }
 }
 
 /// Rows that count as read whether or not they came from the store: those that stand for what is missing take room, too.
@@ -145,6 +163,10 @@ impl Rows for Counted<'_> {
         let fetched = self.rows.fetch(request)?;
         self.budget.take(fetched.values.len() as u64)?;
         Ok(fetched)
+    }
+
+    fn compute(&mut self, rows: usize, words: usize) -> Result<Computation, Box<dyn Error + Send + Sync>> {
+        self.rows.compute(rows, words)
     }
 }
 
