@@ -1,15 +1,16 @@
 # The doors of the house. `make` alone lists them.
 
 # The peers that the tests talk to; `make bench` needs the second list too.
-TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev
+TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev debhelper
 BENCH_PACKAGES := victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SEED ?= 1
+STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test check bench bench-full gallery oracle sim fuzz audit setup peers bench-peers clean
+.PHONY: help run test check bench bench-full gallery deb static oracle sim fuzz audit setup peers bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
@@ -17,6 +18,8 @@ help:
 	@echo "make check         formatting, clippy, unit tests, licences: what a change needs"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
+	@echo "make deb           Debian packages: the daemon, rrdtool's names, librrd.so.8; in target/deb"
+	@echo "make static        one executable that needs no library of the system: target/$(STATIC)/release/roundel"
 	@echo "make oracle        only the tests that compare with Debian's rrdtool"
 	@echo "make sim SEED=n    one seed of the simulated disk"
 	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -59,6 +62,14 @@ bench-full: bench-peers
 gallery: peers
 	$(CARGO) build --release --locked -p roundel -p bench
 	$(TARGET)/release/bench gallery --roundel $(TARGET)/release/roundel --out $(TARGET)/gallery
+
+deb:
+	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
+	debian/rules clean
+
+# A target of its own, so that what only runs while building (procedural macros) stays as it is.
+static:
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'

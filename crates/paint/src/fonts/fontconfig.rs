@@ -27,6 +27,10 @@ pub(super) struct Found {
 /// The font for `wanted`, and for each of `characters` the first liked one that has it. Nothing where there is no
 /// libfontconfig or no font.
 pub(super) fn find(wanted: &Description, characters: &str) -> Option<(Found, Vec<Option<Found>>)> {
+    if cfg!(target_feature = "crt-static") {
+        // An executable without a dynamic linker can open no library safely.
+        return None;
+    }
     let library = LIB_RESULT.as_ref().ok()?;
     let pattern = Pattern::of(library, wanted)?;
     let set = pattern.sorted()?;

@@ -1,0 +1,59 @@
+//! The Debian packages: built by `debian/rules`, installed by apt over RRDtool's own, used, and removed again, in a
+//! system of their own: this one, with whatever is written kept in memory and thrown away (`packages/inside.sh`).
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Runs it; its output when it fails.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?}\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// A directory with the packages, of what cargo has built for the tests.
+fn packages() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    let built = place.path().join("built");
+    fs::create_dir_all(&built).unwrap();
+    symlink(env!("CARGO_BIN_EXE_roundel"), built.join("roundel")).unwrap();
+    // Cargo builds it beside its tests before they run.
+    let library = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
+    symlink(&library, built.join("liblibrrd.so")).unwrap();
+    fs::create_dir(&source).unwrap();
+    run(Command::new("cp")
+        .args(["-r", "debian", "docs", "README.md", "roundel.example.toml"])
+        .arg(&source)
+        .current_dir(root()));
+    run(Command::new("debian/rules")
+        .arg("binary")
+        .current_dir(&source)
+        .env("BUILT", &built)
+        .env("DEB_BUILD_OPTIONS", "noautodbgsym")
+        .env("DPKG_DEB_COMPRESSOR_TYPE", "none"));
+    place
+}
+
+#[test]
+fn packages_take_the_place_of_rrdtools_and_give_it_back() {
+    let packages = packages();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/inside.sh");
+    // Mounting and installing need root.
+    let root = run(Command::new("id").arg("-u")).trim() == "0";
+    let mut command = if root { Command::new("unshare") } else { Command::new("sudo") };
+    if !root {
+        command.args(["-n", "unshare"]);
+    }
+    run(command.args(["--mount", "--propagation", "private", "sh"]).arg(script).arg(packages.path()));
+}
