@@ -1,7 +1,7 @@
 # The doors of the house. `make` alone lists them.
 
 # The peers that the tests talk to; `make bench` needs the second list too.
-TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev debhelper
+TEST_PACKAGES := rrdtool rrdcached librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev valgrind debhelper
 BENCH_PACKAGES := victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
@@ -50,12 +50,12 @@ check:
 	else echo "cargo-deny is not installed (make setup): licences not checked"; fi
 
 bench: bench-peers
-	$(CARGO) build --release --locked -p roundel -p bench
+	$(CARGO) build --release --locked -p roundel -p bench -p librrd
 	$(CARGO) build --release --locked -p store --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick
 
 bench-full: bench-peers
-	$(CARGO) build --release --locked -p roundel -p bench
+	$(CARGO) build --release --locked -p roundel -p bench -p librrd
 	$(CARGO) build --release --locked -p store --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full
 

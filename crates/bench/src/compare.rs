@@ -7,6 +7,7 @@ mod device;
 mod fetch;
 mod graph;
 mod kept;
+mod librrd;
 mod million;
 mod neighbours;
 mod query;
@@ -87,6 +88,8 @@ pub enum Scenario {
     Tool,
     /// Graphs: in a session, one a process, and over HTTP.
     Graph,
+    /// The C library, beside Debian's: files, daemons, collectd.
+    Librrd,
 }
 
 /// What every scenario needs.
@@ -187,6 +190,7 @@ impl Bench {
             Scenario::Query => query::run(self),
             Scenario::Tool => tool::run(self),
             Scenario::Graph => graph::run(self),
+            Scenario::Librrd => librrd::run(self),
         }
     }
 

@@ -4,7 +4,10 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
+use tool::daemon::Link;
+use tool::daemon::group::Groups;
 use tool::{Done, Failure, Surroundings, Tool};
 
 use crate::errors;
@@ -15,6 +18,40 @@ thread_local! {
     static TOOL: RefCell<Option<(u32, Tool)>> = const { RefCell::new(None) };
 }
 
+/// The connections of one process.
+struct Connections {
+    process: u32,
+    groups: Groups,
+    /// Those of the process it was forked from: kept where tools that look for lost memory find them.
+    _parents: *const Connections,
+}
+
+static CONNECTIONS: AtomicPtr<Connections> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The connections of this process. A child of a fork gets its own, and touches nothing of its parent's: another of
+/// the parent's threads may have been in the middle of it.
+pub fn groups() -> &'static Groups {
+    let process = std::process::id();
+    let mut kept = CONNECTIONS.load(Ordering::Acquire);
+    loop {
+        // SAFETY: what was put there is never freed.
+        if let Some(connections) = unsafe { kept.as_ref() }
+            && connections.process == process
+        {
+            return &connections.groups;
+        }
+        let new = Box::into_raw(Box::new(Connections { process, groups: Groups::default(), _parents: kept }));
+        match CONNECTIONS.compare_exchange(kept, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => kept = new,
+            Err(other) => {
+                // SAFETY: nobody else has seen it.
+                drop(unsafe { Box::from_raw(new) });
+                kept = other;
+            }
+        }
+    }
+}
+
 /// Runs `body`; what it gives when it fails or panics is `failed`, with the text kept for `rrd_get_error`.
 ///
 /// `body` may call back into C, and C into the library: the inner call gets a tool of its own.
@@ -22,7 +59,7 @@ pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
     let done = catch_unwind(AssertUnwindSafe(|| {
         let own = std::process::id();
         let kept = TOOL.take().filter(|(process, _)| *process == own);
-        let mut tool = kept.map_or_else(|| Tool::new(Surroundings::of_process()), |(_, tool)| tool);
+        let mut tool = kept.map_or_else(new_tool, |(_, tool)| tool);
         // A program may set the variables of its environment between two calls.
         tool.surroundings = Surroundings::of_process();
         tool.callback = crate::callback::registered();
@@ -31,6 +68,12 @@ pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
         done
     }));
     settle(failed, done)
+}
+
+fn new_tool() -> Tool {
+    let mut tool = Tool::new(Surroundings::of_process());
+    tool.link = Link::sharing(groups());
+    tool
 }
 
 /// Runs `body`, which touches no tool; a panic gives `failed`.

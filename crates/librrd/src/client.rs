@@ -1,42 +1,45 @@
-//! `rrd_client.h`: one connection to a daemon for the whole process, kept between calls.
+//! `rrd_client.h`: the daemon that a whole process is connected to; its connections are kept between calls.
 
 use std::ffi::{c_char, c_double, c_int, c_ulong};
 use std::sync::{Mutex, PoisonError};
 
 use protocol::rrdcached::client::Answer;
+use tool::daemon::{Daemon, Link};
 use tool::verb::{fetch, first, info};
 use tool::{Done, Failure};
 
-use crate::boundary::{guard, list, needed};
+use crate::boundary::{groups, guard, list, needed};
+use crate::errors;
 use crate::fetch::{Slots, wish};
 use crate::info::{Info, List};
 use crate::memory::{self, bytes};
 
-/// The connection: whose process made it, and to where.
-struct Connection {
-    process: u32,
-    address: Vec<u8>,
-    link: tool::daemon::Link,
-}
+/// Where the process is connected to by [`rrdc_connect`]: its own number and the address.
+static CONNECTED: Mutex<Option<(u32, Vec<u8>)>> = Mutex::new(None);
 
-static CONNECTION: Mutex<Option<Connection>> = Mutex::new(None);
-
-/// Runs `body` with the connection, if there is one that this process has made.
-fn with<T>(body: impl FnOnce(&mut Option<Connection>) -> Done<T>) -> Done<T> {
-    let mut held = CONNECTION.lock().unwrap_or_else(PoisonError::into_inner);
+/// Runs `body` with the address that this process is connected to, if there is one.
+fn with<T>(body: impl FnOnce(&mut Option<(u32, Vec<u8>)>) -> Done<T>) -> Done<T> {
+    let mut held = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
     let own = std::process::id();
-    if held.as_ref().is_some_and(|connection| connection.process != own) {
+    if held.as_ref().is_some_and(|(process, _)| *process != own) {
         *held = None;
     }
     body(&mut held)
 }
 
-/// Sends a command about `file`; the connection is made anew when it has ended.
+/// Runs `body` with the daemon that was connected to; the connection is made anew when it has ended.
+fn with_daemon<T>(body: impl FnOnce(Daemon<'_>) -> Done<T>) -> Done<T> {
+    let address = with(|held| {
+        held.as_ref()
+            .map(|(_, address)| address.clone())
+            .ok_or_else(|| Failure::new("Not connected to rrdcached"))
+    })?;
+    body(Link::sharing(groups()).connect(&address)?)
+}
+
+/// Sends a command about `file`.
 fn ask(command: &str, file: Option<&[u8]>, words: &[&[u8]]) -> Done<Answer> {
-    with(|held| {
-        let connection = held.as_mut().ok_or_else(|| Failure::new("Not connected to rrdcached"))?;
-        let address = connection.address.clone();
-        let mut daemon = connection.link.connect(&address)?;
+    with_daemon(|mut daemon| {
         let name = file.map(|file| daemon.name(file)).transpose()?;
         let words: Vec<&[u8]> = name.as_deref().into_iter().chain(words.iter().copied()).collect();
         daemon.ask(command, &words)
@@ -56,6 +59,7 @@ unsafe fn address(address: *const c_char) -> Option<Vec<u8>> {
 }
 
 /// Connects to `addr`, or RRDCACHED_ADDRESS where that is NULL; without either nothing happens, with success.
+/// What the system says of a connection that cannot be made is given as its number, anything else as -1.
 ///
 /// # Safety
 /// `addr` is NULL or ends with NUL.
@@ -64,18 +68,18 @@ pub unsafe extern "C" fn rrdc_connect(addr: *const c_char) -> c_int {
     guard(-1, || {
         // SAFETY: the caller's promise.
         let Some(address) = (unsafe { address(addr) }) else { return Ok(0) };
+        let reached = groups().of(&address).connect();
         with(|held| {
-            if held.as_ref().is_none_or(|connection| connection.address != address) {
-                let link = tool::daemon::Link::default();
-                *held = Some(Connection { process: std::process::id(), address, link });
+            *held = reached.is_ok().then(|| (std::process::id(), address));
+            Ok(())
+        })?;
+        Ok(match reached {
+            Ok(()) => 0,
+            Err(error) => {
+                let text = tool::failure::system_text(&error);
+                errors::keep(format!("Unable to connect to rrdcached: {text}").as_bytes());
+                error.raw_os_error().unwrap_or(-1)
             }
-            let Some(connection) = held else { return Ok(0) };
-            let address = connection.address.clone();
-            let reached = connection.link.connect(&address).map(|_| 0);
-            if reached.is_err() {
-                *held = None;
-            }
-            reached
         })
     })
 }
@@ -90,7 +94,7 @@ pub unsafe extern "C" fn rrdc_is_connected(addr: *const c_char) -> c_int {
         // SAFETY: the caller's promise.
         let address = unsafe { address(addr) };
         with(|held| {
-            let same = held.as_ref().is_some_and(|connection| Some(&connection.address) == address.as_ref());
+            let same = held.as_ref().is_some_and(|connection| Some(&connection.1) == address.as_ref());
             Ok(c_int::from(same))
         })
     })
@@ -107,7 +111,9 @@ pub extern "C" fn rrdc_is_any_connected() -> c_int {
 pub extern "C" fn rrdc_disconnect() -> c_int {
     guard(-1, || {
         with(|held| {
-            *held = None;
+            if let Some((_, address)) = held.take() {
+                groups().of(&address).disconnect();
+            }
             Ok(0)
         })
     })
@@ -126,7 +132,10 @@ pub unsafe extern "C" fn rrdc_update(
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (file, values) = unsafe { (needed(file, "file name")?, list(count, values)) };
-        ask("update", Some(file), &values).map(|_| 0)
+        with_daemon(|mut daemon| {
+            let name = daemon.name(file)?;
+            daemon.update(&name, &values).map(|()| 0)
+        })
     })
 }
 
@@ -314,9 +323,7 @@ pub unsafe extern "C" fn rrdc_fetch(
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (file, wish) = unsafe { (needed(file, "file name")?, wish(cf, start, end, step)?) };
-        let (from, to) = (wish.start.to_string(), wish.end.to_string());
-        let words: [&[u8]; 3] = [wish.cf.name().as_bytes(), from.as_bytes(), to.as_bytes()];
-        let rows = fetch::rows(&ask("fetch", Some(file), &words)?)?;
+        let rows = with_daemon(|daemon| fetch::of_named(daemon, file, wish))?;
         // SAFETY: the caller's promise.
         unsafe { Slots { start, end, step, count, names, data }.fill(&rows)? };
         Ok(0)

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_double, c_int, c_ulong};
 use std::io::Write;
 
 use rrd::definition::Cf;
-use tool::verb::fetch::{Rows, Wish, fetch, fetch_as_wished};
+use tool::verb::fetch::{Rows, Wish, fetch, fetch_here_first};
 use tool::verb::xport;
 use tool::{Done, Failure};
 
@@ -104,8 +104,7 @@ pub unsafe extern "C" fn rrd_fetch_r(
     call(-1, |tool| {
         // SAFETY: the caller's promise.
         let (name, wish) = unsafe { (needed(file, "file name")?, wish(cf, start, end, step)?) };
-        tool.surroundings.daemon = None;
-        let rows = fetch_as_wished(tool, name, None, wish)?;
+        let rows = fetch_here_first(tool, name, wish)?;
         // SAFETY: the caller's promise.
         unsafe { Slots { start, end, step, count, names, data }.fill(&rows)? };
         Ok(0)

@@ -34,6 +34,10 @@ pub unsafe extern "C" fn rrd_graph(
         unsafe { give(prdata, std::ptr::null_mut()) };
         let graph = Graph::make(tool, &words)?;
         graph.saved()?;
+        if graph.report.is_empty() && graph.printed.is_empty() {
+            // Compat: nothing to draw and nothing to print is a failure without a text.
+            return Err(Failure::default());
+        }
         if graph.file == b"-" {
             show(graph.bytes.as_deref().unwrap_or_default(), stream)?;
         }

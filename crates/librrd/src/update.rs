@@ -3,9 +3,9 @@
 use std::ffi::{c_char, c_int};
 
 use store::direct::Locking;
-use tool::verb::update::{Wish, update};
+use tool::verb::update::{Wish, update_here_first};
 use tool::verb::updatev::{Written, apply, updatev};
-use tool::{Done, Tool};
+use tool::{Done, Failure, Tool};
 
 use crate::boundary::{call, list, needed, words};
 use crate::errors;
@@ -31,6 +31,9 @@ unsafe fn wish<'a>(
     // SAFETY: the caller's promise.
     let (name, template, readings) =
         unsafe { (needed(file, "file name")?, bytes(template), list(argc, argv)) };
+    if readings.is_empty() {
+        return Err(Failure::new("Not enough arguments"));
+    }
     let locking = match (flags >> LOCKING_SHIFT) & 3 {
         1 => Some(Locking::Try),
         2 => Some(Locking::Block),
@@ -70,8 +73,7 @@ pub unsafe extern "C" fn rrd_updatex_r(
     call(-1, |tool| {
         // SAFETY: the caller's promise.
         let wish = unsafe { wish(file, template, extra_flags, argc, argv)? };
-        tool.surroundings.daemon = None;
-        update(tool, &wish)?;
+        update_here_first(tool, &wish)?;
         Ok(0)
     })
 }

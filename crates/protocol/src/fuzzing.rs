@@ -1,5 +1,6 @@
 //! One function for each reader of foreign bytes in this crate, for fuzzers: a panic is a finding.
 
+use crate::frames::{self, ANSWER_BYTES_MAX, REQUEST_BYTES_MAX};
 use crate::rrdcached::address::Address;
 use crate::rrdcached::client;
 use crate::rrdcached::line::{Scan, scan};
@@ -50,6 +51,61 @@ pub fn fuzz_answer(bytes: &[u8]) {
     while client::read_answer(&mut stream).is_ok() {}
 }
 
+/// What a client sends in frames: what can be read is written again as it was.
+pub fn fuzz_frame_requests(bytes: &[u8]) {
+    use frames::request::{Request, push_command, push_updates};
+    let mut rest = bytes;
+    while let Ok(Some((frame, used))) = frames::scan(rest, REQUEST_BYTES_MAX) {
+        let mut again = Vec::new();
+        match Request::decode(frame) {
+            Ok(Request::Update(updates)) => {
+                assert_eq!(updates.count(), updates.len());
+                push_updates(&mut again, frame.number, updates);
+            }
+            Ok(Request::Fetch(fetch)) => fetch.push(&mut again, frame.number),
+            Ok(Request::Command(line)) => push_command(&mut again, frame.number, line),
+            Err(error) => return drop(error.to_string()),
+        }
+        assert_eq!(again, rest[..used]);
+        rest = &rest[used..];
+    }
+}
+
+/// What a daemon answers in frames: what can be read is written again as it was.
+pub fn fuzz_frame_answers(bytes: &[u8]) {
+    use frames::answer::{Answer, Times, push_rows, push_text, push_updated};
+    let mut rest = bytes;
+    while let Ok(Some((frame, used))) = frames::scan(rest, ANSWER_BYTES_MAX) {
+        let mut again = Vec::new();
+        match Answer::decode(frame) {
+            Ok(Answer::Updated(refusals)) => {
+                let refusals: Vec<_> =
+                    refusals.iter().map(|refusal| (refusal.index, refusal.text.to_vec())).collect();
+                push_updated(&mut again, frame.number, &refusals);
+            }
+            Ok(Answer::Rows(rows)) => {
+                let names = rows.names.iter().map(|name| String::from_utf8(name.to_vec()));
+                let names: Result<Vec<String>, _> = names.collect();
+                let values: Vec<f64> = rows.values().collect();
+                // Rows of no sources have no values: their number cannot be told from the rest.
+                if let Some(names) = names.ok().filter(|names| !names.is_empty()) {
+                    let (start, end, step) = (rows.start, rows.end, rows.step);
+                    let times = Times { start, end, step, units_per_second: rows.units_per_second };
+                    push_rows(&mut again, frame.number, times, &names, &values);
+                } else {
+                    again.extend_from_slice(&rest[..used]);
+                }
+            }
+            Ok(Answer::Text(text) | Answer::Refused(text) | Answer::Ended(text)) => {
+                push_text(&mut again, frame.kind, frame.number, text);
+            }
+            Err(error) => return drop(error.to_string()),
+        }
+        assert_eq!(again, rest[..used]);
+        rest = &rest[used..];
+    }
+}
+
 /// An address as given to `-l`.
 pub fn fuzz_address(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -70,6 +126,25 @@ mod tests {
         shake(good, 50_000, fuzz_requests);
         shake(b"UPDATE a/b.rrd 1700000000:2.5:U -3:4 5.25:6\n", 50_000, fuzz_requests);
         shake(b"2 lines\na: 1\nb: 2\n0 PONG\n-1 no\n", 20_000, fuzz_answer);
+        let mut requests = Vec::new();
+        let updates = [("a/b.rrd", "1:2:3 4:5:6"), ("c.rrd", "7:U")];
+        let updates = updates.map(|(name, values)| frames::request::Update {
+            name: name.as_bytes(),
+            values: values.as_bytes(),
+        });
+        frames::request::push_updates(&mut requests, 1, updates.into_iter());
+        frames::request::push_command(&mut requests, 2, b"LAST a.rrd");
+        let (name, cf) = (b"a.rrd".as_slice(), b"MAX".as_slice());
+        frames::request::Fetch { name, cf, start: 1, end: 9, step: 1 }.push(&mut requests, 3);
+        fuzz_frame_requests(&requests);
+        shake(&requests, 50_000, fuzz_frame_requests);
+        let mut answers = Vec::new();
+        frames::answer::push_updated(&mut answers, 1, &[(1, b"No such file: c.rrd".to_vec())]);
+        frames::answer::push_text(&mut answers, frames::answer::TEXT, 2, b"0 7\n");
+        let times = frames::answer::Times { start: 1, end: 9, step: 2, units_per_second: 1 };
+        frames::answer::push_rows(&mut answers, 3, times, &["a".to_string(), "b".to_string()], &[0.5; 8]);
+        fuzz_frame_answers(&answers);
+        shake(&answers, 50_000, fuzz_frame_answers);
         for good in ["unix:/tmp/x.sock", "[::1]:42217", "localhost:1", "10.0.0.1"] {
             shake(good.as_bytes(), 5_000, fuzz_address);
         }

@@ -2,5 +2,6 @@
 //!
 //! One module per protocol. Knows `rrd` only for numbers.
 
+pub mod frames;
 pub mod fuzzing;
 pub mod rrdcached;

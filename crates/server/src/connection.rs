@@ -4,6 +4,7 @@ pub mod answer;
 pub mod create;
 pub mod dump;
 pub mod fetch;
+pub mod frames;
 pub mod info;
 pub mod piece;
 pub mod rrdcached;

@@ -33,6 +33,8 @@ pub enum Drop {
     Store,
     /// The client went away before the end of its line.
     Unfinished,
+    /// Bytes that are no frame, which ended the connection.
+    BadFrame,
 }
 
 impl Drop {
@@ -47,6 +49,7 @@ impl Drop {
             Drop::Refused => "refused",
             Drop::Store => "store",
             Drop::Unfinished => "unfinished",
+            Drop::BadFrame => "bad_frame",
         }
     }
 }

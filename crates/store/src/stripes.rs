@@ -36,6 +36,12 @@ use crate::tree::Tree;
 /// more, and under load a turn of the processor.
 const ANSWER_SOON: Duration = Duration::from_micros(30);
 
+/// Updates of a batch that whoever brings it may do himself while the shard rests: some tens of microseconds. From
+/// there on the worker does them while the connection reads on.
+const LENT_LINES_MAX: usize = 64;
+/// Bytes of such a batch: a line may hold many words.
+const LENT_BYTES_MAX: usize = 8 * 1024;
+
 /// How a store is opened.
 #[derive(Clone)]
 pub struct Options {
@@ -268,8 +274,22 @@ impl Core {
     fn update(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
         match &self.shards[..] {
             _ if batch.lines.is_empty() => reply((batch, Vec::new())),
-            [only] => self.change(only, Change::Update(batch, reply)),
+            [only] => self.update_shard(only, batch, reply),
+            shards if batch.lines.len() == 1 => {
+                let shard = &shards[self.shard_index(batch.name(&batch.lines[0]))];
+                self.update_shard(shard, batch, reply);
+            }
             _ => self.update_split(batch, reply),
+        }
+    }
+
+    /// A few updates, when their shard rests, are done here; others go to its worker.
+    fn update_shard(&self, shard: &Shard, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
+        let small = batch.lines.len() <= LENT_LINES_MAX && batch.text.len() <= LENT_BYTES_MAX;
+        let change = Change::Update(batch, reply);
+        let left = if small { shard.worker.lend(&shard.shared, change) } else { Some(change) };
+        if let Some(change) = left {
+            self.change(shard, change);
         }
     }
 
@@ -312,7 +332,7 @@ impl Core {
                     }
                 }
             });
-            self.change(shard, Change::Update(part, reply));
+            self.update_shard(shard, part, reply);
         }
     }
 }

@@ -5,23 +5,41 @@
 //! ([`Link::complaint`]). Names are made absolute, links resolved, for a daemon on this host, and must be
 //! relative for one behind TCP.
 
-use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+pub mod connection;
+pub mod group;
+pub mod socket;
 
-use protocol::rrdcached::address::Address;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::frames::request::Fetch;
 use protocol::rrdcached::client::{Answer, Buffered, ask};
 use protocol::rrdcached::words::push_escaped;
 
 use crate::failure::{Done, Failure, system_text};
+use crate::known::Known;
+use crate::verb::fetch::Rows;
+use group::{Group, Groups};
+use socket::Socket;
 
 /// A connection to a daemon, or none yet.
 #[derive(Debug, Default)]
 pub struct Link {
-    open: Option<(Vec<u8>, Buffered)>,
+    open: Option<(Vec<u8>, Way)>,
+    /// The connections that are shared with the other threads of the process; `None` = the link has its own.
+    shared: Option<&'static Groups>,
     complaint: Option<Failure>,
+}
+
+/// How a daemon is reached.
+#[derive(Debug)]
+enum Way {
+    /// A connection of the link's own, in the text protocol.
+    Own(Buffered),
+    /// Connections of the whole process.
+    Shared(Arc<Group>),
 }
 
 /// A daemon that can be asked.
@@ -30,7 +48,32 @@ pub struct Daemon<'l> {
     link: &'l mut Link,
 }
 
+/// That a daemon cannot be reached.
+pub(crate) fn unreachable(error: &io::Error) -> Failure {
+    Failure::new(format!("Unable to connect to rrdcached: {}", system_text(error)))
+}
+
+/// That a daemon was reached and did not answer.
+pub(crate) fn lost() -> Failure {
+    Failure::new("request: socket error (-1) while talking to rrdcached")
+}
+
+/// What a daemon says instead of doing what it was asked.
+pub(crate) fn refused(address: &[u8], text: &[u8]) -> Failure {
+    Failure::new([b"rrdcached@", address, b": ", text].concat())
+}
+
 impl Link {
+    /// A link by connections that the whole process shares.
+    pub fn sharing(groups: &'static Groups) -> Self {
+        Link { shared: Some(groups), ..Link::default() }
+    }
+
+    /// The placeholders that the process has met, where links are shared.
+    pub(crate) fn known(&self) -> Option<&'static Known> {
+        self.shared.map(|groups| &groups.known)
+    }
+
     /// The daemon at an address, connected to.
     ///
     /// # Errors
@@ -38,10 +81,17 @@ impl Link {
     pub fn connect(&mut self, address: &[u8]) -> Done<Daemon<'_>> {
         if self.open.as_ref().is_none_or(|(open, _)| open != address) {
             self.open = None;
-            let stream = open(address).map_err(|error| {
-                Failure::new(format!("Unable to connect to rrdcached: {}", system_text(&error)))
-            })?;
-            self.open = Some((address.to_vec(), stream));
+            let way = match self.shared {
+                Some(groups) => Way::Shared(groups.of(address)),
+                None => {
+                    let socket = Socket::connect(address).map_err(|error| unreachable(&error))?;
+                    Way::Own(Buffered::new(socket, READ_BYTES))
+                }
+            };
+            self.open = Some((address.to_vec(), way));
+        }
+        if let Some((_, Way::Shared(group))) = &self.open {
+            group.connect().map_err(|error| unreachable(&error))?;
         }
         Ok(Daemon { link: self })
     }
@@ -93,7 +143,7 @@ impl Daemon<'_> {
     /// # Errors
     /// What the daemon answers, as RRDtool shows it, or that it answers nothing.
     pub fn ask(&mut self, command: &str, words: &[&[u8]]) -> Done<Answer> {
-        let Some((address, stream)) = self.link.open.as_mut() else {
+        let Some((address, way)) = self.link.open.as_mut() else {
             return Err(Failure::new("Not connected to rrdcached"));
         };
         let mut line = command.as_bytes().to_vec();
@@ -101,18 +151,52 @@ impl Daemon<'_> {
             line.push(b' ');
             push_escaped(&mut line, word);
         }
-        let answer = match ask(stream, &line) {
-            Ok(answer) => answer,
-            Err(error) => {
-                let text = [b"rrdcached@", &**address, b": ", system_text(&error).as_bytes()].concat();
-                self.link.open = None;
-                return Err(Failure::new(text));
-            }
+        let answer = match way {
+            Way::Shared(group) => group.ask(&line)?,
+            Way::Own(stream) => match ask(stream, &line) {
+                Ok(answer) => answer,
+                Err(_) => {
+                    self.link.open = None;
+                    return Err(lost());
+                }
+            },
         };
         if answer.code < 0 {
-            return Err(Failure::new([b"rrdcached@", &**address, b": ", answer.text.as_bytes()].concat()));
+            return Err(refused(address, answer.text.as_bytes()));
         }
         Ok(answer)
+    }
+
+    /// Updates the RRD of this name there by readings.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn update(&mut self, name: &[u8], readings: &[&[u8]]) -> Done {
+        if let Some((_, Way::Shared(group))) = &self.link.open
+            && !readings.is_empty()
+        {
+            let mut values = Vec::with_capacity(64);
+            for (index, reading) in readings.iter().enumerate() {
+                if index > 0 {
+                    values.push(b' ');
+                }
+                push_escaped(&mut values, reading);
+            }
+            return group.update(name, &values);
+        }
+        let words: Vec<&[u8]> = std::iter::once(name).chain(readings.iter().copied()).collect();
+        self.ask("update", &words).map(|_| ())
+    }
+
+    /// Rows as numbers; `None` where they can only be had as text.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn fetch(&mut self, fetch: &Fetch<'_>) -> Done<Option<Rows>> {
+        match &self.link.open {
+            Some((_, Way::Shared(group))) => group.fetch(fetch),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -135,31 +219,3 @@ fn absolute(path: &Path) -> io::Result<PathBuf> {
 
 /// Bytes of an answer that are read at once.
 const READ_BYTES: usize = 8 * 1024;
-
-fn open(address: &[u8]) -> io::Result<Buffered> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-    let text = std::str::from_utf8(address).map_err(|_| invalid())?;
-    match Address::parse(text).map_err(|_| invalid())? {
-        Address::Unix(path) => Ok(Buffered::new(UnixStream::connect(path)?, READ_BYTES)),
-        Address::Tcp { host, port } => {
-            let host = if host.is_empty() { "localhost" } else { &host };
-            let addresses = (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
-            let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
-            stream.set_nodelay(true)?;
-            Ok(Buffered::new(stream, READ_BYTES))
-        }
-    }
-}
-
-/// RRDtool's text for a host that is not known.
-fn unresolved(host: &str, port: u16, error: &io::Error) -> io::Error {
-    let text = error.to_string();
-    let why = text.rsplit(": ").next().unwrap_or_default();
-    // Numbers of getaddrinfo's errors, which the standard library gives as texts only.
-    let number = match why {
-        "Temporary failure in name resolution" => -3,
-        "Non-recoverable failure in name resolution" => -4,
-        _ => -2,
-    };
-    io::Error::other(format!("failed to resolve address '{host}' (port {port}): {why} ({number})"))
-}

@@ -7,6 +7,7 @@
 
 pub mod daemon;
 pub mod failure;
+pub mod known;
 pub mod options;
 mod pattern;
 pub mod pipe;

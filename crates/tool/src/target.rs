@@ -13,6 +13,7 @@ use store::placeholder::Placeholder;
 use crate::Tool;
 use crate::daemon::{Daemon, Link};
 use crate::failure::{Done, Failure};
+use crate::known::{Place, Seen};
 
 /// An RRD that can be read.
 pub enum Target<'t> {
@@ -104,6 +105,36 @@ impl Tool {
         }
     }
 
+    /// The RRD of a name as the C functions that know no daemon see it: the file, or its store's behind a
+    /// placeholder; where there is neither, that of the daemon which the environment names.
+    ///
+    /// # Errors
+    /// As [`Tool::target`].
+    pub(crate) fn target_here_first(&mut self, word: &[u8]) -> Done<Target<'_>> {
+        if let Some(place) = self.known_place(word)
+            && self.link.connect(&place.address).is_ok()
+        {
+            return Ok(Target::Remote(self.link.at(place)));
+        }
+        let path = self.surroundings.path(word)?;
+        match ReadFile::open(path, self.surroundings.locking) {
+            Ok(file) => Ok(Target::File(Box::new(file))),
+            Err(DirectError::Placeholder { placeholder, .. }) => {
+                behind(&mut self.link, path, word, &placeholder).map(Target::Remote)
+            }
+            Err(error) => match self.surroundings.daemon.clone().filter(|_| is_missing(&error)) {
+                Some(address) => remote(self.link.connect(&address)?, word).map(Target::Remote),
+                None => Err(file_failure(&error)),
+            },
+        }
+    }
+
+    /// Where the RRD of a placeholder is that was met before and is still the same.
+    pub(crate) fn known_place(&self, word: &[u8]) -> Option<Place> {
+        let seen = Seen::at(self.surroundings.path(word).ok()?)?;
+        self.link.known()?.find(word, seen)
+    }
+
     /// The RRD of the store whose placeholder stands at a name; `None` when none does.
     ///
     /// # Errors
@@ -131,12 +162,33 @@ pub(crate) fn flush(daemon: Daemon<'_>, word: &[u8]) -> Done {
 /// The RRD behind a placeholder, in its store's daemon.
 fn behind<'l>(link: &'l mut Link, path: &Path, word: &[u8], placeholder: &Placeholder) -> Done<Remote<'l>> {
     let refuse = |why: &str| Failure::of_name("opening '", word, &format!("': {why}"));
+    let seen = link.known().and_then(|_| Seen::at(path));
     let address = store::beacon::find(path, placeholder).map_err(|error| refuse(&error.to_string()))?;
-    let daemon = link.connect(address.as_bytes()).map_err(|failure| {
+    link.connect(address.as_bytes()).map_err(|failure| {
         refuse(&format!("a store has it, and its daemon at {address} does not answer: {failure}"))
     })?;
     // Its name there, wherever the tree is.
-    Ok(Remote { daemon, name: placeholder.name.as_bytes().to_vec(), behind_placeholder: true })
+    let place = Place { address: address.into_bytes(), name: placeholder.name.as_bytes().to_vec() };
+    if let (Some(known), Some(seen)) = (link.known(), seen) {
+        // Read once more: what was seen is what it says only if it still stood there after it was seen.
+        let same = store::placeholder::read(path).is_ok_and(|found| found.as_ref() == Some(placeholder));
+        if same {
+            known.keep(word, seen, place.clone());
+        }
+    }
+    Ok(link.at(place))
+}
+
+/// Whether there is no file of a name.
+pub(crate) fn is_missing(error: &DirectError) -> bool {
+    matches!(error, DirectError::Open { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
+}
+
+impl Link {
+    /// The RRD at a place whose daemon was connected to last.
+    pub(crate) fn at(&mut self, place: Place) -> Remote<'_> {
+        Remote { daemon: self.current(), name: place.name, behind_placeholder: true }
+    }
 }
 
 /// Why a file could not be used, as the text behind `ERROR: `.

@@ -31,6 +31,7 @@ pub enum Verb {
     Quit,
     Wrote,
     End,
+    Frames,
 }
 
 /// One command: its word, where it may stand, and what HELP says about its syntax.
@@ -57,7 +58,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All of them, in the order of HELP. Compat: which may stand in a BATCH was found by experiment.
-pub const COMMANDS: [Command; 26] = [
+pub const COMMANDS: [Command; 27] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -89,6 +90,8 @@ pub const COMMANDS: [Command; 26] = [
     // Only a journal may hold it: valid, and never allowed from a client.
     Command { verb: Verb::Wrote, name: "WROTE", usage: "", alone: false, in_batch: false },
     Command { verb: Verb::End, name: ".", usage: "", alone: false, in_batch: true },
+    // Ours; not in the overview, which is rrdcached's.
+    Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {
@@ -111,8 +114,9 @@ pub struct Permissions(u32);
 impl Permissions {
     /// Everything.
     pub const ALL: Permissions = Permissions(u32::MAX);
-    /// What is always allowed: HELP and QUIT.
-    pub const NONE: Permissions = Permissions(1 << Verb::Help as u32 | 1 << Verb::Quit as u32);
+    /// What is always allowed: HELP and QUIT, and FRAMES, whose requests are looked at one by one.
+    pub const NONE: Permissions =
+        Permissions(1 << Verb::Help as u32 | 1 << Verb::Quit as u32 | 1 << Verb::Frames as u32);
 
     /// True when `verb` is accepted.
     #[inline]

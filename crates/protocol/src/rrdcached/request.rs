@@ -64,6 +64,8 @@ pub enum Request<'a> {
     ResumeAll,
     /// QUIT
     Quit,
+    /// FRAMES, with the version.
+    Frames(Word<'a>),
 }
 
 /// The arguments of FETCH and FETCHBIN.
@@ -137,6 +139,7 @@ impl<'a> Request<'a> {
             Verb::SuspendAll => Request::SuspendAll,
             Verb::ResumeAll => Request::ResumeAll,
             Verb::Quit => Request::Quit,
+            Verb::Frames => Request::Frames(words.next().unwrap_or_default()),
         })
     }
 }

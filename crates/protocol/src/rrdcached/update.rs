@@ -25,14 +25,26 @@ pub fn plain_update<'a>(line: &'a [u8], base: &[u8]) -> Option<PlainUpdate<'a>> 
         return None;
     }
     let name_end = memchr::memchr(b' ', rest)?;
-    let mut name = &rest[..name_end];
+    plain_parts(&rest[..name_end], &rest[name_end + 1..], base)
+}
+
+/// The same for an update whose name and words stand apart; `None` where one of them is unusual.
+#[inline]
+pub fn plain_update_parts<'a>(name: &'a [u8], values: &'a [u8], base: &[u8]) -> Option<PlainUpdate<'a>> {
+    if memchr::memchr(b'\0', name).is_some() || memchr::memchr2(b'\\', b'\0', values).is_some() {
+        return None;
+    }
+    plain_parts(name, values, base)
+}
+
+#[inline]
+fn plain_parts<'a>(mut name: &'a [u8], values: &'a [u8], base: &[u8]) -> Option<PlainUpdate<'a>> {
     if name.first() == Some(&b'/') {
         name = name.strip_prefix(base)?;
     }
     if !is_plain_name(name) {
         return None;
     }
-    let values = &rest[name_end + 1..];
     Some(PlainUpdate { name, values, words: count_words(values)? })
 }
 

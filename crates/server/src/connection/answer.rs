@@ -150,7 +150,12 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
             Ok(())
         }
         // The session does these itself.
-        Request::Update(..) | Request::Create(..) | Request::Batch | Request::End | Request::Quit => Ok(()),
+        Request::Update(..)
+        | Request::Create(..)
+        | Request::Batch
+        | Request::End
+        | Request::Quit
+        | Request::Frames(_) => Ok(()),
     }
 }
 

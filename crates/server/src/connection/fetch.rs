@@ -1,13 +1,14 @@
 //! FETCH and FETCHBIN.
 
+use protocol::frames;
 use protocol::rrdcached::reply::Rows;
 use protocol::rrdcached::request::{Fetch, integer};
 use rrd::definition::Cf;
-use store::engine::{FetchRequest, StoreError};
+use store::engine::{FetchRequest, FetchRows, StoreError};
 
 use super::answer::Refusal;
 use crate::metrics::Drop;
-use crate::names::NameFailure;
+use crate::names::{NameFailure, Named};
 use crate::service::Service;
 
 /// Seconds before now when FETCH does not say where to start.
@@ -15,34 +16,12 @@ const START_BEFORE_NOW: i64 = 24 * 3600;
 
 /// Answers FETCH or FETCHBIN.
 pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let missing = |path: &[u8]| {
-        let (before, after) = ("rrd_fetch_r failed: opening '", "': No such file or directory");
-        Refusal::of_path(Drop::NoSuchRrd, before, path, after)
-    };
-    let named = match service.names.resolve(&fetch.name) {
-        Ok(named) => named,
-        Err(NameFailure::Denied(path)) => {
-            return Err(Refusal::of_path(Drop::Name, "", &path, ": Permission denied"));
-        }
-        Err(NameFailure::Missing(path)) => return Err(missing(&path)),
-    };
+    let named = resolve(service, &fetch.name)?;
     let now = service.now();
     let start = time(fetch.start.as_deref(), "start", now, now - START_BEFORE_NOW)?;
     let end = time(fetch.end.as_deref(), "end", now, now)?;
-    let cf = std::str::from_utf8(&fetch.cf).ok().and_then(Cf::from_name).ok_or_else(|| {
-        let cf = String::from_utf8_lossy(&fetch.cf);
-        Refusal::new(Drop::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
-    })?;
-    let request = FetchRequest { cf, start, end, step: 1 };
-    let rows = match service.engine.fetch(&named.name, request) {
-        Ok(rows) => rows,
-        Err(StoreError::NoSuchRrd(_)) => return Err(missing(&named.path)),
-        Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
-    };
-    if end < start && rows.values.is_empty() {
-        // Compat: what RRDtool says when it is asked for fewer rows than none.
-        return Err(Refusal::new(Drop::Usage, "rrd_fetch_r failed: malloc fetch data area"));
-    }
+    let request = FetchRequest { cf: function(&fetch.cf)?, start, end, step: 1 };
+    let rows = rows(service, &named, request)?;
     let columns = columns(fetch, &rows.ds_names)?;
     let names: Vec<&str> = columns.iter().map(|&column| rows.ds_names[column].as_str()).collect();
     let rows = Rows {
@@ -61,6 +40,58 @@ pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<
         rows.push_text(out, |out, value| rrd::format::push_e(out, value, 17));
     }
     Ok(())
+}
+
+/// Answers a fetch in frames.
+pub fn fetch_frame(
+    service: &Service,
+    fetch: &frames::request::Fetch<'_>,
+    number: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let named = resolve(service, fetch.name)?;
+    let (start, end, step) = (fetch.start, fetch.end, fetch.step.max(1));
+    let rows = rows(service, &named, FetchRequest { cf: function(fetch.cf)?, start, end, step })?;
+    let times = frames::answer::Times {
+        start: rows.start,
+        end: rows.end,
+        step: rows.step,
+        units_per_second: rows.units_per_second,
+    };
+    frames::answer::push_rows(out, number, times, &rows.ds_names, &rows.values);
+    Ok(())
+}
+
+fn no_such_file(path: &[u8]) -> Refusal {
+    let (before, after) = ("rrd_fetch_r failed: opening '", "': No such file or directory");
+    Refusal::of_path(Drop::NoSuchRrd, before, path, after)
+}
+
+fn resolve(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
+    service.names.resolve(word).map_err(|failure| match failure {
+        NameFailure::Denied(path) => Refusal::of_path(Drop::Name, "", &path, ": Permission denied"),
+        NameFailure::Missing(path) => no_such_file(&path),
+    })
+}
+
+fn function(word: &[u8]) -> Result<Cf, Refusal> {
+    std::str::from_utf8(word).ok().and_then(Cf::from_name).ok_or_else(|| {
+        let cf = String::from_utf8_lossy(word);
+        Refusal::new(Drop::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
+    })
+}
+
+fn rows(service: &Service, named: &Named, request: FetchRequest) -> Result<FetchRows, Refusal> {
+    let rows = match service.engine.fetch(&named.name, request) {
+        Ok(rows) => rows,
+        Err(StoreError::NoSuchRrd(_)) => return Err(no_such_file(&named.path)),
+        Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
+    };
+    if request.end < request.start && rows.values.is_empty() {
+        // Compat: what RRDtool says when it is asked for fewer rows than none.
+        return Err(Refusal::new(Drop::Usage, "rrd_fetch_r failed: malloc fetch data area"));
+    }
+    Ok(rows)
 }
 
 /// Compat: as `strtol` reads it; zero and less is relative to now.

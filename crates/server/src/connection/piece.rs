@@ -20,6 +20,13 @@ pub struct Piece {
 }
 
 impl Piece {
+    /// For the updates of one frame, which stay together; a line's tag is its index there.
+    pub fn of_frame(count: usize) -> Self {
+        let mut piece = Piece { tags: Vec::with_capacity(count), ..Piece::default() };
+        piece.batch.lines.reserve(count);
+        piece
+    }
+
     /// True when it should go.
     #[inline]
     pub fn is_full(&self) -> bool {

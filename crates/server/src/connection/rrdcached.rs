@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, RwLock};
 
+use protocol::frames::AGREED;
 use protocol::rrdcached::command::{Command, Permissions, Verb};
 use protocol::rrdcached::limits::LINE_BYTES_MAX;
 use protocol::rrdcached::line::{Scan, scan};
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 
 use super::answer::{self, Refusal};
 use super::create::{self, SentCreate};
+use super::frames;
 use super::piece::{Outcome, Piece, SentPiece};
 use super::stream::Stream;
 use crate::limits::{ANSWER_BYTES_HELD, PIECES_IN_FLIGHT_MAX, READ_BYTES};
@@ -48,6 +50,10 @@ pub async fn serve(
         let mut buffer = service.buffers.take();
         buffer.append(&mut partial);
         let end = session.burst(&stream, &mut buffer).await;
+        if end == End::Frames {
+            let permissions = session.permissions;
+            return frames::serve(&stream, &service, &permissions, stop, buffer).await;
+        }
         // A partial line is kept in a vector of its own size: the buffer serves the next connection.
         if end == End::Empty {
             partial.extend_from_slice(&buffer);
@@ -73,6 +79,8 @@ enum End {
     Gone,
     /// The client said QUIT.
     Quit,
+    /// The client goes on in frames.
+    Frames,
 }
 
 /// A BATCH under way.
@@ -138,10 +146,10 @@ impl<'a> Session<'a> {
                     break End::Gone;
                 }
             };
-            let (used, quit) = self.work(stream, buffer).await;
+            let (used, last) = self.work(stream, buffer).await;
             buffer.drain(..used);
-            if quit {
-                break End::Quit;
+            if let Some(end) = last {
+                break end;
             }
         };
         self.send_piece();
@@ -152,8 +160,8 @@ impl<'a> Session<'a> {
         if self.broken.is_some() { End::Gone } else { end }
     }
 
-    /// Works on all whole lines of `bytes`; returns the bytes used and whether the client said QUIT.
-    async fn work(&mut self, stream: &Stream, bytes: &[u8]) -> (usize, bool) {
+    /// Works on all whole lines of `bytes`; returns the bytes used and, when no more lines count, why.
+    async fn work(&mut self, stream: &Stream, bytes: &[u8]) -> (usize, Option<End>) {
         let mut at = 0;
         loop {
             at += self.take_updates(&bytes[at..]);
@@ -170,19 +178,20 @@ impl<'a> Session<'a> {
                     if std::mem::take(&mut self.skipping) {
                         continue;
                     }
-                    if self.line(stream, line).await {
-                        return (at, true);
+                    let last = self.line(stream, line).await;
+                    if last.is_some() {
+                        return (at, last);
                     }
                 }
-                Scan::Partial if self.skipping => return (bytes.len(), false),
-                Scan::Partial => return (at, false),
+                Scan::Partial if self.skipping => return (bytes.len(), None),
+                Scan::Partial => return (at, None),
                 Scan::TooLong { used } => {
                     if !std::mem::replace(&mut self.skipping, used.is_none()) {
                         self.too_long().await;
                     }
                     match used {
                         Some(used) => at += used,
-                        None => return (bytes.len(), false),
+                        None => return (bytes.len(), None),
                     }
                 }
             }
@@ -219,8 +228,8 @@ impl<'a> Session<'a> {
         at
     }
 
-    /// Works on any one line; true for QUIT.
-    async fn line(&mut self, stream: &Stream, line: &[u8]) -> bool {
+    /// Works on any one line; why no more lines count after it, if so.
+    async fn line(&mut self, stream: &Stream, line: &[u8]) -> Option<End> {
         if let Some(batch) = &mut self.batch {
             batch.commands = batch.commands.saturating_add(1);
         }
@@ -229,32 +238,47 @@ impl<'a> Session<'a> {
         let Some(command) = command else {
             metrics.drop_line(Drop::UnknownCommand);
             self.refuse(&[b"Unknown command: ", &*word].concat()).await;
-            return false;
+            return None;
         };
         if !self.allowed.allow(command.verb) {
             metrics.drop_line(Drop::Permission);
             self.refuse(b"Permission denied.").await;
-            return false;
+            return None;
         }
         if !(if self.batch.is_some() { command.in_batch } else { command.alone }) {
             metrics.drop_line(Drop::Usage);
             self.refuse(format!("Can't use '{}' here.", command.name).as_bytes()).await;
-            return false;
+            return None;
         }
         match Request::parse(command, words) {
             Ok(request) => self.request(stream, command, request).await,
             Err(usage) => {
                 metrics.drop_line(Drop::Usage);
                 self.refuse(format!("Usage: {}", usage.0.usage).as_bytes()).await;
-                false
+                None
             }
         }
     }
 
-    async fn request(&mut self, stream: &Stream, command: &'static Command, request: Request<'_>) -> bool {
+    async fn request(
+        &mut self,
+        stream: &Stream,
+        command: &'static Command,
+        request: Request<'_>,
+    ) -> Option<End> {
         self.service.metrics.command(command.verb);
         match request {
-            Request::Quit => return true,
+            Request::Quit => return Some(End::Quit),
+            Request::Frames(version) => {
+                self.settle_all().await;
+                if *version != *b"1" {
+                    self.error(frames::other_version().as_bytes());
+                    return None;
+                }
+                self.out.extend_from_slice(AGREED.as_bytes());
+                self.out.push(b'\n');
+                return Some(End::Frames);
+            }
             Request::Update(name, words) => self.unusual_update(&name, words).await,
             Request::Create(name, words) => self.create(&name, words).await,
             Request::Batch => {
@@ -286,7 +310,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        false
+        None
     }
 
     /// An UPDATE that needs unescaping, or of which something is wrong.

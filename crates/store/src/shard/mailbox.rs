@@ -31,6 +31,10 @@ struct Lanes<Change, Question> {
     questions: VecDeque<Question>,
     closed: bool,
     owner_sleeps: bool,
+    /// What the owner took last it may still be working on.
+    owner_holds: bool,
+    /// The owner is to look, though there is nothing for it here.
+    nudged: bool,
     senders_wait: usize,
 }
 
@@ -47,6 +51,8 @@ impl<Change, Question> Default for Mailbox<Change, Question> {
                 questions: VecDeque::new(),
                 closed: false,
                 owner_sleeps: false,
+                owner_holds: false,
+                nudged: false,
                 senders_wait: 0,
             }),
             asked: AtomicBool::new(false),
@@ -111,7 +117,8 @@ impl<Change, Question> Mailbox<Change, Question> {
         patience: Duration,
     ) -> bool {
         let mut lanes = self.lock();
-        let idle = (lanes.changes.is_empty() || bytes == 0) && lanes.questions.is_empty();
+        lanes.owner_holds = false;
+        let idle = (lanes.changes.is_empty() || bytes == 0) && lanes.questions.is_empty() && !lanes.nudged;
         if idle && !patience.is_zero() && (!lanes.closed || bytes == 0) {
             lanes.owner_sleeps = true;
             lanes = match self.filled.wait_timeout(lanes, patience) {
@@ -120,6 +127,7 @@ impl<Change, Question> Mailbox<Change, Question> {
             };
             lanes.owner_sleeps = false;
         }
+        lanes.nudged = false;
         self.drain_questions(&mut lanes, questions);
         let mut taken = 0;
         while taken < bytes
@@ -129,10 +137,24 @@ impl<Change, Question> Mailbox<Change, Question> {
             lanes.changes_bytes -= size;
             changes.push(change);
         }
+        lanes.owner_holds = taken > 0;
         if lanes.senders_wait > 0 && taken > 0 {
             self.emptied.notify_all();
         }
         !(lanes.closed && lanes.changes.is_empty() && changes.is_empty() && questions.is_empty())
+    }
+
+    /// True when all that was sent has been worked on: a change that is done now overtakes nothing.
+    pub fn is_idle(&self) -> bool {
+        let lanes = self.lock();
+        lanes.changes.is_empty() && !lanes.owner_holds && !lanes.closed
+    }
+
+    /// Wakes the owner, or keeps it from going to sleep once.
+    pub fn nudge(&self) {
+        let mut lanes = self.lock();
+        lanes.nudged = true;
+        self.wake(lanes);
     }
 
     /// True when anything waits.

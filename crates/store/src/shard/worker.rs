@@ -74,9 +74,21 @@ pub struct Worker {
 }
 
 /// The worker between its rounds. Whoever has a question looks there himself instead of waking the
-/// worker, which costs two changes of threads and half of a short fetch; while a round is under way, and
-/// once the worker has ended, there is nobody to look at.
+/// worker, which costs two changes of threads and half of a short fetch; who has a small change has it done
+/// there ([`Seat::lend`]). While a round is under way, and once the worker has ended, there is nobody to look at.
 pub struct Seat(Mutex<Option<Worker>>);
+
+/// As in the worker's own thread: a state that may be half changed must not be written.
+struct EndOnPanic;
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        tracing::error!(
+            "a bug stopped the worker of the store; the process ends and the next start replays the log"
+        );
+        std::process::abort();
+    }
+}
 
 impl Seat {
     /// With a worker that has not begun.
@@ -93,6 +105,24 @@ impl Seat {
             Err(TryLockError::WouldBlock) => return None,
         };
         seat.as_ref().map(look)
+    }
+
+    /// Has the worker do a small change on the caller's thread while it rests and nothing waits for it: a client that
+    /// waits for each answer then waits for no change of threads. Otherwise the change comes back.
+    pub fn lend(&self, shared: &Shared, change: Change) -> Option<Change> {
+        let Ok(mut seat) = self.0.try_lock() else { return Some(change) };
+        let Some(worker) = &mut *seat else { return Some(change) };
+        // Looked at under the lock: what the worker took from the mailbox it has done when it is idle.
+        if !worker.takes_changes() || !shared.mailbox.is_idle() {
+            return Some(change);
+        }
+        let alive = EndOnPanic;
+        worker.round(&mut vec![change], &mut Vec::new());
+        std::mem::forget(alive);
+        if worker.patience().is_zero() || !worker.takes_changes() {
+            shared.mailbox.nudge();
+        }
+        None
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Worker>> {

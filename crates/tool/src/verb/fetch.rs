@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use protocol::frames::request::Fetch;
 use protocol::rrdcached::client::Answer;
 use rrd::definition::Cf;
 use rrd::format::{DIGITS_TOOL, push_e};
@@ -9,10 +10,11 @@ use rrd::plan::plan;
 use rrd::portable::push_whole;
 use rrd::when::{DurationScale, parse_duration};
 
+use crate::daemon::Daemon;
 use crate::failure::{Done, Failure, text};
 use crate::options::{Known, Options, flag, with_argument};
 use crate::surroundings::Surroundings;
-use crate::target::{Remote, Target, file_failure};
+use crate::target::{Remote, Target, file_failure, remote};
 use crate::times::Range;
 use crate::{Tool, Words, print};
 
@@ -124,6 +126,17 @@ pub fn fetch_as_wished(tool: &mut Tool, name: &[u8], daemon: Option<&[u8]>, wish
     }
 }
 
+/// The same for the C function that knows no daemon ([`crate::verb::update::update_here_first`]).
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn fetch_here_first(tool: &mut Tool, name: &[u8], wish: Wish) -> Done<Rows> {
+    match tool.target_here_first(name)? {
+        Target::File(file) => of_file(&file, wish),
+        Target::Remote(mut remote) => of_daemon(&mut remote, wish),
+    }
+}
+
 fn duration(word: &[u8]) -> Done<u64> {
     parse_duration(text(word)?, DurationScale::SECONDS)
         .map_err(|error| Failure::new(format!("resolution: {error}")))
@@ -148,21 +161,40 @@ pub(crate) fn of_file(file: &store::direct::ReadFile, wish: Wish) -> Done<Rows> 
     })
 }
 
-/// The rows of a daemon's RRD. Compat: it is not told the resolution.
+/// The rows of a daemon's RRD. Compat: it is not told the resolution, except behind a placeholder, where all is as
+/// if the file were here, and where the daemon can be told.
 ///
 /// # Errors
 /// What the daemon says.
 pub(crate) fn of_daemon(remote: &mut Remote<'_>, wish: Wish) -> Done<Rows> {
+    let step = if remote.behind_placeholder { wish.step } else { 1 };
+    let fetch =
+        Fetch { name: &remote.name, cf: wish.cf.name().as_bytes(), start: wish.start, end: wish.end, step };
+    // Frames take times as they are; text counts those below 1 from now.
+    if wish.start > 0
+        && wish.end > 0
+        && let Some(rows) = remote.daemon.fetch(&fetch)?
+    {
+        return Ok(rows);
+    }
     let (start, end) = (wish.start.to_string(), wish.end.to_string());
     let answer = remote.ask("FETCH", &[wish.cf.name().as_bytes(), start.as_bytes(), end.as_bytes()])?;
     rows(&answer)
+}
+
+/// The rows of the RRD that goes by `word` here.
+///
+/// # Errors
+/// What the daemon says.
+pub fn of_named(daemon: Daemon<'_>, word: &[u8], wish: Wish) -> Done<Rows> {
+    of_daemon(&mut remote(daemon, word)?, wish)
 }
 
 /// The rows that a daemon answers FETCH with.
 ///
 /// # Errors
 /// What is no such answer.
-pub fn rows(answer: &Answer) -> Done<Rows> {
+fn rows(answer: &Answer) -> Done<Rows> {
     read(answer).ok_or_else(|| Failure::new("rrdcached answers what is no fetch"))
 }
 

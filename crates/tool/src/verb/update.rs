@@ -6,9 +6,10 @@ use rrd::time::{MICROS, Timestamp};
 use store::direct::{DirectError, UpdateOptions, UpdateReport, update as update_file};
 
 use crate::failure::{Done, Failure};
+use crate::known::Place;
 use crate::options::{Known, Options, flag, with_argument};
 use crate::surroundings::Surroundings;
-use crate::target::{Remote, Target, file_failure, remote};
+use crate::target::{Remote, Target, file_failure, is_missing, remote};
 use crate::{Tool, Words, times};
 
 /// What it does and its syntax.
@@ -120,20 +121,54 @@ pub fn update(tool: &mut Tool, wish: &Wish<'_>) -> Done {
     }
     match wish.apply(&tool.surroundings, false) {
         Ok(_) => Ok(()),
-        Err(DirectError::Placeholder { .. }) => to_store(tool, wish),
+        Err(DirectError::Placeholder { .. }) => to_store(tool, wish, None),
         Err(error) => Err(file_failure(&error)),
     }
 }
 
-/// An update of an RRD whose placeholder stands in the tree: all that a file takes, a store takes.
-fn to_store(tool: &mut Tool, wish: &Wish<'_>) -> Done {
+/// The same for the C functions that know no daemon: the file is updated, or its store behind a placeholder. Only
+/// where there is neither, the daemon that the environment names is asked.
+///
+/// # Errors
+/// As [`run`].
+pub fn update_here_first(tool: &mut Tool, wish: &Wish<'_>) -> Done {
+    let address = tool.surroundings.daemon.take();
+    if let Some(place) = tool.known_place(wish.name) {
+        if tool.link.connect(&place.address).is_ok() {
+            return to_store(tool, wish, Some(place));
+        }
+        if let Some(known) = tool.link.known() {
+            known.forget(wish.name);
+        }
+    }
+    match wish.apply(&tool.surroundings, false) {
+        Ok(_) => Ok(()),
+        Err(DirectError::Placeholder { .. }) => to_store(tool, wish, None),
+        Err(error) if address.is_some() && is_missing(&error) => {
+            tool.surroundings.daemon = address;
+            update(tool, wish)
+        }
+        Err(error) => Err(file_failure(&error)),
+    }
+}
+
+/// An update of an RRD whose placeholder stands in the tree: all that a file takes, a store takes. `place` is where it
+/// is, where that is known and connected to.
+fn to_store(tool: &mut Tool, wish: &Wish<'_>, place: Option<Place>) -> Done {
     let mapping = Mapping::of(tool, wish)?;
     let mut readings = Vec::with_capacity(wish.readings.len());
     for reading in &wish.readings {
         readings.push(mapping.map(&plain(reading, wish.name, &tool.surroundings)?)?);
     }
-    let Some(mut remote) = tool.placeholder(wish.name)? else {
-        return Err(Failure::of_name("opening '", wish.name, "': it was replaced while it was used"));
+    let mut remote = match place {
+        Some(place) => {
+            // To look up a template may have led elsewhere.
+            tool.link.connect(&place.address)?;
+            tool.link.at(place)
+        }
+        None => tool.placeholder(wish.name)?.ok_or_else(|| {
+            Failure::of_name("opening '", wish.name, "': it was replaced while it was used")
+        })?,
     };
     if !wish.skip_past {
         return send(&mut remote, &readings);
@@ -149,7 +184,7 @@ fn to_store(tool: &mut Tool, wish: &Wish<'_>) -> Done {
 
 fn send(remote: &mut Remote<'_>, readings: &[Vec<u8>]) -> Done {
     let words: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
-    remote.ask("update", &words).map(|_| ())
+    remote.daemon.update(&remote.name, &words)
 }
 
 /// Compat: for a daemon only `N` is made a time here.

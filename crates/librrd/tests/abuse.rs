@@ -1,0 +1,64 @@
+//! Programs that call the library as none should, and what they must not be able to do to it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Our library under its real name.
+fn library(place: &Path) -> PathBuf {
+    // Cargo builds it beside its tests before they run.
+    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
+    let directory = place.join("lib");
+    std::fs::create_dir(&directory).unwrap();
+    symlink(built, directory.join("librrd.so.8")).unwrap();
+    directory
+}
+
+fn build(place: &Path, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format!("{name}.c"));
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let program = place.join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-g", "-O1", "-Wall", "-Werror", "-I"]).arg(include).arg("-o").arg(&program).arg(&source);
+    let made = cc.args(["-lrrd", "-lpthread", "-ldl"]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    program
+}
+
+fn run(mut command: Command, place: &Path) -> String {
+    command.current_dir(place).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
+    let output = command.output().unwrap();
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{text}{errors}", output.status);
+    text
+}
+
+#[test]
+fn no_call_brings_the_program_down() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(build(place.path(), "abuse"));
+    command.env("LD_LIBRARY_PATH", library(place.path()));
+    // Also: nothing is printed but by the program itself.
+    assert_eq!(run(command, place.path()), "0 faults\n");
+}
+
+#[test]
+fn memcheck_finds_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let program = build(place.path(), "abuse");
+    let mut command = Command::new("valgrind");
+    command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
+    command.arg(program).env("LD_LIBRARY_PATH", library(place.path()));
+    assert_eq!(run(command, place.path()), "0 faults\n");
+}
+
+#[test]
+fn two_libraries_live_in_one_process() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(build(place.path(), "pair"));
+    let directory = library(place.path());
+    command.arg(directory.join("librrd.so.8")).arg("/usr/lib/x86_64-linux-gnu/librrd.so.8");
+    assert_eq!(run(command, place.path()), "0\n");
+}

@@ -1,0 +1,175 @@
+//! Frames: our own way over rrdcached's sockets for programs that call often (`docs/protocol/frames.md`).
+//!
+//! Updates go many at once and are answered at once; rows come back as the numbers they are. A client asks for it by
+//! [`NEGOTIATION`], an ordinary line; whoever does not know that says so in a line, and the text protocol goes on.
+//!
+//! Owns the bytes of both directions. What always holds: nothing allocated from a length that was only claimed; a
+//! frame is refused whole; no input panics.
+
+pub mod answer;
+pub mod request;
+
+use std::fmt;
+
+/// The version spoken here.
+pub const VERSION: u32 = 1;
+/// The line that asks for frames, without its line feed.
+pub const NEGOTIATION: &str = "FRAMES 1";
+/// What the daemon answers to it, without the line feed; whatever else it says, the text protocol goes on.
+pub const AGREED: &str = "0 Frames of version 1 from here on";
+
+/// Bytes in front of the body.
+pub const HEADER_BYTES: usize = 12;
+/// Longest body of a request: four of the longest lines of text.
+pub const REQUEST_BYTES_MAX: usize = 1 << 20;
+/// Longest body of an answer: the 16,777,216 values that a fetch gives at most, with room for names.
+pub const ANSWER_BYTES_MAX: usize = (128 << 20) + (1 << 20);
+/// Updates of one frame. They are answered together, so more only makes their senders wait.
+pub const UPDATES_MAX: usize = 16 * 1024;
+
+const OFFSET_KIND: usize = 4;
+const OFFSET_RESERVED: usize = 5;
+const OFFSET_NUMBER: usize = 8;
+
+/// A frame, its body not yet looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// What it is.
+    pub kind: u8,
+    /// The request's number, which its answer repeats.
+    pub number: u32,
+    /// The rest.
+    pub body: &'a [u8],
+}
+
+/// Why bytes are no frame. After one of these the connection cannot go on: nobody knows where the next one begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// A body longer than the limit.
+    TooLong(u32, usize),
+    /// A kind that this version does not know.
+    Kind(u8),
+    /// Bytes that must be zero are not.
+    Reserved,
+    /// The body ends before what it should hold: which.
+    Truncated(&'static str),
+    /// The body goes on behind what it should hold.
+    Surplus(usize),
+    /// More updates than a frame may have, or none.
+    Count(u32),
+    /// A value that cannot be: which.
+    Value(&'static str),
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bad frame: ")?;
+        match self {
+            FrameError::TooLong(bytes, max) => write!(f, "{bytes} bytes, {max} are the limit"),
+            FrameError::Kind(kind) => write!(f, "kind {kind} is not known in version {VERSION}"),
+            FrameError::Reserved => f.write_str("reserved bytes are not zero"),
+            FrameError::Truncated(what) => write!(f, "it ends within {what}"),
+            FrameError::Surplus(bytes) => write!(f, "{bytes} bytes too many"),
+            FrameError::Count(count) => write!(f, "{count} updates, 1 to {UPDATES_MAX} are allowed"),
+            FrameError::Value(what) => write!(f, "{what} cannot be"),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+/// The frame at the front of `bytes` and the bytes it takes; `None` while it is not all there.
+///
+/// # Errors
+/// [`FrameError`], as soon as the header shows it.
+#[inline]
+pub fn scan(bytes: &[u8], body_bytes_max: usize) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+    let length = u32_at(header, 0);
+    if length as usize > body_bytes_max {
+        return Err(FrameError::TooLong(length, body_bytes_max));
+    }
+    if header[OFFSET_RESERVED..OFFSET_NUMBER] != [0; OFFSET_NUMBER - OFFSET_RESERVED] {
+        return Err(FrameError::Reserved);
+    }
+    let end = HEADER_BYTES + length as usize;
+    let Some(body) = bytes.get(HEADER_BYTES..end) else { return Ok(None) };
+    Ok(Some((Frame { kind: header[OFFSET_KIND], number: u32_at(header, OFFSET_NUMBER), body }, end)))
+}
+
+/// Appends a frame whose body `fill` appends.
+pub fn push(out: &mut Vec<u8>, kind: u8, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0, 0, 0, 0, kind, 0, 0, 0]);
+    out.extend_from_slice(&number.to_le_bytes());
+    fill(out);
+    // Callers keep to the limits, which are far below 4 GiB.
+    let length = (out.len() - start - HEADER_BYTES) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Takes things off the front of a body.
+#[derive(Clone, Copy, Debug)]
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], FrameError> {
+        let (front, rest) = self.0.split_at_checked(count).ok_or(FrameError::Truncated(what))?;
+        self.0 = rest;
+        Ok(front)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FrameError> {
+        let (front, rest) = self.0.split_first_chunk::<N>().ok_or(FrameError::Truncated(what))?;
+        self.0 = rest;
+        Ok(*front)
+    }
+
+    fn u16(&mut self, what: &'static str) -> Result<u16, FrameError> {
+        self.array(what).map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self, what: &'static str) -> Result<u32, FrameError> {
+        self.array(what).map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self, what: &'static str) -> Result<u64, FrameError> {
+        self.array(what).map(u64::from_le_bytes)
+    }
+
+    fn i64(&mut self, what: &'static str) -> Result<i64, FrameError> {
+        self.array(what).map(i64::from_le_bytes)
+    }
+
+    /// Nothing may be left.
+    fn end(self) -> Result<(), FrameError> {
+        if self.0.is_empty() { Ok(()) } else { Err(FrameError::Surplus(self.0.len())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_its_header_and_its_body() {
+        let mut out = Vec::new();
+        push(&mut out, 3, 7, |body| body.extend_from_slice(b"PING"));
+        assert_eq!(out, b"\x04\0\0\0\x03\0\0\0\x07\0\0\0PING");
+        let frame = Frame { kind: 3, number: 7, body: b"PING" };
+        assert_eq!(scan(&out, 4), Ok(Some((frame, 16))));
+        for length in 0..out.len() {
+            assert_eq!(scan(&out[..length], 4), Ok(None), "{length} bytes");
+        }
+        assert_eq!(scan(&out, 3), Err(FrameError::TooLong(4, 3)));
+        for at in OFFSET_RESERVED..OFFSET_NUMBER {
+            let mut bad = out.clone();
+            bad[at] = 1;
+            assert_eq!(scan(&bad, 4), Err(FrameError::Reserved));
+        }
+    }
+}

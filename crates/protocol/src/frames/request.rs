@@ -1,0 +1,212 @@
+//! What a client sends in frames.
+
+use super::{Frame, FrameError, Reader, UPDATES_MAX, push};
+
+/// Updates, answered together.
+pub const UPDATE: u8 = 1;
+/// Rows of one RRD.
+pub const FETCH: u8 = 2;
+/// A line of the text protocol, answered in its words.
+pub const COMMAND: u8 = 3;
+
+/// Bytes in front of the name and the readings of an update.
+const UPDATE_HEAD_BYTES: usize = 6;
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub enum Request<'a> {
+    /// Updates, answered together.
+    Update(Updates<'a>),
+    /// Rows of one RRD.
+    Fetch(Fetch<'a>),
+    /// A line of the text protocol without its line feed.
+    Command(&'a [u8]),
+}
+
+/// One update of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update<'a> {
+    /// The RRD, as it is: nothing is escaped.
+    pub name: &'a [u8],
+    /// What stands behind the name in an UPDATE: words parted by single spaces, escaped as there.
+    pub values: &'a [u8],
+}
+
+/// What FETCH asks for, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch<'a> {
+    /// The RRD.
+    pub name: &'a [u8],
+    /// Consolidation function.
+    pub cf: &'a [u8],
+    /// First second.
+    pub start: i64,
+    /// Last second.
+    pub end: i64,
+    /// Seconds in a row, as near as there is; 1 = as fine as there is.
+    pub step: u64,
+}
+
+/// The updates of a frame, which was found whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Updates<'a> {
+    left: u32,
+    reader: Reader<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// Reads the body of a frame.
+    ///
+    /// # Errors
+    /// [`FrameError`].
+    pub fn decode(frame: Frame<'a>) -> Result<Self, FrameError> {
+        match frame.kind {
+            UPDATE => Updates::decode(frame.body).map(Request::Update),
+            FETCH => Fetch::decode(frame.body).map(Request::Fetch),
+            COMMAND if frame.body.contains(&b'\n') => Err(FrameError::Value("a line feed in a command")),
+            COMMAND => Ok(Request::Command(frame.body)),
+            kind => Err(FrameError::Kind(kind)),
+        }
+    }
+}
+
+impl<'a> Updates<'a> {
+    fn decode(body: &'a [u8]) -> Result<Self, FrameError> {
+        let mut reader = Reader(body);
+        let count = reader.u32("the number of updates")?;
+        if count == 0 || count as usize > UPDATES_MAX {
+            return Err(FrameError::Count(count));
+        }
+        let updates = Updates { left: count, reader };
+        // All of them are looked at before the first is used.
+        for _ in 0..count {
+            Self::one(&mut reader)?;
+        }
+        reader.end()?;
+        Ok(updates)
+    }
+
+    fn one(reader: &mut Reader<'a>) -> Result<Update<'a>, FrameError> {
+        let name_bytes = reader.u16("the head of an update")?;
+        let values_bytes = reader.u32("the head of an update")?;
+        let name = reader.bytes(usize::from(name_bytes), "a name")?;
+        let values = reader.bytes(values_bytes as usize, "the readings of an update")?;
+        Ok(Update { name, values })
+    }
+}
+
+impl<'a> Iterator for Updates<'a> {
+    type Item = Update<'a>;
+
+    fn next(&mut self) -> Option<Update<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        Self::one(&mut self.reader).ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl ExactSizeIterator for Updates<'_> {}
+
+impl<'a> Fetch<'a> {
+    fn decode(body: &'a [u8]) -> Result<Self, FrameError> {
+        let mut reader = Reader(body);
+        let (start, end) = (reader.i64("a start")?, reader.i64("an end")?);
+        let step = reader.u64("a step")?;
+        let cf_bytes = reader.u16("the length of a consolidation function")?;
+        let cf = reader.bytes(usize::from(cf_bytes), "a consolidation function")?;
+        Ok(Fetch { name: reader.0, cf, start, end, step })
+    }
+
+    /// Appends the request as a frame.
+    pub fn push(&self, out: &mut Vec<u8>, number: u32) {
+        push(out, FETCH, number, |body| {
+            body.extend_from_slice(&self.start.to_le_bytes());
+            body.extend_from_slice(&self.end.to_le_bytes());
+            body.extend_from_slice(&self.step.to_le_bytes());
+            body.extend_from_slice(&(self.cf.len() as u16).to_le_bytes());
+            body.extend_from_slice(self.cf);
+            body.extend_from_slice(self.name);
+        });
+    }
+}
+
+/// Appends a frame of these updates, 1 to [`UPDATES_MAX`] of them, of at most
+/// [`super::REQUEST_BYTES_MAX`] bytes with [`update_bytes`] each.
+pub fn push_updates<'a>(out: &mut Vec<u8>, number: u32, updates: impl ExactSizeIterator<Item = Update<'a>>) {
+    push(out, UPDATE, number, |body| {
+        body.extend_from_slice(&(updates.len() as u32).to_le_bytes());
+        for update in updates {
+            body.extend_from_slice(&(update.name.len() as u16).to_le_bytes());
+            body.extend_from_slice(&(update.values.len() as u32).to_le_bytes());
+            body.extend_from_slice(update.name);
+            body.extend_from_slice(update.values);
+        }
+    });
+}
+
+/// Bytes that an update takes in a frame.
+pub fn update_bytes(name: &[u8], values: &[u8]) -> usize {
+    UPDATE_HEAD_BYTES + name.len() + values.len()
+}
+
+/// Appends a command line, which has no line feed.
+pub fn push_command(out: &mut Vec<u8>, number: u32, line: &[u8]) {
+    push(out, COMMAND, number, |body| body.extend_from_slice(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{REQUEST_BYTES_MAX, scan};
+    use super::*;
+
+    fn decode(bytes: &[u8]) -> Result<(u32, Request<'_>), FrameError> {
+        let (frame, used) = scan(bytes, REQUEST_BYTES_MAX)?.expect("a whole frame");
+        assert_eq!(used, bytes.len());
+        Request::decode(frame).map(|request| (frame.number, request))
+    }
+
+    #[test]
+    fn updates_are_bytes_and_back() {
+        let updates = [Update { name: b"a b.rrd", values: b"1:2 3:4" }, Update { name: b"", values: b"" }];
+        let mut out = Vec::new();
+        push_updates(&mut out, 9, updates.iter().copied());
+        assert_eq!(
+            out,
+            b"\x1e\0\0\0\x01\0\0\0\x09\0\0\0\x02\0\0\0\x07\0\x07\0\0\0a b.rrd1:2 3:4\0\0\0\0\0\0"
+        );
+        let Ok((9, Request::Update(read))) = decode(&out) else { panic!("no updates") };
+        assert!(read.eq(updates));
+        // Cut anywhere, or with a count that does not fit, it is no frame of updates.
+        for end in 0..out.len() - 12 {
+            let frame = Frame { kind: UPDATE, number: 0, body: &out[12..12 + end] };
+            assert!(Request::decode(frame).is_err(), "{end}");
+        }
+        let mut body = out[12..].to_vec();
+        body.push(0);
+        let with = |body: &[u8]| Request::decode(Frame { kind: UPDATE, number: 0, body }).err();
+        assert_eq!(with(&body), Some(FrameError::Surplus(1)));
+        assert_eq!(with(&[0, 0, 0, 0]), Some(FrameError::Count(0)));
+        assert_eq!(with(&[1, 0x40, 0, 0]), Some(FrameError::Count(0x4001)));
+    }
+
+    #[test]
+    fn a_fetch_and_a_command_are_bytes_and_back() {
+        let fetch = Fetch { name: b"d/a.rrd", cf: b"AVERAGE", start: -1, end: i64::MAX, step: 300 };
+        let mut out = Vec::new();
+        fetch.push(&mut out, u32::MAX);
+        assert!(
+            matches!(decode(&out), Ok((u32::MAX, Request::Fetch(read))) if read == fetch),
+            "{:?}",
+            decode(&out)
+        );
+        let mut out = Vec::new();
+        push_command(&mut out, 1, b"LAST a.rrd");
+        assert!(matches!(decode(&out), Ok((1, Request::Command(b"LAST a.rrd")))));
+        let bad = Frame { kind: COMMAND, number: 0, body: b"PING\nPING" };
+        assert!(Request::decode(bad).is_err());
+        assert_eq!(Request::decode(Frame { kind: 0, number: 0, body: b"" }).err(), Some(FrameError::Kind(0)));
+    }
+}

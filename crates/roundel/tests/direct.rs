@@ -1,0 +1,183 @@
+//! Programs that update and read through the C library and a daemon: the same answers as by Debian's library, and
+//! nothing acknowledged is lost when the daemon is killed under them.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use wire::{Client, Daemon, Kind};
+
+/// Where simulated time starts.
+const BEGIN: i64 = 1_700_000_000;
+/// Threads of a program, and files of each.
+const THREADS: usize = 8;
+const FILES: usize = 3;
+
+/// Builds a C program of `tests/direct`.
+fn build(place: &Path, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/direct").join(format!("{name}.c"));
+    let program = place.join(name);
+    let made = Command::new("cc")
+        .args(["-O1", "-g", "-o"])
+        .args([&program, &source])
+        .args(["-lrrd", "-lpthread"])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    program
+}
+
+/// A directory with our library under its real name.
+fn library(place: &Path) -> PathBuf {
+    // Cargo builds it beside the tests of whoever depends on it.
+    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
+    assert!(built.exists(), "{built:?} is not there");
+    let directory = place.join("lib");
+    if !directory.exists() {
+        std::fs::create_dir(&directory).unwrap();
+        symlink(built, directory.join("librrd.so.8")).unwrap();
+    }
+    directory
+}
+
+fn command(program: &Path, address: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("RRDCACHED_ADDRESS", address).env("TZ", "UTC").env("LC_ALL", "C");
+    command
+}
+
+#[test]
+fn answers_are_those_of_debians_library_whoever_listens() {
+    let place = tempfile::tempdir().unwrap();
+    let program = build(place.path(), "answers");
+    let ours = library(place.path());
+    let run = |name: &str, kind: Kind, library: Option<&Path>| {
+        let mut daemon = Daemon::new(kind, &place.path().join(name));
+        let mut client = daemon.start();
+        let base = daemon.base().canonicalize().unwrap();
+        let definition = "-b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:100";
+        assert_eq!(client.ask(&format!("CREATE a.rrd {definition}")).unwrap().status, 0);
+        let address = format!("unix:{}", daemon.socket().display());
+        let mut command = command(&program, &address);
+        command.arg(&base);
+        if let Some(library) = library {
+            command.env("LD_LIBRARY_PATH", library);
+        }
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{name}\n{text}{}", String::from_utf8_lossy(&output.stderr));
+        text.replace(&*daemon.directory().to_string_lossy(), "DIR")
+    };
+    let want = run("theirs", Kind::Rrdcached, None);
+    assert!(want.lines().count() > 35, "{want}");
+    assert_eq!(run("text", Kind::Rrdcached, Some(&ours)), want, "our library, their daemon");
+    assert_eq!(run("frames", Kind::Stripes, Some(&ours)), want, "our library, our daemon");
+    assert_eq!(run("old", Kind::Stripes, None), want, "their library, our daemon");
+}
+
+/// What the program says at its end.
+struct Told {
+    /// Times by file.
+    acknowledged: BTreeMap<usize, Vec<i64>>,
+    errors: BTreeSet<String>,
+}
+
+impl Told {
+    fn read(text: &str) -> Self {
+        let mut told = Told { acknowledged: BTreeMap::new(), errors: BTreeSet::new() };
+        for line in text.lines() {
+            let (file, time) = line.split_once(' ').unwrap();
+            if file == "error" {
+                told.errors.insert(time.to_string());
+            } else {
+                told.acknowledged.entry(file.parse().unwrap()).or_default().push(time.parse().unwrap());
+            }
+        }
+        told
+    }
+}
+
+/// Rows of a file by their times.
+fn rows(client: &mut Client, file: usize, until: i64) -> BTreeMap<i64, f64> {
+    let answer = client.ask(&format!("FETCH {file}.rrd AVERAGE {BEGIN} {until}")).unwrap();
+    let row = |line: &String| {
+        let (time, value) = line.split_once(": ")?;
+        Some((time.trim().parse().ok()?, value.parse().ok()?))
+    };
+    answer.lines.iter().skip(6).filter_map(row).collect()
+}
+
+fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Daemon) -> String) {
+    let place = tempfile::tempdir().unwrap();
+    let program = build(place.path(), "stream");
+    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut client = daemon.start();
+    for file in 0..THREADS * FILES {
+        let definition = format!("-b {BEGIN} -s 1 DS:x:GAUGE:10:U:U RRA:AVERAGE:0:1:500000");
+        assert_eq!(client.ask(&format!("CREATE {file}.rrd {definition}")).unwrap().status, 0);
+    }
+    let mut running = command(&program, &address(&daemon))
+        .arg(directory(&daemon))
+        .args([THREADS.to_string(), FILES.to_string(), (BEGIN + 1).to_string()])
+        .env("LD_LIBRARY_PATH", library(place.path()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for kill in 0..4 {
+        std::thread::sleep(Duration::from_millis(80 + 60 * kill));
+        daemon.kill();
+        client = daemon.start();
+    }
+    // So that there is something behind the last start.
+    let newest = |client: &mut Client| {
+        let last =
+            |file| client.ask(&format!("LAST {file}.rrd")).unwrap().message.trim().parse::<i64>().unwrap();
+        (0..THREADS * FILES).map(last).min().unwrap()
+    };
+    let then = newest(&mut client);
+    let mut patience = 3_000;
+    while newest(&mut client) < then + 3 {
+        std::thread::sleep(Duration::from_millis(10));
+        patience -= 1;
+        assert!(patience > 0, "the program does not come back to a daemon that was started again");
+    }
+    drop(running.stdin.take());
+    let output = running.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let told = Told::read(&String::from_utf8(output.stdout).unwrap());
+    for error in &told.errors {
+        let lost = error == "request: socket error (-1) while talking to rrdcached";
+        // Behind a placeholder, with what stands there before it.
+        let unreachable = error.contains("Unable to connect to rrdcached: ");
+        assert!(lost || unreachable, "{error}");
+    }
+    assert!(!told.errors.is_empty(), "nothing was noticed of four kills");
+    assert_eq!(told.acknowledged.len(), THREADS * FILES);
+    for (&file, times) in &told.acknowledged {
+        assert!(times.is_sorted(), "file {file}");
+        let rows = rows(&mut client, file, times[times.len() - 1]);
+        for time in times {
+            let want = (time * 7 + file as i64) % 1000;
+            assert_eq!(rows.get(time).copied(), Some(want as f64), "file {file}, {time} was acknowledged");
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_daemon_dies_under_threads() {
+    killed_under_load(
+        |daemon| format!("unix:{}", daemon.socket().display()),
+        |daemon| daemon.base().display().to_string(),
+    );
+}
+
+#[test]
+fn nor_over_tcp() {
+    killed_under_load(|daemon| format!("127.0.0.1:{}", daemon.tcp_port()), |_| ".".to_string());
+}

@@ -1,0 +1,289 @@
+//! The connections of a whole process: what several threads update at once goes in one frame.
+//!
+//! A thread that finds nobody sending sends at once. One that finds another thread sending puts its update to what
+//! is gathered, and sleeps; when the answer is there, one of the sleepers sends all that was gathered meanwhile. So
+//! nobody waits longer than for two answers, and many threads share the cost of one. Every caller gets the answer
+//! to its own update. Other requests take a connection for themselves.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use protocol::frames::request::{Fetch, Update, update_bytes};
+use protocol::frames::{REQUEST_BYTES_MAX, UPDATES_MAX};
+use protocol::rrdcached::client::Answer;
+
+use super::connection::{Connection, Refusals};
+use super::{lost, refused, unreachable};
+use crate::failure::{Done, Failure};
+use crate::known::Known;
+use crate::verb::fetch::Rows;
+
+/// Connections at rest that are kept; more threads at once open their own.
+const IDLE_MAX: usize = 16;
+/// Bytes that are gathered for one frame; a longer update goes alone.
+const GATHERED_BYTES_MAX: usize = REQUEST_BYTES_MAX / 4;
+/// Bytes in front of the updates of a frame.
+const COUNT_BYTES: usize = 4;
+
+/// The groups of a process, by address, and the placeholders that lead to them.
+#[derive(Debug, Default)]
+pub struct Groups {
+    groups: Mutex<Vec<Arc<Group>>>,
+    /// Placeholders that were met.
+    pub known: Known,
+}
+
+impl Groups {
+    /// The group of an address.
+    pub fn of(&self, address: &[u8]) -> Arc<Group> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(group) = groups.iter().find(|group| group.address == address) {
+            return Arc::clone(group);
+        }
+        let group = Arc::new(Group::new(address));
+        groups.push(Arc::clone(&group));
+        group
+    }
+}
+
+/// The connections to one address.
+#[derive(Debug)]
+pub struct Group {
+    address: Vec<u8>,
+    state: Mutex<State>,
+    /// Where the threads of a batch sleep: those of the even ones and those of the odd ones.
+    sleepers: [Condvar; 2],
+}
+
+#[derive(Debug, Default)]
+struct State {
+    idle: Vec<Connection>,
+    gathered: Gathered,
+    /// Memory for the next one.
+    spare: Gathered,
+    /// The number of the batch that is being gathered.
+    batch: usize,
+    /// A thread sends the batch before.
+    sending: bool,
+    /// The batch before had updates of several threads, so that there are more to come.
+    in_company: bool,
+    /// Updates taken in, and those of them that are answered; both in order.
+    taken: u64,
+    answered: u64,
+    /// What went wrong, by the update's number, until its thread has seen it.
+    failures: HashMap<u64, Failure>,
+}
+
+/// Updates of one batch: their text and where each stands in it.
+#[derive(Debug, Default)]
+struct Gathered {
+    text: Vec<u8>,
+    /// Name and values.
+    updates: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Gathered {
+    fn push(&mut self, name: &[u8], values: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(name);
+        let middle = self.text.len();
+        self.text.extend_from_slice(values);
+        self.updates.push((start..middle, middle..self.text.len()));
+    }
+
+    fn updates(&self) -> impl ExactSizeIterator<Item = Update<'_>> + Clone {
+        self.updates.iter().map(|(name, values)| Update {
+            name: &self.text[name.clone()],
+            values: &self.text[values.clone()],
+        })
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let gathered = self.text.len() + self.updates.len() * update_bytes(b"", b"");
+        self.updates.is_empty() || gathered + bytes <= GATHERED_BYTES_MAX && self.updates.len() < UPDATES_MAX
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.updates.clear();
+    }
+}
+
+impl Group {
+    fn new(address: &[u8]) -> Self {
+        Group { address: address.to_vec(), state: Mutex::default(), sleepers: Default::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that there is a connection.
+    ///
+    /// # Errors
+    /// What stands in the way of one.
+    pub fn connect(&self) -> io::Result<()> {
+        let state = self.lock();
+        if state.sending || !state.idle.is_empty() {
+            return Ok(());
+        }
+        drop(state);
+        let connection = Connection::open(&self.address)?;
+        self.lock().idle.push(connection);
+        Ok(())
+    }
+
+    /// Ends the connections that are at rest.
+    pub fn disconnect(&self) {
+        self.lock().idle.clear();
+    }
+
+    /// Updates an RRD by words that are escaped as in an UPDATE, with single spaces between.
+    ///
+    /// # Errors
+    /// What the daemon says, or that it says nothing.
+    pub fn update(&self, name: &[u8], values: &[u8]) -> Done {
+        let bytes = update_bytes(name, values);
+        if bytes + COUNT_BYTES > REQUEST_BYTES_MAX || name.len() > usize::from(u16::MAX) {
+            let text = format!("Line too long ({REQUEST_BYTES_MAX} bytes at most)");
+            return Err(refused(&self.address, text.as_bytes()));
+        }
+        let mut state = self.lock();
+        while !state.gathered.has_room(bytes) {
+            state = self.next(state);
+        }
+        let ticket = state.taken;
+        state.taken += 1;
+        state.gathered.push(name, values);
+        let batch = state.batch;
+        while state.answered <= ticket {
+            state = if state.sending { self.sleep(state, batch) } else { self.send(state) };
+        }
+        state.failures.remove(&ticket).map_or(Ok(()), Err)
+    }
+
+    /// Waits for the batch that is gathered, or sends it.
+    fn next<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        if state.sending {
+            let batch = state.batch;
+            self.sleep(state, batch)
+        } else {
+            self.send(state)
+        }
+    }
+
+    fn sleep<'s>(&'s self, state: MutexGuard<'s, State>, batch: usize) -> MutexGuard<'s, State> {
+        self.sleepers[batch % 2].wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what is gathered and gives everyone the answer.
+    fn send<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        state.sending = true;
+        if state.in_company {
+            // Those who were just answered are about to come back.
+            drop(state);
+            std::thread::yield_now();
+            state = self.lock();
+        }
+        let spare = std::mem::take(&mut state.spare);
+        let mut gathered = std::mem::replace(&mut state.gathered, spare);
+        let batch = state.batch;
+        state.batch += 1;
+        let connection = state.idle.pop();
+        drop(state);
+        let exchange = || self.exchange(connection, |connection| connection.update(gathered.updates()));
+        // A bug must not leave the others asleep for ever.
+        let result =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(exchange)).unwrap_or_else(|_| Err(lost()));
+        let mut state = self.lock();
+        self.settle(&mut state, gathered.updates.len() as u64, result);
+        gathered.clear();
+        state.spare = gathered;
+        state.sending = false;
+        self.sleepers[batch % 2].notify_all();
+        if !state.gathered.updates.is_empty() {
+            self.sleepers[(batch + 1) % 2].notify_one();
+        }
+        state
+    }
+
+    fn settle(&self, state: &mut State, count: u64, result: Done<Refusals>) {
+        let first = state.answered;
+        state.answered += count;
+        state.in_company = count > 1;
+        match result {
+            Ok(refusals) => {
+                for (index, text) in refusals {
+                    state.failures.insert(first + u64::from(index), refused(&self.address, &text));
+                }
+            }
+            Err(failure) => {
+                state.failures.extend((first..first + count).map(|ticket| (ticket, failure.clone())));
+            }
+        }
+    }
+
+    /// Sends a line of the text protocol.
+    ///
+    /// # Errors
+    /// That the daemon says nothing; an error of its own is an answer.
+    pub fn ask(&self, line: &[u8]) -> Done<Answer> {
+        let connection = self.lock().idle.pop();
+        self.exchange(connection, |connection| connection.ask(line))
+    }
+
+    /// Asks for rows in a frame; `None` where the daemon speaks only text.
+    ///
+    /// # Errors
+    /// What the daemon says, or that it says nothing.
+    pub fn fetch(&self, fetch: &Fetch<'_>) -> Done<Option<Rows>> {
+        let connection = self.lock().idle.pop();
+        let answer = self.exchange(connection, |connection| {
+            if connection.speaks_frames() { connection.fetch(fetch, rows).map(Some) } else { Ok(None) }
+        })?;
+        answer.transpose().map_err(|text| refused(&self.address, &text))
+    }
+
+    /// Runs `exchange` on a connection, a new one where there is none or it has ended meanwhile.
+    fn exchange<T>(
+        &self,
+        connection: Option<Connection>,
+        exchange: impl Fn(&mut Connection) -> io::Result<T>,
+    ) -> Done<T> {
+        let open = || Connection::open(&self.address).map_err(|error| unreachable(&error));
+        let mut connection = connection.map_or_else(open, Ok)?;
+        let mut result = exchange(&mut connection);
+        if result.as_ref().is_err_and(|error| connection.may_be_stale(error)) {
+            self.disconnect();
+            connection = open()?;
+            result = exchange(&mut connection);
+        }
+        match result {
+            Ok(value) => {
+                let mut state = self.lock();
+                if state.idle.len() < IDLE_MAX {
+                    state.idle.push(connection);
+                }
+                Ok(value)
+            }
+            Err(_) => {
+                // The others have most likely ended with it.
+                self.disconnect();
+                Err(lost())
+            }
+        }
+    }
+}
+
+fn rows(rows: &protocol::frames::answer::Rows<'_>) -> Rows {
+    Rows {
+        start: rows.start,
+        end: rows.end,
+        step: rows.step,
+        units_per_second: rows.units_per_second,
+        names: rows.names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
+        values: rows.values().collect(),
+    }
+}

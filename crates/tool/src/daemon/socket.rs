@@ -1,0 +1,64 @@
+//! A connected socket that never raises SIGPIPE: the process may be any program, and the signal would end it.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use protocol::rrdcached::address::Address;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+/// A connected socket, UNIX or TCP.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// Connects to a daemon.
+    ///
+    /// # Errors
+    /// What the system says; for a host that is not known RRDtool's text.
+    pub fn connect(address: &[u8]) -> io::Result<Self> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let text = std::str::from_utf8(address).map_err(|_| invalid())?;
+        match Address::parse(text).map_err(|_| invalid())? {
+            Address::Unix(path) => Ok(Socket(UnixStream::connect(path)?.into())),
+            Address::Tcp { host, port } => {
+                let host = if host.is_empty() { "localhost" } else { &host };
+                let addresses =
+                    (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
+                let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
+                stream.set_nodelay(true)?;
+                Ok(Socket(stream.into()))
+            }
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(&self.0, buffer, RecvFlags::empty())?.0)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(&self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// RRDtool's text for a host that is not known.
+fn unresolved(host: &str, port: u16, error: &io::Error) -> io::Error {
+    let text = error.to_string();
+    let why = text.rsplit(": ").next().unwrap_or_default();
+    // Numbers of getaddrinfo's errors, which the standard library gives as texts only.
+    let number = match why {
+        "Temporary failure in name resolution" => -3,
+        "Non-recoverable failure in name resolution" => -4,
+        _ => -2,
+    };
+    io::Error::other(format!("failed to resolve address '{host}' (port {port}): {why} ({number})"))
+}

@@ -1,0 +1,5 @@
+//! What a daemon answers in frames.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| protocol::fuzzing::fuzz_frame_answers(data));
