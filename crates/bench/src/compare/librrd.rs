@@ -98,8 +98,8 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     let text = format!(
         "{}One C program on either library (`LD_LIBRARY_PATH`), in turn, {FILES} W1 RRDs for each side; wall time by \
          the call, from the first call to the last in the process. Files: `rrd_update_r` and `rrd_fetch_r` on real \
-         files of librrd, page cache warm. Daemon: `rrd_update` by words with RRDCACHED_ADDRESS (Debian's \
-         `rrd_update_r` knows no daemon), Debian's library on rrdcached with a journal, ours on Roundel, UNIX sockets. \
+         files of librrd, page cache warm. Daemon: RRDCACHED_ADDRESS, UNIX sockets; Debian's library by `rrd_update` (its \
+         `rrd_update_r` knows no daemon) on rrdcached with a journal, ours by `rrd_update_r` on Roundel. \
          A stored RRD: `rrdc_fetch` of Debian's library from rrdcached, `rrd_fetch_r` of ours behind a placeholder.",
         if volume.is_isolated() { "On an ext4 file system of its own. " } else { "" }
     );
@@ -222,15 +222,15 @@ fn daemons(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) ->
     let runs = bench.pick(5, 15);
     let mut next = workload.round_seconds(VALUES + 10);
     let cases = [
-        ("`rrd_update` through a daemon, one caller, calls/s", 1, Goal::Times(1.5)),
-        ("`rrd_update` through a daemon, eight threads, calls/s", 8, Goal::Times(5.0)),
+        ("Updates by the C library through a daemon, one caller, calls/s", 1, Goal::Times(1.5)),
+        ("Updates by the C library through a daemon, eight threads, calls/s", 8, Goal::Times(5.0)),
     ];
     for (figure, threads, goal) in cases {
         let rounds = bench.pick(10, 30);
-        let side = |library: &Library, subject: &Subject, run: i64| {
+        let side = |library: &Library, subject: &Subject, call: &str, run: i64| {
             let (directory, address) = (subject.daemon.directory().join("rrd"), subject.daemon.address());
             library.run(&Calls {
-                call: "update",
+                call,
                 directory: &directory,
                 threads,
                 rounds,
@@ -240,7 +240,12 @@ fn daemons(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) ->
                 address: Some(&address),
             })
         };
-        let figures = in_turn(runs, |run| side(theirs, &peer, run), |run| side(ours, &our, run), rate)?;
+        let figures = in_turn(
+            runs,
+            |run| side(theirs, &peer, "update", run),
+            |run| side(ours, &our, "update_r", run),
+            rate,
+        )?;
         next += (runs + 1) * rounds as i64 * 10;
         row(bench, figure, figures, Unit::PerSecond, goal, Goal::None);
     }

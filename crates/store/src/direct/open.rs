@@ -1,6 +1,6 @@
 //! A file on its way to being used: opened, locked, its header read and checked.
 //!
-//! Cost: open, fstat, fcntl, fstat, fadvise, pread of the header, close.
+//! Cost: open, fstat, fcntl, fstat, pread of the header, close; to read, or when it is cold, fadvise.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -77,8 +77,10 @@ impl Opened {
         let now = rustix::fs::fstat(&file);
         match now {
             Ok(now) if now.st_nlink > 0 || locking == Locking::None => {
-                // A cold file would else be read by 128 kB to change some pages of it. Only advice.
-                rustix::fs::fadvise(&file, 0, None, Advice::Random).ok();
+                // Of a file to be changed, reading its header tells whether this is worth a call.
+                if access == Access::Read {
+                    rustix::fs::fadvise(&file, 0, None, Advice::Random).ok();
+                }
                 Ok(Some(opened(file, now.st_size as u64)))
             }
             Ok(_) => {

@@ -19,11 +19,13 @@ use crate::direct::open::Opened;
 use crate::direct::report::{UpdateReport, WrittenRow};
 use crate::direct::{DirectError, Locking};
 use crate::files::apply::{Loaded, Workspace};
+use crate::files::geometry::Geometry;
 use crate::files::medium::Access;
 
 thread_local! {
-    /// Memory that the next update of the thread uses again.
-    static WORK: RefCell<Workspace> = RefCell::default();
+    /// Memory that the next update of the thread uses again, and the geometry of the file before: the next one most
+    /// often has the same.
+    static WORK: RefCell<(Workspace, Option<Arc<Geometry>>)> = RefCell::default();
 }
 
 /// How an update is to be done.
@@ -54,19 +56,24 @@ pub fn update<A: AsRef<[u8]>>(
     options: &UpdateOptions<'_>,
 ) -> Result<UpdateReport, DirectError> {
     let mut work = WORK.take();
-    let result = update_with(&mut work, path, arguments, options);
+    let (memory, hint) = &mut work;
+    let result = update_with(memory, hint, path, arguments, options);
     WORK.set(work);
     result
 }
 
 fn update_with<A: AsRef<[u8]>>(
     work: &mut Workspace,
+    hint: &mut Option<Arc<Geometry>>,
     path: &Path,
     arguments: &[A],
     options: &UpdateOptions<'_>,
 ) -> Result<UpdateReport, DirectError> {
     let mut opened = Opened::open(path, Access::Write, options.locking)?;
-    let header = opened.header(None, &mut work.bytes)?;
+    let header = opened.header(hint.as_ref(), &mut work.bytes)?;
+    if !hint.as_ref().is_some_and(|hint| Arc::ptr_eq(hint, &header.geometry)) {
+        *hint = Some(Arc::clone(&header.geometry));
+    }
     let definition = Arc::clone(&header.geometry.definition);
     let template = options.template.map(|text| Template::parse(text, &definition)).transpose();
     let template = template.map_err(DirectError::Template)?;

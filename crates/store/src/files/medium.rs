@@ -5,12 +5,12 @@
 //! of its descriptors of the file is closed, so the caller must hold the RRD's own mutex for as long as one
 //! of these lives. Cost: openat, fadvise, fcntl, fstat, one pread of the header; closing unlocks.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 
 use rrd::codec::file::{ArchiveLayout, FileError, head_bytes};
 use rustix::fs::{Advice, FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::engine::StoreError;
 use crate::files::geometry::{FileHeader, Geometries, Geometry};
@@ -110,7 +110,7 @@ impl RrdFile {
     ) -> Result<FileHeader, HeaderError> {
         let guess = hint.map_or(HEADER_GUESS_BYTES, |geometry| geometry.layout.header_bytes);
         buffer.resize(guess, 0);
-        let count = self.read_up_to(buffer, 0)?;
+        let count = self.read_front(buffer)?;
         buffer.truncate(count);
         let needed = head_bytes(buffer, self.bytes)?;
         if needed > count {
@@ -139,6 +139,20 @@ impl RrdFile {
         // The file's bytes are little-endian; where the machine's are too this is nothing.
         window.iter_mut().for_each(|value| *value = f64::from_bits(u64::from_le(value.to_bits())));
         Ok(())
+    }
+
+    /// Reads the beginning. A file of which that is not in memory is cold: it would else be read by 128 kB to change some
+    /// pages of it. To find that out costs nothing where it is in memory.
+    fn read_front(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let whole = (buffer.len() as u64).min(self.bytes);
+        match rustix::io::preadv2(&self.file, &mut [IoSliceMut::new(buffer)], 0, ReadWriteFlags::NOWAIT) {
+            Ok(count) if count as u64 == whole => Ok(count),
+            _ => {
+                // Only advice: where it is not understood, reads are merely larger.
+                rustix::fs::fadvise(&self.file, 0, None, Advice::Random).ok();
+                self.read_up_to(buffer, 0)
+            }
+        }
     }
 
     fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -67,6 +67,8 @@ struct State {
     batch: usize,
     /// A thread sends the batch before.
     sending: bool,
+    /// How many threads sleep, as the sleepers are parted: to wake costs a system call even when nobody sleeps.
+    asleep: [usize; 2],
     /// The batch before had updates of several threads, so that there are more to come.
     in_company: bool,
     /// Updates taken in, and those of them that are answered; both in order.
@@ -174,8 +176,11 @@ impl Group {
         }
     }
 
-    fn sleep<'s>(&'s self, state: MutexGuard<'s, State>, batch: usize) -> MutexGuard<'s, State> {
-        self.sleepers[batch % 2].wait(state).unwrap_or_else(PoisonError::into_inner)
+    fn sleep<'s>(&'s self, mut state: MutexGuard<'s, State>, batch: usize) -> MutexGuard<'s, State> {
+        state.asleep[batch % 2] += 1;
+        let mut state = self.sleepers[batch % 2].wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.asleep[batch % 2] -= 1;
+        state
     }
 
     /// Sends what is gathered and gives everyone the answer.
@@ -202,9 +207,12 @@ impl Group {
         gathered.clear();
         state.spare = gathered;
         state.sending = false;
-        self.sleepers[batch % 2].notify_all();
-        if !state.gathered.updates.is_empty() {
-            self.sleepers[(batch + 1) % 2].notify_one();
+        let (answered, waiting) = (batch % 2, (batch + 1) % 2);
+        if state.asleep[answered] > 0 {
+            self.sleepers[answered].notify_all();
+        }
+        if !state.gathered.updates.is_empty() && state.asleep[waiting] > 0 {
+            self.sleepers[waiting].notify_one();
         }
         state
     }
