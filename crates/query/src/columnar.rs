@@ -25,6 +25,7 @@ pub(crate) fn sink<'w>(
         fields.push(Field::new("time", DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), false));
     }
     fields.extend(heading.columns.iter().map(|name| Field::new(name, DataType::Float64, true)));
+    fields.extend(heading.texts.iter().map(|name| Field::new(name, DataType::Utf8, false)));
     let schema = Arc::new(Schema::new(fields));
     let writer = if form == Form::Arrow {
         Writer::Arrow(Box::new(StreamWriter::try_new(out, &schema).map_err(arrow_failed)?))
@@ -33,6 +34,7 @@ pub(crate) fn sink<'w>(
         Writer::Parquet(Some(Box::new(writer)))
     };
     let columns = vec![Vec::new(); heading.columns.len()];
+    let texts = vec![Vec::new(); heading.texts.len()];
     Ok(Box::new(Columnar {
         schema,
         has_times: heading.times,
@@ -40,6 +42,7 @@ pub(crate) fn sink<'w>(
         names: Vec::new(),
         times: Vec::new(),
         columns,
+        texts,
     }))
 }
 
@@ -51,6 +54,7 @@ struct Columnar<'w> {
     names: Vec<String>,
     times: Vec<i64>,
     columns: Vec<Vec<f64>>,
+    texts: Vec<Vec<String>>,
 }
 
 enum Writer<'w> {
@@ -73,6 +77,9 @@ impl Columnar<'_> {
             let known = column.drain(..).map(|value| (!value.is_nan()).then_some(value));
             arrays.push(Arc::new(known.collect::<Float64Array>()));
         }
+        for texts in &mut self.texts {
+            arrays.push(Arc::new(StringArray::from(std::mem::take(texts))));
+        }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays).map_err(arrow_failed)?;
         match &mut self.writer {
             Writer::Arrow(writer) => writer.write(&batch).map_err(arrow_failed),
@@ -88,6 +95,9 @@ impl Sink for Columnar<'_> {
         self.times.extend_from_slice(&block.times);
         for (column, values) in self.columns.iter_mut().zip(&block.columns) {
             column.extend_from_slice(values);
+        }
+        for (column, text) in self.texts.iter_mut().zip(&block.texts) {
+            column.push(text.clone());
         }
         if self.names.len() >= LINES_MAX { self.flush() } else { Ok(()) }
     }
@@ -121,12 +131,14 @@ mod tests {
     use arrow_ipc::reader::StreamReader;
 
     fn written(form: Form, blocks: usize) -> Vec<u8> {
-        let heading = Heading { times: true, columns: vec!["in".into()], name_bytes_max: 1 };
+        let (columns, texts) = (vec!["in".into()], Vec::new());
+        let heading = Heading { times: true, columns, texts, name_bytes_max: 1 };
         let mut out: Vec<u8> = Vec::new();
         let mut sink = sink(form, &heading, &mut out).expect("a sink");
         for number in 0..blocks {
             let name = format!("r{number}");
-            let block = Block { name, times: vec![10, 20], columns: vec![vec![number as f64, f64::NAN]] };
+            let (times, columns) = (vec![10, 20], vec![vec![number as f64, f64::NAN]]);
+            let block = Block { name, times, columns, texts: Vec::new() };
             sink.add(&block).expect("written");
         }
         sink.finish().expect("finished");

@@ -14,6 +14,8 @@ pub enum QueryError {
     Nothing,
     /// An element that belongs on a graph.
     Element(String),
+    /// PRINT, which gives a line an RRD, beside XPORT, which gives a line a row.
+    PrintBesideRows,
     /// A percentile that is not within 0 and 100.
     Percentile(String),
     /// Two wildcards of different shape, which cannot be matched with each other.
@@ -41,8 +43,14 @@ impl fmt::Display for QueryError {
             QueryError::Language(error) => error.fmt(f),
             QueryError::Nothing => f.write_str("nothing to query: give a DEF, as in DEF:in=*.rrd:in:AVERAGE"),
             QueryError::Element(line) => {
-                write!(f, "cannot query \"{line}\": give DEF, CDEF, VDEF and XPORT; a graph takes the others")
+                write!(
+                    f,
+                    "cannot query \"{line}\": give DEF, CDEF, VDEF, PRINT and XPORT; a graph takes the others"
+                )
             }
+            QueryError::PrintBesideRows => f.write_str(
+                "cannot query PRINT and XPORT at once: one gives a line an RRD, the other a line a row",
+            ),
             QueryError::Percentile(text) => {
                 write!(f, "cannot use percentile \"{text}\": give a number from 0 to 100")
             }

@@ -33,6 +33,8 @@ pub(crate) struct Heading {
     pub(crate) times: bool,
     /// Names of the columns behind name and time.
     pub(crate) columns: Vec<String>,
+    /// Names of the columns of texts behind those; only where no line has a time.
+    pub(crate) texts: Vec<String>,
     /// Bytes of the longest name.
     pub(crate) name_bytes_max: usize,
 }
@@ -46,11 +48,13 @@ pub(crate) struct Block {
     pub(crate) times: Vec<i64>,
     /// The values, by column.
     pub(crate) columns: Vec<Vec<f64>>,
+    /// The texts of the one line.
+    pub(crate) texts: Vec<String>,
 }
 
 impl Block {
     pub(crate) fn lines(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
+        self.columns.first().map_or(usize::from(!self.texts.is_empty()), Vec::len)
     }
 }
 
@@ -93,12 +97,13 @@ struct Table<'w> {
 
 impl<'w> Table<'w> {
     fn new(heading: Heading, out: &'w mut (dyn Write + Send)) -> Result<Self, QueryError> {
-        let widths: Vec<usize> = heading.columns.iter().map(|name| name.len().max(COLUMN_WIDTH)).collect();
+        let names = || heading.columns.iter().chain(&heading.texts);
+        let widths: Vec<usize> = names().map(|name| name.len().max(COLUMN_WIDTH)).collect();
         write!(out, "{:name$}", "RRD", name = heading.name_bytes_max.max(3))?;
         if heading.times {
             write!(out, "  {:>10}", "time")?;
         }
-        for (name, width) in heading.columns.iter().zip(&widths) {
+        for (name, width) in names().zip(&widths) {
             write!(out, "  {name:>width$}")?;
         }
         writeln!(out)?;
@@ -118,6 +123,9 @@ impl Sink for Table<'_> {
                 let text = if value.is_nan() { "-".to_string() } else { number(value) };
                 write!(self.out, "  {text:>width$}")?;
             }
+            for (text, width) in block.texts.iter().zip(&self.widths[block.columns.len()..]) {
+                write!(self.out, "  {text:>width$}")?;
+            }
             writeln!(self.out)?;
         }
         Ok(())
@@ -135,7 +143,7 @@ struct Csv<'w> {
 impl<'w> Csv<'w> {
     fn new(heading: &Heading, out: &'w mut (dyn Write + Send)) -> Result<Self, QueryError> {
         write!(out, "rrd{}", if heading.times { ",time" } else { "" })?;
-        for name in &heading.columns {
+        for name in heading.columns.iter().chain(&heading.texts) {
             write!(out, ",{}", quoted(name))?;
         }
         writeln!(out)?;
@@ -154,6 +162,9 @@ impl Sink for Csv<'_> {
             for column in &block.columns {
                 let value = column[line];
                 write!(self.out, ",{}", if value.is_nan() { String::new() } else { number(value) })?;
+            }
+            for text in &block.texts {
+                write!(self.out, ",{}", quoted(text))?;
             }
             writeln!(self.out)?;
         }
@@ -198,6 +209,9 @@ impl Sink for Json<'_> {
                 let text = if value.is_finite() { number(value) } else { "null".to_string() };
                 write!(self.out, ",{}:{text}", json(name))?;
             }
+            for (name, text) in self.heading.texts.iter().zip(&block.texts) {
+                write!(self.out, ",{}:{}", json(name), json(text))?;
+            }
             write!(self.out, "}}")?;
         }
         Ok(())
@@ -227,11 +241,13 @@ mod tests {
     use super::*;
 
     fn check(form: Form, want: &str) {
-        let heading = Heading { times: true, columns: vec!["in".into(), "a,\"b".into()], name_bytes_max: 5 };
+        let columns = vec!["in".into(), "a,\"b".into()];
+        let heading = Heading { times: true, columns, texts: Vec::new(), name_bytes_max: 5 };
         let block = Block {
             name: "x\"y.z".to_string(),
             times: vec![1_000_000_010, 1_000_000_020],
             columns: vec![vec![1.5, f64::NAN], vec![1e300, 0.1 + 0.2]],
+            texts: Vec::new(),
         };
         let mut out: Vec<u8> = Vec::new();
         let mut sink = sink(form, heading, &mut out).expect("a sink");

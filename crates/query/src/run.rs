@@ -1,13 +1,16 @@
 //! A query, run: one script, many RRDs, several threads, one answer in order.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use graph::eval::evaluate;
 use graph::language::{Element, Script, Setting};
 use graph::plan::{Frame, plan};
+use graph::print::{Printed, TimeFormat};
 use graph::xport::Table;
 use rrd::rpn::{Surroundings, Symbol};
 
@@ -27,7 +30,7 @@ type Lot = Vec<Result<Block, String>>;
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// DEF, CDEF, VDEF and XPORT, as a graph takes them; the file of a DEF may have wildcards.
+    /// DEF, CDEF, VDEF, PRINT and XPORT, as a graph takes them; the file of a DEF may have wildcards.
     pub arguments: Vec<Vec<u8>>,
     /// Percentiles of every exported variable, or of all when none is exported; as texts, for their names.
     pub percentiles: Vec<String>,
@@ -108,9 +111,16 @@ impl Query {
             return Err(QueryError::Nothing);
         }
         for (element, line) in script.elements.iter().zip(&arguments) {
-            if matches!(element, Element::Print(_) | Element::Note(_) | Element::Drawn(_)) {
+            let of_graphs = match element {
+                Element::Print(print) => print.inside,
+                element => matches!(element, Element::Note(_) | Element::Drawn(_)),
+            };
+            if of_graphs {
                 return Err(QueryError::Element(String::from_utf8_lossy(line).into_owned()));
             }
+        }
+        if has_prints(&script) && has_rows(&script) {
+            return Err(QueryError::PrintBesideRows);
         }
         let wanted = wanted(&script);
         for percentile in &self.percentiles {
@@ -215,6 +225,8 @@ impl Query {
         let mut block = Block { name: name.to_string(), ..Block::default() };
         if !has_rows(script) {
             block.columns = data.scalars.iter().map(|scalar| vec![scalar.value]).collect();
+            let printed = Printed::of(script, &data, &Dates, BASE).map_err(|error| error.to_string())?;
+            block.texts = printed.outside.iter().map(|text| display(text)).collect();
             return Ok(block);
         }
         let columns: Vec<_> = wanted(script).iter().map(|(series, _)| &data.series[*series]).collect();
@@ -282,9 +294,26 @@ fn put(script: &mut Script, places: &[(usize, usize)], group: &Group) {
     }
 }
 
-/// Rows are written unless there are VDEFs and nothing is exported.
+/// What `%s` counts in: a graph's without `--base`.
+const BASE: u32 = 1000;
+
+/// Dates by the C library, in local time; numbers with a point in every locale.
+struct Dates;
+
+impl TimeFormat for Dates {
+    fn strftime(&self, format: &[u8], time: i64) -> Vec<u8> {
+        localtime::strftime(OsStr::from_bytes(format), time).unwrap_or_default()
+    }
+}
+
+/// Rows are written unless there are VDEFs or PRINTs and nothing is exported.
 fn has_rows(script: &Script) -> bool {
-    script.scalar_count() == 0 || script.elements.iter().any(|element| matches!(element, Element::Xport(_)))
+    let exports = script.elements.iter().any(|element| matches!(element, Element::Xport(_)));
+    exports || (script.scalar_count() == 0 && !has_prints(script))
+}
+
+fn has_prints(script: &Script) -> bool {
+    script.elements.iter().any(|element| matches!(element, Element::Print(_)))
 }
 
 /// What a series is called.
@@ -318,7 +347,11 @@ fn heading(script: &Script, groups: &[Group]) -> Heading {
         let scalars = script.variables().iter().filter(|one| matches!(one.symbol, Symbol::Scalar(_)));
         scalars.map(|variable| display(&variable.name)).collect()
     };
-    Heading { times, columns, name_bytes_max: groups.iter().map(|group| group.name.len()).max().unwrap_or(0) }
+    let prints = script.elements.iter().filter(|element| matches!(element, Element::Print(_))).count();
+    // As graphv calls them.
+    let texts = (0..prints).map(|number| format!("print[{number}]")).collect();
+    let name_bytes_max = groups.iter().map(|group| group.name.len()).max().unwrap_or(0);
+    Heading { times, columns, texts, name_bytes_max }
 }
 
 fn list(address: &str) -> Result<Vec<Vec<u8>>, QueryError> {

@@ -63,6 +63,39 @@ fn percentiles_are_those_of_rrdtool() {
 }
 
 #[test]
+fn prints_are_those_of_rrdtool() {
+    let mut tool = ports();
+    let prints =
+        ["VDEF:p=in,95,PERCENT", "PRINT:p:%6.2lf %s, \\\"p\\\"", "PRINT:p:%c:strftime", "PRINT:in:MAX:%.0lf"];
+    let csv = |line: &[&str]| text(&query(&tool, line).stdout);
+    let answer = csv(&[&["-f", "csv", "DEF:in=*/p.rrd:in:AVERAGE"], &prints[..]].concat());
+    let json = csv(&[&["-f", "json", "DEF:in=*/p.rrd:in:AVERAGE"], &prints[..]].concat());
+    let arrow = query(&tool, &[&["-f", "arrow", "DEF:in=*/p.rrd:in:AVERAGE"], &prints[..]].concat());
+    assert!(arrow.status.success(), "{arrow:?}");
+    let table = csv(&[&["DEF:in=*/p.rrd:in:AVERAGE"], &prints[..]].concat());
+    let mut lines = answer.lines();
+    assert_eq!(lines.next(), Some("rrd,p,print[0],print[1],print[2]"));
+    for port in 1..=3 {
+        let name = format!("sw{port}/p.rrd");
+        let graph = format!(
+            "graph /dev/null -s 1700000000 -e 1700012000 DEF:in={name}:in:AVERAGE {} '{}' {} {} PRINT:p:%.17le",
+            prints[0], prints[1], prints[2], prints[3]
+        );
+        let theirs = tool.run(&graph).unwrap();
+        // Behind the size of the picture.
+        let theirs: Vec<&str> = theirs.lines().skip(1).collect();
+        let number: f64 = theirs[3].parse().unwrap();
+        let quoted = format!("\"{}\"", theirs[0].replace('"', "\"\""));
+        assert_eq!(lines.next(), Some(&*format!("{name},{number},{quoted},{},{}", theirs[1], theirs[2])));
+        let (first, second) = (theirs[0].replace('\\', "\\\\").replace('"', "\\\""), theirs[1]);
+        assert!(json.contains(&format!("\"print[0]\":\"{first}\",\"print[1]\":\"{second}\"")), "{json}");
+        assert!(table.contains(theirs[0]), "{table}");
+    }
+    let both = query(&tool, &["DEF:in=*/p.rrd:in:AVERAGE", "XPORT:in", "PRINT:in:MAX:%lf"]);
+    assert!(text(&both.stderr).contains("cannot query PRINT and XPORT at once"), "{both:?}");
+}
+
+#[test]
 fn rows_come_in_every_format() {
     let tool = ports();
     let of = |format| {

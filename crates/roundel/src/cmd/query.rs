@@ -27,19 +27,22 @@ Examples:
     roundel query -s -30d 'DEF:rx=ports/*.rrd:in:AVERAGE' 'DEF:tx=ports/*.rrd:out:AVERAGE' \\
         CDEF:both=rx,tx,+ VDEF:p95=both,95,PERCENT VDEF:most=both,MAXIMUM --format csv
 
+  What PRINT prints, a line a port:
+    roundel query -s -30d 'DEF:in=ports/*.rrd:in:AVERAGE' VDEF:m=in,MAXIMUM 'PRINT:m:%.1lf %sb/s' PRINT:m:%c:strftime
+
   Rows of one day in columns, for other programs:
     roundel query -s -1d --step 300 'DEF:load=/var/lib/*/load.rrd:load:AVERAGE' --format parquet -o load.parquet
 
 Wildcards are *, ? and [abc] within one name of a path. DEFs whose wildcards stand for the same texts belong
-together. With a VDEF and no XPORT there is one line an RRD; else there is one line a row, of the variables
+together. With a VDEF or PRINT and no XPORT there is one line an RRD; else there is one line a row, of the variables
 that XPORT names, or of all.";
 
 /// Options of `query`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// DEF:name=file:ds:CF, CDEF, VDEF and XPORT, as in rrdgraph_data(1); the file of a DEF may have wildcards
-    #[arg(required = true, value_name = "DEF|CDEF|VDEF|XPORT")]
+    /// DEF:name=file:ds:CF, CDEF, VDEF, PRINT and XPORT, as in rrdgraph_data(1); the file of a DEF may have wildcards
+    #[arg(required = true, value_name = "DEF|CDEF|VDEF|PRINT|XPORT")]
     arguments: Vec<OsString>,
     /// Where the range starts, in rrdtool's words: seconds, -1d, "noon yesterday", end-2h
     #[arg(short, long, value_name = "TIME", default_value = "end-1day", allow_hyphen_values = true)]
