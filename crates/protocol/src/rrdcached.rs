@@ -13,4 +13,5 @@ pub mod line;
 pub mod reply;
 pub mod request;
 pub mod update;
+pub mod whole;
 pub mod words;

@@ -42,6 +42,99 @@ impl Tool {
     }
 }
 
+/// A daemon of its own, and Tool with a directory of plain files beside it.
+fn beside_files(kind: Kind) -> (tempfile::TempDir, Daemon, Tool) {
+    let directory = tempfile::Builder::new().prefix("tool-").tempdir().unwrap();
+    let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+    daemon.start();
+    let tool = Tool::new(directory.path());
+    std::fs::create_dir(directory.path().join("plain")).unwrap();
+    (directory, daemon, tool)
+}
+
+#[test]
+fn verbs_that_write_files_reach_the_store() {
+    let (directory, mut daemon, tool) = beside_files(Kind::Stripes);
+    let (base, plain) = (daemon.base(), directory.path().join("plain"));
+    let address = format!("unix:{}", daemon.socket().display());
+    let same = |words: &str| {
+        let (ours, want) = (tool.run(&base, None, words), tool.run(&plain, None, words));
+        assert_eq!((normal(&ours.0), ours.1), (normal(&want.0), want.1), "{words}");
+    };
+    let is_placeholder =
+        |name: &str| std::fs::read(base.join(name)).unwrap().starts_with(&store::placeholder::MAGIC);
+    for words in [
+        CREATE,
+        "updatev a.rrd 1000000010:1:10 1000000025:2:30 1000000064:U:60",
+        // One that is refused behind one that is not.
+        "updatev a.rrd 1000000072:5:61 1000000072:6:62 1000000080:1:1",
+        "updatev -s a.rrd 1000000072:5:61 1000000083:6:62",
+        "updatev -t y:x a.rrd 1000000091:70:7",
+        "updatev a.rrd 1000000095:7:x",
+        "updatev a.rrd x:1:2",
+        "updatev nope.rrd 1:2",
+        "fetch a.rrd AVERAGE -r 30 -s 1000000000 -e 1000000090",
+        "fetch a.rrd MAX -r 7 -s 1000000000 -e 1000000090",
+        "xport -s 1000000000 -e 1000000090 --step 30 DEF:v=a.rrd:x:AVERAGE XPORT:v",
+        "resize a.rrd 0 GROW 5",
+        "resize a.rrd 9 GROW 5",
+        "resize a.rrd 0 SHRINK 99",
+        "info resize.rrd",
+        "dump resize.rrd",
+        "dump a.rrd a.xml",
+        "restore a.xml b.rrd",
+        "restore a.xml b.rrd",
+        "update b.rrd 1000000111:9:99",
+        "restore -f a.xml b.rrd",
+        "info b.rrd",
+        "dump b.rrd",
+        "create c.rrd -r a.rrd -s 10 DS:x:GAUGE:30:U:U RRA:AVERAGE:0.5:1:20",
+        "create d.rrd -t a.rrd",
+        "create d.rrd -O -t a.rrd",
+        "dump c.rrd",
+        "dump d.rrd",
+    ] {
+        same(words);
+    }
+    assert!(
+        ["a.rrd", "b.rrd", "c.rrd", "d.rrd"].into_iter().all(is_placeholder) && !is_placeholder("resize.rrd")
+    );
+    // A store that is named, with a name that nothing here has.
+    let by_address = |words: &str| tool.run(&plain, None, words);
+    let tcp = format!("127.0.0.1:{}", daemon.tcp_port());
+    assert_eq!(by_address(&format!("restore -d {tcp} a.xml far.rrd")).1, "");
+    let rows = by_address(&format!("updatev -d {tcp} far.rrd 1000000100:1:80"));
+    assert_eq!(rows.1, "");
+    assert_eq!(rows.0, tool.run(&plain, None, "updatev a.rrd 1000000100:1:80").0);
+    let fetch = "fetch far.rrd AVERAGE -r 30 -s 1000000000 -e 1000000090";
+    assert_eq!(tool.run(&plain, Some(&tcp), fetch).0, tool.run(&plain, None, &fetch.replace("far", "a")).0);
+    // All of it is in the log.
+    let before = tool.run(&base, None, "dump b.rrd");
+    daemon.kill();
+    daemon.start();
+    assert_eq!(tool.run(&base, None, "dump b.rrd"), before);
+    assert_eq!(tool.run(&base, Some(&address), "list /").0.lines().count(), 6);
+}
+
+#[test]
+fn a_files_layout_lists_rows_behind_what_waits() {
+    let (directory, daemon, tool) = beside_files(Kind::Files);
+    let (base, plain) = (daemon.base(), directory.path().join("plain"));
+    let address = format!("unix:{}", daemon.socket().display());
+    for directory in [&base, &plain] {
+        assert_eq!(tool.run(directory, None, CREATE).1, "");
+    }
+    // This one waits in the daemon's memory.
+    assert_eq!(tool.run(&base, Some(&address), "update a.rrd 1000000010:1:10 1000000025:2:30").1, "");
+    assert_eq!(tool.run(&plain, None, "update a.rrd 1000000010:1:10 1000000025:2:30").1, "");
+    let ours = tool.run(&base, None, &format!("updatev -d {address} a.rrd 1000000064:U:60 1000000072:5:61"));
+    assert_eq!(ours, tool.run(&plain, None, "updatev a.rrd 1000000064:U:60 1000000072:5:61"));
+    for words in ["update a.rrd 1000000083:6:62", "dump a.rrd"] {
+        let ours = tool.run(&base, Some(&address), words);
+        assert_eq!(ours, tool.run(&plain, None, words));
+    }
+}
+
 /// What is drawn at random, or says where the RRD is.
 fn normal(text: &str) -> String {
     let drawn = |line: &&str| !line.starts_with("filename = ") && !line.contains(".cur_row = ");
@@ -90,8 +183,15 @@ fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
     same(None, "last a.rrd");
     same(None, "last a.rrd --bogus");
     same(None, "fetch a.rrd BOGUS");
-    let refused = tool.run(&base, None, "updatev a.rrd 1000000100:1:1");
-    assert!(refused.1.contains("a store has it"), "{refused:?}");
+    // What is wrong is said as of a file, too.
+    for words in [
+        "update a.rrd 1000000071:1:1",
+        "update a.rrd 1000000072:1:x",
+        "info nope.rrd",
+        "first a.rrd --rraindex 7",
+    ] {
+        same(None, words);
+    }
     assert_eq!(tool.run(&base, Some(&address), "list /").0, "a.rrd\n");
     assert_eq!(tool.run(&base, Some(&address), "flushcached a.rrd").1, "");
 

@@ -4,15 +4,17 @@
 //! us to it. A row comes from the first source that has it: as it is, when an archive of the same function
 //! has rows of the same length; else pieced together from AVERAGE archives, the finest first, and then from
 //! those of its own function. The open row of each archive is made from primary points of the same origin,
-//! as an update would make it. Holt-Winters archives start unknown, but for the newest point.
+//! as an update would make it. Compat: Holt-Winters archives are archives like any other here, so that a season may
+//! be filled with averages; what their forecasts have learnt comes along where the same archive stands at the same
+//! primary point.
 
 mod past;
 
 use crate::content::Rrd;
 use crate::create::new_live;
-use crate::definition::{Consolidation, Definition, DsKind, PlainCf};
+use crate::definition::{Cf, Consolidation, Definition, DsKind, PlainCf};
 use crate::grid;
-use crate::live::{CdpPrep, UNKNOWN};
+use crate::live::{CdpPrep, HwPrep, UNKNOWN};
 use crate::update::cdp::{RowCut, accumulate, complete};
 use past::{Column, Past};
 
@@ -57,11 +59,26 @@ pub fn default_start(sources: &[&Rrd]) -> Option<i64> {
     sources.iter().map(seconds).max()
 }
 
+/// What Holt-Winters archives begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forecasts {
+    /// The past, as all archives (`create --source`).
+    Filled,
+    /// Unknown values, but for the newest primary point (`tune`).
+    Fresh,
+}
+
 /// A new RRD of `definition` as of `start` (units), with the past of `sources` in it.
 ///
 /// `origins` has one entry for each data source. Sources that count other units than the definition are
 /// passed over. With no sources it is the RRD that `create` makes.
-pub fn prefill(definition: Definition, start: i64, origins: &[Origin], sources: &[&Rrd]) -> Rrd {
+pub fn prefill(
+    definition: Definition,
+    start: i64,
+    origins: &[Origin],
+    sources: &[&Rrd],
+    forecasts: Forecasts,
+) -> Rrd {
     let live = new_live(&definition, start);
     let archives = definition.rra.iter().map(|rra| match rra.cf.is_season() {
         true => Vec::new(),
@@ -83,7 +100,7 @@ pub fn prefill(definition: Definition, start: i64, origins: &[Origin], sources: 
             }
         }
         adopt_points(&mut rrd, ds, &past, sources);
-        let mut filler = Filler { rrd: &mut rrd, ds, start, past };
+        let mut filler = Filler { rrd: &mut rrd, ds, start, past, forecasts };
         filler.rows();
         filler.open_rows(sources);
     }
@@ -93,9 +110,8 @@ pub fn prefill(definition: Definition, start: i64, origins: &[Origin], sources: 
 /// Takes over what is under way of a primary point, from the first source that rows could be made from.
 fn adopt_points(rrd: &mut Rrd, ds: usize, past: &Past<'_>, sources: &[&Rrd]) {
     for rra in 0..rrd.definition.rra.len() {
-        if let Consolidation::Plain { cf, .. } = rrd.definition.rra[rra].cf {
-            past.sources_for(cf).for_each(|(source, there)| adopt_point(rrd, ds, sources[source], there));
-        }
+        let cf = rrd.definition.rra[rra].cf.cf();
+        past.sources_for(cf).for_each(|(source, there)| adopt_point(rrd, ds, sources[source], there));
     }
 }
 
@@ -131,6 +147,7 @@ struct Filler<'r, 's> {
     ds: usize,
     start: i64,
     past: Past<'s>,
+    forecasts: Forecasts,
 }
 
 impl Filler<'_, '_> {
@@ -141,16 +158,31 @@ impl Filler<'_, '_> {
         }
     }
 
+    fn is_filled(&self, rra: usize) -> bool {
+        self.forecasts == Forecasts::Filled || self.plain(rra).is_some()
+    }
+
     fn rows(&mut self) {
         let ds_count = self.rrd.definition.ds.len();
         for rra in 0..self.rrd.definition.rra.len() {
-            let Some((cf, xff)) = self.plain(rra) else { continue };
+            if !self.is_filled(rra) {
+                continue;
+            }
+            let cf = self.rrd.definition.rra[rra].cf.cf();
+            // Holt-Winters archives have none, which is as 0.
+            let xff = self.plain(rra).map_or(0.0, |(_, xff)| xff);
             let span = self.rrd.definition.rra[rra].span(self.rrd.definition.step);
             let newest = self.rrd.definition.newest_row(rra, self.start);
             let count = self.rrd.definition.rra[rra].row_count as i64;
-            for (index, row) in self.rrd.archives[rra].chunks_exact_mut(ds_count).enumerate() {
-                let end = (newest - count + 1 + index as i64) * span;
-                row[self.ds] = self.past.row(cf, xff, end - span, end);
+            let season = self.rrd.live.seasons.iter_mut().find(|season| season.rra == rra);
+            let (rows, oldest) = match season {
+                Some(season) => (&mut season.values, season.current_row as usize + 1),
+                None => (&mut self.rrd.archives[rra], 0),
+            };
+            for index in 0..count {
+                let end = (newest - count + 1 + index) * span;
+                let place = (oldest + index as usize) % count as usize;
+                rows[place * ds_count + self.ds] = self.past.row(cf, xff, end - span, end);
             }
         }
     }
@@ -171,7 +203,7 @@ impl Filler<'_, '_> {
     fn point(&self, archive: Option<usize>, number: i64) -> f64 {
         let step = self.rrd.definition.step as i64;
         match archive {
-            None => self.past.row(PlainCf::Average, POINT_XFF, (number - 1) * step, number * step),
+            None => self.past.row(Cf::Average, POINT_XFF, (number - 1) * step, number * step),
             Some(rra) => {
                 let count = self.rrd.definition.rra[rra].row_count as i64;
                 let row = count - 1 - (self.rrd.definition.newest_row(rra, self.start) - number);
@@ -186,14 +218,18 @@ impl Filler<'_, '_> {
         let archive = self.point_archive();
         let ds_count = self.rrd.definition.ds.len();
         for rra in 0..self.rrd.definition.rra.len() {
-            let cell = match self.plain(rra) {
-                Some((cf, xff)) => {
-                    self.same_cell(rra, cf, sources).unwrap_or_else(|| self.open_row(rra, cf, xff, archive))
-                }
-                None => self.forecast_cell(rra, archive),
+            let same = if self.is_filled(rra) { self.same_cell(rra, sources) } else { None };
+            let cell = match (&same, self.plain(rra)) {
+                (Some((cell, _)), _) => *cell,
+                (None, Some((cf, xff))) => self.open_row(rra, cf, xff, archive),
+                (None, None) => self.forecast_cell(rra, archive),
             };
             let shape = self.rrd.shape();
-            shape.split_mut(&mut self.rrd.live.words).cdp[rra * ds_count + self.ds] = cell;
+            let head = shape.split_mut(&mut self.rrd.live.words);
+            head.cdp[rra * ds_count + self.ds] = cell;
+            if let (Some(hw), Some((_, Some(learnt)))) = (shape.hw_index(rra), same) {
+                head.hw[hw * ds_count + self.ds] = learnt;
+            }
         }
     }
 
@@ -206,8 +242,10 @@ impl Filler<'_, '_> {
         CdpPrep { primary: known_or_unknown(self.point(archive, last)), ..fresh }
     }
 
-    fn same_cell(&self, rra: usize, cf: PlainCf, sources: &[&Rrd]) -> Option<CdpPrep> {
+    /// The cell of an archive of the same kind at the same primary point, with what a forecast has learnt there.
+    fn same_cell(&self, rra: usize, sources: &[&Rrd]) -> Option<(CdpPrep, Option<HwPrep>)> {
         let definition = &self.rrd.definition;
+        let cf = definition.rra[rra].cf.cf();
         let span = definition.rra[rra].span(definition.step);
         let fits = |column: &&Column<'_>| {
             let source = sources[column.origin.0];
@@ -217,8 +255,11 @@ impl Filler<'_, '_> {
         };
         let column = self.past.same(cf, span).find(fits)?;
         let source = sources[column.origin.0];
-        let index = column.origin.1 * source.definition.ds.len() + column.ds();
-        Some(source.shape().split(&source.live.words).cdp[index])
+        let shape = source.shape();
+        let head = shape.split(&source.live.words);
+        let index = |archive: usize| archive * source.definition.ds.len() + column.ds();
+        let learnt = shape.hw_index(column.origin.1).map(|hw| head.hw[index(hw)]);
+        Some((head.cdp[index(column.origin.1)], learnt))
     }
 
     fn open_row(&self, rra: usize, cf: PlainCf, xff: f64, archive: Option<usize>) -> CdpPrep {

@@ -45,6 +45,20 @@ pub trait RowSink {
     fn span_begins(&mut self, _until_whole: i64) {}
 }
 
+impl<S: RowSink> RowSink for &mut S {
+    fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]) {
+        (**self).rows(rra, first_row, count, cells);
+    }
+
+    fn season_row(&mut self, rra: usize, cells: &[CdpPrep]) {
+        (**self).season_row(rra, cells);
+    }
+
+    fn span_begins(&mut self, until_whole: i64) {
+        (**self).span_begins(until_whole);
+    }
+}
+
 /// Room that [`step`] works in; keep one and use it for every RRD.
 #[derive(Debug, Default)]
 pub struct Scratch {

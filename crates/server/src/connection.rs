@@ -9,3 +9,5 @@ pub mod info;
 pub mod piece;
 pub mod rrdcached;
 pub mod stream;
+pub mod updatev;
+pub mod whole;

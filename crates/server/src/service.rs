@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use store::engine::Engine;
 
+use crate::connection::whole::Held;
 use crate::limits::{BUFFERS_KEPT, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
@@ -38,6 +39,8 @@ pub struct Service {
     pub buffers: Buffers,
     /// Calls that wait for the store.
     pub waits: Waits,
+    /// What is held of RRDs that are being imported.
+    pub imports: Held,
 }
 
 impl Service {
@@ -51,6 +54,7 @@ impl Service {
             marks: Marks::default(),
             buffers: Buffers::default(),
             waits: Waits::default(),
+            imports: Held::default(),
         })
     }
 

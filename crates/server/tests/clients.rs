@@ -140,6 +140,75 @@ fn dump_tune_and_metrics_answer() {
 }
 
 #[test]
+fn our_own_commands_answer() {
+    let roundel = start();
+    let mut client = Client::connect(&roundel.socket());
+    client.say("CREATE x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:6 RRA:AVERAGE:0.5:3:6");
+    let rows = client.say("UPDATEV x.rrd 1000000010:0.1 1000000020:2 1000000020:3 1000000030:4");
+    assert!(
+        rows.starts_with("4 Rows of /") && rows.contains("\n[1000000010]RRA[AVERAGE][1]DS[a] 0 1.0"),
+        "{rows}"
+    );
+    assert!(rows.ends_with("\nerror 2 illegal attempt to update using time 1000000020 when last update time is 1000000020 (minimum one second step)\n"), "{rows}");
+    for (line, want) in [
+        ("UPDATEV x.rrd", "-1 Usage: UPDATEV"),
+        ("UPDATEV no.rrd 1:2", "-1 RRD Error: opening '"),
+        ("UPDATEV x.rrd 1:2\\ 3:4", "-1 RRD Error: '1:2 3:4': a reading holds no space"),
+        ("FETCHRES x.rrd AVERAGE x", "-1 Cannot parse resolution `x'"),
+        ("EXPORT no.rrd", "-1 RRD Error: opening '"),
+        ("BATCH", "0 Go ahead"),
+        (".", "0 errors"),
+    ] {
+        let answer = client.say(line);
+        assert!(answer.starts_with(want), "{line}: {answer}");
+    }
+    let step =
+        |answer: &str| answer.lines().find_map(|line| line.strip_prefix("Step: ")).unwrap().to_string();
+    assert_eq!(step(&client.say("FETCHRES x.rrd AVERAGE 30 1000000000 1000000030")), "30");
+    assert_eq!(step(&client.say("FETCH x.rrd AVERAGE 1000000000 1000000030")), "10");
+
+    // An RRD that goes out in one line comes in in two pieces.
+    let export = client.say("EXPORT x.rrd");
+    let line = export.strip_prefix("1 Export of ").unwrap().lines().nth(1).unwrap().to_string();
+    let mut bytes = Vec::new();
+    protocol::rrdcached::whole::push_bytes(line.as_bytes(), &mut bytes).unwrap();
+    let count = bytes.len();
+    let (first, second) = line.split_at(400);
+    for (command, want) in [
+        (format!("IMPORT y.rrd {count} 0 {first}"), "0 300 bytes so far\n"),
+        // Out of turn: nothing is held any more.
+        (
+            format!("IMPORT y.rrd {count} 299 {second}"),
+            "-1 RRD Error: the piece does not follow the one before\n",
+        ),
+        (
+            format!("IMPORT y.rrd {count} 300 {second}"),
+            "-1 RRD Error: the piece does not follow the one before\n",
+        ),
+        (format!("IMPORT y.rrd {count} 0 {first}"), "0 300 bytes so far\n"),
+        (
+            format!("IMPORT z.rrd {count} 300 {second}"),
+            "-1 RRD Error: the piece does not follow the one before\n",
+        ),
+        (format!("IMPORT y.rrd 299 0 {first}"), "-1 RRD Error: the pieces are not as long as the file\n"),
+        (format!("IMPORT y.rrd {count} 0 A"), "-1 RRD Error: the piece is no base64\n"),
+        (format!("IMPORT y.rrd {count} 0 {first}"), "0 300 bytes so far\n"),
+        (format!("IMPORT y.rrd {count} 300 {second}"), "0 RRD imported OK\n"),
+        (format!("IMPORT y.rrd {count} 0 {line}"), "0 RRD imported OK\n"),
+    ] {
+        assert_eq!(client.say(&command), want, "{command}");
+    }
+    let refused = client.say(format!("IMPORT y.rrd -O {count} 0 {line}"));
+    assert!(
+        refused.starts_with("-1 RRD Error: creating '/") && refused.ends_with("y.rrd': File exists\n"),
+        "{refused}"
+    );
+    assert!(client.say(format!("IMPORT ../y.rrd {count} 0 {line}")).ends_with(": Permission denied\n"));
+    assert!(client.say("IMPORT y.rrd 3 0 AAAA").starts_with("-1 RRD Error: "));
+    assert_eq!(client.say("EXPORT y.rrd").lines().nth(1), Some(&*line));
+}
+
+#[test]
 fn steps_below_a_second_are_answered_with_fractions() {
     let roundel = start();
     let mut client = Client::connect(&roundel.socket());

@@ -12,10 +12,11 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::name::RrdName;
 use crate::placeholder::{Placeholder, StoreIdentity};
 
 /// Its name at the root of the tree.
@@ -106,6 +107,20 @@ pub fn find(path: &Path, placeholder: &Placeholder) -> Result<String, BeaconErro
     if id == own { Ok(address.to_string()) } else { Err(BeaconError::Foreign(file)) }
 }
 
+/// The address of the daemon in whose tree a path lies, and what it is called there. The path itself need not
+/// exist, its directory must.
+pub fn above(path: &Path) -> Option<(String, RrdName)> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = parent.canonicalize().ok()?.join(path.file_name()?);
+    let tree = real.ancestors().skip(1).find(|tree| tree.join(FILE_NAME).is_file())?;
+    let name = RrdName::new(real.strip_prefix(tree).ok()?.as_os_str().as_bytes()).ok()?;
+    let file = std::fs::File::open(tree.join(FILE_NAME)).ok()?;
+    let mut text = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut text).ok()?;
+    let (_, address) = parse(&text)?;
+    Some((address.to_string(), name))
+}
+
 /// The id and the address that a file says.
 fn parse(text: &[u8]) -> Option<(&str, &str)> {
     let mut lines = std::str::from_utf8(text).ok()?.lines();
@@ -118,7 +133,6 @@ fn parse(text: &[u8]) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::RrdName;
 
     #[test]
     fn a_placeholder_leads_to_the_daemon_of_its_store() {
@@ -132,6 +146,10 @@ mod tests {
         assert!(matches!(find(&path, &placeholder), Err(BeaconError::Missing { .. })));
         write(tree, StoreIdentity([7; 16]), "unix:/x.sock").unwrap();
         assert_eq!(find(&path, &placeholder).unwrap(), "unix:/x.sock");
+        assert_eq!(above(&tree.join("host/new.rrd")).unwrap().1.as_bytes(), b"host/new.rrd");
+        assert_eq!(above(&tree.join("new.rrd")).unwrap().0, "unix:/x.sock");
+        assert!(above(&tree.join("nodir/new.rrd")).is_none());
+        assert!(above(Path::new("/new.rrd")).is_none());
         let foreign = Placeholder { store: StoreIdentity([8; 16]), ..placeholder.clone() };
         assert!(matches!(find(&path, &foreign), Err(BeaconError::Foreign(_))));
         std::fs::rename(&path, tree.join("b.rrd")).unwrap();

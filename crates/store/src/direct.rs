@@ -15,7 +15,7 @@ mod lock;
 mod open;
 mod read;
 mod report;
-mod update;
+pub(crate) mod update;
 mod write;
 
 pub use create::{Existing, create, create_filled, write_bytes, write_file};

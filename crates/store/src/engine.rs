@@ -11,6 +11,7 @@ use rrd::content::Rrd;
 use rrd::definition::{Cf, Definition};
 use rrd::live::Live;
 
+use crate::direct::UpdateReport;
 use crate::name::RrdName;
 
 /// Called once, from a thread of the store, with the answer.
@@ -160,6 +161,15 @@ pub struct Stats {
     pub read_only: u64,
 }
 
+/// What became of an update whose rows are listed.
+#[derive(Debug)]
+pub struct Listed {
+    /// The rows, also those in front of a refused word; `definition` is there.
+    pub report: UpdateReport,
+    /// Why the word behind those that went in was refused.
+    pub refused: Option<StoreError>,
+}
+
 /// Why the store could not do what was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreError {
@@ -209,6 +219,8 @@ impl std::error::Error for StoreError {}
 pub trait Engine: Send + Sync {
     /// Applies a batch in order. The reply lists the failures by line, empty when all went in.
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>);
+    /// Applies the words of one line, as [`UpdateLine::values`], and lists the rows they write.
+    fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError>;
     /// Makes an RRD.
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>);
     /// Takes in a whole RRD, replacing one of the name unless `no_overwrite`.

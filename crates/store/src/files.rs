@@ -20,6 +20,7 @@ pub mod fuzzing;
 pub(crate) mod geometry;
 pub(crate) mod journal;
 pub(crate) mod list;
+mod listed;
 pub(crate) mod make;
 pub(crate) mod medium;
 mod options;
@@ -41,7 +42,7 @@ use std::time::Duration;
 use rrd::content::Rrd;
 
 use crate::engine::{
-    CreateRequest, Engine, FetchRequest, FetchRows, Reply, Snapshot, Stats, StoreError, UpdateBatch,
+    CreateRequest, Engine, FetchRequest, FetchRows, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch,
     UpdateFailure,
 };
 use crate::name::RrdName;
@@ -199,6 +200,11 @@ impl Engine for FilesEngine {
                 job.finish_part();
             }
         }
+    }
+
+    fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
+        let (target, values) = (name.clone(), values.to_vec());
+        self.change_and_wait(name, move |shared, work| listed::update(shared, &target, &values, work))
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {

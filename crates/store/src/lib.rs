@@ -16,6 +16,7 @@ pub mod group;
 pub mod heads;
 pub mod identity;
 pub mod inspect;
+mod listing;
 pub mod log;
 pub mod manifest;
 pub mod name;

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, FetchRequest, FetchRows, Reply, Snapshot, Stats, StoreError, UpdateBatch,
+    CreateRequest, Engine, FetchRequest, FetchRows, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch,
     UpdateFailure,
 };
 use crate::filenames;
@@ -198,11 +198,11 @@ impl Core {
         }
     }
 
-    fn change_and_wait(
+    fn change_and_wait<T: Send + 'static>(
         &self,
         name: &RrdName,
-        change: impl FnOnce(Reply<Result<(), StoreError>>) -> Change,
-    ) -> Result<(), StoreError> {
+        change: impl FnOnce(Reply<Result<T, StoreError>>) -> Change,
+    ) -> Result<T, StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let reply = Box::new(move |result| {
             let _ = sender.send(result);
@@ -354,6 +354,12 @@ impl Engine for Stripes {
                 self.core.update(batch, look);
             }
         }
+    }
+
+    fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
+        self.with_adoption(name, |core| {
+            core.change_and_wait(name, |reply| Change::UpdateListed(name.clone(), values.to_vec(), reply))
+        })
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {

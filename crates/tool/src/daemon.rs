@@ -28,6 +28,8 @@ use socket::Socket;
 #[derive(Debug, Default)]
 pub struct Link {
     open: Option<(Vec<u8>, Way)>,
+    /// The address of a daemon that knows rrdcached's commands only.
+    plain: Option<Vec<u8>>,
     /// The connections that are shared with the other threads of the process; `None` = the link has its own.
     shared: Option<&'static Groups>,
     complaint: Option<Failure>,
@@ -67,6 +69,11 @@ impl Link {
     /// A link by connections that the whole process shares.
     pub fn sharing(groups: &'static Groups) -> Self {
         Link { shared: Some(groups), ..Link::default() }
+    }
+
+    /// Whether its connections are shared.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
     }
 
     /// The placeholders that the process has met, where links are shared.
@@ -143,7 +150,40 @@ impl Daemon<'_> {
     /// # Errors
     /// What the daemon answers, as RRDtool shows it, or that it answers nothing.
     pub fn ask(&mut self, command: &str, words: &[&[u8]]) -> Done<Answer> {
-        let Some((address, way)) = self.link.open.as_mut() else {
+        let answer = self.exchange(command, words)?;
+        if answer.code < 0 { Err(self.refusal(&answer)) } else { Ok(answer) }
+    }
+
+    /// The answer to a command that rrdcached does not know, whatever it is; `None` from a daemon that does not know it
+    /// either, which is not asked for such a thing again.
+    ///
+    /// # Errors
+    /// That the daemon answers nothing.
+    pub(crate) fn exchange_ours(&mut self, command: &str, words: &[&[u8]]) -> Done<Option<Answer>> {
+        let address = self.link.open.as_ref().map(|(address, _)| address.clone());
+        if self.link.plain.is_some() && self.link.plain == address {
+            return Ok(None);
+        }
+        let answer = self.exchange(command, words)?;
+        let unknown = answer.code < 0 && answer.text.starts_with("Unknown command: ");
+        if unknown {
+            self.link.plain = address;
+        }
+        Ok((!unknown).then_some(answer))
+    }
+
+    /// What the daemon refuses, as RRDtool shows it.
+    pub(crate) fn refusal(&self, answer: &Answer) -> Failure {
+        let address = self.link.open.as_ref().map_or(&b""[..], |(address, _)| address);
+        refused(address, answer.text.as_bytes())
+    }
+
+    /// The answer to a command, whatever it is.
+    ///
+    /// # Errors
+    /// That the daemon answers nothing.
+    pub(crate) fn exchange(&mut self, command: &str, words: &[&[u8]]) -> Done<Answer> {
+        let Some((_, way)) = self.link.open.as_mut() else {
             return Err(Failure::new("Not connected to rrdcached"));
         };
         let mut line = command.as_bytes().to_vec();
@@ -151,20 +191,16 @@ impl Daemon<'_> {
             line.push(b' ');
             push_escaped(&mut line, word);
         }
-        let answer = match way {
-            Way::Shared(group) => group.ask(&line)?,
+        match way {
+            Way::Shared(group) => group.ask(&line),
             Way::Own(stream) => match ask(stream, &line) {
-                Ok(answer) => answer,
+                Ok(answer) => Ok(answer),
                 Err(_) => {
                     self.link.open = None;
-                    return Err(lost());
+                    Err(lost())
                 }
             },
-        };
-        if answer.code < 0 {
-            return Err(refused(address, answer.text.as_bytes()));
         }
-        Ok(answer)
     }
 
     /// Updates the RRD of this name there by readings.

@@ -7,7 +7,12 @@
 use std::path::Path;
 
 use protocol::rrdcached::client::Answer;
-use store::direct::{DirectError, ReadFile};
+use protocol::rrdcached::limits::PIECE_BYTES;
+use protocol::rrdcached::whole;
+use rrd::codec::file::{decode, encode};
+use rrd::codec::xml::{RestoreOptions, restore};
+use rrd::content::Rrd;
+use store::direct::{DirectError, Existing, ReadFile, write_file};
 use store::placeholder::Placeholder;
 
 use crate::Tool;
@@ -29,8 +34,8 @@ pub struct Remote<'t> {
     pub daemon: Daemon<'t>,
     /// What it is called there.
     pub name: Vec<u8>,
-    /// Whether its placeholder led here, so that all is to be as if the file were here.
-    pub behind_placeholder: bool,
+    /// Its name as it was given, where a placeholder led here: all is to be as if the file were there.
+    pub in_place_of: Option<Vec<u8>>,
 }
 
 impl Remote<'_> {
@@ -40,7 +45,81 @@ impl Remote<'_> {
     /// What the daemon says.
     pub fn ask(&mut self, command: &str, words: &[&[u8]]) -> Done<Answer> {
         let words: Vec<&[u8]> = std::iter::once(&*self.name).chain(words.iter().copied()).collect();
-        self.daemon.ask(command, &words)
+        let answer = self.daemon.exchange(command, &words)?;
+        if answer.code < 0 { Err(self.refusal(&answer)) } else { Ok(answer) }
+    }
+
+    /// The same with a command that only our daemon knows; `None` from another.
+    ///
+    /// # Errors
+    /// What the daemon says.
+    pub fn ask_ours(&mut self, command: &str, words: &[&[u8]]) -> Done<Option<Answer>> {
+        let words: Vec<&[u8]> = std::iter::once(&*self.name).chain(words.iter().copied()).collect();
+        match self.daemon.exchange_ours(command, &words)? {
+            Some(answer) if answer.code < 0 => Err(self.refusal(&answer)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn refusal(&self, answer: &Answer) -> Failure {
+        match &self.in_place_of {
+            Some(word) => Failure::new(of_file(answer.text.as_bytes(), &self.name, word)),
+            None => self.daemon.refusal(answer),
+        }
+    }
+
+    /// All of the RRD, bit for bit; `None` when the daemon does not give it, or no `.rrd` file can hold it.
+    ///
+    /// # Errors
+    /// An answer that is no RRD.
+    pub(crate) fn whole(&mut self) -> Done<Option<Rrd>> {
+        // What is wrong with the name the next question tells, in words that are known.
+        let Ok(Some(answer)) = self.ask_ours("export", &[]) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        for line in &answer.lines {
+            whole::push_bytes(line, &mut bytes)
+                .ok_or_else(|| Failure::new("rrdcached answers what is no export"))?;
+        }
+        match decode(&bytes) {
+            Ok(parts) => Ok(Some(parts.rrd)),
+            Err(error) => Err(Failure::new(error.named(&String::from_utf8_lossy(&self.name)).to_string())),
+        }
+    }
+
+    /// All of the RRD; from a daemon that only dumps, with a dump's digits.
+    ///
+    /// # Errors
+    /// What the daemon says.
+    pub(crate) fn content(&mut self) -> Done<Rrd> {
+        if let Some(rrd) = self.whole()? {
+            return Ok(rrd);
+        }
+        let xml = self.ask("dump", &[])?.lines.join(&b'\n');
+        let options = RestoreOptions { range_check: false, long_names: true };
+        restore(&xml, options).map_err(|error| Failure::new(error.to_string()))
+    }
+
+    /// Has the daemon take an RRD in under the name.
+    ///
+    /// # Errors
+    /// What the daemon says; that it does not know how.
+    pub(crate) fn import(&mut self, rrd: &Rrd, existing: Existing) -> Done {
+        let current_rows = vec![0; rrd.definition.rra.len()];
+        let bytes = encode(rrd, &current_rows)
+            .map_err(|error| Failure::new(error.named(&String::from_utf8_lossy(&self.name)).to_string()))?;
+        let count = bytes.len().to_string();
+        let mut offset = 0;
+        for piece in bytes.chunks(PIECE_BYTES) {
+            let (at, piece) = (offset.to_string(), (whole::word(piece), piece.len()));
+            let mut words: Vec<&[u8]> = Vec::new();
+            if existing == Existing::Refuse {
+                words.push(b"-O");
+            }
+            words.extend([count.as_bytes(), at.as_bytes(), piece.0.as_bytes()]);
+            self.ask("import", &words)?;
+            offset += piece.1;
+        }
+        Ok(())
     }
 }
 
@@ -114,7 +193,7 @@ impl Tool {
         if let Some(place) = self.known_place(word)
             && self.link.connect(&place.address).is_ok()
         {
-            return Ok(Target::Remote(self.link.at(place)));
+            return Ok(Target::Remote(self.link.at(place, word)));
         }
         let path = self.surroundings.path(word)?;
         match ReadFile::open(path, self.surroundings.locking) {
@@ -135,6 +214,78 @@ impl Tool {
         self.link.known()?.find(word, seen)
     }
 
+    /// Whether a placeholder stands at a name.
+    ///
+    /// # Errors
+    /// A name that is not allowed.
+    pub(crate) fn is_placeholder(&self, word: &[u8]) -> Done<bool> {
+        Ok(matches!(store::placeholder::read(self.surroundings.path(word)?), Ok(Some(_))))
+    }
+
+    /// The RRD of the store whose placeholder stands at a name, as the daemon that is named has it, else the
+    /// daemon of the store; `None` when no placeholder stands there.
+    ///
+    /// # Errors
+    /// A daemon that is named and does not answer; a placeholder whose store cannot be asked.
+    pub(crate) fn stored(&mut self, word: &[u8], daemon_option: Option<&[u8]>) -> Done<Option<Remote<'_>>> {
+        if !self.is_placeholder(word)? {
+            return Ok(None);
+        }
+        match self.address(daemon_option)? {
+            Some(address) => remote(self.link.connect(&address)?, word).map(Some),
+            None => self.placeholder(word),
+        }
+    }
+
+    /// What an RRD of this name would be of the store in whose tree it lies; `None` when something stands there, or
+    /// no store has the tree, or its daemon cannot be reached: then a file is made, which the daemon takes in later.
+    ///
+    /// # Errors
+    /// A name that is not allowed.
+    pub(crate) fn in_tree(&mut self, word: &[u8]) -> Done<Option<Remote<'_>>> {
+        let path = self.surroundings.path(word)?;
+        if path.symlink_metadata().is_ok() {
+            return Ok(None);
+        }
+        let Some((address, name)) = store::beacon::above(path) else { return Ok(None) };
+        let name = name.as_bytes().to_vec();
+        let remote = |daemon| Remote { daemon, name, in_place_of: Some(word.to_vec()) };
+        Ok(self.link.connect(address.as_bytes()).ok().map(remote))
+    }
+
+    /// Puts a whole RRD where a name is: into the store whose placeholder stands there, or whose tree would have it
+    /// there, or into a file. A daemon that is named by an option is asked in any case.
+    ///
+    /// # Errors
+    /// What stands in the way, in RRDtool's words.
+    pub(crate) fn put(
+        &mut self,
+        word: &[u8],
+        rrd: &Rrd,
+        existing: Existing,
+        daemon_option: Option<&[u8]>,
+    ) -> Done {
+        let path = self.surroundings.path(word)?.to_path_buf();
+        if let Some(option) = daemon_option.filter(|address| !address.is_empty()) {
+            let address = self.address(Some(option))?.unwrap_or_default();
+            return remote(self.link.connect(&address)?, word)?.import(rrd, existing);
+        }
+        if let Some(mut remote) = self.stored(word, None)? {
+            return remote.import(rrd, existing);
+        }
+        if let Some(mut remote) = self.in_tree(word)? {
+            return remote.import(rrd, existing);
+        }
+        write_file(&path, rrd, existing).map_err(|error| match error {
+            DirectError::Io { error, .. } => Failure::of_name(
+                "a file error occurred while creating '",
+                word,
+                &format!("': {}", crate::failure::system_text(&error)),
+            ),
+            error => file_failure(&error),
+        })
+    }
+
     /// The RRD of the store whose placeholder stands at a name; `None` when none does.
     ///
     /// # Errors
@@ -151,7 +302,7 @@ impl Tool {
 /// An RRD of a daemon's that goes by this word here.
 pub(crate) fn remote<'l>(daemon: Daemon<'l>, word: &[u8]) -> Done<Remote<'l>> {
     let name = daemon.name(word)?;
-    Ok(Remote { daemon, name, behind_placeholder: false })
+    Ok(Remote { daemon, name, in_place_of: None })
 }
 
 /// Has the daemon write down what it knows of an RRD.
@@ -176,7 +327,7 @@ fn behind<'l>(link: &'l mut Link, path: &Path, word: &[u8], placeholder: &Placeh
             known.keep(word, seen, place.clone());
         }
     }
-    Ok(link.at(place))
+    Ok(link.at(place, word))
 }
 
 /// Whether there is no file of a name.
@@ -185,9 +336,23 @@ pub(crate) fn is_missing(error: &DirectError) -> bool {
 }
 
 impl Link {
-    /// The RRD at a place whose daemon was connected to last.
-    pub(crate) fn at(&mut self, place: Place) -> Remote<'_> {
-        Remote { daemon: self.current(), name: place.name, behind_placeholder: true }
+    /// The RRD at a place whose daemon was connected to last; it goes by `word` here.
+    pub(crate) fn at(&mut self, place: Place, word: &[u8]) -> Remote<'_> {
+        Remote { daemon: self.current(), name: place.name, in_place_of: Some(word.to_vec()) }
+    }
+}
+
+/// What a daemon refuses, in the words for a file: without what it says of itself, and with the name as it was given
+/// in the place of the path that it knows.
+fn of_file(text: &[u8], name: &[u8], word: &[u8]) -> Vec<u8> {
+    let prefixes: [&[u8]; 2] = [b"RRD Error: ", b"rrd_fetch_r failed: "];
+    let text = prefixes.iter().find_map(|prefix| text.strip_prefix(*prefix)).unwrap_or(text);
+    let mut parts = text.splitn(3, |&byte| byte == b'\'');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(before), Some(path), Some(after)) if path == name || path.ends_with(&[b"/", name].concat()) => {
+            [before, b"'", word, b"'", after].concat()
+        }
+        _ => text.to_vec(),
     }
 }
 

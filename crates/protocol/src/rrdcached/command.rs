@@ -1,4 +1,5 @@
-//! The table of commands: name, permission, where it is allowed and its syntax, in one place.
+//! The table of commands: name, permission, where it is allowed and its syntax, in one place. UPDATEV, FETCHRES,
+//! EXPORT and IMPORT are ours: with them a command line far from the store does all that it does with a file.
 
 /// A command word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +24,10 @@ pub enum Verb {
     Create,
     Dump,
     Tune,
+    UpdateV,
+    FetchRes,
+    Export,
+    Import,
     List,
     Suspend,
     Resume,
@@ -58,7 +63,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All of them, in the order of HELP. Compat: which may stand in a BATCH was found by experiment.
-pub const COMMANDS: [Command; 27] = [
+pub const COMMANDS: [Command; 31] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -81,6 +86,10 @@ pub const COMMANDS: [Command; 27] = [
     ),
     command(Verb::Dump, "DUMP", "DUMP <filename> [-h none|xsd|dtd]"),
     both(Verb::Tune, "TUNE", "TUNE <filename> [options]"),
+    command(Verb::UpdateV, "UPDATEV", "UPDATEV <filename> <values> [<values> ...]"),
+    command(Verb::FetchRes, "FETCHRES", "FETCHRES <file> <CF> <resolution> [<start> [<end> [<column>...]]]"),
+    command(Verb::Export, "EXPORT", "EXPORT <filename>"),
+    command(Verb::Import, "IMPORT", "IMPORT <filename> [-O] <bytes> <offset> <piece>"),
     command(Verb::List, "LIST", "LIST [RECURSIVE] /[<path>]"),
     both(Verb::Suspend, "SUSPEND", "SUSPEND <filename>"),
     both(Verb::Resume, "RESUME", "RESUME <filename>"),

@@ -77,6 +77,17 @@ fn text(verb: Verb) -> &'static str {
         }
         Verb::Dump => "Returns what rrddump(1) prints.",
         Verb::Tune => "Changes an RRD by the options of rrdtune(1).",
+        Verb::UpdateV => {
+            "As UPDATE, for one RRD, and lists what rrdupdate(1) does for updatev: return_value,\n\
+             the rows that were written and, if a reading was refused, the error, as items of INFO."
+        }
+        Verb::FetchRes => "As FETCH, of the archive that rrdfetch(1) chooses for a resolution in seconds.",
+        Verb::Export => "Returns the bytes of a standard .rrd file, in lines of base64.",
+        Verb::Import => {
+            "Takes a standard .rrd file in, in place of an RRD of that name unless -O is given:\n\
+             one piece of base64 a command, with the bytes of the whole file and those before it.\n\
+             What the pieces make counts with the last of them."
+        }
         Verb::List => {
             "Lists the RRDs and directories in a directory of the base directory (/), or\n\
              all RRDs below it if RECURSIVE."
@@ -108,7 +119,7 @@ mod tests {
     fn an_overview_lists_the_syntax() {
         let mut out = Vec::new();
         push_help(&mut out, Command::find(b"WROTE"));
-        assert!(out.starts_with(b"24 Command overview\nUPDATE <filename> <values> [<values> ...]\n"));
+        assert!(out.starts_with(b"28 Command overview\nUPDATE <filename> <values> [<values> ...]\n"));
         out.clear();
         push_help(&mut out, Command::find(b"help"));
         assert_eq!(out, b"2 Help for HELP\nUsage: HELP [<command>]\n\n");

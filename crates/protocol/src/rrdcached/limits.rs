@@ -5,6 +5,10 @@
 /// skipped up to its line feed.
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of a `.rrd` file in one word of base64, which is a third longer: half of the longest line, and a
+/// multiple of three, so that only the last piece is filled up.
+pub const PIECE_BYTES: usize = 96 * 1024;
+
 /// Bytes of error texts a BATCH keeps; what fails after that is counted in one closing line. 16 MiB hold
 /// about 200,000 messages, more than a client can be expected to read.
 pub const BATCH_ERROR_BYTES_MAX: usize = 16 << 20;

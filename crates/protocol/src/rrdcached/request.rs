@@ -33,7 +33,7 @@ pub enum Request<'a> {
     Batch,
     /// `.`
     End,
-    /// FETCH or FETCHBIN
+    /// FETCH, FETCHBIN or FETCHRES
     Fetch(Fetch<'a>),
     /// INFO
     Info(Word<'a>),
@@ -47,6 +47,12 @@ pub enum Request<'a> {
     Dump(Word<'a>, Option<Word<'a>>),
     /// TUNE: the name and the words behind it.
     Tune(Word<'a>, Words<'a>),
+    /// UPDATEV: the name and the words behind it.
+    UpdateV(Word<'a>, Words<'a>),
+    /// EXPORT
+    Export(Word<'a>),
+    /// IMPORT
+    Import(Import<'a>),
     /// LIST: the path and whether everything below it is wanted.
     List {
         /// Begins with a slash, which stands for the base directory.
@@ -68,11 +74,13 @@ pub enum Request<'a> {
     Frames(Word<'a>),
 }
 
-/// The arguments of FETCH and FETCHBIN.
+/// The arguments of FETCH, FETCHBIN and FETCHRES.
 #[derive(Clone, Debug)]
 pub struct Fetch<'a> {
     /// FETCHBIN
     pub binary: bool,
+    /// FETCHRES: seconds in a row that are wished for, unread.
+    pub resolution: Option<Word<'a>>,
     /// The name.
     pub name: Word<'a>,
     /// The consolidation function.
@@ -83,6 +91,21 @@ pub struct Fetch<'a> {
     pub end: Option<Word<'a>>,
     /// Sources wanted; none = all.
     pub columns: Vec<Word<'a>>,
+}
+
+/// A piece of a `.rrd` file.
+#[derive(Clone, Debug)]
+pub struct Import<'a> {
+    /// The name.
+    pub name: Word<'a>,
+    /// `-O`: an RRD of that name stays as it is.
+    pub no_overwrite: bool,
+    /// Bytes of the whole file.
+    pub bytes: u64,
+    /// Bytes in front of the piece.
+    pub offset: u64,
+    /// The piece, in base64.
+    pub piece: Word<'a>,
 }
 
 /// The syntax of the command was not kept.
@@ -117,8 +140,10 @@ impl<'a> Request<'a> {
             Verb::Ping => Request::Ping,
             Verb::Batch => Request::Batch,
             Verb::End | Verb::Wrote => Request::End,
-            Verb::Fetch => Request::Fetch(Fetch::parse(false, words).ok_or(usage)?),
-            Verb::FetchBin => Request::Fetch(Fetch::parse(true, words).ok_or(usage)?),
+            Verb::Fetch => Request::Fetch(Fetch::parse(command.verb, words).ok_or(usage)?),
+            Verb::FetchBin | Verb::FetchRes => {
+                Request::Fetch(Fetch::parse(command.verb, words).ok_or(usage)?)
+            }
             Verb::Info => Request::Info(name()?),
             Verb::First => Request::First(name()?, integer(&words.next().ok_or(usage)?).unwrap_or(0)),
             Verb::Last => Request::Last(name()?),
@@ -133,6 +158,9 @@ impl<'a> Request<'a> {
                 Request::Dump(name, header)
             }
             Verb::Tune => Request::Tune(name()?, words),
+            Verb::UpdateV => Request::UpdateV(name()?, words),
+            Verb::Export => Request::Export(name()?),
+            Verb::Import => Request::Import(Import::parse(words).ok_or(usage)?),
             Verb::List => parse_list(words).ok_or(usage)?,
             Verb::Suspend => Request::Suspend(name()?),
             Verb::Resume => Request::Resume(name()?),
@@ -145,12 +173,28 @@ impl<'a> Request<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    fn parse(binary: bool, mut words: Words<'a>) -> Option<Self> {
+    fn parse(verb: Verb, mut words: Words<'a>) -> Option<Self> {
         let name = words.next()?;
         let cf = words.next()?;
+        let resolution = if verb == Verb::FetchRes { Some(words.next()?) } else { None };
         let start = words.next();
         let end = words.next();
-        Some(Fetch { binary, name, cf, start, end, columns: words.collect() })
+        let binary = verb == Verb::FetchBin;
+        Some(Fetch { binary, resolution, name, cf, start, end, columns: words.collect() })
+    }
+}
+
+impl<'a> Import<'a> {
+    fn parse(mut words: Words<'a>) -> Option<Self> {
+        let name = words.next()?;
+        let mut bytes = words.next()?;
+        let no_overwrite = *bytes == *b"-O";
+        if no_overwrite {
+            bytes = words.next()?;
+        }
+        let number = |word: Word<'_>| std::str::from_utf8(&word).ok()?.parse().ok();
+        let (bytes, offset) = (number(bytes)?, number(words.next()?)?);
+        Some(Import { name, no_overwrite, bytes, offset, piece: words.next()? })
     }
 }
 
@@ -201,6 +245,12 @@ mod tests {
         assert!(matches!(parse("LIST RECURSIVE /a"), Ok(Request::List { recursive: true, .. })));
         let Ok(Request::Fetch(fetch)) = parse("FETCHBIN a.rrd MAX 1 2 x y") else { panic!() };
         assert!(fetch.binary && *fetch.cf == *b"MAX" && fetch.columns.len() == 2);
+        assert!(fetch.resolution.is_none());
+        let Ok(Request::Fetch(fetch)) = parse("FETCHRES a.rrd MAX 60 1 2 x") else { panic!() };
+        assert!(!fetch.binary && fetch.resolution.as_deref() == Some(b"60"));
+        assert_eq!((fetch.start.as_deref(), fetch.columns.len()), (Some(&b"1"[..]), 1));
+        let Ok(Request::Import(import)) = parse("IMPORT a.rrd -O 12 3 AAAA") else { panic!() };
+        assert!(import.no_overwrite && (import.bytes, import.offset) == (12, 3) && *import.piece == *b"AAAA");
     }
 
     #[test]
@@ -221,6 +271,13 @@ mod tests {
             "DUMP a -h",
             "DUMP a b",
             "TUNE",
+            "UPDATEV",
+            "FETCHRES a AVERAGE",
+            "EXPORT",
+            "IMPORT a 8 0",
+            "IMPORT a -O 8 0",
+            "IMPORT a 8 x AAAA",
+            "IMPORT a -1 0 AAAA",
             "LIST",
             "LIST a",
             "LIST recursive /",

@@ -1,20 +1,22 @@
 //! What is known of one data source's past: columns of archives, in the order they are asked.
 
 use crate::content::Rrd;
-use crate::definition::{Consolidation, PlainCf};
+use crate::definition::Cf;
 use crate::live::UNKNOWN;
 
 /// One data source in one archive of an RRD that the past is taken from. Times in units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column<'a> {
-    pub(super) cf: PlainCf,
+    pub(super) cf: Cf,
     /// Length of a row.
     pub(super) span: i64,
     /// Row time of the newest row.
     newest: i64,
     rows: i64,
-    /// All rows of the archive, oldest first.
+    /// All rows of the archive, oldest first but for the next.
     values: &'a [f64],
+    /// The oldest row's place: a season is a ring.
+    oldest: i64,
     ds: usize,
     ds_count: usize,
     /// Which source it is of, and which archive there.
@@ -22,14 +24,19 @@ pub(super) struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(rrd: &'a Rrd, origin: (usize, usize), ds: usize) -> Option<Column<'a>> {
+    fn new(rrd: &'a Rrd, origin: (usize, usize), ds: usize) -> Column<'a> {
         let rra = &rrd.definition.rra[origin.1];
-        let Consolidation::Plain { cf, .. } = rra.cf else { return None };
+        let cf = rra.cf.cf();
         let span = rra.span(rrd.definition.step);
         let newest = rrd.definition.newest_row(origin.1, super::last_update(rrd)) * span;
         let ds_count = rrd.definition.ds.len();
-        let values = &rrd.archives[origin.1];
-        Some(Column { cf, span, newest, rows: rra.row_count as i64, values, ds, ds_count, origin })
+        let season = rrd.live.seasons.iter().find(|season| season.rra == origin.1);
+        let (values, oldest) = match season {
+            Some(season) => (&season.values, season.current_row as i64 + 1),
+            None => (&rrd.archives[origin.1], 0),
+        };
+        let rows = rra.row_count as i64;
+        Column { cf, span, newest, rows, values, oldest, ds, ds_count, origin }
     }
 
     /// The data source's index there.
@@ -39,7 +46,8 @@ impl<'a> Column<'a> {
 
     /// The value of the row that ends at `time`.
     fn value(&self, time: i64) -> f64 {
-        let index = self.rows - 1 - (self.newest - time) / self.span;
+        let age = (self.newest - time) / self.span;
+        let index = (self.oldest + self.rows - 1 - age) % self.rows;
         self.values[index as usize * self.ds_count + self.ds]
     }
 
@@ -61,7 +69,7 @@ pub(super) struct Past<'a> {
 
 impl<'a> Past<'a> {
     /// The sources that rows of this function could be made from.
-    pub(super) fn sources_for(&self, cf: PlainCf) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn sources_for(&self, cf: Cf) -> impl Iterator<Item = (usize, usize)> {
         let mut found: Vec<_> = self.candidates(cf, 0).map(|column| (column.origin.0, column.ds)).collect();
         found.dedup();
         found.into_iter()
@@ -69,12 +77,12 @@ impl<'a> Past<'a> {
 
     /// Adds the columns of data source `ds` of the source numbered `source`.
     pub(super) fn add(&mut self, rrd: &'a Rrd, source: usize, ds: usize) {
-        let columns = (0..rrd.definition.rra.len()).filter_map(|rra| Column::new(rrd, (source, rra), ds));
+        let columns = (0..rrd.definition.rra.len()).map(|rra| Column::new(rrd, (source, rra), ds));
         self.sources.push(columns.collect());
     }
 
     /// Columns of a function and a row length, the ones with most rows first; source by source.
-    pub(super) fn same(&self, cf: PlainCf, span: i64) -> impl Iterator<Item = &Column<'a>> {
+    pub(super) fn same(&self, cf: Cf, span: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
             let mut same: Vec<_> =
                 columns.iter().filter(|column| column.cf == cf && column.span == span).collect();
@@ -86,13 +94,13 @@ impl<'a> Past<'a> {
     /// The columns that a row of this function and length can be made from, in the order they are asked: source by
     /// source those of the same kind, then AVERAGE, then those of its own function; each by growing row length
     /// and shrinking number of rows.
-    fn candidates(&self, cf: PlainCf, length: i64) -> impl Iterator<Item = &Column<'a>> {
+    fn candidates(&self, cf: Cf, length: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
-            let usable = |column: &&Column<'a>| column.cf == PlainCf::Average || column.cf == cf;
+            let usable = |column: &&Column<'a>| column.cf == Cf::Average || column.cf == cf;
             let mut candidates: Vec<_> = columns.iter().filter(usable).collect();
             candidates.sort_by_key(|column| {
                 let other_kind = (column.cf, column.span) != (cf, length);
-                (other_kind, column.cf != PlainCf::Average, column.span, -column.rows)
+                (other_kind, column.cf != Cf::Average, column.span, -column.rows)
             });
             candidates
         })
@@ -101,7 +109,7 @@ impl<'a> Past<'a> {
     /// The value of a row of `cf` from `start` to `end`; NaN when too little of it is known.
     ///
     /// Compat: `xff` is the part that must be *more than* known here, not the part that may be unknown.
-    pub(super) fn row(&self, cf: PlainCf, xff: f64, start: i64, end: i64) -> f64 {
+    pub(super) fn row(&self, cf: Cf, xff: f64, start: i64, end: i64) -> f64 {
         let mut merged = Merged::new(cf, start, end);
         for column in self.candidates(cf, end - start) {
             if column.covers(start, end) {
@@ -114,7 +122,7 @@ impl<'a> Past<'a> {
 
 /// A row under construction from pieces of others.
 struct Merged {
-    cf: PlainCf,
+    cf: Cf,
     length: i64,
     /// What is not known yet: from behind the first to the second.
     gaps: Vec<(i64, i64)>,
@@ -124,11 +132,11 @@ struct Merged {
 }
 
 impl Merged {
-    fn new(cf: PlainCf, start: i64, end: i64) -> Merged {
+    fn new(cf: Cf, start: i64, end: i64) -> Merged {
         let value = match cf {
-            PlainCf::Average | PlainCf::Last => 0.0,
-            PlainCf::Min => f64::INFINITY,
-            PlainCf::Max => f64::NEG_INFINITY,
+            Cf::Min => f64::INFINITY,
+            Cf::Max => f64::NEG_INFINITY,
+            _ => 0.0,
         };
         Merged { cf, length: end - start, gaps: vec![(start, end)], known: 0, value }
     }
@@ -168,11 +176,12 @@ impl Merged {
     fn add(&mut self, value: f64, units: i64) {
         self.known += units;
         self.value = match self.cf {
-            // In this order of operations, and so in `value`: the last bits depend on it.
-            PlainCf::Average => self.value + value / self.length as f64 * units as f64,
-            PlainCf::Min => self.value.min(value),
-            PlainCf::Max => self.value.max(value),
-            PlainCf::Last => value,
+            Cf::Min => self.value.min(value),
+            Cf::Max => self.value.max(value),
+            Cf::Last => value,
+            // In this order of operations, and so in `value`: the last bits depend on it. Compat: Holt-Winters
+            // archives, too, whatever their rows mean.
+            _ => self.value + value / self.length as f64 * units as f64,
         };
     }
 
@@ -181,7 +190,8 @@ impl Merged {
             return UNKNOWN;
         }
         match self.cf {
-            PlainCf::Average => self.value / self.known as f64 * self.length as f64,
+            Cf::Average => self.value / self.known as f64 * self.length as f64,
+            // Compat: of a Holt-Winters archive the parts that are not known count as 0.
             _ => self.value,
         }
     }

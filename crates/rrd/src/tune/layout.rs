@@ -10,7 +10,7 @@ use crate::create::new_live;
 use crate::definition::text::{self, CreateOptions, Limits};
 use crate::definition::{Consolidation, Definition, DsKind};
 use crate::live::{HeadShape, Live, Season, UNKNOWN};
-use crate::prefill::{Origin, prefill};
+use crate::prefill::{Forecasts, Origin, prefill};
 use crate::rpn::Operator;
 use crate::when::Step;
 
@@ -201,7 +201,7 @@ impl Mover<'_> {
         let added = std::iter::repeat_n(none, self.new.ds.len() - self.sources.len());
         let origins: Vec<Origin> = kept.chain(added).collect();
         let start = HeadShape::of(self.old).split(&live.words).last_update.whole;
-        prefill(self.new.clone(), start, &origins, &[&old])
+        prefill(self.new.clone(), start, &origins, &[&old], Forecasts::Fresh)
     }
 
     fn live(&self, live: &Live) -> Live {

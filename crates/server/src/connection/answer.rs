@@ -16,7 +16,7 @@ use rrd::update::UpdateError;
 use store::engine::{Snapshot, StoreError};
 use store::name::RrdName;
 
-use super::{dump, fetch, info};
+use super::{dump, fetch, info, updatev, whole};
 use crate::metrics::Drop;
 use crate::names::{NameFailure, Named, Names};
 use crate::service::Service;
@@ -136,6 +136,8 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
         }
         Request::Dump(name, header) => dump::dump(service, &name, header.as_deref(), out),
         Request::Tune(name, words) => tune(service, &name, words, out),
+        Request::UpdateV(name, words) => updatev::updatev(service, &name, words, out),
+        Request::Export(name) => whole::export(service, &name, out),
         Request::List { path, recursive } => list(service, &path, recursive, out),
         Request::Suspend(name) => suspend(service, &name, true, out),
         Request::Resume(name) => suspend(service, &name, false, out),
@@ -152,6 +154,7 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
         // The session does these itself.
         Request::Update(..)
         | Request::Create(..)
+        | Request::Import(_)
         | Request::Batch
         | Request::End
         | Request::Quit
@@ -164,7 +167,8 @@ fn push_line(out: &mut Vec<u8>, line: &[u8]) {
     out.push(b'\n');
 }
 
-fn denied(failure: &NameFailure) -> Refusal {
+/// That a name leads out of the base directory.
+pub fn denied(failure: &NameFailure) -> Refusal {
     Refusal::of_path(Drop::Name, "", failure.path(), ": Permission denied")
 }
 
@@ -182,7 +186,8 @@ pub fn snapshot(service: &Service, word: &[u8]) -> Result<(Named, Snapshot), Ref
     }
 }
 
-fn no_such_file(path: &[u8]) -> Refusal {
+/// That there is no RRD at a path, as INFO says it.
+pub fn no_such_file(path: &[u8]) -> Refusal {
     Refusal::of_path(Drop::NoSuchRrd, "RRD Error: opening '", path, "': No such file or directory")
 }
 

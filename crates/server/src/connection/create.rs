@@ -6,7 +6,7 @@ use protocol::rrdcached::words::Words;
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
-use rrd::prefill::{default_start, origins, prefill};
+use rrd::prefill::{Forecasts, default_start, origins, prefill};
 use rrd::when::{Step, parse_step};
 use store::engine::{CreateRequest, StoreError};
 use tokio::sync::oneshot;
@@ -39,14 +39,37 @@ impl SentCreate {
         let result = self.receiver.await.unwrap_or(Err(StoreError::Stopping));
         let refusal = match result {
             Ok(()) => return Ok(()),
-            Err(StoreError::Exists(_)) => {
-                Refusal::of_path(Drop::Refused, "RRD Error: creating '", &self.path, "': File exists")
-            }
-            Err(error) => Refusal::of_store("RRD Error: ", &error),
+            Err(error) => refusal(&self.path, &error),
         };
         service.metrics.drop_line(refusal.reason);
         Err(refusal)
     }
+}
+
+/// Why the store did not make the RRD of a path.
+pub fn refusal(path: &[u8], error: &StoreError) -> Refusal {
+    match error {
+        StoreError::Exists(_) => {
+            Refusal::of_path(Drop::Refused, "RRD Error: creating '", path, "': File exists")
+        }
+        error => Refusal::of_store("RRD Error: ", error),
+    }
+}
+
+/// Where an RRD is to be made.
+pub fn place(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
+    let named = match service.names.resolve(word) {
+        Ok(named) => named,
+        Err(NameFailure::Denied(path)) => {
+            return Err(Refusal::of_path(Drop::Name, "", &path, ": Permission denied"));
+        }
+        Err(NameFailure::Missing(path)) => {
+            let refusal = ("RRD Error: creating '", "': Is a directory");
+            return Err(Refusal::of_path(Drop::Name, refusal.0, &path, refusal.1));
+        }
+    };
+    check_directory(service, &named)?;
+    Ok(named)
 }
 
 /// What the words of a CREATE ask for.
@@ -63,17 +86,7 @@ struct Wish {
 /// Reads a CREATE and hands it to the store.
 pub fn send(service: &Service, word: &[u8], words: Words<'_>) -> Result<SentCreate, Refusal> {
     let wish = read(words)?;
-    let named = match service.names.resolve(word) {
-        Ok(named) => named,
-        Err(NameFailure::Denied(path)) => {
-            return Err(Refusal::of_path(Drop::Name, "", &path, ": Permission denied"));
-        }
-        Err(NameFailure::Missing(path)) => {
-            let refusal = ("RRD Error: creating '", "': Is a directory");
-            return Err(Refusal::of_path(Drop::Name, refusal.0, &path, refusal.1));
-        }
-    };
-    check_directory(service, &named)?;
+    let named = place(service, word)?;
     let (definition, template_start) = define(service, &wish, word)?;
     let no_overwrite = wish.no_overwrite || service.create.no_overwrite;
     let (sender, receiver) = oneshot::channel();
@@ -112,7 +125,7 @@ fn fill(service: &Service, wish: &Wish, definition: Definition) -> Result<Rrd, R
     let start = wish.start.or_else(|| default_start(&sources));
     let start = start.unwrap_or_else(|| service.now() - START_BEFORE_NOW);
     let start = start.saturating_mul(i64::from(definition.units_per_second));
-    Ok(prefill(definition, start, &origins, &sources))
+    Ok(prefill(definition, start, &origins, &sources, Forecasts::Filled))
 }
 
 fn usage() -> Refusal {

@@ -1,4 +1,4 @@
-//! FETCH and FETCHBIN.
+//! FETCH, FETCHBIN and FETCHRES.
 
 use protocol::frames;
 use protocol::rrdcached::reply::Rows;
@@ -14,13 +14,14 @@ use crate::service::Service;
 /// Seconds before now when FETCH does not say where to start.
 const START_BEFORE_NOW: i64 = 24 * 3600;
 
-/// Answers FETCH or FETCHBIN.
+/// Answers FETCH, FETCHBIN or FETCHRES.
 pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let named = resolve(service, &fetch.name)?;
     let now = service.now();
     let start = time(fetch.start.as_deref(), "start", now, now - START_BEFORE_NOW)?;
     let end = time(fetch.end.as_deref(), "end", now, now)?;
-    let request = FetchRequest { cf: function(&fetch.cf)?, start, end, step: 1 };
+    let step = fetch.resolution.as_deref().map_or(Ok(1), resolution)?;
+    let request = FetchRequest { cf: function(&fetch.cf)?, start, end, step };
     let rows = rows(service, &named, request)?;
     let columns = columns(fetch, &rows.ds_names)?;
     let names: Vec<&str> = columns.iter().map(|&column| rows.ds_names[column].as_str()).collect();
@@ -105,6 +106,14 @@ fn time(word: Option<&[u8]>, what: &str, now: i64, default: i64) -> Result<i64, 
             Err(Refusal::of_path(Drop::Usage, &before, word, "': Only simple integers are allowed."))
         }
     }
+}
+
+/// Seconds in a row that are wished for.
+fn resolution(word: &[u8]) -> Result<u64, Refusal> {
+    let seconds = integer(word).and_then(|seconds| u64::try_from(seconds).ok());
+    seconds.ok_or_else(|| {
+        Refusal::of_path(Drop::Usage, "Cannot parse resolution `", word, "': Only seconds are allowed.")
+    })
 }
 
 fn columns(fetch: &Fetch<'_>, names: &[String]) -> Result<Vec<usize>, Refusal> {

@@ -25,6 +25,7 @@ use super::create::{self, SentCreate};
 use super::frames;
 use super::piece::{Outcome, Piece, SentPiece};
 use super::stream::Stream;
+use super::whole::{self, Staged};
 use crate::limits::{ANSWER_BYTES_HELD, PIECES_IN_FLIGHT_MAX, READ_BYTES};
 use crate::metrics::Drop;
 use crate::service::{Service, stopped};
@@ -107,6 +108,8 @@ struct Session<'a> {
     piece: Piece,
     in_flight: VecDeque<InFlight>,
     out: Vec<u8>,
+    /// An IMPORT of which pieces have come.
+    staged: Option<Staged>,
     /// Throwing away the rest of a line that was too long.
     skipping: bool,
     /// The client takes no more answers. What it sent before is done all the same.
@@ -123,6 +126,7 @@ impl<'a> Session<'a> {
             piece: Piece::default(),
             in_flight: VecDeque::new(),
             out: Vec::new(),
+            staged: None,
             skipping: false,
             broken: None,
         }
@@ -298,9 +302,12 @@ impl<'a> Session<'a> {
                 self.settle_all().await;
                 let kept = self.out.len();
                 let service = self.service;
-                let out = &mut self.out;
+                let (out, staged) = (&mut self.out, &mut self.staged);
                 let quick = answer::is_quick(&other);
-                let result = service.waits.run(quick, || answer::answer(service, other, out));
+                let result = service.waits.run(quick, || match other {
+                    Request::Import(piece) => whole::import(service, staged, &piece, out),
+                    other => answer::answer(service, other, out),
+                });
                 if result.is_err() || self.batch.is_some() {
                     self.out.truncate(kept);
                 }

@@ -87,6 +87,10 @@ impl Engine for Recorder {
         self.answer(move || reply(failures));
     }
 
+    fn update_listed(&self, _: &RrdName, _: &[u8]) -> Result<store::engine::Listed, StoreError> {
+        Err(StoreError::Unsupported("nothing is recorded here"))
+    }
+
     fn create(&self, name: RrdName, _: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         self.known.lock().unwrap().insert(name.as_bytes().to_vec(), Vec::new());
         self.answer(move || reply(Ok(())));

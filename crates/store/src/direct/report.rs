@@ -21,7 +21,7 @@ pub struct UpdateReport {
 /// One row of one archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenRow {
-    /// The time `updatev` stamps it with, in seconds (see [`UpdateReport::items`]).
+    /// The time `updatev` stamps it with, in units (see [`UpdateReport::items`]).
     pub time: i64,
     /// The archive.
     pub rra: usize,
@@ -34,12 +34,18 @@ impl UpdateReport {
     /// `[1000000010]RRA[AVERAGE][1]DS[a] = 1.0000000000e+00`.
     pub fn items(&self) -> Vec<InfoItem> {
         let Some(definition) = &self.definition else { return Vec::new() };
+        let units = i64::from(definition.units_per_second.max(1));
         let mut items = Vec::with_capacity(self.rows.len() * definition.ds.len());
         for row in &self.rows {
             let rra = &definition.rra[row.rra];
+            let decimals = match units {
+                1 => String::new(),
+                units => format!(".{:03}", row.time.rem_euclid(units) * 1000 / units),
+            };
+            let time = row.time.div_euclid(units);
             for (ds, &value) in definition.ds.iter().zip(&row.values) {
                 let (cf, pdp_per_row) = (rra.cf.cf().name(), rra.pdp_per_row);
-                let key = format!("[{}]RRA[{cf}][{pdp_per_row}]DS[{}]", row.time, ds.name);
+                let key = format!("[{time}{decimals}]RRA[{cf}][{pdp_per_row}]DS[{}]", ds.name);
                 items.push(InfoItem { key, value: Value::Number(value) });
             }
         }

@@ -9,18 +9,17 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-use rrd::definition::Definition;
-use rrd::live::CdpPrep;
 use rrd::reading::{AtTime, Template, parse_word};
 use rrd::time::Timestamp;
-use rrd::update::{RowSink, UpdateError, keep_refused, smooth, step_unsmoothed};
+use rrd::update::{UpdateError, keep_refused, smooth, step_unsmoothed};
 
 use crate::direct::open::Opened;
-use crate::direct::report::{UpdateReport, WrittenRow};
+use crate::direct::report::UpdateReport;
 use crate::direct::{DirectError, Locking};
 use crate::files::apply::{Loaded, Workspace};
 use crate::files::geometry::Geometry;
 use crate::files::medium::Access;
+use crate::listing::Listing;
 
 thread_local! {
     /// Memory that the next update of the thread uses again, and the geometry of the file before: the next one most
@@ -93,7 +92,7 @@ fn update_with<A: AsRef<[u8]>>(
 }
 
 /// Steps through the arguments up to the first that is refused. Also says whether anything has changed.
-fn apply<A: AsRef<[u8]>>(
+pub(crate) fn apply<A: AsRef<[u8]>>(
     loaded: &mut Loaded,
     work: &mut Workspace,
     arguments: &[A],
@@ -106,8 +105,7 @@ fn apply<A: AsRef<[u8]>>(
     let (definition, shape) = (&*geometry.definition, &geometry.shape);
     let mut head = shape.split_mut(&mut loaded.header.words);
     let sink = work.rows.sink(&geometry.layout, &mut loaded.header.current_rows);
-    let (wanted, listed) = (options.collect_rows, &mut report.rows);
-    let mut sink = Listing { sink, definition, wanted, until: 0, span: Vec::new(), listed };
+    let mut sink = Listing::new(sink, definition, options.collect_rows.then_some(&mut report.rows));
     let (seasons, scratch) = (&mut loaded.seasons, &mut work.scratch);
     let mut values = Vec::new();
     let (mut changed, mut result) = (false, Ok(()));
@@ -143,60 +141,4 @@ fn apply<A: AsRef<[u8]>>(
     }
     loaded.place_seasons();
     (changed, result)
-}
-
-/// Passes rows on and lists them.
-struct Listing<'a, S> {
-    sink: S,
-    definition: &'a Definition,
-    /// Whether rows are listed.
-    wanted: bool,
-    /// The time until which the span under way lasts.
-    until: i64,
-    /// Rows of the span under way.
-    span: Vec<WrittenRow>,
-    listed: &'a mut Vec<WrittenRow>,
-}
-
-impl<S> Listing<'_, S> {
-    /// Lists `count` rows. Compat: the times are RRDtool's, which may be a row off: when a reading was cut in
-    /// two at a fraction of a second, and for all rows of one archive but the first.
-    fn list(&mut self, rra: usize, count: u64, cells: &[CdpPrep]) {
-        let span = self.definition.rra[rra].span(self.definition.step);
-        let newest = self.until - self.until.rem_euclid(span);
-        let oldest = newest - (count as i64 - 1) * span;
-        for index in 0..count as i64 {
-            let (row, value): (_, fn(&CdpPrep) -> f64) =
-                if index == 0 { (0, |cell| cell.primary) } else { (index + 1, |cell| cell.secondary) };
-            let values = cells.iter().map(value).collect();
-            self.span.push(WrittenRow { time: oldest + row * span, rra, values });
-        }
-    }
-
-    /// Puts the rows of a span in RRDtool's order.
-    fn end_span(&mut self) {
-        // Stable: the rows of one archive stay in order.
-        self.span.sort_by_key(|row| row.rra);
-        self.listed.append(&mut self.span);
-    }
-}
-
-impl<S: RowSink> RowSink for Listing<'_, S> {
-    fn rows(&mut self, rra: usize, first_row: i64, count: u64, cells: &[CdpPrep]) {
-        self.sink.rows(rra, first_row, count, cells);
-        if self.wanted {
-            self.list(rra, count, cells);
-        }
-    }
-
-    fn season_row(&mut self, rra: usize, cells: &[CdpPrep]) {
-        if self.wanted {
-            self.list(rra, 1, cells);
-        }
-    }
-
-    fn span_begins(&mut self, until_whole: i64) {
-        self.end_span();
-        self.until = until_whole;
-    }
 }

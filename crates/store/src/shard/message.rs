@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rrd::content::Rrd;
 
 use crate::catalogue::RrdId;
-use crate::engine::{CreateRequest, FetchRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure};
+use crate::engine::{
+    CreateRequest, FetchRequest, Listed, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure,
+};
 use crate::group::Group;
 use crate::name::RrdName;
 use crate::open_rows::OpenRows;
@@ -19,6 +21,8 @@ pub type UpdateOutcome = (UpdateBatch, Vec<UpdateFailure>);
 pub enum Change {
     /// Updates in order.
     Update(UpdateBatch, Reply<UpdateOutcome>),
+    /// Updates of one RRD whose rows are listed: its name and the words.
+    UpdateListed(RrdName, Vec<u8>, Reply<Result<Listed, StoreError>>),
     /// A new RRD.
     Create(RrdName, CreateRequest, Reply<Result<(), StoreError>>),
     /// A whole RRD.
@@ -38,6 +42,7 @@ impl Change {
     pub fn bytes(&self) -> usize {
         match self {
             Change::Update(batch, _) => batch.text.len() + batch.lines.len() * 20,
+            Change::UpdateListed(_, values, _) => values.len() + 64,
             Change::Create(..) | Change::Tune(..) | Change::Delete(..) => 512,
             Change::Import(_, rrd, ..) => rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512,
             Change::Sync(_) | Change::Checkpoint(_) => 64,
@@ -48,6 +53,7 @@ impl Change {
     pub fn refuse(self, error: StoreError) {
         match self {
             Change::Update(batch, reply) => reply(refuse_all(batch, &error)),
+            Change::UpdateListed(.., reply) => reply(Err(error)),
             Change::Create(.., reply)
             | Change::Import(.., reply)
             | Change::Tune(.., reply)

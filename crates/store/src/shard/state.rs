@@ -15,9 +15,11 @@ use rrd::time::Timestamp;
 use rrd::update::{RowSink, Scratch, UpdateError};
 
 use crate::catalogue::{Catalogue, ChainRef, Entry, RrdId};
+use crate::direct::WrittenRow;
 use crate::engine::StoreError;
 use crate::group::{Geometry, Group};
 use crate::heads::Heads;
+use crate::listing::Listing;
 use crate::log::catalogue::encode_definition;
 use crate::open_rows::{ChainIndex, OpenRows, SOURCES_MAX};
 
@@ -108,13 +110,25 @@ impl State {
         word: &'w [u8],
         now: Timestamp,
     ) -> Result<(Timestamp, &'w [u8]), UpdateError> {
+        self.update_listed(id, word, now, None)
+    }
+
+    /// The same; the rows it writes are put behind `listed`.
+    #[inline]
+    pub fn update_listed<'w>(
+        &mut self,
+        id: RrdId,
+        word: &'w [u8],
+        now: Timestamp,
+        listed: Option<&mut Vec<WrittenRow>>,
+    ) -> Result<(Timestamp, &'w [u8]), UpdateError> {
         let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
         let mut texts = recycle(std::mem::take(&mut self.texts));
         let definition = self.catalogue.definition(entry.definition);
         let units_per_second = definition.units_per_second;
         let read = reading::parse_word(word, now, definition, None, &no_at_time, &mut texts);
         let done = read.and_then(|reading| {
-            self.step(id, &entry, &reading)?;
+            self.step(id, &entry, &reading, listed)?;
             Ok(reading.time.in_seconds(units_per_second))
         });
         self.texts = recycle(texts);
@@ -139,13 +153,19 @@ impl State {
         let definition = self.catalogue.definition(entry.definition);
         let time = time.in_units(definition.units_per_second);
         let done = reading::split_values(values, definition, &mut texts)
-            .and_then(|()| self.step(id, &entry, &Reading { time, values: &texts }));
+            .and_then(|()| self.step(id, &entry, &Reading { time, values: &texts }, None));
         self.texts = recycle(texts);
         done
     }
 
     #[inline]
-    fn step(&mut self, id: RrdId, entry: &Entry, reading: &Reading<'_>) -> Result<(), UpdateError> {
+    fn step(
+        &mut self,
+        id: RrdId,
+        entry: &Entry,
+        reading: &Reading<'_>,
+        listed: Option<&mut Vec<WrittenRow>>,
+    ) -> Result<(), UpdateError> {
         let chain = self.open_chain(entry);
         let GroupState { group, heads } = &mut self.groups[entry.group as usize];
         let definition = self.catalogue.definition(entry.definition);
@@ -155,7 +175,15 @@ impl State {
             false => self.seasons.get_mut(&id).map_or(&mut [][..], |seasons| &mut seasons[..]),
         };
         let head = group.shape.split_mut(heads.get_mut(entry.head));
-        rrd::update::step(definition, &group.shape, head, seasons, reading, &mut self.scratch, &mut sink)?;
+        let scratch = &mut self.scratch;
+        match listed {
+            None => rrd::update::step(definition, &group.shape, head, seasons, reading, scratch, &mut sink)?,
+            Some(_) => {
+                let mut listing = Listing::new(&mut sink, definition, listed);
+                rrd::update::step(definition, &group.shape, head, seasons, reading, scratch, &mut listing)?;
+                listing.end_span();
+            }
+        }
         if let Some(started) = sink.chain
             && chain.is_none()
         {

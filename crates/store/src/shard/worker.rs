@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use rrd::definition::Definition;
 
+use crate::direct::{UpdateReport, WrittenRow};
 use crate::engine::{
-    CreateRequest, FetchRequest, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure, UpdateLine,
+    CreateRequest, FetchRequest, Listed, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure, UpdateLine,
 };
 use crate::log::catalogue as record;
 use crate::log::parts::Piece;
@@ -210,6 +211,10 @@ impl Worker {
         }
         match change {
             Change::Update(batch, reply) => self.update(batch, reply),
+            Change::UpdateListed(name, values, reply) => {
+                let result = self.update_listed(&name, &values);
+                self.answer_later(result, reply);
+            }
             Change::Create(name, request, reply) => {
                 let result = self.create(&name, request);
                 self.answer_new(name, result, false, reply);
@@ -285,6 +290,31 @@ impl Worker {
         self.answers.push(Answer { placeholder: None, give });
     }
 
+    /// Applies words up to the first that is refused, and lists the rows they write.
+    fn update_listed(&mut self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
+        let id = self.find(name)?;
+        let now = (self.clock)();
+        let definition = self.entry(id).definition;
+        let definition = Some(Arc::clone(self.state.catalogue.definition(definition)));
+        let mut report = UpdateReport { definition, ..UpdateReport::default() };
+        let mut refused = None;
+        for word in values.split(|&byte| byte == b' ') {
+            match self.update_word(id, word, now, Some(&mut report.rows)) {
+                Ok(()) => report.applied += 1,
+                Err(error) => {
+                    refused = Some(StoreError::Update(error));
+                    break;
+                }
+            }
+        }
+        let stats = &self.shared.stats;
+        stats.updates_received.fetch_add(1, Ordering::Relaxed);
+        stats.updates_written.fetch_add(u64::from(refused.is_none()), Ordering::Relaxed);
+        stats.data_sets_written.fetch_add(report.applied, Ordering::Relaxed);
+        stats.updates_refused.fetch_add(u64::from(refused.is_some()), Ordering::Relaxed);
+        Ok(Listed { report, refused })
+    }
+
     /// Applies the words of a line up to the first that is refused; how many went in.
     fn update_line(
         &mut self,
@@ -296,7 +326,7 @@ impl Worker {
         let Some(id) = id else { return (0, Some(no_such_rrd(batch.name(line)))) };
         let mut accepted = 0;
         for word in batch.values(line).split(|&byte| byte == b' ') {
-            match self.update_word(id, word, now) {
+            match self.update_word(id, word, now, None) {
                 Ok(()) => accepted += 1,
                 Err(error) => return (accepted, Some(StoreError::Update(error))),
             }
@@ -310,8 +340,9 @@ impl Worker {
         id: u32,
         word: &[u8],
         now: rrd::time::Timestamp,
+        listed: Option<&mut Vec<WrittenRow>>,
     ) -> Result<(), rrd::update::UpdateError> {
-        let (time, values) = self.state.update(id, word, now)?;
+        let (time, values) = self.state.update_listed(id, word, now, listed)?;
         self.updates.push(id, time, values);
         if self.updates.bytes() >= RECORD_BYTES {
             self.close_updates();
@@ -438,7 +469,11 @@ impl Worker {
         self.state.catalogue.find(name.as_bytes()).ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
     }
 
-    fn answer_later(&mut self, result: Result<(), StoreError>, reply: Reply<Done>) {
+    fn answer_later<T: Send + 'static>(
+        &mut self,
+        result: Result<T, StoreError>,
+        reply: Reply<Result<T, StoreError>>,
+    ) {
         let give: Reply<Done> = Box::new(move |logged| reply(logged.and(result)));
         self.answers.push(Answer { placeholder: None, give });
     }

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use rrd::codec::xml::{RestoreOptions, restore};
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DefinitionError, Limits, extend, parse_create};
-use rrd::prefill::{origins, prefill};
+use rrd::prefill::{Forecasts, origins, prefill};
 use rrd::when::{Step, parse_step};
 use store::direct::{Existing, create as create_file, create_filled};
 
@@ -51,6 +50,7 @@ const OPTIONS: &[Known<Tag>] = &[
 ];
 
 /// What the words of a create ask for.
+#[derive(Clone)]
 pub struct Wish<'w> {
     /// The RRD.
     pub name: &'w [u8],
@@ -163,9 +163,6 @@ pub fn create(tool: &mut Tool, wish: &Wish<'_>) -> Done {
     if address.is_some_and(|address| tool.link.connect(&address).is_ok()) {
         return wish.send(&mut remote(tool.link.current(), wish.name)?);
     }
-    if let Some(mut target) = tool.placeholder(wish.name)? {
-        return wish.send(&mut target);
-    }
     local(tool, wish, &path)
 }
 
@@ -191,11 +188,22 @@ fn local(tool: &mut Tool, wish: &Wish<'_>, path: &Path) -> Done {
         .or_else(|| sources.iter().map(|source| last_update(source)).max())
         .or(template_start)
         .unwrap_or_else(|| (tool.surroundings.now)().whole - START_BEFORE_NOW);
-    let made = if sources.is_empty() {
-        create_file(path, &definition, start, wish.existing)
-    } else {
-        let origins = origins(&definition, &words);
-        create_filled(path, &prefill(definition, start, &origins, &sources), wish.existing)
+    // Where a placeholder stands its store makes the RRD, and in the tree of a store everywhere.
+    let mut store =
+        if tool.is_placeholder(wish.name)? { tool.placeholder(wish.name)? } else { tool.in_tree(wish.name)? };
+    let made = match &mut store {
+        Some(remote) if sources.is_empty() && wish.template.is_none() => {
+            return Wish { start: Some(start), ..wish.clone() }.send(remote);
+        }
+        None if sources.is_empty() => create_file(path, &definition, start, wish.existing),
+        _ => {
+            let origins = origins(&definition, &words);
+            let filled = prefill(definition, start, &origins, &sources, Forecasts::Filled);
+            match &mut store {
+                Some(remote) => return remote.import(&filled, wish.existing),
+                None => create_filled(path, &filled, wish.existing),
+            }
+        }
     };
     made.map_err(|error| file_failure(&error))
 }
@@ -226,14 +234,10 @@ fn last_update(rrd: &Rrd) -> i64 {
     last_update.in_seconds(rrd.definition.units_per_second).whole
 }
 
-/// All of an RRD that a new one is made from: a file's, or what a dump of the store's says.
+/// All of an RRD that a new one is made from: a file's or a store's.
 fn content(tool: &mut Tool, word: &[u8]) -> Done<Rrd> {
     match tool.target(word, None)? {
         Target::File(file) => Ok(file.content().map_err(|error| file_failure(&error))?.rrd),
-        Target::Remote(mut remote) => {
-            let xml = remote.ask("dump", &[])?.lines.join(&b'\n');
-            let options = RestoreOptions { range_check: false, long_names: true };
-            restore(&xml, options).map_err(|error| Failure::new(error.to_string()))
-        }
+        Target::Remote(mut remote) => remote.content(),
     }
 }

@@ -106,6 +106,10 @@ fn read(tool: &mut Tool, wish: &Wish<'_>) -> Done<Content> {
             Content::Rrd(Box::new(file.content().map_err(|error| file_failure(&error))?.rrd))
         }
         Target::Remote(mut remote) => {
+            // Written here, with dates in the zone and language of who asks.
+            if let Some(rrd) = remote.whole()? {
+                return Ok(Content::Rrd(Box::new(rrd)));
+            }
             let header: &[u8] = match wish.header {
                 Header::None => b"none",
                 Header::Dtd => b"dtd",

@@ -161,15 +161,13 @@ pub(crate) fn of_file(file: &store::direct::ReadFile, wish: Wish) -> Done<Rows> 
     })
 }
 
-/// The rows of a daemon's RRD. Compat: it is not told the resolution, except behind a placeholder, where all is as
-/// if the file were here, and where the daemon can be told.
+/// The rows of a daemon's RRD. Compat: only our daemon is told the resolution.
 ///
 /// # Errors
 /// What the daemon says.
 pub(crate) fn of_daemon(remote: &mut Remote<'_>, wish: Wish) -> Done<Rows> {
-    let step = if remote.behind_placeholder { wish.step } else { 1 };
-    let fetch =
-        Fetch { name: &remote.name, cf: wish.cf.name().as_bytes(), start: wish.start, end: wish.end, step };
+    let (cf, step) = (wish.cf.name().as_bytes(), wish.step);
+    let fetch = Fetch { name: &remote.name, cf, start: wish.start, end: wish.end, step };
     // Frames take times as they are; text counts those below 1 from now.
     if wish.start > 0
         && wish.end > 0
@@ -178,7 +176,15 @@ pub(crate) fn of_daemon(remote: &mut Remote<'_>, wish: Wish) -> Done<Rows> {
         return Ok(rows);
     }
     let (start, end) = (wish.start.to_string(), wish.end.to_string());
-    let answer = remote.ask("FETCH", &[wish.cf.name().as_bytes(), start.as_bytes(), end.as_bytes()])?;
+    // One second is as fine as there is.
+    if wish.step > 1 {
+        let step = wish.step.to_string();
+        let words = [cf, step.as_bytes(), start.as_bytes(), end.as_bytes()];
+        if let Some(answer) = remote.ask_ours("FETCHRES", &words)? {
+            return rows(&answer);
+        }
+    }
+    let answer = remote.ask("FETCH", &[cf, start.as_bytes(), end.as_bytes()])?;
     rows(&answer)
 }
 

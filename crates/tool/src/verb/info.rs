@@ -51,7 +51,11 @@ pub fn info(tool: &mut Tool, program: &str, words: Words<'_>) -> Done<Vec<InfoIt
             if flush {
                 remote.ask("flush", &[])?;
             }
-            of_daemon(&mut remote)
+            let mut items = of_daemon(&mut remote)?;
+            if let (Some(word), Some(first)) = (&remote.in_place_of, items.first_mut()) {
+                first.value = Value::Text(word.clone());
+            }
+            Ok(items)
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn last(tool: &mut Tool, words: Words<'_>) -> Done<i64> {
     match tool.target(name, daemon)? {
         Target::File(file) => Ok(file.last_update().in_seconds(file.definition().units_per_second).whole),
         // Compat: a daemon's LAST is the end of the newest row.
-        Target::Remote(mut remote) if remote.behind_placeholder => {
+        Target::Remote(mut remote) if remote.in_place_of.is_some() => {
             Ok(super::lastupdate::of_items(&super::info::of_daemon(&mut remote)?).time)
         }
         Target::Remote(mut remote) => super::first::number(&remote.ask("last", &[])?),

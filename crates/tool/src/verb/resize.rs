@@ -1,9 +1,9 @@
 //! `rrdtool resize`: a copy, `resize.rrd`, in which one archive is longer or shorter.
 
 use rrd::content::Rrd;
-use rrd::definition::VERSION_DCOUNTER;
+use rrd::definition::{Definition, VERSION_DCOUNTER};
 use rrd::live::{Season, UNKNOWN};
-use store::direct::{Existing, WriteFile, write_file};
+use store::direct::{DirectError, Existing, WriteFile, write_file};
 
 use crate::failure::{Done, Failure};
 use crate::target::file_failure;
@@ -39,27 +39,70 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     if rows < 1 {
         return Err(Failure::new("Please grow or shrink with at least 1 row"));
     }
-    let path = tool.surroundings.path(name)?;
-    let output = tool.surroundings.path(OUTPUT)?;
-    let open = WriteFile::open(path, tool.surroundings.locking).map_err(|error| file_failure(&error))?;
-    let file = open.content();
-    let index = usize::try_from(long(archive)).ok().filter(|&index| index < file.definition().rra.len());
+    let mut source = Source::open(tool, name)?;
+    let definition = source.definition();
+    let index = usize::try_from(long(archive)).ok().filter(|&index| index < definition.rra.len());
     let index = index.ok_or_else(|| Failure::new("no such RRA in this RRD"))?;
-    let count = file.definition().rra[index].row_count;
+    let count = definition.rra[index].row_count;
     let new_count = if grow { count.checked_add(rows as u64) } else { count.checked_sub(rows as u64) };
     let new_count =
         new_count.filter(|&count| count > 0).ok_or_else(|| Failure::new("This RRA is not that big"))?;
-    if new_count.saturating_mul(file.definition().ds.len() as u64) > VALUES_MAX {
+    if new_count.saturating_mul(definition.ds.len() as u64) > VALUES_MAX {
         return Err(Failure::new(format!("cannot resize to {new_count} rows: too many to hold")));
     }
     // RRDtool makes a broken copy of the second and fifth versions' files, then refuses.
-    let version = file.definition().version;
+    let version = definition.version;
     if version == VERSION_DCOUNTER || version == 2 {
         return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
     }
-    let mut rrd = file.content().map_err(|error| file_failure(&error))?.rrd;
-    resize(&mut rrd, index, new_count as usize);
-    write_file(output, &rrd, Existing::Replace).map_err(|error| file_failure(&error))
+    let rrd = source.content()?;
+    resize(rrd, index, new_count as usize);
+    // The copy is a file, also of a store's RRD, unless that name is the store's.
+    if let Some(mut remote) = tool.stored(OUTPUT, None)? {
+        return remote.import(rrd, Existing::Replace);
+    }
+    let output = tool.surroundings.path(OUTPUT)?;
+    write_file(output, rrd, Existing::Replace).map_err(|error| file_failure(&error))
+}
+
+/// What a copy is made of.
+enum Source {
+    /// A file, open, and what it holds once that is asked for.
+    File(WriteFile, Option<Box<Rrd>>),
+    /// A store's.
+    Store(Box<Rrd>),
+}
+
+impl Source {
+    fn open(tool: &mut Tool, name: &[u8]) -> Done<Source> {
+        let path = tool.surroundings.path(name)?;
+        tool.surroundings.path(OUTPUT)?;
+        match WriteFile::open(path, tool.surroundings.locking) {
+            Ok(file) => Ok(Source::File(file, None)),
+            Err(error @ DirectError::Placeholder { .. }) => match tool.stored(name, None)? {
+                Some(mut remote) => Ok(Source::Store(Box::new(remote.content()?))),
+                None => Err(file_failure(&error)),
+            },
+            Err(error) => Err(file_failure(&error)),
+        }
+    }
+
+    fn definition(&self) -> &Definition {
+        match self {
+            Source::File(file, _) => file.content().definition(),
+            Source::Store(rrd) => &rrd.definition,
+        }
+    }
+
+    fn content(&mut self) -> Done<&mut Rrd> {
+        match self {
+            Source::File(file, read) => {
+                let content = file.content().content().map_err(|error| file_failure(&error))?;
+                Ok(read.insert(Box::new(content.rrd)))
+            }
+            Source::Store(rrd) => Ok(rrd),
+        }
+    }
 }
 
 /// Gives one archive so many rows.

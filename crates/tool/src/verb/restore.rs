@@ -5,16 +5,17 @@ use std::os::fd::AsFd;
 
 use rrd::codec::xml::{self, RestoreError, RestoreOptions};
 use rrd::content::Rrd;
-use store::direct::{DirectError, Existing, write_file};
+use store::direct::Existing;
 
 use crate::failure::{Done, Failure};
-use crate::options::{Known, Options, flag};
-use crate::target::file_failure;
+use crate::options::{Known, Options, flag, with_argument};
 use crate::{Tool, Words};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "restore - an RRD from the XML of a dump\n\n\
-    \trrdtool restore [--range-check|-r] [--force-overwrite|-f] filename.xml filename.rrd\n";
+    \trrdtool restore [--range-check|-r] [--force-overwrite|-f]\n\
+    \t\t[--daemon|-d address]\n\
+    \t\tfilename.xml filename.rrd\n";
 
 const USAGE: &str = "usage rrdtool restore [--range-check|-r] [--force-overwrite|-f] file.xml file.rrd";
 /// The word that stands for standard input.
@@ -24,40 +25,34 @@ const STANDARD_INPUT: &[u8] = b"-";
 enum Tag {
     RangeCheck,
     Overwrite,
+    Daemon,
 }
 
-const OPTIONS: &[Known<Tag>] =
-    &[flag(b'r', "range-check", Tag::RangeCheck), flag(b'f', "force-overwrite", Tag::Overwrite)];
+const OPTIONS: &[Known<Tag>] = &[
+    flag(b'r', "range-check", Tag::RangeCheck),
+    flag(b'f', "force-overwrite", Tag::Overwrite),
+    with_argument(b'd', "daemon", Tag::Daemon),
+];
 
-/// Makes a file of a dump.
+/// Makes an RRD of a dump: a file, or one of the store whose tree has the name.
 ///
 /// # Errors
 /// In RRDtool's words; a file that was there stays as it was.
 pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
     let mut options = Options::new(OPTIONS, words);
-    let (mut range_check, mut existing) = (false, Existing::Refuse);
+    let (mut range_check, mut existing, mut daemon) = (false, Existing::Refuse, None);
     while let Some(given) = options.next() {
-        match given?.0 {
-            Tag::RangeCheck => range_check = true,
-            Tag::Overwrite => existing = Existing::Replace,
+        match given? {
+            (Tag::RangeCheck, _) => range_check = true,
+            (Tag::Overwrite, _) => existing = Existing::Replace,
+            (Tag::Daemon, word) => daemon = Some(word),
         }
     }
     let &[input, output] = &*options.rest() else { return Err(Failure::new(USAGE)) };
-    let target = tool.surroundings.path(output)?;
+    tool.surroundings.path(output)?;
     let bytes = read(tool, input)?;
     let rrd = parse(&bytes, range_check)?;
-    if let Ok(Some(_)) = store::placeholder::read(target) {
-        let why = "': a store has this RRD; roundel import takes files into it";
-        return Err(Failure::of_name("creating '", output, why));
-    }
-    write_file(target, &rrd, existing).map_err(|error| match error {
-        DirectError::Io { error, .. } => Failure::of_name(
-            "a file error occurred while creating '",
-            output,
-            &format!("': {}", crate::failure::system_text(&error)),
-        ),
-        error => file_failure(&error),
-    })
+    tool.put(output, &rrd, existing, daemon)
 }
 
 fn read(tool: &Tool, input: &[u8]) -> Done<Vec<u8>> {

@@ -108,14 +108,8 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Done {
         connected.map_err(|_| Failure::new("Cannot connect to daemon"))?;
     }
     let words: Vec<&[u8]> = wish.words.iter().map(Vec::as_slice).collect();
-    if let Ok(Some(_)) = store::placeholder::read(&path) {
-        let mut target = match &address {
-            Some(_) => Some(remote(tool.link.current(), wish.name)?),
-            None => tool.placeholder(wish.name)?,
-        };
-        if let Some(target) = &mut target {
-            return target.ask("tune", &words).map(|_| ());
-        }
+    if let Some(mut target) = tool.stored(wish.name, wish.daemon)? {
+        return target.ask("tune", &words).map(|_| ());
     }
     if address.is_some() {
         flush(tool.link.current(), wish.name)?;

@@ -152,19 +152,33 @@ pub fn update_here_first(tool: &mut Tool, wish: &Wish<'_>) -> Done {
     }
 }
 
-/// An update of an RRD whose placeholder stands in the tree: all that a file takes, a store takes. `place` is where it
-/// is, where that is known and connected to.
-fn to_store(tool: &mut Tool, wish: &Wish<'_>, place: Option<Place>) -> Done {
+/// The readings of a wish as a store takes them: all that a file takes.
+pub(crate) fn for_store(tool: &mut Tool, wish: &Wish<'_>) -> Done<Vec<Vec<u8>>> {
     let mapping = Mapping::of(tool, wish)?;
-    let mut readings = Vec::with_capacity(wish.readings.len());
-    for reading in &wish.readings {
-        readings.push(mapping.map(&plain(reading, wish.name, &tool.surroundings)?)?);
+    let map = |reading: &&[u8]| mapping.map(&plain(reading, wish.name, &tool.surroundings)?);
+    wish.readings.iter().map(map).collect()
+}
+
+/// Whether a refusal says that a reading is too old.
+pub(crate) fn is_past(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"illegal attempt to update").is_some()
+}
+
+/// An update of an RRD whose placeholder stands in the tree. `place` is where it is, where that is known and connected
+/// to. A command line asks by a command of ours, which says as of a file what is wrong with a reading; threads that
+/// share connections send theirs together instead.
+fn to_store(tool: &mut Tool, wish: &Wish<'_>, place: Option<Place>) -> Done {
+    if !tool.link.is_shared()
+        && let Some(written) = super::updatev::to_store(tool, wish)?
+    {
+        return written.failure.map_or(Ok(()), Err);
     }
+    let readings = for_store(tool, wish)?;
     let mut remote = match place {
         Some(place) => {
             // To look up a template may have led elsewhere.
             tool.link.connect(&place.address)?;
-            tool.link.at(place)
+            tool.link.at(place, wish.name)
         }
         None => tool.placeholder(wish.name)?.ok_or_else(|| {
             Failure::of_name("opening '", wish.name, "': it was replaced while it was used")
@@ -175,7 +189,7 @@ fn to_store(tool: &mut Tool, wish: &Wish<'_>, place: Option<Place>) -> Done {
     }
     for reading in &readings {
         match send(&mut remote, std::slice::from_ref(reading)) {
-            Err(failure) if memchr::memmem::find(failure.text(), b"illegal attempt to update").is_some() => {}
+            Err(failure) if is_past(failure.text()) => {}
             done => done?,
         }
     }

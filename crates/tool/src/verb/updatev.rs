@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use rrd::info::InfoItem;
+use rrd::info::{InfoItem, Value};
 use store::direct::DirectError;
 
-use super::info::text_of;
-use super::update::{Tag, Wish};
+use super::info::{items, text_of};
+use super::update::{Tag, Wish, for_store, is_past};
 use crate::failure::{Done, Failure};
 use crate::options::{Known, flag, with_argument};
-use crate::target::file_failure;
+use crate::target::{Remote, file_failure, remote};
 use crate::{Tool, Words, print};
 
 /// What it does and its syntax.
@@ -18,11 +18,13 @@ pub const SYNTAX: &str = "updatev - update, and list the rows that were written\
     \t\t[--template|-t ds-name:ds-name:...]\n\
     \t\t[--skip-past-updates|-s]\n\
     \t\t[--locking|-L try|block|none]\n\
+    \t\t[--daemon|-d address]\n\
     \t\ttime|N:value[:value...]\n\
     \t\tat-time@value[:value...] ...\n";
 
 const OPTIONS: &[Known<Tag>] = &[
     with_argument(b't', "template", Tag::Template),
+    with_argument(b'd', "daemon", Tag::Daemon),
     flag(b's', "skip-past-updates", Tag::SkipPast),
     with_argument(b'L', "locking", Tag::Locking),
 ];
@@ -35,32 +37,75 @@ pub struct Written {
     pub failure: Option<Failure>,
 }
 
-/// Updates a file.
+/// Updates a file, or what a store has in its place. A daemon is asked when an option names it; the
+/// environment's, as by RRDtool, for a file never.
 ///
 /// # Errors
-/// Words that make no sense; what goes wrong with the file is in the result.
+/// Words that make no sense; what goes wrong with the RRD is in the result.
 pub fn updatev(tool: &mut Tool, words: Words<'_>) -> Done<Written> {
     let wish = Wish::read(OPTIONS, words)?;
     apply(tool, &wish)
 }
 
-/// Updates a file as it is wished.
+/// Updates it as it is wished.
 ///
 /// # Errors
 /// As [`updatev`].
 pub fn apply(tool: &mut Tool, wish: &Wish<'_>) -> Done<Written> {
     tool.surroundings.path(wish.name)?;
+    if wish.daemon.is_some_and(|address| !address.is_empty()) {
+        let address = tool.address(wish.daemon)?.unwrap_or_default();
+        let readings = for_store(tool, wish)?;
+        let written = send(wish, &mut remote(tool.link.connect(&address)?, wish.name)?, &readings)?;
+        return written.ok_or_else(not_ours);
+    }
     Ok(match wish.apply(&tool.surroundings, true) {
         Ok(report) => Written { items: report.items(), failure: None },
-        Err(DirectError::Placeholder { .. }) => {
-            let why = "': a store has it, which does not list rows; use update";
-            Written { items: Vec::new(), failure: Some(Failure::of_name("opening '", wish.name, why)) }
-        }
+        Err(DirectError::Placeholder { .. }) => to_store(tool, wish)?.ok_or_else(not_ours)?,
         Err(ref error @ DirectError::Update { ref report, .. }) => {
             Written { items: report.items(), failure: Some(file_failure(error)) }
         }
         Err(error) => Written { items: Vec::new(), failure: Some(file_failure(&error)) },
     })
+}
+
+/// What a daemon cannot do that is not ours, or an older one.
+fn not_ours() -> Failure {
+    Failure::new("the daemon does not list rows; use update")
+}
+
+/// Updates what a placeholder stands for; `None` when its daemon does not list rows.
+///
+/// # Errors
+/// As [`updatev`].
+pub(super) fn to_store(tool: &mut Tool, wish: &Wish<'_>) -> Done<Option<Written>> {
+    let readings = for_store(tool, wish)?;
+    match tool.stored(wish.name, None)? {
+        Some(mut remote) => send(wish, &mut remote, &readings),
+        None => Err(Failure::of_name("opening '", wish.name, "': it was replaced while it was used")),
+    }
+}
+
+fn send(wish: &Wish<'_>, remote: &mut Remote<'_>, readings: &[Vec<u8>]) -> Done<Option<Written>> {
+    let mut written = Written { items: Vec::new(), failure: None };
+    // Readings that may be passed over go one by one.
+    let at_once = if wish.skip_past { 1 } else { readings.len().max(1) };
+    for readings in readings.chunks(at_once) {
+        let words: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
+        let Some(answer) = remote.ask_ours("updatev", &words)? else { return Ok(None) };
+        let mut rows = items(&answer)?;
+        let refused = rows.pop_if(|item| item.key == "error");
+        written.items.append(&mut rows);
+        match refused.map(|item| item.value) {
+            Some(Value::Text(text)) if wish.skip_past && is_past(&text) => {}
+            Some(Value::Text(text)) => {
+                written.failure = Some(Failure::new([wish.name, b": ", &*text].concat()));
+                break;
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(written))
 }
 
 /// Runs it.

@@ -26,6 +26,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// A program in a directory.
+    pub fn new(path: &Path, directory: &Path) -> Self {
+        Program { path: path.to_path_buf(), directory: directory.to_path_buf(), environment: Vec::new() }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -79,7 +84,7 @@ impl Pair {
             // Deep down: a session that leaves it upwards must not meet the other's.
             let directory = root.path().join(name).join("above/above/above/above/here");
             std::fs::create_dir_all(&directory).expect("a directory");
-            Program { path: path.to_path_buf(), directory, environment: Vec::new() }
+            Program::new(path, &directory)
         };
         let theirs = Path::new(THEIRS);
         Pair {

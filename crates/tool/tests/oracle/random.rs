@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{Answer, Draw, Pair};
+use crate::scenarios::shrink;
+pub use crate::scenarios::{Command, words};
 
 /// Scenarios of one ordinary run. `ROUNDEL_ROUNDS` gives more.
 const ROUNDS: u64 = 40;
@@ -34,21 +36,13 @@ fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
     for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
         let scenario = scenario(&mut Draw::new(seed));
         if lasting_difference(&scenario).is_some() {
-            let shortest = shrink(scenario);
+            let shortest = shrink(scenario, |shorter| lasting_difference(shorter).is_some());
             let text = difference(&shortest).unwrap_or_default();
             println!("seed {seed}:\n{text}");
             differences += 1;
         }
     }
     assert_eq!(differences, 0, "{differences} scenarios were answered differently");
-}
-
-/// The words of a command; `set NAME=value` is for the environment of those that follow.
-pub type Command = Vec<String>;
-
-/// The words of a line without quotes.
-pub fn words(text: &str) -> Command {
-    text.split_whitespace().map(str::to_string).collect()
 }
 
 /// A difference that is there each time: what counts from now may fall into another second for the second
@@ -60,33 +54,6 @@ fn lasting_difference(scenario: &[Command]) -> Option<String> {
         found = Some(difference(scenario)?);
     }
     found
-}
-
-/// Leaves out commands and words for as long as there is a difference.
-fn shrink(mut scenario: Vec<Command>) -> Vec<Command> {
-    let mut at = 0;
-    while at < scenario.len() {
-        let mut shorter = scenario.clone();
-        shorter.remove(at);
-        if lasting_difference(&shorter).is_some() {
-            scenario = shorter;
-        } else {
-            at += 1;
-        }
-    }
-    for at in 0..scenario.len() {
-        let mut word = 1;
-        while word < scenario[at].len() {
-            let mut shorter = scenario.clone();
-            shorter[at].remove(word);
-            if lasting_difference(&shorter).is_some() {
-                scenario = shorter;
-            } else {
-                word += 1;
-            }
-        }
-    }
-    scenario
 }
 
 /// The commands up to the first difference, with both answers.

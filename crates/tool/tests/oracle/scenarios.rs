@@ -1,7 +1,41 @@
 //! Random lives of RRDs: made, updated, asked, tuned, dumped, restored, filled from others.
 
 use crate::harness::Draw;
-use crate::random::{Command, words};
+
+/// The words of a command; `set NAME=value` is for the environment of those that follow.
+pub type Command = Vec<String>;
+
+/// The words of a line without quotes.
+pub fn words(text: &str) -> Command {
+    text.split_whitespace().map(str::to_string).collect()
+}
+
+/// Leaves out commands and words for as long as a scenario is `bad`.
+pub fn shrink(mut scenario: Vec<Command>, bad: impl Fn(&[Command]) -> bool) -> Vec<Command> {
+    let mut at = 0;
+    while at < scenario.len() {
+        let mut shorter = scenario.clone();
+        shorter.remove(at);
+        if bad(&shorter) {
+            scenario = shorter;
+        } else {
+            at += 1;
+        }
+    }
+    for at in 0..scenario.len() {
+        let mut word = 1;
+        while word < scenario[at].len() {
+            let mut shorter = scenario.clone();
+            shorter[at].remove(word);
+            if bad(&shorter) {
+                scenario = shorter;
+            } else {
+                word += 1;
+            }
+        }
+    }
+    scenario
+}
 
 /// Commands of one scenario.
 const COMMANDS: usize = 14;
