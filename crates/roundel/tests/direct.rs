@@ -5,9 +5,10 @@
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use wire::{Client, Daemon, Kind};
@@ -80,6 +81,93 @@ fn answers_are_those_of_debians_library_whoever_listens() {
     assert_eq!(run("old", Kind::Stripes, None), want, "their library, our daemon");
 }
 
+/// A program that does what its standard input says, line by line.
+struct Caller {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Caller {
+    fn start(place: &Path, address: Option<&str>) -> Self {
+        let mut command = command(&build(place, "lines"), address.unwrap_or_default());
+        command.env("LD_LIBRARY_PATH", library(place)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Caller { child, answers }
+    }
+
+    fn say(&mut self, line: String) -> String {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        answer.trim_end().to_string()
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+const DEFINITION: &str =
+    "-b 1000000000 -s 10 DS:x:GAUGE:20:U:U DS:y:GAUGE:20:U:U RRA:AVERAGE:0.5:1:50 RRA:AVERAGE:0.5:3:50";
+
+#[test]
+fn a_file_or_placeholder_goes_before_the_daemon_of_the_environment() {
+    let place = tempfile::tempdir().unwrap();
+    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut client = daemon.start();
+    for name in ["a.rrd", "b.rrd"] {
+        assert_eq!(client.ask(&format!("CREATE {name} {DEFINITION}")).unwrap().status, 0);
+    }
+    let base = daemon.base().display().to_string();
+    let last = |client: &mut Client, name: &str| client.ask(&format!("LAST {name}")).unwrap().message;
+    let rrdtool = |words: &str| {
+        let done = Command::new("/usr/bin/rrdtool").args(words.split(' ')).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    // A placeholder leads to its store, whatever the environment says or does not say.
+    for (address, time) in [(None, 10), (Some("unix:/nonexistent"), 20)] {
+        let mut caller = Caller::start(place.path(), address);
+        let time = 1_000_000_000 + time;
+        assert_eq!(caller.say(format!("u {base}/a.rrd - {time}:1:2")), "0 ''", "{address:?}");
+        assert_eq!(last(&mut client, "a.rrd"), time.to_string());
+        // Met for the second time.
+        assert_eq!(caller.say(format!("u {base}/a.rrd y:x {}:5:6", time + 5)), "0 ''");
+        let template = caller.say(format!("u {base}/a.rrd z {}:5", time + 6));
+        assert!(template.starts_with("-1 'rrd_map_template_to_values: there are fields"), "{template}");
+        let missing = caller.say(format!("u {base}/none.rrd - {time}:1:2"));
+        match address {
+            None => assert_eq!(missing, format!("-1 'opening '{base}/none.rrd': No such file or directory'")),
+            Some(_) => assert_eq!(missing, "-1 'Unable to connect to rrdcached: No such file or directory'"),
+        }
+    }
+    // With the daemon's address, by a name at which nothing stands.
+    let mut caller = Caller::start(place.path(), Some(&format!("127.0.0.1:{}", daemon.tcp_port())));
+    assert_eq!(caller.say("u b.rrd - 1000000010:1:2".to_string()), "0 ''");
+    assert_eq!(last(&mut client, "b.rrd"), "1000000010");
+    // A file is updated, the daemon does not hear of it.
+    let file = place.path().join("c.rrd").display().to_string();
+    rrdtool(&format!("create {file} {DEFINITION}"));
+    assert_eq!(caller.say(format!("u {file} - 1000000010:1:2")), "0 ''");
+    assert_eq!(rrdtool(&format!("last {file}")), "1000000010\n");
+    // Rows are as of a file, resolution and all, from either.
+    let mut of = |name: &str| caller.say(format!("f {name} AVERAGE 1000000000 1000000020 30"));
+    let rows = of(&format!("{base}/b.rrd"));
+    assert_eq!(rows, of(&file));
+    assert!(rows.starts_with("999999990 1000000050 30 "), "{rows}");
+    // A file that takes the place of a placeholder counts from then on.
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(caller.say(format!("u {base}/b.rrd - 1000000020:1:2")), "0 ''");
+    std::fs::rename(&file, format!("{base}/b.rrd")).unwrap();
+    assert_eq!(caller.say(format!("u {base}/b.rrd - 1000000040:1:2")), "0 ''");
+    assert_eq!(rrdtool(&format!("last {base}/b.rrd")), "1000000040\n");
+    assert_eq!(last(&mut client, "b.rrd"), "1000000020");
+}
+
 /// What the program says at its end.
 struct Told {
     /// Times by file.
@@ -118,7 +206,8 @@ fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Da
     let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     for file in 0..THREADS * FILES {
-        let definition = format!("-b {BEGIN} -s 1 DS:x:GAUGE:10:U:U RRA:AVERAGE:0:1:500000");
+        // However long the daemon is away, the row of an update has its value.
+        let definition = format!("-b {BEGIN} -s 1 DS:x:GAUGE:1000000:U:U RRA:AVERAGE:0:1:500000");
         assert_eq!(client.ask(&format!("CREATE {file}.rrd {definition}")).unwrap().status, 0);
     }
     let mut running = command(&program, &address(&daemon))

@@ -186,7 +186,8 @@ impl Group {
     /// Sends what is gathered and gives everyone the answer.
     fn send<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         state.sending = true;
-        if state.in_company {
+        let in_company = state.in_company;
+        if in_company {
             // Those who were just answered are about to come back.
             drop(state);
             std::thread::yield_now();
@@ -198,7 +199,12 @@ impl Group {
         state.batch += 1;
         let connection = state.idle.pop();
         drop(state);
-        let exchange = || self.exchange(connection, |connection| connection.update(gathered.updates()));
+        let exchange = || {
+            self.exchange(connection, |connection| {
+                connection.expect_soon(!in_company);
+                connection.update(gathered.updates())
+            })
+        };
         // A bug must not leave the others asleep for ever.
         let result =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(exchange)).unwrap_or_else(|_| Err(lost()));
