@@ -14,26 +14,18 @@ use crate::fetch::{Slots, wish};
 use crate::info::{Info, List};
 use crate::memory::{self, bytes};
 
-/// Where the process is connected to by [`rrdc_connect`]: its own number and the address.
-static CONNECTED: Mutex<Option<(u32, Vec<u8>)>> = Mutex::new(None);
+/// Where the process is connected to by [`rrdc_connect`]. A child of a fork is connected there, too, by a connection of
+/// its own.
+static CONNECTED: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 /// Runs `body` with the address that this process is connected to, if there is one.
-fn with<T>(body: impl FnOnce(&mut Option<(u32, Vec<u8>)>) -> Done<T>) -> Done<T> {
-    let mut held = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let own = std::process::id();
-    if held.as_ref().is_some_and(|(process, _)| *process != own) {
-        *held = None;
-    }
-    body(&mut held)
+fn with<T>(body: impl FnOnce(&mut Option<Vec<u8>>) -> Done<T>) -> Done<T> {
+    body(&mut CONNECTED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Runs `body` with the daemon that was connected to; the connection is made anew when it has ended.
 fn with_daemon<T>(body: impl FnOnce(Daemon<'_>) -> Done<T>) -> Done<T> {
-    let address = with(|held| {
-        held.as_ref()
-            .map(|(_, address)| address.clone())
-            .ok_or_else(|| Failure::new("Not connected to rrdcached"))
-    })?;
+    let address = with(|held| held.clone().ok_or_else(|| Failure::new("Not connected to rrdcached")))?;
     body(Link::sharing(groups()).connect(&address)?)
 }
 
@@ -70,7 +62,7 @@ pub unsafe extern "C" fn rrdc_connect(addr: *const c_char) -> c_int {
         let Some(address) = (unsafe { address(addr) }) else { return Ok(0) };
         let reached = groups().of(&address).connect();
         with(|held| {
-            *held = reached.is_ok().then(|| (std::process::id(), address));
+            *held = reached.is_ok().then_some(address);
             Ok(())
         })?;
         Ok(match reached {
@@ -94,7 +86,7 @@ pub unsafe extern "C" fn rrdc_is_connected(addr: *const c_char) -> c_int {
         // SAFETY: the caller's promise.
         let address = unsafe { address(addr) };
         with(|held| {
-            let same = held.as_ref().is_some_and(|connection| Some(&connection.1) == address.as_ref());
+            let same = held.is_some() && *held == address;
             Ok(c_int::from(same))
         })
     })
@@ -111,7 +103,7 @@ pub extern "C" fn rrdc_is_any_connected() -> c_int {
 pub extern "C" fn rrdc_disconnect() -> c_int {
     guard(-1, || {
         with(|held| {
-            if let Some((_, address)) = held.take() {
+            if let Some(address) = held.take() {
                 groups().of(&address).disconnect();
             }
             Ok(0)

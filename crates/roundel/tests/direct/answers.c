@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char name[512], none[512], nowhere[512];
 
@@ -57,6 +59,16 @@ int main(int argc, char **argv) {
     printf("connected %d %d\n", rrdc_is_any_connected(), rrdc_is_connected("unix:/elsewhere"));
     several("by words", words, 1000000010);
     several("by rrdc_update", client, 1000000110);
+    /* Both sides of a fork go on. */
+    pid_t child = fork();
+    if (child == 0) {
+        told("child", words(name, "1000000210:1", NULL));
+        told("child again", client(name, "1000000220:1", NULL));
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    told("parent", client(name, "1000000230:1", NULL));
+    told("parent again", words(name, "1000000220:1", NULL));
     /* Before it rrdcached answers some of the following from the file as it was. */
     told("flush", rrdc_flush(name));
     told("flush of none", rrdc_flush(none));
