@@ -1,7 +1,7 @@
 //! A daemon's rows: FETCHBIN, many questions before the first answer, and LIST for wildcards.
 //!
-//! Works with rrdcached and with ours alike. A daemon is not told a resolution; it answers with the finest rows
-//! that reach back far enough.
+//! Works with rrdcached and with ours alike. Ours is told a resolution where one is asked for, and answers as a file
+//! would; rrdcached cannot be, and answers with the finest rows that reach back far enough.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use graph::plan::{Fetched, Request};
 use protocol::rrdcached::address::Address;
-use protocol::rrdcached::client::{Buffered, ask};
+use protocol::rrdcached::client::{Buffered, ask, read_answer};
 use protocol::rrdcached::words::push_escaped;
 
 use crate::error::QueryError;
@@ -23,7 +23,12 @@ const LINES_MAX: i64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Buffered,
+    /// It knows rrdcached's commands only.
+    plain: bool,
 }
+
+/// The number of lines in front of the rows of a text.
+const HEADING_LINES: usize = 6;
 
 impl Connection {
     /// Connects.
@@ -31,7 +36,7 @@ impl Connection {
         let failed = |why: String| QueryError::Daemon { address: address.to_string(), why };
         let parsed = Address::parse(address).map_err(|error| failed(error.to_string()))?;
         let stream = open(&parsed).map_err(|error| failed(error.to_string()))?;
-        Ok(Connection { stream })
+        Ok(Connection { stream, plain: false })
     }
 
     /// Every RRD below its base directory.
@@ -44,14 +49,68 @@ impl Connection {
     pub(crate) fn fetch(&mut self, requests: &[Request]) -> io::Result<Vec<Result<Fetched, String>>> {
         let mut lines = Vec::new();
         for request in requests {
-            lines.extend_from_slice(b"FETCHBIN ");
-            push_escaped(&mut lines, &request.file);
             let (cf, start, end) = (request.cf.name(), request.start, request.end);
-            lines.extend_from_slice(format!(" {cf} {start} {end}\n").as_bytes());
+            let (command, step) = match self.is_told(request) {
+                true => ("FETCHRES ", format!("{} ", request.step)),
+                false => ("FETCHBIN ", String::new()),
+            };
+            lines.extend_from_slice(command.as_bytes());
+            push_escaped(&mut lines, &request.file);
+            lines.extend_from_slice(format!(" {cf} {step}{start} {end}\n").as_bytes());
         }
         self.stream.write_all(&lines)?;
-        requests.iter().map(|_| read_rows(&mut self.stream)).collect()
+        let mut answers = Vec::with_capacity(requests.len());
+        for request in requests {
+            answers.push(match self.is_told(request) {
+                true => read_text_rows(&mut self.stream)?,
+                false => read_rows(&mut self.stream)?,
+            });
+        }
+        let unknown = |answer: &Result<Fetched, String>| {
+            answer.as_ref().is_err_and(|text| text.starts_with("Unknown command: FETCHRES"))
+        };
+        if answers.iter().any(unknown) {
+            self.plain = true;
+            return self.fetch(requests);
+        }
+        Ok(answers)
     }
+
+    /// Whether the daemon is told the resolution. One second is as fine as there is.
+    fn is_told(&self, request: &Request) -> bool {
+        !self.plain && request.step > 1
+    }
+}
+
+/// Reads the answer to one FETCHRES: a heading, then `time: value value...` in a line.
+fn read_text_rows(stream: &mut impl BufRead) -> io::Result<Result<Fetched, String>> {
+    let answer = read_answer(stream)?;
+    if answer.code < 0 {
+        return Ok(Err(answer.text));
+    }
+    Ok(text_rows(&answer.lines)
+        .ok_or_else(|| "the daemon answers what are no rows of whole seconds".to_string()))
+}
+
+fn text_rows(lines: &[Vec<u8>]) -> Option<Fetched> {
+    let field = |line: usize, name: &str| -> Option<&[u8]> {
+        lines.get(line)?.strip_prefix(name.as_bytes())?.strip_prefix(b": ").map(<[u8]>::trim_ascii)
+    };
+    let number = |line, name| std::str::from_utf8(field(line, name)?).ok()?.parse::<i64>().ok();
+    let (start, step) = (number(1, "Start")?, number(3, "Step")?);
+    let names: Vec<Vec<u8>> = field(5, "DSName")?.split(|&byte| byte == b' ').map(<[u8]>::to_vec).collect();
+    let mut values = Vec::new();
+    for line in lines.get(HEADING_LINES..)? {
+        let words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).skip(1);
+        let before = values.len();
+        for word in words {
+            values.push(rrd::number::parse(word).ok()?);
+        }
+        if values.len() - before != names.len() {
+            return None;
+        }
+    }
+    Some(Fetched { start, step: u64::try_from(step).ok()?.max(1), names, values })
 }
 
 /// Reads the answer to one FETCHBIN.

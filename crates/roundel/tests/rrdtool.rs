@@ -109,11 +109,57 @@ fn verbs_that_write_files_reach_the_store() {
     let fetch = "fetch far.rrd AVERAGE -r 30 -s 1000000000 -e 1000000090";
     assert_eq!(tool.run(&plain, Some(&tcp), fetch).0, tool.run(&plain, None, &fetch.replace("far", "a")).0);
     // All of it is in the log.
-    let before = tool.run(&base, None, "dump b.rrd");
+    let dumps = || ["a", "b", "c", "d"].map(|name| tool.run(&base, None, &format!("dump {name}.rrd")));
+    let before = dumps();
     daemon.kill();
     daemon.start();
-    assert_eq!(tool.run(&base, None, "dump b.rrd"), before);
+    assert_eq!(dumps(), before);
     assert_eq!(tool.run(&base, Some(&address), "list /").0.lines().count(), 6);
+}
+
+#[test]
+fn a_query_of_a_store_chooses_its_archives_as_of_files() {
+    let (directory, daemon, tool) = beside_files(Kind::Stripes);
+    let (base, plain) = (daemon.base(), directory.path().join("plain"));
+    let query = |directory: &Path, step: &str| {
+        let words = [
+            "query",
+            "-f",
+            "csv",
+            "-s",
+            "1000000020",
+            "-e",
+            "1000000110",
+            "--step",
+            step,
+            "DEF:v=*.rrd:x:AVERAGE",
+        ];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+        let output =
+            command.args(words).current_dir(directory).env_remove("RRDCACHED_ADDRESS").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for directory in [&base, &plain] {
+        // The wider rows know nothing where a part is unknown.
+        let create =
+            "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:10:U:U RRA:AVERAGE:0.5:1:20 RRA:AVERAGE:0:3:9";
+        assert_eq!(tool.run(directory, None, create).1, "");
+        let readings: Vec<String> = (1..12)
+            .map(|row| {
+                format!(
+                    "{}:{}",
+                    1_000_000_000 + row * 10,
+                    if row == 6 { "U".into() } else { row.to_string() }
+                )
+            })
+            .collect();
+        assert_eq!(tool.run(directory, None, &format!("update a.rrd {}", readings.join(" "))).1, "");
+    }
+    for step in ["0", "30"] {
+        assert_eq!(query(&base, step), query(&plain, step));
+    }
+    assert!(query(&plain, "30").contains("1000000080,\n"), "{}", query(&plain, "30"));
 }
 
 #[test]
