@@ -183,7 +183,7 @@ fn normal(program: &Program, answer: Answer) -> Answer {
     // A remark without an error is list's; of an empty directory Debian's says what went wrong: nothing.
     let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
     let remark = if answer.status == Some(0) { answer.error.as_str() } else { "" };
-    let error = error.unwrap_or(if remark == "Success" { "" } else { remark });
+    let error = error.unwrap_or(if ["Success", "Erfolg"].contains(&remark) { "" } else { remark });
     let directory = program.directory.to_string_lossy().into_owned();
     let mut output = String::new();
     for line in answer.output.split_inclusive('\n') {

@@ -186,7 +186,7 @@ fn normal(pair: &Pair, answer: Answer) -> Answer {
     let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
     let remark = if answer.status == Some(0) { answer.error.as_str() } else { "" };
     // Of an empty directory Debian's says what went wrong: nothing.
-    let error = error.unwrap_or(if remark == "Success" { "" } else { remark });
+    let error = error.unwrap_or(if ["Success", "Erfolg"].contains(&remark) { "" } else { remark });
     Answer {
         output: if usage { "usage".to_string() } else { pair.normal(&answer.output) },
         error: pair.normal(error),
