@@ -105,6 +105,9 @@ impl Live {
         if named {
             both.iter_mut().for_each(as_named);
         }
+        if words[0] == "dump" {
+            both = both.map(counted_out);
+        }
         if words[0] == "restore" && both[1].error.starts_with("ERROR: error reading/parsing XML") {
             // What libxml2 says about what is no XML.
             both[1].error = both[0].error.clone();

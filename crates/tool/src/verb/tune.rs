@@ -75,6 +75,8 @@ impl<'w> Wish<'w> {
         while let Some(given) = options.next() {
             match given {
                 Ok((b'D', argument)) => daemon = Some(argument),
+                // An empty argument is a word of its own, or the next would be taken for it.
+                Ok((letter, b"")) => settings.extend([vec![b'-', letter], Vec::new()]),
                 Ok((letter, argument)) => settings.push([&[b'-', letter], argument].concat()),
                 // A letter too: the second walk's message is the same.
                 Err(OptionError::Invalid(name)) => settings.push([b"--", &*name].concat()),
