@@ -13,7 +13,7 @@ use rrd::rpn::{EvaluateError, Series, Surroundings, VdefValue};
 use crate::argument::lossy;
 use crate::language::drawn::{Drawn, Plotted, Shift};
 use crate::language::{Def, Element, Script};
-use crate::plan::{Fetched, Frame, Request, Rows, plan};
+use crate::plan::{Fetched, Frame, Question, Rows, plan};
 use crate::reduce::reduce;
 
 /// Why there is no data.
@@ -125,28 +125,28 @@ fn fetch(script: &Script, frame: Frame, rows: &mut dyn Rows) -> Result<Vec<Serie
     let plan = plan(script, frame);
     let mut fetched: Vec<Option<Fetched>> = vec![None; plan.requests.len()];
     let mut series = vec![Series { start: frame.start, step: 1, values: Vec::new() }; script.series_count()];
-    let mut done: Vec<Reduced> = Vec::new();
+    let mut done: HashMap<(Question<'_>, Cf), Reduced> = HashMap::new();
     let defs = script.elements.iter().filter_map(|element| match element {
         Element::Def(def) => Some(def),
         _ => None,
     });
     for (def, &request) in defs.zip(&plan.of_def) {
         let asked = &plan.requests[request];
-        let same = done.iter().find(|reduced| reduced.answers(&plan.requests[reduced.request], asked, def));
-        let mut reduced = same.copied().unwrap_or(Reduced {
+        // Compat: RRDtool takes what it has reduced for a DEF to a step for what another DEF wants in that step,
+        // whichever archive would have answered.
+        let same = done.get(&(Question::of(def, asked.step), given_reduction(def)));
+        let reduced = same.copied().unwrap_or(Reduced {
             request,
             step: def.step.unwrap_or(0).max(frame.step),
             cf: def.reduce.unwrap_or(def.cf),
-            given: given_reduction(def),
-            result_step: 0,
         });
         let source = match &mut fetched[reduced.request] {
             Some(source) => source,
             empty => empty.insert(rows.fetch(asked).map_err(EvalError::Rows)?),
         };
-        series[def.series] = column(def, source, reduced)?;
-        reduced.result_step = series[def.series].step;
-        done.push(reduced);
+        let made = column(def, source, reduced)?;
+        done.entry((Question::of(def, made.step), given_reduction(def))).or_insert(reduced);
+        series[def.series] = made;
     }
     Ok(series)
 }
@@ -159,19 +159,6 @@ struct Reduced {
     /// The step that was wanted.
     step: u64,
     cf: Cf,
-    /// See [`given_reduction`].
-    given: Cf,
-    /// The step that came out.
-    result_step: u64,
-}
-
-impl Reduced {
-    /// Whether it serves the request `asked` of `def` too. Compat: RRDtool takes what it has reduced for a DEF to a
-    /// step for what another DEF wants in that step, whichever archive would have answered.
-    fn answers(&self, own: &Request, asked: &Request, def: &Def) -> bool {
-        let there = Request { step: self.result_step, ..own.clone() };
-        there == *asked && self.given == given_reduction(def)
-    }
 }
 
 /// The function by which a DEF is reduced, as RRDtool compares it: none is AVERAGE, though it is not used so.

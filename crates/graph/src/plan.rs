@@ -3,11 +3,12 @@
 //! One fetch answers for every DEF of the same file, function, range, step and daemon. What a fetch is
 //! answered from is the caller's: a file, a store, a daemon ([`Rows`]).
 
+use std::collections::HashMap;
 use std::error::Error;
 
 use rrd::definition::Cf;
 
-use crate::language::{Element, Script};
+use crate::language::{Def, Element, Script};
 
 /// The range of a graph and its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,21 +128,40 @@ pub struct Plan {
 /// Plans the fetches of `script`.
 pub fn plan(script: &Script, frame: Frame) -> Plan {
     let mut plan = Plan::default();
+    let mut known: HashMap<Question<'_>, usize> = HashMap::new();
     for element in &script.elements {
         let Element::Def(def) = element else { continue };
-        let request = Request {
-            file: def.file.clone(),
-            cf: def.cf,
-            start: def.start,
-            end: def.end,
-            step: def.step.unwrap_or(frame.step),
-            daemon: def.daemon.clone(),
-        };
-        let known = plan.requests.iter().position(|other| *other == request);
-        plan.of_def.push(known.unwrap_or_else(|| {
-            plan.requests.push(request);
+        let step = def.step.unwrap_or(frame.step);
+        let index = known.entry(Question::of(def, step)).or_insert_with(|| {
+            plan.requests.push(Request {
+                file: def.file.clone(),
+                cf: def.cf,
+                start: def.start,
+                end: def.end,
+                step,
+                daemon: def.daemon.clone(),
+            });
             plan.requests.len() - 1
-        }));
+        });
+        plan.of_def.push(*index);
     }
     plan
+}
+
+/// What tells fetches apart: a [`Request`] that is a DEF's, to look it up without a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Question<'a> {
+    file: &'a [u8],
+    cf: Cf,
+    span: (i64, i64),
+    step: u64,
+    daemon: Option<&'a [u8]>,
+}
+
+impl<'a> Question<'a> {
+    /// What `def` asks for when it wants rows of `step` seconds.
+    pub(crate) fn of(def: &'a Def, step: u64) -> Question<'a> {
+        let daemon = def.daemon.as_deref();
+        Question { file: &def.file, cf: def.cf, span: (def.start, def.end), step, daemon }
+    }
 }

@@ -6,8 +6,9 @@ use graph::picture::options::ImageFormat;
 use graph::picture::scene::Scene;
 
 use crate::pdf::PdfError;
+use crate::png::Press;
 use crate::raster::{Glyphs, TooBig};
-use crate::{eps, pdf, png, raster, svg};
+use crate::{eps, pdf, raster, svg};
 
 /// Why there is no image.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,15 +33,22 @@ impl fmt::Display for ImageError {
 
 impl std::error::Error for ImageError {}
 
-/// The file of `scene`. `glyphs` keeps what glyphs look like for the next one.
+/// What pictures are made with and leave for the next one: what glyphs look like, and memory.
+#[derive(Default)]
+pub struct Kit {
+    glyphs: Glyphs,
+    press: Press,
+}
+
+/// The file of `scene`.
 ///
 /// # Errors
 /// [`ImageError`].
-pub fn image(scene: &Scene, format: ImageFormat, glyphs: &mut Glyphs) -> Result<Vec<u8>, ImageError> {
+pub fn image(scene: &Scene, format: ImageFormat, kit: &mut Kit) -> Result<Vec<u8>, ImageError> {
     match format {
         ImageFormat::Png => {
-            let image = raster::paint(scene, glyphs).map_err(ImageError::TooBig)?;
-            Ok(png::encode(&image))
+            let image = raster::paint(scene, &mut kit.glyphs).map_err(ImageError::TooBig)?;
+            Ok(kit.press.encode(&image))
         }
         ImageFormat::Svg => Ok(svg(scene)),
         ImageFormat::Eps => Ok(eps(scene)),

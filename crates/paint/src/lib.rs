@@ -17,6 +17,6 @@ mod svg;
 
 pub use eps::eps;
 pub use fonts::Fonts;
-pub use image::{ImageError, image};
+pub use image::{ImageError, Kit, image};
 pub use pdf::{PdfError, pdf};
 pub use svg::svg;

@@ -2,13 +2,16 @@
 //!
 //! Own rasteriser: vello_cpu 0.3 needs 1.2 ms for the rectangles and grid lines of a 481x200 graph without any
 //! text, of a budget of 0.7 ms for a whole graph, and ends at 65,535 pixels. This one goes straight to the pixels:
-//! rectangles and hairlines are blended where they are ([`canvas`]), everything else through exact area coverage
-//! ([`coverage`]), strokes as outlines ([`stroke`]), glyphs as masks that are kept ([`glyphs`]).
+//! rectangles are blended where they are ([`canvas`]), and so are straight lines ([`straight`]) and stairs
+//! ([`stairs`]); everything else goes through exact area coverage ([`coverage`]), strokes as outlines ([`stroke`]),
+//! glyphs as masks that are kept ([`glyphs`]).
 //! What always holds: a pixel's colour is premultiplied; no scene panics; memory is the image's and one band's.
 
 mod canvas;
 mod coverage;
 mod glyphs;
+mod stairs;
+mod straight;
 mod stroke;
 
 use graph::picture::scene::{Colour, Item, Paint, Path, Point, Scene, Stroke};
@@ -16,11 +19,15 @@ use graph::picture::scene::{Colour, Item, Paint, Path, Point, Scene, Stroke};
 pub use canvas::Image;
 use canvas::{Area, Canvas, Ink};
 pub use glyphs::Glyphs;
+use stairs::Stairs;
 
 /// Longest side of an image in pixels: cairo's limit, which is RRDtool's.
 pub const SIDE_MAX: f64 = 32_767.0;
 /// Most pixels of an image: 256 MiB of them at four bytes.
 pub const PIXELS_MAX: f64 = 67_108_864.0;
+
+/// So many bytes at most are kept for the paths of the next picture; what a screen's width of them takes.
+const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// An image is too big.
 ///
@@ -50,18 +57,29 @@ pub fn paint(scene: &Scene, glyphs: &mut Glyphs) -> Result<Image, TooBig> {
     if !fits {
         return Err(TooBig { width, height });
     }
+    let whole = Area { left: 0.0, top: 0.0, right: width, bottom: height };
+    // Most pictures begin with their background.
+    let (ground, items) = match scene.items.split_first() {
+        Some((first, rest)) => ground(first, whole, zoom).map_or((0, &*scene.items), |ground| (ground, rest)),
+        None => (0, &[][..]),
+    };
     let mut painter = Painter {
-        canvas: Canvas::new(width as u32, height as u32),
+        canvas: Canvas::new(width as u32, height as u32, ground, std::mem::take(&mut glyphs.paths)),
         zoom,
         smooth: scene.smooth_lines,
         smooth_texts: scene.smooth_texts,
-        clip: Area { left: 0.0, top: 0.0, right: width, bottom: height },
+        clip: whole,
         outline: Path::default(),
+        stairs: Stairs::default(),
     };
-    for item in &scene.items {
+    for item in items {
         painter.item(item, glyphs);
     }
-    Ok(painter.canvas.into_image())
+    let (image, coverage) = painter.canvas.finish();
+    if coverage.bytes() <= KEPT_BYTES_MAX {
+        glyphs.paths = coverage;
+    }
+    Ok(image)
 }
 
 /// What painting knows besides the item.
@@ -73,6 +91,7 @@ struct Painter {
     clip: Area,
     /// Reused for the outlines of strokes.
     outline: Path,
+    stairs: Stairs,
 }
 
 impl Painter {
@@ -108,6 +127,10 @@ impl Painter {
             self.canvas.rectangle(area, &ink, self.smooth);
             return;
         }
+        if self.zoom == 1.0 {
+            self.canvas.path(path, self.clip, &ink, self.smooth);
+            return;
+        }
         let outline = std::mem::take(&mut self.outline);
         let outline = stroke::copy(path, self.zoom, outline);
         self.canvas.path(&outline, self.clip, &ink, self.smooth);
@@ -116,11 +139,13 @@ impl Painter {
 
     fn stroke(&mut self, path: &Path, colour: Colour, stroke: &Stroke) {
         let ink = Ink::solid(colour);
-        if let Some(lines) = stroke::Straight::all(path, stroke, self.zoom) {
-            let (canvas, clip, smooth) = (&mut self.canvas, self.clip, self.smooth);
-            for line in lines {
-                line.dashes(clip, |area| canvas.rectangle(area.within(clip), &ink, smooth));
-            }
+        let line = (path, stroke, self.zoom);
+        if straight::paint(&mut self.canvas, self.clip, line, &ink, self.smooth) {
+            return;
+        }
+        if let (true, Some(opaque), Some(clip)) = (self.smooth, ink.opaque(), self.clip.pixels())
+            && self.stairs.paint(&mut self.canvas, clip, line, opaque)
+        {
             return;
         }
         let mut outline = std::mem::take(&mut self.outline);
@@ -128,6 +153,12 @@ impl Painter {
         self.canvas.path(&outline, self.clip, &ink, self.smooth);
         self.outline = outline;
     }
+}
+
+/// The pixel that all are after `item`, if it is a rectangle over the whole image.
+fn ground(item: &Item, whole: Area, zoom: f64) -> Option<u32> {
+    let Item::Fill { path, paint: Paint::Solid(colour) } = item else { return None };
+    (rectangle(path)?.scaled(zoom).within(whole) == whole).then(|| canvas::premultiplied(*colour))
 }
 
 /// The rectangle that `path` is, if it is one with upright sides.

@@ -162,6 +162,23 @@ fn boxes_of_other_scripts_are_debians() {
     }
 }
 
+/// With Debian's fonts-wqy-microhei, which no text asks for by name.
+#[test]
+fn boxes_of_chinese_japanese_and_korean_texts_are_debians() {
+    let (mut legend, fonts) = (Legend::start(), Fonts::new());
+    let texts = texts(&["流量", "輸入 12.3 k", "日本語テキスト", "한국어", "ab 中文 שלום c", "（全角）"]);
+    for size in [7.0, 8.0, 9.0, 12.0, 20.0] {
+        for font in ["DejaVu Sans Mono", "DejaVu Sans", "WenQuanYi Micro Hei", "no such family"] {
+            check(&mut legend, &fonts, font, size, "", &texts);
+        }
+    }
+    for text in &texts {
+        let layout = set(&fonts, "DejaVu Sans Mono", 8.0, false, text);
+        let glyphs = layout.runs.iter().flat_map(|run| &run.glyphs);
+        assert!(glyphs.clone().count() > 0 && glyphs.clone().all(|glyph| glyph.id != 0), "{text}");
+    }
+}
+
 #[test]
 fn broken_markup_is_a_text() {
     let fonts = Fonts::new();

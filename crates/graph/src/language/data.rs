@@ -31,7 +31,7 @@ pub(super) fn def(
         Some(parts) => parts,
         None => def_parts(argument, named.ds, named.cf)?,
     };
-    let earlier = script.variables.iter().filter(|known| known.name == name && !name.is_empty()).count();
+    let earlier = script.count(&name);
     let cf = cf(&cf_text);
     // Compat: a DEF may have a name that is taken, but no third has it, and of a bad function this is told.
     if earlier > 1 || (earlier == 1 && cf.is_none()) {

@@ -50,6 +50,13 @@ impl Area {
         }
     }
 
+    /// Its edges, where all of them are between pixels: left, top, right, bottom.
+    pub(super) fn pixels(self) -> Option<[i32; 4]> {
+        let edges = [self.left, self.top, self.right, self.bottom];
+        let whole = edges.map(|edge| edge as i32);
+        (edges == whole.map(f64::from)).then_some(whole)
+    }
+
     /// Whether there is nothing in it; also where an edge is no number.
     pub(super) fn is_empty(self) -> bool {
         !(self.left < self.right && self.top < self.bottom)
@@ -68,6 +75,14 @@ impl Ink {
     /// One colour.
     pub(super) fn solid(colour: Colour) -> Ink {
         Ink::Solid(premultiplied(colour))
+    }
+
+    /// The pixel, where it is the same everywhere and nothing shows through.
+    pub(super) fn opaque(&self) -> Option<u32> {
+        match self {
+            Ink::Solid(pixel) if pixel >> 24 == 255 => Some(*pixel),
+            _ => None,
+        }
     }
 
     /// The premultiplied colour in row `y`.
@@ -115,7 +130,7 @@ fn over(ground: u32, ink: u32) -> u32 {
 }
 
 /// `ink` over `ground` where it covers `cover`/255 of the pixel.
-pub(super) fn blend(ground: &mut u32, ink: u32, cover: u8) {
+fn blend(ground: &mut u32, ink: u32, cover: u8) {
     match cover {
         0 => {}
         255 if ink >> 24 == 255 => *ground = ink,
@@ -131,13 +146,15 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    pub(super) fn new(width: u32, height: u32) -> Canvas {
-        let pixels = vec![0; width as usize * height as usize];
-        Canvas { image: Image { width, height, pixels }, coverage: Coverage::default() }
+    /// An image of one colour.
+    pub(super) fn new(width: u32, height: u32, ground: u32, coverage: Coverage) -> Canvas {
+        let pixels = vec![ground; width as usize * height as usize];
+        Canvas { image: Image { width, height, pixels }, coverage }
     }
 
-    pub(super) fn into_image(self) -> Image {
-        self.image
+    /// The image, and what the next one may be painted with.
+    pub(super) fn finish(self) -> (Image, Coverage) {
+        (self.image, self.coverage)
     }
 
     /// All of it.
@@ -149,6 +166,19 @@ impl Canvas {
     pub(super) fn row(&mut self, y: u32, from: u32, to: u32) -> &mut [u32] {
         let start = y as usize * self.image.width as usize;
         &mut self.image.pixels[start + from as usize..start + to as usize]
+    }
+
+    /// Paints one pixel, which must be inside the image.
+    pub(super) fn pixel(&mut self, x: u32, y: u32, ink: u32, cover: u8) {
+        blend(&mut self.row(y, x, x + 1)[0], ink, cover);
+    }
+
+    /// Paints pixels of row `y` from `x` on, each as far as it is covered. All must be inside the image.
+    pub(super) fn lay(&mut self, y: u32, x: u32, ink: u32, covers: &[u8]) {
+        let row = self.row(y, x, x + covers.len() as u32);
+        for (pixel, cover) in row.iter_mut().zip(covers) {
+            blend(pixel, ink, *cover);
+        }
     }
 
     /// Paints `area`, which must be inside the image, with soft edges where it ends inside a pixel and `smooth`.
@@ -178,41 +208,95 @@ impl Canvas {
         }
     }
 
+    /// Paints what is between two places along a line; false where that is left to [`Canvas::rectangle`].
+    pub(super) fn dash(&mut self, track: Option<&mut Track>, from: f64, to: f64) -> bool {
+        let (first, end) = (from as u32, to as u32);
+        let whole = f64::from(first) == from && f64::from(end) == to;
+        let (Some(track), true) = (track, whole) else { return false };
+        let (width, flat) = (self.image.width as usize, track.flat);
+        for lane in &mut track.lanes[..track.count] {
+            let at = lane.at as usize;
+            let (start, step) = if flat { (at * width, 1) } else { (at, width) };
+            let mut pixel = start + first as usize * step;
+            for _ in first..end {
+                let ground = &mut self.image.pixels[pixel];
+                if *ground != lane.ground {
+                    (lane.ground, lane.result) = (*ground, over(*ground, lane.ink));
+                }
+                *ground = lane.result;
+                pixel += step;
+            }
+        }
+        true
+    }
+
     /// Paints the inside of `path` by the non-zero winding rule, where it is inside `clip`.
     pub(super) fn path(&mut self, path: &Path, clip: Area, ink: &Ink, smooth: bool) {
         let mut coverage = std::mem::take(&mut self.coverage);
-        coverage.of(path, clip, smooth, |y, x, covers| {
-            let colour = ink.at(y);
-            let row = self.row(y, x, x + covers.len() as u32);
-            lay(row, colour, covers);
+        coverage.of(path, clip, smooth, |span| {
+            fill(self.row(span.y, span.from, span.to), ink.at(span.y), span.cover);
         });
         self.coverage = coverage;
     }
 }
 
-/// Paints pixels with one colour, each where it is covered. Most of an area is covered wholly, so that is looked for
-/// in many at once.
-fn lay(pixels: &mut [u32], colour: u32, covers: &[u8]) {
-    const LOT: usize = 16;
-    for (pixels, covers) in pixels.chunks_mut(LOT).zip(covers.chunks(LOT)) {
-        if covers == [255; LOT] {
-            fill(pixels, colour, 255);
-            continue;
+/// A narrow line's rows or columns of pixels, and what it does to them.
+pub(super) struct Track {
+    flat: bool,
+    lanes: [Lane; LANES_MAX],
+    count: usize,
+}
+
+/// A line of at most two pixels is on at most three rows.
+const LANES_MAX: usize = 3;
+
+/// One row or column of pixels.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    at: u32,
+    ink: u32,
+    /// A pixel that was met, and what became of it: most are alike.
+    ground: u32,
+    result: u32,
+}
+
+impl Track {
+    /// That of a line from `before` to `after` on the other axis, as far as it is inside `clip`. None where there is
+    /// none: it is too wide, or its colour is not everywhere the same.
+    pub(super) fn of(
+        flat: bool,
+        clip: Area,
+        (before, after): (f64, f64),
+        ink: &Ink,
+        smooth: bool,
+    ) -> Option<Track> {
+        let Ink::Solid(colour) = *ink else { return None };
+        let (low, high) = if flat { (clip.top, clip.bottom) } else { (clip.left, clip.right) };
+        let (before, after) = (before.max(low), after.min(high));
+        let mut track = Track { flat, lanes: Default::default(), count: 0 };
+        let cut = Cut::of(before, after);
+        let empty = before >= after;
+        if !smooth || (!empty && cut.to - cut.from > LANES_MAX as u32) {
+            return None;
         }
-        for (pixel, cover) in pixels.iter_mut().zip(covers) {
-            blend(pixel, colour, *cover);
+        for at in if empty { 0..0 } else { cut.from..cut.to } {
+            let ink = dimmed(colour, u32::from(covered(cut.cover(at) as f32)));
+            track.lanes[track.count] = Lane { at, ink, ground: 0, result: over(0, ink) };
+            track.count += 1;
         }
+        Some(track)
     }
 }
 
 /// Paints a run of pixels with one colour.
 fn fill(pixels: &mut [u32], colour: u32, cover: u8) {
-    if cover == 255 && colour >> 24 == 255 {
-        pixels.fill(colour);
+    let ink = if cover == 255 { colour } else { dimmed(colour, u32::from(cover)) };
+    if ink >> 24 == 255 {
+        pixels.fill(ink);
         return;
     }
     for pixel in pixels {
-        blend(pixel, colour, cover);
+        *pixel = over(*pixel, ink);
     }
 }
 

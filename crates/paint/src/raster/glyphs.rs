@@ -14,7 +14,7 @@ use skrifa::outline::{
 };
 use skrifa::{FontRef, GlyphId, MetadataProvider};
 
-use super::canvas::{Area, Canvas, Ink, blend, premultiplied};
+use super::canvas::{Area, Canvas, Ink, premultiplied};
 use super::coverage::Coverage;
 
 /// So many masks are kept; then all are dropped. About a megabyte of usual ones.
@@ -60,6 +60,8 @@ pub struct Glyphs {
     masks: HashMap<Key, Arc<Mask>>,
     hinting: HashMap<(u64, u32, bool), Option<HintingInstance>>,
     coverage: Coverage,
+    /// What paths are painted with, where no picture is being painted.
+    pub(super) paths: Coverage,
 }
 
 impl Glyphs {
@@ -185,14 +187,10 @@ impl Glyphs {
             *point = Point { x: point.x - left, y: point.y - top };
         }
         let area = Area { left: 0.0, top: 0.0, right: f64::from(width), bottom: f64::from(height) };
-        self.coverage.of(&path, area, key.smooth, |y, x, row| {
-            let start = (y * width + x) as usize;
-            for more in 0..=thicker as usize {
-                for (index, cover) in row.iter().enumerate() {
-                    if let Some(kept) = covers.get_mut(start + more + index) {
-                        *kept = (*kept).max(*cover);
-                    }
-                }
+        self.coverage.of(&path, area, key.smooth, |span| {
+            let row = &mut covers[(span.y * width) as usize..][..width as usize];
+            for kept in &mut row[span.from as usize..(span.to + thicker).min(width) as usize] {
+                *kept = (*kept).max(span.cover);
             }
         });
         Mask { left: left as i32, top: top as i32, width, covers }
@@ -211,16 +209,26 @@ fn stamp(canvas: &mut Canvas, clip: Area, mask: &Mask, origin: (i64, i64), quart
     }
     let (left, right) = (clip.left.round() as i64, clip.right.round() as i64);
     let (top, bottom) = (clip.top.round() as i64, clip.bottom.round() as i64);
+    let rows = (i64::from(mask.top)..).zip(mask.covers.chunks_exact(mask.width as usize));
+    if quarters == 0 {
+        let from = origin.0 + i64::from(mask.left);
+        let seen = left.max(from)..right.min(from + i64::from(mask.width));
+        for (y, covers) in rows.map(|(row, covers)| (origin.1 + row, covers)) {
+            if y >= top && y < bottom && !seen.is_empty() {
+                let covers = &covers[(seen.start - from) as usize..(seen.end - from) as usize];
+                canvas.lay(y as u32, seen.start as u32, ink, covers);
+            }
+        }
+        return;
+    }
     let mut put = |x: i64, y: i64, cover: u8| {
         if cover != 0 && x >= left && x < right && y >= top && y < bottom {
-            let (x, y) = (x as u32, y as u32);
-            blend(&mut canvas.row(y, x, x + 1)[0], ink, cover);
+            canvas.pixel(x as u32, y as u32, ink, cover);
         }
     };
-    for (row, covers) in (i64::from(mask.top)..).zip(mask.covers.chunks_exact(mask.width as usize)) {
+    for (row, covers) in rows {
         for (column, cover) in (i64::from(mask.left)..).zip(covers) {
             match quarters {
-                0 => put(origin.0 + column, origin.1 + row, *cover),
                 1 => put(origin.0 - row - 1, origin.1 + column, *cover),
                 2 => put(origin.0 - column - 1, origin.1 - row - 1, *cover),
                 _ => put(origin.0 + row, origin.1 - column - 1, *cover),

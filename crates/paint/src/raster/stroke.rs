@@ -6,8 +6,6 @@
 
 use graph::picture::scene::{Cap, Join, Path, Point, Stroke};
 
-use super::canvas::Area;
-
 /// A corner is pointed up to so many half line widths from its point: cairo's default.
 const MITER_LIMIT: f64 = 10.0;
 /// Furthest that a polygon may be from the circle it stands for, in pixels. Below what 8 bits of coverage show for
@@ -28,27 +26,30 @@ pub(super) fn copy(path: &Path, zoom: f64, mut to: Path) -> Path {
 }
 
 /// A dash pattern, in pixels.
-struct Pattern {
+pub(super) struct Pattern {
     lengths: Vec<f64>,
     period: f64,
 }
 
 impl Pattern {
-    /// None where there are no dashes for a line of `length`.
-    fn of(stroke: &Stroke, zoom: f64, length: f64) -> Option<Pattern> {
+    /// None where there are no dashes.
+    pub(super) fn of(stroke: &Stroke, zoom: f64) -> Option<Pattern> {
         let mut lengths: Vec<f64> = stroke.dashes.iter().map(|dash| (dash * zoom).max(0.0)).collect();
         if lengths.len() % 2 == 1 {
             lengths.extend_from_within(..);
         }
         let period: f64 = lengths.iter().sum();
-        let count = length / period * lengths.len() as f64;
-        let usable = period.is_finite() && period >= PERIOD_MIN && count <= DASHES_MAX;
-        usable.then_some(Pattern { lengths, period })
+        (period.is_finite() && period >= PERIOD_MIN).then_some(Pattern { lengths, period })
+    }
+
+    /// Whether a line of this length is cut by it.
+    pub(super) fn cuts(&self, length: f64) -> bool {
+        length / self.period * self.lengths.len() as f64 <= DASHES_MAX
     }
 
     /// Calls `dash` with (start, end) of every dash between `from` and `to` of a line that begins `offset` into
     /// the pattern.
-    fn each(&self, offset: f64, from: f64, to: f64, mut dash: impl FnMut(f64, f64)) {
+    pub(super) fn each(&self, offset: f64, from: f64, to: f64, mut dash: impl FnMut(f64, f64)) {
         let offset = if offset.is_finite() { offset } else { 0.0 };
         let into = (from + offset).rem_euclid(self.period);
         let mut start = from - into;
@@ -64,88 +65,6 @@ impl Pattern {
     }
 }
 
-/// A line from left to right or from above to below.
-pub(super) struct Straight {
-    flat: bool,
-    /// Where its middle is on the other axis.
-    middle: f64,
-    from: f64,
-    to: f64,
-    /// Whether its first point is `to`.
-    backwards: bool,
-    half: f64,
-    pattern: Option<Pattern>,
-    offset: f64,
-}
-
-impl Straight {
-    /// The pieces of `path`; `None` where one is something else, or has round ends. They are painted one over the
-    /// other, as if each had a path of its own: the lines of a grid, which do not meet.
-    pub(super) fn all(path: &Path, stroke: &Stroke, zoom: f64) -> Option<Vec<Straight>> {
-        if path.points.len() != 2 * path.ends.len() || path.closed || stroke.cap == Cap::Round {
-            return None;
-        }
-        let whole = path.ends.iter().zip(1..).all(|(end, count)| *end == 2 * count);
-        let pieces = path.points.chunks_exact(2).map(|ends| Straight::of(ends[0], ends[1], stroke, zoom));
-        if whole { pieces.collect() } else { None }
-    }
-
-    /// `None` where the line is not level or upright.
-    fn of(a: Point, b: Point, stroke: &Stroke, zoom: f64) -> Option<Straight> {
-        let flat = a.y == b.y;
-        let known = [a.x, a.y, b.x, b.y, stroke.width].iter().all(|part| part.is_finite());
-        if !known || flat == (a.x == b.x) {
-            return None;
-        }
-        let (start, end) = if flat { (a.x * zoom, b.x * zoom) } else { (a.y * zoom, b.y * zoom) };
-        let pattern = Pattern::of(stroke, zoom, (end - start).abs());
-        if stroke.cap == Cap::Square && pattern.is_some() {
-            return None;
-        }
-        let half = stroke.width.max(0.0) * zoom / 2.0;
-        let more = if stroke.cap == Cap::Square { half } else { 0.0 };
-        Some(Straight {
-            flat,
-            middle: if flat { a.y * zoom } else { a.x * zoom },
-            from: start.min(end) - more,
-            to: start.max(end) + more,
-            backwards: end < start,
-            half,
-            pattern,
-            offset: stroke.dash_offset * zoom,
-        })
-    }
-
-    /// Calls `dash` with every dash that may be inside `clip`.
-    pub(super) fn dashes(&self, clip: Area, mut dash: impl FnMut(Area)) {
-        let (low, high) = if self.flat { (clip.left, clip.right) } else { (clip.top, clip.bottom) };
-        let (low, high) = (low.max(self.from), high.min(self.to));
-        if low >= high {
-            return;
-        }
-        let (before, after) = (self.middle - self.half, self.middle + self.half);
-        let mut bar = |from: f64, to: f64| {
-            dash(if self.flat {
-                Area { left: from, right: to, top: before, bottom: after }
-            } else {
-                Area { left: before, right: after, top: from, bottom: to }
-            });
-        };
-        match &self.pattern {
-            None => bar(low, high),
-            Some(pattern) if self.backwards => {
-                let end = self.to;
-                pattern.each(self.offset, end - high, end - low, |from, to| bar(end - to, end - from));
-            }
-            Some(pattern) => {
-                let start = self.from;
-                pattern
-                    .each(self.offset, low - start, high - start, |from, to| bar(start + from, start + to));
-            }
-        }
-    }
-}
-
 /// Puts the outline of `path`'s stroke into `out`, which is emptied first.
 pub(super) fn outline(path: &Path, stroke: &Stroke, zoom: f64, out: &mut Path) {
     out.points.clear();
@@ -156,6 +75,7 @@ pub(super) fn outline(path: &Path, stroke: &Stroke, zoom: f64, out: &mut Path) {
         return;
     }
     let pen = Pen { half, cap: stroke.cap, join: stroke.join };
+    let pattern = Pattern::of(stroke, zoom);
     let mut start = 0;
     let mut line: Vec<Point> = Vec::new();
     for &end in &path.ends {
@@ -172,14 +92,14 @@ pub(super) fn outline(path: &Path, stroke: &Stroke, zoom: f64, out: &mut Path) {
             line.pop();
         }
         let length = line.windows(2).map(|pair| distance(pair[0], pair[1])).sum();
-        match Pattern::of(stroke, zoom, length) {
+        match pattern.as_ref().filter(|pattern| pattern.cuts(length)) {
             None if closed => pen.ring(&line, out),
             None => pen.line(&line, out),
             Some(pattern) => {
                 if closed {
                     line.push(line[0]);
                 }
-                cut(&line, &pattern, stroke.dash_offset * zoom, |dash| pen.line(dash, out));
+                cut(&line, pattern, stroke.dash_offset * zoom, |dash| pen.line(dash, out));
             }
         }
     }

@@ -287,3 +287,74 @@ fn nothing_in_a_scene_breaks_painting() {
         paint(&scene, &mut glyphs).unwrap();
     }
 }
+
+fn blank(width: u32, height: u32) -> Canvas {
+    Canvas::new(width, height, 0, Default::default())
+}
+
+/// Stairs from left to right in pieces, at `shift` from whole pixels.
+fn stairs(seed: u32, shift: f64) -> Path {
+    let mut state = seed;
+    let mut below = |limit: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from((state >> 8) % limit)
+    };
+    let mut path = Path::default();
+    let mut x = shift - 3.0;
+    while x < 60.0 {
+        let mut y = below(40) + shift;
+        for _ in 0..=below(6) as u32 {
+            path.points.push(Point { x, y });
+            x += 1.0 + below(5);
+            path.points.push(Point { x, y });
+            y = if below(3) == 0.0 { y } else { below(40) + shift };
+            if path.points.last() != Some(&Point { x, y }) {
+                path.points.push(Point { x, y });
+            }
+        }
+        path.ends.push(path.points.len());
+        x += 2.0 + below(4);
+    }
+    path
+}
+
+#[test]
+fn stairs_are_painted_as_their_outlines_are() {
+    let clip = Area { left: 2.0, top: 1.0, right: 57.0, bottom: 36.0 };
+    let ink = Ink::solid(Colour::new(0x1080_f0ff));
+    for (width, far) in [(1.0, 0), (2.0, 20), (3.0, 40)] {
+        for seed in 0..50 {
+            let path = stairs(seed, width / 2.0);
+            let stroke =
+                Stroke { width, dashes: vec![], dash_offset: 0.0, cap: Cap::Round, join: Join::Round };
+            let (mut quick, mut thorough) = (blank(60, 40), blank(60, 40));
+            let (pixels, opaque) = (clip.pixels().unwrap(), ink.opaque().unwrap());
+            assert!(Stairs::default().paint(&mut quick, pixels, (&path, &stroke, 1.0), opaque));
+            let mut outline = Path::default();
+            stroke::outline(&path, &stroke, 1.0, &mut outline);
+            thorough.path(&outline, clip, &ink, true);
+            let pairs = quick.finish().0.pixels.into_iter().zip(thorough.finish().0.pixels);
+            let worst = pairs.map(|(a, b)| (a >> 24).abs_diff(b >> 24)).max().unwrap();
+            assert!(worst <= far, "{worst} of 255: a line of {width} pixels, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_stairs_is_left_to_outlines() {
+    let clip = [0, 0, 8, 6];
+    let check = |points: &[(f64, f64)], width: f64, want: bool| {
+        let stroke = Stroke { width, dashes: vec![], dash_offset: 0.0, cap: Cap::Round, join: Join::Round };
+        let mut canvas = blank(8, 6);
+        let done = Stairs::default().paint(&mut canvas, clip, (&path(points), &stroke, 1.0), 0xff00_0000);
+        let painted = canvas.finish().0.pixels.iter().any(|pixel| *pixel != 0);
+        assert_eq!((done, painted), (want, want), "{points:?} {width}");
+    };
+    check(&[(1.5, 2.5), (4.5, 2.5), (4.5, 4.5)], 1.0, true);
+    check(&[(1.5, 2.5), (4.5, 3.5)], 1.0, false);
+    check(&[(1.5, 2.25), (4.5, 2.25)], 1.0, false);
+    check(&[(1.5, 2.5), (4.5, 2.5)], 2.0, false);
+    check(&[(1.5, 2.5), (4.5, 2.5)], 1.5, false);
+    check(&[(1.5, 2.5), (f64::NAN, 2.5)], 1.0, false);
+    check(&[(1.5, 2.5), (1e300, 2.5)], 1.0, false);
+}

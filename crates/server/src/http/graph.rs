@@ -24,7 +24,7 @@ use graph::picture::scene::Scene;
 use graph::plan::Frame;
 use graph::print::TimeFormat;
 use paint::ImageError;
-use paint::raster::Glyphs;
+use paint::Kit;
 use rrd::rpn::Surroundings;
 use rrd::when::calendar::{Calendar, Utc};
 use words::times::Clock;
@@ -40,11 +40,11 @@ const PIXELS_MAX: f64 = 16_777_216.0;
 /// Longest time that a copy of an image is used for, in seconds.
 const FRESH_MAX: u64 = 3600;
 
-/// What drawing needs beside the store: fonts, and what their glyphs look like.
+/// What drawing needs beside the store: fonts, and what painters leave for the next one.
 #[derive(Default)]
 struct Studio {
     fonts: paint::Fonts,
-    glyphs: Mutex<Vec<Glyphs>>,
+    kits: Mutex<Vec<Kit>>,
 }
 
 /// Shared by all requests.
@@ -256,11 +256,11 @@ fn check_size(width: f64, height: f64, zoom: f64) -> Result<(), Failure> {
 
 impl Studio {
     fn paint(&self, scene: &Scene, format: ImageFormat) -> Result<Vec<u8>, Failure> {
-        // Each painter takes what is known of glyphs along, and brings it back.
-        let lock = || self.glyphs.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut glyphs = lock().pop().unwrap_or_default();
-        let image = paint::image(scene, format, &mut glyphs);
-        lock().push(glyphs);
+        // Each painter takes what others have left along, and brings it back.
+        let lock = || self.kits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kit = lock().pop().unwrap_or_default();
+        let image = paint::image(scene, format, &mut kit);
+        lock().push(kit);
         image.map_err(|error| match error {
             ImageError::TooBig(error) => Failure::too_much(error),
             error => Failure::refused(error),

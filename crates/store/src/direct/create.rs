@@ -92,15 +92,14 @@ pub fn write_file(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), Dire
 pub fn write_bytes(path: &Path, whole: &[u8], existing: Existing) -> Result<(), DirectError> {
     let creating = |error: io::Error| DirectError::Create { path: path.to_path_buf(), error };
     let writing = |error| DirectError::Write { path: path.to_path_buf(), error };
-    let there = std::fs::metadata(path).ok();
-    if existing == Existing::Refuse && (there.is_some() || path.is_symlink()) {
+    let itself = std::fs::symlink_metadata(path).ok();
+    let is_link = itself.as_ref().is_some_and(Metadata::is_symlink);
+    if existing == Existing::Refuse && itself.is_some() {
         return Err(creating(Errno::EXIST.into()));
     }
-    let target = match there {
-        None if !path.is_symlink() => path.to_path_buf(),
-        // A link to nothing fails here: there is no telling what it was to be.
-        _ => path.canonicalize().map_err(creating)?,
-    };
+    // A link to nothing fails here: there is no telling what it was to be.
+    let target = if is_link { path.canonicalize().map_err(creating)? } else { path.to_path_buf() };
+    let there = if is_link { std::fs::metadata(path).ok() } else { itself };
     let in_place = || File::create(&target).map_err(creating)?.write_all(whole).map_err(writing);
     match &there {
         Some(there) if there.is_dir() => return Err(creating(Errno::ISDIR.into())),
@@ -182,12 +181,15 @@ fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file the mode of another, and its owner where that is allowed.
+/// Gives a file the mode of another, and its owner where that is allowed. A needless change costs a journal entry.
 fn keep_owner(file: &OwnedFd, there: &Metadata) -> io::Result<()> {
-    let (owner, group) = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
-    // Not allowed to most; a restored file then belongs to whoever restored it.
-    rustix::fs::fchown(file, Some(owner), Some(group)).ok();
-    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(there.mode() & 0o7777))?)
+    let own = rustix::fs::fstat(file)?;
+    if (own.st_uid, own.st_gid) != (there.uid(), there.gid()) {
+        let (owner, group) = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
+        // Not allowed to most; a restored file then belongs to whoever restored it.
+        rustix::fs::fchown(file, Some(owner), Some(group)).ok();
+    }
+    set_mode(file, Mode::from_raw_mode(there.mode() & 0o7777))
 }
 
 /// A file on its way; removed when dropped before its rename.

@@ -1,6 +1,6 @@
 //! A file on its way to being used: opened, locked, its header read and checked.
 //!
-//! Cost: open, fstat, fcntl, fstat, pread of the header, close; to read, or when it is cold, fadvise.
+//! Cost: open, fstat, fcntl, pread of the header, close; to read, or when it is cold, fadvise; to write, one fstat more.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -74,9 +74,10 @@ impl Opened {
             locking,
             path: path.to_path_buf(),
         };
-        let now = rustix::fs::fstat(&file);
+        // Who reads may read a file that was replaced since: as if a moment ago.
+        let now = if access == Access::Read { Ok(stat) } else { rustix::fs::fstat(&file) };
         match now {
-            Ok(now) if now.st_nlink > 0 || locking == Locking::None => {
+            Ok(now) if now.st_nlink > 0 || locking == Locking::None || access == Access::Read => {
                 // Of a file to be changed, reading its header tells whether this is worth a call.
                 if access == Access::Read {
                     rustix::fs::fadvise(&file, 0, None, Advice::Random).ok();

@@ -9,6 +9,7 @@ mod drivers;
 mod graphs;
 mod harness;
 mod locales;
+mod pictures;
 mod random;
 mod scenarios;
 mod session;
@@ -23,6 +24,12 @@ const TESTS: &[(&str, fn())] = &[
     ("random_scenarios_are_answered_alike", random::check),
     ("spellings_are_answered_alike", random::check_spellings),
     ("graphs_are_answered_alike", graphs::check),
+    ("pictures_look_alike", pictures::check_likeness),
+    ("parts_of_pictures_are_at_the_same_pixels", pictures::check_places),
+    ("lazy_pictures_are_drawn_when_they_are_old", pictures::check_lazy),
+    ("fonts_and_modes_change_the_layout_alike", pictures::check_surroundings),
+    ("a_daemon_that_a_def_names_is_asked", pictures::check_daemon),
+    ("no_picture_takes_too_much_memory", pictures::check_bounds),
     ("sessions_are_answered_alike", session::check),
     ("a_session_takes_what_comes", session::check_ours),
     ("programs_that_drive_a_pipe_read_the_same", drivers::check),

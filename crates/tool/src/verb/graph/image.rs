@@ -4,7 +4,6 @@ use graph::language::drawn::Drawn;
 use graph::language::{Element, Script};
 use graph::picture::compose::{self, Input};
 use graph::picture::options::Options;
-use paint::raster::Glyphs;
 
 use super::{Computed, Made, failure, lazy};
 use crate::Tool;
@@ -17,7 +16,7 @@ const VALUES_MAX: u64 = 1 << 27;
 #[derive(Default)]
 pub struct Studio {
     fonts: paint::Fonts,
-    glyphs: Glyphs,
+    kit: paint::Kit,
 }
 
 /// Refuses what no memory holds.
@@ -60,7 +59,7 @@ pub(super) fn make(tool: &mut Tool, computed: &Computed<'_>) -> Done<Made> {
     let picture = compose::draw(&input).map_err(failure)?;
     let painted = picture.scene.as_ref().map(|scene| {
         // Compat: whatever the reason, it is said to be unsaved.
-        paint::image(scene, options.format, &mut tool.studio.glyphs).ok()
+        paint::image(scene, options.format, &mut tool.studio.kit).ok()
     });
     let unsaved = matches!(painted, Some(None));
     let bytes = painted.flatten();
