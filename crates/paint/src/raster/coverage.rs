@@ -144,11 +144,12 @@ impl Coverage {
 
     /// The part of an edge in one row: from `start` to `end`, taking up `height` of the row.
     fn inside_row(&mut self, row: u32, height: f64, start: f64, end: f64, right: f64) {
+        if start >= right {
+            return;
+        }
         let mut cell = start.max(0.0) as u32;
         if start >= 0.0 && end <= f64::from(cell + 1) {
-            if start < right {
-                self.inside_cell(row, height, cell, (start + end) / 2.0);
-            }
+            self.inside_cell(row, height, cell, (start + end) / 2.0);
             return;
         }
         let per_pixel = height / (end - start);
