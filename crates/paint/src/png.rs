@@ -37,7 +37,7 @@ pub fn encode(image: &Image) -> Vec<u8> {
 }
 
 /// Makes files, one after the other. Keeps the compressor's memory, a quarter of a megabyte: to have it anew for each
-/// picture takes a tenth of the time of a small one.
+/// picture took 6 % of the instructions of a small graph, to clear what must be cleared takes 2.6 %.
 #[derive(Default)]
 pub struct Press {
     compress: Option<(u8, Compress)>,
@@ -52,7 +52,7 @@ impl Press {
         }
     }
 
-    /// `bytes` as a zlib stream. All at once: row by row, as the encoder of `png` does, takes a tenth longer.
+    /// `bytes` as a zlib stream, all at once and not row by row as the encoder of `png` does it.
     fn deflated(&mut self, bytes: &[u8], level: u8) -> Vec<u8> {
         let fresh = || (level, Compress::new(Compression::new(u32::from(level)), true));
         let (_, compress) = match &mut self.compress {

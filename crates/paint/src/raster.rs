@@ -5,6 +5,8 @@
 //! rectangles are blended where they are ([`canvas`]), and so are straight lines ([`straight`]) and stairs
 //! ([`stairs`]); everything else goes through exact area coverage ([`coverage`]), strokes as outlines ([`stroke`]),
 //! glyphs as masks that are kept ([`glyphs`]).
+//! Measured by callgrind, instructions of one graph of a session, since straight lines, stairs and the sums of touched
+//! cells alone are told apart: 400x100 of a day 5.5 million of 11.6 million before, 20 areas of 1200x600 67 of 175.
 //! What always holds: a pixel's colour is premultiplied; no scene panics; memory is the image's and one band's.
 
 mod canvas;
