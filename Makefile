@@ -1,7 +1,9 @@
 # The doors of the house. `make` alone lists them.
 
-# The peers that the tests talk to; `make bench` needs the second list too.
-TEST_PACKAGES := rrdtool rrdcached fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev valgrind debhelper
+# The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on ports of their
+# own, those that Debian starts are of no use. msmtp-mta: smokeping wants something that sends mail, and this is small.
+TEST_PACKAGES := rrdtool rrdcached fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev valgrind debhelper \
+  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping
 BENCH_PACKAGES := victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo

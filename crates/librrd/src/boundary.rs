@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use tool::daemon::Link;
 use tool::daemon::group::Groups;
-use tool::{Done, Failure, Surroundings, Tool};
+use tool::{Done, Failure, Surroundings, Tool, Words};
 
 use crate::errors;
 use crate::memory::bytes;
@@ -105,17 +105,36 @@ pub unsafe fn list<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&'a [u8]>
     (0..argc.max(0) as usize).map_while(|index| unsafe { bytes(*argv.add(index)) }).collect()
 }
 
-/// The same without the first, which is the command's own name.
+/// Runs `body` with the words of `argv` as [`call`] does, and tells what the daemon could not. Compat: a usage text
+/// calls the program by the first of `argv`.
 ///
 /// # Safety
 /// As [`list`].
-pub unsafe fn words<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&'a [u8]> {
-    // SAFETY: the caller's promise.
-    let mut list = unsafe { list(argc, argv) };
-    if !list.is_empty() {
-        list.remove(0);
+pub unsafe fn call_by_words<T>(
+    failed: T,
+    argc: c_int,
+    argv: *const *const c_char,
+    body: impl FnOnce(&mut Tool, Words<'_>) -> Done<T>,
+) -> T {
+    call(failed, |tool| {
+        // SAFETY: the caller's promise.
+        let list = unsafe { list(argc, argv) };
+        let (name, words) = list.split_first().map_or((&b""[..], &[][..]), |(name, words)| (*name, words));
+        let value = body(tool, words).map_err(|failure| named(failure, name))?;
+        tool.link.complaint()?;
+        Ok(value)
+    })
+}
+
+/// A usage text with another name of the program.
+fn named(failure: Failure, name: &[u8]) -> Failure {
+    for start in [&b"Usage: rrdtool "[..], b"usage rrdtool "] {
+        if let Some(rest) = failure.text().strip_prefix(start) {
+            let behind = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+            return Failure::new([start, name, &rest[behind..]].concat());
+        }
     }
-    list
+    failure
 }
 
 /// A text that has to be there.

@@ -11,6 +11,7 @@ use rrd::rpn::Series;
 use tool::{Done, Failure};
 
 use crate::boundary::guard;
+use crate::errors;
 use crate::memory::bytes;
 
 /// `rrd_fetch_cb_t`: (file, cf, start, end, step, count, names, values) to -1 for an error.
@@ -61,11 +62,22 @@ fn fetch(request: &Request) -> Done<Fetched> {
         &raw mut names,
         &raw mut data,
     );
-    if status == -1 {
-        return Err(Failure::of_name("the function registered for '", &request.file, "' has failed"));
+    // Compat: one that has failed before it gave a step is told by that; else it has set an error itself, or there is
+    // none.
+    if step == 0 {
+        return Err(Failure::new("Your callback returns a step of 0"));
     }
-    let rows = (end.saturating_sub(start).max(0) as u64).checked_div(step).unwrap_or(0);
-    let bad = rows.saturating_mul(count) > VALUES_MAX || names.is_null() || data.is_null() || step == 0;
+    if start > end {
+        let text = format!("Your callback returns a start after end. start: {start} end: {end}");
+        return Err(Failure::new(text));
+    }
+    if status == -1 {
+        let own = errors::current();
+        let failed = || Failure::of_name("the function registered for '", &request.file, "' has failed");
+        return Err(if own.is_empty() { failed() } else { Failure::new(own) });
+    }
+    let rows = (end - start) as u64 / step;
+    let bad = rows.saturating_mul(count) > VALUES_MAX || names.is_null() || data.is_null();
     // SAFETY: as `rrd.h` has it, there are `count` names and `count` values for each row, in C's memory; what makes no
     // sense is not looked at.
     unsafe {

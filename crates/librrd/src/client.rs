@@ -312,12 +312,15 @@ pub unsafe extern "C" fn rrdc_fetch(
     names: *mut *mut *mut c_char,
     data: *mut *mut c_double,
 ) -> c_int {
+    let slots = Slots { start, end, step, count, names, data };
+    // SAFETY: the caller's promise.
+    unsafe { slots.clear() };
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (file, wish) = unsafe { (needed(file, "file name")?, wish(cf, start, end, step)?) };
         let rows = with_daemon(|daemon| fetch::of_named(daemon, file, wish))?;
         // SAFETY: the caller's promise.
-        unsafe { Slots { start, end, step, count, names, data }.fill(&rows)? };
+        unsafe { slots.fill(&rows)? };
         Ok(0)
     })
 }

@@ -3,20 +3,40 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{self, Write};
 
-use crate::boundary::{Stdout, call, needed};
+use tool::verb::dump::dump;
+use tool::{Done, Tool, Words};
+
+use crate::boundary::{Stdout, call, call_by_words, needed};
 use crate::memory::bytes;
 
 /// What gets the XML, piece by piece: bytes, how many, and `user`; it gives how many it took.
 type Sink = extern "C" fn(*const c_void, usize, *mut c_void) -> usize;
 
-/// Dumps `file` to the file `out`, or to standard output where that is NULL.
+/// `rrddump(1)`
+///
+/// # Safety
+/// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rrd_dump(argc: c_int, argv: *const *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { call_by_words(-1, argc, argv, run) }
+}
+
+/// Dumps; to C a file that could not be made is a failure.
+fn run(tool: &mut Tool, words: Words<'_>) -> Done<c_int> {
+    let unmade = dump(tool, words, &mut Stdout)?;
+    Stdout.flush().ok();
+    unmade.map_or(Ok(0), Err)
+}
+
+/// Dumps `file` to the file `out`, or to standard output where that is NULL. Compat: without a header.
 ///
 /// # Safety
 /// `file` ends with NUL, `out` too or is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_dump_r(file: *const c_char, out: *mut c_char) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { rrd_dump_opt_r(file, out, 1) }
+    unsafe { rrd_dump_opt_r(file, out, 0) }
 }
 
 /// The same; `header` is 0 for none, 1 for a DTD, 2 for an XSD.
@@ -31,9 +51,7 @@ pub unsafe extern "C" fn rrd_dump_opt_r(file: *const c_char, out: *const c_char,
         tool.surroundings.daemon = None;
         let mut words: Vec<&[u8]> = vec![b"--header", word(header), b"--", name];
         words.extend(out);
-        tool.run(b"dump", &words, &mut Stdout)?;
-        Stdout.flush().ok();
-        Ok(0)
+        run(tool, &words)
     })
 }
 

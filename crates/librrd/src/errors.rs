@@ -42,6 +42,12 @@ pub fn keep(text: &[u8]) {
     }
 }
 
+/// The text that is kept.
+pub fn current() -> Vec<u8> {
+    // SAFETY: as in `keep`; the text ends with NUL.
+    unsafe { CStr::from_ptr((&raw const (*context()).text).cast()) }.to_bytes().to_vec()
+}
+
 /// Keeps a text for `rrd_get_error`: what `rrd_set_error` calls.
 ///
 /// # Safety

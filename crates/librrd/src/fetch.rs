@@ -6,9 +6,9 @@ use std::io::Write;
 use rrd::definition::Cf;
 use tool::verb::fetch::{Rows, Wish, fetch, fetch_here_first};
 use tool::verb::xport;
-use tool::{Done, Failure};
+use tool::{Done, Failure, Tool, Words};
 
-use crate::boundary::{Stdout, call, give, needed, words};
+use crate::boundary::{Stdout, call, call_by_words, give, needed};
 use crate::memory;
 
 /// Where the rows of a fetch go.
@@ -28,6 +28,20 @@ pub struct Slots {
 }
 
 impl Slots {
+    /// Says that there are no rows. Compat: Python and Lua free what stands there when a call has failed, too, and
+    /// RRDtool's library leaves there what it was given.
+    ///
+    /// # Safety
+    /// Each slot is NULL or can be written.
+    pub unsafe fn clear(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            give(self.count, 0);
+            give(self.names, std::ptr::null_mut());
+            give(self.data, std::ptr::null_mut());
+        }
+    }
+
     /// Hands the rows over.
     ///
     /// # Errors
@@ -75,15 +89,16 @@ pub unsafe extern "C" fn rrd_fetch(
     names: *mut *mut *mut c_char,
     data: *mut *mut c_double,
 ) -> c_int {
-    call(-1, |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        let rows = fetch(tool, &words)?;
-        // SAFETY: the caller's promise.
-        unsafe { Slots { start, end, step, count, names, data }.fill(&rows)? };
-        tool.link.complaint()?;
-        Ok(0)
-    })
+    let slots = Slots { start, end, step, count, names, data };
+    // SAFETY: the caller's promise.
+    unsafe {
+        slots.clear();
+        call_by_words(-1, argc, argv, |tool, words| {
+            let rows = fetch(tool, words)?;
+            slots.fill(&rows)?;
+            Ok(0)
+        })
+    }
 }
 
 /// Rows of `file` between `*start` and `*end`, as near to `*step` as there are.
@@ -101,12 +116,15 @@ pub unsafe extern "C" fn rrd_fetch_r(
     names: *mut *mut *mut c_char,
     data: *mut *mut c_double,
 ) -> c_int {
+    let slots = Slots { start, end, step, count, names, data };
+    // SAFETY: the caller's promise.
+    unsafe { slots.clear() };
     call(-1, |tool| {
         // SAFETY: the caller's promise.
         let (name, wish) = unsafe { (needed(file, "file name")?, wish(cf, start, end, step)?) };
         let rows = fetch_here_first(tool, name, wish)?;
         // SAFETY: the caller's promise.
-        unsafe { Slots { start, end, step, count, names, data }.fill(&rows)? };
+        unsafe { slots.fill(&rows)? };
         Ok(0)
     })
 }
@@ -149,10 +167,9 @@ pub unsafe extern "C" fn rrd_xport(
     legends: *mut *mut *mut c_char,
     data: *mut *mut c_double,
 ) -> c_int {
-    call(-1, |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        let export = xport::Export::make(tool, &words)?;
+    let slots = Slots { start, end, step, count, names: legends, data };
+    let export = |tool: &mut Tool, words: Words<'_>| {
+        let export = xport::Export::make(tool, words)?;
         if xsize.is_null() {
             export.write(&mut Stdout)?;
             Stdout.flush().ok();
@@ -167,7 +184,12 @@ pub unsafe extern "C" fn rrd_xport(
             values: (0..table.rows()).flat_map(|index| table.row(table.time(index))).collect(),
         };
         // SAFETY: the caller's promise.
-        unsafe { Slots { start, end, step, count, names: legends, data }.fill(&rows)? };
+        unsafe { slots.fill(&rows)? };
         Ok(0)
-    })
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        slots.clear();
+        call_by_words(-1, argc, argv, export)
+    }
 }

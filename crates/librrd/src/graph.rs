@@ -5,9 +5,9 @@ use std::io::Write;
 
 use rrd::info::{InfoItem, Value};
 use tool::verb::graph::Graph;
-use tool::{Done, Failure};
+use tool::{Done, Failure, Tool, Words};
 
-use crate::boundary::{Stdout, call, give, words};
+use crate::boundary::{Stdout, call_by_words, give};
 use crate::info::{Info, List};
 use crate::memory;
 
@@ -27,12 +27,8 @@ pub unsafe extern "C" fn rrd_graph(
     ymin: *mut c_double,
     ymax: *mut c_double,
 ) -> c_int {
-    call(-1, |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        // SAFETY: the caller's promise.
-        unsafe { give(prdata, std::ptr::null_mut()) };
-        let graph = Graph::make(tool, &words)?;
+    let make = |tool: &mut Tool, words: Words<'_>| {
+        let graph = Graph::make(tool, words)?;
         graph.saved()?;
         if graph.report.is_empty() && graph.printed.is_empty() {
             // Compat: nothing to draw and nothing to print is a failure without a text.
@@ -54,9 +50,13 @@ pub unsafe extern "C" fn rrd_graph(
             give(ymin, number(&graph.report, "value_min"));
             give(ymax, number(&graph.report, "value_max"));
         }
-        tool.link.complaint()?;
         Ok(0)
-    })
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        give(prdata, std::ptr::null_mut());
+        call_by_words(-1, argc, argv, make)
+    }
 }
 
 /// Writes an image to an open stream, else to standard output.
@@ -84,10 +84,8 @@ fn number(report: &[InfoItem], key: &str) -> f64 {
 /// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_graph_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
-    call(std::ptr::null_mut(), |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        let graph = Graph::make(tool, &words)?;
+    let make = |tool: &mut Tool, words: Words<'_>| {
+        let graph = Graph::make(tool, words)?;
         graph.saved()?;
         let mut list: List = graph.report.iter().collect();
         if let Some(info) = &graph.info {
@@ -96,7 +94,8 @@ pub unsafe extern "C" fn rrd_graph_v(argc: c_int, argv: *const *const c_char) ->
         if let Some(bytes) = graph.bytes.as_deref().filter(|_| graph.file == b"-") {
             list.add_blob("image", bytes);
         }
-        tool.link.complaint()?;
         Ok(list.into_raw())
-    })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { call_by_words(std::ptr::null_mut(), argc, argv, make) }
 }

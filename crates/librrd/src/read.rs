@@ -7,34 +7,15 @@ use tool::verb::info::info;
 use tool::verb::last::last;
 use tool::verb::lastupdate::lastupdate;
 use tool::verb::list::list as list_directory;
-use tool::{Done, Failure, Tool, Words};
+use tool::{Done, Failure, Tool};
 
-use crate::boundary::{call, give, needed, words};
+use crate::boundary::{call, call_by_words, give, needed};
 use crate::info::{Info, List};
 use crate::memory;
 
 /// Words of a call that ends in `_r`: a name that no option can be.
 fn only(name: &[u8]) -> [&[u8]; 2] {
     [b"--", name]
-}
-
-/// Runs `body` with the words of `argv`, and tells what the daemon could not.
-///
-/// # Safety
-/// As [`words`].
-unsafe fn by_words<T>(
-    failed: T,
-    argc: c_int,
-    argv: *const *const c_char,
-    body: impl FnOnce(&mut Tool, Words<'_>) -> Done<T>,
-) -> T {
-    call(failed, |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        let value = body(tool, &words)?;
-        tool.link.complaint()?;
-        Ok(value)
-    })
 }
 
 /// `rrdinfo(1)`; NULL when it fails.
@@ -45,7 +26,7 @@ unsafe fn by_words<T>(
 pub unsafe extern "C" fn rrd_info(argc: c_int, argv: *const *const c_char) -> *mut Info {
     // SAFETY: the caller's promise.
     unsafe {
-        by_words(std::ptr::null_mut(), argc, argv, |tool, words| {
+        call_by_words(std::ptr::null_mut(), argc, argv, |tool, words| {
             Ok(info(tool, "info", words)?.iter().collect::<List>().into_raw())
         })
     }
@@ -72,7 +53,7 @@ pub unsafe extern "C" fn rrd_info_r(file: *const c_char) -> *mut Info {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_last(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: the caller's promise.
-    unsafe { by_words(-1, argc, argv, last) }
+    unsafe { call_by_words(-1, argc, argv, last) }
 }
 
 /// The same of `file`.
@@ -96,7 +77,7 @@ pub unsafe extern "C" fn rrd_last_r(file: *const c_char) -> libc::time_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_first(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: the caller's promise.
-    unsafe { by_words(-1, argc, argv, first) }
+    unsafe { call_by_words(-1, argc, argv, first) }
 }
 
 /// The same of `file` and the archive of this index.
@@ -126,6 +107,12 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
     names: *mut *mut *mut c_char,
     readings: *mut *mut *mut c_char,
 ) -> c_int {
+    // SAFETY: the caller's promise. As `Slots::clear`.
+    unsafe {
+        give(count, 0);
+        give(names, std::ptr::null_mut());
+        give(readings, std::ptr::null_mut());
+    }
     call(-1, |tool| {
         // SAFETY: the caller's promise.
         let name = unsafe { needed(file, "file name")? };
@@ -154,7 +141,7 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_list(argc: c_int, argv: *const *const c_char) -> *mut c_char {
     // SAFETY: the caller's promise.
-    unsafe { by_words(std::ptr::null_mut(), argc, argv, names) }
+    unsafe { call_by_words(std::ptr::null_mut(), argc, argv, names) }
 }
 
 /// The same of `directory` on this host.

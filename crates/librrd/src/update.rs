@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_int};
 use store::direct::Locking;
 use tool::verb::update::{Wish, update_here_first};
 use tool::verb::updatev::{Written, apply, updatev};
-use tool::{Done, Failure, Tool};
+use tool::{Done, Failure, Tool, Words};
 
-use crate::boundary::{call, list, needed, words};
+use crate::boundary::{call, call_by_words, list, needed};
 use crate::errors;
 use crate::info::{Info, List};
 use crate::memory::bytes;
@@ -84,15 +84,15 @@ pub unsafe extern "C" fn rrd_updatex_r(
 /// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_update_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
-    call(std::ptr::null_mut(), |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        let written = updatev(tool, &words)?;
+    let run = |tool: &mut Tool, words: Words<'_>| {
+        let written = updatev(tool, words)?;
         let mut list = List::new();
         list.add_integer("return_value", status(&written));
         written.items.iter().for_each(|item| list.add(item));
         Ok(list.into_raw())
-    })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { call_by_words(std::ptr::null_mut(), argc, argv, run) }
 }
 
 /// Updates `file` and appends the rows that were written behind `info`.

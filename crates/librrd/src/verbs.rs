@@ -3,20 +3,22 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write;
 
-use crate::boundary::{Stdout, call, list, needed, words};
+use tool::{Tool, Words};
+
+use crate::boundary::{Stdout, call, call_by_words, list, needed};
 
 /// Runs a verb.
 ///
 /// # Safety
-/// As [`words`].
+/// As [`list`].
 unsafe fn run(verb: &CStr, argc: c_int, argv: *const *const c_char) -> c_int {
-    call(-1, |tool| {
-        // SAFETY: the caller's promise.
-        let words = unsafe { words(argc, argv) };
-        tool.run(verb.to_bytes(), &words, &mut Stdout)?;
+    let run = |tool: &mut Tool, words: Words<'_>| {
+        tool.run(verb.to_bytes(), words, &mut Stdout)?;
         Stdout.flush().ok();
         Ok(0)
-    })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { call_by_words(-1, argc, argv, run) }
 }
 
 macro_rules! verbs {
@@ -40,8 +42,6 @@ verbs! {
     rrd_update = c"update";
     /// `rrdrestore(1)`
     rrd_restore = c"restore";
-    /// `rrddump(1)`
-    rrd_dump = c"dump";
     /// `rrdtune(1)`
     rrd_tune = c"tune";
     /// `rrdresize(1)`

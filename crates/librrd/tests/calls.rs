@@ -1,4 +1,5 @@
-//! Programs on Debian's librrd and on ours, unchanged: the same answers and the same RRDs.
+//! A C program on Debian's librrd and on ours: the same answers and the same RRDs. Programs and languages of Debian's
+//! archive are in `crates/roundel/tests/programs`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::path::{Path, PathBuf};
@@ -63,38 +64,4 @@ fn a_c_program_gets_the_same_from_either() {
         Command::new("cc").args(["-w", "-o"]).arg(&program).args([source, "-lrrd", "-lm"]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     compare(on_both(|| Command::new(&program)), &["x.rrd", "z.rrd"]);
-}
-
-#[test]
-fn perl_gets_the_same_from_either() {
-    let script = r#"
-        use RRDs;
-        sub told { my ($call, @values) = @_; my $error = RRDs::error(); $error = '' unless defined $error;
-            print "$call: @{[map { defined $_ ? $_ : 'undef' } @values]} '$error'\n" }
-        RRDs::create('p.rrd', '--start', 1000000000, '--step', 10, 'DS:a:COUNTER:20:0:U', 'RRA:AVERAGE:0.5:1:10');
-        told('create');
-        RRDs::update('p.rrd', '1000000010:100', '1000000020:200', '1000000030:400'); told('update');
-        my ($start, $step, $names, $rows) = RRDs::fetch('p.rrd', 'AVERAGE', '-s', 1000000000, '-e', 1000000029);
-        told('fetch', $start, $step, @$names, map { $_->[0] } @$rows);
-        my $info = RRDs::info('p.rrd'); told('info', map { "$_=" . ($info->{$_} // 'undef') } grep { !/cur_row/ } sort keys %$info);
-        told('last', RRDs::last('p.rrd'), RRDs::first('p.rrd'));
-        my $written = RRDs::updatev('p.rrd', '1000000040:500');
-        told('updatev', map { "$_=$written->{$_}" } sort keys %$written);
-        RRDs::update('p.rrd', '5:1'); told('too old');
-        my ($prints, $x, $y) = RRDs::graph('g.png', '-s', 1000000000, '-e', 1000000040, 'DEF:a=p.rrd:a:AVERAGE',
-            'LINE:a#f00', 'PRINT:a:MAX:%.1lf'); told('graph', @$prints, $x, $y);
-        my ($first, $last, $width, $columns, $legends, $data) = RRDs::xport('-s', 1000000000, '-e', 1000000040,
-            'DEF:a=p.rrd:a:AVERAGE', 'XPORT:a:x'); told('xport', $first, $last, $width, $columns, @$legends, map { $_->[0] } @$data);
-        told('times', RRDs::times('end-1h', '1000000000'));
-        RRDs::tune('p.rrd', '-i', 'a:1'); told('tune');
-        RRDs::dump('p.rrd', 'p.xml'); told('dump');
-        RRDs::restore('p.xml', 'q.rrd'); told('restore');
-        RRDs::create('q.rrd', 'DS:bad'); told('bad');
-    "#;
-    let run = || {
-        let mut command = Command::new("perl");
-        command.args(["-e", script]);
-        command
-    };
-    compare(on_both(run), &["p.rrd", "q.rrd"]);
 }

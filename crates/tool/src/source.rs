@@ -32,6 +32,10 @@ impl TimeFormat for Dates {
     }
 }
 
+/// RRDtool's text where a DEF wants rows that a program gives, and none has said how.
+const NO_CALLBACK: &str =
+    "use rrd_fetch_cb_register to register your callback prior to calling rrd_fetch_fn_cb";
+
 /// Rows of files, of daemons, and of the stores behind placeholders.
 pub(crate) struct Source<'t> {
     pub(crate) tool: &'t mut Tool,
@@ -41,7 +45,8 @@ pub(crate) struct Source<'t> {
 
 impl graph::plan::Rows for Source<'_> {
     fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
-        if let Some(callback) = self.tool.callback.filter(|_| request.file.starts_with(b"cb//")) {
+        if request.file.starts_with(b"cb//") {
+            let callback = self.tool.callback.ok_or_else(|| Failure::new(NO_CALLBACK))?;
             return Ok(callback(request)?);
         }
         let wish = Wish { cf: request.cf, start: request.start, end: request.end, step: request.step.max(1) };

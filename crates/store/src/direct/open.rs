@@ -42,6 +42,17 @@ impl Drop for Opened {
     }
 }
 
+/// Why a file could not be opened. A placeholder need not be writable: who may write is for its store's daemon to say.
+fn unopened(path: &Path, error: Errno) -> DirectError {
+    let path = path.to_path_buf();
+    match placeholder::read(&path) {
+        Ok(Some(placeholder)) if matches!(error, Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+            DirectError::Placeholder { path, placeholder }
+        }
+        _ => DirectError::Open { path, error: error.into() },
+    }
+}
+
 impl Opened {
     /// Opens and locks a file.
     pub(super) fn open(path: &Path, access: Access, locking: Locking) -> Result<Self, DirectError> {
@@ -62,7 +73,7 @@ impl Opened {
         };
         // NONBLOCK: a FIFO must not hold us up; regular files do not care.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(fail)?;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unopened(path, error))?;
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         check_mappable(path, &stat)?;
         let inode = (stat.st_dev, stat.st_ino);

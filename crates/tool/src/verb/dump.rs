@@ -78,9 +78,18 @@ enum Content {
 
 /// Runs it: to the file that is named, else to `out`.
 pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done {
+    // Compat: a file that cannot be made is passed over in silence, with success.
+    dump(tool, words, out).map(|_| ())
+}
+
+/// Writes an RRD to the file that is named, else to `out`. What it gives is why that file could not be made.
+///
+/// # Errors
+/// All else that goes wrong.
+pub fn dump(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Done<Option<Failure>> {
     let wish = Wish::read(words)?;
     let output = wish.output.map(|word| tool.surroundings.path(word)).transpose()?.map(ToOwned::to_owned);
-    let Some(path) = output else { return write(&read(tool, &wish)?, wish.header, out) };
+    let Some(path) = output else { return write(&read(tool, &wish)?, wish.header, out).map(|()| None) };
     let source = tool.surroundings.path(wish.name)?;
     if is_same(source, &path) {
         // Compat: RRDtool makes the output first, reads that, says this, and has lost the RRD.
@@ -88,8 +97,13 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     }
     let existed = path.exists();
     let made = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    // Compat: a file that cannot be made is passed over in silence, with success.
-    let Ok(mut file) = made else { return Ok(()) };
+    let mut file = match made {
+        Ok(file) => file,
+        Err(error) => {
+            let name = wish.output.unwrap_or_default();
+            return Ok(Some(Failure::of_name("opening '", name, &format!("': {}", system_text(&error)))));
+        }
+    };
     let content = read(tool, &wish).inspect_err(|_| {
         if !existed {
             remove(&path);
@@ -97,7 +111,7 @@ pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Don
     })?;
     // What is no file has no length to cut.
     file.set_len(0).ok();
-    write(&content, wish.header, &mut file).inspect_err(|_| remove(&path))
+    write(&content, wish.header, &mut file).inspect_err(|_| remove(&path)).map(|()| None)
 }
 
 fn read(tool: &mut Tool, wish: &Wish<'_>) -> Done<Content> {

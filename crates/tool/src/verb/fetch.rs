@@ -220,7 +220,8 @@ fn read(answer: &Answer) -> Option<Rows> {
         words.next()?;
         let before = values.len();
         for word in words {
-            values.push(rrd::number::parse(word).ok()?);
+            // To the last bit, where RRDtool's own reading of numbers loses some.
+            values.push(std::str::from_utf8(word).ok()?.parse().ok()?);
         }
         if values.len() - before != names.len() {
             return None;

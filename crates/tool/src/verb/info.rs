@@ -86,7 +86,7 @@ fn item(line: &[u8]) -> Option<InfoItem> {
     let key = String::from_utf8_lossy(parts.next()?).into_owned();
     let (kind, value) = (parts.next()?, parts.next()?);
     let value = match kind {
-        b"0" => Value::Number(rrd::number::parse(value).ok()?),
+        b"0" => Value::Number(std::str::from_utf8(value).ok()?.parse().ok()?),
         b"1" | b"3" => Value::Count(std::str::from_utf8(value).ok()?.parse().ok()?),
         b"2" => Value::Text(value.to_vec()),
         _ => return None,

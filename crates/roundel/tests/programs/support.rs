@@ -1,0 +1,280 @@
+//! Where a program runs: a directory with either library, and what its RRDs hold in the end.
+
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::wire::{Client, Daemon, Kind, PATIENCE};
+
+/// Which library a program gets, and where its RRDs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Debian's library and `.rrd` files.
+    Debian,
+    /// Debian's library, and its rrdcached in front of `.rrd` files.
+    DebianRrdcached,
+    /// Ours and `.rrd` files.
+    Files,
+    /// Ours, and Debian's rrdcached in front of `.rrd` files.
+    Rrdcached,
+    /// Ours and a store that RRDCACHED_ADDRESS names.
+    Daemon,
+    /// Ours and a store whose placeholders stand where files were; no address is given.
+    Placeholders,
+}
+
+impl Way {
+    /// The ways of programs that know no daemon; they are compared with [`Way::Debian`].
+    pub const OURS: [Way; 3] = [Way::Files, Way::Daemon, Way::Placeholders];
+
+    /// Whether RRDs are in a store.
+    pub fn has_store(self) -> bool {
+        self.daemon() == Some(Kind::Stripes)
+    }
+
+    fn daemon(self) -> Option<Kind> {
+        match self {
+            Way::Debian | Way::Files => None,
+            Way::DebianRrdcached | Way::Rrdcached => Some(Kind::Rrdcached),
+            Way::Daemon | Way::Placeholders => Some(Kind::Stripes),
+        }
+    }
+}
+
+/// A directory where RRDs are, with a daemon if there is one.
+pub struct Place {
+    pub way: Way,
+    daemon: Option<(Daemon, Client)>,
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new(way: Way) -> Self {
+        // collectd refuses directories that begin with a dot.
+        let directory = tempfile::Builder::new().prefix("programs-").tempdir().unwrap();
+        let daemon = way.daemon().map(|kind| {
+            let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+            let client = daemon.start();
+            (daemon, client)
+        });
+        fs::create_dir(directory.path().join("rrds")).unwrap();
+        Place { way, daemon, directory }
+    }
+
+    /// Where RRDs are.
+    pub fn rrds(&self) -> PathBuf {
+        self.daemon.as_ref().map_or_else(|| self.directory.path().join("rrds"), |(daemon, _)| daemon.base())
+    }
+
+    /// For files that are no RRDs.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Writes a file that is no RRD; where it is.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The daemon's address; empty without one.
+    pub fn address(&self) -> String {
+        let socket = |(daemon, _): &(Daemon, Client)| format!("unix:{}", daemon.socket().display());
+        self.daemon.as_ref().map(socket).unwrap_or_default()
+    }
+
+    /// Takes all RRDs of another place into the store; placeholders stand here then.
+    pub fn import(&self, from: &Place) {
+        let mut import = Command::new(env!("CARGO_BIN_EXE_roundel"));
+        succeeded(
+            import.arg("import").arg(from.rrds()).args(["--to", self.address().trim_start_matches("unix:")]),
+        );
+    }
+
+    /// Asks the daemon, which must not fail.
+    pub fn ask(&mut self, line: &str) -> Vec<String> {
+        let answer = self.daemon.as_mut().expect("a way with a daemon").1.ask(line).unwrap();
+        assert!(answer.status >= 0, "{:?} {line}: {}", self.way, answer.message);
+        answer.lines
+    }
+
+    /// A command that runs where the RRDs are, with its library.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.rrds()).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
+        // Perl's hashes come in the same order every time.
+        command.env("PERL_HASH_SEED", "0").env("PERL_PERTURB_KEYS", "0");
+        if !matches!(self.way, Way::Debian | Way::DebianRrdcached) {
+            command.env("LD_LIBRARY_PATH", library());
+        }
+        if self.way == Way::Daemon {
+            command.env("RRDCACHED_ADDRESS", self.address());
+        }
+        command
+    }
+
+    /// The same for a program to which it is always `time`, as in `2001-09-09 01:50:00`.
+    pub fn command_at(&self, time: &str, program: &str) -> Command {
+        let mut command = self.command("/usr/bin/faketime");
+        command.args(["-f", time, program]);
+        command
+    }
+
+    /// An RRD as XML: by Debian's rrdtool, or as the store's daemon tells it.
+    pub fn dump(&mut self, name: &str) -> String {
+        if self.way.has_store() {
+            return self.ask(&format!("DUMP {name}")).join("\n") + "\n";
+        }
+        if self.daemon.is_some() {
+            self.ask(&format!("FLUSH {name}"));
+        }
+        let mut dump = Command::new("/usr/bin/rrdtool");
+        dump.arg("dump").arg(self.rrds().join(name)).env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS");
+        String::from_utf8(succeeded(&mut dump)).unwrap()
+    }
+
+    /// Names of all that ends in `.rrd`, in order.
+    pub fn names(&self) -> Vec<String> {
+        let (mut open, mut names) = (vec![self.rrds()], Vec::new());
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    open.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rrd") {
+                    names.push(path.strip_prefix(self.rrds()).unwrap().display().to_string());
+                }
+            }
+        }
+        names.sort();
+        names
+    }
+}
+
+/// What a command prints; it has to succeed.
+pub fn succeeded(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
+    output.stdout
+}
+
+/// A directory with our library under its real name.
+pub fn library() -> PathBuf {
+    // Cargo builds it beside the tests before they run.
+    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
+    assert!(built.exists(), "{built:?} is not there");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("librrd");
+    fs::create_dir_all(&directory).unwrap();
+    let link = directory.join("librrd.so.8");
+    if fs::read_link(&link).ok().as_ref() != Some(&built) {
+        // Another test may do the same right now.
+        let new = directory.join(format!("{}-{:?}", std::process::id(), thread::current().id()));
+        std::os::unix::fs::symlink(&built, &new).unwrap();
+        fs::rename(&new, &link).unwrap();
+    }
+    directory
+}
+
+/// The RRDs of both places must be the same, to the last bit.
+pub fn same_rrds(theirs: &mut Place, ours: &mut Place, names: &[String]) {
+    for name in names {
+        let (want, got) = (theirs.dump(name), ours.dump(name));
+        // RRDtool draws lots where an archive begins, and counts how often a season has passed that place. When it is
+        // smoothed depends on what the file is called, which is another thing to a daemon.
+        let by_chance =
+            |line: &str| ["init_flag", "seasonal_smooth_idx"].iter().any(|word| line.contains(word));
+        let differs = |(want, got): &(&str, &str)| want != got && !by_chance(want);
+        let differing = want.lines().zip(got.lines()).find(differs);
+        if differing.is_some() || got.lines().count() != want.lines().count() {
+            panic!("{:?}: {name} differs: {differing:?}\n{got}", ours.way);
+        }
+    }
+}
+
+/// Runs the stages of a program on Debian's library and in each of our ways, and compares all RRDs. Where placeholders
+/// stand, the first stage is Debian's: its RRDs are imported. The places, Debian's first.
+pub fn alike(ways: &[Way], stages: &[&dyn Fn(&Place)]) -> Vec<Place> {
+    let mut theirs = Place::new(Way::Debian);
+    let mut ours: Vec<Place> = ways.iter().map(|way| Place::new(*way)).collect();
+    for (number, stage) in stages.iter().enumerate() {
+        stage(&theirs);
+        for place in &ours {
+            if number == 0 && place.way == Way::Placeholders { place.import(&theirs) } else { stage(place) }
+        }
+    }
+    let names = theirs.names();
+    assert!(!names.is_empty());
+    for place in &mut ours {
+        assert_eq!(place.names(), names, "{:?}", place.way);
+        same_rrds(&mut theirs, place, &names);
+    }
+    std::iter::once(theirs).chain(ours).collect()
+}
+
+/// A program that runs beside the test and ends with this value.
+pub struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Starts it with its output in a file.
+    pub fn start(command: &mut Command, log: PathBuf) -> Self {
+        let file = fs::File::create(&log).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Running { child: command.spawn().unwrap(), log }
+    }
+
+    /// What it has said.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Has it end in its own way.
+    pub fn stop(mut self) -> String {
+        let process = self.child.id().to_string();
+        succeeded(Command::new("/bin/kill").args(["-TERM", &process]));
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < PATIENCE, "it does not end: {}", self.said());
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.said()
+    }
+
+    /// Waits until `there` gives something; what it has said is shown when that does not come.
+    pub fn wait_for<T>(&mut self, mut there: impl FnMut() -> Option<T>) -> T {
+        let start = Instant::now();
+        loop {
+            if let Some(value) = there() {
+                return value;
+            }
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none() && start.elapsed() < PATIENCE, "{ended:?}: {}", self.said());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A TCP port on 127.0.0.1 that was free a moment ago.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The same of UDP.
+pub fn free_udp_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
