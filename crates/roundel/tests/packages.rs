@@ -33,7 +33,8 @@ fn packages() -> tempfile::TempDir {
     symlink(&library, built.join("liblibrrd.so")).unwrap();
     fs::create_dir(&source).unwrap();
     run(Command::new("cp")
-        .args(["-r", "debian", "docs", "README.md", "roundel.example.toml"])
+        .args(["-r", "--parents", "debian", "docs", "README.md", "roundel.example.toml"])
+        .args(["crates/librrd/include", "crates/librrd/librrd.pc.in"])
         .arg(&source)
         .current_dir(root()));
     run(Command::new("debian/rules")

@@ -50,6 +50,10 @@ case $library in */librrd.so.8.99.0) ;; *) fail "Perl loads $library" ;; esac
 # Whatever is installed next runs ldconfig; librrd.so.8 must stay ours.
 ldconfig
 same "$library" "$(library)"
+printf '#include <rrd.h>\n#include <stdio.h>\nint main(void) { return puts(rrd_strversion()) < 0; }\n' >version.c
+grep -q '^Version: 1\.9\.0$' "$(find /usr/lib -name librrd.pc)" || fail "librrd.pc has no version"
+cc -o version version.c -lrrd
+same "1.9.0" "$(./version)"
 roundel validate /etc/roundel/roundel.toml
 id roundel >/dev/null
 for page in roundel roundel-serve roundel-query; do
@@ -77,7 +81,7 @@ cd /tmp
 kill "$daemon"
 wait "$daemon" || fail "the daemon did not stop well: $(cat /tmp/serve.log)"
 
-apt-get remove -qy roundel roundel-rrdtool roundel-librrd8 >/tmp/apt.log 2>&1 || fail "$(cat /tmp/apt.log)"
+apt-get remove -qy roundel roundel-rrdtool roundel-librrd8 roundel-librrd-dev >/tmp/apt.log 2>&1 || fail "$(cat /tmp/apt.log)"
 same "RRDtool 1.7.2" "$(version)"
 same "$theirs" "$(library)"
 same "$before" "$(dpkg --verify rrdtool rrdcached librrd8)"
