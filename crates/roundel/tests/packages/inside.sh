@@ -66,6 +66,7 @@ install -d -o roundel -g roundel /var/lib/roundel /var/lib/roundel/rrd /run/roun
 setpriv --reuid roundel --regid roundel --clear-groups \
     roundel serve --config /etc/roundel/roundel.toml >/tmp/serve.log 2>&1 &
 daemon=$!
+trap 'kill "$daemon" 2>/dev/null' EXIT
 export RRDCACHED_ADDRESS=unix:/run/roundel/rrdcached.sock
 tries=0
 until rrdtool list / >/dev/null 2>&1; do
@@ -80,6 +81,7 @@ same "1000000010: 4.2000000000e+01" "$(rrdtool fetch kept.rrd LAST -s 1000000000
 cd /tmp
 kill "$daemon"
 wait "$daemon" || fail "the daemon did not stop well: $(cat /tmp/serve.log)"
+trap - EXIT
 
 apt-get remove -qy roundel roundel-rrdtool roundel-librrd8 roundel-librrd-dev >/tmp/apt.log 2>&1 || fail "$(cat /tmp/apt.log)"
 same "RRDtool 1.7.2" "$(version)"

@@ -22,6 +22,7 @@ use super::answer::{self, Refusal};
 use super::piece::{Outcome, Piece, SentPiece};
 use super::rrdcached::SharedPermissions;
 use super::stream::Stream;
+use super::whole::{self, Staged};
 use super::{create, fetch};
 use crate::limits::{ANSWER_BYTES_HELD, PIECES_IN_FLIGHT_MAX, READ_BYTES};
 use crate::metrics::Drop;
@@ -41,7 +42,8 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
     mut buffer: Vec<u8>,
 ) -> io::Result<()> {
-    let mut session = Session { service, allowed: Permissions::NONE, sent: VecDeque::new(), out: Vec::new() };
+    let mut session =
+        Session { service, allowed: Permissions::NONE, sent: VecDeque::new(), out: Vec::new(), staged: None };
     loop {
         session.allowed = *permissions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let bad = session.work(stream, &mut buffer).await?.err();
@@ -94,6 +96,8 @@ struct Session<'a> {
     allowed: Permissions,
     sent: VecDeque<Sent>,
     out: Vec<u8>,
+    /// A file that comes in pieces.
+    staged: Option<Staged>,
 }
 
 impl Session<'_> {
@@ -232,8 +236,11 @@ impl Session<'_> {
                 Ok(())
             }
             request => {
-                let quick = answer::is_quick(&request);
-                service.waits.run(quick, || answer::answer(service, request, out))
+                let (quick, staged) = (answer::is_quick(&request), &mut self.staged);
+                service.waits.run(quick, || match request {
+                    Request::Import(piece) => whole::import(service, staged, &piece, out),
+                    other => answer::answer(service, other, out),
+                })
             }
         }
     }
