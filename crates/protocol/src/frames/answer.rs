@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(out[12..], *b"\x02\0\0\0\x02\0\0\0\x02\0no\x07\0\0\0\0\0");
         let want = vec![Refusal { index: 2, text: b"no" }, Refusal { index: 7, text: b"" }];
         assert_eq!(decode(&out), Ok(Answer::Updated(want)));
-        out[26] = 1;
+        out[24] = 1;
         assert_eq!(decode(&out), Err(FrameError::Value("the order of refusals")));
     }
 
