@@ -192,16 +192,19 @@ impl Drop for Shard {
     }
 }
 
-/// Starts a thread of a shard. A panic in it ends the process: a state that may be half changed must not
-/// be written, and the log is the truth.
+/// Starts a thread of a shard.
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name.into()).spawn(move || {
-        let name = std::thread::current().name().unwrap_or_default().to_owned();
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err() {
-            tracing::error!(thread = %name, "a bug stopped this thread of the store; the process ends and the next start replays the log");
-            std::process::abort();
-        }
-    })
+    std::thread::Builder::new().name(name.into()).spawn(move || or_end(body))
+}
+
+/// Runs work of a shard. A panic in it ends the process: a state that may be half changed must not be written, and the
+/// log is the truth.
+fn or_end(body: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err() {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        tracing::error!(thread = %thread, "a bug stopped this thread of the store; the process ends and the next start replays the log");
+        std::process::abort();
+    }
 }
 
 /// The ring positions to report for an RRD's archives: a season's own, elsewhere one that follows from time.

@@ -24,7 +24,7 @@ use crate::shard::cycle::Cycle;
 use crate::shard::message::{Change, Leftovers, Question, UpdateOutcome, refuse_all};
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
-use crate::shard::{Clock, Shared};
+use crate::shard::{Clock, Shared, or_end};
 
 /// Changes taken in a round: about half a millisecond of work, so that their senders wait no longer.
 const ROUND_BYTES: usize = 64 * 1024;
@@ -79,18 +79,6 @@ pub struct Worker {
 /// there ([`Seat::lend`]). While a round is under way, and once the worker has ended, there is nobody to look at.
 pub struct Seat(Mutex<Option<Worker>>);
 
-/// As in the worker's own thread: a state that may be half changed must not be written.
-struct EndOnPanic;
-
-impl Drop for EndOnPanic {
-    fn drop(&mut self) {
-        tracing::error!(
-            "a bug stopped the worker of the store; the process ends and the next start replays the log"
-        );
-        std::process::abort();
-    }
-}
-
 impl Seat {
     /// With a worker that has not begun.
     pub fn new(worker: Worker) -> Self {
@@ -117,9 +105,7 @@ impl Seat {
         if !worker.takes_changes() || !shared.mailbox.is_idle() {
             return Some(change);
         }
-        let alive = EndOnPanic;
-        worker.round(&mut vec![change], &mut Vec::new());
-        std::mem::forget(alive);
+        or_end(|| worker.round(&mut vec![change], &mut Vec::new()));
         if worker.patience().is_zero() || !worker.takes_changes() {
             shared.mailbox.nudge();
         }
