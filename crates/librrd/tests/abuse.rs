@@ -1,19 +1,10 @@
 //! Programs that call the library as none should, and what they must not be able to do to it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Our library under its real name.
-fn library(place: &Path) -> PathBuf {
-    // Cargo builds it beside its tests before they run.
-    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
-    let directory = place.join("lib");
-    std::fs::create_dir(&directory).unwrap();
-    symlink(built, directory.join("librrd.so.8")).unwrap();
-    directory
-}
+use oracle::librrd_directory;
 
 fn build(place: &Path, name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format!("{name}.c"));
@@ -39,7 +30,7 @@ fn run(mut command: Command, place: &Path) -> String {
 fn no_call_brings_the_program_down() {
     let place = tempfile::tempdir().unwrap();
     let mut command = Command::new(build(place.path(), "abuse"));
-    command.env("LD_LIBRARY_PATH", library(place.path()));
+    command.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
     // Also: nothing is printed but by the program itself.
     assert_eq!(run(command, place.path()), "0 faults\n");
 }
@@ -50,7 +41,7 @@ fn memcheck_finds_nothing() {
     let program = build(place.path(), "abuse");
     let mut command = Command::new("valgrind");
     command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
-    command.arg(program).env("LD_LIBRARY_PATH", library(place.path()));
+    command.arg(program).env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
     assert_eq!(run(command, place.path()), "0 faults\n");
 }
 
@@ -58,7 +49,7 @@ fn memcheck_finds_nothing() {
 fn two_libraries_live_in_one_process() {
     let place = tempfile::tempdir().unwrap();
     let mut command = Command::new(build(place.path(), "pair"));
-    let directory = library(place.path());
+    let directory = librrd_directory(place.path()).unwrap();
     command.arg(directory.join("librrd.so.8")).arg("/usr/lib/x86_64-linux-gnu/librrd.so.8");
     assert_eq!(run(command, place.path()), "0\n");
 }

@@ -2,19 +2,7 @@
 //! archive are in `crates/roundel/tests/programs`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A directory with our library under its real name.
-fn library(place: &Path) -> PathBuf {
-    // Cargo builds it beside its tests before they run.
-    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
-    assert!(built.exists(), "{built:?} is not there");
-    let directory = place.join("lib");
-    std::fs::create_dir(&directory).unwrap();
-    std::os::unix::fs::symlink(built, directory.join("librrd.so.8")).unwrap();
-    directory
-}
 
 /// What `command` prints in a directory of its own, on either library.
 fn on_both(command: impl Fn() -> Command) -> [(String, tempfile::TempDir); 2] {
@@ -23,7 +11,7 @@ fn on_both(command: impl Fn() -> Command) -> [(String, tempfile::TempDir); 2] {
         let mut command = command();
         command.current_dir(place.path()).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
         if ours {
-            command.env("LD_LIBRARY_PATH", library(place.path()));
+            command.env("LD_LIBRARY_PATH", oracle::librrd_directory(place.path()).unwrap());
         }
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -54,7 +54,7 @@ fn every_function_is_declared_as_debian_does() {
         theirs.keys().filter(|name| exported.contains(name) && !ours.contains_key(*name)).collect();
     assert!(missing.is_empty(), "not declared: {missing:?}");
     assert!(ours.len() > 75, "only {} functions were found", ours.len());
-    let exported = exports(&std::env::current_exe().unwrap().with_file_name("liblibrrd.so"));
+    let exported = exports(&oracle::our_librrd().unwrap());
     for name in ours.keys() {
         assert!(exported.contains(name), "{name} is declared and not exported");
     }

@@ -1,11 +1,13 @@
 //! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
 
 mod bindings;
+mod librrd;
 pub mod random;
 mod shake;
 pub mod svg;
 
 pub use bindings::{Bindings, Exported};
+pub use librrd::{librrd_directory, our_librrd};
 pub use shake::{shake, shaken};
 
 use std::io::{self, BufRead, BufReader, Write};

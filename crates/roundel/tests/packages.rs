@@ -28,9 +28,7 @@ fn packages() -> tempfile::TempDir {
     let built = place.path().join("built");
     fs::create_dir_all(&built).unwrap();
     symlink(env!("CARGO_BIN_EXE_roundel"), built.join("roundel")).unwrap();
-    // Cargo builds it beside its tests before they run.
-    let library = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
-    symlink(&library, built.join("liblibrrd.so")).unwrap();
+    symlink(oracle::our_librrd().unwrap(), built.join("liblibrrd.so")).unwrap();
     fs::create_dir(&source).unwrap();
     run(Command::new("cp")
         .args(["-r", "--parents", "debian", "docs", "README.md", "roundel.example.toml"])

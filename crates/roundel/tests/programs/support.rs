@@ -166,19 +166,7 @@ pub fn succeeded(command: &mut Command) -> Vec<u8> {
 
 /// A directory with our library under its real name.
 pub fn library() -> PathBuf {
-    // Cargo builds it beside the tests before they run.
-    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
-    assert!(built.exists(), "{built:?} is not there");
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("librrd");
-    fs::create_dir_all(&directory).unwrap();
-    let link = directory.join("librrd.so.8");
-    if fs::read_link(&link).ok().as_ref() != Some(&built) {
-        // Another test may do the same right now.
-        let new = directory.join(format!("{}-{:?}", std::process::id(), thread::current().id()));
-        std::os::unix::fs::symlink(&built, &new).unwrap();
-        fs::rename(&new, &link).unwrap();
-    }
-    directory
+    oracle::librrd_directory(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
 
 /// The RRDs of both places must be the same, to the last bit.
