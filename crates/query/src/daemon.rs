@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use graph::plan::{Fetched, Request};
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::client::{Buffered, ask, read_answer};
+use protocol::rrdcached::fetched::Rows;
 use protocol::rrdcached::words::push_escaped;
 
 use crate::error::QueryError;
@@ -26,9 +27,6 @@ pub(crate) struct Connection {
     /// It knows rrdcached's commands only.
     plain: bool,
 }
-
-/// The number of lines in front of the rows of a text.
-const HEADING_LINES: usize = 6;
 
 impl Connection {
     /// Connects.
@@ -88,29 +86,14 @@ fn read_text_rows(stream: &mut impl BufRead) -> io::Result<Result<Fetched, Strin
     if answer.code < 0 {
         return Ok(Err(answer.text));
     }
-    Ok(text_rows(&answer.lines)
-        .ok_or_else(|| "the daemon answers what are no rows of whole seconds".to_string()))
-}
-
-fn text_rows(lines: &[Vec<u8>]) -> Option<Fetched> {
-    let field = |line: usize, name: &str| -> Option<&[u8]> {
-        lines.get(line)?.strip_prefix(name.as_bytes())?.strip_prefix(b": ").map(<[u8]>::trim_ascii)
-    };
-    let number = |line, name| std::str::from_utf8(field(line, name)?).ok()?.parse::<i64>().ok();
-    let (start, step) = (number(1, "Start")?, number(3, "Step")?);
-    let names: Vec<Vec<u8>> = field(5, "DSName")?.split(|&byte| byte == b' ').map(<[u8]>::to_vec).collect();
-    let mut values = Vec::new();
-    for line in lines.get(HEADING_LINES..)? {
-        let words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).skip(1);
-        let before = values.len();
-        for word in words {
-            values.push(rrd::number::parse(word).ok()?);
-        }
-        if values.len() - before != names.len() {
-            return None;
-        }
-    }
-    Some(Fetched { start, step: u64::try_from(step).ok()?.max(1), names, values })
+    let read = Rows::read(&answer.lines).filter(|rows| rows.units_per_second == 1 && rows.step > 0);
+    let rows = read.map(|rows| Fetched {
+        start: rows.start,
+        step: rows.step,
+        names: rows.names.into_iter().map(String::into_bytes).collect(),
+        values: rows.values,
+    });
+    Ok(rows.ok_or_else(|| "the daemon answers what are no rows of whole seconds".to_string()))
 }
 
 /// Reads the answer to one FETCHBIN.

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use protocol::frames::request::Fetch;
 use protocol::rrdcached::client::Answer;
+pub use protocol::rrdcached::fetched::Rows;
 use rrd::definition::Cf;
 use rrd::format::{DIGITS_TOOL, push_e};
 use rrd::plan::plan;
@@ -48,23 +49,6 @@ const OPTIONS: &[Known<Tag>] = &[
     flag(b'a', "align-start", Tag::Align),
     with_argument(b'd', "daemon", Tag::Daemon),
 ];
-
-/// Rows, row-major, one value a data source; the first row's time is `start + step`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rows {
-    /// In units.
-    pub start: i64,
-    /// Time of the last row, in units.
-    pub end: i64,
-    /// Units in a row.
-    pub step: u64,
-    /// Units in a second.
-    pub units_per_second: u32,
-    /// Names of the data sources.
-    pub names: Vec<String>,
-    /// The values.
-    pub values: Vec<f64>,
-}
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -201,51 +185,7 @@ pub fn of_named(daemon: Daemon<'_>, word: &[u8], wish: Wish) -> Done<Rows> {
 /// # Errors
 /// What is no such answer.
 fn rows(answer: &Answer) -> Done<Rows> {
-    read(answer).ok_or_else(|| Failure::new("rrdcached answers what is no fetch"))
-}
-
-/// The answer to FETCH: six lines of heading, then `time: value value...`.
-fn read(answer: &Answer) -> Option<Rows> {
-    let mut lines = answer.lines.iter().map(Vec::as_slice);
-    let mut field = |name: &str| -> Option<&[u8]> {
-        lines.next()?.strip_prefix(name.as_bytes())?.strip_prefix(b": ").map(<[u8]>::trim_ascii)
-    };
-    field("FlushVersion")?;
-    let (start, end, step) = (moment(field("Start")?)?, moment(field("End")?)?, moment(field("Step")?)?);
-    field("DSCount")?;
-    let names = String::from_utf8_lossy(field("DSName")?).split(' ').map(str::to_string).collect::<Vec<_>>();
-    let mut values = Vec::new();
-    for line in lines {
-        let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-        words.next()?;
-        let before = values.len();
-        for word in words {
-            // To the last bit, where RRDtool's own reading of numbers loses some.
-            values.push(std::str::from_utf8(word).ok()?.parse().ok()?);
-        }
-        if values.len() - before != names.len() {
-            return None;
-        }
-    }
-    // Times with decimals: an RRD with a step below a second.
-    let fine = [start, end, step].iter().any(|moment| moment % 1000 != 0);
-    let (units_per_second, scale) = if fine { (1000, 1) } else { (1, 1000) };
-    Some(Rows {
-        start: start / scale,
-        end: end / scale,
-        step: (step / scale) as u64,
-        units_per_second,
-        names,
-        values,
-    })
-}
-
-/// Seconds with up to three decimals, in thousandths.
-fn moment(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let thousandths: i64 = format!("{decimals:0<3}").get(..3)?.parse().ok()?;
-    whole.parse::<i64>().ok()?.checked_mul(1000)?.checked_add(thousandths)
+    Rows::read(&answer.lines).ok_or_else(|| Failure::new("rrdcached answers what is no fetch"))
 }
 
 /// Writes rows as `rrdtool fetch` does.
