@@ -6,11 +6,16 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
+use oracle::librrd_directory;
+use tool::daemon::Link;
+use tool::daemon::group::Groups;
+use tool::{Surroundings, Tool};
 use wire::{Client, Daemon, Kind};
 
 /// Where simulated time starts.
@@ -33,19 +38,6 @@ fn build(place: &Path, name: &str) -> PathBuf {
     program
 }
 
-/// A directory with our library under its real name.
-fn library(place: &Path) -> PathBuf {
-    // Cargo builds it beside the tests of whoever depends on it.
-    let built = std::env::current_exe().unwrap().with_file_name("liblibrrd.so");
-    assert!(built.exists(), "{built:?} is not there");
-    let directory = place.join("lib");
-    if !directory.exists() {
-        std::fs::create_dir(&directory).unwrap();
-        symlink(built, directory.join("librrd.so.8")).unwrap();
-    }
-    directory
-}
-
 fn command(program: &Path, address: &str) -> Command {
     let mut command = Command::new(program);
     command.env("RRDCACHED_ADDRESS", address).env("TZ", "UTC").env("LC_ALL", "C");
@@ -56,7 +48,7 @@ fn command(program: &Path, address: &str) -> Command {
 fn answers_are_those_of_debians_library_whoever_listens() {
     let place = tempfile::tempdir().unwrap();
     let program = build(place.path(), "answers");
-    let ours = library(place.path());
+    let ours = librrd_directory(place.path()).unwrap();
     let run = |name: &str, kind: Kind, library: Option<&Path>| {
         let mut daemon = Daemon::new(kind, &place.path().join(name));
         let mut client = daemon.start();
@@ -90,7 +82,10 @@ struct Caller {
 impl Caller {
     fn start(place: &Path, address: Option<&str>) -> Self {
         let mut command = command(&build(place, "lines"), address.unwrap_or_default());
-        command.env("LD_LIBRARY_PATH", library(place)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .env("LD_LIBRARY_PATH", librrd_directory(place).unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
         Caller { child, answers }
@@ -213,7 +208,7 @@ fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Da
     let mut running = command(&program, &address(&daemon))
         .arg(directory(&daemon))
         .args([THREADS.to_string(), FILES.to_string(), (BEGIN + 1).to_string()])
-        .env("LD_LIBRARY_PATH", library(place.path()))
+        .env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -269,4 +264,56 @@ fn nothing_acknowledged_is_lost_when_the_daemon_dies_under_threads() {
 #[test]
 fn nor_over_tcp() {
     killed_under_load(|daemon| format!("127.0.0.1:{}", daemon.tcp_port()), |_| ".".to_string());
+}
+
+/// The pieces of a file that is restored belong together, whoever else talks to the daemon by the same connections.
+#[test]
+fn threads_restore_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut client = daemon.start();
+    let big = place.path().join("big.rrd").display().to_string();
+    let xml = format!("{big}.xml");
+    // Three pieces.
+    let create =
+        ["create", &big, "-b", "1000000000", "-s", "10", "DS:x:GAUGE:600:U:U", "RRA:AVERAGE:0.5:1:30000"];
+    for words in [&create[..], &["dump", &big, &xml]] {
+        assert!(Command::new("/usr/bin/rrdtool").args(words).status().unwrap().success());
+    }
+    let groups: &'static Groups = Box::leak(Box::default());
+    let base = daemon.base();
+    let target =
+        |thread: usize, index: usize| base.join(format!("{thread}-{index}.rrd")).display().to_string();
+    let tool = || {
+        let mut tool = Tool::new(Surroundings::of_process());
+        tool.link = Link::sharing(groups);
+        tool
+    };
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let restore = |thread: usize| {
+            let mut tool = tool();
+            for index in 0..FILES {
+                let target = target(thread, index);
+                tool.run(b"restore", &[xml.as_bytes(), target.as_bytes()], &mut Vec::new()).unwrap();
+            }
+        };
+        let ask = || {
+            let mut tool = tool();
+            while !done.load(Ordering::Relaxed) {
+                // It may not be there yet.
+                tool.run(b"last", &[target(0, 0).as_bytes()], &mut Vec::new()).ok();
+            }
+        };
+        for _ in 0..2 {
+            scope.spawn(ask);
+        }
+        let restoring: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || restore(thread))).collect();
+        let ended: Vec<_> = restoring.into_iter().map(ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok));
+    });
+    for (thread, index) in (0..THREADS).flat_map(|thread| (0..FILES).map(move |index| (thread, index))) {
+        assert_eq!(client.ask(&format!("LAST {thread}-{index}.rrd")).unwrap().message, "1000000000");
+    }
 }

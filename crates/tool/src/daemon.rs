@@ -183,17 +183,21 @@ impl Daemon<'_> {
     /// # Errors
     /// That the daemon answers nothing.
     pub(crate) fn exchange(&mut self, command: &str, words: &[&[u8]]) -> Done<Answer> {
+        self.exchange_in_turn(std::iter::once(line(command, words)))
+    }
+
+    /// Sends [`line`]s over one connection, each when the one before was answered, up to the first that is refused; the
+    /// answer to the last.
+    ///
+    /// # Errors
+    /// That the daemon answers nothing.
+    pub(crate) fn exchange_in_turn(&mut self, lines: impl Iterator<Item = Vec<u8>> + Clone) -> Done<Answer> {
         let Some((_, way)) = self.link.open.as_mut() else {
             return Err(Failure::new("Not connected to rrdcached"));
         };
-        let mut line = command.as_bytes().to_vec();
-        for word in words {
-            line.push(b' ');
-            push_escaped(&mut line, word);
-        }
         match way {
-            Way::Shared(group) => group.ask(&line),
-            Way::Own(stream) => match ask(stream, &line) {
+            Way::Shared(group) => group.ask(lines),
+            Way::Own(stream) => match in_turn(lines, |line| ask(stream, line)) {
                 Ok(answer) => Ok(answer),
                 Err(_) => {
                     self.link.open = None;
@@ -234,6 +238,32 @@ impl Daemon<'_> {
             _ => Ok(None),
         }
     }
+}
+
+/// A command with its words, without its line feed.
+pub(crate) fn line(command: &str, words: &[&[u8]]) -> Vec<u8> {
+    let mut line = command.as_bytes().to_vec();
+    for word in words {
+        line.push(b' ');
+        push_escaped(&mut line, word);
+    }
+    line
+}
+
+/// Asks line after line, up to the first that is refused; the last answer.
+fn in_turn(
+    lines: impl Iterator<Item = Vec<u8>>,
+    mut ask: impl FnMut(&[u8]) -> io::Result<Answer>,
+) -> io::Result<Answer> {
+    let mut last = Err(io::ErrorKind::InvalidInput.into());
+    for line in lines {
+        let answer = ask(&line)?;
+        if answer.code < 0 {
+            return Ok(answer);
+        }
+        last = Ok(answer);
+    }
+    last
 }
 
 /// Compat: only these two beginnings make an address one of this host's file system.

@@ -16,7 +16,7 @@ use store::direct::{DirectError, Existing, ReadFile, write_file};
 use store::placeholder::Placeholder;
 
 use crate::Tool;
-use crate::daemon::{Daemon, Link};
+use crate::daemon::{Daemon, Link, line};
 use crate::failure::{Done, Failure};
 use crate::known::{Place, Seen};
 
@@ -108,18 +108,18 @@ impl Remote<'_> {
         let bytes = encode(rrd, &current_rows)
             .map_err(|error| Failure::new(error.named(&String::from_utf8_lossy(&self.name)).to_string()))?;
         let count = bytes.len().to_string();
-        let mut offset = 0;
-        for piece in bytes.chunks(PIECE_BYTES) {
-            let (at, piece) = (offset.to_string(), (whole::word(piece), piece.len()));
-            let mut words: Vec<&[u8]> = Vec::new();
+        let lines = bytes.chunks(PIECE_BYTES).enumerate().map(|(index, piece)| {
+            let (offset, piece) = ((index * PIECE_BYTES).to_string(), whole::word(piece));
+            let mut words: Vec<&[u8]> = vec![&self.name];
             if existing == Existing::Refuse {
                 words.push(b"-O");
             }
-            words.extend([count.as_bytes(), at.as_bytes(), piece.0.as_bytes()]);
-            self.ask("import", &words)?;
-            offset += piece.1;
-        }
-        Ok(())
+            words.extend([count.as_bytes(), offset.as_bytes(), piece.as_bytes()]);
+            line("import", &words)
+        });
+        // The daemon holds the pieces by connection.
+        let answer = self.daemon.exchange_in_turn(lines)?;
+        if answer.code < 0 { Err(self.refusal(&answer)) } else { Ok(()) }
     }
 }
 

@@ -16,7 +16,8 @@ use rrd::update::UpdateError;
 use store::engine::{Snapshot, StoreError};
 use store::name::RrdName;
 
-use super::{dump, fetch, info, updatev, whole};
+use super::whole::{self, Staged};
+use super::{dump, fetch, info, updatev};
 use crate::metrics::Drop;
 use crate::names::{NameFailure, Named, Names};
 use crate::service::Service;
@@ -78,8 +79,14 @@ pub fn is_quick(request: &Request<'_>) -> bool {
     )
 }
 
-/// Does a request that neither changes the store nor the connection, and appends its answer.
-pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+/// Does a request that a session does not do itself, and appends its answer. `staged` is what the connection holds
+/// of a file that comes in pieces.
+pub fn answer(
+    service: &Service,
+    request: Request<'_>,
+    staged: &mut Option<Staged>,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
     match request {
         Request::Flush(name) => flush(service, &name, out),
         Request::FlushAll => {
@@ -138,6 +145,7 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
         Request::Tune(name, words) => tune(service, &name, words, out),
         Request::UpdateV(name, words) => updatev::updatev(service, &name, words, out),
         Request::Export(name) => whole::export(service, &name, out),
+        Request::Import(piece) => whole::import(service, staged, &piece, out),
         Request::List { path, recursive } => list(service, &path, recursive, out),
         Request::Suspend(name) => suspend(service, &name, true, out),
         Request::Resume(name) => suspend(service, &name, false, out),
@@ -151,14 +159,13 @@ pub fn answer(service: &Service, request: Request<'_>, out: &mut Vec<u8>) -> Res
             reply::push_status(out, 0, format!("{count} rrds resumed").as_bytes());
             Ok(())
         }
-        // The session does these itself.
+        // Sessions do these themselves; one that does not must not leave its client without an answer.
         Request::Update(..)
         | Request::Create(..)
-        | Request::Import(_)
         | Request::Batch
         | Request::End
         | Request::Quit
-        | Request::Frames(_) => Ok(()),
+        | Request::Frames(_) => Err(Refusal::new(Drop::Usage, "Can't use this command here.")),
     }
 }
 

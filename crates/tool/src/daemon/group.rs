@@ -15,7 +15,7 @@ use protocol::frames::{REQUEST_BYTES_MAX, UPDATES_MAX};
 use protocol::rrdcached::client::Answer;
 
 use super::connection::{Connection, Refusals};
-use super::{lost, refused, unreachable};
+use super::{in_turn, lost, refused, unreachable};
 use crate::failure::{Done, Failure};
 use crate::known::Known;
 use crate::verb::fetch::Rows;
@@ -239,13 +239,13 @@ impl Group {
         }
     }
 
-    /// Sends a line of the text protocol.
+    /// Sends lines of the text protocol over one connection, up to the first that is refused; the answer to the last.
     ///
     /// # Errors
     /// That the daemon says nothing; an error of its own is an answer.
-    pub fn ask(&self, line: &[u8]) -> Done<Answer> {
+    pub fn ask(&self, lines: impl Iterator<Item = Vec<u8>> + Clone) -> Done<Answer> {
         let connection = self.lock().idle.pop();
-        self.exchange(connection, |connection| connection.ask(line))
+        self.exchange(connection, |connection| in_turn(lines.clone(), |line| connection.ask(line)))
     }
 
     /// Asks for rows in a frame; `None` where the daemon speaks only text.
