@@ -7,6 +7,7 @@
 //! frame is refused whole; no input panics.
 
 pub mod answer;
+pub mod lookout;
 pub mod request;
 
 use std::fmt;

@@ -26,6 +26,9 @@ pub const WORKERS_MIN: usize = 4;
 /// Short calls that may hold up their thread at once; further ones hand their thread's connections over.
 pub const INLINE_CALLS_MAX: usize = 2;
 
+/// Connections in frames that have a thread of their own; further ones share the others' threads.
+pub const FRAMES_THREADS_MAX: usize = 64;
+
 /// Bytes of answers held back for one write; more are written at once.
 pub const ANSWER_BYTES_HELD: usize = 256 * 1024;
 

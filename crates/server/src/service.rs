@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use store::engine::Engine;
 
 use crate::connection::whole::Held;
-use crate::limits::{BUFFERS_KEPT, INLINE_CALLS_MAX, READ_BYTES};
+use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::names::Names;
@@ -41,6 +41,8 @@ pub struct Service {
     pub waits: Waits,
     /// What is held of RRDs that are being imported.
     pub imports: Held,
+    /// Connections with a thread of their own.
+    pub threads: Threads,
 }
 
 impl Service {
@@ -55,6 +57,7 @@ impl Service {
             buffers: Buffers::default(),
             waits: Waits::default(),
             imports: Held::default(),
+            threads: Threads::default(),
         })
     }
 
@@ -88,6 +91,18 @@ impl Waits {
         let inline = self.0.fetch_add(1, Ordering::Relaxed) < INLINE_CALLS_MAX;
         let _slot = Slot(&self.0);
         if quick && inline { call() } else { tokio::task::block_in_place(call) }
+    }
+}
+
+/// The threads that serve one connection each, at most [`FRAMES_THREADS_MAX`].
+#[derive(Debug, Default)]
+pub struct Threads(Arc<()>);
+
+impl Threads {
+    /// A place for one more, if there is any; it is free again when this is dropped.
+    pub fn take(&self) -> Option<Arc<()>> {
+        let place = Arc::clone(&self.0);
+        (Arc::strong_count(&place) <= 1 + FRAMES_THREADS_MAX).then_some(place)
     }
 }
 

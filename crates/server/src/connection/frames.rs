@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use protocol::frames::answer::{self as wire, ENDED, REFUSED, TEXT};
 use protocol::frames::request::{Request as FrameRequest, Updates};
@@ -16,13 +18,15 @@ use protocol::rrdcached::reply;
 use protocol::rrdcached::request::{Request, split};
 use protocol::rrdcached::update::plain_update_parts;
 use protocol::rrdcached::words::Words;
-use tokio::sync::watch;
+use rustix::net::{Shutdown, shutdown};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
 
 use super::answer::{self, Refusal};
 use super::piece::{Outcome, Piece, SentPiece};
 use super::rrdcached::SharedPermissions;
 use super::stream::Stream;
-use super::whole::{self, Staged};
+use super::whole::Staged;
 use super::{create, fetch};
 use crate::limits::{ANSWER_BYTES_HELD, PIECES_IN_FLIGHT_MAX, READ_BYTES};
 use crate::metrics::Drop;
@@ -35,8 +39,67 @@ pub fn other_version() -> String {
 
 /// Serves a client until it goes, sends what is no frame, or `stop` becomes true. `buffer` has what came behind the
 /// line that asked for frames.
+///
+/// A client that speaks frames is most likely waiting for each answer, so it gets a thread of its own while there are
+/// any: tokio wakes two threads to serve one request..
 pub async fn serve(
-    stream: &Stream,
+    stream: Stream,
+    service: Arc<Service>,
+    permissions: SharedPermissions,
+    mut stop: watch::Receiver<bool>,
+    buffer: Vec<u8>,
+) -> io::Result<()> {
+    let Some(place) = service.threads.take() else {
+        return converse(stream, &service, &permissions, stop, buffer).await;
+    };
+    let (stream, socket) = stream.alone()?;
+    // However this ends: the thread finds the end of its client.
+    let hang_up = HangUp(socket);
+    let (runtime, stop_of_thread) = (Handle::current(), stop.clone());
+    let (sender, mut ended) = oneshot::channel();
+    let body = move || {
+        let _place = place;
+        let talk = converse(stream, &service, &permissions, stop_of_thread, buffer);
+        // Nobody is left to hear it when the daemon has waited long enough.
+        sender.send(runtime.block_on(talk)).ok();
+    };
+    let thread = std::thread::Builder::new().name("frames".to_string()).spawn(body)?;
+    let result = tokio::select! {
+        biased;
+        result = &mut ended => result,
+        () = stopped(&mut stop) => {
+            hang_up.no_more();
+            ended.await
+        }
+    };
+    match result {
+        Ok(result) => result,
+        Err(_) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => Ok(()),
+        },
+    }
+}
+
+/// Ends a connection that a thread sleeps on.
+struct HangUp(Arc<OwnedFd>);
+
+impl HangUp {
+    /// Nothing more is read; what was is answered.
+    fn no_more(&self) {
+        // It may have ended already.
+        shutdown(&self.0, Shutdown::Read).ok();
+    }
+}
+
+impl std::ops::Drop for HangUp {
+    fn drop(&mut self) {
+        shutdown(&self.0, Shutdown::Both).ok();
+    }
+}
+
+async fn converse(
+    mut stream: Stream,
     service: &Service,
     permissions: &SharedPermissions,
     mut stop: watch::Receiver<bool>,
@@ -46,13 +109,13 @@ pub async fn serve(
         Session { service, allowed: Permissions::NONE, sent: VecDeque::new(), out: Vec::new(), staged: None };
     loop {
         session.allowed = *permissions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let bad = session.work(stream, &mut buffer).await?.err();
+        let bad = session.work(&stream, &mut buffer).await?.err();
         session.settle(0).await;
         if let Some(error) = &bad {
             service.metrics.drop_line(Drop::BadFrame);
             wire::push_text(&mut session.out, ENDED, 0, error.to_string().as_bytes());
         }
-        session.write(stream).await?;
+        session.write(&stream).await?;
         if bad.is_some() || *stop.borrow() {
             return Ok(());
         }
@@ -237,10 +300,7 @@ impl Session<'_> {
             }
             request => {
                 let (quick, staged) = (answer::is_quick(&request), &mut self.staged);
-                service.waits.run(quick, || match request {
-                    Request::Import(piece) => whole::import(service, staged, &piece, out),
-                    other => answer::answer(service, other, out),
-                })
+                service.waits.run(quick, || answer::answer(service, request, staged, out))
             }
         }
     }

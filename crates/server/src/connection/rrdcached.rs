@@ -25,7 +25,7 @@ use super::create::{self, SentCreate};
 use super::frames;
 use super::piece::{Outcome, Piece, SentPiece};
 use super::stream::Stream;
-use super::whole::{self, Staged};
+use super::whole::Staged;
 use crate::limits::{ANSWER_BYTES_HELD, PIECES_IN_FLIGHT_MAX, READ_BYTES};
 use crate::metrics::Drop;
 use crate::service::{Service, stopped};
@@ -35,7 +35,7 @@ pub type SharedPermissions = Arc<RwLock<Permissions>>;
 
 /// Serves one client until it goes, asks to, or `stop` becomes true.
 pub async fn serve(
-    stream: Stream,
+    mut stream: Stream,
     service: Arc<Service>,
     permissions: SharedPermissions,
     mut stop: watch::Receiver<bool>,
@@ -50,10 +50,10 @@ pub async fn serve(
         }
         let mut buffer = service.buffers.take();
         buffer.append(&mut partial);
-        let end = session.burst(&stream, &mut buffer).await;
+        let end = session.burst(&mut stream, &mut buffer).await;
         if end == End::Frames {
             let permissions = session.permissions;
-            return frames::serve(&stream, &service, &permissions, stop, buffer).await;
+            return frames::serve(stream, service, permissions, stop, buffer).await;
         }
         // A partial line is kept in a vector of its own size: the buffer serves the next connection.
         if end == End::Empty {
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
 
     /// Reads and works on everything there is. `buffer` comes with the beginning of a line and leaves with
     /// one.
-    async fn burst(&mut self, stream: &Stream, buffer: &mut Vec<u8>) -> End {
+    async fn burst(&mut self, stream: &mut Stream, buffer: &mut Vec<u8>) -> End {
         self.allowed = *self.permissions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let end = loop {
             if buffer.capacity() - buffer.len() < READ_BYTES / 4 {
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
                     break End::Gone;
                 }
             };
-            let (used, last) = self.work(stream, buffer).await;
+            let (used, last) = self.work(&*stream, buffer).await;
             buffer.drain(..used);
             if let Some(end) = last {
                 break end;
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
         if self.batch.is_none() {
             self.settle(0).await;
         }
-        self.write(stream).await;
+        self.write(&*stream).await;
         if self.broken.is_some() { End::Gone } else { end }
     }
 
@@ -304,10 +304,7 @@ impl<'a> Session<'a> {
                 let service = self.service;
                 let (out, staged) = (&mut self.out, &mut self.staged);
                 let quick = answer::is_quick(&other);
-                let result = service.waits.run(quick, || match other {
-                    Request::Import(piece) => whole::import(service, staged, &piece, out),
-                    other => answer::answer(service, other, out),
-                });
+                let result = service.waits.run(quick, || answer::answer(service, other, staged, out));
                 if result.is_err() || self.batch.is_some() {
                     self.out.truncate(kept);
                 }

@@ -4,57 +4,29 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
 
+use protocol::frames::lookout::Lookout;
 use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-
-/// How long whoever waits for an answer looks for it before he sleeps, where there is a second processor: to be woken
-/// costs about as much again as a short request takes, and more on a processor that has gone to sleep.
-const LOOK: Duration = Duration::from_micros(20);
-/// Answers that are slept for at once after one that did not come while it was looked for: on a busy machine to look
-/// for it only takes the processor from whoever makes it.
-const SLEPT_AFTER_MISS: u32 = 32;
 
 /// A connected socket, UNIX or TCP.
 #[derive(Debug)]
 pub struct Socket {
     file: OwnedFd,
-    /// Reads that are not looked for.
-    sleeps: u32,
+    lookout: Lookout,
 }
 
 impl Socket {
     fn new(file: OwnedFd) -> Self {
-        let several = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-        Socket { file, sleeps: if several { 0 } else { u32::MAX } }
+        Socket { file, lookout: Lookout::default() }
     }
 
     /// Whether the next answer is worth looking for: not when other threads want the processor.
     pub fn expect_soon(&mut self, soon: bool) {
         if !soon {
-            self.sleeps = self.sleeps.max(1);
+            self.lookout.sleep_next();
         }
-    }
-
-    /// Looks for bytes without sleeping; `None` when there are none for as long as that is worth.
-    fn look(&mut self, buffer: &mut [u8]) -> Option<rustix::io::Result<usize>> {
-        if self.sleeps > 0 {
-            self.sleeps -= u32::from(self.sleeps < u32::MAX);
-            return None;
-        }
-        let start = Instant::now();
-        loop {
-            match recv(&self.file, &mut *buffer, RecvFlags::DONTWAIT) {
-                Err(Errno::AGAIN) if start.elapsed() > LOOK => break,
-                // Whoever makes the answer may be waiting for this very processor.
-                Err(Errno::AGAIN) => std::thread::yield_now(),
-                done => return Some(done.map(|(count, _)| count)),
-            }
-        }
-        self.sleeps = SLEPT_AFTER_MISS;
-        None
     }
 
     /// Connects to a daemon.
@@ -80,9 +52,12 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let found = self.look(buffer);
-        let count = found.unwrap_or_else(|| Ok(recv(&self.file, buffer, RecvFlags::empty())?.0));
-        Ok(count?)
+        let Socket { file, lookout } = self;
+        let found = lookout.look(|| match recv(&*file, &mut *buffer, RecvFlags::DONTWAIT) {
+            Err(Errno::AGAIN) => None,
+            done => Some(done),
+        });
+        Ok(found.unwrap_or_else(|| recv(&*file, buffer, RecvFlags::empty()))?.0)
     }
 }
 
