@@ -14,7 +14,7 @@ use rrd::definition::Cf;
 use rrd::time::Timestamp;
 use store::direct::{
     DirectError, Existing, Locking, ReadFile, UpdateOptions, WriteFile, create, create_filled, update,
-    write_file,
+    write_bytes, write_file,
 };
 
 const CREATE: &str = "--start 1000000000 --step 10 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:U:U RRA:AVERAGE:0.5:1:10 \
@@ -386,4 +386,28 @@ fn a_placeholder_says_whom_to_ask() {
     }
     let said = ReadFile::open(&path, Locking::Try).unwrap_err().to_string();
     assert!(said.ends_with("x.rrd' is not an RRD file"), "{said}");
+}
+
+#[test]
+fn a_picture_takes_the_place_of_the_one_before_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(directory.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let (picture, link) = (place("g.png"), place("link.png"));
+    write_bytes(&picture, b"first", Existing::Swap).unwrap();
+    std::fs::set_permissions(&picture, PermissionsExt::from_mode(0o604)).unwrap();
+    write_bytes(&picture, b"second", Existing::Swap).unwrap();
+    std::os::unix::fs::symlink("g.png", &link).unwrap();
+    write_bytes(&link, b"third", Existing::Swap).unwrap();
+    assert_eq!(std::fs::read(&picture).unwrap(), b"third");
+    assert_eq!(std::fs::metadata(&picture).unwrap().permissions().mode() & 0o7777, 0o604);
+    std::fs::create_dir(place("sub")).unwrap();
+    assert!(write_bytes(&place("sub"), b"fourth", Existing::Swap).is_err());
+    assert!(write_bytes(&place("none/g.png"), b"fifth", Existing::Swap).is_err());
+    assert_eq!(names(), ["g.png", "link.png", "sub"]);
 }

@@ -41,6 +41,9 @@ const PIECE_BYTES: usize = 1 << 20;
 pub enum Existing {
     /// The new one takes its place.
     Replace,
+    /// The same for what can be made again, without having it written at once: ext4 writes out a file that is renamed
+    /// over another, which took 0.2 of the 0.6 ms of a graph. After a power cut the new one may be empty.
+    Swap,
     /// It stays, and that is an error.
     Refuse,
 }
@@ -217,6 +220,14 @@ impl Temporary {
     fn rename(mut self, target: &Path, existing: Existing) -> io::Result<()> {
         let renamed = match existing {
             Existing::Replace => rustix::fs::rename(&self.path, target),
+            Existing::Swap => {
+                match rustix::fs::renameat_with(CWD, &self.path, CWD, target, RenameFlags::EXCHANGE) {
+                    // What was there has the temporary name, and goes with it.
+                    Ok(()) => return Ok(()),
+                    // Nothing there, or such a rename is not known.
+                    Err(_) => rustix::fs::rename(&self.path, target),
+                }
+            }
             Existing::Refuse => {
                 let refuse = RenameFlags::NOREPLACE;
                 match rustix::fs::renameat_with(CWD, &self.path, CWD, target, refuse) {

@@ -185,7 +185,7 @@ fn compute(
 /// Writes the file; whether that failed.
 fn save(tool: &Tool, asked: &Asked<'_>, bytes: &[u8]) -> Done<bool> {
     let path = tool.surroundings.path(asked.file)?;
-    Ok(write_bytes(path, bytes, Existing::Replace).is_err())
+    Ok(write_bytes(path, bytes, Existing::Swap).is_err())
 }
 
 /// The text of `--imginfo`, with the size of the image as it is written.
