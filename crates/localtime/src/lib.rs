@@ -70,6 +70,15 @@ fn text(format: &OsStr, tm: &libc::tm) -> Option<Vec<u8>> {
     Some(text)
 }
 
+/// Keeps to the host's zone as it is now, where `TZ` does not name one: otherwise C looks at its file for every text, 57
+/// times a graph. For a process of one command, to be called before there are other threads.
+pub fn keep_zone() {
+    if std::env::var_os("TZ").is_none() {
+        // SAFETY: nobody else reads or changes the environment meanwhile: the caller is the only thread.
+        unsafe { std::env::set_var("TZ", ":/etc/localtime") };
+    }
+}
+
 unsafe extern "C" {
     // SAFETY: takes nothing and gives nothing; glibc has it under a lock of its own.
     /// Reads `TZ`; `localtime_r` need not do so by itself.

@@ -11,9 +11,12 @@ const TIME_FIRST_WEEKDAY: libc::nl_item = 0x2_0068;
 /// Takes over the locale of the environment; an unknown one leaves the C locale. To be called before there
 /// are other threads.
 pub fn adopt() {
-    // SAFETY: the text ends in a NUL. Nobody else reads or changes the locale meanwhile: the caller is the
-    // only thread.
-    unsafe { libc::setlocale(libc::LC_ALL, c"".as_ptr()) };
+    // Each costs a file, so only those that are made use of.
+    for category in [libc::LC_CTYPE, libc::LC_NUMERIC, libc::LC_TIME, libc::LC_MESSAGES] {
+        // SAFETY: the text ends in a NUL. Nobody else reads or changes the locale meanwhile: the caller is the
+        // only thread.
+        unsafe { libc::setlocale(category, c"".as_ptr()) };
+    }
 }
 
 /// What stands between a whole number and its decimals.

@@ -2,6 +2,7 @@
 //! `rrdcreate` it is that; else it is `roundel COMMAND`.
 
 mod cmd;
+mod memory;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,9 +10,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Batches come from one thread and are freed by another all day long.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: memory::Memory = memory::Memory;
 
 #[derive(Debug, Parser)]
 #[command(name = "roundel", version, about = "Round-robin history for monitoring", max_term_width = 100)]

@@ -47,6 +47,7 @@ pub fn rrdtool(words: &[&[u8]]) -> u8 {
             finish(done, &mut out, &mut io::stderr())
         }
         [verb, words @ ..] => {
+            localtime::keep_zone();
             let done = Tool::new(Surroundings::of_process()).run(verb, words, &mut out);
             finish(done, &mut out, &mut io::stderr())
         }
