@@ -41,7 +41,7 @@ pub fn other_version() -> String {
 /// line that asked for frames.
 ///
 /// A client that speaks frames is most likely waiting for each answer, so it gets a thread of its own while there are
-/// any: tokio wakes two threads to serve one request..
+/// any: tokio wakes two threads to serve one request.
 pub async fn serve(
     stream: Stream,
     service: Arc<Service>,

@@ -52,11 +52,12 @@ impl Stream {
             Stream::Unix(stream) => stream.try_read_buf(buffer),
             Stream::Tcp(stream) => stream.try_read_buf(buffer),
             Stream::Alone(file, lookout) => {
-                let mut find = || match recv(&*file, spare_capacity(buffer), RecvFlags::DONTWAIT) {
-                    Err(Errno::AGAIN) => None,
-                    done => Some(done),
-                };
-                Ok(find().or_else(|| lookout.look(find)).unwrap_or(Err(Errno::AGAIN))?.0)
+                let found =
+                    lookout.look(|| match recv(&*file, spare_capacity(buffer), RecvFlags::DONTWAIT) {
+                        Err(Errno::AGAIN) => None,
+                        done => Some(done),
+                    });
+                Ok(found.unwrap_or(Err(Errno::AGAIN))?.0)
             }
         }
     }

@@ -65,11 +65,6 @@ impl Connection {
         self.used && error.kind() == io::ErrorKind::BrokenPipe
     }
 
-    /// Whether the next answer is likely to come at once.
-    pub fn expect_soon(&mut self, soon: bool) {
-        self.stream.get_mut().expect_soon(soon);
-    }
-
     /// Sends updates and waits for what becomes of them.
     ///
     /// # Errors

@@ -22,13 +22,6 @@ impl Socket {
         Socket { file, lookout: Lookout::default() }
     }
 
-    /// Whether the next answer is worth looking for: not when other threads want the processor.
-    pub fn expect_soon(&mut self, soon: bool) {
-        if !soon {
-            self.lookout.sleep_next();
-        }
-    }
-
     /// Connects to a daemon.
     ///
     /// # Errors
@@ -57,7 +50,12 @@ impl Read for Socket {
             Err(Errno::AGAIN) => None,
             done => Some(done),
         });
-        Ok(found.unwrap_or_else(|| recv(&*file, buffer, RecvFlags::empty()))?.0)
+        if let Some(found) = found {
+            return Ok(found?.0);
+        }
+        let (count, _) = recv(&*file, buffer, RecvFlags::empty())?;
+        lookout.came();
+        Ok(count)
     }
 }
 
