@@ -210,8 +210,7 @@ impl Tool {
 
     /// Where the RRD of a placeholder is that was met before and is still the same.
     pub(crate) fn known_place(&self, word: &[u8]) -> Option<Place> {
-        let seen = Seen::at(self.surroundings.path(word).ok()?)?;
-        self.link.known()?.find(word, seen)
+        self.link.known()?.find(word, || Seen::at(self.surroundings.path(word).ok()?))
     }
 
     /// Whether a placeholder stands at a name.

@@ -57,7 +57,7 @@ struct InUse {
     parked: Vec<OwnedFd>,
 }
 
-/// The files that this process has open.
+/// Files that this process has open.
 #[derive(Debug)]
 struct Table {
     files: Vec<InUse>,
@@ -65,11 +65,28 @@ struct Table {
     waiting: usize,
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table { files: Vec::new(), waiting: 0 });
-static RELEASED: Condvar = Condvar::new();
+/// Tables, each of some inodes: a descriptor is closed under the mutex, which takes a microsecond, and threads that update
+/// different files should not wait for each other's. Guessed: twice the threads that are usual.
+const SHARES: usize = 16;
 
-fn table() -> MutexGuard<'static, Table> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+/// The files of some inodes.
+struct Share {
+    table: Mutex<Table>,
+    released: Condvar,
+}
+
+static SHARE: [Share; SHARES] = [const {
+    Share { table: Mutex::new(Table { files: Vec::new(), waiting: 0 }), released: Condvar::new() }
+}; SHARES];
+
+impl Share {
+    fn of((_, number): Inode) -> &'static Share {
+        &SHARE[number as usize % SHARES]
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Lists a use of a file and locks it. On failure the descriptor is closed, now or when that is safe.
@@ -83,7 +100,7 @@ pub(super) fn acquire(
         return Ok(file);
     }
     if !enter(inode, access, locking) {
-        let mut table = table();
+        let mut table = Share::of(inode).table();
         if let Some(entry) = table.files.iter_mut().find(|entry| entry.inode == inode) {
             entry.parked.push(file);
         }
@@ -113,7 +130,8 @@ pub(super) fn release(file: OwnedFd, inode: Inode, locking: Locking) {
         return;
     }
     let this = std::thread::current().id();
-    let mut table = table();
+    let share = Share::of(inode);
+    let mut table = share.table();
     let Some(at) = table.files.iter().position(|entry| entry.inode == inode) else { return };
     let users = &mut table.files[at].users;
     // A file may be handed to another thread; then any use will do.
@@ -131,14 +149,15 @@ pub(super) fn release(file: OwnedFd, inode: Inode, locking: Locking) {
     // Waking costs a system call even when nobody sleeps.
     if table.waiting > 0 {
         drop(table);
-        RELEASED.notify_all();
+        share.released.notify_all();
     }
 }
 
 /// Waits until no other thread of this process is in the way. False when that takes too long.
 fn enter(inode: Inode, access: Access, locking: Locking) -> bool {
     let this = std::thread::current().id();
-    let mut table = table();
+    let share = Share::of(inode);
+    let mut table = share.table();
     let mut begin = None;
     loop {
         let Some(entry) = table.files.iter_mut().find(|entry| entry.inode == inode) else {
@@ -157,7 +176,7 @@ fn enter(inode: Inode, access: Access, locking: Locking) -> bool {
             return false;
         }
         table.waiting += 1;
-        table = RELEASED.wait_timeout(table, THREAD_WAIT).unwrap_or_else(PoisonError::into_inner).0;
+        table = share.released.wait_timeout(table, THREAD_WAIT).unwrap_or_else(PoisonError::into_inner).0;
         table.waiting -= 1;
     }
 }

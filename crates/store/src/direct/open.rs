@@ -2,7 +2,9 @@
 //!
 //! Cost: open, fstat, fcntl, pread of the header, close; to read, or when it is cold, fadvise; to write, one fstat more.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use rrd::codec::file::FileError;
@@ -73,7 +75,7 @@ impl Opened {
         };
         // NONBLOCK: a FIFO must not hold us up; regular files do not care.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unopened(path, error))?;
+        let file = open(path, flags, access).map_err(|error| unopened(path, error))?;
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         check_mappable(path, &stat)?;
         let inode = (stat.st_dev, stat.st_ino);
@@ -165,6 +167,20 @@ impl Opened {
             _ => DirectError::File { path, error },
         }
     }
+}
+
+/// Opens a file. One that is about to be changed is not marked as read as well: to note that time takes a thirtieth of an
+/// update.
+fn open(path: &Path, flags: OFlags, access: Access) -> Result<OwnedFd, Errno> {
+    /// Who is not the owner may not, and then most files belong to somebody else.
+    static MAY: AtomicBool = AtomicBool::new(true);
+    if access == Access::Write && MAY.load(Ordering::Relaxed) {
+        match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+            Err(Errno::PERM) => MAY.store(false, Ordering::Relaxed),
+            other => return other,
+        }
+    }
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 /// What RRDtool could not map into memory it cannot use, and says so in these words.
