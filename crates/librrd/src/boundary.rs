@@ -12,6 +12,7 @@ use tool::{Done, Failure, Surroundings, Tool, Words};
 
 use crate::errors;
 use crate::memory::bytes;
+use crate::sanitizer::LookAway;
 
 thread_local! {
     /// This thread's tool, and the process it was made in: a connection is not shared with a parent.
@@ -52,11 +53,11 @@ pub fn groups() -> &'static Groups {
     }
 }
 
-/// Runs `body`; what it gives when it fails or panics is `failed`, with the text kept for `rrd_get_error`.
+/// Runs `body` with this thread's tool, as [`guard`] does.
 ///
 /// `body` may call back into C, and C into the library: the inner call gets a tool of its own.
 pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
-    let done = catch_unwind(AssertUnwindSafe(|| {
+    guard(failed, || {
         let own = std::process::id();
         let kept = TOOL.take().filter(|(process, _)| *process == own);
         let mut tool = kept.map_or_else(new_tool, |(_, tool)| tool);
@@ -66,8 +67,7 @@ pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
         let done = body(&mut tool);
         TOOL.replace(Some((own, tool)));
         done
-    }));
-    settle(failed, done)
+    })
 }
 
 fn new_tool() -> Tool {
@@ -76,14 +76,11 @@ fn new_tool() -> Tool {
     tool
 }
 
-/// Runs `body`, which touches no tool; a panic gives `failed`.
+/// Runs `body`, which touches no tool; what it gives when it fails or panics is `failed`, with the text kept for
+/// `rrd_get_error`.
 pub fn guard<T>(failed: T, body: impl FnOnce() -> Done<T>) -> T {
-    settle(failed, catch_unwind(AssertUnwindSafe(body)))
-}
-
-/// The value, or `failed` with the text kept for `rrd_get_error`.
-fn settle<T>(failed: T, done: std::thread::Result<Done<T>>) -> T {
-    match done {
+    let _away = LookAway::begin();
+    match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(failure)) => errors::keep(failure.text()),
         Err(_) => {

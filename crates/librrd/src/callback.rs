@@ -13,6 +13,7 @@ use tool::{Done, Failure};
 use crate::boundary::guard;
 use crate::errors;
 use crate::memory::bytes;
+use crate::sanitizer;
 
 /// `rrd_fetch_cb_t`: (file, cf, start, end, step, count, names, values) to -1 for an error.
 type FetchCallback = extern "C" fn(
@@ -52,16 +53,20 @@ fn fetch(request: &Request) -> Done<Fetched> {
     let (mut start, mut end, mut step, mut count) = (request.start, request.end, request.step, 0);
     let mut names: *mut *mut c_char = std::ptr::null_mut();
     let mut data: *mut c_double = std::ptr::null_mut();
-    let status = callback(
-        file.as_ptr(),
-        cf as c_int,
-        &raw mut start,
-        &raw mut end,
-        &raw mut step,
-        &raw mut count,
-        &raw mut names,
-        &raw mut data,
-    );
+    let (start_place, end_place, step_place) = (&raw mut start, &raw mut end, &raw mut step);
+    let (count_place, names_place, data_place) = (&raw mut count, &raw mut names, &raw mut data);
+    let status = sanitizer::seen(|| {
+        callback(
+            file.as_ptr(),
+            cf as c_int,
+            start_place,
+            end_place,
+            step_place,
+            count_place,
+            names_place,
+            data_place,
+        )
+    });
     // Compat: one that has failed before it gave a step is told by that; else it has set an error itself, or there is
     // none.
     if step == 0 {

@@ -18,6 +18,7 @@ mod info;
 mod memory;
 mod number;
 mod read;
+mod sanitizer;
 mod time;
 mod update;
 mod verbs;

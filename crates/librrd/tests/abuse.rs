@@ -6,12 +6,18 @@ use std::process::Command;
 
 use oracle::librrd_directory;
 
-fn build(place: &Path, name: &str) -> PathBuf {
+fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format!("{name}.c"));
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
     let program = place.join(name);
     let mut cc = Command::new("cc");
-    cc.args(["-g", "-O1", "-Wall", "-Werror", "-I"]).arg(include).arg("-o").arg(&program).arg(&source);
+    cc.args(["-g", "-O1", "-Wall", "-Werror"])
+        .args(options)
+        .arg("-I")
+        .arg(include)
+        .arg("-o")
+        .arg(&program)
+        .arg(&source);
     let made = cc.args(["-lrrd", "-lpthread", "-ldl"]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     program
@@ -29,7 +35,7 @@ fn run(mut command: Command, place: &Path) -> String {
 #[test]
 fn no_call_brings_the_program_down() {
     let place = tempfile::tempdir().unwrap();
-    let mut command = Command::new(build(place.path(), "abuse"));
+    let mut command = Command::new(build(place.path(), "abuse", &[]));
     command.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
     // Also: nothing is printed but by the program itself.
     assert_eq!(run(command, place.path()), "0 faults\n");
@@ -38,7 +44,7 @@ fn no_call_brings_the_program_down() {
 #[test]
 fn memcheck_finds_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let program = build(place.path(), "abuse");
+    let program = build(place.path(), "abuse", &[]);
     let mut command = Command::new("valgrind");
     command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
     command.arg(program).env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
@@ -46,9 +52,17 @@ fn memcheck_finds_nothing() {
 }
 
 #[test]
+fn thread_sanitizer_finds_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(build(place.path(), "abuse", &["-fsanitize=thread"]));
+    command.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
+    assert_eq!(run(command, place.path()), "0 faults\n");
+}
+
+#[test]
 fn two_libraries_live_in_one_process() {
     let place = tempfile::tempdir().unwrap();
-    let mut command = Command::new(build(place.path(), "pair"));
+    let mut command = Command::new(build(place.path(), "pair", &[]));
     let directory = librrd_directory(place.path()).unwrap();
     command.arg(directory.join("librrd.so.8")).arg("/usr/lib/x86_64-linux-gnu/librrd.so.8");
     assert_eq!(run(command, place.path()), "0\n");

@@ -25,11 +25,13 @@ const THREADS: usize = 8;
 const FILES: usize = 3;
 
 /// Builds a C program of `tests/direct`.
-fn build(place: &Path, name: &str) -> PathBuf {
+fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/direct").join(format!("{name}.c"));
     let program = place.join(name);
     let made = Command::new("cc")
-        .args(["-O1", "-g", "-o"])
+        .args(["-O1", "-g"])
+        .args(options)
+        .arg("-o")
         .args([&program, &source])
         .args(["-lrrd", "-lpthread"])
         .output()
@@ -47,7 +49,7 @@ fn command(program: &Path, address: &str) -> Command {
 #[test]
 fn answers_are_those_of_debians_library_whoever_listens() {
     let place = tempfile::tempdir().unwrap();
-    let program = build(place.path(), "answers");
+    let program = build(place.path(), "answers", &[]);
     let ours = librrd_directory(place.path()).unwrap();
     let run = |name: &str, kind: Kind, library: Option<&Path>| {
         let mut daemon = Daemon::new(kind, &place.path().join(name));
@@ -81,7 +83,7 @@ struct Caller {
 
 impl Caller {
     fn start(place: &Path, address: Option<&str>) -> Self {
-        let mut command = command(&build(place, "lines"), address.unwrap_or_default());
+        let mut command = command(&build(place, "lines", &[]), address.unwrap_or_default());
         command
             .env("LD_LIBRARY_PATH", librrd_directory(place).unwrap())
             .stdin(Stdio::piped())
@@ -195,24 +197,57 @@ fn rows(client: &mut Client, file: usize, until: i64) -> BTreeMap<i64, f64> {
     answer.lines.iter().skip(6).filter_map(row).collect()
 }
 
-fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Daemon) -> String) {
-    let place = tempfile::tempdir().unwrap();
-    let program = build(place.path(), "stream");
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+/// A store with the files of the threads.
+fn filled(place: &Path) -> (Daemon, Client) {
+    let mut daemon = Daemon::new(Kind::Stripes, &place.join("daemon"));
     let mut client = daemon.start();
     for file in 0..THREADS * FILES {
         // However long the daemon is away, the row of an update has its value.
         let definition = format!("-b {BEGIN} -s 1 DS:x:GAUGE:1000000:U:U RRA:AVERAGE:0:1:500000");
         assert_eq!(client.ask(&format!("CREATE {file}.rrd {definition}")).unwrap().status, 0);
     }
-    let mut running = command(&program, &address(&daemon))
-        .arg(directory(&daemon))
-        .args([THREADS.to_string(), FILES.to_string(), (BEGIN + 1).to_string()])
-        .env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap())
+    (daemon, client)
+}
+
+/// Threads that update until its standard input ends.
+fn stream(place: &Path, program: &Path, address: &str, directory: &str, first: i64) -> Child {
+    command(program, address)
+        .arg(directory)
+        .args([THREADS.to_string(), FILES.to_string(), first.to_string()])
+        .env("LD_LIBRARY_PATH", librrd_directory(place).unwrap())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// The locks of our library are not those that it knows: see `crates/librrd/src/sanitizer.rs`.
+#[test]
+fn thread_sanitizer_finds_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let program = build(place.path(), "stream", &["-fsanitize=thread"]);
+    let (mut daemon, _client) = filled(place.path());
+    let directory = daemon.base().display().to_string();
+    // By the environment, and by placeholders.
+    let address = format!("unix:{}", daemon.socket().display());
+    for (address, first) in [(&*address, BEGIN + 1), ("", BEGIN + 400_000)] {
+        let mut running = stream(place.path(), &program, address, &directory, first);
+        std::thread::sleep(Duration::from_millis(300));
+        drop(running.stdin.take());
+        let output = running.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let told = Told::read(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(told.acknowledged.len(), THREADS * FILES);
+    }
+    daemon.kill();
+}
+
+fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Daemon) -> String) {
+    let place = tempfile::tempdir().unwrap();
+    let program = build(place.path(), "stream", &[]);
+    let (mut daemon, mut client) = filled(place.path());
+    let mut running = stream(place.path(), &program, &address(&daemon), &directory(&daemon), BEGIN + 1);
     for kill in 0..4 {
         std::thread::sleep(Duration::from_millis(80 + 60 * kill));
         daemon.kill();

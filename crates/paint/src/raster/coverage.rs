@@ -11,7 +11,7 @@ use super::canvas::Area;
 
 /// Rows that are summed at once; bounds the memory of a path across an image, of which every page that is new costs a
 /// microsecond. Measured in a session: with 64 rows as fast as with 256, and 20 stacked areas a fifth faster.
-const BAND: u32 = 64;
+const BAND: u32 = 32;
 
 /// Shades of an edge. More are hardly seen, and with 255 of them a picture of smooth lines and texts has too many
 /// colours for a palette: 280 instead of some 100, and so 1.6 times the bytes and 4 times the time of its PNG.

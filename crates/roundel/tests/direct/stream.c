@@ -2,6 +2,7 @@
  * each kind of error that was seen behind `error `. Usage: stream DIRECTORY THREADS FILES_OF_A_THREAD FIRST_TIME */
 #include <pthread.h>
 #include <rrd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 static const char *directory;
 static long first;
 static int files;
-static volatile int stop;
+static atomic_int stop;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char kinds[KINDS_MAX][256];
 static struct { int file; long time; } *acknowledged;
