@@ -69,9 +69,10 @@ deb:
 	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
 	debian/rules clean
 
-# A target of its own, so that what only runs while building (procedural macros) stays as it is.
+# A target of its own, so that what only runs while building (procedural macros) stays as it is. At a fixed address:
+# see crates/roundel/build.rs.
 static:
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
+	RUSTFLAGS='-C target-feature=+crt-static $(if $(ROUNDEL_PIE),,-C relocation-model=static)' $(CARGO) build --release --locked --target $(STATIC) -p roundel
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'

@@ -7,7 +7,7 @@ use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::engine::Recorder;
 use common::{Client, Roundel};
@@ -16,6 +16,7 @@ use protocol::frames::answer::{Answer, ENDED};
 use protocol::frames::request::{Fetch, Update, push_command, push_updates};
 use protocol::frames::{ANSWER_BYTES_MAX, Frame, HEADER_BYTES, REQUEST_BYTES_MAX, push, scan};
 use protocol::rrdcached::command::Permissions;
+use server::limits::FRAMES_THREADS_MAX;
 use server::service::CreatePolicy;
 
 /// A client that speaks frames.
@@ -248,6 +249,32 @@ fn another_version_is_refused_and_text_goes_on() {
     client.send(b"BATCH\nFRAMES 1\n.\n");
     client.answer();
     assert_eq!(client.answer(), "1 errors\n1 Can't use 'FRAMES' here.\n");
+}
+
+/// Some have a thread of their own, the others share tokio's.
+#[test]
+fn there_may_be_more_connections_than_threads_and_all_end_with_the_daemon() {
+    let roundel = start();
+    let mut clients: Vec<_> =
+        (0..FRAMES_THREADS_MAX + 10).map(|_| Framed::connect(&roundel.socket())).collect();
+    for (time, client) in (1_000_000_001..).zip(&mut clients) {
+        assert_eq!(client.update(&[("a.rrd", &format!("{time}:1:2"))]), [""; 0]);
+        assert_eq!(client.command("LAST b.rrd"), "0 1000000000\n");
+    }
+    // Who goes makes room for another.
+    clients.drain(..20);
+    clients.extend((0..20).map(|_| Framed::connect(&roundel.socket())));
+    for client in &mut clients {
+        assert!(client.fetch("a.rrd", "AVERAGE", 1_000_000_000, 1_000_000_010, 10).is_ok());
+    }
+    // One of them in the middle of a frame.
+    clients[0].send(&[9, 0, 0]);
+    let begin = Instant::now();
+    roundel.stop();
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    for client in &mut clients[1..] {
+        assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+    }
 }
 
 fn recorder() -> (Arc<Recorder>, Roundel) {
