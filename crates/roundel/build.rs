@@ -16,6 +16,7 @@ use std::env;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// What stands in for the shared library of that name: the parts of the compiler's own library that are linked in.
 const LIBGCC: &str = "GROUP ( -lgcc_eh -lgcc )\n";
@@ -27,11 +28,21 @@ fn main() -> io::Result<()> {
     if target("OS") != "linux" || target("ENV") != "gnu" || target("FEATURE").contains("crt-static") {
         return Ok(());
     }
-    let place = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(place.join("libgcc_s.so"), LIBGCC)?;
-    println!("cargo:rustc-link-search=native={}", place.display());
+    if has_libgcc() {
+        let place = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+        fs::write(place.join("libgcc_s.so"), LIBGCC)?;
+        println!("cargo:rustc-link-search=native={}", place.display());
+    }
     if env::var_os("ROUNDEL_PIE").is_none() {
         println!("cargo:rustc-link-arg-bins=-no-pie");
     }
     Ok(())
+}
+
+/// Whether the linker finds those parts; a compiler for another system is not asked.
+fn has_libgcc() -> bool {
+    let asked = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    // A file that it does not have it calls by its bare name.
+    let is_there = asked.is_ok_and(|output| output.stdout.starts_with(b"/"));
+    is_there && env::var_os("HOST") == env::var_os("TARGET")
 }
