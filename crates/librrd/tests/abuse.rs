@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::librrd_directory;
+use oracle::{librrd_directory, thread_sanitized};
 
 fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format!("{name}.c"));
@@ -54,7 +54,7 @@ fn memcheck_finds_nothing() {
 #[test]
 fn thread_sanitizer_finds_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let mut command = Command::new(build(place.path(), "abuse", &["-fsanitize=thread"]));
+    let mut command = thread_sanitized(&build(place.path(), "abuse", &["-fsanitize=thread"]));
     command.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
     assert_eq!(run(command, place.path()), "0 faults\n");
 }

@@ -7,7 +7,7 @@ mod shake;
 pub mod svg;
 
 pub use bindings::{Bindings, Exported};
-pub use librrd::{librrd_directory, our_librrd};
+pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
 pub use shake::{shake, shaken};
 
 use std::io::{self, BufRead, BufReader, Write};

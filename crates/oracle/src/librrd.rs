@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Our library. Cargo builds it beside the tests of whoever depends on the crate `librrd`.
 ///
@@ -28,4 +29,18 @@ pub fn librrd_directory(place: &Path) -> io::Result<PathBuf> {
         std::fs::rename(&new, &link)?;
     }
     Ok(directory)
+}
+
+/// Bits of randomness of addresses that GCC 12's ThreadSanitizer copes with.
+const RANDOM_BITS_MAX: u32 = 28;
+
+/// Runs a program that was built with ThreadSanitizer.
+pub fn thread_sanitized(program: &Path) -> Command {
+    let bits = std::fs::read_to_string("/proc/sys/vm/mmap_rnd_bits").unwrap_or_default();
+    if bits.trim().parse::<u32>().is_ok_and(|bits| bits <= RANDOM_BITS_MAX) {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setarch");
+    command.arg("--addr-no-randomize").arg(program);
+    command
 }

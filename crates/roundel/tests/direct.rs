@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use oracle::librrd_directory;
+use oracle::{librrd_directory, thread_sanitized};
 use tool::daemon::Link;
 use tool::daemon::group::Groups;
 use tool::{Surroundings, Tool};
@@ -41,7 +41,10 @@ fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
 }
 
 fn command(program: &Path, address: &str) -> Command {
-    let mut command = Command::new(program);
+    dressed(Command::new(program), address)
+}
+
+fn dressed(mut command: Command, address: &str) -> Command {
     command.env("RRDCACHED_ADDRESS", address).env("TZ", "UTC").env("LC_ALL", "C");
     command
 }
@@ -210,8 +213,8 @@ fn filled(place: &Path) -> (Daemon, Client) {
 }
 
 /// Threads that update until its standard input ends.
-fn stream(place: &Path, program: &Path, address: &str, directory: &str, first: i64) -> Child {
-    command(program, address)
+fn stream(place: &Path, program: Command, address: &str, directory: &str, first: i64) -> Child {
+    dressed(program, address)
         .arg(directory)
         .args([THREADS.to_string(), FILES.to_string(), first.to_string()])
         .env("LD_LIBRARY_PATH", librrd_directory(place).unwrap())
@@ -232,7 +235,7 @@ fn thread_sanitizer_finds_nothing() {
     // By the environment, and by placeholders.
     let address = format!("unix:{}", daemon.socket().display());
     for (address, first) in [(&*address, BEGIN + 1), ("", BEGIN + 400_000)] {
-        let mut running = stream(place.path(), &program, address, &directory, first);
+        let mut running = stream(place.path(), thread_sanitized(&program), address, &directory, first);
         std::thread::sleep(Duration::from_millis(300));
         drop(running.stdin.take());
         let output = running.wait_with_output().unwrap();
@@ -247,7 +250,8 @@ fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Da
     let place = tempfile::tempdir().unwrap();
     let program = build(place.path(), "stream", &[]);
     let (mut daemon, mut client) = filled(place.path());
-    let mut running = stream(place.path(), &program, &address(&daemon), &directory(&daemon), BEGIN + 1);
+    let mut running =
+        stream(place.path(), Command::new(&program), &address(&daemon), &directory(&daemon), BEGIN + 1);
     for kill in 0..4 {
         std::thread::sleep(Duration::from_millis(80 + 60 * kill));
         daemon.kill();
