@@ -5,9 +5,14 @@ use std::time::{Duration, Instant};
 /// How long bytes are looked for. To be woken costs some microseconds, and on a processor that has gone to sleep, of a
 /// virtual machine above all, more than all the rest of a short request: on two processors a caller of updates got
 /// 14,000 answers a second with both sides sleeping, and 120,000 with both looking.
-const LOOK: Duration = Duration::from_micros(50);
+pub const LOOK: Duration = Duration::from_micros(50);
 /// The longest wait after which the next one is expected to be short, with the time it takes to be woken.
-const SHORT: Duration = Duration::from_micros(100);
+pub const SHORT: Duration = Duration::from_micros(100);
+
+/// Whether there is a second processor: else nothing comes while one looks.
+pub fn are_several() -> bool {
+    std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
+}
 
 /// Decides, for one connection, whether to look: where there is a second processor, and the wait before was short. So
 /// whoever waits for a slow side, or on a busy machine, sleeps and leaves the processor to others.
@@ -23,8 +28,7 @@ pub struct Lookout {
 
 impl Default for Lookout {
     fn default() -> Self {
-        let several = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-        Lookout { several, soon: false, since: None }
+        Lookout { several: are_several(), soon: false, since: None }
     }
 }
 

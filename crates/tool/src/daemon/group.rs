@@ -13,8 +13,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use protocol::frames::lookout::{LOOK, SHORT, are_several};
 use protocol::frames::request::{Fetch, Update, update_bytes};
 use protocol::frames::{REQUEST_BYTES_MAX, UPDATES_MAX};
 use protocol::rrdcached::client::Answer;
@@ -29,10 +30,6 @@ use crate::verb::fetch::Rows;
 const IDLE_MAX: usize = 16;
 /// Bytes that are gathered for one frame; a longer update goes alone.
 const GATHERED_BYTES_MAX: usize = REQUEST_BYTES_MAX / 4;
-/// How long a thread looks for what another is waiting for, before it sleeps.
-const LOOK: Duration = Duration::from_micros(50);
-/// An exchange that takes no longer is worth looking for its end.
-const QUICK: Duration = Duration::from_micros(100);
 /// Bytes in front of the updates of a frame.
 const COUNT_BYTES: usize = 4;
 
@@ -64,10 +61,13 @@ pub struct Group {
     state: Mutex<State>,
     /// Where the threads of a batch sleep: those of the even ones and those of the odd ones.
     sleepers: [Condvar; 2],
-    /// The last answer came quickly.
+    /// There is a second processor.
+    several: bool,
+    /// The last answer came so quickly that the next is worth looking for.
     quick: AtomicBool,
-    /// Hints for who looks, of the state's fields of these names.
+    /// A thread sends the batch before the one that is gathered. Changed while the state is locked, as the next.
     sending: AtomicBool,
+    /// Updates that are answered; in the order in which they were taken in.
     answered: AtomicU64,
 }
 
@@ -79,15 +79,12 @@ struct State {
     spare: Gathered,
     /// The number of the batch that is being gathered.
     batch: usize,
-    /// A thread sends the batch before.
-    sending: bool,
     /// How many threads sleep, as the sleepers are parted: to wake costs a system call even when nobody sleeps.
     asleep: [usize; 2],
     /// The batch before had updates of several threads, so that there are more to come.
     in_company: bool,
-    /// Updates taken in, and those of them that are answered; both in order.
+    /// Updates taken in.
     taken: u64,
-    answered: u64,
     /// What went wrong, by the update's number, until its thread has seen it.
     failures: HashMap<u64, Failure>,
 }
@@ -133,6 +130,7 @@ impl Group {
             address: address.to_vec(),
             state: Mutex::default(),
             sleepers: Default::default(),
+            several: are_several(),
             quick: AtomicBool::new(false),
             sending: AtomicBool::new(false),
             answered: AtomicU64::new(0),
@@ -149,7 +147,7 @@ impl Group {
     /// What stands in the way of one.
     pub fn connect(&self) -> io::Result<()> {
         let state = self.lock();
-        if state.sending || !state.idle.is_empty() {
+        if self.is_sending() || !state.idle.is_empty() {
             return Ok(());
         }
         drop(state);
@@ -181,15 +179,15 @@ impl Group {
         state.taken += 1;
         state.gathered.push(name, values);
         let batch = state.batch;
-        while state.answered <= ticket {
-            if !state.sending {
+        while self.is_waiting(ticket) {
+            if !self.is_sending() {
                 state = self.send(state);
                 continue;
             }
             drop(state);
             self.look_for(ticket);
             state = self.lock();
-            if state.sending && state.answered <= ticket {
+            if self.is_sending() && self.is_waiting(ticket) {
                 state = self.sleep(state, batch);
             }
         }
@@ -200,17 +198,26 @@ impl Group {
     fn look_for(&self, ticket: u64) {
         let start = Instant::now();
         while self.quick.load(Ordering::Relaxed)
-            && self.sending.load(Ordering::Relaxed)
-            && self.answered.load(Ordering::Relaxed) <= ticket
+            && self.is_sending()
+            && self.is_waiting(ticket)
             && start.elapsed() <= LOOK
         {
             std::thread::yield_now();
         }
     }
 
+    fn is_sending(&self) -> bool {
+        self.sending.load(Ordering::Relaxed)
+    }
+
+    /// Whether an update is not answered yet.
+    fn is_waiting(&self, ticket: u64) -> bool {
+        self.answered.load(Ordering::Relaxed) <= ticket
+    }
+
     /// Waits for the batch that is gathered, or sends it.
     fn next<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        if state.sending {
+        if self.is_sending() {
             let batch = state.batch;
             self.sleep(state, batch)
         } else {
@@ -227,7 +234,6 @@ impl Group {
 
     /// Sends what is gathered and gives everyone the answer.
     fn send<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        state.sending = true;
         self.sending.store(true, Ordering::Relaxed);
         let in_company = state.in_company;
         if in_company {
@@ -247,13 +253,11 @@ impl Group {
         // A bug must not leave the others asleep for ever.
         let result =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(exchange)).unwrap_or_else(|_| Err(lost()));
-        self.quick.store(start.elapsed() <= QUICK, Ordering::Relaxed);
+        self.quick.store(self.several && start.elapsed() <= SHORT, Ordering::Relaxed);
         let mut state = self.lock();
         self.settle(&mut state, gathered.updates.len() as u64, result);
         gathered.clear();
         state.spare = gathered;
-        state.sending = false;
-        self.answered.store(state.answered, Ordering::Relaxed);
         self.sending.store(false, Ordering::Relaxed);
         let (answered, waiting) = (batch % 2, (batch + 1) % 2);
         if state.asleep[answered] > 0 {
@@ -266,8 +270,7 @@ impl Group {
     }
 
     fn settle(&self, state: &mut State, count: u64, result: Done<Refusals>) {
-        let first = state.answered;
-        state.answered += count;
+        let first = self.answered.load(Ordering::Relaxed);
         state.in_company = count > 1;
         match result {
             Ok(refusals) => {
@@ -279,6 +282,7 @@ impl Group {
                 state.failures.extend((first..first + count).map(|ticket| (ticket, failure.clone())));
             }
         }
+        self.answered.store(first + count, Ordering::Relaxed);
     }
 
     /// Sends lines of the text protocol over one connection, up to the first that is refused; the answer to the last.
