@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use store::engine::Engine;
+use tokio::sync::Semaphore;
 
 use crate::connection::whole::Held;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
@@ -41,8 +42,8 @@ pub struct Service {
     pub waits: Waits,
     /// What is held of RRDs that are being imported.
     pub imports: Held,
-    /// Connections with a thread of their own.
-    pub threads: Threads,
+    /// Places for connections with a thread of their own.
+    pub threads: Arc<Semaphore>,
 }
 
 impl Service {
@@ -57,7 +58,7 @@ impl Service {
             buffers: Buffers::default(),
             waits: Waits::default(),
             imports: Held::default(),
-            threads: Threads::default(),
+            threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }
 
@@ -91,18 +92,6 @@ impl Waits {
         let inline = self.0.fetch_add(1, Ordering::Relaxed) < INLINE_CALLS_MAX;
         let _slot = Slot(&self.0);
         if quick && inline { call() } else { tokio::task::block_in_place(call) }
-    }
-}
-
-/// The threads that serve one connection each, at most [`FRAMES_THREADS_MAX`].
-#[derive(Debug, Default)]
-pub struct Threads(Arc<()>);
-
-impl Threads {
-    /// A place for one more, if there is any; it is free again when this is dropped.
-    pub fn take(&self) -> Option<Arc<()>> {
-        let place = Arc::clone(&self.0);
-        (Arc::strong_count(&place) <= 1 + FRAMES_THREADS_MAX).then_some(place)
     }
 }
 

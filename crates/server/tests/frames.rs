@@ -277,6 +277,23 @@ fn there_may_be_more_connections_than_threads_and_all_end_with_the_daemon() {
     }
 }
 
+/// On a thread of its own, too.
+#[test]
+fn a_panic_ends_one_connection() {
+    let (_, roundel) = recorder();
+    let [mut client, mut other] = [(); 2].map(|()| Framed::connect(&roundel.socket()));
+    let mut out = Vec::new();
+    push_command(&mut out, 1, b"INFO panic");
+    client.send(&out);
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+    assert_eq!(other.command("PING"), "0 PONG\n");
+    let start = Instant::now();
+    while roundel.service().metrics.panics.get() == 0 && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(roundel.service().metrics.panics.get(), 1);
+}
+
 fn recorder() -> (Arc<Recorder>, Roundel) {
     let engine = Recorder::new(&["a.rrd", "b.rrd"]);
     (Arc::clone(&engine), Roundel::with_engine(engine))

@@ -8,7 +8,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use protocol::frames::answer::{self as wire, ENDED, REFUSED, TEXT};
 use protocol::frames::request::{Request as FrameRequest, Updates};
@@ -49,21 +51,21 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
     buffer: Vec<u8>,
 ) -> io::Result<()> {
-    let Some(place) = service.threads.take() else {
+    let Some((thread, give)) = own_thread(&service) else {
         return converse(stream, &service, &permissions, stop, buffer).await;
     };
     let (stream, socket) = stream.alone()?;
     // However this ends: the thread finds the end of its client.
     let hang_up = HangUp(socket);
-    let (runtime, stop_of_thread) = (Handle::current(), stop.clone());
     let (sender, mut ended) = oneshot::channel();
-    let body = move || {
-        let _place = place;
-        let talk = converse(stream, &service, &permissions, stop_of_thread, buffer);
+    let stop_of_thread = stop.clone();
+    let talk = async move {
+        let result = converse(stream, &service, &permissions, stop_of_thread, buffer).await;
         // Nobody is left to hear it when the daemon has waited long enough.
-        sender.send(runtime.block_on(talk)).ok();
+        sender.send(result).ok();
     };
-    let thread = std::thread::Builder::new().name("frames".to_string()).spawn(body)?;
+    // It waits for this and nothing else.
+    give.send(Box::pin(talk)).ok();
     let result = tokio::select! {
         biased;
         result = &mut ended => result,
@@ -79,6 +81,26 @@ pub async fn serve(
             Ok(()) => Ok(()),
         },
     }
+}
+
+/// What a thread of one connection does.
+type Talk = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A thread, and how to give it what it is to do; `None` where there are enough, or the system gives no more.
+fn own_thread(service: &Service) -> Option<(JoinHandle<()>, mpsc::Sender<Talk>)> {
+    let place = Arc::clone(&service.threads).try_acquire_owned().ok()?;
+    let (runtime, (give, taken)) = (Handle::current(), mpsc::channel::<Talk>());
+    let body = move || {
+        let _place = place;
+        if let Ok(talk) = taken.recv() {
+            runtime.block_on(talk);
+        }
+    };
+    let spawned = std::thread::Builder::new().name("frames".to_string()).spawn(body);
+    spawned
+        .inspect_err(|error| tracing::warn!(%error, "no thread for a connection; it shares those of others"))
+        .ok()
+        .map(|thread| (thread, give))
 }
 
 /// Ends a connection that a thread sleeps on.
