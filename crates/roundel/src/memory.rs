@@ -5,11 +5,13 @@
 //! was 0.35 ms (measured), and scripts start those thousands of times.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mimalloc::MiMalloc;
+use tool::process::Single;
 
 /// Both; which of them is decided before anything is allocated.
 pub struct Memory;
@@ -73,10 +75,8 @@ unsafe extern "C" fn choose(count: c_int, words: *const *const c_char) {
         // SAFETY: glibc gives as many texts as it says, each with a NUL behind it.
         (index < count as usize).then(|| unsafe { CStr::from_ptr(*words.add(index)) })
     };
-    let Some(program) = word(0) else { return };
-    // Of a pipe's commands there may be any number.
-    let is_pipe = word(1).is_some_and(|word| word.to_bytes() == b"-");
-    ONE_COMMAND.store(is_tool(program.to_bytes()) && !is_pipe, Ordering::Relaxed);
+    let words = [0, 1, 2].map(|index| word(index).map_or(&b""[..], CStr::to_bytes));
+    ONE_COMMAND.store(are_one_command(words), Ordering::Relaxed);
     if is_one_command() {
         reuse_large_blocks();
     }
@@ -93,11 +93,18 @@ fn reuse_large_blocks() {
     }
 }
 
-/// Whether a program of this path is one of RRDtool's.
-fn is_tool(path: &[u8]) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let name = Path::new(std::ffi::OsStr::from_bytes(path)).file_name().unwrap_or_default();
-    [&b"rrdtool"[..], b"rrdupdate", b"rrdinfo", b"rrdcreate"].contains(&name.as_bytes())
+/// Whether a process of these first words does one thing of RRDtool's and ends. Of a pipe's commands there may be any
+/// number.
+fn are_one_command([path, first, second]: [&[u8]; 3]) -> bool {
+    let program = Path::new(OsStr::from_bytes(path)).file_name().unwrap_or_default().as_bytes();
+    let verb = match (program, first) {
+        (b"rrdtool", verb) => verb,
+        (b"rrdcached", _) => return false,
+        // `roundel rrdtool VERB`, whatever it is called.
+        (_, b"rrdtool") => second,
+        _ => return Single::find(program).is_some(),
+    };
+    verb != b"-"
 }
 
 #[cfg(test)]
@@ -105,13 +112,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_rrdtools_programs_are_of_one_command() {
-        for path in ["rrdtool", "/usr/bin/rrdtool", "./rrdinfo"] {
-            assert!(is_tool(path.as_bytes()), "{path}");
+    fn only_commands_of_rrdtool_are_one_command() {
+        let decide = |words: [&str; 3]| are_one_command(words.map(str::as_bytes));
+        for words in [
+            ["rrdtool", "info", "a.rrd"],
+            ["/usr/bin/rrdtool", "graph", "-"],
+            ["rrdtool", "", ""],
+            ["./rrdinfo", "a.rrd", ""],
+            ["rrdupdate", "-", ""],
+            ["roundel", "rrdtool", "info"],
+        ] {
+            assert!(decide(words), "{words:?}");
         }
-        for path in ["", "/", "roundel", "rrdcached", "rrdtool/roundel"] {
-            assert!(!is_tool(path.as_bytes()), "{path}");
+        for words in [
+            ["rrdtool", "-", ""],
+            ["rrdtool", "-", "/base"],
+            ["roundel", "rrdtool", "-"],
+            ["roundel", "serve", ""],
+            ["roundel", "", ""],
+            ["rrdcached", "rrdtool", ""],
+            ["", "", ""],
+            ["/", "", ""],
+            ["rrdtool/roundel", "query", ""],
+        ] {
+            assert!(!decide(words), "{words:?}");
         }
+        // A test is none, so all this came from the other allocator.
         assert!(!is_one_command());
     }
 }

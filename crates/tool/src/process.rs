@@ -31,7 +31,6 @@ pub enum Single {
 
 /// Runs `rrdtool` with the words behind its name; the exit status.
 pub fn rrdtool(words: &[&[u8]]) -> u8 {
-    use_small_pages();
     // Compat: the programs of one verb do not.
     localtime::locale::adopt();
     let mut out = io::stdout().lock();
@@ -54,8 +53,8 @@ pub fn rrdtool(words: &[&[u8]]) -> u8 {
     }
 }
 
-/// Has memory given by small pages. The allocator asks for pages of 2 MB, and to have one cleared takes longer than
-/// what a short command does in it: a graph of 400x100 pixels takes 5.5 ms of a core with small pages and 8.7 with large
+/// Has memory given by small pages. The allocator of our executable asks for pages of 2 MB, and to have one cleared
+/// takes longer than what a command does in it: a graph of 400x100 pixels takes 5.5 ms of a core with small pages and 8.7 with large
 /// ones.
 fn use_small_pages() {
     // A kernel without large pages need not be asked.
@@ -64,7 +63,6 @@ fn use_small_pages() {
 
 /// Runs a program of one verb. Compat: errors, with the usage, go to standard output.
 pub fn single(program: Single, words: &[&[u8]]) -> u8 {
-    use_small_pages();
     let mut out = io::stdout().lock();
     let mut tool = Tool::new(Surroundings::of_process());
     let (done, usage) = match program {
@@ -123,6 +121,7 @@ fn finish(done: Done, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
 
 /// A session on standard input, in a directory that it cannot leave when one is given.
 fn session(directory: Option<&[u8]>, out: &mut dyn Write) -> u8 {
+    use_small_pages();
     let mut surroundings = Surroundings::of_process();
     if let Some(word) = directory {
         match enter(word) {
