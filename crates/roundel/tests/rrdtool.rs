@@ -5,6 +5,7 @@
 
 mod wire;
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -244,4 +245,31 @@ fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
     daemon.kill();
     let (_, error) = tool.run(&base, None, "last a.rrd");
     assert!(error.contains("its daemon at unix:") && error.contains("does not answer"), "{error}");
+}
+
+/// Whoever may write a file that is not his: he may not leave the time of reading alone, and need not.
+#[test]
+fn a_file_of_somebody_else_is_updated() {
+    let directory = tempfile::tempdir().unwrap();
+    // The build directory may be closed to others.
+    let program = directory.path().join("rrdtool");
+    std::fs::copy(env!("CARGO_BIN_EXE_roundel"), &program).unwrap();
+    let file = directory.path().join("a.rrd");
+    let run = |mut command: Command, words: &str| {
+        let output = command.args(words.split(' ')).current_dir(&directory).output().unwrap();
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(Command::new(&program), CREATE);
+    for (path, mode) in [(directory.path(), 0o755), (&file, 0o666)] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    if std::fs::metadata(&file).unwrap().uid() != 0 {
+        // Only root can be somebody else.
+        other = Command::new(&program);
+    }
+    run(other, "update a.rrd 1000000010:1:2");
+    assert_eq!(run(Command::new(&program), "last a.rrd"), "1000000010\n");
 }

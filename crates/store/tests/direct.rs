@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::fs::FileTimes;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use oracle::RrdTool;
 use rrd::codec::file::decode;
@@ -177,7 +178,6 @@ fn locks_are_those_of_rrdtool() {
     tool.run("info a.rrd").unwrap();
     let ours = |locking| update(&path, &[word(1)], &options(locking)).map(|report| report.applied);
     assert_eq!(ours(Locking::Try).unwrap_err().to_string(), locked);
-    ReadFile::open(&path, Locking::Try).unwrap();
     end(child);
     let (child, mut said) = start("write", &path, "");
     assert_eq!(said.next().as_deref(), Some("ready"));
@@ -410,4 +410,28 @@ fn a_picture_takes_the_place_of_the_one_before_and_leaves_nothing_behind() {
     assert!(write_bytes(&place("sub"), b"fourth", Existing::Swap).is_err());
     assert!(write_bytes(&place("none/g.png"), b"fifth", Existing::Swap).is_err());
     assert_eq!(names(), ["g.png", "link.png", "sub"]);
+}
+
+#[test]
+fn an_update_notes_no_time_of_reading() {
+    let (_tool, path) = tool_with_file();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let times = || {
+        let found = std::fs::metadata(&path).unwrap();
+        (found.accessed().unwrap(), found.modified().unwrap())
+    };
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_times(FileTimes::new().set_accessed(long_ago).set_modified(long_ago)).unwrap();
+    drop(file);
+    let options = UpdateOptions {
+        locking: Locking::Try,
+        now: Timestamp::whole(0),
+        at_time: &|_| Err(String::new()),
+        template: None,
+        skip_past: false,
+        collect_rows: false,
+    };
+    update(&path, &["2000000000:1:1".to_string()], &options).unwrap();
+    assert_eq!(times().0, long_ago);
+    assert!(times().1 > long_ago);
 }
