@@ -53,18 +53,16 @@ fn fetch(request: &Request) -> Done<Fetched> {
     let (mut start, mut end, mut step, mut count) = (request.start, request.end, request.step, 0);
     let mut names: *mut *mut c_char = std::ptr::null_mut();
     let mut data: *mut c_double = std::ptr::null_mut();
-    let (start_place, end_place, step_place) = (&raw mut start, &raw mut end, &raw mut step);
-    let (count_place, names_place, data_place) = (&raw mut count, &raw mut names, &raw mut data);
     let status = sanitizer::seen(|| {
         callback(
             file.as_ptr(),
             cf as c_int,
-            start_place,
-            end_place,
-            step_place,
-            count_place,
-            names_place,
-            data_place,
+            &raw mut start,
+            &raw mut end,
+            &raw mut step,
+            &raw mut count,
+            &raw mut names,
+            &raw mut data,
         )
     });
     // Compat: one that has failed before it gave a step is told by that; else it has set an error itself, or there is
