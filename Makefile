@@ -9,6 +9,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SEED ?= 1
+# New compilers have new lints: warnings fail with the compiler of the workspace only.
+RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
@@ -17,11 +20,12 @@ FUZZ_SECONDS ?= 10
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
 	@echo "make test          install the peers (Debian packages), then run every test"
-	@echo "make check         formatting, clippy, unit tests, licences: what a change needs"
+	@echo "make check         formatting, clippy, documentation, unit tests, licences: what a change needs"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
+	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
 	@echo "make deb           Debian packages: the daemon, rrdtool's names, librrd.so.8; in target/deb"
-	@echo "make static        one executable that needs no library of the system: target/$(STATIC)/release/roundel"
+	@echo "make static        executables that need no library of the system: target/$(STATIC)/release/{roundel,rrdtool}"
 	@echo "make oracle        only the tests that compare with Debian's rrdtool"
 	@echo "make sim SEED=n    one seed of the simulated disk"
 	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -43,42 +47,44 @@ run:
 test: peers
 	$(CARGO) test --workspace --locked
 
-check:
+check: peers
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked -- $(DENY)
+	$(CARGO) check --workspace --no-default-features --locked
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
+	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) test --workspace --locked --lib --bins
-	$(CARGO) test --locked -p house
+	$(CARGO) test --locked -p roundel-tidy
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
-	else echo "cargo-deny is not installed (make setup): licences not checked"; fi
+	else echo "make check: cargo-deny is missing, licences are NOT checked; cargo install cargo-deny --locked"; fi
 
 bench: bench-peers
-	$(CARGO) build --release --locked -p roundel -p bench -p librrd
-	$(CARGO) build --release --locked -p store --example direct
-	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick
+	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
+	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
+	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick $(if $(AGAINST),--against $(AGAINST))
 
 bench-full: bench-peers
-	$(CARGO) build --release --locked -p roundel -p bench -p librrd
-	$(CARGO) build --release --locked -p store --example direct
-	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full
+	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
+	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
+	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full $(if $(AGAINST),--against $(AGAINST))
 
 gallery: peers
-	$(CARGO) build --release --locked -p roundel -p bench
-	$(TARGET)/release/bench gallery --roundel $(TARGET)/release/roundel --out $(TARGET)/gallery
+	$(CARGO) build --release --locked -p roundel -p roundel-bench
+	$(TARGET)/release/bench gallery --ours $(TARGET)/release/rrdtool --out $(TARGET)/gallery
 
 deb:
 	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
 	debian/rules clean
 
-# A target of its own, so that what only runs while building (procedural macros) stays as it is. At a fixed address:
-# see crates/roundel/build.rs.
+# A target of its own, so that what only runs while building (procedural macros) stays as it is.
 static:
-	RUSTFLAGS='-C target-feature=+crt-static $(if $(ROUNDEL_PIE),,-C relocation-model=static)' $(CARGO) build --release --locked --target $(STATIC) -p roundel
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'
 
 sim:
-	ROUNDEL_SEED=$(SEED) $(CARGO) test --locked -p store --test simulation -- --nocapture
+	ROUNDEL_SEED=$(SEED) $(CARGO) test --locked -p roundel-store --test simulation -- --nocapture
 
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target for SECONDS (10 when not given) and stops at the first finding.
+# Runs every fuzz target for SECONDS (default: 10) and stops at the first finding.
 #
 #   fuzz/run.sh [SECONDS] [TARGET...]
 #

@@ -1,4 +1,4 @@
-//! The library's name inside, and the two functions that only C can define.
+//! Sets the library's soname and links the two functions that only C can define.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,librrd.so.8");

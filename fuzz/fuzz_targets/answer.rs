@@ -1,4 +1,4 @@
-//! What a daemon answers.
+//! The answers of a daemon.
 
 #![no_main]
 

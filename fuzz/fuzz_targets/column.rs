@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| store::segment::fuzzing::fuzz_column(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::testing::segment::fuzzing::fuzz_column(data));

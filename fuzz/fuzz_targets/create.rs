@@ -1,4 +1,4 @@
-//! Words of `create`, parted by line feeds.
+//! Arguments of `create`, separated by line feeds.
 
 #![no_main]
 

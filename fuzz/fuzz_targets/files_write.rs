@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| store::files::fuzzing::fuzz_write(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| rrd_file::fuzzing::fuzz_write(data));

@@ -1,4 +1,4 @@
-//! What a daemon answers in frames.
+//! The answers of a daemon in frames.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a client sends in frames.
+//! The requests of a client in frames.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A whole RRD in a log record, unpacked.
+//! A complete RRD in a log record, decompressed.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| store::log::fuzzing::fuzz_rrd(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::testing::log::fuzzing::fuzz_rrd(data));

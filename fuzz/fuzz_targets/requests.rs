@@ -1,4 +1,4 @@
-//! What a client of rrdcached sends.
+//! The requests of a client of rrdcached.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A `.rrd` file: read, written again, updated, fetched from.
+//! A `.rrd` file: decoded, encoded again, updated, fetched from.
 
 #![no_main]
 

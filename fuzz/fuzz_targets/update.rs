@@ -1,4 +1,4 @@
-//! Words of updates, parted by line feeds.
+//! Update arguments, separated by line feeds.
 
 #![no_main]
 

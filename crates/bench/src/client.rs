@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::Outcome;
 
-/// Longest wait for one answer; a daemon that takes longer is stuck.
+/// Longest wait for one answer; a slower daemon hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
-/// Lines that one answer may have.
+/// Most lines of one answer.
 const ANSWER_LINES_MAX: i64 = 10_000_000;
 
 /// One connection.
@@ -19,12 +19,12 @@ pub struct Client {
     line: Vec<u8>,
 }
 
-/// An answer: status line and the lines behind it.
+/// An answer: status line and the lines after it.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// The number it starts with; negative for an error.
     pub status: i64,
-    /// What stands behind the number.
+    /// The text after the number.
     pub message: String,
     /// The lines it announced.
     pub lines: Vec<String>,
@@ -77,7 +77,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Sends one command line and reads its answer to the end, without taking it apart; how many lines it had.
+    /// Sends one command line and reads its complete answer without parsing it. Returns its number of lines.
     pub fn ask_and_count(&mut self, command: &str) -> Outcome<usize> {
         self.writer.write_all(format!("{command}\n").as_bytes())?;
         let first = self.read_line()?;
@@ -90,7 +90,7 @@ impl Client {
                 return Err("the daemon closed the connection".into());
             }
             let ends = buffer.iter().filter(|byte| **byte == b'\n').count();
-            // An answer ends where the buffer does: nothing was asked behind it.
+            // An answer ends where the buffer does: no other command follows.
             let length = buffer.len();
             missing = missing.checked_sub(ends).ok_or("the answer had more lines than it said")?;
             self.reader.consume(length);

@@ -1,7 +1,7 @@
 //! The side-by-side table: which scenarios run, in which order, at which size.
 //!
 //! Every scenario starts its own daemons in its own directory under the work directory and leaves neither
-//! behind. The daemons of a scenario run beside each other but are loaded in turn, never at once.
+//! running. The daemons of a scenario run side by side but are loaded in turn, never at once.
 
 mod device;
 mod fetch;
@@ -22,38 +22,44 @@ use clap::{Args, ValueEnum};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::Outcome;
+use crate::builds::{Build, Program};
+use crate::daemon::Kind;
 use crate::report::Report;
 use crate::volume;
 use crate::workload::{Shape, Workload};
 
-/// How much time there is.
+/// How thorough the run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// A few minutes: fewer RRDs and runs.
     Quick,
-    /// The table as the issue has it.
+    /// The complete table.
     Full,
 }
 
 /// Options of `bench compare`.
 #[derive(Args)]
 pub struct CompareOptions {
-    /// Our executable.
+    /// Our executable; what else is measured is beside it.
     #[arg(long, default_value = "target/release/roundel")]
     roundel: PathBuf,
-    /// How much time there is.
+    /// Another build of ours in place of the peers: a directory like target/release, with roundel, and as far as it
+    /// has them rrdtool, liblibrrd.so and examples/direct. Every row is then before | after | ratio.
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
+    /// How thorough the run is.
     #[arg(long, value_enum, default_value = "quick")]
     mode: Mode,
     /// Only these scenarios; the other rows of the results stay as they are.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
-    /// Where to work; emptied at the start and removed at the end.
+    /// The work directory; emptied at the start and removed at the end.
     #[arg(long, default_value = "bench/work")]
     work: PathBuf,
-    /// What to write.
-    #[arg(long, default_value = "bench/RESULTS.md")]
-    results: PathBuf,
-    /// Part of the RRDs of W1 and W2, to try the bench itself; its results say nothing.
+    /// The file to write: bench/RESULTS.md, with --against bench/AGAINST.md.
+    #[arg(long)]
+    results: Option<PathBuf>,
+    /// Fraction of the RRDs of W1 and W2, to test the bench itself; its results mean nothing.
     #[arg(long, default_value_t = 1.0, hide = true)]
     scale: f64,
     /// RRDs of the million scenario.
@@ -86,16 +92,18 @@ pub enum Scenario {
     Query,
     /// The command line on files, beside rrdtool and librrd.
     Tool,
-    /// Graphs: in a session, one a process, and over HTTP.
+    /// Graphs: in a session, one per process, and over HTTP.
     Graph,
     /// The C library, beside Debian's: files, daemons, collectd.
     Librrd,
 }
 
-/// What every scenario needs.
+/// The context of every scenario.
 pub struct Bench {
     work: PathBuf,
-    roundel: PathBuf,
+    ours: Build,
+    /// The build that takes the peers' place.
+    before: Option<Build>,
     mode: Mode,
     million: usize,
     scale: f64,
@@ -111,7 +119,7 @@ impl Bench {
         if self.mode == Mode::Quick { quick } else { full }
     }
 
-    /// Says what is going on, on the progress line or, without a terminal, on a line of its own.
+    /// Reports progress, on the progress line or, without a terminal, on a line of its own.
     fn say(&self, text: &str) {
         self.progress.set_message(text.to_string());
         if self.progress.is_hidden() {
@@ -119,7 +127,7 @@ impl Bench {
         }
     }
 
-    /// A second line for a long step of `count` parts; goes away with the value.
+    /// A second line for a long step of `count` parts, removed with the value.
     fn progress_of(&self, count: usize) -> ProgressBar {
         self.bars.add(ProgressBar::new(count as u64))
     }
@@ -129,12 +137,33 @@ impl Bench {
         self.work.join(name)
     }
 
-    fn roundel(&self) -> &Path {
-        &self.roundel
+    /// Whether two builds of ours are compared.
+    fn is_against(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// rrdcached, or the other build's daemon of that kind; then ours.
+    fn pair(&self, kind: Kind) -> [Program; 2] {
+        let ours = Program { kind, roundel: self.ours.roundel(), is_before: false };
+        let peer = match &self.before {
+            Some(build) => Program { kind, roundel: build.roundel(), is_before: true },
+            None => self.rrdcached(),
+        };
+        [peer, ours]
+    }
+
+    /// The other build's daemon where there is one, then ours.
+    fn builds(&self, kind: Kind) -> Vec<Program> {
+        self.pair(kind).into_iter().filter(|program| program.kind == kind).collect()
+    }
+
+    /// rrdcached itself, which also makes files as librrd does.
+    fn rrdcached(&self) -> Program {
+        Program { kind: Kind::Rrdcached, roundel: PathBuf::new(), is_before: false }
     }
 }
 
-/// Runs the scenarios asked for and writes the report after each.
+/// Runs the chosen scenarios and writes the report after each.
 pub fn run(options: &CompareOptions) -> Outcome<()> {
     volume::clear(&options.work)?;
     let work = options.work.canonicalize()?;
@@ -146,10 +175,18 @@ pub fn run(options: &CompareOptions) -> Outcome<()> {
     progress.set_style(style);
     progress.enable_steady_tick(std::time::Duration::from_millis(200));
     let mode = format!("{:?}, scenarios {:?}", options.mode, scenarios);
-    let report = Report::new(&options.results, &mode, !options.only.is_empty());
+    let update = !options.only.is_empty();
+    let before = options.against.as_deref().map(Build::open).transpose()?;
+    let file = if before.is_some() { "bench/AGAINST.md" } else { "bench/RESULTS.md" };
+    let file = options.results.clone().unwrap_or_else(|| PathBuf::from(file));
+    let report = match &options.against {
+        Some(before) => Report::against(&file, &mode, update, before),
+        None => Report::new(&file, &mode, update),
+    };
     let mut bench = Bench {
         work: work.clone(),
-        roundel: options.roundel.clone(),
+        ours: Build::open(options.roundel.parent().unwrap_or(Path::new("")))?,
+        before,
         mode: options.mode,
         million: options.million,
         scale: options.scale.clamp(0.001, 1.0),
@@ -162,7 +199,7 @@ pub fn run(options: &CompareOptions) -> Outcome<()> {
         let start = Instant::now();
         if let Err(error) = bench.run(scenario) {
             bench.say(&format!("{scenario:?} failed: {error}"));
-            bench.report.note("Not measured", format!("{scenario:?}: {error}"));
+            bench.report.omit("Not measured", format!("{scenario:?}: {error}"));
             failed.push(scenario);
         }
         bench.say(&format!("{scenario:?} took {:.0?}", start.elapsed()));
@@ -170,6 +207,9 @@ pub fn run(options: &CompareOptions) -> Outcome<()> {
         bench.report.write()?;
     }
     bench.progress.finish_and_clear();
+    if let Some(verdict) = bench.report.verdict() {
+        println!("{verdict}");
+    }
     volume::clear(&work)?;
     std::fs::remove_dir(&work)?;
     if failed.is_empty() { Ok(()) } else { Err(format!("scenarios failed: {failed:?}").into()) }

@@ -1,4 +1,4 @@
-//! Starts, kills and restarts the two daemons, and never leaves one behind.
+//! Starts, kills and restarts the two daemons, and never leaves one running.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
+use crate::builds::Program;
 use crate::client::Client;
 use crate::usage::ProcessUsage;
 
@@ -29,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As tables call it.
+    /// Its name in tables.
     pub fn title(self) -> &'static str {
         match self {
             Kind::Rrdcached => "rrdcached",
@@ -42,29 +43,21 @@ impl Kind {
 
 /// A daemon with its directory, running or not.
 pub struct Daemon {
-    kind: Kind,
+    program: Program,
     real_time: bool,
     http: Option<String>,
     directory: PathBuf,
-    roundel: PathBuf,
     child: Option<Child>,
 }
 
 impl Daemon {
-    /// A daemon over an empty `directory` (made here), not yet started. `roundel` is our executable.
-    pub fn new(kind: Kind, directory: &Path, roundel: &Path) -> Outcome<Self> {
+    /// A daemon over an empty `directory` (made here), not yet started.
+    pub fn new(program: &Program, directory: &Path) -> Outcome<Self> {
         fs::create_dir_all(directory.join("rrd"))?;
         fs::create_dir_all(directory.join("journal"))?;
         // The base directory of rrdcached must not be reached through a symbolic link.
         let directory = directory.canonicalize()?;
-        Ok(Daemon {
-            kind,
-            real_time: false,
-            http: None,
-            directory,
-            roundel: roundel.to_path_buf(),
-            child: None,
-        })
+        Ok(Daemon { program: program.clone(), real_time: false, http: None, directory, child: None })
     }
 
     /// rrdcached as in real use (`-w 60 -z 60`) instead of writing at FLUSHALL only; from the next start on.
@@ -72,7 +65,7 @@ impl Daemon {
         self.real_time = true;
     }
 
-    /// Listens for HTTP on a free port of this host, from the next start on; the address. Roundel only.
+    /// Listens for HTTP on a free port of this host, from the next start on. Returns the address. Roundel only.
     pub fn set_http(&mut self) -> Outcome<String> {
         let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         self.http = Some(free.clone());
@@ -93,17 +86,18 @@ impl Daemon {
         self.directory.join("sock")
     }
 
-    /// Starts it and waits until it answers PING; the time that took.
+    /// Starts it and waits until it answers PING. Returns the time that took.
     pub fn start(&mut self) -> Outcome<Duration> {
         fs::remove_file(self.socket()).ok();
         let log = File::options().create(true).append(true).open(self.directory.join("daemon.log"))?;
-        let mut command = match self.kind {
+        let mut command = match self.program.kind {
             Kind::Rrdcached => self.rrdcached_command(),
             _ => self.roundel_command()?,
         };
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let start = Instant::now();
-        let child = command.spawn().map_err(|error| format!("cannot start {:?}: {error}", self.kind))?;
+        let child =
+            command.spawn().map_err(|error| format!("cannot start {:?}: {error}", self.program.kind))?;
         self.child = Some(child);
         loop {
             if let Ok(mut client) = Client::connect(&self.address())
@@ -116,10 +110,10 @@ impl Daemon {
             {
                 self.child = None;
                 let log = fs::read_to_string(self.directory.join("daemon.log")).unwrap_or_default();
-                return Err(format!("{} ended with {status}: {log}", self.kind.title()).into());
+                return Err(format!("{} ended with {status}: {log}", self.program.title()).into());
             }
             if start.elapsed() > START_LIMIT {
-                return Err(format!("{} does not answer after {START_LIMIT:?}", self.kind.title()).into());
+                return Err(format!("{} does not answer after {START_LIMIT:?}", self.program.title()).into());
             }
             thread::sleep(Duration::from_millis(1));
         }
@@ -143,8 +137,8 @@ impl Daemon {
     fn roundel_command(&self) -> Outcome<Command> {
         let config = self.directory.join("roundel.toml");
         let base = self.directory.display();
-        let placeholders = self.kind == Kind::Roundel;
-        let (layout, files) = match self.kind {
+        let placeholders = self.program.kind == Kind::Roundel;
+        let (layout, files) = match self.program.kind {
             // As rrdcached here: nothing is written before FLUSHALL.
             Kind::RoundelFiles => ("files", "\n[files]\nwrite_interval = \"1h\"\n"),
             _ => ("stripes", ""),
@@ -162,7 +156,7 @@ impl Daemon {
                 self.address()
             ),
         )?;
-        let mut command = Command::new(&self.roundel);
+        let mut command = Command::new(&self.program.roundel);
         command.args(["serve", "--config"]).arg(config);
         Ok(command)
     }
@@ -172,13 +166,12 @@ impl Daemon {
         Ok(self.child.as_ref().ok_or("the daemon is not running")?.id())
     }
 
-    /// What it has used since its start.
+    /// Its usage since its start.
     pub fn usage(&self) -> Outcome<ProcessUsage> {
         ProcessUsage::of(self.pid()?)
     }
 
-    /// Bytes it has caused to be written since its start, with everything written out first, so that a page
-    /// made dirty again counts again.
+    /// Bytes written on its behalf since its start. Syncs first, so that a page that gets dirty again counts again.
     pub fn written(&self) -> Outcome<u64> {
         rustix::fs::syncfs(File::open(&self.directory)?)?;
         Ok(self.usage()?.write_bytes)
@@ -193,7 +186,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// SIGTERM and wait; kill -9 when that takes too long.
+    /// Sends SIGTERM and waits; kills with -9 when that takes too long.
     pub fn stop(&mut self) -> Outcome<Duration> {
         let start = Instant::now();
         let Some(child) = &mut self.child else { return Ok(Duration::ZERO) };
@@ -202,7 +195,7 @@ impl Daemon {
         while child.try_wait()?.is_none() {
             if start.elapsed() > STOP_LIMIT {
                 self.kill()?;
-                return Err(format!("{} did not stop in {STOP_LIMIT:?}", self.kind.title()).into());
+                return Err(format!("{} did not stop in {STOP_LIMIT:?}", self.program.title()).into());
             }
             thread::sleep(Duration::from_millis(2));
         }

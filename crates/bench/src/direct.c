@@ -1,4 +1,4 @@
-/* librrd in its own process, one call at a time: the peer of `crates/store/examples/direct.rs`, which
+/* librrd in its own process, one call at a time: the peer of `crates/rrd-file/examples/direct.rs`, which
  * takes the same words.
  * Usage: direct create DIRECTORY FILES START STEP WORD...
  *        direct update DIRECTORY FILES ROUNDS FIRST_TIME STEP

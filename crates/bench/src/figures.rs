@@ -1,4 +1,4 @@
-//! Repeated measurements of a figure, and how numbers are written.
+//! Repeated measurements of a figure, and numbers as text.
 
 use std::fmt;
 
@@ -17,6 +17,11 @@ impl Runs {
         self.0.push(value);
     }
 
+    /// Adds the measurements of another series.
+    pub fn append(&mut self, mut other: Runs) {
+        self.0.append(&mut other.0);
+    }
+
     /// How many.
     pub fn count(&self) -> usize {
         self.0.len()
@@ -30,7 +35,7 @@ impl Runs {
         sorted.get((part * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
     }
 
-    /// The middle one.
+    /// The median.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
@@ -45,14 +50,14 @@ impl Runs {
     }
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Things per second.
     PerSecond,
-    /// Seconds, written in what fits.
+    /// Seconds, shown in a fitting unit.
     Seconds,
-    /// Bytes, written in what fits.
+    /// Bytes, shown in a fitting unit.
     Bytes,
     /// A bare number.
     Number,
@@ -91,21 +96,21 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// What a row of the table asks for, as ours against the peer's.
+/// The goal of a row of the table: ours against the peer's.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal {
-    /// Ours at least so many times the peer's.
+    /// Ours is at least this many times the peer's.
     Times(f64),
-    /// Ours at most one n-th of the peer's.
+    /// Ours is at most one n-th of the peer's.
     Part(f64),
-    /// Ours at most so much, whatever the peer's.
+    /// Ours is at most this much, whatever the peer's.
     AtMost(f64, Unit),
     /// For orientation only.
     None,
 }
 
 impl Goal {
-    /// Whether it is met; `None` where there is nothing to meet or to compare with.
+    /// Whether it is met; `None` without a goal or a peer.
     pub fn met(self, ours: f64, peer: f64) -> Option<bool> {
         let ratio = ours / peer;
         match self {

@@ -1,8 +1,8 @@
 //! `bench gallery`: the same graphs by Debian's rrdtool and by ours, side by side in one page.
 //!
-//! Draws every example of `gallery/examples.txt` with both programs as processes of their own, and tells sizes,
-//! bytes, the time of a process and which of `graphv`'s keys differ. The data is the same in every run; it is made
-//! by Debian's rrdtool, so that only the drawing is compared.
+//! Draws every example of `gallery/examples.txt` with both programs as separate processes, and reports sizes, bytes,
+//! the time of a process and which of `graphv`'s keys differ. The data is the same in every run and made by Debian's
+//! rrdtool, so that only the drawing is compared.
 
 mod data;
 mod examples;
@@ -19,15 +19,15 @@ use clap::Args;
 use crate::Outcome;
 use examples::Example;
 
-/// Runs of each program, of which the middle one counts.
+/// Runs of each program; the median counts.
 const RUNS: usize = 5;
 
 /// Options of `bench gallery`.
 #[derive(Args)]
 pub struct GalleryOptions {
-    /// Our executable.
-    #[arg(long, default_value = "target/release/roundel")]
-    roundel: PathBuf,
+    /// Our rrdtool.
+    #[arg(long, default_value = "target/release/rrdtool")]
+    ours: PathBuf,
     /// Debian's rrdtool.
     #[arg(long, default_value = "/usr/bin/rrdtool")]
     rrdtool: PathBuf,
@@ -41,24 +41,22 @@ pub struct GalleryOptions {
 
 /// One of the two programs.
 struct Painter {
-    /// In names of files.
+    /// Its part of file names.
     name: &'static str,
     program: PathBuf,
-    /// What stands before `graph`.
-    first: &'static [&'static str],
 }
 
-/// What a program made of an example.
+/// A program's result for an example.
 struct Drawn {
     /// Name of the picture beside the page; the error where there is none.
     picture: Result<String, String>,
     bytes: u64,
     wall: Duration,
-    /// What `graphv` said.
+    /// The answer of `graphv`.
     keys: BTreeMap<String, String>,
 }
 
-/// An example and what became of it.
+/// An example and its results.
 struct Pair {
     example: Example,
     debian: Option<Drawn>,
@@ -72,8 +70,8 @@ pub fn run(options: &GalleryOptions) -> Outcome<()> {
     data::make(&options.rrdtool, &data)?;
     let absolute =
         |program: &Path| fs::canonicalize(program).map_err(|error| format!("{}: {error}", program.display()));
-    let debian = Painter { name: "debian", program: absolute(&options.rrdtool)?, first: &[] };
-    let ours = Painter { name: "roundel", program: absolute(&options.roundel)?, first: &["rrdtool"] };
+    let debian = Painter { name: "debian", program: absolute(&options.rrdtool)? };
+    let ours = Painter { name: "roundel", program: absolute(&options.ours)? };
     let mut pairs = Vec::new();
     for (number, example) in examples::all()?.into_iter().enumerate() {
         if options.only.as_ref().is_some_and(|only| !example.title.contains(only.as_str())) {
@@ -116,7 +114,7 @@ impl Painter {
 
     fn command(&self, verb: &str, data: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(self.first).arg(verb).current_dir(data).env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
+        command.arg(verb).current_dir(data).env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
         command.env_remove("RRDCACHED_ADDRESS");
         command
     }

@@ -9,16 +9,16 @@ use crate::Outcome;
 use crate::client::Client;
 use crate::workload::{Feed, Workload, rrd_name};
 
-/// CREATE lines sent before the first answer is awaited.
+/// CREATE lines sent before waiting for the first answer.
 const CREATES_IN_FLIGHT: usize = 256;
 /// UPDATE lines in a BATCH: about 150 kB, less than a socket buffer, so that a batch of errors cannot
 /// block both sides.
 const BATCH_LINES: usize = 4_096;
-/// Batches sent before the first answer is awaited: the daemon never waits for us.
+/// Batches sent before waiting for the first answer: the daemon never waits for us.
 const BATCHES_IN_FLIGHT: usize = 2;
-/// Plain UPDATE lines sent before the first answer is awaited.
+/// Plain UPDATE lines sent before waiting for the first answer.
 const PLAIN_IN_FLIGHT: usize = 512;
-/// Longest that one load may take.
+/// Longest time for one load.
 const SEND_LIMIT: Duration = Duration::from_secs(1_800);
 /// Longest wait until STATS shows everything written.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1_800);
@@ -26,20 +26,20 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1_800);
 /// How updates are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadPlan {
-    /// First round, so that a second load goes on where the first ended.
+    /// First round, so that a second load continues where the first ended.
     pub first_round: u64,
     /// Rounds to send.
     pub rounds: u64,
-    /// Rounds that share an UPDATE line.
+    /// Rounds per UPDATE line.
     pub values_per_line: u64,
     /// BATCH, or one answer per UPDATE.
     pub batch: bool,
-    /// Values per second over all connections; 0 = as fast as it goes.
+    /// Values per second over all connections; 0 = full speed.
     pub pace: u64,
 }
 
 impl Default for LoadPlan {
-    /// Nothing yet, in batches of one value a line, as fast as it goes.
+    /// No rounds, in batches of one value per line, at full speed.
     fn default() -> Self {
         LoadPlan { first_round: 0, rounds: 0, values_per_line: 1, batch: true, pace: 0 }
     }
@@ -56,12 +56,12 @@ struct Lane {
     feed: Feed,
 }
 
-/// What came of sending.
+/// The result of sending.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sent {
     /// (RRD, time) pairs sent.
     pub values: u64,
-    /// Of them, refused.
+    /// How many of them were refused.
     pub refused: u64,
     /// From the first byte to the last answer.
     pub wall: Duration,
@@ -86,7 +86,7 @@ impl Load {
         self.lanes.iter().map(|lane| lane.feed.count()).sum()
     }
 
-    /// Connects anew after a restart of the daemon; the values go on where they were.
+    /// Reconnects after a restart of the daemon; the values continue where they were.
     pub fn reconnect(&mut self, address: &str) -> Outcome<()> {
         for lane in &mut self.lanes {
             lane.client = Client::connect(address)?;
@@ -94,7 +94,7 @@ impl Load {
         Ok(())
     }
 
-    /// Creates every RRD, pipelined on the first connection; the wall time.
+    /// Creates every RRD, pipelined on the first connection. Returns the wall time.
     pub fn create(&mut self, progress: &ProgressBar) -> Outcome<Duration> {
         let count = self.count();
         let words = self.workload.create_words();
@@ -216,7 +216,7 @@ impl Lane {
 }
 
 impl LoadPlan {
-    /// A batch, or what fits a second of the pace in ten pieces.
+    /// A batch, or a tenth of what a second takes at this pace.
     fn lines_per_piece(self) -> usize {
         let most = if self.batch { BATCH_LINES } else { PLAIN_IN_FLIGHT / 2 };
         if self.pace == 0 { most } else { most.min((self.pace / 10).max(1) as usize) }
@@ -230,18 +230,18 @@ impl LoadPlan {
     }
 }
 
-/// What is on its way to the daemon.
+/// What is in flight to the daemon.
 struct Flow {
-    /// Answers awaited.
+    /// Outstanding answers.
     in_flight: usize,
-    /// UPDATE lines in the piece being rendered.
+    /// UPDATE lines rendered but not yet sent.
     lines: usize,
-    /// Lines the daemon refused.
+    /// Lines that the daemon refused.
     refused: u64,
 }
 
 impl Flow {
-    /// Sends the rendered piece and takes answers until few enough are awaited.
+    /// Sends the rendered lines and reads answers until few enough are outstanding.
     fn push(&mut self, client: &mut Client, text: &mut Vec<u8>, plan: LoadPlan) -> Outcome<()> {
         if plan.batch {
             text.extend_from_slice(b".\n");

@@ -2,6 +2,9 @@
 //!
 //! Speaks plain rrdcached protocol, so that the same client drives Debian's rrdcached and Roundel.
 
+#![forbid(unsafe_code)]
+
+mod builds;
 mod client;
 mod compare;
 mod daemon;
@@ -22,7 +25,7 @@ use crate::load::{Load, LoadPlan};
 use crate::usage::ProcessUsage;
 use crate::workload::{Jitter, Shape, Sources, Texture, Workload};
 
-/// Results of the bench; errors are for people.
+/// Results of the bench; errors are texts for people.
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 #[derive(Parser)]
@@ -36,7 +39,7 @@ struct Options {
 enum Commands {
     /// Load a daemon that is already running.
     Load(LoadOptions),
-    /// Roundel beside its peers; writes bench/RESULTS.md.
+    /// Roundel beside its peers; writes bench/RESULTS.md. With --against, beside another build of ours.
     Compare(compare::CompareOptions),
     /// Graphs by Debian's rrdtool and by ours in one page.
     Gallery(gallery::GalleryOptions),
@@ -49,18 +52,18 @@ struct LoadOptions {
     socket: String,
     #[arg(long, value_enum, default_value = "w1")]
     workload: Shape,
-    /// RRDs; the workload's own number when not given.
+    /// RRDs [default: the workload's own number].
     #[arg(long)]
     rrds: Option<usize>,
     #[arg(long, default_value_t = 30)]
     rounds: u64,
-    /// The first round: go on where an earlier load ended.
+    /// The first round, to continue where an earlier load ended.
     #[arg(long, default_value_t = 0)]
     first_round: u64,
     /// One answer per UPDATE instead of BATCH.
     #[arg(long)]
     plain: bool,
-    /// Rounds that share an UPDATE line.
+    /// Rounds per UPDATE line.
     #[arg(long, default_value_t = 1)]
     values_per_line: u64,
     #[arg(long, default_value_t = 1)]
@@ -71,13 +74,13 @@ struct LoadOptions {
     kind: Sources,
     #[arg(long, value_enum, default_value = "noisy")]
     texture: Texture,
-    /// Values per second over all connections; 0 = as fast as it goes.
+    /// Values per second over all connections; 0 = full speed.
     #[arg(long, default_value_t = 0)]
     pace: u64,
     /// The RRDs exist already.
     #[arg(long)]
     no_create: bool,
-    /// Process of the daemon, to report what it used.
+    /// Process id of the daemon, to report its usage.
     #[arg(long)]
     pid: Option<u32>,
 }

@@ -4,7 +4,8 @@
 #   crates/bench/src/query.sh [COUNT [DIRECTORY]]
 #
 # COUNT RRDs (10000 unless told) of a month in five-minute rows are made in DIRECTORY; both programs read them
-# with the cache warm, three times in turn, and both answers are compared. The best of three counts.
+# with the cache warm, three times (ROUNDS) in turn, and both answers are compared. The best counts. With BEFORE,
+# another executable of ours, that takes rrdtool's place.
 set -eu
 count=${1:-10000}
 directory=${2:-$(mktemp -d)}
@@ -47,26 +48,29 @@ while [ "$number" -lt "$count" ]; do
 done > commands
 
 now() { date +%s%N; }
+# shellcheck disable=SC2086
+query() { "$1" query $arguments --percentile 95 --format csv 'DEF:in=r*.rrd:in:AVERAGE'; }
 best_theirs= best_ours=
-for round in 1 2 3; do
+for round in $(seq "${ROUNDS:-3}"); do
     begun=$(now)
-    rrdtool - < commands > theirs
+    if [ -n "${BEFORE:-}" ]; then query "$BEFORE" > theirs; else rrdtool - < commands > theirs; fi
     theirs=$(($(now) - begun))
     begun=$(now)
-    # shellcheck disable=SC2086
-    "$roundel" query $arguments --percentile 95 --format csv 'DEF:in=r*.rrd:in:AVERAGE' > ours
+    query "$roundel" > ours
     ours=$(($(now) - begun))
-    echo "round $round: rrdtool $((theirs / 1000000)) ms, roundel $((ours / 1000000)) ms"
+    echo "round $round: peer $((theirs / 1000000)) ms, roundel $((ours / 1000000)) ms"
     if [ -z "$best_theirs" ] || [ "$theirs" -lt "$best_theirs" ]; then best_theirs=$theirs; fi
     if [ -z "$best_ours" ] || [ "$ours" -lt "$best_ours" ]; then best_ours=$ours; fi
 done
 
-grep -E '^-?[0-9n].*e|nan' theirs | sort > theirs.sorted
-tail -n +2 ours | cut -d, -f2 | awk '{ printf "%.10e\n", $1 }' | sort > ours.sorted
+column() { tail -n +2 "$1" | cut -d, -f2 | awk '{ printf "%.10e\n", $1 }' | sort; }
+if [ -n "${BEFORE:-}" ]; then column theirs > theirs.sorted
+else grep -E '^-?[0-9n].*e|nan' theirs | sort > theirs.sorted; fi
+column ours > ours.sorted
 if ! cmp -s theirs.sorted ours.sorted; then
     echo "the answers differ"
     exit 1
 fi
 awk -v theirs="$best_theirs" -v ours="$best_ours" -v count="$count" 'BEGIN {
-    printf "%d RRDs: rrdtool %.0f ms, roundel query %.0f ms: %.1f times as fast\n", count, theirs / 1e6, ours / 1e6, theirs / ours
+    printf "%d RRDs: peer %.0f ms, roundel query %.0f ms: %.1f times as fast\n", count, theirs / 1e6, ours / 1e6, theirs / ours
 }'

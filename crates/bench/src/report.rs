@@ -7,6 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::Outcome;
 use crate::figures::{Goal, Runs, Unit};
 
+mod against;
+
+const HEAD: &str = "# Roundel beside its peers
+
+Written by `make bench`; both sides measured in one run, alternating, on the same machine with the same
+client. Median [min..max]. A value is one (RRD, time) pair. Workloads W1 and W2, \"accepted\" and
+\"drained\": see the notes below. Where the peer column is empty, the goal is a bound of its own.
+
+";
+const COLUMNS: &str = "\
+| figure | peer | Roundel | ratio | goal | aim | met |
+|---|---|---|---|---|---|---|
+";
+
 /// One row of the table.
 pub struct Row {
     /// What is measured.
@@ -15,15 +29,15 @@ pub struct Row {
     pub peer: Runs,
     /// Ours.
     pub ours: Runs,
-    /// Of both.
+    /// The unit of both.
     pub unit: Unit,
-    /// To reach.
+    /// The goal that must be reached.
     pub goal: Goal,
-    /// To aim at.
+    /// The aim.
     pub aim: Goal,
 }
 
-/// What an earlier run left in the file: lines of the table by figure, and sections by title.
+/// The results of an earlier run: lines of the table by figure, and sections by title.
 #[derive(Default)]
 struct Earlier {
     rows: Vec<(String, String)>,
@@ -50,18 +64,20 @@ impl Earlier {
     }
 }
 
-/// The results so far; written anew after every scenario, so that nothing is lost when a run is broken off.
+/// The results so far; rewritten after every scenario, so that an interrupted run loses nothing.
 pub struct Report {
     path: PathBuf,
     head: String,
     rows: Vec<Row>,
     notes: Vec<(String, Vec<String>)>,
     earlier: Earlier,
+    /// Two builds of ours are compared.
+    is_against: bool,
 }
 
 impl Report {
-    /// A report to be written to `path`; `mode` says how it was called. With `update`, what is not measured
-    /// this time stays as an earlier run left it.
+    /// A report for `path`; `mode` says how it was called. With `update`, rows not measured this time stay as an
+    /// earlier run left them.
     pub fn new(path: &Path, mode: &str, update: bool) -> Self {
         let head = format!("{}\nMode: {mode}.\n", machine());
         let text = if update { fs::read_to_string(path).unwrap_or_default() } else { String::new() };
@@ -73,7 +89,20 @@ impl Report {
                 "{head}The other rows stand from an earlier run; both sides of a row are always from the same one.\n"
             )
         };
-        Report { path: path.to_path_buf(), head, rows: Vec::new(), notes: Vec::new(), earlier }
+        Report {
+            path: path.to_path_buf(),
+            head,
+            rows: Vec::new(),
+            notes: Vec::new(),
+            earlier,
+            is_against: false,
+        }
+    }
+
+    /// The same for two builds of ours, of which the other is in `before`.
+    pub fn against(path: &Path, mode: &str, update: bool, before: &Path) -> Self {
+        let mode = format!("{mode}; before: {}", before.display());
+        Report { is_against: true, ..Self::new(path, &mode, update) }
     }
 
     /// Adds a row.
@@ -81,8 +110,15 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Adds a line on how `scenario` was measured.
+    /// Adds a line on how `scenario` was measured beside the peers.
     pub fn note(&mut self, scenario: &str, text: String) {
+        if !self.is_against {
+            self.omit(scenario, text);
+        }
+    }
+
+    /// Adds a line on what could not be measured.
+    pub fn omit(&mut self, scenario: &str, text: String) {
         match self.notes.iter_mut().find(|(title, _)| title == scenario) {
             Some((_, lines)) => lines.push(text),
             None => self.notes.push((scenario.to_string(), vec![text])),
@@ -96,20 +132,19 @@ impl Report {
         Ok(())
     }
 
+    /// How many rows of this run are slower than the other build's, and which; `None` beside peers.
+    pub fn verdict(&self) -> Option<String> {
+        self.is_against.then(|| against::verdict(&self.rows))
+    }
+
     fn render(&self) -> String {
-        let mut text = String::from("# Roundel beside its peers\n\n");
-        text.push_str(
-            "Written by `make bench`; both sides measured in one run, alternating, on the same machine with the same\n\
-             client. Median [min..max]. A value is one (RRD, time) pair. Workloads W1 and W2, \"accepted\" and\n\
-             \"drained\": see the notes below. Where the peer column is empty, the goal is a bound of its own.\n\n",
-        );
+        let mut text = if self.is_against { against::HEAD.to_string() } else { HEAD.to_string() };
         text.push_str(&self.head);
-        text.push_str(
-            "\n| figure | peer | Roundel | ratio | goal | aim | met |\n|---|---|---|---|---|---|---|\n",
-        );
+        text.push('\n');
+        text.push_str(if self.is_against { against::COLUMNS } else { COLUMNS });
         let mut lines = self.earlier.rows.clone();
         for row in &self.rows {
-            let line = row.line();
+            let line = if self.is_against { against::line(row) } else { row.line() };
             match lines.iter_mut().find(|(figure, _)| *figure == row.figure) {
                 Some(place) => place.1 = line,
                 None => lines.push((row.figure.clone(), line)),
@@ -213,6 +248,7 @@ mod tests {
             rows: Vec::new(),
             notes: Vec::new(),
             earlier: Earlier::default(),
+            is_against: false,
         };
         first.row(row("a", 4.0));
         first.row(row("b", 1.0));

@@ -1,4 +1,4 @@
-//! What a process and a disk have used: CPU, memory, bytes and requests, from /proc and /sys.
+//! The usage of a process and a disk: CPU, memory, bytes and requests, from /proc and /sys.
 
 use std::fs;
 use std::io;
@@ -12,17 +12,17 @@ use crate::Outcome;
 
 /// A unit of `st_blocks` (stat(2)).
 const STAT_BLOCK_BYTES: u64 = 512;
-/// A sector of /sys/block/*/stat, whatever the device's own is.
+/// A sector of /sys/block/*/stat, whatever the device's own size.
 const SECTOR_BYTES: u64 = 512;
 
-/// What a process has used since its start.
+/// The usage of a process since its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessUsage {
     /// User and system time together.
     pub cpu: Duration,
     /// Bytes it caused to be written to a device (`write_bytes` of /proc/PID/io), counted when pages get dirty.
     pub write_bytes: u64,
-    /// Calls of write(2) and its kin.
+    /// Calls of write(2) and the like.
     pub write_calls: u64,
     /// Resident memory now.
     pub rss_bytes: u64,
@@ -47,7 +47,7 @@ impl ProcessUsage {
         })
     }
 
-    /// What was used from `earlier` to here; memory as it is here.
+    /// The usage since `earlier`; memory as it is now.
     pub fn since(&self, earlier: &ProcessUsage) -> ProcessUsage {
         ProcessUsage {
             cpu: self.cpu.saturating_sub(earlier.cpu),
@@ -58,7 +58,7 @@ impl ProcessUsage {
     }
 }
 
-/// What a block device has done since boot.
+/// The work of a block device since boot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceUsage {
     /// Write requests completed.
@@ -85,7 +85,7 @@ impl DeviceUsage {
         Ok(None)
     }
 
-    /// What was done from `earlier` to here.
+    /// The work since `earlier`.
     pub fn since(&self, earlier: &DeviceUsage) -> DeviceUsage {
         DeviceUsage {
             write_requests: self.write_requests - earlier.write_requests,
@@ -94,7 +94,7 @@ impl DeviceUsage {
     }
 }
 
-/// Bytes of disk a tree keeps, as du counts them. What goes while it is walked takes none.
+/// Bytes of disk that a tree uses, as du counts them. Files that vanish meanwhile count as none.
 pub fn disk_bytes(path: &Path) -> Outcome<u64> {
     let gone =
         |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(0) } else { Err(error.into()) };
@@ -115,7 +115,7 @@ pub fn disk_bytes(path: &Path) -> Outcome<u64> {
     Ok(bytes)
 }
 
-/// Writes dirty pages out and empties the page cache; an error where that is not allowed.
+/// Writes dirty pages and empties the page cache; an error where that is not allowed.
 pub fn drop_page_cache() -> Outcome<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3\n")

@@ -1,4 +1,4 @@
-//! A place on disk to measure: a loop device of its own where that is allowed, so that nothing else writes to it.
+//! Disk space to measure on: a separate loop device where that is allowed, so that nothing else writes to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::Outcome;
 use crate::usage::DeviceUsage;
 
-/// A directory that goes away with this value.
+/// A directory that is removed with this value.
 pub struct Volume {
     directory: PathBuf,
     image: Option<PathBuf>,
@@ -42,7 +42,7 @@ impl Volume {
         self.image.is_some()
     }
 
-    /// Where to write.
+    /// The directory to write to.
     pub fn path(&self) -> &Path {
         &self.directory
     }
@@ -63,7 +63,7 @@ impl Drop for Volume {
     }
 }
 
-/// Unmounts and removes what a run that was broken off has left under `work`.
+/// Unmounts and removes what an interrupted run left under `work`.
 pub fn clear(work: &Path) -> Outcome<()> {
     fs::create_dir_all(work)?;
     let work = work.canonicalize()?;

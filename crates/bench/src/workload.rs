@@ -1,13 +1,13 @@
 //! The two workloads of the table, W1 ("collectd") and W2 ("MRTG"): definitions, names and values.
 //!
 //! Deterministic: values are a hash of (RRD, round), so that two daemons get the same bytes and a run can
-//! be repeated. Rendering costs about 0.1 us a value, so that the client does not hide the daemon.
+//! be repeated. Rendering costs about 0.1 us per value, so that the client does not become the bottleneck.
 
 use clap::ValueEnum;
 
 /// Sample time of round 0, in seconds: a multiple of every archive's row span that matters here (300 s).
 pub const FIRST_ROUND_SECONDS: i64 = 1_700_000_100;
-/// RRDs that share a directory, as collectd's hosts do (20,500 RRDs on 290 hosts, report R4).
+/// RRDs that share a directory, as collectd's hosts do (20,500 RRDs on 290 hosts).
 const RRDS_PER_HOST: usize = 70;
 /// Steps between changes of a series' level.
 const LEVEL_ROUNDS: u64 = 30;
@@ -21,7 +21,7 @@ pub enum Shape {
     W2,
 }
 
-/// What the sources are.
+/// The types of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sources {
     /// W1: GAUGE, W2: GAUGE and COUNTER.
@@ -66,7 +66,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload as `baselines.md` defines it.
+    /// The workload of a shape with its usual sources, noisy values and no jitter.
     pub fn usual(shape: Shape) -> Self {
         Workload { shape, sources: Sources::Usual, texture: Texture::Noisy, jitter: Jitter::None }
     }
@@ -141,7 +141,7 @@ pub fn rrd_name(index: usize) -> String {
     format!("host-{:05}/metric-{:02}.rrd", index / RRDS_PER_HOST, index % RRDS_PER_HOST)
 }
 
-/// A run of RRDs with the state their next values need; one per connection.
+/// A range of RRDs with the state their next values need; one per connection.
 pub struct Feed {
     workload: Workload,
     first: usize,
@@ -179,7 +179,7 @@ impl Feed {
         out.extend_from_slice(&self.prefixes[start..self.ends[rrd] as usize]);
     }
 
-    /// Appends ` time:value...` of one round. Rounds of an RRD must be asked for in order.
+    /// Appends ` time:value...` of one round. Rounds of an RRD must be rendered in order.
     pub fn render_word(&mut self, rrd: usize, round: u64, out: &mut Vec<u8>) {
         let global = (self.first + rrd) as u64;
         let noise = hash(global, round);
@@ -241,7 +241,7 @@ fn smooth_gauge(out: &mut Vec<u8>, state: &mut u64, series: u64, noise: u64) {
     }
 }
 
-/// Half of the counters stand still most of the time, the others count a few packets.
+/// Half of the counters rarely change, the others count a few packets.
 fn smooth_increment(series: u64, noise: u64) -> u64 {
     match series % 4 {
         0 => 0,

@@ -1,9 +1,9 @@
 //! This machine's own metrics, from `/proc`, as RRDs of 10 seconds with a year of history.
 //!
-//! [`HostSample`] holds what the kernel said at one moment; [`HostCollector`] turns a sample into names,
-//! creation words and readings. A collector needs no state to be right: names follow from the sample, so
-//! a disk or interface that appears later simply brings its words with it. All parsing is the `procfs`
-//! crate's. Cost: six small files read a sample, about 60 readings on a small machine.
+//! [`HostSample`] holds the kernel's numbers of one moment; [`HostCollector`] turns a sample into names, `create`
+//! arguments and readings. A collector is stateless: names follow from the sample, and a disk or interface that
+//! appears later brings its arguments with it. The `procfs` crate does all parsing. Cost: six small files per
+//! sample, about 60 readings on a small machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,14 +13,14 @@ use procfs::prelude::*;
 use procfs::{CpuTime, DiskStat, DiskStats, KernelStats, LoadAverage, Meminfo, ProcResult, Uptime};
 use rrd::time::Timestamp;
 
-/// Seconds between samples, and the step of every RRD made here (issue 2: "every 10 s").
+/// Seconds between samples, and the step of every RRD made here.
 pub const STEP_SECONDS: u64 = 10;
 
-/// Seconds without a reading after which a source is unknown: one late or lost sample is forgiven.
+/// Seconds without a reading until a source becomes unknown: one late or lost sample is tolerated.
 const HEARTBEAT_SECONDS: u64 = 3 * STEP_SECONDS;
 
-/// Most RRDs one sample may make. A container host has hundreds of interfaces; beyond this, names are
-/// more likely to be a leak of short-lived interfaces than something to keep a year of. Guessed.
+/// Most RRDs of one sample. A container host has hundreds of interfaces; more names are probably short-lived
+/// interfaces leaking, and not worth a year of history. Guessed.
 pub const HOST_RRDS_MAX: usize = 1_000;
 
 /// A day at 10 s, a week at 1 min, 31 days at 5 min, 366 days at 1 h; the coarse ones with their extremes.
@@ -37,10 +37,10 @@ const ARCHIVES: [&str; 10] = [
     "RRA:MAX:0.5:360:8784",
 ];
 
-/// The kernel counts disk traffic in sectors of 512 bytes whatever the device's own are (`iostats.rst`).
+/// The kernel counts disk traffic in sectors of 512 bytes, whatever the device's own size (`iostats.rst`).
 const SECTOR_BYTES: u64 = 512;
 
-/// What the kernel said at one moment.
+/// The kernel's numbers of one moment.
 #[derive(Debug)]
 pub struct HostSample {
     processors: KernelStats,
@@ -73,16 +73,16 @@ impl HostSample {
     }
 }
 
-/// One RRD's reading, with what it takes to create that RRD should it not exist.
+/// One RRD's reading, and what it takes to create that RRD if it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
     /// Name of the RRD, such as `localhost/cpu-0.rrd`.
     pub name: String,
-    /// `DS:` and `RRA:` words of `rrdcreate(1)`.
-    pub create_words: Vec<String>,
+    /// The `DS:` and `RRA:` arguments of `rrdcreate(1)`.
+    pub create_args: Vec<String>,
     /// The RRD's step in seconds.
     pub step: u64,
-    /// The reading: `time:value:value...`, one value a source in the order of the words.
+    /// The reading: `time:value:value...`, one value per source in the order of the arguments.
     pub values: String,
 }
 
@@ -93,15 +93,15 @@ pub struct HostCollector {
 }
 
 impl HostCollector {
-    /// A collector whose RRDs stand under `directory`, such as `localhost` (kept safe as one path component).
+    /// A collector whose RRDs are in `directory`, such as `localhost` (escaped to one path component).
     pub fn new(directory: &str) -> Self {
         HostCollector { directory: safe_component(directory) }
     }
 
     /// The readings of `sample`, taken at `now`; at most [`HOST_RRDS_MAX`].
     ///
-    /// Every reading carries the same time. Hand in the time the sample was due rather than when it was
-    /// taken, and rates are as even as the kernel's counters allow.
+    /// All readings carry the same time. Pass the time the sample was due, not when it was taken: then rates are as
+    /// even as the kernel's counters allow.
     pub fn readings(&self, now: Timestamp, sample: &HostSample) -> Vec<Collected> {
         let mut out = Output { directory: &self.directory, now, readings: Vec::new() };
         processors(&mut out, &sample.processors);
@@ -122,7 +122,7 @@ impl HostCollector {
         out.readings
     }
 
-    /// Samples the live `/proc` and returns its readings; what a timer in the server calls every
+    /// Samples the live `/proc` and returns its readings. A timer in the server calls it every
     /// [`STEP_SECONDS`].
     pub fn collect(&self, now: Timestamp) -> ProcResult<Vec<Collected>> {
         Ok(self.readings(now, &HostSample::read()?))
@@ -145,7 +145,7 @@ const INTERFACE: [&str; 8] = [
     "transmit_drops",
 ];
 
-/// Per cent of one processor, by state: hundredths of a second are counted, so their rate is per cent.
+/// Per cent of one processor, by state: the counters are hundredths of a second, so their rate is per cent.
 fn processors(out: &mut Output<'_>, stats: &KernelStats) {
     let states = |time: &CpuTime| {
         [
@@ -186,12 +186,12 @@ fn memory(out: &mut Output<'_>, memory: &Meminfo) {
         "swap",
         Kind::Gauge,
         &SWAP,
-        &[Value::Count(memory.swap_total), Value::Count(memory.swap_free), Value::Count(memory.swap_cached)],
+        &[memory.swap_total, memory.swap_free, memory.swap_cached].map(Value::Count),
     );
 }
 
 fn push_disk(out: &mut Output<'_>, disk: &DiskStat) {
-    // A machine lists a dozen loop and ram devices that never did anything; they appear once they do.
+    // A machine lists a dozen loop and ram devices that were never used; they appear once they are.
     if disk.reads == 0 && disk.writes == 0 {
         return;
     }
@@ -200,12 +200,13 @@ fn push_disk(out: &mut Output<'_>, disk: &DiskStat) {
         Kind::Rate,
         &DISK,
         &[
-            Value::Count(disk.sectors_read.wrapping_mul(SECTOR_BYTES)),
-            Value::Count(disk.sectors_written.wrapping_mul(SECTOR_BYTES)),
-            Value::Count(disk.reads),
-            Value::Count(disk.writes),
-            Value::Count(disk.time_in_progress),
-        ],
+            disk.sectors_read.wrapping_mul(SECTOR_BYTES),
+            disk.sectors_written.wrapping_mul(SECTOR_BYTES),
+            disk.reads,
+            disk.writes,
+            disk.time_in_progress,
+        ]
+        .map(Value::Count),
     );
 }
 
@@ -218,29 +219,30 @@ fn push_interface(out: &mut Output<'_>, interface: &DeviceStatus) {
         Kind::Rate,
         &INTERFACE,
         &[
-            Value::Count(interface.recv_bytes),
-            Value::Count(interface.sent_bytes),
-            Value::Count(interface.recv_packets),
-            Value::Count(interface.sent_packets),
-            Value::Count(interface.recv_errs),
-            Value::Count(interface.sent_errs),
-            Value::Count(interface.recv_drop),
-            Value::Count(interface.sent_drop),
-        ],
+            interface.recv_bytes,
+            interface.sent_bytes,
+            interface.recv_packets,
+            interface.sent_packets,
+            interface.recv_errs,
+            interface.sent_errs,
+            interface.recv_drop,
+            interface.sent_drop,
+        ]
+        .map(Value::Count),
     );
 }
 
-/// What kind of number an RRD's sources are.
+/// How an RRD's sources are to be read.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// A level.
     Gauge,
-    /// A count whose rate is wanted. DERIVE with minimum 0, not COUNTER: after a reboot counters start
-    /// again at 0, which must read as unknown and not as a wrap.
+    /// A counter whose rate matters. DERIVE with minimum 0, not COUNTER: counters restart at 0 after a reboot, which
+    /// must read as unknown and not as a wrap.
     Rate,
 }
 
-/// A reading's value before it is text.
+/// A value of a reading, before it becomes text.
 enum Value {
     Count(u64),
     Fraction(f64),
@@ -268,40 +270,40 @@ impl Output<'_> {
             Kind::Gauge => format!("GAUGE:{HEARTBEAT_SECONDS}:0:U"),
             Kind::Rate => format!("DERIVE:{HEARTBEAT_SECONDS}:0:U"),
         };
-        let create_words = sources
+        let create_args = sources
             .iter()
             .map(|source| format!("DS:{source}:{limits}"))
-            .chain(ARCHIVES.iter().map(|word| word.to_string()))
+            .chain(ARCHIVES.iter().map(|arg| arg.to_string()))
             .collect();
         self.readings.push(Collected {
             name: format!("{}/{}.rrd", self.directory, safe_component(thing)),
-            create_words,
+            create_args,
             step: STEP_SECONDS,
             values: reading(self.now, values),
         });
     }
 }
 
-/// The `time:value:value...` word.
+/// The `time:value:value...` argument.
 fn reading(now: Timestamp, values: &[Value]) -> String {
-    let mut word = now.whole.to_string();
+    let mut reading = now.whole.to_string();
     if now.micros > 0 {
-        write!(word, ".{:06}", now.micros).expect("writing to a String cannot fail");
+        write!(reading, ".{:06}", now.micros).expect("writing to a String cannot fail");
     }
     for value in values {
         match value {
-            Value::Count(count) => write!(word, ":{count}"),
+            Value::Count(count) => write!(reading, ":{count}"),
             // f32 load averages have two decimals; more would only show the conversion.
-            Value::Fraction(number) => write!(word, ":{number:.2}"),
-            Value::Unknown => write!(word, ":U"),
+            Value::Fraction(number) => write!(reading, ":{number:.2}"),
+            Value::Unknown => write!(reading, ":U"),
         }
         .expect("writing to a String cannot fail");
     }
-    word
+    reading
 }
 
-/// `text` as one path component: letters, digits, `-`, `_` and inner dots stay, all else becomes `%XX`, so
-/// that different devices keep different names.
+/// `text` as one path component: letters, digits, `-`, `_` and inner dots stay, everything else becomes `%XX`, so
+/// different devices keep different names.
 fn safe_component(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for (index, byte) in text.bytes().enumerate() {

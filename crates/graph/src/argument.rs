@@ -1,30 +1,30 @@
-//! One argument of the graph language, taken apart at its colons.
+//! One argument of the graph language, split at its colons.
 //!
-//! Owns the one rule that all elements share: `\:` is a colon, any other colon separates, and a piece may be
-//! named (`step=300`) or stand in its place. An element asks first for the names it knows, then takes what
-//! is left in order; whatever it leaves is an error. A name that is given twice leaves the first one over.
+//! The one rule that all elements share: `\:` is a colon, any other colon separates, and a part is either named
+//! (`step=300`) or positional. An element first takes the names it knows, then the rest in order; leftover parts are an
+//! error. If a name is given twice, the last one is taken and the first is left over.
 
 use super::language::LanguageError;
 
-/// An argument and which of its pieces have been taken.
+/// An argument, and which of its parts have been taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Argument {
     line: Vec<u8>,
-    pieces: Vec<Piece>,
+    parts: Vec<Part>,
 }
 
 #[derive(Clone, Debug)]
-struct Piece {
+struct Part {
     text: Vec<u8>,
-    /// Where the first `=` stands.
+    /// The position of the first `=`.
     equals: Option<usize>,
     taken: bool,
 }
 
 impl Argument {
-    /// Takes `line` apart.
+    /// Splits `line`.
     pub(crate) fn new(line: &[u8]) -> Argument {
-        let mut pieces = Vec::new();
+        let mut parts = Vec::new();
         let mut text = Vec::new();
         for (index, &byte) in line.iter().enumerate() {
             match byte {
@@ -32,12 +32,12 @@ impl Argument {
                     text.pop();
                     text.push(b':');
                 }
-                b':' => pieces.push(Piece::new(std::mem::take(&mut text))),
+                b':' => parts.push(Part::new(std::mem::take(&mut text))),
                 _ => text.push(byte),
             }
         }
-        pieces.push(Piece::new(text));
-        Argument { line: line.to_vec(), pieces }
+        parts.push(Part::new(text));
+        Argument { line: line.to_vec(), parts }
     }
 
     /// The argument as it was given, for messages.
@@ -45,87 +45,86 @@ impl Argument {
         lossy(&self.line)
     }
 
-    /// The name of the element: the first piece that is not of the form `a=b`.
+    /// The name of the element: the first part that is not of the form `a=b`.
     ///
     /// # Errors
     /// [`LanguageError::NoCommand`].
     pub(crate) fn command(&mut self) -> Result<String, LanguageError> {
-        let first = self.pieces.iter_mut().find(|piece| piece.equals.is_none());
+        let first = self.parts.iter_mut().find(|part| part.equals.is_none());
         let first = first.ok_or_else(|| LanguageError::NoCommand(lossy(&self.line)))?;
         first.taken = true;
         Ok(lossy(&first.text))
     }
 
-    /// The value of `name=value`, if there is one; of two the last.
+    /// Takes `name=value`, the last one if there are several, and returns the value.
     pub(crate) fn named(&mut self, name: &str) -> Option<Vec<u8>> {
-        let piece = self.pieces.iter_mut().rev().find(|piece| !piece.taken && piece.has_name(name))?;
-        piece.taken = true;
-        piece.value().map(<[u8]>::to_vec)
+        let part = self.parts.iter_mut().rev().find(|part| !part.taken && part.has_name(name))?;
+        part.taken = true;
+        part.value().map(<[u8]>::to_vec)
     }
 
-    /// Whether `name` stands there, alone or with a value.
+    /// Takes `name`, with or without a value; whether it was there.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         self.word_or_named(name).is_some()
     }
 
-    /// Whether `word` stands there alone.
+    /// Takes the part that is exactly `word`; whether it was there.
     pub(crate) fn word(&mut self, word: &str) -> bool {
-        let piece = self.pieces.iter_mut().rev().find(|piece| !piece.taken && piece.text == word.as_bytes());
-        piece.is_some_and(|piece| {
-            piece.taken = true;
+        let part = self.parts.iter_mut().rev().find(|part| !part.taken && part.text == word.as_bytes());
+        part.is_some_and(|part| {
+            part.taken = true;
             true
         })
     }
 
-    /// `name`, alone (`Some(None)`) or with a value; of two the last.
+    /// Takes `name`, without (`Some(None)`) or with a value, the last one if there are several.
     pub(crate) fn word_or_named(&mut self, name: &str) -> Option<Option<Vec<u8>>> {
-        let is_it =
-            |piece: &&mut Piece| !piece.taken && (piece.has_name(name) || piece.text == name.as_bytes());
-        let piece = self.pieces.iter_mut().rev().find(is_it)?;
-        piece.taken = true;
-        Some(piece.value().map(<[u8]>::to_vec))
+        let is_it = |part: &&mut Part| !part.taken && (part.has_name(name) || part.text == name.as_bytes());
+        let part = self.parts.iter_mut().rev().find(is_it)?;
+        part.taken = true;
+        Some(part.value().map(<[u8]>::to_vec))
     }
 
-    /// The next piece that is not taken yet, whole.
+    /// Takes the next part, whole.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
-        let piece = self.pieces.iter_mut().find(|piece| !piece.taken)?;
-        piece.taken = true;
-        Some(piece.text.clone())
+        let part = self.parts.iter_mut().find(|part| !part.taken)?;
+        part.taken = true;
+        Some(part.text.clone())
     }
 
-    /// [`Argument::next`], split at its first `=`: the name (if it has one) and what is behind it.
+    /// Takes the next part, split at its first `=` into the name (if it has one) and the rest.
     pub(crate) fn next_split(&mut self) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
-        let piece = self.pieces.iter_mut().find(|piece| !piece.taken)?;
-        piece.taken = true;
-        Some(match piece.equals {
-            Some(at) => (Some(piece.text[..at].to_vec()), piece.text[at + 1..].to_vec()),
-            None => (None, piece.text.clone()),
+        let part = self.parts.iter_mut().find(|part| !part.taken)?;
+        part.taken = true;
+        Some(match part.equals {
+            Some(at) => (Some(part.text[..at].to_vec()), part.text[at + 1..].to_vec()),
+            None => (None, part.text.clone()),
         })
     }
 
-    /// The pieces not taken yet, without taking them.
+    /// The parts that are not taken yet.
     pub(crate) fn left(&self) -> Vec<&[u8]> {
-        self.pieces.iter().filter(|piece| !piece.taken).map(|piece| piece.text.as_slice()).collect()
+        self.parts.iter().filter(|part| !part.taken).map(|part| part.text.as_slice()).collect()
     }
 
-    /// That nothing is left.
+    /// Checks that nothing is left.
     ///
     /// # Errors
-    /// [`LanguageError::Unused`], which names all that is.
+    /// [`LanguageError::Unused`] with all that is left.
     pub(crate) fn finish(&self) -> Result<(), LanguageError> {
         let left = self.left();
         if left.is_empty() {
             return Ok(());
         }
-        let pieces = left.iter().map(|text| lossy(text)).collect::<Vec<_>>().join(":");
-        Err(LanguageError::Unused { pieces, line: self.line() })
+        let parts = left.iter().map(|text| lossy(text)).collect::<Vec<_>>().join(":");
+        Err(LanguageError::Unused { parts, line: self.line() })
     }
 }
 
-impl Piece {
-    fn new(text: Vec<u8>) -> Piece {
+impl Part {
+    fn new(text: Vec<u8>) -> Part {
         let equals = text.iter().position(|&byte| byte == b'=');
-        Piece { text, equals, taken: false }
+        Part { text, equals, taken: false }
     }
 
     fn has_name(&self, name: &str) -> bool {
@@ -137,7 +136,7 @@ impl Piece {
     }
 }
 
-/// For messages: bytes that are not UTF-8 are shown as such.
+/// Text for messages; bytes that are not UTF-8 become replacement characters.
 pub(crate) fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
@@ -150,8 +149,8 @@ mod tests {
     fn colons_separate_unless_escaped() {
         fn check(line: &str, want: &[&str]) {
             let argument = Argument::new(line.as_bytes());
-            let pieces: Vec<_> = argument.left().into_iter().map(lossy).collect();
-            assert_eq!(pieces, want, "{line}");
+            let parts: Vec<_> = argument.left().into_iter().map(lossy).collect();
+            assert_eq!(parts, want, "{line}");
         }
         check("", &[""]);
         check("a:b:c", &["a", "b", "c"]);

@@ -1,25 +1,26 @@
-//! From a script and rows to data: every DEF, CDEF and VDEF computed.
+//! Computes the data of a script: every DEF, CDEF and VDEF.
 //!
-//! Fetches come first, in the order of the DEFs, then CDEFs and VDEFs in the order of the arguments, as in
-//! RRDtool; so of several errors the same one is told.
+//! Fetches come first, in the order of the DEFs, then CDEFs and VDEFs in the order of the arguments. This is
+//! RRDtool's order, so of several errors the same one is reported.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 
 use rrd::definition::Cf;
-use rrd::rpn::{EvaluateError, Series, Surroundings, VdefValue};
+use rrd::fetch::FetchRows;
+use rrd::rpn::{EvalContext, EvaluateError, Series, VdefValue};
 
 use crate::argument::lossy;
-use crate::language::drawn::{Drawn, Plotted, Shift};
+use crate::language::graphic::{Graphic, PlotValue, Shift};
 use crate::language::{Def, Element, Script};
-use crate::plan::{Fetched, Frame, Question, Rows, plan};
+use crate::plan::{FetchKey, Rows, TimeRange, plan};
 use crate::reduce::reduce;
 
 /// Why there is no data.
 #[derive(Debug)]
 pub enum EvalError {
-    /// A fetch failed; the source's text.
+    /// A fetch failed; the error of [`Rows`].
     Rows(Box<dyn Error + Send + Sync>),
     /// The RRD has no such data source.
     NoSuchDs {
@@ -28,12 +29,12 @@ pub enum EvalError {
         /// The RRD.
         file: String,
     },
-    /// The range lies within one row of the wanted step.
+    /// The range lies within one row of the requested step.
     CannotReduce {
-        /// Rows in a wide row.
+        /// How many fine rows make a coarse one.
         factor: u64,
     },
-    /// A CDEF.
+    /// A CDEF cannot be computed.
     Rpn(EvaluateError),
 }
 
@@ -57,23 +58,23 @@ impl Error for EvalError {}
 /// The variables of a script, computed.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
-    /// Every DEF and CDEF, by number of series.
+    /// Every DEF and CDEF, by series number.
     pub series: Vec<Series>,
-    /// Every VDEF, by number of scalar.
+    /// Every VDEF, by scalar number.
     pub scalars: Vec<VdefValue>,
 }
 
-/// Fetches and computes.
+/// Fetches rows and computes every variable of `script`.
 ///
 /// # Errors
-/// [`EvalError`]: the first that there is.
+/// The first [`EvalError`].
 pub fn evaluate(
     script: &Script,
-    frame: Frame,
+    range: TimeRange,
     rows: &mut dyn Rows,
-    surroundings: &Surroundings<'_>,
+    context: &EvalContext<'_>,
 ) -> Result<Data, EvalError> {
-    let mut series = fetch(script, frame, rows)?;
+    let mut series = fetch(script, range, rows)?;
     let mut scalars: Vec<VdefValue> = Vec::with_capacity(script.scalar_count());
     let mut shifts = Shifts::new();
     for element in &script.elements {
@@ -83,35 +84,35 @@ pub fn evaluate(
                 let values: Vec<f64> = scalars.iter().map(|scalar| scalar.value).collect();
                 let expression = &cdef.expression;
                 let count = expression.result_rows(&inputs).map_err(EvalError::Rpn)?;
-                let computation = rows.compute(count, expression.word_count()).map_err(EvalError::Rows)?;
+                let computation = rows.compute(count, expression.token_count()).map_err(EvalError::Rows)?;
                 let result = match computation.work_max {
-                    Some(work) => expression.evaluate_within(work, &inputs, &values, surroundings),
-                    None => expression.evaluate(&inputs, &values, surroundings),
+                    Some(work) => expression.evaluate_within(work, &inputs, &values, context),
+                    None => expression.evaluate(&inputs, &values, context),
                 };
                 series[cdef.series] = result.map_err(EvalError::Rpn)?;
             }
             Element::Vdef(vdef) => {
                 scalars.push(vdef.vdef.evaluate(&series[vdef.vdef.series()]));
             }
-            Element::Drawn(Drawn::Shift(moved)) => shift(&mut shifts, *moved, &mut series, &scalars),
+            Element::Graphic(Graphic::Shift(moved)) => shift(&mut shifts, *moved, &mut series, &scalars),
             _ => {}
         }
     }
     Ok(Data { series, scalars })
 }
 
-/// By how many seconds each series is shifted that ever was.
+/// By how many seconds each shifted series is shifted.
 type Shifts = HashMap<usize, i64>;
 
-/// Shifts a series in time: what is computed of it from here on is shifted with it, and so is what is drawn of it.
+/// Shifts a series in time. Whatever is computed from it later is shifted too, and so is its line or area.
 ///
-/// Compat: by whole rows, towards zero; of two shifts of a series the last counts. A shift by an unknown value or
-/// beyond the range of times is none.
+/// Compat: the shift is cut to whole rows; of two shifts of a series the last one counts. A shift by an unknown value
+/// does nothing.
 fn shift(shifts: &mut Shifts, shift: Shift, series: &mut [Series], scalars: &[VdefValue]) {
     let seconds = match shift.offset {
-        Plotted::Number(number) => number,
-        Plotted::Scalar(scalar) => scalars[scalar].value,
-        Plotted::Series(_) => return,
+        PlotValue::Number(number) => number,
+        PlotValue::Scalar(scalar) => scalars[scalar].value,
+        PlotValue::Series(_) => return,
     };
     let target = &mut series[shift.series];
     let step = i64::try_from(target.step).unwrap_or(i64::MAX).max(1);
@@ -120,33 +121,33 @@ fn shift(shifts: &mut Shifts, shift: Shift, series: &mut [Series], scalars: &[Vd
     target.start = target.start.saturating_sub(before).saturating_add(seconds);
 }
 
-/// The series of all DEFs; those of CDEFs are still empty.
-fn fetch(script: &Script, frame: Frame, rows: &mut dyn Rows) -> Result<Vec<Series>, EvalError> {
-    let plan = plan(script, frame);
-    let mut fetched: Vec<Option<Fetched>> = vec![None; plan.requests.len()];
-    let mut series = vec![Series { start: frame.start, step: 1, values: Vec::new() }; script.series_count()];
-    let mut done: HashMap<(Question<'_>, Cf), Reduced> = HashMap::new();
+/// Fetches the series of all DEFs; those of CDEFs are still empty.
+fn fetch(script: &Script, range: TimeRange, rows: &mut dyn Rows) -> Result<Vec<Series>, EvalError> {
+    let plan = plan(script, range);
+    let mut fetched: Vec<Option<FetchRows>> = vec![None; plan.requests.len()];
+    let mut series = vec![Series { start: range.start, step: 1, values: Vec::new() }; script.series_count()];
+    let mut done: HashMap<(FetchKey<'_>, Cf), Reduced> = HashMap::new();
     let defs = script.elements.iter().filter_map(|element| match element {
         Element::Def(def) => Some(def),
         _ => None,
     });
     for (def, &request) in defs.zip(&plan.of_def) {
-        let asked = &plan.requests[request];
-        // Compat: RRDtool takes what it has reduced for a DEF to a step for what another DEF wants in that step,
-        // whichever archive would have answered.
-        let same = done.get(&(Question::of(def, asked.step), given_reduction(def)));
+        let planned = &plan.requests[request];
+        // Compat: a DEF that wants the step to which the rows of an earlier DEF were consolidated gets those rows,
+        // even if another archive would have answered.
+        let same = done.get(&(FetchKey::of(def, planned.fetch.step), given_reduction(def)));
         let reduced = same.copied().unwrap_or(Reduced {
             request,
-            step: def.step.unwrap_or(0).max(frame.step),
+            step: def.step.unwrap_or(0).max(range.step),
             cf: def.reduce.unwrap_or(def.cf),
         });
         let source = match &mut fetched[reduced.request] {
             Some(source) => source,
-            empty => empty.insert(rows.fetch(asked).map_err(EvalError::Rows)?),
+            empty => empty.insert(rows.fetch(planned).map_err(EvalError::Rows)?),
         };
-        let made = column(def, source, reduced)?;
-        done.entry((Question::of(def, made.step), given_reduction(def))).or_insert(reduced);
-        series[def.series] = made;
+        let column = column(def, source, reduced)?;
+        done.entry((FetchKey::of(def, column.step), given_reduction(def))).or_insert(reduced);
+        series[def.series] = column;
     }
     Ok(series)
 }
@@ -156,21 +157,22 @@ fn fetch(script: &Script, frame: Frame, rows: &mut dyn Rows) -> Result<Vec<Serie
 struct Reduced {
     /// The fetch, by index.
     request: usize,
-    /// The step that was wanted.
+    /// The requested step.
     step: u64,
     cf: Cf,
 }
 
-/// The function by which a DEF is reduced, as RRDtool compares it: none is AVERAGE, though it is not used so.
+/// The reduce function of a DEF as RRDtool compares it: without one, AVERAGE, although the DEF's own function is used.
 fn given_reduction(def: &Def) -> Cf {
     def.reduce.unwrap_or(Cf::Average)
 }
 
-/// The rows of one DEF out of what was fetched for it, reduced.
-fn column(def: &Def, source: &Fetched, reduced: Reduced) -> Result<Series, EvalError> {
-    let ds = source.names.iter().position(|name| *name == def.ds);
+/// The rows of one DEF out of a fetch, consolidated.
+fn column(def: &Def, source: &FetchRows, reduced: Reduced) -> Result<Series, EvalError> {
+    let name = String::from_utf8_lossy(&def.ds);
+    let ds = source.ds_names.iter().position(|ds| *ds == name);
     let missing = || EvalError::NoSuchDs { ds: lossy(&def.ds), file: lossy(&def.file) };
-    // RRDtool reduces before it looks for the data source, so that error comes first.
+    // RRDtool consolidates before it looks for the data source, so that error comes first.
     let values = source.column(ds.unwrap_or(0));
     let series = Series { start: source.start, step: source.step.max(1), values };
     let series = reduce(series, reduced.step, reduced.cf)?;

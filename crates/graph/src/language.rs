@@ -1,20 +1,20 @@
-//! The graph language: arguments to typed elements.
+//! The graph language: parses arguments into typed elements.
 //!
-//! Owns the grammar of `rrdgraph_data(1)` and `rrdgraph_graph(1)` and RRDtool's messages about it. A variable
-//! is known from its definition on: CDEFs and VDEFs are compiled here, against the variables before them, so
-//! that a [`Script`] is consistent and evaluating it looks up no name. Knows no row and reads no clock.
+//! Owns the grammar of `rrdgraph_data(1)` and `rrdgraph_graph(1)` and RRDtool's messages about it. CDEFs and VDEFs are
+//! compiled here, against the variables defined before them, so that a [`Script`] is consistent and evaluating it
+//! looks up no name. Knows no rows and reads no clock.
 
 mod colour;
 mod data;
-pub mod drawn;
 mod element;
 mod error;
 mod figure;
+pub mod graphic;
 mod text;
 
 pub use colour::colour;
 pub use data::{START_MIN, check_span};
-pub use element::{Cdef, Def, Element, Note, NoteKind, Print, PrintSource, PrintStyle, VdefElement, Xport};
+pub use element::{Cdef, Def, Element, Print, PrintSource, PrintStyle, VdefElement, Xport};
 pub use error::LanguageError;
 
 use std::collections::HashMap;
@@ -29,31 +29,31 @@ const TEXT_BYTES_MAX: usize = 200;
 /// Longest name of a variable in bytes, as `rrdgraph_data(1)` has it.
 const NAME_BYTES_MAX: usize = 255;
 
-/// What the arguments can refer to.
+/// What times in the arguments can refer to.
 #[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    /// Where the graph starts: seconds since the epoch. A DEF starts there unless it says otherwise.
+pub struct ScriptContext<'a> {
+    /// Start of the graph, and of each DEF that gives no other: seconds since the epoch.
     pub start: i64,
-    /// Where it ends.
+    /// End of the graph: seconds since the epoch.
     pub end: i64,
-    /// What `now` is in a DEF's own `start=` and `end=`: seconds since the epoch.
+    /// What `now` means in `start=` and `end=` of a DEF: seconds since the epoch.
     pub now: i64,
-    /// Local time, for these.
+    /// Local time, for `start=` and `end=`.
     pub calendar: &'a dyn Calendar,
 }
 
-/// A graph as it was asked for.
+/// The elements of a graph, parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// The elements in the order of the arguments.
     pub elements: Vec<Element>,
     variables: Vec<Variable>,
-    /// Each name that can be found: what it stands for, and how often it was given. Of a hundred DEFs with as many
-    /// VDEFs and PRINTs a search through all of them took an eighth of the time.
+    /// What each name stands for, and how often it is defined. A map: with a hundred DEFs, VDEFs and PRINTs a linear
+    /// search took an eighth of the time.
     names: HashMap<Vec<u8>, (Symbol, usize)>,
     series: usize,
     scalars: usize,
-    /// A colour could not be read, and so nothing behind it is.
+    /// A colour could not be read; everything after it is ignored.
     ended: bool,
 }
 
@@ -62,19 +62,22 @@ pub struct Script {
 pub struct Variable {
     /// The name as it was given.
     pub name: Vec<u8>,
-    /// A DEF or CDEF (by number of series), or a VDEF (by number of scalar).
+    /// A DEF or CDEF (by series number), or a VDEF (by scalar number).
     pub symbol: Symbol,
 }
 
 impl Script {
-    /// Reads all arguments.
+    /// Parses all arguments.
     ///
     /// # Errors
-    /// That of the first argument that has one.
-    pub fn parse<A: AsRef<[u8]>>(arguments: &[A], setting: Setting<'_>) -> Result<Script, LanguageError> {
+    /// The first [`LanguageError`].
+    pub fn parse<A: AsRef<[u8]>>(
+        arguments: &[A],
+        context: ScriptContext<'_>,
+    ) -> Result<Script, LanguageError> {
         let mut script = Script::default();
         for line in arguments {
-            script.add(line.as_ref(), setting)?;
+            script.add(line.as_ref(), context)?;
             if script.ended {
                 break;
             }
@@ -82,11 +85,11 @@ impl Script {
         Ok(script)
     }
 
-    fn add(&mut self, line: &[u8], setting: Setting<'_>) -> Result<(), LanguageError> {
+    fn add(&mut self, line: &[u8], context: ScriptContext<'_>) -> Result<(), LanguageError> {
         let mut argument = Argument::new(line);
         let command = argument.command()?;
         let element = match command.as_str() {
-            "DEF" => data::def(self, &mut argument, setting)?,
+            "DEF" => data::def(self, &mut argument, context)?,
             "CDEF" => data::cdef(self, &mut argument)?,
             "VDEF" => data::vdef(self, &mut argument)?,
             "XPORT" => match text::xport(self, &mut argument)? {
@@ -115,7 +118,7 @@ impl Script {
         Ok(())
     }
 
-    /// What `name` stands for; of two of the same name the first.
+    /// What `name` stands for; if it is defined twice, the first.
     pub fn lookup(&self, name: &[u8]) -> Option<Symbol> {
         self.names.get(name).map(|(symbol, _)| *symbol)
     }
@@ -145,7 +148,7 @@ impl Script {
             Symbol::Series(_) => self.series += 1,
             Symbol::Scalar(_) => self.scalars += 1,
         }
-        // RRDtool keeps no longer name, and so never finds it again.
+        // RRDtool does not keep longer names, so nothing can refer to them.
         let name = if name.len() > NAME_BYTES_MAX { Vec::new() } else { name.to_vec() };
         if !name.is_empty() {
             self.names.entry(name.clone()).or_insert((symbol, 0)).1 += 1;

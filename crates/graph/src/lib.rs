@@ -1,9 +1,14 @@
-//! The rrdgraph language: arguments in, data and texts out.
+//! The rrdgraph language: arguments in; data, texts and a scene out.
 //!
-//! The way of a graph: [`language`] makes typed elements of arguments, [`plan`] says which rows they need,
-//! [`eval`] fetches them through [`plan::Rows`] and computes every CDEF and VDEF, and then [`xport`] writes
-//! the rows, [`print`] the texts, [`picture`] what is drawn. Must not know where rows come from (a file, a store, a daemon), nor the
-//! clock, the environment or the locale: all are arguments.
+//! [`language`] parses arguments into typed elements, [`plan`] says which rows they need, [`eval`] fetches them
+//! through [`plan::Rows`] and computes every CDEF and VDEF. Then [`xport`] writes the rows, [`mod@print`] the texts, and
+//! [`picture`] draws.
+//!
+//! The crate never learns where rows come from (a file, a store, a daemon), and it reads no clock, environment or
+//! locale: all of these are arguments.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod argument;
 pub mod eval;
@@ -11,7 +16,6 @@ pub mod language;
 pub mod missing;
 pub mod picture;
 pub mod plan;
-mod portable;
 pub mod print;
 pub mod reduce;
 pub mod xport;

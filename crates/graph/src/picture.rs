@@ -1,9 +1,11 @@
 //! The picture of a graph: from computed data to a [`scene`] of lines, areas and texts.
 //!
-//! The way: [`options`] (how it shall look), [`legend`] and [`layout`] (where everything is on the image), [`limits`]
-//! and [`axis`] (which values lie where, where grid lines and their labels stand), `shapes` (the data) and `frame`
-//! (what is around it), and then [`scene`], which a backend paints. [`compose`] calls them in this order. Geometry is RRDtool's, to the pixel. How wide a text is comes through a [`text::Typesetter`]:
-//! fonts are files, and this crate opens none.
+//! [`compose`] runs the steps in this order: [`options`] (how it looks), [`legend`] and [`layout`] (where everything
+//! is on the image), [`limits`] and [`axis`] (the range of values, grid lines and their labels), `shapes` (the data)
+//! and `frame` (everything around it). The result is a [`scene`], which a backend paints.
+//!
+//! Geometry is RRDtool's, to the pixel. The widths of texts come through a [`text::Typesetter`]: fonts are files, and
+//! this crate opens none.
 
 pub mod axis;
 pub mod compose;

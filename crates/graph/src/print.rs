@@ -1,8 +1,8 @@
 //! The texts of PRINT and GPRINT.
 //!
-//! Owns what a format may be and how values, times and durations are put into it. The magnitude that `%S` keeps
-//! from one text to the next is in the [`Printer`]. Dates come through [`TimeFormat`]: the C library's calendar
-//! and the locale are the caller's.
+//! Parses formats and fills them with values, times and durations. The [`Printer`] keeps the magnitude that `%S` takes
+//! from one text to the next. Dates come through [`TimeFormat`], as the C library's calendar and locale belong to the
+//! caller.
 
 pub(crate) mod duration;
 pub(crate) mod number;
@@ -26,23 +26,23 @@ const PATTERN: &str =
 /// Times beyond this have no date: 2^63 seconds.
 const TIME_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// Dates, in local time and the current locale; and the point of its numbers.
+/// Formats dates in local time and the current locale, and knows its decimal point.
 pub trait TimeFormat {
-    /// C's `strftime` of local time at `time`, in seconds since the epoch.
+    /// C's `strftime` for `time`, in seconds since the epoch.
     fn strftime(&self, format: &[u8], time: i64) -> Vec<u8>;
 
-    /// What stands before the decimals of numbers.
+    /// The decimal point.
     fn decimal_point(&self) -> String {
         ".".to_string()
     }
 }
 
-/// Why a text cannot be printed. `Display` is RRDtool's text of `graph`.
+/// Why a text cannot be printed. `Display` is the text of `rrdtool graph`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrintError {
-    /// The format of a number.
+    /// The format is none for a number.
     NumberFormat(String),
-    /// The format of a duration.
+    /// The format is none for a duration.
     DurationFormat,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for PrintError {
 
 impl std::error::Error for PrintError {}
 
-/// What all PRINTs and GPRINTs of a graph print, in the order of the arguments.
+/// The texts of all PRINTs and GPRINTs of a graph, in the order of the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     /// PRINT
@@ -69,10 +69,10 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Prints them one after the other, as `%S` goes by what was printed before it. `base` is 1000 or 1024.
+    /// Prints them in order: `%S` depends on the texts before it. `base` is 1000 or 1024.
     ///
     /// # Errors
-    /// [`PrintError`]: the first that there is.
+    /// The first [`PrintError`].
     pub fn of(
         script: &Script,
         data: &Data,
@@ -91,7 +91,7 @@ impl Printed {
     }
 }
 
-/// Prints one text after the other.
+/// Prints texts one after the other.
 pub struct Printer<'a> {
     times: &'a dyn TimeFormat,
     base: f64,
@@ -106,8 +106,8 @@ impl<'a> Printer<'a> {
         Printer { times, base, kept: None, of_xport: false, point: times.decimal_point() }
     }
 
-    /// The same for xport. Compat: its texts are not made by the C library, so no NaN has a sign, decimals have a
-    /// point in every locale, and it knows neither `valstrftime` nor `valstrfduration`.
+    /// A printer for xport. Compat: xport prints without the C library, so NaN has no sign, the decimal point is a point
+    /// in every locale, and `valstrftime` and `valstrfduration` do nothing.
     pub(crate) fn of_xport(times: &'a dyn TimeFormat, base: f64) -> Printer<'a> {
         Printer { of_xport: true, point: ".".to_string(), ..Printer::new(times, base) }
     }
@@ -155,7 +155,7 @@ impl<'a> Printer<'a> {
 
     fn number(&mut self, format: &[u8], value: f64) -> Result<Vec<u8>, PrintError> {
         let parsed = NumberFormat::parse(format).ok_or_else(|| {
-            // Compat: RRDtool has turned the first %S into %s when it looks.
+            // Compat: RRDtool has replaced the first %S by %s before it checks the format.
             PrintError::NumberFormat(lossy(format).replacen("%S", "%s", 1))
         })?;
         let parsed = parsed.portable(self.of_xport);
@@ -181,12 +181,12 @@ fn contains(text: &[u8], what: &[u8]) -> bool {
     text.windows(what.len()).any(|window| window == what)
 }
 
-/// All known rows of `series` as one value, for the deprecated `PRINT:vname:CF:format`. It has no time.
+/// Consolidates the known rows of `series` to one value without a time, for the deprecated `PRINT:vname:CF:format`.
 fn consolidated(series: &Series, cf: Cf) -> VdefValue {
     let mut known = series.values.iter().copied().filter(|value| !value.is_nan());
     let value = match (known.next(), cf) {
         (None, _) => UNKNOWN,
-        // Compat: of zeros with and without a sign the last one.
+        // Compat: of 0 and -0 the last one.
         (Some(first), Cf::Min) => {
             known.fold(first, |least, value| if value <= least { value } else { least })
         }
@@ -202,8 +202,7 @@ fn consolidated(series: &Series, cf: Cf) -> VdefValue {
     VdefValue { value, time: None }
 }
 
-/// What stands for a time that is not known: a dash for each digit, in the shape of the date. Found by asking Debian's
-/// rrdtool for every letter.
+/// The text of an unknown time: a dash for each digit of the date. Found by asking Debian's rrdtool for every letter.
 fn unknown_time(format: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut rest = format.iter();
@@ -268,7 +267,7 @@ mod tests {
         assert_eq!(texts("%.3lf%S", &[UNKNOWN, 5000.0]), "-nan |5000.000 ");
     }
 
-    /// As in Germany.
+    /// A locale with a decimal comma.
     struct Comma;
 
     impl TimeFormat for Comma {
@@ -283,7 +282,7 @@ mod tests {
 
     /// What Debian's rrdtool printed with `LC_ALL=de_DE.UTF-8`.
     #[test]
-    fn decimals_stand_behind_the_point_of_the_locale() {
+    fn decimals_follow_the_point_of_the_locale() {
         fn check(printer: &mut Printer<'_>, style: PrintStyle, format: &str, want: &str) {
             let value = VdefValue { value: 17.948, time: None };
             assert_eq!(lossy(&printer.text(format.as_bytes(), style, value).unwrap()), want);

@@ -1,7 +1,7 @@
-//! Fine rows made coarser, to the step of a graph.
+//! Consolidates fine rows to the step of a graph.
 //!
-//! The rules are those of `../shared/rrd-format.md`, section 4: wide rows lie on multiples of their own step, an
-//! unknown row counts for nothing, and a wide row that is not covered from end to end is unknown.
+//! Coarse rows lie on multiples of their own step. Unknown rows are left out; a coarse row that is not covered from
+//! end to end is unknown.
 
 use rrd::definition::Cf;
 use rrd::live::UNKNOWN;
@@ -9,7 +9,7 @@ use rrd::rpn::Series;
 
 use crate::eval::EvalError;
 
-/// Rows of at least `step` seconds out of `series`, by `cf`; rows that are as wide already stay.
+/// Consolidates `series` by `cf` to rows of at least `step` seconds; rows that are as coarse already stay.
 ///
 /// # Errors
 /// [`EvalError::CannotReduce`].
@@ -20,11 +20,11 @@ pub fn reduce(series: Series, step: u64, cf: Cf) -> Result<Series, EvalError> {
     let factor = step.div_ceil(series.step);
     let wide = series.step.saturating_mul(factor) as i64;
     let (start, end) = (series.start.div_euclid(wide) * wide, series.end());
-    // The first boundary at or behind the start, the last at or before the end.
+    // The first boundary at or after the start, the last one at or before the end.
     let first = series.start + (wide - series.start.rem_euclid(wide)) % wide;
     let last = end.div_euclid(wide) * wide;
     if last < first {
-        // Compat: RRDtool's count of rows goes below zero here, and what is left of it must divide by the factor.
+        // Compat: RRDtool's unsigned count of rows wraps below zero here and must be divisible by the factor.
         return if factor.is_power_of_two() {
             Ok(Series { start, step: wide as u64, values: vec![UNKNOWN] })
         } else {
@@ -45,7 +45,7 @@ pub fn reduce(series: Series, step: u64, cf: Cf) -> Result<Series, EvalError> {
     Ok(Series { start, step: wide as u64, values })
 }
 
-/// One value out of the known ones among `rows`.
+/// Consolidates the known values among `rows` into one.
 fn one(rows: &[f64], cf: Cf) -> f64 {
     let mut known = rows.iter().copied().filter(|value| !value.is_nan());
     let Some(first) = known.next() else { return UNKNOWN };

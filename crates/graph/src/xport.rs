@@ -1,56 +1,56 @@
-//! `xport`: the rows of chosen variables, as XML or JSON.
+//! `xport`: the rows of chosen variables as XML or JSON, and a graph's as CSV and its kin.
 //!
-//! Owns which rows come out and the bytes of both forms, which are Debian's.
-//! Where 1.9 differs it is followed: legends in JSON are escaped.
+//! Decides which rows are written, and writes the same bytes as Debian's rrdtool; only legends in JSON are escaped, as
+//! in RRDtool 1.9.
 
-mod number;
 mod separated;
 mod write;
 
-pub use write::Form;
+pub use write::XportOptions;
 
+use std::fmt;
 use std::io::{self, Write};
 
 use rrd::rpn::Series;
 
 use crate::eval::Data;
-use crate::language::drawn::{Drawn, Plotted, Shape, ShapeKind};
+use crate::language::graphic::{Graphic, PlotValue, Shape, ShapeKind};
 use crate::language::{Element, Script};
-use crate::plan::Frame;
+use crate::plan::TimeRange;
 use crate::print::{Printer, TimeFormat};
 
-/// Bytes of a time's text that RRDtool keeps.
+/// Bytes that RRDtool keeps of a formatted time.
 const STAMP_BYTES_MAX: usize = 253;
 
 /// A table of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<'a> {
-    /// Where the first row begins: seconds since the epoch.
+    /// Start of the first row: seconds since the epoch.
     pub start: i64,
-    /// Where the last row ends.
+    /// End of the last row: seconds since the epoch.
     pub end: i64,
     /// Seconds in a row.
     pub step: u64,
-    /// What stands above the columns.
+    /// The headings of the columns; empty in a table made by [`Table::of`].
     pub legends: Vec<&'a [u8]>,
     columns: Vec<&'a Series>,
 }
 
 impl<'a> Table<'a> {
     /// The table of the XPORTs of `script`; `None` when there is none.
-    pub fn new(script: &'a Script, frame: Frame, data: &'a Data) -> Option<Table<'a>> {
-        Table::of_elements(script, frame, data, |element| match element {
+    pub fn new(script: &'a Script, range: TimeRange, data: &'a Data) -> Option<Table<'a>> {
+        Table::of_elements(script, range, data, |element| match element {
             Element::Xport(xport) => Some((xport.series, &xport.legend)),
             _ => None,
         })
     }
 
-    /// The table of a graph: its lines and areas are columns too. RRDtool crashes where one is of a single value;
-    /// here it is left out.
-    pub fn of_graph(script: &'a Script, frame: Frame, data: &'a Data) -> Option<Table<'a>> {
-        Table::of_elements(script, frame, data, |element| match element {
+    /// The table of a graph, whose lines and areas are columns too; `None` when it has no column. A line of a single
+    /// value is left out: RRDtool crashes there.
+    pub fn of_graph(script: &'a Script, range: TimeRange, data: &'a Data) -> Option<Table<'a>> {
+        Table::of_elements(script, range, data, |element| match element {
             Element::Xport(xport) => Some((xport.series, &xport.legend)),
-            Element::Drawn(Drawn::Shape(Shape { value: Plotted::Series(series), legend, .. })) => {
+            Element::Graphic(Graphic::Shape(Shape { value: PlotValue::Series(series), legend, .. })) => {
                 Some((*series, legend))
             }
             _ => None,
@@ -59,25 +59,25 @@ impl<'a> Table<'a> {
 
     fn of_elements(
         script: &'a Script,
-        frame: Frame,
+        range: TimeRange,
         data: &'a Data,
         column: impl Fn(&'a Element) -> Option<(usize, &'a Vec<u8>)>,
     ) -> Option<Table<'a>> {
         let chosen: Vec<_> = script.elements.iter().filter_map(column).collect();
         let columns: Vec<&Series> = chosen.iter().map(|(series, _)| &data.series[*series]).collect();
-        let mut table = Table::of(frame, &columns)?;
+        let mut table = Table::of(range, &columns)?;
         table.legends = chosen.into_iter().map(|(_, legend)| legend.as_slice()).collect();
         Some(table)
     }
 
     /// The table of `columns`, without legends; `None` when there is none.
     ///
-    /// Its step is the greatest common divisor of theirs, its range the frame's, widened to that step.
-    pub fn of(frame: Frame, columns: &[&'a Series]) -> Option<Table<'a>> {
+    /// The step is the greatest common divisor of theirs, its range is `range`, widened to that step.
+    pub fn of(range: TimeRange, columns: &[&'a Series]) -> Option<Table<'a>> {
         let step = columns.iter().map(|series| series.step.max(1)).reduce(gcd)?;
         let signed = i64::try_from(step).ok()?;
-        let start = frame.start - frame.start.rem_euclid(signed);
-        let end = frame.end + (signed - frame.end.rem_euclid(signed)) % signed;
+        let start = range.start - range.start.rem_euclid(signed);
+        let end = range.end + (signed - range.end.rem_euclid(signed)) % signed;
         Some(Table { start, end, step, legends: Vec::new(), columns: columns.to_vec() })
     }
 
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
         self.start + (index as i64 + 1) * self.step as i64
     }
 
-    /// The values of each column, row by row.
+    /// The values of each column, an iterator over the rows for each.
     pub fn cells(&self) -> Vec<Cells<'a>> {
         self.columns.iter().map(|series| Cells::new(series, self.time(0), self.step)).collect()
     }
@@ -102,20 +102,20 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The values of one column, a row of the table after the other; NaN outside of its series. Costs no division.
+/// The values of one column, row by row; NaN outside of its series. Needs no division.
 #[derive(Clone, Debug)]
 pub struct Cells<'a> {
     values: &'a [f64],
-    /// Of the value of the next row; outside, it is past all of them.
+    /// Index of the next row's value; out of bounds where there is none.
     index: usize,
-    /// Rows of the table with that value that are left.
+    /// How many more rows of the table have that value.
     left: u64,
-    /// Rows of the table in one of the series.
+    /// Rows of the table for one row of the series.
     ratio: u64,
 }
 
 impl<'a> Cells<'a> {
-    /// From the row of the table that ends at `time` on; `table_step` is a divisor of the series' step.
+    /// Starts at the row of the table that ends at `time`; `table_step` divides the step of the series.
     fn new(series: &'a Series, time: i64, table_step: u64) -> Cells<'a> {
         let step = series.step.max(1);
         let signed = i64::try_from(step).unwrap_or(i64::MAX);
@@ -134,13 +134,13 @@ impl<'a> Cells<'a> {
 impl Iterator for Cells<'_> {
     type Item = f64;
 
-    /// Goes on for ever.
+    /// Never ends.
     #[inline]
     fn next(&mut self) -> Option<f64> {
         let value = self.values.get(self.index).copied().unwrap_or(f64::NAN);
         self.left -= 1;
         if self.left == 0 {
-            // From -1 to 0, too.
+            // Wraps from -1 to 0.
             self.index = self.index.wrapping_add(1);
             self.left = self.ratio;
         }
@@ -161,79 +161,95 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What became of an xport.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// All of it is written.
-    All,
-    /// There is no XPORT, and nothing is written.
-    Nothing,
-    /// It is written up to a text that cannot be printed; its message.
-    UpTo(String),
+/// Why a table is not written, or not all of it. `Display` is RRDtool's text.
+#[derive(Debug)]
+pub enum XportError {
+    /// There is no XPORT; nothing is written.
+    NoXport,
+    /// A text cannot be printed, with RRDtool's message; everything before the texts is written.
+    Print(String),
+    /// The sink failed.
+    Io(io::Error),
 }
 
-/// Writes the XPORTs of `script`, in pieces.
+impl fmt::Display for XportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            XportError::NoXport => f.write_str("no XPORT found, nothing to do"),
+            XportError::Print(message) => f.write_str(message),
+            XportError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for XportError {}
+
+impl From<io::Error> for XportError {
+    fn from(error: io::Error) -> XportError {
+        XportError::Io(error)
+    }
+}
+
+/// Writes the XPORTs of `script`, in chunks.
 ///
 /// # Errors
-/// What the sink says.
+/// [`XportError`].
 pub fn xport(
     script: &Script,
-    frame: Frame,
+    range: TimeRange,
     data: &Data,
-    form: Form,
+    options: XportOptions,
     times: &dyn TimeFormat,
     sink: &mut dyn Write,
-) -> io::Result<Written> {
-    let Some(table) = Table::new(script, frame, data) else { return Ok(Written::Nothing) };
-    write::write(sink, &table, form, None, Texts::print(script, data, times, 1000.0))
+) -> Result<(), XportError> {
+    let table = Table::new(script, range, data).ok_or(XportError::NoXport)?;
+    write::write(sink, &table, options, None, Texts::print(script, data, times, 1000.0))
 }
 
-/// How a graph is written as a table.
+/// The file formats of a graph's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GraphForm {
+pub enum TableFormat {
     /// As `xport` does.
-    Marked(Form),
+    Xport(XportOptions),
     /// A line for each row, with this byte between its values.
     Separated(u8),
 }
 
-/// What the table of a graph is written with.
+/// How the table of a graph is written.
 #[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    /// How it is written.
-    pub form: GraphForm,
-    /// The format of every time (that of `--x-grid`); seconds since the epoch where there is none.
+pub struct TableOptions<'a> {
+    /// The file format.
+    pub format: TableFormat,
+    /// Format of all times (that of `--x-grid`); `None` = seconds since the epoch.
     pub time_format: Option<&'a [u8]>,
-    /// Writes dates.
+    /// Formats dates.
     pub times: &'a dyn TimeFormat,
     /// `--base`
     pub base: f64,
 }
 
-/// Writes the table of a graph, in pieces.
+/// Writes the table of a graph, in chunks.
 ///
 /// # Errors
-/// What the sink says.
+/// [`XportError`].
 pub fn of_graph(
     script: &Script,
     table: &Table<'_>,
     data: &Data,
-    setting: Setting<'_>,
+    options: TableOptions<'_>,
     sink: &mut dyn Write,
-) -> io::Result<Written> {
-    let stamp = setting.time_format.map(|format| Stamp { format, times: setting.times });
-    match setting.form {
-        GraphForm::Marked(form) => {
-            let texts = Texts::print(script, data, setting.times, setting.base);
-            write::write(sink, table, form, stamp, texts)
+) -> Result<(), XportError> {
+    let stamp = options.time_format.map(|format| Stamp { format, times: options.times });
+    match options.format {
+        TableFormat::Xport(format) => {
+            let texts = Texts::print(script, data, options.times, options.base);
+            write::write(sink, table, format, stamp, texts)
         }
-        GraphForm::Separated(separator) => {
-            separated::write(sink, table, separator, stamp).map(|()| Written::All)
-        }
+        TableFormat::Separated(separator) => Ok(separated::write(sink, table, separator, stamp)?),
     }
 }
 
-/// How times are written that are no seconds.
+/// How times are written, where not as seconds.
 #[derive(Clone, Copy)]
 struct Stamp<'a> {
     format: &'a [u8],
@@ -260,7 +276,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// All of them, in the order of the arguments: `%S` goes by what was printed before it.
+    /// Prints all of them in the order of the arguments: `%S` depends on what was printed before.
     fn print(script: &Script, data: &Data, times: &dyn TimeFormat, base: f64) -> Result<Texts, String> {
         let mut printer = Printer::of_xport(times, base);
         let mut texts = Texts::default();
@@ -268,7 +284,7 @@ impl Texts {
             match element {
                 Element::Print(print) => {
                     let text = printer.print(print, data).map_err(|_| {
-                        // Compat: the quotes do not match.
+                        // Compat: the quotes do not match in RRDtool's text either.
                         format!("bad format for PRINT in \"{}'", String::from_utf8_lossy(&print.format))
                     })?;
                     if print.inside {
@@ -277,13 +293,16 @@ impl Texts {
                         texts.prints.push(("print", text));
                     }
                 }
-                Element::Note(note) => texts.inside.push((note.kind.word(), note.text.clone())),
-                Element::Drawn(Drawn::Shape(shape)) => texts.inside.push(legend(shape)),
-                // Compat: where a rule stands is not reckoned.
-                Element::Drawn(Drawn::Rule(rule)) if rule.vertical => {
+                Element::Comment(text) => texts.inside.push(("comment", text.clone())),
+                Element::TextAlign(align) => texts.inside.push(("align", align.clone())),
+                Element::Graphic(Graphic::Shape(shape)) => texts.inside.push(legend(shape)),
+                // Compat: the position of a rule is always 0.
+                Element::Graphic(Graphic::Rule(rule)) if rule.vertical => {
                     texts.rules.push(("vrule", b"0".to_vec()))
                 }
-                Element::Drawn(Drawn::Rule(_)) => texts.rules.push(("hrule", b"0.0000000000e+00".to_vec())),
+                Element::Graphic(Graphic::Rule(_)) => {
+                    texts.rules.push(("hrule", b"0.0000000000e+00".to_vec()))
+                }
                 _ => {}
             }
         }
@@ -291,8 +310,7 @@ impl Texts {
     }
 }
 
-/// The legend of a line or an area. Compat: a graph has two blanks in front of it; for a line blanks are
-/// taken off again.
+/// The legend of a line or an area. Compat: an area's has two leading blanks, a line's has none.
 fn legend(shape: &Shape) -> (&'static str, Vec<u8>) {
     let text = shape.legend.as_slice();
     match shape.kind {
@@ -310,8 +328,8 @@ mod tests {
     fn a_table_is_as_fine_as_its_finest_common_step() {
         let a = Series { start: 0, step: 10, values: vec![1.0, 2.0, 3.0] };
         let b = Series { start: 6, step: 6, values: vec![4.0, 5.0] };
-        let frame = Frame { start: 5, end: 23, step: 1 };
-        let table = Table::of(frame, &[&a, &b]).unwrap();
+        let range = TimeRange { start: 5, end: 23, step: 1 };
+        let table = Table::of(range, &[&a, &b]).unwrap();
         assert_eq!((table.start, table.end, table.step, table.rows()), (4, 24, 2, 10));
         let row = |time| table.row(time).map(|value| value.to_bits()).collect::<Vec<_>>();
         let want = |values: [f64; 2]| values.map(f64::to_bits).to_vec();
@@ -326,11 +344,11 @@ mod tests {
             let here: Vec<_> = row(table.time(index)).into_iter().map(Some).collect();
             assert_eq!(next.collect::<Vec<_>>(), here, "{index}");
         }
-        // Of a series that begins where no row does.
+        // A series that does not begin at a row of the table.
         let odd = Series { start: 3, step: 4, values: vec![6.0, 7.0] };
         let values: Vec<f64> = Cells::new(&odd, 2, 2).take(6).collect();
         assert!(values[0].is_nan() && values[5].is_nan());
         assert_eq!(values[1..5], [6.0, 6.0, 7.0, 7.0]);
-        assert_eq!(Table::of(frame, &[]), None);
+        assert_eq!(Table::of(range, &[]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Axes against Debian's rrdtool: limits, lines and labels of random graphs, in several time zones.
 //!
-//! A process has one zone, so each zone is a run of this program of its own.
+//! A process has one time zone, so this program runs itself once for each zone.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -11,14 +11,14 @@ use std::process::Command;
 mod axes;
 
 use axes::{Case, Debian, Times, c_exponent, same_times, same_values};
-use graph::picture::axis::horizontal;
-use graph::picture::axis::mapping::{Mapping, Place};
-use graph::picture::axis::vertical;
-use graph::picture::limits::{Extent, limits};
-use graph::picture::options::{AxisFormatter, Every, FontTag, Options, TimeUnit, XGrid, YGrid};
-use graph::print::TimeFormat;
 use localtime::Local;
 use oracle::random::{Random, seeds};
+use roundel_graph::picture::axis::horizontal;
+use roundel_graph::picture::axis::mapping::{CanvasRect, Mapping};
+use roundel_graph::picture::axis::vertical;
+use roundel_graph::picture::limits::{Extent, limits};
+use roundel_graph::picture::options::{AxisFormatter, FontTag, Interval, Options, TimeUnit, XGrid, YGrid};
+use roundel_graph::print::TimeFormat;
 use rrd::when::calendar::Utc;
 
 /// A value of any size.
@@ -29,7 +29,7 @@ fn value(random: &mut Random) -> f64 {
     if random.once_in(4) { -size } else { size }
 }
 
-/// A value near to this one that RRDtool reads from its own text: it does not read every number exactly.
+/// A value near this one that RRDtool reads back from its own text: it does not read every number exactly.
 fn read(value: f64) -> f64 {
     let again = |value: f64| rrd::number::parse(format!("{value:e}").as_bytes()).unwrap();
     // Some texts go round in circles; whole numbers and few digits never do.
@@ -67,7 +67,7 @@ fn vertical_case(random: &mut Random) -> Case {
     let range = case.data.1 - case.data.0;
     if range > 0.0 && random.once_in(10) {
         let (part, label_factor) = (random.between(1, 300) as f64, random.between(1, 7) as i32);
-        options.y_grid = YGrid::Own { step: read(range / part), label_factor };
+        options.y_grid = YGrid::Custom { step: read(range / part), label_factor };
     }
     options.units_exponent = random.once_in(8).then(|| random.between(0, 12) as i32 - 6);
     let scales = [(1.0, 0.0), (2.0, 10.0), (-1.0, 0.0), (0.001, 0.0), (1000.0, 5.0), (3e-6, -1e-3)];
@@ -75,7 +75,7 @@ fn vertical_case(random: &mut Random) -> Case {
     for text in [&mut options.left_axis, &mut options.right_axis_text] {
         let formats: [&str; 4] = match random.below(16) {
             0 => ["%lf", "%5.2lf|%%", "%le", "a%.1lgb"],
-            // A logarithmic axis gives the format of a date to printf.
+            // RRDtool passes the date format of a logarithmic axis to printf.
             1 | 2 if options.logarithmic => continue,
             1 => {
                 text.formatter = AxisFormatter::Timestamp;
@@ -103,18 +103,19 @@ fn check_values(debian: &mut Debian, case: &Case) -> Result<(), String> {
     extent.add(case.data.0);
     extent.add(case.data.1);
     let limits = limits(options, &extent);
-    let plan = |place: Place| {
-        let mapping = Mapping::new(place, case.span, limits, options.logarithmic);
-        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
+    let plan = |rect: CanvasRect| {
+        let mapping = Mapping::new(rect, case.span, limits, options.logarithmic);
+        let input =
+            vertical::ValueAxisInput { options, extent: &extent, limits, mapping: &mapping, times: &Times };
         vertical::plan(&input).map_err(|error| error.to_string())
     };
     let height = f64::from(options.height);
     if options.logarithmic && limits.1 <= 0.0 {
-        // Debian's paints at no number.
+        // Debian's rrdtool paints at NaN.
         return Ok(());
     }
-    if plan(Place { left: 0.0, top: 0.0, width: 1.0, height })?.lines.len() * 2 > vertical::LINES_MAX {
-        // Debian's would be at it for minutes.
+    if plan(CanvasRect { left: 0.0, top: 0.0, width: 1.0, height })?.lines.len() * 2 > vertical::LINES_MAX {
+        // Debian's rrdtool would take minutes.
         return Ok(());
     }
     let drawn = match debian.draw(case) {
@@ -126,7 +127,7 @@ fn check_values(debian: &mut Debian, case: &Case) -> Result<(), String> {
     if ours != drawn.limits {
         return Err(format!("limits {ours:?}, want {:?}", drawn.limits));
     }
-    let axis = plan(drawn.place)?;
+    let axis = plan(drawn.rect)?;
     same_values(&axis, case, limits, &drawn)
 }
 
@@ -155,10 +156,10 @@ fn kept(data: (f64, f64), change: impl FnOnce(&mut Options)) -> Case {
     case
 }
 
-/// What random graphs have found, and a few that no random one comes to.
+/// Cases that random graphs have found, and a few that they cannot find.
 fn kept_vertical() -> Vec<Case> {
     vec![
-        // Limits that are liked ones already.
+        // Limits that are round already.
         kept((1.0, 2.0), |_| {}),
         kept((-10.0, -2.0), |_| {}),
         kept((0.0018, 0.0021), |_| {}),
@@ -170,30 +171,30 @@ fn kept_vertical() -> Vec<Case> {
         kept((5.0, 5.0), |_| {}),
         kept((-5.0, -5.0), |options| options.rigid = true),
         kept((19_000_000.0, 19_000_001.0), |options| options.alt_autoscale_min = true),
-        // Limits turned around.
+        // The lower limit above the upper one.
         kept((3.0, 7.0), |options| (options.rigid, options.upper_limit) = (true, Some(-20.0))),
         kept((3.0, 7.0), |options| (options.rigid, options.lower_limit) = (true, Some(10.0))),
         kept((-5.0, 150.0), |options| (options.rigid, options.upper_limit) = (true, Some(-20.0))),
-        // A lower limit that is exceeded after all.
+        // A lower limit that the data falls below.
         kept((3.0, 7.0), |options| {
             (options.rigid, options.allow_shrink) = (true, true);
             (options.lower_limit, options.upper_limit) = (Some(4.0), Some(5.0));
         }),
-        // A logarithmic axis ends at the limit that was asked for, or at twice the data.
+        // A logarithmic axis ends at the option's limit, or at twice the data.
         kept((3.0, 7.0), |options| (options.logarithmic, options.lower_limit) = (true, Some(2.0))),
         kept((3.0, 7.0), |options| (options.logarithmic, options.upper_limit) = (true, Some(8.0))),
         // Powers of ten with labels that are no multiples of their distance; a fourth major line in a decade.
         kept((28.0, 1.4e6), |options| options.logarithmic = true),
         kept((0.9, 2.0), |options| options.logarithmic = true),
-        // Of the base, the labels of the right axis know.
+        // Only the labels of the right axis depend on the base.
         kept((28.0, 1.4e6), |options| {
             (options.logarithmic, options.units_si, options.base) = (true, true, 1024);
             options.right_axis = Some((3.0, 0.0));
         }),
-        // Both alternatives at once; 2 % of a thousand times too much.
+        // Both alternatives at once; 2 % of a thousand times too large a power.
         kept((3.0, 7.0), |options| (options.alt_autoscale_min, options.alt_autoscale_max) = (true, true)),
         kept((0.0, 0.5), |options| options.alt_autoscale = true),
-        // Only one label, and one more where the next line is beyond the edge.
+        // A single label, and a second one if the next line is outside of the canvas.
         kept((-5.0, 5.0), |options| (options.alt_y_grid, options.rigid) = (true, true)),
         kept((0.0, 1.5), |options| (options.height, options.rigid) = (19, true)),
         // A font too large for any distance of labels.
@@ -203,7 +204,7 @@ fn kept_vertical() -> Vec<Case> {
         }),
         // No line at all.
         kept((1010.0, 1020.0), |options| options.rigid = true),
-        // Units that are a little off, and that there are none for.
+        // Units that are slightly off, and units without a prefix.
         kept((0.006, 1.6), |options| {
             (options.alt_y_grid, options.units_exponent) = (true, Some(3));
             options.left_axis.formatter = AxisFormatter::Timestamp;
@@ -215,12 +216,12 @@ fn kept_vertical() -> Vec<Case> {
         kept((-1200.0, -60.0), |options| (options.rigid, options.right_axis) = (true, Some((1.0, 0.0)))),
         kept((60.0, 1930.0), |options| (options.rigid, options.right_axis) = (true, Some((1.0, 0.0)))),
         // The grid of --y-grid, which widens the limits to its labels, or not.
-        kept((3.3, 7.7), |options| options.y_grid = YGrid::Own { step: 0.7, label_factor: 3 }),
+        kept((3.3, 7.7), |options| options.y_grid = YGrid::Custom { step: 0.7, label_factor: 3 }),
         kept((3.3, 7.7), |options| {
-            (options.rigid, options.y_grid) = (true, YGrid::Own { step: 0.7, label_factor: 3 });
+            (options.rigid, options.y_grid) = (true, YGrid::Custom { step: 0.7, label_factor: 3 });
         }),
         kept((3.3, 7.7), |options| {
-            (options.alt_y_grid, options.y_grid) = (true, YGrid::Own { step: 1.0, label_factor: 1 });
+            (options.alt_y_grid, options.y_grid) = (true, YGrid::Custom { step: 1.0, label_factor: 1 });
         }),
         kept((3.3, 7.7), |options| options.y_grid = YGrid::None),
         kept((1100.0, 9300.0), |options| options.left_axis.format = Some(Vec::new())),
@@ -244,7 +245,7 @@ fn what_differed_once_does_not_again() {
     }
 }
 
-/// As in Germany.
+/// A locale with a decimal comma.
 struct Comma;
 
 impl TimeFormat for Comma {
@@ -257,9 +258,9 @@ impl TimeFormat for Comma {
     }
 }
 
-/// What Debian's wrote with `LC_ALL=de_DE.UTF-8`.
+/// What Debian's rrdtool wrote with `LC_ALL=de_DE.UTF-8`.
 #[test]
-fn decimals_of_labels_stand_behind_the_point_of_the_locale() {
+fn decimals_of_labels_follow_the_point_of_the_locale() {
     fn check(change: impl FnOnce(&mut Options), want: &[&str]) {
         let case = kept((0.0, 1.0), |options| {
             options.height = 60;
@@ -268,10 +269,11 @@ fn decimals_of_labels_stand_behind_the_point_of_the_locale() {
         let mut extent = Extent::new(&case.options);
         extent.add(0.0);
         extent.add(1.0);
-        let place = Place { left: 50.0, top: 15.0, width: 400.0, height: 60.0 };
-        let mapping = Mapping::new(place, case.span, (0.0, 1.0), false);
+        let rect = CanvasRect { left: 50.0, top: 15.0, width: 400.0, height: 60.0 };
+        let mapping = Mapping::new(rect, case.span, (0.0, 1.0), false);
         let (options, limits) = (&case.options, (0.0, 1.0));
-        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Comma };
+        let input =
+            vertical::ValueAxisInput { options, extent: &extent, limits, mapping: &mapping, times: &Comma };
         let axis = vertical::plan(&input).unwrap();
         let texts = axis.lines.iter().flat_map(|line| [&line.right_label, &line.label]).flatten();
         let texts: Vec<_> = texts.map(|text| String::from_utf8_lossy(text)).collect();
@@ -285,7 +287,7 @@ fn decimals_of_labels_stand_behind_the_point_of_the_locale() {
     );
 }
 
-/// Debian's draws for ever here, or ends.
+/// Debian's rrdtool never ends or crashes here.
 #[test]
 fn axes_of_any_limits_come_to_an_end() {
     let numbers =
@@ -304,16 +306,17 @@ fn axes_of_any_limits_come_to_an_end() {
         case.options.units_exponent = random.once_in(3).then(|| random.next() as i32);
         case.options.right_axis = random.once_in(2).then_some(right);
         if random.once_in(3) {
-            case.options.y_grid = YGrid::Own { step, label_factor: random.below(3) as i32 - 1 };
+            case.options.y_grid = YGrid::Custom { step, label_factor: random.below(3) as i32 - 1 };
         }
         let mut extent = Extent::new(&case.options);
         extent.add(case.data.0);
         extent.add(case.data.1);
         let limits = limits(&case.options, &extent);
-        let place = Place { left: 50.0, top: 15.0, width: 400.0, height: 100.0 };
-        let mapping = Mapping::new(place, case.span, limits, case.options.logarithmic);
+        let rect = CanvasRect { left: 50.0, top: 15.0, width: 400.0, height: 100.0 };
+        let mapping = Mapping::new(rect, case.span, limits, case.options.logarithmic);
         let options = &case.options;
-        let input = vertical::Input { options, extent: &extent, limits, mapping: &mapping, times: &Times };
+        let input =
+            vertical::ValueAxisInput { options, extent: &extent, limits, mapping: &mapping, times: &Times };
         let axis = vertical::plan(&input).unwrap();
         assert!(axis.lines.len() <= vertical::LINES_MAX + 2, "{:?} {}", case.data, axes::words(options));
     }
@@ -327,16 +330,16 @@ fn times_of_any_grid_come_to_an_end() {
     let mut random = Random::new(2);
     for _ in 0..300 {
         let mut below = |end: usize| random.below(end as u64) as usize;
-        let mut every = || Every { unit: units[below(units.len())], count: counts[below(counts.len())] };
+        let mut every = || Interval { unit: units[below(units.len())], count: counts[below(counts.len())] };
         let (grid, major, label) = (every(), every(), every());
         let precision = [0, 86_400, i64::MAX, i64::MIN][below(4)];
         let options = Options {
-            x_grid: XGrid::Own { grid, major, label, precision, format: b"%H".to_vec() },
+            x_grid: XGrid::Custom { grid, major, label, precision, format: b"%H".to_vec() },
             ..Options::default()
         };
         let start = times[below(times.len())];
         let span = (start, start + [1, 86_400, i64::MAX / 4][below(3)]);
-        let input = horizontal::Input {
+        let input = horizontal::TimeAxisInput {
             options: &options,
             span,
             width: 400.0,
@@ -351,10 +354,10 @@ fn times_of_any_grid_come_to_an_end() {
 
 /// Zones whose clocks change at odd times, and one that never does.
 const ZONES: &[&str] = &["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
-/// Set for the runs that ask.
+/// Environment variable that names the zone of a run.
 const ZONE: &str = "AXIS_ORACLE_ZONE";
 
-fn every(random: &mut Random, seconds_min: i64) -> Every {
+fn every(random: &mut Random, seconds_min: i64) -> Interval {
     let units = [
         (TimeUnit::Second, 1, 60),
         (TimeUnit::Minute, 60, 60),
@@ -370,7 +373,7 @@ fn every(random: &mut Random, seconds_min: i64) -> Every {
         if count as i64 * seconds > seconds_min
             && (count as i64 * seconds < seconds_min * 50 || random.once_in(20))
         {
-            return Every { unit, count: count as i32 };
+            return Interval { unit, count: count as i32 };
         }
     }
 }
@@ -400,7 +403,7 @@ fn horizontal_case(random: &mut Random) -> Case {
         let label = every(random, seconds / 20);
         let precision = [0, 0, 3600, 86_400, 86_401, 30 * 86_400][random.below(6) as usize];
         let format = random.pick(&["%H:%M", "%a %d %b", "%X", "%Y-%m-%d %H", "%V|%%"]).as_bytes().to_vec();
-        options.x_grid = XGrid::Own { grid, major, label, precision, format };
+        options.x_grid = XGrid::Custom { grid, major, label, precision, format };
     }
     case
 }
@@ -409,7 +412,8 @@ fn check_times(debian: &mut Debian, case: &Case) -> Result<(), String> {
     let drawn = debian.draw(case)?;
     let (options, span) = (&case.options, case.span);
     let width = f64::from(options.width);
-    let input = horizontal::Input { options, span, width, calendar: &Local, times: &Times, first_weekday: 0 };
+    let input =
+        horizontal::TimeAxisInput { options, span, width, calendar: &Local, times: &Times, first_weekday: 0 };
     same_times(&horizontal::plan(&input), case, &drawn)
 }
 

@@ -1,5 +1,5 @@
-//! Legend and layout against Debian's rrdtool: random arguments, what `graphv` tells and where its SVG has texts
-//! and boxes.
+//! Legend and layout against Debian's rrdtool, on random arguments: the report of `graphv`, and the texts and boxes of
+//! its SVG.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
@@ -7,19 +7,19 @@
 mod mono;
 mod support;
 
-use graph::eval::Data;
-use graph::language::{Element, Script};
-use graph::picture::layout::{Layout, PlacedText, arrange};
-use graph::picture::legend::entries::{Source, entries};
-use graph::picture::legend::{MarkShape, PlacedMark};
-use graph::picture::options::{FontTag, LegendDirection, LegendPosition, Options, XGrid, YGrid};
-use graph::picture::report::{Told, report};
-use graph::plan::Frame;
-use graph::print::Printer;
 use mono::Mono;
 use oracle::RrdTool;
 use oracle::random::{Random, seeds};
 use oracle::svg::{Item, Svg};
+use roundel_graph::eval::Data;
+use roundel_graph::language::{Element, Script};
+use roundel_graph::picture::layout::{Layout, PlacedText, arrange};
+use roundel_graph::picture::legend::entries::{LegendInput, entries};
+use roundel_graph::picture::legend::{MarkShape, PlacedMark};
+use roundel_graph::picture::options::{FontTag, LegendDirection, LegendPosition, Options, XGrid, YGrid};
+use roundel_graph::picture::report::{ReportInput, report};
+use roundel_graph::plan::TimeRange;
+use roundel_graph::print::Printer;
 use rrd::info::push_text;
 use support::{EPOCH, UtcDates, make_rrds, run};
 
@@ -41,7 +41,7 @@ const FONTS: [(FontTag, &str); 5] = [
     (FontTag::Watermark, "WATERMARK"),
 ];
 
-/// A graph: its options as words and as they are, and its elements.
+/// A graph: its options as arguments and as types, and its elements.
 #[derive(Default)]
 struct Case {
     words: Vec<String>,
@@ -165,7 +165,7 @@ fn random_texts(random: &mut Random, case: &mut Case) {
     }
 }
 
-/// What a legend says, with escapes at its end.
+/// A random legend, with control codes at its end.
 fn random_legend(random: &mut Random) -> String {
     let mut text = match random.below(8) {
         0 => String::new(),
@@ -177,7 +177,7 @@ fn random_legend(random: &mut Random) -> String {
     };
     let escapes = ["\\l", "\\r", "\\c", "\\j", "\\n", "\\g", "\\s", "\\u", "\\j", "\\.", "\\l\\g", "\\x"];
     match random.below(14) as usize {
-        // An unknown one, seldom.
+        // Rarely an unknown one.
         11 if random.once_in(6) => text += escapes[11],
         at @ 0..11 => text += escapes[at],
         _ => {}
@@ -216,15 +216,15 @@ fn random_elements(random: &mut Random) -> Vec<String> {
     elements
 }
 
-/// What we make of a case: the layout and its report, or the error.
+/// Our result of a case: the layout and its report, or the error.
 fn ours(tool: &RrdTool, case: &Case) -> Result<(Layout, String), String> {
-    let frame = Frame { start: SPAN.0, end: SPAN.1, step: 10 };
-    let (script, data) = run(tool.directory(), frame, &case.elements)?;
+    let range = TimeRange { start: SPAN.0, end: SPAN.1, step: 10 };
+    let (script, data) = run(tool.directory(), range, &case.elements)?;
     let (printed, inside) = prints(&script, &data)?;
-    let source = Source { script: &script, data: &data, printed: &inside, span: SPAN };
+    let source = LegendInput { script: &script, data: &data, printed: &inside, span: SPAN };
     let entries = entries(source, &case.options);
     let layout = arrange(&case.options, &entries, &Mono).map_err(|error| error.to_string())?;
-    let told = Told { printed: &printed, layout: Some(&layout), span: SPAN, limits: Some((0.0, 0.0)) };
+    let told = ReportInput { printed: &printed, layout: Some(&layout), span: SPAN, limits: Some((0.0, 0.0)) };
     let text = without_limits(&said(told));
     Ok((layout, text))
 }
@@ -266,7 +266,7 @@ fn check(tool: &mut RrdTool, name: &str, case: &Case) {
     }
 }
 
-/// Whether Debian's picture, made smaller again, has our texts and boxes where we have them.
+/// Asserts that texts and boxes of Debian's picture, scaled back, are where ours are.
 fn check_picture(layout: &Layout, svg: &Svg, options: &Options, name: &str) {
     let zoom = options.zoom;
     let small = |at: (f64, f64)| (at.0 / zoom, at.1 / zoom);
@@ -281,7 +281,7 @@ fn check_picture(layout: &Layout, svg: &Svg, options: &Options, name: &str) {
             -90.0 => (placed.at.x + baseline, placed.at.y),
             _ => (placed.at.x - baseline, placed.at.y),
         };
-        // cairo leaves out what is beyond the edge.
+        // cairo leaves out what is outside of the image.
         if inside(at) && inside((at.0 + placed.layout.width, at.1)) {
             assert!(
                 starts.iter().any(|start| near(*start, at, slack)),
@@ -289,8 +289,8 @@ fn check_picture(layout: &Layout, svg: &Svg, options: &Options, name: &str) {
             );
         }
     };
-    // The first text that Debian paints on an enlarged picture is centred as if it were not enlarged; that is a
-    // label of an axis mostly, but not on a canvas too small for one.
+    // Debian centres the first text of a zoomed picture as if it were not zoomed. Mostly that is a label of an axis, but
+    // not on a canvas too small for one.
     let bare = options.x_grid == XGrid::None && options.y_grid == YGrid::None;
     let slack = match zoom {
         1.0 => 0.01,
@@ -303,7 +303,7 @@ fn check_picture(layout: &Layout, svg: &Svg, options: &Options, name: &str) {
     layout.watermark.iter().for_each(|placed| check(placed, slack, "watermark"));
     layout.signature.iter().for_each(|placed| check(placed, 0.01, "signature"));
     for entry in &layout.legend {
-        // Of spaces alone nothing is painted, nor of what is before a tab then.
+        // Spaces alone are not painted, nor is anything before a tab then.
         let start = entry.text.split(|byte| *byte == b'\t').next().unwrap_or_default();
         if start.iter().any(|byte| *byte != b' ') {
             check(&PlacedText { layout: entry.layout.clone(), at: entry.at, turned: 0.0 }, 0.01, "legend");
@@ -341,7 +341,7 @@ fn is_mark(item: &Item, zoom: f64, placed: &PlacedMark) -> bool {
     same && close(*width, wide) && dashed
 }
 
-/// cairo writes places in 256ths of a pixel.
+/// cairo writes positions in 256ths of a pixel.
 fn near(a: (f64, f64), b: (f64, f64), slack: f64) -> bool {
     (a.0 - b.0).abs() < slack && (a.1 - b.1).abs() < slack
 }
@@ -360,31 +360,31 @@ fn random_graphs_are_laid_out_as_debian_does() {
     }
 }
 
-/// Every oddity that was found.
+/// Every oddity found so far.
 #[test]
 fn odd_legends_stand_as_debians_do() {
     let mut tool = RrdTool::start().unwrap();
     make_rrds(&mut tool);
     let long = |count: usize, end: &str| format!("COMMENT:{}{end}", "x".repeat(count));
     let odd: [&[&str]; 32] = [
-        // The space that is not counted is that behind the first text, so glue moves what it does not touch.
+        // The line's width lacks the space after the first text, so glue moves texts that it does not touch.
         &["COMMENT:a\\g", "COMMENT:b", "COMMENT:c"],
         &["COMMENT:a", "COMMENT:b\\g", "COMMENT:c"],
         &["COMMENT:a", "COMMENT:b", "COMMENT:c\\g"],
         &["COMMENT:a\\g", "COMMENT:b\\r"],
         &["COMMENT:a\\g", "COMMENT:\\g", "COMMENT:b"],
-        // Heights are whole pixels, cut towards zero: a step up is not as long as one down.
+        // Heights are truncated to whole pixels: a step up is not as long as one down.
         &["COMMENT:a\\u", "COMMENT:b\\u", "COMMENT:c"],
         &["COMMENT:a\\s", "COMMENT:b\\s", "COMMENT:c\\u", "COMMENT:d\\u", "COMMENT:e\\u"],
         &["COMMENT:\\u", "COMMENT:\\u", "COMMENT:a\\l", "COMMENT:b"],
         &["COMMENT:\\s", "COMMENT:\\s", "COMMENT:a"],
-        // Empty lines have a height where they are aligned to the right or centred.
+        // Empty lines have a height if they are aligned right or centred.
         &["COMMENT:\\r", "COMMENT:\\c", "COMMENT:\\l", "COMMENT:\\j", "COMMENT:a"],
         &["COMMENT:a\\l", "TEXTALIGN:center"],
         &["TEXTALIGN:right", "COMMENT:a\\l", "VRULE:5#ff0000:hidden\\l"],
         &["TEXTALIGN:right", "COMMENT:a\\l", "PRINT:last:%lf"],
         &["TEXTALIGN:right", "COMMENT:a\\s"],
-        // A hidden rule's escape is not even looked at.
+        // The control code of a hidden rule is not even checked.
         &["VRULE:5#ff0000:hidden\\x", "COMMENT:a"],
         &["LINE1:a#ff0000:a\\J"],
         &["COMMENT:\\\\"],
@@ -404,7 +404,7 @@ fn odd_legends_stand_as_debians_do() {
         &["COMMENT:a\\tb\\tc\\l", "GPRINT:last:a\\t%lf", "PRINT:last:a\\t%lf", "COMMENT:\\\\tx"],
         &["COMMENT:x\\\\t"],
         &["LINE1:a#ff0000:\\t", "TICK:a#ff0000:0.1:\\t\\l", "COMMENT:\\g\\l"],
-        // A text that goes to the next line is read again, without the escape that it has had.
+        // A text that goes to the next line is parsed again, without its control code.
         &[&long(30, ""), &long(41, "\\r\\g")],
         &[&long(30, ""), "COMMENT:b", &long(41, "\\g"), "COMMENT:d\\r"],
     ];
@@ -425,7 +425,7 @@ fn odd_legends_stand_as_debians_do() {
     }
 }
 
-/// Of a picture that is there already only the size is told, and of none only what is printed.
+/// The report of an existing picture has only its size; without a picture it has only the texts of PRINT.
 #[test]
 fn what_is_not_drawn_is_told_as_debian_tells_it() {
     let mut tool = RrdTool::start().unwrap();
@@ -435,7 +435,7 @@ fn what_is_not_drawn_is_told_as_debian_tells_it() {
     let line = format!("graphv x.png -z -s {start} -e {end} {}", quoted(&case.elements));
     let (layout, _) = ours(&tool, &case).unwrap();
     let printed = [b"5.000000".to_vec()];
-    let mut told = Told { printed: &printed, layout: Some(&layout), span: SPAN, limits: None };
+    let mut told = ReportInput { printed: &printed, layout: Some(&layout), span: SPAN, limits: None };
     tool.run(&line).unwrap();
     assert_eq!(said(told), tool.run(&line).unwrap());
     told.layout = None;
@@ -444,7 +444,7 @@ fn what_is_not_drawn_is_told_as_debian_tells_it() {
     assert_eq!(said(told), tool.run(&line).unwrap());
 }
 
-fn said(told: Told<'_>) -> String {
+fn said(told: ReportInput<'_>) -> String {
     let mut text = Vec::new();
     push_text(&mut text, &report(told));
     String::from_utf8_lossy(&text).into_owned()

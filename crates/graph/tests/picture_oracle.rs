@@ -1,4 +1,4 @@
-//! Pictures against Debian's rrdtool: what its SVG paints, item by item, on random arguments.
+//! Pictures against Debian's rrdtool, on random arguments: the items of its SVG one by one.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
@@ -8,21 +8,21 @@ mod mono;
 mod painted;
 mod support;
 
-use graph::picture::compose::{Input, Picture, draw};
-use graph::picture::options::{ColourTag, ImageFormat, Options, XGrid, YGrid};
-use graph::picture::scene::{Colour, Item, Point};
-use graph::plan::Frame;
 use mono::Mono;
 use oracle::RrdTool;
 use oracle::random::{Random, seeds};
 use oracle::svg::Svg;
 use painted::{Painted, difference, ours, theirs};
+use roundel_graph::picture::compose::{DrawInput, Picture, draw};
+use roundel_graph::picture::options::{ColourTag, ImageFormat, Options, XGrid, YGrid};
+use roundel_graph::picture::scene::{Colour, Item, Point};
+use roundel_graph::plan::TimeRange;
 use rrd::when::calendar::Utc;
 use support::{EPOCH, UtcDates, make_rrds, run};
 
-/// One graph: words for Debian, and the same as options and elements for us.
+/// One graph: arguments for Debian's rrdtool, and the same as options and elements for us.
 struct Call {
-    frame: Frame,
+    range: TimeRange,
     options: Options,
     words: String,
     arguments: Vec<String>,
@@ -31,9 +31,9 @@ struct Call {
 impl Call {
     fn new(start: i64, end: i64, width: u32, height: u32) -> Call {
         let options = Options { width, height, format: ImageFormat::Svg, ..Options::default() };
-        let frame = Frame::new(start, end, 0, u64::from(width));
+        let range = TimeRange::new(start, end, 0, u64::from(width));
         let words = format!("-s {start} -e {end} -w {width} -h {height}");
-        Call { frame, options, words, arguments: Vec::new() }
+        Call { range, options, words, arguments: Vec::new() }
     }
 
     fn say(&mut self, words: &str) {
@@ -70,7 +70,7 @@ fn random_call(random: &mut Random) -> Call {
     if random.once_in(4) {
         let step = random.between(1, 700);
         call.say(&format!("-S {step}"));
-        call.frame = Frame::new(start, end, step, u64::from(width));
+        call.range = TimeRange::new(start, end, step, u64::from(width));
     }
     call.without_grid(random.once_in(2), random.once_in(2));
     if random.once_in(2) {
@@ -89,7 +89,7 @@ fn looks(random: &mut Random, call: &mut Call) {
         call.say("-E");
         call.options.slope = true;
     }
-    // Of a logarithmic axis the lines are the axis's own test's.
+    // The lines of a logarithmic axis have their own test.
     let positive = call.options.lower_limit.is_none_or(|limit| limit > 0.0);
     if random.once_in(5) && positive && call.options.y_grid == YGrid::None {
         call.say("-o");
@@ -222,10 +222,10 @@ fn element(random: &mut Random, series: &[String], start: i64, end: i64) -> Stri
 
 /// Our picture of a call.
 fn picture(directory: &std::path::Path, call: &Call) -> Result<Picture, String> {
-    let (script, data) = run(directory, call.frame, &call.arguments)?;
-    let input = Input {
+    let (script, data) = run(directory, call.range, &call.arguments)?;
+    let input = DrawInput {
         script: &script,
-        frame: call.frame,
+        range: call.range,
         data: &data,
         options: &call.options,
         typesetter: &Mono,
@@ -330,7 +330,7 @@ fn odd_graphs_have_a_picture_with_all_its_points_near_it() {
     check(|call| call.limits(9.0, -9.0), &shapes);
     check(|call| call.limits(1e307, 1.7e308), &shapes);
     check(
-        |call| call.frame = Frame::new(EPOCH + 5000, EPOCH + 5000, 0, 100),
+        |call| call.range = TimeRange::new(EPOCH + 5000, EPOCH + 5000, 0, 100),
         &["AREA:a#00ff00", "LINE1:a#0000ff", "VRULE:1000005000#000000"],
     );
     check(|call| call.options.width = 30_000, &["AREA:a#00ff00#0000ff", "LINE1:a#0000ff::STACK"]);

@@ -4,17 +4,17 @@
 
 mod support;
 
-use graph::plan::Frame;
-use graph::xport::{Form, Written, xport};
 use oracle::RrdTool;
 use oracle::random::Random;
+use roundel_graph::plan::TimeRange;
+use roundel_graph::xport::{XportOptions, xport};
 use support::{EPOCH, UtcDates, make_rrds, run};
 
 /// One call of xport: its options and the rest.
 struct Call {
-    frame: Frame,
+    range: TimeRange,
     options: String,
-    form: Form,
+    form: XportOptions,
     arguments: Vec<String>,
 }
 
@@ -24,13 +24,14 @@ fn call(random: &mut Random) -> Call {
     let end = start + random.below(span + 1) as i64;
     let step = [0, 0, 0, 1, 13, 60, 100, 300, 700][random.below(9) as usize];
     let columns = [400, 400, 10, 50, 1000][random.below(5) as usize];
-    let form = Form { json: random.once_in(2), show_time: random.once_in(3), numbered: random.once_in(5) };
+    let form =
+        XportOptions { json: random.once_in(2), show_time: random.once_in(3), numbered: random.once_in(5) };
     let mut options = format!("-s {start} -e {end} -m {columns} --step {step}");
     for (chosen, option) in [(form.json, " --json"), (form.show_time, " -t"), (form.numbered, " --enumds")] {
         options += if chosen { option } else { "" };
     }
     Call {
-        frame: Frame::new(start, end, step, columns),
+        range: TimeRange::new(start, end, step, columns),
         options,
         form,
         arguments: elements(random, start, end),
@@ -50,7 +51,7 @@ fn elements(random: &mut Random, start: i64, end: i64) -> Vec<String> {
         all.push(match random.below(5) {
             0 => format!("CDEF:{name}={a}"),
             1 => format!("CDEF:{name}={a},UN,0,{a},IF"),
-            // Of another series than its own rows RRDtool reads one row before the first.
+            // For PREV of another series RRDtool reads one row before the first.
             2 => format!("CDEF:{name}={a},PREV({a}),-"),
             3 => format!("CDEF:{name}={a},{b},ADDNAN,TIME,+,COUNT,*"),
             _ => format!("CDEF:{name}={a},{b},-"),
@@ -76,7 +77,7 @@ fn elements(random: &mut Random, start: i64, end: i64) -> Vec<String> {
     all
 }
 
-/// What a graph would draw: legends and rules come out. No SHIFT, which moves rows to where RRDtool reads on.
+/// Elements that a graph would draw: legends and rules are exported. No SHIFT: RRDtool reads out of bounds.
 fn drawn(random: &mut Random, series: &[String], scalars: &[String]) -> String {
     let what = match random.below(3) {
         0 => "7.5".to_string(),
@@ -108,7 +109,7 @@ fn def(random: &mut Random, name: &str, start: i64, end: i64) -> String {
     if random.once_in(5) {
         text += random.pick(&[":reduce=MAX", ":reduce=MIN", ":reduce=LAST", ":reduce=AVERAGE"]);
     }
-    // Narrower than the graph RRDtool reads what is not there.
+    // RRDtool reads out of bounds if the range is narrower than the graph's.
     if random.once_in(7) {
         text += random.pick(&[":start=end-4h", ":end=start+5h"]);
     } else if random.once_in(10) {
@@ -160,25 +161,24 @@ fn spoil(random: &mut Random, arguments: &mut [String]) {
 }
 
 fn ours(call: &Call, directory: &std::path::Path) -> Result<String, String> {
-    let (script, data) = run(directory, call.frame, &call.arguments)?;
+    let (script, data) = run(directory, call.range, &call.arguments)?;
     let mut bytes = Vec::new();
-    match xport(&script, call.frame, &data, call.form, &UtcDates, &mut bytes).unwrap() {
-        Written::All => Ok(String::from_utf8(bytes).unwrap()),
-        Written::Nothing => Err("no XPORT found, nothing to do".to_string()),
-        Written::UpTo(message) => Err(message),
+    match xport(&script, call.range, &data, call.form, &UtcDates, &mut bytes) {
+        Ok(()) => Ok(String::from_utf8(bytes).unwrap()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
 fn check(tool: &mut RrdTool, call: &Call, case: &str) -> bool {
     let words: Vec<String> = call.arguments.iter().map(|word| format!("'{word}'")).collect();
     let want = tool.run(&format!("xport {} {}", call.options, words.join(" ")));
-    // RRDtool ends some messages with a line feed of their own; the empty line comes before the next answer.
+    // Some of RRDtool's messages end with a line feed of their own; its empty line precedes the next answer.
     let want = want.map(|text| text.trim_start_matches('\n').to_string());
     let got = ours(call, tool.directory());
     let trim = |text: String| text.trim_end().to_string();
     let case = format!("{case}: xport {} {}", call.options, call.arguments.join(" "));
     if let (Ok(got), Ok(want)) = (&got, &want) {
-        // Where a value has no time RRDtool's xport writes what its memory holds; we write what graph does.
+        // RRDtool's xport writes uninitialised memory for a value without a time; we write what graph does.
         let no_time = |line: &str| line.contains(">-</") || line.contains(": \"-\"");
         let differs = |(_, (got, want)): &(usize, (&str, &str))| got != want && !no_time(got);
         // The first lines that differ say more than all of them.
@@ -217,13 +217,13 @@ fn kept_cases() {
     let mut tool = RrdTool::start().unwrap();
     make_rrds(&mut tool);
     let (start, end) = (EPOCH + 1405, EPOCH + 1480);
-    let mut check = |step: u64, form: Form, arguments: &[&str]| {
+    let mut check = |step: u64, form: XportOptions, arguments: &[&str]| {
         let options = format!("-s {start} -e {end} --step {step}{}", if form.json { " --json" } else { "" });
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
-        let call = Call { frame: Frame::new(start, end, step, 400), options, form, arguments };
+        let call = Call { range: TimeRange::new(start, end, step, 400), options, form, arguments };
         kept(&mut tool, &call);
     };
-    let (xml, json) = (Form::default(), Form { json: true, ..Form::default() });
+    let (xml, json) = (XportOptions::default(), XportOptions { json: true, ..XportOptions::default() });
     const D: &str = "DEF:a=a.rrd:in:AVERAGE";
     // A step beyond 32 bits, a range inside one row, rows of different steps.
     check(300, xml, &[D, "XPORT:a"]);
@@ -238,7 +238,7 @@ fn kept_cases() {
         xml,
         &[D, "CDEF:i=a,POP,INF", "CDEF:n=a,POP,NEGINF", "CDEF:z=a,0,*,-1,*", "XPORT:i", "XPORT:n", "XPORT:z"],
     );
-    // Who is told first: the file, the data source, the expression, or that nothing is exported.
+    // Which error comes first: the file, the data source, the expression, or that nothing is exported.
     check(0, xml, &[D]);
     check(0, xml, &["DEF:a=no.rrd:in:AVERAGE"]);
     check(0, xml, &["DEF:a=a.rrd:no:AVERAGE", "CDEF:b=a,+"]);

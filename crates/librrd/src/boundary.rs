@@ -1,4 +1,4 @@
-//! Between C and the verbs: words in, failures out, and no panic across.
+//! The boundary between C and the verbs: arguments in, failures out; no panic crosses it.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
@@ -6,46 +6,47 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use tool::daemon::Link;
-use tool::daemon::group::Groups;
-use tool::{Done, Failure, Surroundings, Tool, Words};
+use cli::daemon::Link;
+use cli::{Environment, Failure, Result, Tool, Words};
+use client::Daemons;
 
 use crate::errors;
 use crate::memory::bytes;
 use crate::sanitizer::LookAway;
 
 thread_local! {
-    /// This thread's tool, and the process it was made in: a connection is not shared with a parent.
+    /// This thread's tool, and the process that made it: a forked child shares no connection with its parent.
     static TOOL: RefCell<Option<(u32, Tool)>> = const { RefCell::new(None) };
 }
 
 /// The connections of one process.
 struct Connections {
     process: u32,
-    groups: Groups,
-    /// Those of the process it was forked from: kept where tools that look for lost memory find them.
+    daemons: Daemons,
+    /// Those of the process it was forked from, reachable so that leak checkers find them.
     _parents: *const Connections,
 }
 
 static CONNECTIONS: AtomicPtr<Connections> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The connections of this process. A child of a fork gets its own, and touches nothing of its parent's: another of
-/// the parent's threads may have been in the middle of it.
-pub fn groups() -> &'static Groups {
+/// The connections of this process. A forked child gets its own and does not touch its parent's, which another of the
+/// parent's threads may have been changing.
+pub fn daemons() -> &'static Daemons {
     let process = std::process::id();
     let mut kept = CONNECTIONS.load(Ordering::Acquire);
     loop {
-        // SAFETY: what was put there is never freed.
+        // SAFETY: the pointer is NULL or came from `Box::into_raw` below, and is never freed once it is stored.
         if let Some(connections) = unsafe { kept.as_ref() }
             && connections.process == process
         {
-            return &connections.groups;
+            return &connections.daemons;
         }
-        let new = Box::into_raw(Box::new(Connections { process, groups: Groups::default(), _parents: kept }));
+        let new =
+            Box::into_raw(Box::new(Connections { process, daemons: Daemons::default(), _parents: kept }));
         match CONNECTIONS.compare_exchange(kept, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => kept = new,
             Err(other) => {
-                // SAFETY: nobody else has seen it.
+                // SAFETY: `new` came from `Box::into_raw`, and as it was not stored, no other thread has seen it.
                 drop(unsafe { Box::from_raw(new) });
                 kept = other;
             }
@@ -55,14 +56,14 @@ pub fn groups() -> &'static Groups {
 
 /// Runs `body` with this thread's tool, as [`guard`] does.
 ///
-/// `body` may call back into C, and C into the library: the inner call gets a tool of its own.
-pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
+/// `body` may call back into C, and C into the library: the inner call gets its own tool.
+pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Result<T>) -> T {
     guard(failed, || {
         let own = std::process::id();
         let kept = TOOL.take().filter(|(process, _)| *process == own);
         let mut tool = kept.map_or_else(new_tool, |(_, tool)| tool);
-        // A program may set the variables of its environment between two calls.
-        tool.surroundings = Surroundings::of_process();
+        // A program may change its environment between two calls.
+        tool.environment = Environment::of_process();
         tool.callback = crate::callback::registered();
         let done = body(&mut tool);
         TOOL.replace(Some((own, tool)));
@@ -71,14 +72,13 @@ pub fn call<T>(failed: T, body: impl FnOnce(&mut Tool) -> Done<T>) -> T {
 }
 
 fn new_tool() -> Tool {
-    let mut tool = Tool::new(Surroundings::of_process());
-    tool.link = Link::sharing(groups());
+    let mut tool = Tool::new(Environment::of_process());
+    tool.link = Link::sharing(daemons());
     tool
 }
 
-/// Runs `body`, which touches no tool; what it gives when it fails or panics is `failed`, with the text kept for
-/// `rrd_get_error`.
-pub fn guard<T>(failed: T, body: impl FnOnce() -> Done<T>) -> T {
+/// Runs `body`, which uses no tool. Returns `failed` when it fails or panics, with the text for `rrd_get_error`.
+pub fn guard<T>(failed: T, body: impl FnOnce() -> Result<T>) -> T {
     let _away = LookAway::begin();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
@@ -90,20 +90,20 @@ pub fn guard<T>(failed: T, body: impl FnOnce() -> Done<T>) -> T {
     failed
 }
 
-/// The words of `argv`, up to its first NULL.
+/// The arguments in `argv`, up to its first NULL.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` texts or NULLs that outlive the result.
+/// `argv` is NULL, or has `argc` C strings that outlive the result; it may end earlier with NULL.
 pub unsafe fn list<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&'a [u8]> {
     if argv.is_null() {
         return Vec::new();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` is not NULL here and has `argc` C strings or ends earlier with NULL, where `map_while` stops.
     (0..argc.max(0) as usize).map_while(|index| unsafe { bytes(*argv.add(index)) }).collect()
 }
 
-/// Runs `body` with the words of `argv` as [`call`] does, and tells what the daemon could not. Compat: a usage text
-/// calls the program by the first of `argv`.
+/// Runs `body` with the arguments in `argv`, like [`call`], and reports what the daemon could not do. Compat: a usage
+/// text names the program by the first of `argv`.
 ///
 /// # Safety
 /// As [`list`].
@@ -111,10 +111,10 @@ pub unsafe fn call_by_words<T>(
     failed: T,
     argc: c_int,
     argv: *const *const c_char,
-    body: impl FnOnce(&mut Tool, Words<'_>) -> Done<T>,
+    body: impl FnOnce(&mut Tool, Words<'_>) -> Result<T>,
 ) -> T {
     call(failed, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `argv` is as `list` requires, by this function's contract.
         let list = unsafe { list(argc, argv) };
         let (name, words) = list.split_first().map_or((&b""[..], &[][..]), |(name, words)| (*name, words));
         let value = body(tool, words).map_err(|failure| named(failure, name))?;
@@ -123,41 +123,41 @@ pub unsafe fn call_by_words<T>(
     })
 }
 
-/// A usage text with another name of the program.
+/// A usage text with another program name.
 fn named(failure: Failure, name: &[u8]) -> Failure {
     for start in [&b"Usage: rrdtool "[..], b"usage rrdtool "] {
         if let Some(rest) = failure.text().strip_prefix(start) {
-            let behind = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
-            return Failure::new([start, name, &rest[behind..]].concat());
+            let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+            return Failure::new([start, name, &rest[end..]].concat());
         }
     }
     failure
 }
 
-/// A text that has to be there.
+/// A required text.
 ///
 /// # Errors
-/// NULL.
+/// The text is NULL.
 ///
 /// # Safety
-/// `text` is NULL or ends with NUL and outlives the result.
-pub unsafe fn needed<'a>(text: *const c_char, what: &str) -> Done<&'a [u8]> {
-    // SAFETY: the caller's promise.
+/// `text` is NULL or a C string that outlives the result.
+pub unsafe fn needed<'a>(text: *const c_char, what: &str) -> Result<&'a [u8]> {
+    // SAFETY: `text` is NULL or a C string that outlives the result, by this function's contract.
     unsafe { bytes(text) }.ok_or_else(|| Failure::new(format!("no {what} given")))
 }
 
 /// Writes through `out` unless it is NULL.
 ///
 /// # Safety
-/// `out` is NULL or can be written.
+/// `out` is NULL or writable.
 pub unsafe fn give<T>(out: *mut T, value: T) {
     if !out.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `out` is not NULL (checked above) and writable, by this function's contract.
         unsafe { out.write(value) }
     }
 }
 
-/// C's standard output: what a program prints itself stays in order with what we print.
+/// C's standard output: the program's own output stays in order with ours.
 pub struct Stdout;
 
 unsafe extern "C" {
@@ -167,13 +167,13 @@ unsafe extern "C" {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // SAFETY: the C library's own stream, and bytes of the length given.
+        // SAFETY: `stdout` is the C library's open stream, and `bytes` has the length that is passed.
         let written = unsafe { libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), C_STDOUT) };
         if written == 0 && !bytes.is_empty() { Err(io::Error::last_os_error()) } else { Ok(written) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // SAFETY: the C library's own stream.
+        // SAFETY: `stdout` is the C library's open stream.
         if unsafe { libc::fflush(C_STDOUT) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }

@@ -1,21 +1,22 @@
-//! Rows that a program gives itself: `rrd_fetch_cb_register`, for `DEF:x=cb//...`; and rows made coarser.
+//! Rows that a program supplies itself (`rrd_fetch_cb_register`, for `DEF:x=cb//...`), and `rrd_reduce_data`.
 
 use std::ffi::{CString, c_char, c_double, c_int, c_ulong};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use graph::plan::{Fetched, Request};
+use cli::{Failure, Result};
+use graph::plan::Request;
 use graph::reduce::reduce;
 use rrd::definition::Cf;
+use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::rpn::Series;
-use tool::{Done, Failure};
 
 use crate::boundary::guard;
 use crate::errors;
 use crate::memory::bytes;
 use crate::sanitizer;
 
-/// `rrd_fetch_cb_t`: (file, cf, start, end, step, count, names, values) to -1 for an error.
+/// `rrd_fetch_cb_t`: (file, cf, start, end, step, count, names, values); returns -1 for an error.
 type FetchCallback = extern "C" fn(
     *const c_char,
     c_int,
@@ -28,29 +29,30 @@ type FetchCallback = extern "C" fn(
 ) -> c_int;
 
 static REGISTERED: Mutex<Option<FetchCallback>> = Mutex::new(None);
-/// Names and rows that are taken from a callback at most; more can only be a mistake.
+/// Most values taken from a callback; more can only be a mistake.
 const VALUES_MAX: u64 = 1 << 27;
 
-/// Has `callback` give the rows of DEFs whose file begins with `cb//`; NULL ends that. Compat: gives 1.
+/// Makes `callback` supply the rows of DEFs whose file begins with `cb//`; NULL ends that. Compat: returns 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn rrd_fetch_cb_register(callback: Option<FetchCallback>) -> c_int {
     *REGISTERED.lock().unwrap_or_else(PoisonError::into_inner) = callback;
     1
 }
 
-/// What a tool asks for rows, if a program has registered something.
-pub fn registered() -> Option<tool::Callback> {
+/// The source of rows for a tool, if the program has registered a callback.
+pub fn registered() -> Option<cli::Callback> {
     let is_there = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-    is_there.then_some(fetch as tool::Callback)
+    is_there.then_some(fetch as cli::Callback)
 }
 
-fn fetch(request: &Request) -> Done<Fetched> {
+fn fetch(request: &Request) -> Result<FetchRows> {
     let callback = *REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     let callback = callback.ok_or_else(|| Failure::new("no function to fetch with is registered"))?;
     let file = CString::new(request.file.clone())
         .map_err(|_| Failure::of_name("'", &request.file, "' has a NUL in it"))?;
-    let cf = Cf::ALL.iter().position(|known| *known == request.cf).unwrap_or(0);
-    let (mut start, mut end, mut step, mut count) = (request.start, request.end, request.step, 0);
+    let FetchRequest { cf, mut start, mut end, mut step, .. } = request.fetch;
+    let cf = Cf::ALL.iter().position(|known| *known == cf).unwrap_or(0);
+    let mut count = 0;
     let mut names: *mut *mut c_char = std::ptr::null_mut();
     let mut data: *mut c_double = std::ptr::null_mut();
     let status = sanitizer::seen(|| {
@@ -65,8 +67,8 @@ fn fetch(request: &Request) -> Done<Fetched> {
             &raw mut data,
         )
     });
-    // Compat: one that has failed before it gave a step is told by that; else it has set an error itself, or there is
-    // none.
+    // Compat: a callback that failed before it set a step is reported by the step; otherwise it has set an error
+    // itself, or there is none.
     if step == 0 {
         return Err(Failure::new("Your callback returns a step of 0"));
     }
@@ -81,15 +83,16 @@ fn fetch(request: &Request) -> Done<Fetched> {
     }
     let rows = (end - start) as u64 / step;
     let bad = rows.saturating_mul(count) > VALUES_MAX || names.is_null() || data.is_null();
-    // SAFETY: as `rrd.h` has it, there are `count` names and `count` values for each row, in C's memory; what makes no
-    // sense is not looked at.
+    // SAFETY: as `rrd.h` requires of a callback, `names` has `count` texts and `data` has `count` values per row, in
+    // memory from C's allocator. The rows are not read when their number makes no sense (`bad`).
     unsafe {
-        let fetched = (!bad).then(|| Fetched {
+        let name = |index| String::from_utf8_lossy(bytes(*names.add(index)).unwrap_or_default()).into_owned();
+        let fetched = (!bad).then(|| FetchRows {
             start,
+            end: start + (rows * step) as i64,
             step,
-            names: (0..count as usize)
-                .map(|index| bytes(*names.add(index)).unwrap_or_default().to_vec())
-                .collect(),
+            units_per_second: 1,
+            ds_names: (0..count as usize).map(name).collect(),
             values: std::slice::from_raw_parts(data, (rows * count) as usize).to_vec(),
         });
         if !names.is_null() {
@@ -102,10 +105,10 @@ fn fetch(request: &Request) -> Done<Fetched> {
     }
 }
 
-/// Makes the rows of `*data` coarser in place, to at least `*step` seconds. 1 = good, 0 = not.
+/// Consolidates the rows of `*data` in place to at least `*step` seconds. Returns 1, or 0 for an error.
 ///
 /// # Safety
-/// All pointers are good; `*data` has `*count` values for each row between `*start` and `*end`.
+/// All pointers are valid; `*data` has `*count` values for each row between `*start` and `*end`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_reduce_data(
     cf: c_int,
@@ -122,7 +125,7 @@ pub unsafe extern "C" fn rrd_reduce_data(
             return Err(nothing());
         }
         let cf = usize::try_from(cf).ok().and_then(|cf| Cf::ALL.get(cf)).copied().ok_or_else(nothing)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the pointers are not NULL (checked above) and valid, as this function requires of C.
         unsafe {
             let (from, columns) = (*start, *count as usize);
             let rows = ((*end - from).max(0) as u64).checked_div(current_step).ok_or_else(nothing)? as usize;

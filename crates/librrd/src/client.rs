@@ -1,66 +1,68 @@
-//! `rrd_client.h`: the daemon that a whole process is connected to; its connections are kept between calls.
+//! `rrd_client.h`: the daemon that a process is connected to. Connections are kept between calls.
 
 use std::ffi::{c_char, c_double, c_int, c_ulong};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use cli::daemon::{self, Link};
+use cli::verb::{first, info};
+use cli::{Failure, Result};
+use client::{ClientError, Daemon};
 use protocol::rrdcached::client::Answer;
-use tool::daemon::{Daemon, Link};
-use tool::verb::{fetch, first, info};
-use tool::{Done, Failure};
 
-use crate::boundary::{groups, guard, list, needed};
+use crate::boundary::{daemons, guard, list, needed};
 use crate::errors;
-use crate::fetch::{Slots, wish};
+use crate::fetch::{Slots, request};
 use crate::info::{Info, List};
 use crate::memory::{self, bytes};
 
-/// Where the process is connected to by [`rrdc_connect`]. A child of a fork is connected there, too, by a connection of
-/// its own.
+/// The address that [`rrdc_connect`] connected this process to. A forked child is connected to it, too, through its own
+/// connection.
 static CONNECTED: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 /// Runs `body` with the address that this process is connected to, if there is one.
-fn with<T>(body: impl FnOnce(&mut Option<Vec<u8>>) -> Done<T>) -> Done<T> {
+fn with<T>(body: impl FnOnce(&mut Option<Vec<u8>>) -> Result<T>) -> Result<T> {
     body(&mut CONNECTED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs `body` with the daemon that was connected to; the connection is made anew when it has ended.
-fn with_daemon<T>(body: impl FnOnce(Daemon<'_>) -> Done<T>) -> Done<T> {
+/// Runs `body` with the connected daemon; reconnects if the connection has ended.
+fn with_daemon<T>(body: impl FnOnce(&Arc<Daemon>) -> Result<T, ClientError>) -> Result<T> {
     let address = with(|held| held.clone().ok_or_else(|| Failure::new("Not connected to rrdcached")))?;
-    body(Link::sharing(groups()).connect(&address)?)
+    let daemon = Link::sharing(daemons()).connect(&address)?;
+    body(&daemon).map_err(|error| daemon::failure(&address, error))
 }
 
 /// Sends a command about `file`.
-fn ask(command: &str, file: Option<&[u8]>, words: &[&[u8]]) -> Done<Answer> {
-    with_daemon(|mut daemon| {
+fn ask(command: &str, file: Option<&[u8]>, words: &[&[u8]]) -> Result<Answer> {
+    with_daemon(|daemon| {
         let name = file.map(|file| daemon.name(file)).transpose()?;
         let words: Vec<&[u8]> = name.as_deref().into_iter().chain(words.iter().copied()).collect();
         daemon.ask(command, &words)
     })
 }
 
-/// The address of a call: its own, else RRDCACHED_ADDRESS.
+/// The address for a call: its own, or RRDCACHED_ADDRESS.
 ///
 /// # Safety
-/// `address` is NULL or ends with NUL.
+/// `address` is NULL or a C string.
 unsafe fn address(address: *const c_char) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStringExt;
-    // SAFETY: the caller's promise.
+    // SAFETY: `address` is NULL or a C string, by this function's contract.
     let given = unsafe { bytes(address) }.filter(|address| !address.is_empty());
     let environment = || std::env::var_os("RRDCACHED_ADDRESS").map(OsStringExt::into_vec);
     given.map(<[u8]>::to_vec).or_else(environment).filter(|address| !address.is_empty())
 }
 
-/// Connects to `addr`, or RRDCACHED_ADDRESS where that is NULL; without either nothing happens, with success.
-/// What the system says of a connection that cannot be made is given as its number, anything else as -1.
+/// Connects to `addr`, or to RRDCACHED_ADDRESS when that is NULL. Without either it does nothing and succeeds. Returns
+/// the system's error number for a connection that fails, -1 for any other error.
 ///
 /// # Safety
-/// `addr` is NULL or ends with NUL.
+/// `addr` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_connect(addr: *const c_char) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `addr` is NULL or a C string, by this function's contract.
         let Some(address) = (unsafe { address(addr) }) else { return Ok(0) };
-        let reached = groups().of(&address).connect();
+        let reached = daemons().at(&address).connect();
         with(|held| {
             *held = reached.is_ok().then_some(address);
             Ok(())
@@ -68,22 +70,25 @@ pub unsafe extern "C" fn rrdc_connect(addr: *const c_char) -> c_int {
         Ok(match reached {
             Ok(()) => 0,
             Err(error) => {
-                let text = tool::failure::system_text(&error);
-                errors::keep(format!("Unable to connect to rrdcached: {text}").as_bytes());
-                error.raw_os_error().unwrap_or(-1)
+                let number = match &error {
+                    ClientError::Connect(error) => error.raw_os_error(),
+                    _ => None,
+                };
+                errors::keep(daemon::failure(b"", error).text());
+                number.unwrap_or(-1)
             }
         })
     })
 }
 
-/// Whether there is a connection to `addr`, or to anyone where that is NULL.
+/// Whether there is a connection to `addr`, or to any daemon when that is NULL.
 ///
 /// # Safety
-/// `addr` is NULL or ends with NUL.
+/// `addr` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_is_connected(addr: *const c_char) -> c_int {
     guard(0, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `addr` is NULL or a C string, by this function's contract.
         let address = unsafe { address(addr) };
         with(|held| {
             let same = held.is_some() && *held == address;
@@ -104,7 +109,7 @@ pub extern "C" fn rrdc_disconnect() -> c_int {
     guard(-1, || {
         with(|held| {
             if let Some(address) = held.take() {
-                groups().of(&address).disconnect();
+                daemons().at(&address).disconnect();
             }
             Ok(0)
         })
@@ -114,7 +119,7 @@ pub extern "C" fn rrdc_disconnect() -> c_int {
 /// Updates `file` with `count` readings.
 ///
 /// # Safety
-/// `file` ends with NUL, `values` has `count` C texts.
+/// `file` is NULL or a C string, `values` has `count` C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_update(
     file: *const c_char,
@@ -122,9 +127,9 @@ pub unsafe extern "C" fn rrdc_update(
     values: *const *const c_char,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string and `values` has `count` C strings, by this function's contract.
         let (file, values) = unsafe { (needed(file, "file name")?, list(count, values)) };
-        with_daemon(|mut daemon| {
+        with_daemon(|daemon| {
             let name = daemon.name(file)?;
             daemon.update(&name, &values).map(|()| 0)
         })
@@ -136,11 +141,11 @@ macro_rules! about_file {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `file` ends with NUL.
+        /// `file` is NULL or a C string.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(file: *const c_char) -> c_int {
             guard(-1, || {
-                // SAFETY: the caller's promise.
+                // SAFETY: `file` is NULL or a C string, by this function's contract.
                 let file = unsafe { needed(file, "file name")? };
                 ask($command, Some(file), &[]).map(|_| 0)
             })
@@ -149,31 +154,31 @@ macro_rules! about_file {
 }
 
 about_file! {
-    /// Has the daemon write down what waits for `file`.
+    /// Makes the daemon write the pending updates of `file`.
     rrdc_flush = "flush";
-    /// Has the daemon forget what waits for `file`.
+    /// Makes the daemon discard the pending updates of `file`.
     rrdc_forget = "forget";
 }
 
-/// Has the daemon write down all that waits.
+/// Makes the daemon write all pending updates.
 #[unsafe(no_mangle)]
 pub extern "C" fn rrdc_flushall() -> c_int {
     guard(-1, || ask("flushall", None, &[]).map(|_| 0))
 }
 
-/// Asks whether the daemon is there: 1 or 0.
+/// Whether the daemon answers: 1 or 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn rrdc_ping() -> c_int {
     guard(0, || ask("ping", None, &[]).map(|_| 1))
 }
 
-/// Flushes `file` where `addr` or RRDCACHED_ADDRESS name a daemon.
+/// Flushes `file` if `addr` or RRDCACHED_ADDRESS names a daemon.
 ///
 /// # Safety
-/// `file` ends with NUL, `addr` too or is NULL.
+/// `file` and `addr` are NULL or C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_flush_if_daemon(addr: *const c_char, file: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are NULL or C strings, by this function's contract.
     unsafe {
         if address(addr).is_none() && rrdc_is_any_connected() == 0 {
             return 0;
@@ -182,13 +187,13 @@ pub unsafe extern "C" fn rrdc_flush_if_daemon(addr: *const c_char, file: *const 
     }
 }
 
-/// The same of everything.
+/// As [`rrdc_flush_if_daemon`], for everything.
 ///
 /// # Safety
-/// `addr` is NULL or ends with NUL.
+/// `addr` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_flushall_if_daemon(addr: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are NULL or C strings, by this function's contract.
     unsafe {
         if address(addr).is_none() && rrdc_is_any_connected() == 0 {
             return 0;
@@ -197,41 +202,41 @@ pub unsafe extern "C" fn rrdc_flushall_if_daemon(addr: *const c_char) -> c_int {
     }
 }
 
-/// `rrdinfo(1)` of `file`; NULL when it fails.
+/// `rrdinfo(1)` of `file`; NULL for an error.
 ///
 /// # Safety
-/// `file` ends with NUL.
+/// `file` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_info(file: *const c_char) -> *mut Info {
     guard(std::ptr::null_mut(), || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let file = unsafe { needed(file, "file name")? };
         let answer = ask("info", Some(file), &[])?;
         Ok(info::items(&answer)?.iter().collect::<List>().into_raw())
     })
 }
 
-/// When `file` was last updated; -1 when it fails.
+/// The time of the last update of `file`; -1 for an error.
 ///
 /// # Safety
-/// `file` ends with NUL.
+/// `file` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_last(file: *const c_char) -> libc::time_t {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let file = unsafe { needed(file, "file name")? };
         first::number(&ask("last", Some(file), &[])?)
     })
 }
 
-/// The time of the oldest row of the archive of this index; -1 when it fails.
+/// The time of the oldest row of the archive with this index; -1 for an error.
 ///
 /// # Safety
-/// `file` ends with NUL.
+/// `file` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_first(file: *const c_char, rra: c_int) -> libc::time_t {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let file = unsafe { needed(file, "file name")? };
         first::number(&ask("first", Some(file), &[rra.to_string().as_bytes()])?)
     })
@@ -240,7 +245,7 @@ pub unsafe extern "C" fn rrdc_first(file: *const c_char, rra: c_int) -> libc::ti
 /// `rrdcreate(1)`; `argv` has only definitions.
 ///
 /// # Safety
-/// `file` ends with NUL; `argv` is NULL or has `argc` C texts.
+/// `file` is NULL or a C string; `argv` is NULL or has `argc` C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_create(
     file: *const c_char,
@@ -251,14 +256,14 @@ pub unsafe extern "C" fn rrdc_create(
     argv: *const *const c_char,
 ) -> c_int {
     let none = std::ptr::null();
-    // SAFETY: the caller's promise.
+    // SAFETY: the same conditions hold for all arguments; NULL sources and template are allowed.
     unsafe { rrdc_create_r2(file, step, last_up, no_overwrite, std::ptr::null(), none, argc, argv) }
 }
 
-/// The same; `sources` (NULL at its end) fill the RRD, `template` describes it.
+/// As [`rrdc_create`]; `sources` (ended by NULL) fill the RRD, `template` describes it.
 ///
 /// # Safety
-/// As [`rrdc_create`]; `sources` is NULL or ends with NULL, `template` is NULL or ends with NUL.
+/// As [`rrdc_create`]; `sources` is NULL or ends with NULL, `template` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_create_r2(
     file: *const c_char,
@@ -271,7 +276,7 @@ pub unsafe extern "C" fn rrdc_create_r2(
     argv: *const *const c_char,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` and `template` are NULL or C strings, `argv` has `argc` of them, and `sources` ends with NULL.
         let (file, definitions, sources, template) = unsafe {
             (needed(file, "file name")?, list(argc, argv), list(c_int::MAX, sources), bytes(template))
         };
@@ -297,7 +302,7 @@ pub unsafe extern "C" fn rrdc_create_r2(
     })
 }
 
-/// Rows of `file`, as `rrd_fetch_r` gives them.
+/// Rows of `file`, as from `rrd_fetch_r`.
 ///
 /// # Safety
 /// As [`crate::fetch::rrd_fetch_r`].
@@ -313,14 +318,14 @@ pub unsafe extern "C" fn rrdc_fetch(
     data: *mut *mut c_double,
 ) -> c_int {
     let slots = Slots { start, end, step, count, names, data };
-    // SAFETY: the caller's promise.
+    // SAFETY: each slot is NULL or writable, by this function's contract.
     unsafe { slots.clear() };
     guard(-1, || {
-        // SAFETY: the caller's promise.
-        let (file, wish) = unsafe { (needed(file, "file name")?, wish(cf, start, end, step)?) };
-        let rows = with_daemon(|daemon| fetch::of_named(daemon, file, wish))?;
-        // SAFETY: the caller's promise.
-        unsafe { slots.fill(&rows)? };
+        // SAFETY: `file` and `cf` are NULL or C strings, and the others NULL or readable, by this function's contract.
+        let (file, request) = unsafe { (needed(file, "file name")?, request(cf, start, end, step)?) };
+        let rows = with_daemon(|daemon| daemon.fetch(&daemon.name(file)?, &request))?;
+        // SAFETY: each slot is NULL or writable, by this function's contract.
+        unsafe { slots.fill(rows)? };
         Ok(0)
     })
 }
@@ -348,13 +353,13 @@ pub union StatsValue {
 const GAUGE: u16 = 1;
 /// A counter.
 const COUNTER: u16 = 2;
-/// What is a level and no count.
+/// The values that are levels, not counts.
 const GAUGES: [&str; 3] = ["QueueLength", "TreeNodesNumber", "TreeDepth"];
 
-/// The daemon's counters, to be freed by `rrdc_stats_free`.
+/// The daemon's counters, to be freed with `rrdc_stats_free`.
 ///
 /// # Safety
-/// `stats` can be written.
+/// `stats` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_stats_get(stats: *mut *mut Stats) -> c_int {
     guard(-1, || {
@@ -374,27 +379,27 @@ pub unsafe extern "C" fn rrdc_stats_get(stats: *mut *mut Stats) -> c_int {
             };
             let item: *mut Stats = memory::zeroed(1);
             let kind = if is_gauge { GAUGE } else { COUNTER };
-            // SAFETY: the item is new.
+            // SAFETY: `item` was just allocated for one value.
             unsafe {
                 item.write(Stats { name: memory::text(name.as_bytes()), kind, flags: 0, value, next: first })
             };
             first = item;
         }
-        // SAFETY: checked above.
+        // SAFETY: `stats` is not NULL (checked above) and writable, by this function's contract.
         unsafe { stats.write(first) };
         Ok(0)
     })
 }
 
-/// Frees what `rrdc_stats_get` gave.
+/// Frees the list from `rrdc_stats_get`.
 ///
 /// # Safety
-/// `stats` came from there, or is NULL.
+/// `stats` came from `rrdc_stats_get` and was not freed yet, or is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_stats_free(stats: *mut Stats) {
     let mut item = stats;
     while !item.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `item` is not NULL and not freed yet; its name is from C's allocator.
         unsafe {
             let next = (*item).next;
             libc::free((*item).name.cast_mut().cast());
@@ -404,14 +409,14 @@ pub unsafe extern "C" fn rrdc_stats_free(stats: *mut Stats) {
     }
 }
 
-/// The names below `directory`, with line feeds between them, the caller's to free; NULL when it fails.
+/// The names below `directory`, separated by line feeds, which the caller frees; NULL for an error.
 ///
 /// # Safety
-/// `directory` ends with NUL.
+/// `directory` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrdc_list(recursive: c_int, directory: *const c_char) -> *mut c_char {
     guard(std::ptr::null_mut(), || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `directory` is NULL or a C string, by this function's contract.
         let directory = unsafe { needed(directory, "directory")? };
         let words: &[&[u8]] = if recursive == 0 { &[directory] } else { &[b"RECURSIVE", directory] };
         let lines = ask("list", None, words)?.lines;

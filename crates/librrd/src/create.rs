@@ -2,19 +2,19 @@
 
 use std::ffi::{c_char, c_int, c_ulong};
 
+use cli::verb::create::{CreateArgs, create};
+use cli::{Failure, Result};
 use rrd::when::Step;
 use store::direct::Existing;
-use tool::verb::create::{Wish, create};
-use tool::{Done, Failure};
 
 use crate::boundary::{call, list, needed};
 use crate::memory::bytes;
 
-/// Makes an RRD as `rrdcreate(1)` does. `last_up` is seconds since the epoch, 0 and -1 are ten seconds ago;
+/// Creates an RRD as `rrdcreate(1)` does. `last_up` is in seconds since the epoch; 0 and -1 mean ten seconds ago.
 /// `argv` has only definitions.
 ///
 /// # Safety
-/// `file` ends with NUL; `argv` is NULL or has `argc` C texts.
+/// `file` is a C string; `argv` is NULL or has `argc` C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_create_r(
     file: *const c_char,
@@ -23,14 +23,14 @@ pub unsafe extern "C" fn rrd_create_r(
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: `file` and `argv` are passed on under the same conditions; NULL sources and template are allowed.
     unsafe { rrd_create_r2(file, step, last_up, 0, std::ptr::null(), std::ptr::null(), argc, argv) }
 }
 
-/// The same; `no_overwrite` keeps an RRD that is there, `sources` (NULL at its end) fill it, `template` describes it.
+/// As [`rrd_create_r`]. `no_overwrite` keeps an existing RRD, `sources` (ended by NULL) fill it, `template` describes it.
 ///
 /// # Safety
-/// As [`rrd_create_r`]; `sources` is NULL or ends with NULL, `template` is NULL or ends with NUL.
+/// As [`rrd_create_r`]; `sources` is NULL or ends with NULL, `template` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_create_r2(
     file: *const c_char,
@@ -43,11 +43,12 @@ pub unsafe extern "C" fn rrd_create_r2(
     argv: *const *const c_char,
 ) -> c_int {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: by this function's contract `file` and `template` are C strings or NULL, `argv` has `argc` strings, and
+        // `sources` ends with NULL, where `list` stops; all outlive the call.
         let (name, definitions, sources, template) = unsafe {
             (needed(file, "file name")?, list(argc, argv), list(c_int::MAX, sources), bytes(template))
         };
-        let wish = Wish {
+        let args = CreateArgs {
             name,
             start: start(last_up)?,
             step: (step > 0).then_some(Step { units: step, units_per_second: 1 }),
@@ -57,16 +58,16 @@ pub unsafe extern "C" fn rrd_create_r2(
             daemon: None,
             definitions,
         };
-        tool.surroundings.daemon = None;
-        create(tool, &wish)?;
+        tool.environment.daemon = None;
+        create(tool, &args)?;
         Ok(0)
     })
 }
 
-/// Earliest start, as `rrdcreate(1)` has it: the end of 1980's first decade of nothing.
+/// Earliest start, as `rrdcreate(1)` has it: ten years after the epoch.
 const START_MIN: i64 = 3600 * 24 * 365 * 10;
 
-fn start(last_up: i64) -> Done<Option<i64>> {
+fn start(last_up: i64) -> Result<Option<i64>> {
     match last_up {
         0 | -1 => Ok(None),
         time if time < START_MIN => Err(Failure::new("the first entry to the RRD should be after 1980")),

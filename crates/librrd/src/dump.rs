@@ -3,62 +3,62 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{self, Write};
 
-use tool::verb::dump::dump;
-use tool::{Done, Tool, Words};
+use cli::verb::dump::dump;
+use cli::{Result, Tool, Words};
 
 use crate::boundary::{Stdout, call, call_by_words, needed};
 use crate::memory::bytes;
 
-/// What gets the XML, piece by piece: bytes, how many, and `user`; it gives how many it took.
+/// Receives the XML in parts: bytes, their count, and `user`. Returns how many bytes it took.
 type Sink = extern "C" fn(*const c_void, usize, *mut c_void) -> usize;
 
 /// `rrddump(1)`
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+/// `argv` is NULL or has `argc` C strings, the first of which is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_dump(argc: c_int, argv: *const *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe { call_by_words(-1, argc, argv, run) }
 }
 
-/// Dumps; to C a file that could not be made is a failure.
-fn run(tool: &mut Tool, words: Words<'_>) -> Done<c_int> {
+/// Dumps. For C, a file that could not be created is a failure.
+fn run(tool: &mut Tool, words: Words<'_>) -> Result<c_int> {
     let unmade = dump(tool, words, &mut Stdout)?;
     Stdout.flush().ok();
     unmade.map_or(Ok(0), Err)
 }
 
-/// Dumps `file` to the file `out`, or to standard output where that is NULL. Compat: without a header.
+/// Dumps `file` to the file `out`, or to standard output when that is NULL. Compat: without a header.
 ///
 /// # Safety
-/// `file` ends with NUL, `out` too or is NULL.
+/// `file` is a C string, `out` too or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_dump_r(file: *const c_char, out: *mut c_char) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the same conditions hold for `file` and `out`.
     unsafe { rrd_dump_opt_r(file, out, 0) }
 }
 
-/// The same; `header` is 0 for none, 1 for a DTD, 2 for an XSD.
+/// As [`rrd_dump_r`]; `header` is 0 for none, 1 for a DTD, 2 for an XSD.
 ///
 /// # Safety
 /// As [`rrd_dump_r`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_dump_opt_r(file: *const c_char, out: *const c_char, header: c_int) -> c_int {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` and `out` are C strings or NULL, by this function's contract, and outlive the call.
         let (name, out) = unsafe { (needed(file, "file name")?, bytes(out)) };
-        tool.surroundings.daemon = None;
+        tool.environment.daemon = None;
         let mut words: Vec<&[u8]> = vec![b"--header", word(header), b"--", name];
         words.extend(out);
         run(tool, &words)
     })
 }
 
-/// The same to a function of the caller's.
+/// As [`rrd_dump_opt_r`], to a function of the caller's.
 ///
 /// # Safety
-/// `file` ends with NUL; `sink` takes `user`.
+/// `file` is a C string; `sink` accepts `user`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_dump_cb_r(
     file: *const c_char,
@@ -67,10 +67,10 @@ pub unsafe extern "C" fn rrd_dump_cb_r(
     user: *mut c_void,
 ) -> c_int {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is a C string or NULL, by this function's contract, and outlives the call.
         let name = unsafe { needed(file, "file name")? };
-        let sink = sink.ok_or_else(|| tool::Failure::new("no function to dump to given"))?;
-        tool.surroundings.daemon = None;
+        let sink = sink.ok_or_else(|| cli::Failure::new("no function to dump to given"))?;
+        tool.environment.daemon = None;
         tool.run(b"dump", &[b"--header", word(header), b"--", name], &mut ToSink { sink, user })?;
         Ok(0)
     })

@@ -1,40 +1,41 @@
-//! Rows: `rrd_fetch`, `rrd_fetch_r`, `rrd_xport`.
+//! Reading rows: `rrd_fetch`, `rrd_fetch_r`, `rrd_xport`.
 
 use std::ffi::{c_char, c_double, c_int, c_ulong};
 use std::io::Write;
 
+use cli::verb::fetch::{fetch, fetch_here_first};
+use cli::verb::xport;
+use cli::{Failure, Result, Tool, Words};
 use rrd::definition::Cf;
-use tool::verb::fetch::{Rows, Wish, fetch, fetch_here_first};
-use tool::verb::xport;
-use tool::{Done, Failure, Tool, Words};
+use rrd::fetch::{FetchRequest, FetchRows};
 
 use crate::boundary::{Stdout, call, call_by_words, give, needed};
 use crate::memory;
 
-/// Where the rows of a fetch go.
+/// The outputs of a fetch.
 pub struct Slots {
     /// Start of the first row.
     pub start: *mut libc::time_t,
-    /// End of the last one.
+    /// End of the last row.
     pub end: *mut libc::time_t,
-    /// Seconds in a row.
+    /// Seconds per row.
     pub step: *mut c_ulong,
-    /// How many names.
+    /// Number of names.
     pub count: *mut c_ulong,
     /// The names.
     pub names: *mut *mut *mut c_char,
-    /// The values, row after row.
+    /// The values, row by row.
     pub data: *mut *mut c_double,
 }
 
 impl Slots {
-    /// Says that there are no rows. Compat: Python and Lua free what stands there when a call has failed, too, and
-    /// RRDtool's library leaves there what it was given.
+    /// Sets the outputs to no rows. Compat: Python and Lua free the outputs even after a failed call, where RRDtool's
+    /// library leaves the previous content.
     ///
     /// # Safety
-    /// Each slot is NULL or can be written.
+    /// Each slot is NULL or writable.
     pub unsafe fn clear(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: each slot is NULL or writable, by this function's contract; `give` skips NULL.
         unsafe {
             give(self.count, 0);
             give(self.names, std::ptr::null_mut());
@@ -42,42 +43,39 @@ impl Slots {
         }
     }
 
-    /// Hands the rows over.
+    /// Writes the rows to the slots.
     ///
     /// # Errors
-    /// Rows of less than a second, which these functions cannot say.
+    /// Rows shorter than a second, which these functions cannot express.
     ///
     /// # Safety
-    /// Each slot is NULL or can be written.
-    pub unsafe fn fill(&self, rows: &Rows) -> Done {
-        let unit = u64::from(rows.units_per_second.max(1));
-        if !rows.step.is_multiple_of(unit) {
-            return Err(Failure::new("cannot fetch rows of less than a second; ask for whole seconds"));
-        }
-        // Compat: there is room for one row more than there are.
-        let mut values = rows.values.clone();
-        values.extend(std::iter::repeat_n(f64::NAN, rows.names.len()));
-        // SAFETY: the caller's promise.
+    /// Each slot is NULL or writable.
+    pub unsafe fn fill(&self, rows: FetchRows) -> Result {
+        let too_fine = || Failure::new("cannot fetch rows of less than a second; ask for whole seconds");
+        let mut rows = rows.in_seconds().ok_or_else(too_fine)?;
+        // Compat: bindings read one row more than there are, so there is room for it.
+        rows.values.extend(std::iter::repeat_n(f64::NAN, rows.ds_names.len()));
+        // SAFETY: each slot is NULL or writable, by this function's contract; `give` skips NULL.
         unsafe {
-            give(self.start, rows.start.div_euclid(unit as i64));
-            give(self.end, rows.end.div_euclid(unit as i64));
-            give(self.step, rows.step / unit);
-            give(self.count, rows.names.len() as c_ulong);
+            give(self.start, rows.start);
+            give(self.end, rows.end);
+            give(self.step, rows.step);
+            give(self.count, rows.ds_names.len() as c_ulong);
             if !self.names.is_null() {
-                self.names.write(memory::texts(&rows.names));
+                self.names.write(memory::texts(&rows.ds_names));
             }
             if !self.data.is_null() {
-                self.data.write(memory::copy(&values));
+                self.data.write(memory::copy(&rows.values));
             }
         }
         Ok(())
     }
 }
 
-/// `rrdfetch(1)`; names and values are the caller's to free.
+/// `rrdfetch(1)`; the caller frees names and values.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts; the other pointers can be written.
+/// `argv` is NULL or has `argc` C strings; the other pointers are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_fetch(
     argc: c_int,
@@ -90,21 +88,22 @@ pub unsafe extern "C" fn rrd_fetch(
     data: *mut *mut c_double,
 ) -> c_int {
     let slots = Slots { start, end, step, count, names, data };
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings and each slot is NULL or writable, by this function's contract.
     unsafe {
         slots.clear();
         call_by_words(-1, argc, argv, |tool, words| {
             let rows = fetch(tool, words)?;
-            slots.fill(&rows)?;
+            slots.fill(rows)?;
             Ok(0)
         })
     }
 }
 
-/// Rows of `file` between `*start` and `*end`, as near to `*step` as there are.
+/// Rows of `file` between `*start` and `*end`, with the resolution nearest to `*step`.
 ///
 /// # Safety
-/// `file` and `cf` end with NUL; `start`, `end` and `step` can be read and written, the others written.
+/// `file` and `cf` are NULL or C strings; `start`, `end` and `step` are NULL or readable and writable, the others NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_fetch_r(
     file: *const c_char,
@@ -117,44 +116,44 @@ pub unsafe extern "C" fn rrd_fetch_r(
     data: *mut *mut c_double,
 ) -> c_int {
     let slots = Slots { start, end, step, count, names, data };
-    // SAFETY: the caller's promise.
+    // SAFETY: each slot is NULL or writable, by this function's contract.
     unsafe { slots.clear() };
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
-        let (name, wish) = unsafe { (needed(file, "file name")?, wish(cf, start, end, step)?) };
-        let rows = fetch_here_first(tool, name, wish)?;
-        // SAFETY: the caller's promise.
-        unsafe { slots.fill(&rows)? };
+        // SAFETY: `file` and `cf` are NULL or C strings, and the others NULL or readable, by this function's contract.
+        let (name, request) = unsafe { (needed(file, "file name")?, request(cf, start, end, step)?) };
+        let rows = fetch_here_first(tool, name, &request)?;
+        // SAFETY: each slot is NULL or writable, by this function's contract.
+        unsafe { slots.fill(rows)? };
         Ok(0)
     })
 }
 
-/// What a fetch by pointers asks for.
+/// The request that the pointers of a fetch describe.
 ///
 /// # Safety
-/// `cf` is NULL or ends with NUL, the others are NULL or can be read.
-pub unsafe fn wish(
+/// `cf` is NULL or a C string, the others are NULL or readable.
+pub unsafe fn request(
     cf: *const c_char,
     start: *const libc::time_t,
     end: *const libc::time_t,
     step: *const c_ulong,
-) -> Done<Wish> {
-    // SAFETY: the caller's promise.
+) -> Result<FetchRequest> {
+    // SAFETY: `cf` is NULL or a C string, by this function's contract.
     let cf = unsafe { needed(cf, "consolidation function")? };
     let found = std::str::from_utf8(cf).ok().and_then(Cf::from_name);
     let cf = found.ok_or_else(|| Failure::of_name("unknown consolidation function '", cf, "'"))?;
     if start.is_null() || end.is_null() || step.is_null() {
         return Err(Failure::new("no place for start, end and step given"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: none of them is NULL (checked above), and they are readable, by this function's contract.
     let (start, end, step) = unsafe { (*start, *end, *step) };
-    Ok(Wish { cf, start, end, step: step.max(1) })
+    Ok(FetchRequest::new(cf, start, end, step.max(1)))
 }
 
-/// `rrdxport(1)`; legends and values are the caller's to free. Where `xsize` is NULL the export is printed, too.
+/// `rrdxport(1)`; the caller frees legends and values. When `xsize` is NULL the export is also printed.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts; the other pointers but `xsize` can be written.
+/// `argv` is NULL or has `argc` C strings; `xsize` is not written, the other pointers are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_xport(
     argc: c_int,
@@ -175,19 +174,23 @@ pub unsafe extern "C" fn rrd_xport(
             Stdout.flush().ok();
         }
         let table = export.table()?;
-        let rows = Rows {
+        let rows = FetchRows {
             start: table.start,
             end: table.end,
             step: table.step,
             units_per_second: 1,
-            names: table.legends.iter().map(|legend| String::from_utf8_lossy(legend).into_owned()).collect(),
+            ds_names: table
+                .legends
+                .iter()
+                .map(|legend| String::from_utf8_lossy(legend).into_owned())
+                .collect(),
             values: (0..table.rows()).flat_map(|index| table.row(table.time(index))).collect(),
         };
-        // SAFETY: the caller's promise.
-        unsafe { slots.fill(&rows)? };
+        // SAFETY: each slot is NULL or writable, by this function's contract.
+        unsafe { slots.fill(rows)? };
         Ok(0)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings and each slot is NULL or writable, by this function's contract.
     unsafe {
         slots.clear();
         call_by_words(-1, argc, argv, export)

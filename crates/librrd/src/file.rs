@@ -1,7 +1,7 @@
-//! The level of files: `rrd_open` and what belongs to it, which `rrd.h` calls deprecated.
+//! The file-level calls: `rrd_open` and its relatives, which `rrd.h` calls deprecated.
 //!
-//! [`Rrd`] points to copies of the header's parts as they stand in the file; they stay until `rrd_free`, also when
-//! the file is closed. What a program changes in them it writes itself, by `rrd_seek` and `rrd_write`.
+//! [`Rrd`] points to copies of the header's parts as they are in the file. They live until `rrd_free`, even after the
+//! file is closed. A program that changes them writes them itself, with `rrd_seek` and `rrd_write`.
 
 use std::ffi::{OsStr, c_char, c_int, c_uint, c_void};
 use std::fs::{File, OpenOptions};
@@ -9,9 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use cli::failure::system_text;
+use cli::{Failure, Result};
 use rrd::codec::file::{FileLayout, decode_head};
-use tool::failure::system_text;
-use tool::{Done, Failure};
 
 use crate::boundary::{guard, needed};
 use crate::memory;
@@ -69,7 +69,7 @@ impl Rrd {
         map_bytes: 0,
     };
 
-    /// Copies the parts of a header.
+    /// Copies of the parts of a header.
     fn copied(header: &[u8], layout: &FileLayout, ds: usize, rra: usize) -> Rrd {
         let part = |from: usize, to: usize| memory::copy(&header[from..to]).cast::<c_void>();
         let rra_def = STAT_HEAD_BYTES + ds * DEFINITION_BYTES;
@@ -85,7 +85,7 @@ impl Rrd {
         // Versions 1 and 2 have no microseconds.
         let live: *mut u8 = memory::zeroed(LIVE_HEAD_BYTES);
         let bytes = &header[layout.live_head..layout.pdp_prep];
-        // SAFETY: the room is as long as the longer of the two forms.
+        // SAFETY: `live` has room for the longer of the two forms, and no more than that is copied.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), live, bytes.len().min(LIVE_HEAD_BYTES)) };
         rrd.live_head = live.cast();
         if bytes.len() == OLD_LIVE_HEAD_BYTES {
@@ -105,14 +105,14 @@ pub struct RrdFile {
     rrd: *mut Rrd,
 }
 
-/// Sets all parts to none.
+/// Sets all parts to NULL.
 ///
 /// # Safety
-/// `rrd` can be written.
+/// `rrd` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_init(rrd: *mut Rrd) {
     if !rrd.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `rrd` is not NULL and writable, by this function's contract.
         unsafe { rrd.write(Rrd::EMPTY) };
     }
 }
@@ -120,13 +120,13 @@ pub unsafe extern "C" fn rrd_init(rrd: *mut Rrd) {
 /// Frees all parts.
 ///
 /// # Safety
-/// `rrd` was filled by `rrd_open` or set up by `rrd_init`.
+/// `rrd` is NULL, or was filled by `rrd_open` or set up by `rrd_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_free(rrd: *mut Rrd) {
     if rrd.is_null() {
         return;
     }
-    // SAFETY: the caller's promise; each part is NULL or C's own memory.
+    // SAFETY: `rrd` was set up by `rrd_init` or `rrd_open`, so each part is NULL or from C's allocator.
     unsafe {
         let parts = [
             (*rrd).stat_head,
@@ -144,38 +144,39 @@ pub unsafe extern "C" fn rrd_free(rrd: *mut Rrd) {
     }
 }
 
-/// Opens `name` by the flags of `rrd.h` and fills `rrd`; NULL when it fails.
+/// Opens `name` by the flags of `rrd.h` and fills `rrd`. Returns NULL for an error.
 ///
 /// # Safety
-/// `name` ends with NUL; `rrd` can be written.
+/// `name` is a C string; `rrd` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_open(name: *const c_char, rrd: *mut Rrd, flags: c_uint) -> *mut RrdFile {
     guard(std::ptr::null_mut(), || {
-        // SAFETY: the caller's promise.
-        let word = unsafe { needed(name, "file name")? };
+        // SAFETY: `name` is a C string or NULL, by this function's contract, and outlives the call.
+        let path = unsafe { needed(name, "file name")? };
         if rrd.is_null() {
             return Err(Failure::new("no place for the RRD given"));
         }
         let writes = flags & READ_WRITE != 0;
         let failed = |error: std::io::Error| {
-            Failure::of_name("opening '", word, &format!("': {}", system_text(&error)))
+            Failure::of_name("opening '", path, &format!("': {}", system_text(&error)))
         };
         if flags & (READ_ONLY | READ_WRITE) == 0 {
-            return Err(Failure::of_name("opening '", word, "': neither to read nor to write"));
+            return Err(Failure::of_name("opening '", path, "': neither to read nor to write"));
         }
         let mut options = OpenOptions::new();
         options.read(true).write(writes);
         if flags & CREATE != 0 && writes {
             options.create(true).create_new(flags & EXCLUSIVE != 0);
         }
-        let file = options.open(Path::new(OsStr::from_bytes(word))).map_err(failed)?;
+        let file = options.open(Path::new(OsStr::from_bytes(path))).map_err(failed)?;
         if flags & LOCK != 0 {
             lock(&file, writes)?;
         }
         let (content, file_bytes) =
-            if flags & CREATE != 0 { (Rrd::EMPTY, 0) } else { read(&file, word, flags & READ_VALUES != 0)? };
+            if flags & CREATE != 0 { (Rrd::EMPTY, 0) } else { read(&file, path, flags & READ_VALUES != 0)? };
         let header_bytes = content.map_bytes;
-        // SAFETY: the caller's promise; the structure is new.
+        // SAFETY: `rrd` is not NULL (checked above) and writable, by this function's contract; the `RrdFile` was just
+        // allocated for one value.
         unsafe {
             rrd.write(Rrd { map_bytes: 0, ..content });
             let opened: *mut RrdFile = memory::zeroed(1);
@@ -191,21 +192,21 @@ pub unsafe extern "C" fn rrd_open(name: *const c_char, rrd: *mut Rrd, flags: c_u
     })
 }
 
-/// The parts of a file, its header's length in `map_bytes`; and the file's length.
-fn read(file: &File, word: &[u8], values: bool) -> Done<(Rrd, usize)> {
+/// The parts of a file, with the length of its header in `map_bytes`; and the file's length.
+fn read(file: &File, path: &[u8], values: bool) -> Result<(Rrd, usize)> {
     let failed =
-        |error: std::io::Error| Failure::of_name("reading '", word, &format!("': {}", system_text(&error)));
+        |error: std::io::Error| Failure::of_name("reading '", path, &format!("': {}", system_text(&error)));
     let file_bytes = file.metadata().map_err(failed)?.len();
-    // A header is small; one that says otherwise is refused by its decoder.
+    // A header is small; its decoder refuses one that claims otherwise.
     let mut bytes = vec![0; usize::try_from(file_bytes).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX)];
     file.read_exact_at(&mut bytes, 0).map_err(failed)?;
     let head = decode_head(&bytes, file_bytes)
-        .map_err(|error| Failure::new(error.named(&String::from_utf8_lossy(word)).to_string()))?;
+        .map_err(|error| Failure::new(error.named(&String::from_utf8_lossy(path)).to_string()))?;
     let layout = FileLayout::of(&head.definition);
     let (ds, rra) = (head.definition.ds.len(), head.definition.rra.len());
     let header = bytes
         .get(..layout.header_bytes)
-        .ok_or_else(|| Failure::of_name("'", word, "' is too small: its header is cut off"))?;
+        .ok_or_else(|| Failure::of_name("'", path, "' is too small: its header is cut off"))?;
     let mut rrd = Rrd::copied(header, &layout, ds, rra);
     if values {
         let rows = layout.file_bytes.saturating_sub(layout.header_bytes as u64) as usize;
@@ -217,17 +218,17 @@ fn read(file: &File, word: &[u8], values: bool) -> Done<(Rrd, usize)> {
     Ok((rrd, file_bytes as usize))
 }
 
-/// Bytes of a file that are looked at for a header: 2,000 data sources in 100 archives.
+/// Most bytes read of a file to find its header: enough for 2,000 data sources in 100 archives.
 const HEADER_BYTES_MAX: usize = 64 << 20;
 
-fn lock(file: &File, writes: bool) -> Done {
+fn lock(file: &File, writes: bool) -> Result {
     use std::os::fd::AsRawFd;
-    // SAFETY: C's structure may be all zero.
-    let mut wish: libc::flock = unsafe { std::mem::zeroed() };
-    wish.l_type = if writes { libc::F_WRLCK } else { libc::F_RDLCK } as i16;
-    wish.l_whence = libc::SEEK_SET as i16;
-    // SAFETY: an open descriptor and a structure of the kind the command takes.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw mut wish) } == 0 {
+    // SAFETY: all-zero bytes are a valid `flock`.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = if writes { libc::F_WRLCK } else { libc::F_RDLCK } as i16;
+    request.l_whence = libc::SEEK_SET as i16;
+    // SAFETY: the descriptor is open, and F_SETLK takes a `flock`.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw mut request) } == 0 {
         Ok(())
     } else {
         Err(Failure::new("could not lock RRD"))
@@ -238,8 +239,9 @@ fn lock(file: &File, writes: bool) -> Done {
 ///
 /// # Safety
 /// `file` is NULL or came from `rrd_open` and was not closed.
-unsafe fn opened<'a>(file: *mut RrdFile) -> Done<(&'a mut RrdFile, &'a File)> {
-    // SAFETY: the caller's promise.
+unsafe fn opened<'a>(file: *mut RrdFile) -> Result<(&'a mut RrdFile, &'a File)> {
+    // SAFETY: a file that is not NULL came from `rrd_open` and is still open, by this function's contract, so the
+    // structure and the `File` that `pvt` points to are alive; C uses an open file from one thread at a time.
     unsafe {
         let file = file.as_mut().ok_or_else(|| Failure::new("no open RRD given"))?;
         let inner = file.pvt.cast::<File>().as_ref().ok_or_else(|| Failure::new("the RRD is closed"))?;
@@ -247,14 +249,14 @@ unsafe fn opened<'a>(file: *mut RrdFile) -> Done<(&'a mut RrdFile, &'a File)> {
     }
 }
 
-/// Closes the file; the parts of its `rrd_t` stay.
+/// Closes the file; the parts of its `rrd_t` stay valid.
 ///
 /// # Safety
-/// `file` came from `rrd_open` and was not closed.
+/// `file` is NULL, or came from `rrd_open` and is still open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_close(file: *mut RrdFile) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or open, by this function's contract; it is not used after this.
         unsafe {
             let (structure, _) = opened(file)?;
             drop(Box::from_raw(structure.pvt.cast::<File>()));
@@ -264,14 +266,14 @@ pub unsafe extern "C" fn rrd_close(file: *mut RrdFile) -> c_int {
     })
 }
 
-/// Reads at the position; the bytes read, or -1.
+/// Reads at the position. Returns the number of bytes read, or -1.
 ///
 /// # Safety
-/// As [`rrd_close`]; `buffer` has room for `count`.
+/// As [`rrd_close`]; `buffer` has room for `count` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_read(file: *mut RrdFile, buffer: *mut c_void, count: usize) -> isize {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or open, and `buffer` has room for `count` bytes, by this function's contract.
         let ((structure, inner), room) =
             unsafe { (opened(file)?, std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count)) };
         let read =
@@ -281,14 +283,14 @@ pub unsafe extern "C" fn rrd_read(file: *mut RrdFile, buffer: *mut c_void, count
     })
 }
 
-/// Writes at the position; the bytes written, or -1.
+/// Writes at the position. Returns the number of bytes written, or -1.
 ///
 /// # Safety
 /// As [`rrd_close`]; `buffer` has `count` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_write(file: *mut RrdFile, buffer: *const c_void, count: usize) -> isize {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or open, and `buffer` has `count` bytes, by this function's contract.
         let ((structure, inner), bytes) =
             unsafe { (opened(file)?, std::slice::from_raw_parts(buffer.cast::<u8>(), count)) };
         inner.write_all_at(bytes, structure.pos as u64).map_err(|error| Failure::new(system_text(&error)))?;
@@ -298,14 +300,14 @@ pub unsafe extern "C" fn rrd_write(file: *mut RrdFile, buffer: *const c_void, co
     })
 }
 
-/// Moves the position as `lseek` does; 0, or 1 when it would be before the start.
+/// Moves the position like `lseek`. Returns 0, or 1 when it would be before the start.
 ///
 /// # Safety
 /// As [`rrd_close`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_seek(file: *mut RrdFile, offset: libc::off_t, whence: c_int) -> libc::off_t {
     guard(1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or open, by this function's contract.
         let (structure, _) = unsafe { opened(file)? };
         let from = match whence {
             libc::SEEK_CUR => structure.pos,
@@ -325,24 +327,24 @@ pub unsafe extern "C" fn rrd_seek(file: *mut RrdFile, offset: libc::off_t, whenc
 /// As [`rrd_close`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_tell(file: *mut RrdFile) -> libc::off_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: `file` is NULL or open, by this function's contract.
     guard(-1, || unsafe { opened(file) }.map(|(structure, _)| structure.pos))
 }
 
-/// Has the system write down what was written.
+/// Makes the system write to the disk what was written.
 ///
 /// # Safety
 /// As [`rrd_close`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_flush(file: *mut RrdFile) {
     guard((), || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or open, by this function's contract.
         let (_, inner) = unsafe { opened(file)? };
         inner.sync_data().map_err(|error| Failure::new(system_text(&error)))
     });
 }
 
-/// Tells the system that the rows are not needed again.
+/// Tells the system that the rows will not be needed again.
 ///
 /// # Safety
 /// As [`rrd_close`].
@@ -350,7 +352,7 @@ pub unsafe extern "C" fn rrd_flush(file: *mut RrdFile) {
 pub unsafe extern "C" fn rrd_dontneed(file: *mut RrdFile, _rrd: *mut Rrd) {
     use std::os::fd::AsRawFd;
     guard((), || {
-        // SAFETY: the caller's promise; advice changes nothing.
+        // SAFETY: `file` is NULL or open, by this function's contract; `posix_fadvise` changes no data.
         unsafe {
             let (structure, inner) = opened(file)?;
             let from = structure.header_len as libc::off_t;
@@ -360,14 +362,14 @@ pub unsafe extern "C" fn rrd_dontneed(file: *mut RrdFile, _rrd: *mut Rrd) {
     });
 }
 
-/// Locks the file against writers of other processes. 0, or -1.
+/// Locks the file against writers in other processes. Returns 0, or -1.
 ///
 /// # Safety
 /// As [`rrd_close`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_lock(file: *mut RrdFile) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or open, by this function's contract.
         let (_, inner) = unsafe { opened(file)? };
         lock(inner, true).map(|()| 0)
     })

@@ -3,19 +3,19 @@
 use std::ffi::{c_char, c_double, c_int};
 use std::io::Write;
 
+use cli::verb::graph::SavedGraph;
+use cli::{Failure, Result, Tool, Words};
 use rrd::info::{InfoItem, Value};
-use tool::verb::graph::Graph;
-use tool::{Done, Failure, Tool, Words};
 
 use crate::boundary::{Stdout, call_by_words, give};
 use crate::info::{Info, List};
 use crate::memory;
 
-/// `rrdgraph(1)`; `*prdata` gets what PRINT printed, behind it NULL, or NULL when nothing was printed. The image goes to
-/// its file, to `stream` where that is not NULL, or to standard output where it is called `-`.
+/// `rrdgraph(1)`. `*prdata` gets the output of PRINT, ended by NULL, or NULL when nothing was printed. The image goes
+/// to its file, to `stream` if that is not NULL, or to standard output when the file is called `-`.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts; `stream` is NULL or open; the other pointers are NULL or can be written.
+/// `argv` is NULL or has `argc` C strings; `stream` is NULL or open; the other pointers are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_graph(
     argc: c_int,
@@ -28,44 +28,44 @@ pub unsafe extern "C" fn rrd_graph(
     ymax: *mut c_double,
 ) -> c_int {
     let make = |tool: &mut Tool, words: Words<'_>| {
-        let graph = Graph::make(tool, words)?;
-        graph.saved()?;
-        if graph.report.is_empty() && graph.printed.is_empty() {
+        let graph = SavedGraph::make(tool, words)?;
+        graph.check_saved()?;
+        if graph.output.report.is_empty() && graph.output.printed.is_empty() {
             // Compat: nothing to draw and nothing to print is a failure without a text.
             return Err(Failure::default());
         }
         if graph.file == b"-" {
-            show(graph.bytes.as_deref().unwrap_or_default(), stream)?;
+            show(graph.output.bytes.as_deref().unwrap_or_default(), stream)?;
         }
         let mut printed: Vec<*mut c_char> =
-            graph.info.iter().chain(&graph.printed).map(|text| memory::text(text)).collect();
-        // SAFETY: the caller's promise.
+            graph.info.iter().chain(&graph.output.printed).map(|text| memory::text(text)).collect();
+        // SAFETY: each output pointer is NULL or writable, by this function's contract; `give` skips NULL.
         unsafe {
             if !printed.is_empty() && !prdata.is_null() {
                 printed.push(std::ptr::null_mut());
                 prdata.write(memory::copy(&printed));
             }
-            give(xsize, graph.size.0 as c_int);
-            give(ysize, graph.size.1 as c_int);
-            give(ymin, number(&graph.report, "value_min"));
-            give(ymax, number(&graph.report, "value_max"));
+            give(xsize, graph.output.size.0 as c_int);
+            give(ysize, graph.output.size.1 as c_int);
+            give(ymin, number(&graph.output.report, "value_min"));
+            give(ymax, number(&graph.output.report, "value_max"));
         }
         Ok(0)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as above; `argv` has `argc` C strings.
     unsafe {
         give(prdata, std::ptr::null_mut());
         call_by_words(-1, argc, argv, make)
     }
 }
 
-/// Writes an image to an open stream, else to standard output.
-fn show(image: &[u8], stream: *mut libc::FILE) -> Done {
+/// Writes an image to an open stream, or to standard output when that is NULL.
+fn show(image: &[u8], stream: *mut libc::FILE) -> Result {
     if stream.is_null() {
         let written = Stdout.write_all(image).and_then(|()| Stdout.flush());
-        return written.map_err(|error| Failure::new(tool::failure::system_text(&error)));
+        return written.map_err(|error| Failure::new(cli::failure::system_text(&error)));
     }
-    // SAFETY: the caller of `rrd_graph` promises an open stream.
+    // SAFETY: the stream is not NULL and open, by `rrd_graph`'s contract, and the image has the length that is passed.
     let written = unsafe { libc::fwrite(image.as_ptr().cast(), 1, image.len(), stream) };
     if written == image.len() { Ok(()) } else { Err(Failure::new("cannot write the image to the stream")) }
 }
@@ -78,24 +78,25 @@ fn number(report: &[InfoItem], key: &str) -> f64 {
     }
 }
 
-/// The same, and all that there is to tell; the image itself when it is called `-`. NULL when it fails.
+/// As [`rrd_graph`], and returns everything there is to report, including the image when it is called `-`. NULL for an
+/// error.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+/// `argv` is NULL or has `argc` C strings, the first of which is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_graph_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
     let make = |tool: &mut Tool, words: Words<'_>| {
-        let graph = Graph::make(tool, words)?;
-        graph.saved()?;
-        let mut list: List = graph.report.iter().collect();
+        let graph = SavedGraph::make(tool, words)?;
+        graph.check_saved()?;
+        let mut list: List = graph.output.report.iter().collect();
         if let Some(info) = &graph.info {
             list.add(&InfoItem { key: "image_info".to_string(), value: Value::Text(info.clone()) });
         }
-        if let Some(bytes) = graph.bytes.as_deref().filter(|_| graph.file == b"-") {
+        if let Some(bytes) = graph.output.bytes.as_deref().filter(|_| graph.file == b"-") {
             list.add_blob("image", bytes);
         }
         Ok(list.into_raw())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe { call_by_words(std::ptr::null_mut(), argc, argv, make) }
 }

@@ -1,4 +1,4 @@
-//! `rrd_info_t`: lists of keys and values, made, printed and freed.
+//! `rrd_info_t`: lists of keys and values, created, printed and freed.
 
 use std::ffi::{c_char, c_double, c_int, c_uchar, c_ulong};
 use std::io::Write;
@@ -14,7 +14,7 @@ pub const VALUE: c_int = 0;
 pub const COUNT: c_int = 1;
 /// A text.
 pub const TEXT: c_int = 2;
-/// A whole number.
+/// An `int`.
 pub const INTEGER: c_int = 3;
 /// Bytes.
 pub const BLOB: c_int = 4;
@@ -23,7 +23,7 @@ pub const BLOB: c_int = 4;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Blob {
-    /// How many bytes.
+    /// Number of bytes.
     pub size: c_ulong,
     /// The bytes.
     pub bytes: *mut c_uchar,
@@ -48,32 +48,32 @@ pub union InfoValue {
 /// `rrd_info_t`
 #[repr(C)]
 pub struct Info {
-    /// What it is called.
+    /// The name of the item.
     pub key: *mut c_char,
-    /// Which value it has.
+    /// The kind of its value.
     pub kind: c_int,
-    /// The value.
+    /// Its value.
     pub value: InfoValue,
-    /// The next one, or NULL.
+    /// The next item, or NULL.
     pub next: *mut Info,
 }
 
-/// A list in the making.
+/// A list under construction.
 pub struct List {
     first: *mut Info,
     last: *mut Info,
 }
 
 impl List {
-    /// Goes on behind the list that `first` begins; NULL is an empty one.
+    /// Continues the list that starts at `first`; NULL is an empty one.
     ///
     /// # Safety
-    /// `first` is NULL or a list of ours.
+    /// `first` is NULL or one of our lists.
     pub unsafe fn behind(first: *mut Info) -> List {
         let mut last = first;
-        // SAFETY: the caller's promise.
+        // SAFETY: `last` is not NULL and an item of the list, whose `next` is NULL or its next item.
         while !last.is_null() && unsafe { !(*last).next.is_null() } {
-            // SAFETY: the same.
+            // SAFETY: as above.
             last = unsafe { (*last).next };
         }
         List { first, last }
@@ -86,7 +86,7 @@ impl List {
 
     fn push(&mut self, key: *mut c_char, kind: c_int, value: InfoValue) {
         let item: *mut Info = memory::zeroed(1);
-        // SAFETY: the item is new, and the last one is ours.
+        // SAFETY: `item` was just allocated for one value, and `last` is an item of this list.
         unsafe {
             item.write(Info { key, kind, value, next: std::ptr::null_mut() });
             if self.last.is_null() {
@@ -108,7 +108,7 @@ impl List {
         }
     }
 
-    /// Appends a whole number.
+    /// Appends an `int`.
     pub fn add_integer(&mut self, key: &str, integer: c_int) {
         self.push(memory::text(key.as_bytes()), INTEGER, InfoValue { integer });
     }
@@ -119,7 +119,7 @@ impl List {
         self.push(memory::text(key.as_bytes()), BLOB, InfoValue { blob });
     }
 
-    /// The list, which is the caller's to free.
+    /// The list, which the caller frees.
     pub fn into_raw(self) -> *mut Info {
         self.first
     }
@@ -133,10 +133,10 @@ impl<'a> FromIterator<&'a InfoItem> for List {
     }
 }
 
-/// Appends an item behind `info` and gives it; texts and blobs are copied, the key is kept as it is.
+/// Appends an item to `info` and returns it. Texts and blobs are copied; the item owns the key.
 ///
 /// # Safety
-/// `info` is NULL or an item of ours; `key` came from C's allocator; `value` is of `kind`.
+/// `info` is NULL or one of our items; `key` came from C's allocator; `value` is of `kind`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_info_push(
     info: *mut Info,
@@ -144,7 +144,8 @@ pub unsafe extern "C" fn rrd_info_push(
     kind: c_int,
     value: InfoValue,
 ) -> *mut Info {
-    // SAFETY: the caller's promise.
+    // SAFETY: the field read is the one of `kind`; texts are C strings and blobs have `size` bytes, by this function's
+    // contract.
     let value = unsafe {
         match kind {
             TEXT => InfoValue { text: memory::text(bytes(value.text).unwrap_or_default()) },
@@ -164,12 +165,12 @@ pub unsafe extern "C" fn rrd_info_push(
 /// Frees a list.
 ///
 /// # Safety
-/// `info` is NULL or a list that was not freed.
+/// `info` is NULL or a list that was not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_info_free(info: *mut Info) {
     let mut item = info;
     while !item.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `item` is not NULL and not freed yet; key and texts are from C's allocator, as all our items' are.
         unsafe {
             let next = (*item).next;
             match (*item).kind {
@@ -193,7 +194,7 @@ pub unsafe extern "C" fn rrd_info_print(info: *mut Info) {
     let mut text = Vec::new();
     let mut item = info;
     while !item.is_null() {
-        // SAFETY: the caller's promise; each kind has its value.
+        // SAFETY: `item` is a live item of the list, and the field read is the one of its kind.
         unsafe {
             text.extend_from_slice(bytes((*item).key).unwrap_or_default());
             text.extend_from_slice(b" = ");
@@ -219,6 +220,6 @@ pub unsafe extern "C" fn rrd_info_print(info: *mut Info) {
             item = (*item).next;
         }
     }
-    // Nobody to tell: the function gives nothing.
+    // The function returns nothing, so an error cannot be reported.
     Stdout.write_all(&text).ok();
 }

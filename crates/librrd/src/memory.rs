@@ -1,4 +1,4 @@
-//! Memory that callers free: C's, never Rust's; and the helpers of `rrd.h` about lists of pointers.
+//! Memory that callers free: from C's allocator, never Rust's. And the helpers of `rrd.h` for lists of pointers.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Room for `count` values, all zero; the process ends when there is none, as Rust does everywhere.
+/// Room for `count` values, all zero. Without memory the process ends, as everywhere in Rust.
 pub fn zeroed<T>(count: usize) -> *mut T {
     let layout = std::alloc::Layout::array::<T>(count.max(1));
-    // SAFETY: calloc takes any two numbers.
+    // SAFETY: `calloc` accepts any two numbers.
     let room = unsafe { libc::calloc(count.max(1), size_of::<T>().max(1)) };
     match layout {
         Ok(_) if !room.is_null() => room.cast(),
@@ -21,15 +21,15 @@ pub fn zeroed<T>(count: usize) -> *mut T {
 /// A copy of `values`.
 pub fn copy<T: Copy>(values: &[T]) -> *mut T {
     let room = zeroed::<T>(values.len());
-    // SAFETY: the room is new and large enough.
+    // SAFETY: `room` was just allocated for `values.len()` values.
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), room, values.len()) };
     room
 }
 
-/// A copy of `text` with a NUL behind it; it ends at a NUL of its own.
+/// A copy of `text`, followed by a NUL; C sees it end at the first NUL.
 pub fn text(text: &[u8]) -> *mut c_char {
     let room = zeroed::<u8>(text.len() + 1);
-    // SAFETY: the room is new and one byte longer.
+    // SAFETY: `room` was just allocated and is one byte longer than `text`.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), room, text.len()) };
     room.cast()
 }
@@ -40,29 +40,29 @@ pub fn texts<T: AsRef<[u8]>>(list: &[T]) -> *mut *mut c_char {
     copy(&pointers)
 }
 
-/// The bytes of a C text; `None` for NULL.
+/// The bytes of a C string; `None` for NULL.
 ///
 /// # Safety
-/// `text` is NULL or ends with NUL and outlives the result.
+/// `text` is NULL or a C string that outlives the result.
 pub unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` is not NULL here, and a C string that outlives the result, by this function's contract.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-/// Frees what a function of this library gave; NULL is nothing.
+/// Frees memory that this library returned; NULL is allowed.
 ///
 /// # Safety
-/// `memory` came from there and was not freed.
+/// `memory` came from this library and was not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_freemem(memory: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: everything this library returns is from C's allocator, and `free` accepts NULL.
     unsafe { libc::free(memory) }
 }
 
-/// Appends `source` to a list that grows by `chunk`; `allocated` counts its room. 1 = good, 0 = no memory.
+/// Appends `source` to a list that grows by `chunk`; `allocated` counts its capacity. Returns 1, or 0 without memory.
 ///
 /// # Safety
-/// The three pointers are good; `*list` is NULL or has room for `*allocated`.
+/// The three pointers are NULL or valid; `*list` is NULL or has room for `*allocated` pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_add_ptr_chunk(
     list: *mut *mut *mut c_void,
@@ -74,7 +74,8 @@ pub unsafe extern "C" fn rrd_add_ptr_chunk(
     if list.is_null() || length.is_null() || allocated.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise; the room is made before it is written.
+    // SAFETY: the pointers are not NULL (checked above) and valid, by this function's contract; the list grows before
+    // anything is written beyond its capacity.
     unsafe {
         if *length >= *allocated || (*list).is_null() {
             let wanted = (*length).saturating_add(chunk.max(1));
@@ -92,10 +93,10 @@ pub unsafe extern "C" fn rrd_add_ptr_chunk(
     1
 }
 
-/// Appends `source` to a list. 1 = good, 0 = no memory.
+/// Appends `source` to a list. Returns 1, or 0 without memory.
 ///
 /// # Safety
-/// The two pointers are good; `*list` is NULL or has room for `*length`.
+/// The two pointers are NULL or valid; `*list` is NULL or has room for `*length` pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_add_ptr(
     list: *mut *mut *mut c_void,
@@ -105,17 +106,17 @@ pub unsafe extern "C" fn rrd_add_ptr(
     if length.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `rrd_add_ptr_chunk`, with a capacity of `*length`.
     unsafe {
         let mut allocated = *length;
         rrd_add_ptr_chunk(list, length, source, &raw mut allocated, 1)
     }
 }
 
-/// Appends a copy of a text to a list that grows by `chunk`. 1 = good, 0 = no memory.
+/// Appends a copy of a text to a list that grows by `chunk`. Returns 1, or 0 without memory.
 ///
 /// # Safety
-/// As [`rrd_add_ptr_chunk`]; `source` ends with NUL.
+/// As [`rrd_add_ptr_chunk`]; `source` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_add_strdup_chunk(
     list: *mut *mut c_char,
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn rrd_add_strdup_chunk(
     allocated: *mut usize,
     chunk: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: `source` is NULL or a C string, and the rest as `rrd_add_ptr_chunk` requires, by this function's contract.
     unsafe {
         let Some(bytes) = bytes(source) else { return 0 };
         let copy = text(bytes);
@@ -136,10 +137,10 @@ pub unsafe extern "C" fn rrd_add_strdup_chunk(
     }
 }
 
-/// Appends a copy of a text to a list. 1 = good, 0 = no memory.
+/// Appends a copy of a text to a list. Returns 1, or 0 without memory.
 ///
 /// # Safety
-/// As [`rrd_add_ptr`]; `source` ends with NUL.
+/// As [`rrd_add_ptr`]; `source` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_add_strdup(
     list: *mut *mut c_char,
@@ -149,14 +150,14 @@ pub unsafe extern "C" fn rrd_add_strdup(
     if length.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `rrd_add_strdup_chunk`, with a capacity of `*length`.
     unsafe {
         let mut allocated = *length;
         rrd_add_strdup_chunk(list, length, source, &raw mut allocated, 1)
     }
 }
 
-/// Frees all texts of a list and the list.
+/// Frees all texts of a list, and the list.
 ///
 /// # Safety
 /// `*list` has `*length` pointers, each NULL or from C's allocator.
@@ -165,7 +166,8 @@ pub unsafe extern "C" fn rrd_free_ptrs(list: *mut *mut *mut c_void, length: *mut
     if list.is_null() || length.is_null() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the pointers are not NULL (checked above), and `*list` has `*length` pointers that are NULL or from C's
+    // allocator, by this function's contract.
     unsafe {
         for index in 0..*length {
             libc::free(*(*list).add(index));
@@ -176,21 +178,21 @@ pub unsafe extern "C" fn rrd_free_ptrs(list: *mut *mut *mut c_void, length: *mut
     }
 }
 
-/// Makes a directory and those above it. 0 = good or there already, -1 = not (`errno`).
+/// Makes a directory and its parents. Returns 0 when it exists then, or -1 with `errno`.
 ///
 /// # Safety
-/// `path` ends with NUL.
+/// `path` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_mkdir_p(path: *const c_char, mode: libc::mode_t) -> c_int {
     use std::os::unix::fs::DirBuilderExt;
-    // SAFETY: the caller's promise.
+    // SAFETY: `path` is NULL or a C string, by this function's contract, and outlives the call.
     let Some(path) = (unsafe { bytes(path) }) else { return -1 };
     let made =
         std::fs::DirBuilder::new().recursive(true).mode(mode).create(Path::new(OsStr::from_bytes(path)));
     match made {
         Ok(()) => 0,
         Err(error) => {
-            // SAFETY: the address of this thread's errno.
+            // SAFETY: `__errno_location` returns the address of this thread's `errno`.
             unsafe { *libc::__errno_location() = error.raw_os_error().unwrap_or(libc::EIO) };
             -1
         }

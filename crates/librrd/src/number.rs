@@ -1,4 +1,4 @@
-//! Numbers as `rrd.h` has them.
+//! The functions of `rrd.h` for numbers.
 
 use std::ffi::{c_char, c_double, c_int, c_long, c_uint};
 
@@ -8,7 +8,7 @@ use crate::boundary::guard;
 use crate::errors;
 use crate::memory::bytes;
 
-/// What stands for unknown.
+/// The NaN for unknown.
 #[unsafe(no_mangle)]
 pub extern "C" fn rrd_set_to_DNAN() -> c_double {
     rrd::live::UNKNOWN
@@ -25,26 +25,26 @@ fn prefix(text: &[u8]) -> (f64, usize) {
     rrd::number::parse_prefix(text).map_or((0.0, 0), |(value, rest)| (value, text.len() - rest.len()))
 }
 
-/// The number that `text` begins with; `*end` becomes where it ends. Never heeds the locale.
+/// The number that `text` starts with; sets `*end` to what follows it. Ignores the locale.
 ///
 /// # Safety
-/// `text` ends with NUL; `end` is NULL or can be written.
+/// `text` is NULL or a C string; `end` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_strtod(text: *const c_char, end: *mut *mut c_char) -> c_double {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` is NULL or a C string, by this function's contract.
     let (value, length) = prefix(unsafe { bytes(text) }.unwrap_or_default());
     if !end.is_null() && !text.is_null() {
-        // SAFETY: the number is part of the text.
+        // SAFETY: `end` is writable and `length` is at most the length of `text`.
         unsafe { end.write(text.add(length).cast_mut()) };
     }
     value
 }
 
-/// The number that `text` begins with, in `*value`: 2 = it is all of the text, 1 = more stands behind it, 0 = there
-/// is none. What is not 2 leaves an error, `message` before it, unless that is NULL.
+/// Puts the number that `text` starts with into `*value`. Returns 2 when it is the complete text, 1 when more follows,
+/// 0 when there is none. Without 2 it sets an error, prefixed with `message` unless that is NULL.
 ///
 /// # Safety
-/// As [`rrd_strtod`]; `value` can be written; `message` is NULL or ends with NUL.
+/// As [`rrd_strtod`]; `value` is NULL or writable; `message` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_strtodbl(
     text: *const c_char,
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn rrd_strtodbl(
     value: *mut c_double,
     message: *const c_char,
 ) -> c_uint {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` and `message` are NULL or C strings, and `value` is NULL or writable, by this function's contract.
     unsafe {
         let all = bytes(text).unwrap_or_default();
         let (number, length) = prefix(all);
@@ -80,17 +80,17 @@ unsafe extern "C" {
     fn random() -> c_long;
 }
 
-/// A random number, not negative.
+/// A random number that is not negative.
 #[unsafe(no_mangle)]
 pub extern "C" fn rrd_random() -> c_long {
-    // SAFETY: no precondition.
+    // SAFETY: `random` has no preconditions.
     unsafe { random() }
 }
 
-/// The greatest common divisor of numbers up to the first 0.
+/// The greatest common divisor of the numbers before the first 0.
 ///
 /// # Safety
-/// `numbers` has a 0 at its end.
+/// `numbers` is NULL or ends with 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_lcd(numbers: *mut c_long) -> c_long {
     if numbers.is_null() {
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn rrd_lcd(numbers: *mut c_long) -> c_long {
     }
     let mut divisor: c_long = 0;
     let mut at = numbers;
-    // SAFETY: the caller's promise.
+    // SAFETY: `numbers` is not NULL (checked above) and ends with 0, by this function's contract; the loop stops there.
     unsafe {
         while *at != 0 {
             let (mut a, mut b) = (divisor, *at);
@@ -112,18 +112,18 @@ pub unsafe extern "C" fn rrd_lcd(numbers: *mut c_long) -> c_long {
     divisor
 }
 
-/// The number of a consolidation function (`enum cf_en`); -1 with an error when there is none of the name.
+/// The number of a consolidation function (`enum cf_en`); -1 with an error for an unknown name.
 ///
 /// # Safety
-/// `name` ends with NUL.
+/// `name` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_cf_conv(name: *const c_char) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is NULL or a C string, by this function's contract.
         let name = unsafe { crate::boundary::needed(name, "consolidation function")? };
         let found = Cf::ALL.iter().position(|known| known.name().as_bytes() == name);
         found
             .map(|index| index as c_int)
-            .ok_or_else(|| tool::Failure::of_name("unknown consolidation function '", name, "'"))
+            .ok_or_else(|| cli::Failure::of_name("unknown consolidation function '", name, "'"))
     })
 }

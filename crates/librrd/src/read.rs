@@ -1,30 +1,30 @@
-//! What an RRD is and when it was updated: info, first, last, lastupdate, list.
+//! Reading an RRD's state: info, first, last, lastupdate, list.
 
 use std::ffi::{c_char, c_int, c_ulong};
 
-use tool::verb::first::first;
-use tool::verb::info::info;
-use tool::verb::last::last;
-use tool::verb::lastupdate::lastupdate;
-use tool::verb::list::list as list_directory;
-use tool::{Done, Failure, Tool};
+use cli::verb::first::first;
+use cli::verb::info::info;
+use cli::verb::last::last;
+use cli::verb::lastupdate::lastupdate;
+use cli::verb::list::list as list_directory;
+use cli::{Failure, Result, Tool};
 
 use crate::boundary::{call, call_by_words, give, needed};
 use crate::info::{Info, List};
 use crate::memory;
 
-/// Words of a call that ends in `_r`: a name that no option can be.
+/// Arguments of a call that ends in `_r`: a name that cannot be taken for an option.
 fn only(name: &[u8]) -> [&[u8]; 2] {
     [b"--", name]
 }
 
-/// `rrdinfo(1)`; NULL when it fails.
+/// `rrdinfo(1)`; NULL for an error.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+/// `argv` is NULL or has `argc` C strings, the first of which is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_info(argc: c_int, argv: *const *const c_char) -> *mut Info {
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe {
         call_by_words(std::ptr::null_mut(), argc, argv, |tool, words| {
             Ok(info(tool, "info", words)?.iter().collect::<List>().into_raw())
@@ -32,73 +32,73 @@ pub unsafe extern "C" fn rrd_info(argc: c_int, argv: *const *const c_char) -> *m
     }
 }
 
-/// The same of `file`.
+/// As [`rrd_info`], for `file`.
 ///
 /// # Safety
-/// `file` ends with NUL.
+/// `file` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_info_r(file: *const c_char) -> *mut Info {
     call(std::ptr::null_mut(), |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let name = unsafe { needed(file, "file name")? };
-        tool.surroundings.daemon = None;
+        tool.environment.daemon = None;
         Ok(info(tool, "info", &only(name))?.iter().collect::<List>().into_raw())
     })
 }
 
-/// `rrdlast(1)`; -1 when it fails.
+/// `rrdlast(1)`; -1 for an error.
 ///
 /// # Safety
 /// As [`rrd_info`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_last(argc: c_int, argv: *const *const c_char) -> libc::time_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe { call_by_words(-1, argc, argv, last) }
 }
 
-/// The same of `file`.
+/// As [`rrd_last`], for `file`.
 ///
 /// # Safety
-/// `file` ends with NUL.
+/// `file` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_last_r(file: *const c_char) -> libc::time_t {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let name = unsafe { needed(file, "file name")? };
-        tool.surroundings.daemon = None;
+        tool.environment.daemon = None;
         last(tool, &only(name))
     })
 }
 
-/// `rrdfirst(1)`; -1 when it fails.
+/// `rrdfirst(1)`; -1 for an error.
 ///
 /// # Safety
 /// As [`rrd_info`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_first(argc: c_int, argv: *const *const c_char) -> libc::time_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe { call_by_words(-1, argc, argv, first) }
 }
 
-/// The same of `file` and the archive of this index.
+/// As [`rrd_first`], for `file` and the archive with this index.
 ///
 /// # Safety
-/// `file` ends with NUL.
+/// `file` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_first_r(file: *const c_char, rra: c_int) -> libc::time_t {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let name = unsafe { needed(file, "file name")? };
-        tool.surroundings.daemon = None;
+        tool.environment.daemon = None;
         let index = rra.to_string();
         first(tool, &[b"--rraindex", index.as_bytes(), b"--", name])
     })
 }
 
-/// `rrdlastupdate(1)` of `file`: its time, and name and reading of each data source, the caller's to free.
+/// `rrdlastupdate(1)` of `file`: its time, and the name and last reading of each data source, which the caller frees.
 ///
 /// # Safety
-/// `file` ends with NUL; the other pointers can be written.
+/// `file` is NULL or a C string; the other pointers are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_lastupdate_r(
     file: *const c_char,
@@ -107,19 +107,19 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
     names: *mut *mut *mut c_char,
     readings: *mut *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller's promise. As `Slots::clear`.
+    // SAFETY: the output pointers are NULL or writable, by this function's contract; `give` skips NULL.
     unsafe {
         give(count, 0);
         give(names, std::ptr::null_mut());
         give(readings, std::ptr::null_mut());
     }
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string, by this function's contract.
         let name = unsafe { needed(file, "file name")? };
-        tool.surroundings.daemon = None;
+        tool.environment.daemon = None;
         let last = lastupdate(tool, &only(name))?;
         let (ds, texts): (Vec<String>, Vec<Vec<u8>>) = last.readings.into_iter().unzip();
-        // SAFETY: the caller's promise.
+        // SAFETY: as above, for the output pointers.
         unsafe {
             give(time, last.time);
             give(count, ds.len() as c_ulong);
@@ -134,33 +134,33 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
     })
 }
 
-/// `rrdlist(1)`: names with line feeds between them, the caller's to free; NULL when it fails.
+/// `rrdlist(1)`: names separated by line feeds, which the caller frees; NULL for an error.
 ///
 /// # Safety
 /// As [`rrd_info`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_list(argc: c_int, argv: *const *const c_char) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe { call_by_words(std::ptr::null_mut(), argc, argv, names) }
 }
 
-/// The same of `directory` on this host.
+/// As [`rrd_list`], for `directory` on this host.
 ///
 /// # Safety
-/// `directory` ends with NUL.
+/// `directory` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_list_r(recursive: c_int, directory: *const c_char) -> *mut c_char {
     call(std::ptr::null_mut(), |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `directory` is NULL or a C string, by this function's contract.
         let directory = unsafe { needed(directory, "directory")? };
-        tool.surroundings.daemon = None;
-        let words: &[&[u8]] = if recursive == 0 { &[b"--", directory] } else { &[b"-r", b"--", directory] };
-        names(tool, words)
+        tool.environment.daemon = None;
+        let args: &[&[u8]] = if recursive == 0 { &[b"--", directory] } else { &[b"-r", b"--", directory] };
+        names(tool, args)
     })
 }
 
-fn names(tool: &mut Tool, words: &[&[u8]]) -> Done<*mut c_char> {
+fn names(tool: &mut Tool, words: &[&[u8]]) -> Result<*mut c_char> {
     let listed = list_directory(tool, words)?;
-    let listed = listed.map_err(|error| Failure::new(tool::failure::system_text(&error)))?;
+    let listed = listed.map_err(|error| Failure::new(cli::failure::system_text(&error)))?;
     Ok(memory::text(&listed))
 }

@@ -1,23 +1,23 @@
 //! Programs that run under ThreadSanitizer.
 //!
-//! Of a library that it did not build it sees what the C library does for it (copies, comparisons, memory taken and
-//! given back) but not the locks in between, which are not those of pthreads: so it would call a race whatever two
-//! threads do in turn. While a call is under way it is told to look away, as it does itself where it is told to ignore
-//! such libraries (`ignore_noninstrumented_modules`). What the program does it goes on to check; what we do Rust does.
+//! ThreadSanitizer sees what the C library does for a library that it did not build (copies, comparisons, allocation),
+//! but not the locks in between, which are not pthread's. It would report a race for whatever two threads do in turn.
+//! So each call tells it to ignore this thread meanwhile, as it does by itself when told to ignore such libraries
+//! (`ignore_noninstrumented_modules`). It still checks what the program does; Rust checks what we do.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::LazyLock;
 
-/// `AnnotateIgnoreReadsBegin` and its `End`, of reads and writes: file and line of who asks.
+/// `AnnotateIgnoreReadsBegin`, its `End`, and those for writes: file and line of the caller.
 type Annotation = unsafe extern "C" fn(*const c_char, c_int);
 
-/// Found in programs under ThreadSanitizer only.
+/// Present only in programs that run under ThreadSanitizer.
 static ANNOTATIONS: LazyLock<Option<[Annotation; 2]>> = LazyLock::new(|| {
     let find = |name: &CStr| {
-        // SAFETY: the name ends in a NUL.
-        let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        // SAFETY: in a program that has `__tsan_init` these are functions of that type.
-        (!place.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, Annotation>(place) })
+        // SAFETY: the name ends with a NUL.
+        let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        // SAFETY: in a program that has `__tsan_init`, these symbols are functions of that type.
+        (!symbol.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, Annotation>(symbol) })
     };
     find(c"__tsan_init")?;
     Some([find(c"AnnotateIgnoreReadsBegin")?, find(c"AnnotateIgnoreReadsEnd")?])
@@ -25,16 +25,16 @@ static ANNOTATIONS: LazyLock<Option<[Annotation; 2]>> = LazyLock::new(|| {
 
 fn annotate(which: usize) {
     if let Some(annotations) = *ANNOTATIONS {
-        // SAFETY: they take any text and number, and count for each thread.
+        // SAFETY: the functions accept any C string and number, and count per thread.
         unsafe { annotations[which](c"librrd".as_ptr(), 0) };
     }
 }
 
-/// While this lives nobody looks at what this thread does.
+/// While this lives, ThreadSanitizer ignores this thread.
 pub struct LookAway(());
 
 impl LookAway {
-    /// From here on.
+    /// Starts ignoring.
     pub fn begin() -> LookAway {
         annotate(0);
         LookAway(())
@@ -47,7 +47,7 @@ impl Drop for LookAway {
     }
 }
 
-/// Runs a function of the program in the middle of a call.
+/// Runs a function of the program in the middle of a call, with ThreadSanitizer watching.
 pub fn seen<T>(body: impl FnOnce() -> T) -> T {
     annotate(1);
     let value = body();

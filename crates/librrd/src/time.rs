@@ -1,11 +1,11 @@
-//! Times as `rrd.h` has them: AT-style texts in a structure that the caller owns.
+//! The functions of `rrd.h` for times: AT-style texts in a structure that the caller owns.
 
 use std::ffi::{c_char, c_int, c_ulong};
 
+use cli::Failure;
 use rrd::when::at::{Parts, TimeSpec, range};
 use rrd::when::calendar::Civil;
 use rrd::when::{DurationError, DurationScale, parse_duration};
-use tool::Failure;
 
 use crate::boundary::{give, guard};
 use crate::memory::bytes;
@@ -20,14 +20,14 @@ pub struct TimeValue {
     kind: c_int,
     /// Seconds to add.
     offset: libc::c_long,
-    /// A date, or what is to be added to one.
+    /// A date, or what to add to one.
     date: libc::tm,
 }
 
 impl TimeValue {
     fn of(spec: &TimeSpec) -> TimeValue {
         let Parts { reference, offset, civil, summer } = spec.parts();
-        // SAFETY: C's structure may be all zero.
+        // SAFETY: all-zero bytes are a valid `tm`.
         let mut date: libc::tm = unsafe { std::mem::zeroed() };
         (date.tm_sec, date.tm_min, date.tm_hour) = (civil.second, civil.minute, civil.hour);
         (date.tm_mday, date.tm_mon) = (civil.day, civil.month);
@@ -59,40 +59,40 @@ fn now() -> i64 {
 }
 
 thread_local! {
-    /// The last text that [`rrd_parsetime`] gave.
+    /// The last text that [`rrd_parsetime`] returned.
     static TEXT: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Reads a time (`rrdfetch(1)`) into `*value`. NULL = good, else a text, good until this thread's next call.
+/// Parses a time (`rrdfetch(1)`) into `*value`. Returns NULL, or a message that is valid until this thread's next call.
 ///
 /// # Safety
-/// `text` ends with NUL; `value` can be written.
+/// `text` is NULL or a C string; `value` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_parsetime(text: *const c_char, value: *mut TimeValue) -> *mut c_char {
-    // SAFETY: the caller's promise.
-    let word = unsafe { bytes(text) }.unwrap_or_default();
+    // SAFETY: `text` is NULL or a C string, by this function's contract.
+    let text = unsafe { bytes(text) }.unwrap_or_default();
     let calendar = &localtime::Local;
-    let done = std::panic::catch_unwind(|| TimeSpec::parse(&String::from_utf8_lossy(word), now(), calendar));
+    let done = std::panic::catch_unwind(|| TimeSpec::parse(&String::from_utf8_lossy(text), now(), calendar));
     let message = match done {
         Ok(Ok(spec)) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: `value` is NULL or writable, by this function's contract; `give` skips NULL.
             unsafe { give(value, TimeValue::of(&spec)) };
             return std::ptr::null_mut();
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "a bug of Roundel".to_string(),
     };
-    TEXT.with_borrow_mut(|kept| {
-        *kept = message.into_bytes();
-        kept.push(0);
-        kept.as_mut_ptr().cast()
+    TEXT.with_borrow_mut(|stored| {
+        *stored = message.into_bytes();
+        stored.push(0);
+        stored.as_mut_ptr().cast()
     })
 }
 
-/// Start and end in seconds of two times that may refer to each other. 0, or -1 with an error.
+/// Start and end, in seconds, of two times that may refer to each other. Returns 0, or -1 with an error.
 ///
 /// # Safety
-/// All pointers are good.
+/// All pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_proc_start_end(
     start_value: *mut TimeValue,
@@ -104,11 +104,11 @@ pub unsafe extern "C" fn rrd_proc_start_end(
         if start_value.is_null() || end_value.is_null() {
             return Err(Failure::new("no start and end given"));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: both are not NULL (checked above) and valid, by this function's contract.
         let (first, last) = unsafe { ((*start_value).spec(), (*end_value).spec()) };
         let (from, to) =
             range(&first, &last, &localtime::Local).map_err(|error| Failure::new(error.to_string()))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: both are NULL or writable, by this function's contract; `give` skips NULL.
         unsafe {
             give(start, from);
             give(end, to);
@@ -117,24 +117,24 @@ pub unsafe extern "C" fn rrd_proc_start_end(
     })
 }
 
-/// A duration such as `300s` or `1d` in units of `divisor` seconds, in `*value`. NULL = good, else a text.
+/// Puts a duration such as `300s` or `1d` into `*value`, in units of `divisor` seconds. Returns NULL, or a message.
 ///
 /// # Safety
-/// `text` ends with NUL; `value` can be written.
+/// `text` is NULL or a C string; `value` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_scaled_duration(
     text: *const c_char,
     divisor: c_ulong,
     value: *mut c_ulong,
 ) -> *const c_char {
-    // SAFETY: the caller's promise.
-    let word = unsafe { bytes(text) }.unwrap_or_default();
+    // SAFETY: `text` is NULL or a C string, by this function's contract.
+    let text = unsafe { bytes(text) }.unwrap_or_default();
     let scale = DurationScale { divisor, ..DurationScale::SECONDS };
     let parsed =
-        std::str::from_utf8(word).map_or(Err(DurationError::NotNumber), |word| parse_duration(word, scale));
+        std::str::from_utf8(text).map_or(Err(DurationError::NotNumber), |text| parse_duration(text, scale));
     let message = match parsed {
         Ok(units) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: `value` is NULL or writable, by this function's contract; `give` skips NULL.
             unsafe { give(value, units) };
             return std::ptr::null();
         }

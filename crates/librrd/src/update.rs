@@ -1,34 +1,34 @@
-//! `rrd_update_r` and its relatives, and the calls that list the rows they wrote.
+//! `rrd_update_r` and its relatives, and the calls that list the rows written.
 
 use std::ffi::{c_char, c_int};
 
+use cli::verb::update::{UpdateArgs, update_here_first};
+use cli::verb::updatev::{Written, apply, updatev};
+use cli::{Failure, Result, Tool, Words};
 use store::direct::Locking;
-use tool::verb::update::{Wish, update_here_first};
-use tool::verb::updatev::{Written, apply, updatev};
-use tool::{Done, Failure, Tool, Words};
 
 use crate::boundary::{call, call_by_words, list, needed};
 use crate::errors;
 use crate::info::{Info, List};
 use crate::memory::bytes;
 
-/// Bit of `extra_flags`: updates that are too old are passed over.
+/// Bit of `extra_flags`: skip updates that are too old.
 const SKIP_PAST: c_int = 1;
-/// Bits of `extra_flags` that name a way of locking (1.9): 0 = the environment's, then try, block, none.
+/// Bits of `extra_flags` for locking (1.9): 0 = the environment's, then try, block, none.
 const LOCKING_SHIFT: c_int = 7;
 
-/// The wish of a call that ends in `_r`.
+/// The arguments of a call that ends in `_r`.
 ///
 /// # Safety
-/// `file` and `template` are NULL or end with NUL; `argv` is NULL or has `argc` C texts.
-unsafe fn wish<'a>(
+/// `file` and `template` are NULL or C strings; `argv` is NULL or has `argc` C strings. All outlive the result.
+unsafe fn update_args<'a>(
     file: *const c_char,
     template: *const c_char,
     flags: c_int,
     argc: c_int,
     argv: *const *const c_char,
-) -> Done<Wish<'a>> {
-    // SAFETY: the caller's promise.
+) -> Result<UpdateArgs<'a>> {
+    // SAFETY: by this function's contract.
     let (name, template, readings) =
         unsafe { (needed(file, "file name")?, bytes(template), list(argc, argv)) };
     if readings.is_empty() {
@@ -40,13 +40,13 @@ unsafe fn wish<'a>(
         3 => Some(Locking::None),
         _ => None,
     };
-    Ok(Wish { name, readings, template, skip_past: flags & SKIP_PAST != 0, locking, daemon: None })
+    Ok(UpdateArgs { name, readings, template, skip_past: flags & SKIP_PAST != 0, locking, daemon: None })
 }
 
 /// Updates `file` with the readings of `argv` (`rrdupdate(1)`).
 ///
 /// # Safety
-/// `file` ends with NUL, `template` too or is NULL; `argv` is NULL or has `argc` C texts.
+/// `file` is NULL or a C string, `template` too; `argv` is NULL or has `argc` C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_update_r(
     file: *const c_char,
@@ -54,11 +54,11 @@ pub unsafe extern "C" fn rrd_update_r(
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the same conditions hold for all arguments.
     unsafe { rrd_updatex_r(file, template, 0, argc, argv) }
 }
 
-/// The same with flags: 1 passes over updates that are too old.
+/// As [`rrd_update_r`], with flags: 1 skips updates that are too old.
 ///
 /// # Safety
 /// As [`rrd_update_r`].
@@ -71,17 +71,17 @@ pub unsafe extern "C" fn rrd_updatex_r(
     argv: *const *const c_char,
 ) -> c_int {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
-        let wish = unsafe { wish(file, template, extra_flags, argc, argv)? };
-        update_here_first(tool, &wish)?;
+        // SAFETY: `file`, `template` and `argv` are as `update_args` requires, by this function's contract.
+        let args = unsafe { update_args(file, template, extra_flags, argc, argv)? };
+        update_here_first(tool, &args)?;
         Ok(0)
     })
 }
 
-/// `rrdupdate(1)` as updatev: the first item is `return_value`. NULL only for words that cannot be read.
+/// `rrdupdate(1)` as updatev: the first item is `return_value`. NULL only for arguments that cannot be parsed.
 ///
 /// # Safety
-/// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+/// `argv` is NULL or has `argc` C strings, the first of which is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_update_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
     let run = |tool: &mut Tool, words: Words<'_>| {
@@ -91,14 +91,14 @@ pub unsafe extern "C" fn rrd_update_v(argc: c_int, argv: *const *const c_char) -
         written.items.iter().for_each(|item| list.add(item));
         Ok(list.into_raw())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` has `argc` C strings, by this function's contract.
     unsafe { call_by_words(std::ptr::null_mut(), argc, argv, run) }
 }
 
-/// Updates `file` and appends the rows that were written behind `info`.
+/// Updates `file` and appends the rows written to `info`.
 ///
 /// # Safety
-/// As [`rrd_update_r`]; `info` is NULL or a list of ours.
+/// As [`rrd_update_r`]; `info` is NULL or one of our lists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_update_v_r(
     file: *const c_char,
@@ -107,11 +107,11 @@ pub unsafe extern "C" fn rrd_update_v_r(
     argv: *const *const c_char,
     info: *mut Info,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the same conditions hold for all arguments.
     unsafe { rrd_updatex_v_r(file, template, 0, argc, argv, info) }
 }
 
-/// The same with flags.
+/// As [`rrd_update_v_r`], with flags.
 ///
 /// # Safety
 /// As [`rrd_update_v_r`].
@@ -125,11 +125,11 @@ pub unsafe extern "C" fn rrd_updatex_v_r(
     info: *mut Info,
 ) -> c_int {
     call(-1, |tool: &mut Tool| {
-        // SAFETY: the caller's promise.
-        let wish = unsafe { wish(file, template, extra_flags, argc, argv)? };
-        let written = apply(tool, &wish)?;
+        // SAFETY: `file`, `template` and `argv` are as `update_args` requires, by this function's contract.
+        let args = unsafe { update_args(file, template, extra_flags, argc, argv)? };
+        let written = apply(tool, &args)?;
         if !info.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `info` is NULL or one of our lists, by this function's contract.
             let mut list = unsafe { List::behind(info) };
             written.items.iter().for_each(|item| list.add(item));
         }
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn rrd_updatex_v_r(
     })
 }
 
-/// 0, or -1 with the failure kept.
+/// 0, or -1 after storing the failure.
 fn status(written: &Written) -> c_int {
     match &written.failure {
         None => 0,

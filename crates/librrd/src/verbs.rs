@@ -1,9 +1,9 @@
-//! Calls that only succeed or fail: `int f(int argc, const char **argv)`, 0 or -1.
+//! Calls that only succeed or fail: `int f(int argc, const char **argv)` returns 0 or -1.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write;
 
-use tool::{Tool, Words};
+use cli::{Tool, Words};
 
 use crate::boundary::{Stdout, call, call_by_words, list, needed};
 
@@ -17,7 +17,7 @@ unsafe fn run(verb: &CStr, argc: c_int, argv: *const *const c_char) -> c_int {
         Stdout.flush().ok();
         Ok(0)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `argv` is as `list` requires, by this function's contract.
     unsafe { call_by_words(-1, argc, argv, run) }
 }
 
@@ -26,10 +26,10 @@ macro_rules! verbs {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `argv` is NULL or has `argc` C texts, the first of which is not looked at.
+        /// `argv` is NULL or has `argc` C strings, the first of which is ignored.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(argc: c_int, argv: *const *const c_char) -> c_int {
-            // SAFETY: the caller's promise.
+            // SAFETY: `argv` has `argc` C strings, by this function's contract.
             unsafe { run($verb, argc, argv) }
         }
     )*};
@@ -52,19 +52,19 @@ verbs! {
     rrd_lastupdate = c"lastupdate";
 }
 
-/// `rrdtune(1)` of `file` by the words of `argv`, all of which count.
+/// `rrdtune(1)` of `file` by the arguments in `argv`, including the first.
 ///
 /// # Safety
-/// `file` ends with NUL; `argv` is NULL or has `argc` C texts.
+/// `file` is NULL or a C string; `argv` is NULL or has `argc` C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_tune_r(file: *const c_char, argc: c_int, argv: *const *const c_char) -> c_int {
     call(-1, |tool| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `file` is NULL or a C string and `argv` has `argc` C strings, by this function's contract.
         let (file, rest) = unsafe { (needed(file, "file name")?, list(argc, argv)) };
-        let mut words = vec![file];
-        words.extend(rest);
-        tool.surroundings.daemon = None;
-        tool.run(b"tune", &words, &mut Stdout)?;
+        let mut args = vec![file];
+        args.extend(rest);
+        tool.environment.daemon = None;
+        tool.run(b"tune", &args, &mut Stdout)?;
         Ok(0)
     })
 }

@@ -1,8 +1,8 @@
-//! Which RRDtool we are, in the places that programs look at.
+//! The RRDtool version that we claim to programs that ask.
 
 use std::ffi::{c_char, c_double};
 
-/// `rrd_version` of 1.9.0: the major number, a tenth of the minor one, a ten-thousandth of the patch.
+/// `rrd_version` of 1.9.0: major number, plus minor / 10, plus patch / 10,000.
 const NUMBER: c_double = 1.9;
 
 /// The version as a number.

@@ -1,4 +1,4 @@
-//! Programs that call the library as none should, and what they must not be able to do to it.
+//! Programs that misuse the library, and what they must not be able to break.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use oracle::{librrd_directory, thread_sanitized};
 
-fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
+fn build(directory: &Path, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format!("{name}.c"));
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-    let program = place.join(name);
+    let program = directory.join(name);
     let mut cc = Command::new("cc");
     cc.args(["-g", "-O1", "-Wall", "-Werror"])
         .args(options)
@@ -23,8 +23,8 @@ fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
     program
 }
 
-fn run(mut command: Command, place: &Path) -> String {
-    command.current_dir(place).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
+fn run(mut command: Command, directory: &Path) -> String {
+    command.current_dir(directory).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
     let output = command.output().unwrap();
     let (text, errors) =
         (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr));
@@ -34,36 +34,36 @@ fn run(mut command: Command, place: &Path) -> String {
 
 #[test]
 fn no_call_brings_the_program_down() {
-    let place = tempfile::tempdir().unwrap();
-    let mut command = Command::new(build(place.path(), "abuse", &[]));
-    command.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
-    // Also: nothing is printed but by the program itself.
-    assert_eq!(run(command, place.path()), "0 faults\n");
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(build(directory.path(), "abuse", &[]));
+    command.env("LD_LIBRARY_PATH", librrd_directory(directory.path()).unwrap());
+    // This also checks that only the program itself prints.
+    assert_eq!(run(command, directory.path()), "0 faults\n");
 }
 
 #[test]
 fn memcheck_finds_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    let program = build(place.path(), "abuse", &[]);
+    let directory = tempfile::tempdir().unwrap();
+    let program = build(directory.path(), "abuse", &[]);
     let mut command = Command::new("valgrind");
     command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
-    command.arg(program).env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
-    assert_eq!(run(command, place.path()), "0 faults\n");
+    command.arg(program).env("LD_LIBRARY_PATH", librrd_directory(directory.path()).unwrap());
+    assert_eq!(run(command, directory.path()), "0 faults\n");
 }
 
 #[test]
 fn thread_sanitizer_finds_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    let mut command = thread_sanitized(&build(place.path(), "abuse", &["-fsanitize=thread"]));
-    command.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
-    assert_eq!(run(command, place.path()), "0 faults\n");
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = thread_sanitized(&build(directory.path(), "abuse", &["-fsanitize=thread"]));
+    command.env("LD_LIBRARY_PATH", librrd_directory(directory.path()).unwrap());
+    assert_eq!(run(command, directory.path()), "0 faults\n");
 }
 
 #[test]
 fn two_libraries_live_in_one_process() {
-    let place = tempfile::tempdir().unwrap();
-    let mut command = Command::new(build(place.path(), "pair", &[]));
-    let directory = librrd_directory(place.path()).unwrap();
-    command.arg(directory.join("librrd.so.8")).arg("/usr/lib/x86_64-linux-gnu/librrd.so.8");
-    assert_eq!(run(command, place.path()), "0\n");
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(build(directory.path(), "pair", &[]));
+    let library = librrd_directory(directory.path()).unwrap();
+    command.arg(library.join("librrd.so.8")).arg(oracle::libraries().join("librrd.so.8"));
+    assert_eq!(run(command, directory.path()), "0\n");
 }

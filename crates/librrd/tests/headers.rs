@@ -1,28 +1,28 @@
-//! Our headers beside Debian's: the same prototypes, sizes and places, and programs build with them.
+//! Our headers beside Debian's: the same prototypes, sizes and offsets, and programs compile with them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian's are.
+/// The directory of Debian's headers.
 const THEIRS: &str = "/usr/include";
-/// What both declare as functions begins so.
+/// The prefix of every function both declare.
 const PREFIX: &str = "rrd";
 
 fn ours() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
 }
 
-fn cc(include: &Path, words: &[&str]) {
-    let made = Command::new("cc").arg("-I").arg(include).args(words).output().unwrap();
+fn cc(include: &Path, args: &[&str]) {
+    let made = Command::new("cc").arg("-I").arg(include).args(args).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// The functions that the headers of a directory declare, each as the compiler says it back.
+/// The functions that the headers of a directory declare, as the compiler prints them.
 fn prototypes(include: &Path) -> BTreeMap<String, String> {
-    let place = tempfile::tempdir().unwrap();
-    let (source, out) = (place.path().join("all.c"), place.path().join("all.txt"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, out) = (directory.path().join("all.c"), directory.path().join("all.txt"));
     let names =
         ["rrd.h", "rrd_client.h"].map(|name| format!("#include \"{}\"\n", include.join(name).display()));
     std::fs::write(&source, format!("#define RRD_EXPORT_DEPRECATED\n{}", names.concat())).unwrap();
@@ -48,8 +48,8 @@ fn every_function_is_declared_as_debian_does() {
     for (name, declaration) in &ours {
         assert_eq!(theirs.get(name), Some(declaration), "{name}");
     }
-    // What Debian's library exports and its headers declare, ours declare too.
-    let exported = exports(Path::new("/usr/lib/x86_64-linux-gnu/librrd.so.8"));
+    // Whatever Debian's library exports and its headers declare, ours declare too.
+    let exported = exports(&oracle::libraries().join("librrd.so.8"));
     let missing: Vec<_> =
         theirs.keys().filter(|name| exported.contains(name) && !ours.contains_key(*name)).collect();
     assert!(missing.is_empty(), "not declared: {missing:?}");
@@ -140,11 +140,11 @@ fn structures_are_laid_out_as_debians() {
         "#define RRD_EXPORT_DEPRECATED\n#include <rrd.h>\n#include <rrd_client.h>\n#include <stddef.h>\n\
          #include <stdio.h>\nint main(void) {{\n{body}return 0;\n}}\n"
     );
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("layout.c");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("layout.c");
     std::fs::write(&file, source).unwrap();
     let print = |include: &Path| {
-        let program = place.path().join("layout");
+        let program = directory.path().join("layout");
         cc(include, &["-o", program.to_str().unwrap(), file.to_str().unwrap()]);
         String::from_utf8(Command::new(program).output().unwrap().stdout).unwrap()
     };
@@ -153,10 +153,10 @@ fn structures_are_laid_out_as_debians() {
 
 #[test]
 fn the_test_program_builds_without_a_warning() {
-    let place = tempfile::tempdir().unwrap();
-    let object = place.path().join("calls.o");
+    let directory = tempfile::tempdir().unwrap();
+    let object = directory.path().join("calls.o");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/calls.c");
-    // Its words are texts that C lets nobody change; RRDtool's prototypes take them all the same.
+    // Its arguments are string literals, which RRDtool's prototypes take although they are not const.
     let flags = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-sign-compare", "-c", "-o"];
     cc(&ours(), &[&flags[..], &[object.to_str().unwrap(), source]].concat());
 }

@@ -1,8 +1,8 @@
-//! The host's own calendar: local time by `TZ` and the C library, so that dates are the ones RRDtool gives.
+//! The host's own calendar: local time by `TZ` and the C library, so that our dates are RRDtool's.
 //!
-//! RRDtool asks glibc, and glibc's answers where the clocks change are its own: a time of day that there is
-//! not, or that there is twice, depends on how `mktime` searches (and on what it was last asked). So it is
-//! asked here too. This is the only place with that state; everything else takes a [`Calendar`].
+//! RRDtool asks glibc, and glibc's answers at clock changes are its own: for a time of day that does not exist, or
+//! exists twice, they depend on how `mktime` searches (and on what it was last asked). So we ask glibc too. This is
+//! the only place with that state; everything else takes a [`Calendar`].
 
 use std::ffi::{CString, OsStr};
 use std::mem::MaybeUninit;
@@ -10,9 +10,12 @@ use std::sync::Once;
 
 use rrd::when::calendar::{Calendar, Civil};
 
+mod dump_times;
 pub mod locale;
 
-/// Longest text that [`strftime`] makes, in bytes; RRDtool's own buffers are shorter.
+pub use dump_times::DumpTimes;
+
+/// Longest text that [`strftime`] makes, in bytes. RRDtool's own buffers are shorter.
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// Local time of this process: `TZ`, or the host's zone.
@@ -33,13 +36,13 @@ impl Calendar for Local {
     }
 }
 
-/// The text of local time at `time` by C's `strftime` in the current locale (C, unless somebody set another).
-/// `None` when the format holds a NUL byte or the text would be longer than 4 kB.
+/// Local time at `time` as text, by C's `strftime` in the current locale (C, unless [`locale::adopt`] was called).
+/// `None` when the format contains a NUL byte or the text would be longer than 4 kB.
 pub fn strftime(format: &OsStr, time: i64) -> Option<Vec<u8>> {
     text(format, &broken_down(time))
 }
 
-/// The same of universal time.
+/// As [`strftime`], for universal time.
 pub fn strftime_utc(format: &OsStr, time: i64) -> Option<Vec<u8>> {
     let mut tm = MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: as in `broken_down`.
@@ -51,16 +54,15 @@ pub fn strftime_utc(format: &OsStr, time: i64) -> Option<Vec<u8>> {
 }
 
 fn text(format: &OsStr, tm: &libc::tm) -> Option<Vec<u8>> {
-    // An empty text and one that does not fit are both 0 bytes; a character in front tells them apart.
+    // Both an empty text and one that does not fit return 0 bytes; a leading character tells them apart.
     let mut marked = Vec::with_capacity(format.len() + 1);
     marked.push(b'x');
     marked.extend_from_slice(format.as_encoded_bytes());
     let format = CString::new(marked).ok()?;
     let mut text = vec![0u8; TEXT_BYTES_MAX];
-    // SAFETY: the buffer has the length that is passed, the format ends in a NUL, and `tm` was filled by
-    // `gmtime_r` or `localtime_r`, whose zone name stays valid: C frees none while the zone in force is not
-    // changed, and
-    // a name that has gone out of use is kept by the library.
+    // SAFETY: the buffer has the length that is passed, the format ends in a NUL, and `tm` was filled by `gmtime_r`
+    // or `localtime_r`. Its zone name stays valid: the C library frees no name while its zone is in force, and
+    // keeps the names that go out of use.
     let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), tm) };
     if length == 0 {
         return None;
@@ -70,22 +72,22 @@ fn text(format: &OsStr, tm: &libc::tm) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Keeps to the host's zone as it is now, where `TZ` does not name one: otherwise C looks at its file for every text, 57
-/// times a graph. For a process of one command, to be called before there are other threads.
+/// Pins the host's current zone, unless `TZ` names one: otherwise C checks the zone's file for every text, 57 times
+/// per graph. For a process that runs one command; call it before there are other threads.
 pub fn keep_zone() {
     if std::env::var_os("TZ").is_none() {
-        // SAFETY: nobody else reads or changes the environment meanwhile: the caller is the only thread.
+        // SAFETY: the caller is the only thread, so nothing else reads or changes the environment meanwhile.
         unsafe { std::env::set_var("TZ", ":/etc/localtime") };
     }
 }
 
 unsafe extern "C" {
-    // SAFETY: takes nothing and gives nothing; glibc has it under a lock of its own.
-    /// Reads `TZ`; `localtime_r` need not do so by itself.
+    // SAFETY: takes and returns nothing; glibc protects it with its own lock.
+    /// Reads `TZ`; `localtime_r` need not do that itself.
     safe fn tzset();
 }
 
-/// Reads `TZ` once. A process that changes it later must not expect us to see that.
+/// Reads `TZ` once. We do not see later changes by this process.
 fn read_zone() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tzset());
@@ -94,9 +96,9 @@ fn read_zone() {
 fn broken_down(time: i64) -> libc::tm {
     read_zone();
     let mut tm = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both pointers are to memory of the right type that lives through the call. All-zero bytes are
-    // a valid `tm` (its pointer may be null), so it is initialised even when the year does not fit and
-    // nothing, or part of it, is written.
+    // SAFETY: both pointers are to memory of the right type that lives through the call. All-zero bytes are a
+    // valid `tm` (its pointer may be null), so it is initialised even when the year does not fit and C writes
+    // nothing, or part of it.
     unsafe {
         libc::localtime_r(&time, tm.as_mut_ptr());
         tm.assume_init()

@@ -1,28 +1,28 @@
-//! The locale of the environment (`LC_ALL`, `LC_NUMERIC`, `LC_TIME`, `LC_MESSAGES`, `LANG`), as C knows it.
+//! The locale of the environment (`LC_ALL`, `LC_NUMERIC`, `LC_TIME`, `LC_MESSAGES`, `LANG`), as C reads it.
 //!
-//! Owns what RRDtool's command line takes from it. A process is in the C locale until [`adopt`] is called;
-//! after that the system's messages and [`strftime`](crate::strftime) are in its language, too.
+//! Owns what RRDtool's command line takes from it. A process is in the C locale until it calls [`adopt`]; after
+//! that the system's messages and [`strftime`](crate::strftime) use its language, too.
 
 use std::ffi::CStr;
 
 /// glibc's number for the first day of the week (its `langinfo.h`), which the crate `libc` does not have.
 const TIME_FIRST_WEEKDAY: libc::nl_item = 0x2_0068;
 
-/// Takes over the locale of the environment; an unknown one leaves the C locale. To be called before there
-/// are other threads.
+/// Adopts the locale of the environment; an unknown one leaves the C locale. Call it before there are other
+/// threads.
 pub fn adopt() {
-    // Each costs a file, so only those that are made use of.
+    // Each category costs a file, so only those in use.
     for category in [libc::LC_CTYPE, libc::LC_NUMERIC, libc::LC_TIME, libc::LC_MESSAGES] {
-        // SAFETY: the text ends in a NUL. Nobody else reads or changes the locale meanwhile: the caller is the
-        // only thread.
+        // SAFETY: the text ends in a NUL. The caller is the only thread, so nothing else reads or changes the locale
+        // meanwhile.
         unsafe { libc::setlocale(category, c"".as_ptr()) };
     }
 }
 
-/// What stands between a whole number and its decimals.
+/// What separates a whole number from its decimals.
 pub fn decimal_point() -> String {
-    // SAFETY: for a known item C answers a text that ends in a NUL and stays until the locale is changed,
-    // which is before there are other threads.
+    // SAFETY: for a known item C returns a text that ends in a NUL and stays valid until the locale changes, which
+    // only happens before there are other threads.
     let text = unsafe { CStr::from_ptr(libc::nl_langinfo(libc::RADIXCHAR)) };
     let text = text.to_string_lossy().into_owned();
     if text.is_empty() { ".".to_string() } else { text }
@@ -30,7 +30,7 @@ pub fn decimal_point() -> String {
 
 /// The first day of the week, counted from Sunday = 0.
 pub fn first_weekday() -> u32 {
-    // SAFETY: as in `decimal_point`; the answer has one byte at least, the number of the day from 1 on.
+    // SAFETY: as in `decimal_point`; the result has at least one byte, the number of the day counted from 1.
     let day = unsafe { *libc::nl_langinfo(TIME_FIRST_WEEKDAY).cast::<u8>() };
     match day {
         1..=7 => u32::from(day - 1),

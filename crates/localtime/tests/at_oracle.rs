@@ -1,7 +1,7 @@
 //! Time specifications against Debian's `rrdtool`, whose clock is stopped, in several time zones.
 //!
-//! A process has one zone, so each zone is a run of this program of its own. What `mktime` says of a time
-//! that there is twice depends on what it was last asked; that is why the order of questions is kept.
+//! A process has one zone, so each zone is a separate run of this program. For a time that occurs twice, the answer
+//! of `mktime` depends on what it was last asked; so both sides ask in the same order.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -9,8 +9,8 @@ use std::env;
 use std::fmt::Debug;
 use std::process::Command;
 
-use localtime::Local;
 use oracle::RrdTool;
+use roundel_localtime::Local;
 use rrd::when::at::{AtError, TimeSpec, range, resolve};
 
 #[path = "at_oracle/random.rs"]
@@ -18,15 +18,15 @@ mod random;
 use random::Random;
 
 const ZONES: &[&str] = &["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
-/// Set for the runs that ask.
+/// The zone, set for the runs that compare.
 const ZONE: &str = "AT_ORACLE_ZONE";
-/// Before this nothing is taken: ten years.
+/// Earlier times are refused: ten years.
 const FIRST: i64 = 3600 * 24 * 365 * 10;
 
-/// A graph of a longer range takes long: ten years.
+/// A graph of a longer range takes too long: ten years.
 const GRAPH_SECONDS_MAX: i64 = FIRST;
 
-/// What is asked in a zone with the clock at `now`.
+/// Comparisons in one zone with the clock at `now`.
 struct Bench {
     tool: RrdTool,
     now: i64,
@@ -42,7 +42,7 @@ impl Bench {
         Bench { tool, now, differences: Vec::new() }
     }
 
-    /// One text, as `create --start` takes it.
+    /// Compares one text, as `create --start` takes it.
     fn single(&mut self, text: &str) {
         let quote = if text.contains('\'') { '"' } else { '\'' };
         let created = self
@@ -64,10 +64,10 @@ impl Bench {
         }
     }
 
-    /// A range, as `fetch` or `graphv` take it: whichever tells both ends.
+    /// Compares a range, as `fetch` or `graphv` takes it, whichever reports both ends.
     fn pair(&mut self, start: &str, end: &str) {
         let parse = |text| TimeSpec::parse(text, self.now, &Local);
-        // What stands for an option that is not given is read first.
+        // RRDtool parses the defaults of the options first.
         parse("end-24h").unwrap();
         parse("now").unwrap();
         let ours = parse(start).map_err(|error| format!("start time: {error}")).and_then(|start| {
@@ -98,13 +98,13 @@ impl Bench {
             }
         });
         self.compare((start, end), &ours, &theirs);
-        // Drawing has asked C for other times; from here on both were last asked the same.
+        // Drawing asks C for other times; from here on, both sides have asked the same last.
         self.single("noon 15.06.2020");
         self.single("noon 15.06.2020");
     }
 }
 
-/// Every difference that there ever was, and what the manual names.
+/// Every difference ever found, and the examples of the manual.
 const SINGLES: &[&str] = &[
     "Oct 12",
     "-1month",
@@ -248,7 +248,7 @@ const PAIRS: &[(&str, &str)] = &[
 
 fn ask(zone: &str) {
     let mut random = Random::new(zone.len() as u64);
-    // A summer's noon, the hours where clocks change in each of the zones, and a leap day.
+    // A noon in summer, the hours of the clock changes in each zone, and a leap day.
     for now in [
         1_782_043_200,
         1_795_284_806,

@@ -1,49 +1,49 @@
-//! RRDtool's library through its Perl binding: numbers come out with all their bits, where every command
-//! rounds them to some digits.
+//! RRDtool's library through its Perl binding: it returns numbers with all their bits, where every command rounds
+//! them.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Reads lines of words parted by tabs, runs them, and writes one line each.
+/// Reads lines of arguments separated by tabs, runs them, and writes one line for each.
 ///
-/// The library prints to standard output itself at times, so an answer begins with a mark.
+/// The library itself sometimes prints to standard output, so an answer begins with a mark.
 const SCRIPT: &str = r#"use RRDs; $| = 1;
 sub refuse { my ($error) = @_; $error =~ s/\n/\\n/g; print "\n=E$error\n" }
 while (my $line = <STDIN>) {
   chomp $line;
-  my ($verb, @words) = split /\t/, $line, -1;
+  my ($verb, @args) = split /\t/, $line, -1;
   if ($verb eq 'xport') {
-    my ($start, $end, $step, $columns, $legend, $rows) = RRDs::xport(@words);
+    my ($start, $end, $step, $columns, $legend, $rows) = RRDs::xport(@args);
     if (my $error = RRDs::error) { refuse($error); next }
     print "\n=O$start\t$end\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
     print "\n";
   } elsif ($verb eq 'fetch') {
-    my ($start, $step, $names, $rows) = RRDs::fetch(@words);
+    my ($start, $step, $names, $rows) = RRDs::fetch(@args);
     if (my $error = RRDs::error) { refuse($error); next }
     print "\n=O$start\t0\t$step", map { "\t" . join ',', map { defined $_ ? unpack 'H16', pack 'd>', $_ : 'U' } @$_ } @$rows;
     print "\n";
   } else {
-    my ($lines) = RRDs::graph('/dev/null', @words);
+    my ($lines) = RRDs::graph('/dev/null', @args);
     if (my $error = RRDs::error) { refuse($error); next }
     print "\n=O", join("\t", @$lines), "\n";
   }
 }"#;
 
-/// What `xport` answers.
+/// The result of `xport`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exported {
     /// The time of the first row, seconds since the epoch.
     pub start: i64,
     /// The time of the last row.
     pub end: i64,
-    /// Seconds in a row.
+    /// Seconds per row.
     pub step: u64,
-    /// Row after row, a value for each XPORT; unknown ones are `f64::NAN`, whatever they were.
+    /// One value per XPORT in each row; every unknown value is `f64::NAN`.
     pub rows: Vec<Vec<f64>>,
 }
 
-/// `perl` with RRDs, in a directory of its own that goes away with it.
+/// `perl` with RRDs, in a temporary directory of its own.
 pub struct Bindings {
     child: Child,
     input: ChildStdin,
@@ -70,7 +70,7 @@ impl Bindings {
         Ok(Bindings { child, input, output, directory })
     }
 
-    /// The directory it works in.
+    /// Its working directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -80,18 +80,18 @@ impl Bindings {
         self.directory.path().join(name)
     }
 
-    /// `xport` with these words; the error is RRDtool's text.
-    pub fn xport(&mut self, words: &[&str]) -> Result<Exported, String> {
-        self.table("xport", words)
+    /// `xport` with these arguments; the error is RRDtool's text.
+    pub fn xport(&mut self, args: &[&str]) -> Result<Exported, String> {
+        self.table("xport", args)
     }
 
-    /// `fetch` with these words: all rows; there is no `end`.
-    pub fn fetch(&mut self, words: &[&str]) -> Result<Exported, String> {
-        self.table("fetch", words)
+    /// `fetch` with these arguments: all rows; there is no `end`.
+    pub fn fetch(&mut self, args: &[&str]) -> Result<Exported, String> {
+        self.table("fetch", args)
     }
 
-    fn table(&mut self, verb: &str, words: &[&str]) -> Result<Exported, String> {
-        let answer = self.run(verb, words)?;
+    fn table(&mut self, verb: &str, args: &[&str]) -> Result<Exported, String> {
+        let answer = self.run(verb, args)?;
         let broken = || format!("{verb} answers {answer:?}");
         let mut fields = answer.split('\t');
         let mut number = || fields.next().and_then(|text| text.parse::<i64>().ok()).ok_or_else(broken);
@@ -104,14 +104,14 @@ impl Bindings {
         Ok(Exported { start, end, step: step.unsigned_abs(), rows })
     }
 
-    /// `graph /dev/null` with these words: what its PRINTs print; the error is RRDtool's text.
-    pub fn prints(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
-        Ok(self.run("graph", words)?.split('\t').map(str::to_string).collect())
+    /// `graph /dev/null` with these arguments: the output of its PRINTs; the error is RRDtool's text.
+    pub fn prints(&mut self, args: &[&str]) -> Result<Vec<String>, String> {
+        Ok(self.run("graph", args)?.split('\t').map(str::to_string).collect())
     }
 
-    fn run(&mut self, verb: &str, words: &[&str]) -> Result<String, String> {
+    fn run(&mut self, verb: &str, args: &[&str]) -> Result<String, String> {
         let fail = |error: io::Error| format!("perl pipe: {error}");
-        let line = format!("{verb}\t{}\n", words.join("\t"));
+        let line = format!("{verb}\t{}\n", args.join("\t"));
         self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush()).map_err(fail)?;
         loop {
             let mut bytes = Vec::new();

@@ -1,5 +1,7 @@
 //! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
 
+#![forbid(unsafe_code)]
+
 mod bindings;
 mod librrd;
 pub mod random;
@@ -14,10 +16,29 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What stops the clock of a program.
-pub const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+/// Where Debian keeps the libraries of this architecture: `/usr/lib/x86_64-linux-gnu`, `/usr/lib/aarch64-linux-gnu`.
+#[must_use]
+pub fn libraries() -> PathBuf {
+    PathBuf::from(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH))
+}
 
-/// Debian's `rrdtool` in pipe mode, in a directory of its own that goes away with it.
+/// The library that stops a program's clock, for `LD_PRELOAD`.
+#[must_use]
+pub fn faketime() -> PathBuf {
+    libraries().join("faketime/libfaketime.so.1")
+}
+
+/// Reports why a test is skipped: it needs something this machine or user lacks (root, IPv6). The caller then returns.
+///
+/// # Panics
+/// When `ROUNDEL_ROOT_TESTS` is 1, as in CI: there nothing may be skipped.
+pub fn skip(reason: &str) {
+    let required = std::env::var_os("ROUNDEL_ROOT_TESTS").is_some_and(|value| value == "1");
+    assert!(!required, "ROUNDEL_ROOT_TESTS=1, but {reason}");
+    eprintln!("SKIPPED (fails with ROUNDEL_ROOT_TESTS=1): {reason}");
+}
+
+/// Debian's `rrdtool` in pipe mode, in a temporary directory of its own.
 pub struct RrdTool {
     child: Child,
     input: ChildStdin,
@@ -31,15 +52,15 @@ impl RrdTool {
         RrdTool::start_with(|command| command.env("TZ", "UTC"))
     }
 
-    /// The same in another time zone, where it is always `now` (seconds since the epoch).
+    /// As [`RrdTool::start`] in another time zone, with the clock stopped at `now` (seconds since the epoch).
     pub fn start_at(zone: &str, now: i64) -> io::Result<Self> {
-        if !Path::new(FAKETIME).exists() {
+        if !faketime().exists() {
             return Err(io::Error::other("the package faketime is not installed (make test does that)"));
         }
         RrdTool::start_with(|command| {
             command
                 .env("TZ", zone)
-                .env("LD_PRELOAD", FAKETIME)
+                .env("LD_PRELOAD", faketime())
                 .env("FAKETIME_FMT", "%s")
                 .env("FAKETIME", now.to_string())
         })
@@ -56,7 +77,7 @@ impl RrdTool {
         Ok(RrdTool { child, input, output, directory })
     }
 
-    /// The directory it works in.
+    /// Its working directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -66,7 +87,7 @@ impl RrdTool {
         self.directory.path().join(name)
     }
 
-    /// Runs one command line; the text before `OK`, or the text behind `ERROR: `.
+    /// Runs one command line. Returns the text before `OK`, or the text after `ERROR: `.
     pub fn run(&mut self, line: &str) -> Result<String, String> {
         let fail = |error: io::Error| format!("rrdtool pipe: {error}");
         self.input.write_all(line.as_bytes()).and_then(|()| self.input.write_all(b"\n")).map_err(fail)?;

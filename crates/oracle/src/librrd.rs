@@ -1,26 +1,26 @@
-//! Our C library where programs look for RRDtool's.
+//! Our C library in place of RRDtool's.
 
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Our library. Cargo builds it beside the tests of whoever depends on the crate `librrd`.
+/// Our library. Cargo builds it beside the tests of every crate that depends on `librrd`.
 ///
 /// # Errors
-/// That it is not there.
+/// The library is missing.
 pub fn our_librrd() -> io::Result<PathBuf> {
     let built = std::env::current_exe()?.with_file_name("liblibrrd.so");
     if built.exists() { Ok(built) } else { Err(io::Error::other(format!("{built:?} is not there"))) }
 }
 
-/// The directory `place/lib`, for `LD_LIBRARY_PATH`: our library under the name of RRDtool's. Tests that run at once may
+/// The directory `parent/lib`, for `LD_LIBRARY_PATH`: our library under the name of RRDtool's. Concurrent tests may
 /// share it.
 ///
 /// # Errors
-/// As [`our_librrd`]; what the system says.
-pub fn librrd_directory(place: &Path) -> io::Result<PathBuf> {
-    let (built, directory) = (our_librrd()?, place.join("lib"));
+/// As [`our_librrd`], and those of the file system.
+pub fn librrd_directory(parent: &Path) -> io::Result<PathBuf> {
+    let (built, directory) = (our_librrd()?, parent.join("lib"));
     std::fs::create_dir_all(&directory)?;
     let link = directory.join("librrd.so.8");
     if std::fs::read_link(&link).ok().as_ref() != Some(&built) {
@@ -31,10 +31,10 @@ pub fn librrd_directory(place: &Path) -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Bits of randomness of addresses that GCC 12's ThreadSanitizer copes with.
+/// Most bits of address randomness that GCC 12's ThreadSanitizer tolerates.
 const RANDOM_BITS_MAX: u32 = 28;
 
-/// Runs a program that was built with ThreadSanitizer.
+/// A command that runs a program built with ThreadSanitizer.
 pub fn thread_sanitized(program: &Path) -> Command {
     let bits = std::fs::read_to_string("/proc/sys/vm/mmap_rnd_bits").unwrap_or_default();
     if bits.trim().parse::<u32>().is_ok_and(|bits| bits <= RANDOM_BITS_MAX) {

@@ -1,8 +1,8 @@
-//! Random RRDs and random words to update them with.
+//! Random RRDs and random updates for them.
 
 use std::ops::Range;
 
-/// A small generator (splitmix64): the same numbers for the same seed for ever.
+/// A small generator (splitmix64): equal seeds give equal numbers, for ever.
 pub struct Random(u64);
 
 impl Random {
@@ -42,7 +42,7 @@ impl Random {
     }
 }
 
-/// The seeds that a test runs: as many as it usually does, or `ROUNDEL_SEEDS`; or `ROUNDEL_SEED` alone.
+/// The seeds of a test: its usual number, or `ROUNDEL_SEEDS` of them, or only `ROUNDEL_SEED`.
 pub fn seeds(usual: u64) -> Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("ROUNDEL_SEED") {
@@ -51,19 +51,19 @@ pub fn seeds(usual: u64) -> Range<u64> {
     }
 }
 
-/// What rrdtool is told.
+/// The commands for rrdtool.
 pub struct Scenario {
-    /// The arguments of `create` behind the file's name.
+    /// The arguments of `create` after the file name.
     pub create: String,
-    /// One update each.
-    pub words: Vec<String>,
-    /// How many words an `update` command takes. RRDtool smooths seasons at most once a command, so with a
+    /// The arguments of `update`, one per reading.
+    pub updates: Vec<String>,
+    /// How many readings an `update` command takes. RRDtool smooths seasons at most once per command, so with a
     /// forecast it is 1.
-    pub words_a_command: usize,
+    pub updates_per_command: usize,
 }
 
 impl Scenario {
-    /// The scenario that these numbers give.
+    /// A random scenario.
     pub fn random(random: &mut Random) -> Scenario {
         let step = [1, 1, 2, 5, 7, 10, 10, 60, 300, 3600][random.below(10) as usize];
         let start = 1_000_000_000 + random.below(10_000);
@@ -95,27 +95,27 @@ impl Scenario {
             create = create + " " + &archive;
         }
         let calm = forecast < 2 && random.once_in(2);
-        let words = words(random, start, step, &types, calm);
-        let words_a_command = if forecast < 2 { 1 } else { random.between(1, 5) as usize };
-        Scenario { create, words, words_a_command }
+        let updates = updates(random, start, step, &types, calm);
+        let updates_per_command = if forecast < 2 { 1 } else { random.between(1, 5) as usize };
+        Scenario { create, updates, updates_per_command }
     }
 }
 
 /// An expression over the sources before `ds`.
 fn compute(random: &mut Random, ds: u64) -> String {
-    let mut words = vec![format!("d{}", random.below(ds))];
+    let mut tokens = vec![format!("d{}", random.below(ds))];
     for _ in 0..random.between(1, 4) {
         let operand = match random.below(3) {
             0 => random.between(1, 1000).to_string(),
             _ => format!("d{}", random.below(ds)),
         };
-        words.push(operand);
-        words.push(random.pick(&["+", "-", "*", "/", "MAX", "MIN", "LT", "GE", "ADDNAN", "%"]).to_string());
+        tokens.push(operand);
+        tokens.push(random.pick(&["+", "-", "*", "/", "MAX", "MIN", "LT", "GE", "ADDNAN", "%"]).to_string());
         if random.once_in(4) {
-            words.push(random.pick(&["ABS", "FLOOR", "CEIL", "UN", "SQRT", "ISINF"]).to_string());
+            tokens.push(random.pick(&["ABS", "FLOOR", "CEIL", "UN", "SQRT", "ISINF"]).to_string());
         }
     }
-    words.join(",")
+    tokens.join(",")
 }
 
 fn plain_rra(random: &mut Random) -> String {
@@ -177,8 +177,9 @@ fn factor(random: &mut Random) -> &'static str {
     FACTORS[random.below(6) as usize]
 }
 
-/// A `calm` sequence has few gaps and no odd values, so that forecasts get through their burn-in.
-fn words(random: &mut Random, start: u64, step: u64, types: &[&str], calm: bool) -> Vec<String> {
+/// Readings for sources of these types. A `calm` sequence has few gaps and no odd values, so that forecasts get
+/// through their burn-in.
+fn updates(random: &mut Random, start: u64, step: u64, types: &[&str], calm: bool) -> Vec<String> {
     let micros_per_step = step * 1_000_000;
     let fractions = random.once_in(2);
     let steady = random.once_in(2);
@@ -193,7 +194,7 @@ fn words(random: &mut Random, start: u64, step: u64, types: &[&str], calm: bool)
         };
     }
     let count = random.between(30, if calm { 200 } else { 120 });
-    let mut words = Vec::new();
+    let mut updates = Vec::new();
     for _ in 0..count {
         let ahead = match random.below(40) {
             1.. if calm => micros_per_step,
@@ -210,17 +211,17 @@ fn words(random: &mut Random, start: u64, step: u64, types: &[&str], calm: bool)
         if !fractions {
             now -= now % 1_000_000;
         }
-        let mut word = (now / 1_000_000).to_string();
+        let mut reading = (now / 1_000_000).to_string();
         if !now.is_multiple_of(1_000_000) {
-            word += format!(".{:06}", now % 1_000_000).trim_end_matches('0');
+            reading += format!(".{:06}", now % 1_000_000).trim_end_matches('0');
         }
         for (kind, counter) in types.iter().zip(&mut counters) {
-            word.push(':');
-            word += &value(random, kind, counter, calm);
+            reading.push(':');
+            reading += &value(random, kind, counter, calm);
         }
-        words.push(word);
+        updates.push(reading);
     }
-    words
+    updates
 }
 
 const ODD: [&str; 30] = [

@@ -1,7 +1,7 @@
-//! Bytes changed at random but the same each time: fuzzing for those who have only a stable compiler.
+//! Random but reproducible changes to bytes: fuzzing with a stable compiler.
 
-/// Calls `target` with `good`, then `rounds` times with it changed: bits and bytes flipped, inserted, cut
-/// off and repeated. Prints the seed of a round that panics, through the panic of the target.
+/// Calls `target` with `good`, then `rounds` times with mutations of it: bits and bytes flipped, inserted, cut off
+/// and repeated. When the target panics, prints the seed of the round.
 pub fn shake(good: &[u8], rounds: u64, target: impl Fn(&[u8])) {
     target(good);
     for seed in 1..=rounds {
@@ -12,7 +12,7 @@ pub fn shake(good: &[u8], rounds: u64, target: impl Fn(&[u8])) {
     }
 }
 
-/// Says which round it was when that round unwinds.
+/// Prints its round when that unwinds.
 struct Report(u64);
 
 impl Drop for Report {
@@ -21,7 +21,7 @@ impl Drop for Report {
     }
 }
 
-/// `good` changed by a seed as in a round of [`shake`].
+/// `good` mutated by a seed, as in a round of [`shake`].
 pub fn shaken(good: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut below = |limit: usize| {
@@ -37,9 +37,9 @@ pub fn shaken(good: &[u8], seed: u64) -> Vec<u8> {
             0 => bytes.truncate(at),
             1 => bytes.insert(at, below(256) as u8),
             2 => {
-                let piece: Vec<u8> = bytes[at..].iter().take(1 + below(24)).copied().collect();
+                let part: Vec<u8> = bytes[at..].iter().take(1 + below(24)).copied().collect();
                 let to = below(bytes.len());
-                bytes.splice(to..to, piece);
+                bytes.splice(to..to, part);
             }
             3 if at < bytes.len() => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
             4 if at < bytes.len() => bytes[at] = b"0123456789:,-+.eENU% \n<>/"[below(25)],

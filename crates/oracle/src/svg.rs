@@ -1,7 +1,7 @@
 //! Reads the SVG that cairo writes for RRDtool: what is painted, back to front, as data.
 //!
-//! Only what RRDtool paints is understood; anything else panics, so that a test never passes over it. Texts are
-//! outlines of glyphs there: [`Letters`] learns which outline is which letter from texts that are known.
+//! Understands only what RRDtool paints; anything else panics, so that no test misses it. Texts are outlines of
+//! glyphs: [`Letters`] learns which outline is which letter from known texts.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,19 +9,19 @@ use std::rc::Rc;
 /// A point in pixels of the image, from its upper left corner.
 pub type Point = (f64, f64);
 
-/// One thing that is painted.
+/// A painted item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// An area.
     Fill {
-        /// The pieces of its outline.
+        /// The parts of its outline.
         pieces: Vec<Piece>,
         /// Its colour.
         paint: Paint,
     },
     /// A line.
     Stroke {
-        /// Its pieces.
+        /// Its parts.
         pieces: Vec<Piece>,
         /// Red, green, blue and opacity, 0 to 1.
         colour: [f64; 4],
@@ -29,27 +29,27 @@ pub enum Item {
         width: f64,
         /// Lengths of dashes and gaps in pixels; empty = none.
         dashes: Vec<f64>,
-        /// Where in the dashes it begins.
+        /// The offset in the dashes where it begins.
         dash_offset: f64,
-        /// SVG's word for its ends.
+        /// SVG's name for the shape of its ends.
         cap: String,
-        /// SVG's word for its corners.
+        /// SVG's name for the shape of its corners.
         join: String,
     },
     /// A text, or the part of it that has one font and colour.
     Text(Text),
-    /// What follows shows only in this rectangle.
+    /// Restricts what follows to this rectangle.
     Clip {
         /// Upper left corner.
         from: Point,
         /// Lower right corner.
         to: Point,
     },
-    /// The whole image again.
+    /// Ends the clip.
     Unclip,
 }
 
-/// Points that a line joins.
+/// Points connected by lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Piece {
     /// The points.
@@ -63,7 +63,7 @@ pub struct Piece {
 pub enum Paint {
     /// Red, green, blue and opacity, 0 to 1.
     Solid([f64; 4]),
-    /// A gradient: from where to where, and the colour at each of its stops.
+    /// A gradient between two points, with the colours at its stops.
     Gradient {
         /// Where offset 0 is.
         from: Point,
@@ -86,24 +86,24 @@ pub struct Text {
 /// One glyph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Glyph {
-    /// Its outline in SVG's words; empty for a space.
+    /// Its outline as an SVG path; empty for a space.
     pub outline: Rc<str>,
-    /// Where it stands on the baseline.
+    /// Its position on the baseline.
     pub at: Point,
 }
 
-/// What is painted.
+/// A painted picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Svg {
     /// Width in pixels.
     pub width: f64,
     /// Height in pixels.
     pub height: f64,
-    /// What there is, back to front.
+    /// Its items, back to front.
     pub items: Vec<Item>,
 }
 
-/// What `<defs>` holds.
+/// The content of `<defs>`.
 #[derive(Default)]
 struct Definitions {
     outlines: HashMap<String, Rc<str>>,
@@ -115,13 +115,13 @@ impl Svg {
     /// Reads cairo's SVG.
     ///
     /// # Panics
-    /// When there is something in it that RRDtool does not paint.
+    /// When it contains something that RRDtool does not paint.
     pub fn read(text: &str) -> Svg {
         let (head, body) = text.split_once("<g id=\"surface").expect("a surface");
         let definitions = Definitions::read(head);
         let size = |name| number(attribute(head, name).expect("a size").trim_end_matches("pt"));
         let mut svg = Svg { width: size("width"), height: size("height"), items: Vec::new() };
-        // What each open <g> is: a text, a clipped part, or the surface, whose tag has been cut.
+        // The meaning of each open <g>: a text, a clipped part, or the surface, whose tag has been cut off.
         let mut open = vec![Group::Surface];
         for line in body.lines().skip(1) {
             let line = line.trim_start();
@@ -138,9 +138,11 @@ impl Svg {
                     panic!("a glyph outside a text: {line}")
                 };
                 let id = attribute(line, "xlink:href").expect("a glyph").trim_start_matches('#');
-                let place = |name| number(attribute(line, name).expect("a place"));
-                text.glyphs
-                    .push(Glyph { outline: definitions.outlines[id].clone(), at: (place("x"), place("y")) });
+                let coordinate = |name| number(attribute(line, name).expect("a coordinate"));
+                text.glyphs.push(Glyph {
+                    outline: definitions.outlines[id].clone(),
+                    at: (coordinate("x"), coordinate("y")),
+                });
             } else if line.starts_with("<path ") {
                 svg.items.push(path(line, &definitions));
             } else if line.starts_with("<rect ") {
@@ -220,7 +222,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     Some(&value[..value.find('"')?])
 }
 
-/// The value of a property of a style.
+/// The value of a style property.
 fn property<'a>(style: &'a str, name: &str) -> Option<&'a str> {
     style
         .split(';')
@@ -233,7 +235,7 @@ fn number(text: &str) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("no number: {text:?}"))
 }
 
-/// The colour of what `kind` is: `fill`, `stroke` or `stop`.
+/// The colour of `kind`: `fill`, `stroke` or `stop`.
 fn colour(style: &str, kind: &str) -> [f64; 4] {
     let name = if kind == "stop" { "stop-color" } else { kind };
     let rgb = property(style, name).expect("a colour");
@@ -246,7 +248,7 @@ fn colour(style: &str, kind: &str) -> [f64; 4] {
 
 fn path(line: &str, definitions: &Definitions) -> Item {
     let style = attribute(line, "style").expect("a style");
-    // With --zoom a line is painted in pixels of 1:1 and blown up.
+    // With --zoom a line is painted in pixels of 1:1 and scaled up.
     let scale = attribute(line, "transform").map_or(1.0, |matrix| {
         let parts: Vec<f64> = matrix["matrix(".len()..matrix.len() - 1].split(',').map(number).collect();
         assert_eq!(parts[1..], [0.0, 0.0, parts[0], 0.0, 0.0], "a transform that is none of size");
@@ -261,16 +263,16 @@ fn path(line: &str, definitions: &Definitions) -> Item {
         };
         return Item::Fill { pieces, paint };
     }
-    let word = |name| property(style, name).expect("a word").to_string();
+    let name_of = |name| property(style, name).expect("a property").to_string();
     let dashes = property(style, "stroke-dasharray").unwrap_or("none");
     Item::Stroke {
         pieces,
         colour: colour(style, "stroke"),
-        width: number(&word("stroke-width")) * scale,
+        width: number(&name_of("stroke-width")) * scale,
         dashes: dashes.split(',').filter(|dash| *dash != "none").map(|dash| number(dash) * scale).collect(),
         dash_offset: property(style, "stroke-dashoffset").map_or(0.0, number) * scale,
-        cap: word("stroke-linecap"),
-        join: word("stroke-linejoin"),
+        cap: name_of("stroke-linecap"),
+        join: name_of("stroke-linejoin"),
     }
 }
 
@@ -282,25 +284,25 @@ fn rectangle(line: &str) -> Item {
     Item::Fill { pieces: vec![Piece { points, closed: true }], paint }
 }
 
-/// The pieces of a path of straight lines. Behind a closed piece cairo writes its start again: that is no piece.
+/// The subpaths of a path of straight lines. After a closed one, cairo repeats its start: that is not a subpath.
 fn pieces(path: &str, scale: f64) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut words = path.split_ascii_whitespace();
-    while let Some(word) = words.next() {
+    let mut tokens = path.split_ascii_whitespace();
+    while let Some(token) = tokens.next() {
         let mut point = || {
-            let mut part = || number(words.next().expect("a coordinate")) * scale;
+            let mut part = || number(tokens.next().expect("a coordinate")) * scale;
             (part(), part())
         };
-        match word {
+        match token {
             "M" => pieces.push(Piece { points: vec![point()], closed: false }),
             "L" => pieces.last_mut().expect("a start").points.push(point()),
             "Z" => pieces.last_mut().expect("a start").closed = true,
-            _ => panic!("no straight line: {word}"),
+            _ => panic!("not a straight line: {token}"),
         }
     }
     let after_closed = |at: usize| at > 0 && pieces[at - 1].closed && pieces[at].points.len() == 1;
-    let kept: Vec<bool> = (0..pieces.len()).map(|at| !after_closed(at)).collect();
-    pieces.into_iter().zip(kept).filter_map(|(piece, kept)| kept.then_some(piece)).collect()
+    let keep: Vec<bool> = (0..pieces.len()).map(|at| !after_closed(at)).collect();
+    pieces.into_iter().zip(keep).filter_map(|(piece, keep)| keep.then_some(piece)).collect()
 }
 
 fn bounds(points: &[Point]) -> (Point, Point) {
@@ -310,16 +312,16 @@ fn bounds(points: &[Point]) -> (Point, Point) {
     ((side(|p| p.0, f64::min), side(|p| p.1, f64::min)), (side(|p| p.0, f64::max), side(|p| p.1, f64::max)))
 }
 
-/// Which outline is which letter. Outlines of one letter differ with the font, its size and how it is turned.
+/// Which outline is which letter. Outlines of one letter differ by font, size and rotation.
 #[derive(Default)]
 pub struct Letters(HashMap<Rc<str>, char>);
 
 impl Letters {
-    /// Learns from a picture in which `text` is one text: all that have as many glyphs are taken for it. The
-    /// picture must be wide enough, as cairo leaves out glyphs beyond its edge.
+    /// Learns from a picture in which `text` is one text, assuming that every text of this length is that one. The
+    /// picture must be wide enough: cairo omits glyphs beyond its edge.
     ///
     /// # Panics
-    /// When there is none.
+    /// When there is no such text.
     pub fn learn(&mut self, svg: &Svg, text: &str) {
         let count = text.chars().count();
         let mut found = false;
@@ -332,7 +334,7 @@ impl Letters {
         assert!(found, "no text of {count} glyphs");
     }
 
-    /// The letters of a text; U+FFFD for those that were never learnt.
+    /// The letters of a text; U+FFFD for those never learned.
     pub fn read(&self, text: &Text) -> String {
         text.glyphs
             .iter()
@@ -356,9 +358,9 @@ mod tests {
     #[test]
     fn a_picture_is_read_as_it_was_asked_for() {
         let mut tool = RrdTool::start().expect("rrdtool");
-        let mut draw = |words: &str| {
+        let mut draw = |elements: &str| {
             tool.run(&format!(
-                "graph x.svg -a SVG -w 900 --start 1700000000 --end 1700086400 -u 10 HRULE:1#000000 {words}"
+                "graph x.svg -a SVG -w 900 --start 1700000000 --end 1700086400 -u 10 HRULE:1#000000 {elements}"
             ))
             .expect("a picture");
             Svg::read(&std::fs::read_to_string(tool.path("x.svg")).expect("its file"))

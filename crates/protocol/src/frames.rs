@@ -1,23 +1,33 @@
 //! Frames: our own way over rrdcached's sockets for programs that call often (`docs/protocol/frames.md`).
 //!
 //! Updates go many at once and are answered at once; rows come back as the numbers they are. A client asks for it by
-//! [`NEGOTIATION`], an ordinary line; whoever does not know that says so in a line, and the text protocol goes on.
+//! the line `FRAMES version`; a daemon that does not know that says so in a line, and the text protocol goes on.
 //!
 //! Owns the bytes of both directions. What always holds: nothing allocated from a length that was only claimed; a
 //! frame is refused whole; no input panics.
 
 pub mod answer;
-pub mod lookout;
+pub mod code;
 pub mod request;
 
 use std::fmt;
 
-/// The version spoken here.
-pub const VERSION: u32 = 1;
-/// The line that asks for frames, without its line feed.
+/// The newest version spoken here. The daemon speaks all from 1 on.
+pub const VERSION: u32 = 2;
+/// From this version on, refusals have an [`code::ErrorCode`].
+pub const VERSION_WITH_CODES: u32 = 2;
+/// The line that asks for version 1, without its line feed.
 pub const NEGOTIATION: &str = "FRAMES 1";
-/// What the daemon answers to it, without the line feed; whatever else it says, the text protocol goes on.
+/// What the daemon answers to it.
 pub const AGREED: &str = "0 Frames of version 1 from here on";
+/// How the error of a daemon begins that speaks only other versions.
+pub const OTHER_VERSIONS: &str = "Only frames of version";
+
+/// What the daemon answers to the line `FRAMES version`, without the line feed; whatever else it says, the text protocol
+/// goes on.
+pub fn agreement(version: u32) -> String {
+    format!("0 Frames of version {version} from here on")
+}
 
 /// Bytes in front of the body.
 pub const HEADER_BYTES: usize = 12;
@@ -100,10 +110,21 @@ pub fn scan(bytes: &[u8], body_bytes_max: usize) -> Result<Option<(Frame<'_>, us
 
 /// Appends a frame whose body `fill` appends.
 pub fn push(out: &mut Vec<u8>, kind: u8, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = begin(out, kind, number);
+    fill(out);
+    finish(out, start);
+}
+
+/// Appends the header of a frame whose body is appended next; returns where the frame starts.
+pub fn begin(out: &mut Vec<u8>, kind: u8, number: u32) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0, 0, 0, 0, kind, 0, 0, 0]);
     out.extend_from_slice(&number.to_le_bytes());
-    fill(out);
+    start
+}
+
+/// Ends the frame that starts at `start`: everything after its header is its body.
+pub fn finish(out: &mut [u8], start: usize) {
     // Callers keep to the limits, which are far below 4 GiB.
     let length = (out.len() - start - HEADER_BYTES) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());

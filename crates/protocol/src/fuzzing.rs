@@ -53,7 +53,7 @@ pub fn fuzz_answer(bytes: &[u8]) {
 
 /// What a client sends in frames: what can be read is written again as it was.
 pub fn fuzz_frame_requests(bytes: &[u8]) {
-    use frames::request::{Request, push_command, push_updates};
+    use frames::request::{Fetch, Request, push_command, push_fetch, push_updates};
     let mut rest = bytes;
     while let Ok(Some((frame, used))) = frames::scan(rest, REQUEST_BYTES_MAX) {
         let mut again = Vec::new();
@@ -62,7 +62,10 @@ pub fn fuzz_frame_requests(bytes: &[u8]) {
                 assert_eq!(updates.count(), updates.len());
                 push_updates(&mut again, frame.number, updates);
             }
-            Ok(Request::Fetch(fetch)) => fetch.push(&mut again, frame.number),
+            Ok(Request::Fetch(Fetch { name, request: Ok(request) })) => {
+                push_fetch(&mut again, frame.number, name, &request);
+            }
+            Ok(Request::Fetch(_)) => again.extend_from_slice(&rest[..used]),
             Ok(Request::Command(line)) => push_command(&mut again, frame.number, line),
             Err(error) => return drop(error.to_string()),
         }
@@ -73,30 +76,40 @@ pub fn fuzz_frame_requests(bytes: &[u8]) {
 
 /// What a daemon answers in frames: what can be read is written again as it was.
 pub fn fuzz_frame_answers(bytes: &[u8]) {
-    use frames::answer::{Answer, Times, push_rows, push_text, push_updated};
+    fuzz_answers_of(bytes, 1);
+    fuzz_answers_of(bytes, 2);
+}
+
+fn fuzz_answers_of(bytes: &[u8], version: u32) {
+    use frames::answer::{Answer, push_refused, push_rows, push_text, push_updated};
     let mut rest = bytes;
     while let Ok(Some((frame, used))) = frames::scan(rest, ANSWER_BYTES_MAX) {
         let mut again = Vec::new();
-        match Answer::decode(frame) {
+        match Answer::decode(frame, version) {
             Ok(Answer::Updated(refusals)) => {
-                let refusals: Vec<_> =
-                    refusals.iter().map(|refusal| (refusal.index, refusal.text.to_vec())).collect();
-                push_updated(&mut again, frame.number, &refusals);
+                // A code that is not known is read as another.
+                push_updated(&mut again, frame.number, version, refusals.into_iter());
+                if again.len() == used && version > 1 {
+                    again.copy_from_slice(&rest[..used]);
+                }
+            }
+            Ok(Answer::Refused(code, text)) => {
+                push_refused(&mut again, frame.number, version, code, text);
+                if again.len() == used && version > 1 {
+                    again.copy_from_slice(&rest[..used]);
+                }
             }
             Ok(Answer::Rows(rows)) => {
-                let names = rows.names.iter().map(|name| String::from_utf8(name.to_vec()));
-                let names: Result<Vec<String>, _> = names.collect();
-                let values: Vec<f64> = rows.values().collect();
-                // Rows of no sources have no values: their number cannot be told from the rest.
-                if let Some(names) = names.ok().filter(|names| !names.is_empty()) {
-                    let (start, end, step) = (rows.start, rows.end, rows.step);
-                    let times = Times { start, end, step, units_per_second: rows.units_per_second };
-                    push_rows(&mut again, frame.number, times, &names, &values);
+                // Rows of no sources have no values: their number cannot be told from the rest. A replaced character
+                // may stand for bytes that are no text.
+                let is_text = !rows.ds_names.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER));
+                if is_text && !rows.ds_names.is_empty() {
+                    push_rows(&mut again, frame.number, &rows);
                 } else {
                     again.extend_from_slice(&rest[..used]);
                 }
             }
-            Ok(Answer::Text(text) | Answer::Refused(text) | Answer::Ended(text)) => {
+            Ok(Answer::Text(text) | Answer::Ended(text)) => {
                 push_text(&mut again, frame.kind, frame.number, text);
             }
             Err(error) => return drop(error.to_string()),
@@ -116,8 +129,12 @@ pub fn fuzz_address(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use oracle::shake;
+    use rrd::definition::Cf;
+    use rrd::fetch::{FetchRequest, FetchRows};
 
     use super::*;
+    use crate::frames::answer::Refusal;
+    use crate::frames::code::ErrorCode;
 
     #[test]
     fn requests_answers_and_addresses() {
@@ -134,15 +151,18 @@ mod tests {
         });
         frames::request::push_updates(&mut requests, 1, updates.into_iter());
         frames::request::push_command(&mut requests, 2, b"LAST a.rrd");
-        let (name, cf) = (b"a.rrd".as_slice(), b"MAX".as_slice());
-        frames::request::Fetch { name, cf, start: 1, end: 9, step: 1 }.push(&mut requests, 3);
+        frames::request::push_fetch(&mut requests, 3, b"a.rrd", &FetchRequest::new(Cf::Max, 1, 9, 1));
         fuzz_frame_requests(&requests);
         shake(&requests, 50_000, fuzz_frame_requests);
         let mut answers = Vec::new();
-        frames::answer::push_updated(&mut answers, 1, &[(1, b"No such file: c.rrd".to_vec())]);
+        let refusal = Refusal { index: 1, code: ErrorCode::NoSuchRrd, text: b"No such file: c.rrd" };
+        frames::answer::push_updated(&mut answers, 1, 2, [refusal].into_iter());
+        frames::answer::push_refused(&mut answers, 4, 2, ErrorCode::Syntax, b"no");
         frames::answer::push_text(&mut answers, frames::answer::TEXT, 2, b"0 7\n");
-        let times = frames::answer::Times { start: 1, end: 9, step: 2, units_per_second: 1 };
-        frames::answer::push_rows(&mut answers, 3, times, &["a".to_string(), "b".to_string()], &[0.5; 8]);
+        let ds_names = vec!["a".to_string(), "b".to_string()];
+        let values = vec![0.5; 8];
+        let rows = FetchRows { start: 1, end: 9, step: 2, units_per_second: 1, ds_names, values };
+        frames::answer::push_rows(&mut answers, 3, &rows);
         fuzz_frame_answers(&answers);
         shake(&answers, 50_000, fuzz_frame_answers);
         for good in ["unix:/tmp/x.sock", "[::1]:42217", "localhost:1", "10.0.0.1"] {

@@ -2,6 +2,9 @@
 //!
 //! One module per protocol. Knows `rrd` only for numbers.
 
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod frames;
 pub mod fuzzing;
 pub mod rrdcached;

@@ -7,12 +7,12 @@
 pub mod address;
 pub mod client;
 pub mod command;
-pub mod fetched;
 pub mod help;
 pub mod limits;
 pub mod line;
 pub mod reply;
 pub mod request;
+pub mod rows;
 pub mod update;
 pub mod whole;
 pub mod words;

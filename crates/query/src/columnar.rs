@@ -9,14 +9,14 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ArrowWriter;
 
 use crate::error::QueryError;
-use crate::form::{Block, Form, Heading, Sink};
+use crate::format::{Block, Format, Heading, Sink};
 
-/// Lines in a batch: some megabytes. Guessed.
+/// Lines per batch: some megabytes. Guessed.
 const LINES_MAX: usize = 1 << 16;
 
-/// A sink of one of the two forms.
+/// A sink for one of the two formats.
 pub(crate) fn sink<'w>(
-    form: Form,
+    format: Format,
     heading: &Heading,
     out: &'w mut (dyn Write + Send),
 ) -> Result<Box<dyn Sink + 'w>, QueryError> {
@@ -27,7 +27,7 @@ pub(crate) fn sink<'w>(
     fields.extend(heading.columns.iter().map(|name| Field::new(name, DataType::Float64, true)));
     fields.extend(heading.texts.iter().map(|name| Field::new(name, DataType::Utf8, false)));
     let schema = Arc::new(Schema::new(fields));
-    let writer = if form == Form::Arrow {
+    let writer = if format == Format::Arrow {
         Writer::Arrow(Box::new(StreamWriter::try_new(out, &schema).map_err(arrow_failed)?))
     } else {
         let writer = ArrowWriter::try_new(out, Arc::clone(&schema), None).map_err(parquet_failed)?;
@@ -46,7 +46,7 @@ pub(crate) fn sink<'w>(
     }))
 }
 
-/// A batch that grows, and where it goes.
+/// A growing batch, and where it is written.
 struct Columnar<'w> {
     schema: Arc<Schema>,
     has_times: bool,
@@ -130,11 +130,11 @@ mod tests {
     use arrow_array::types::Float64Type;
     use arrow_ipc::reader::StreamReader;
 
-    fn written(form: Form, blocks: usize) -> Vec<u8> {
+    fn written(format: Format, blocks: usize) -> Vec<u8> {
         let (columns, texts) = (vec!["in".into()], Vec::new());
         let heading = Heading { times: true, columns, texts, name_bytes_max: 1 };
         let mut out: Vec<u8> = Vec::new();
-        let mut sink = sink(form, &heading, &mut out).expect("a sink");
+        let mut sink = sink(format, &heading, &mut out).expect("a sink");
         for number in 0..blocks {
             let name = format!("r{number}");
             let (times, columns) = (vec![10, 20], vec![vec![number as f64, f64::NAN]]);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn arrow_reads_back() {
         let blocks = LINES_MAX;
-        let bytes = written(Form::Arrow, blocks);
+        let bytes = written(Format::Arrow, blocks);
         let reader = StreamReader::try_new(bytes.as_slice(), None).expect("a stream");
         let (mut lines, mut unknown, mut sum) = (0, 0, 0.0);
         for batch in reader {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn parquet_has_all_lines_and_both_ends() {
-        let bytes = written(Form::Parquet, 3);
+        let bytes = written(Format::Parquet, 3);
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
         let reader = parquet::arrow::arrow_reader::ArrowReaderMetadata::load(
             &std::fs::File::open(kept(&bytes).path()).expect("a file"),

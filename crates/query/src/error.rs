@@ -1,40 +1,50 @@
-//! What can go wrong with a query as a whole.
+//! Errors of a query as a whole.
 
 use std::fmt;
 use std::io;
 
+use client::ClientError;
 use graph::language::LanguageError;
 
-/// Why there is no answer.
+/// Why a query fails as a whole.
 #[derive(Debug)]
 pub enum QueryError {
-    /// The arguments are no script.
+    /// The arguments cannot be parsed.
     Language(LanguageError),
     /// There is nothing to compute.
     Nothing,
-    /// An element that belongs on a graph.
+    /// An element that only graphs can have.
     Element(String),
-    /// PRINT, which gives a line an RRD, beside XPORT, which gives a line a row.
+    /// PRINT, which makes one line per RRD, together with XPORT, which makes one line per row.
     PrintBesideRows,
     /// A percentile that is not within 0 and 100.
     Percentile(String),
-    /// Two wildcards of different shape, which cannot be matched with each other.
+    /// Two patterns with different numbers of wildcards, which cannot be matched with each other.
     Wildcards(String, String),
-    /// A wildcard with too many stars.
-    Pattern(String),
-    /// No RRD has a name like that.
+    /// No RRD matches the pattern.
     NoRrd(String),
-    /// The daemon cannot be asked.
+    /// The daemon cannot be reached.
     Daemon {
-        /// Where it is said to be.
+        /// Its address.
         address: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
     /// The answer cannot be written.
     Output(io::Error),
-    /// The form is not compiled in.
+    /// The format is not compiled in.
     NotBuilt(&'static str),
+}
+
+impl QueryError {
+    /// That the daemon at `address` cannot be asked.
+    pub(crate) fn of_daemon(address: &[u8], error: &ClientError) -> Self {
+        let why = match error {
+            ClientError::Connect(error) => error.to_string(),
+            error => error.to_string(),
+        };
+        QueryError::Daemon { address: String::from_utf8_lossy(address).into_owned(), why }
+    }
 }
 
 impl fmt::Display for QueryError {
@@ -58,9 +68,6 @@ impl fmt::Display for QueryError {
                 f,
                 "cannot match \"{one}\" with \"{other}\": DEFs with wildcards need the same number of them"
             ),
-            QueryError::Pattern(pattern) => {
-                write!(f, "cannot use \"{pattern}\": at most {} stars in a name", crate::names::STARS_MAX)
-            }
             QueryError::NoRrd(pattern) => write!(f, "no RRD matches \"{pattern}\""),
             QueryError::Daemon { address, why } => {
                 write!(f, "cannot ask the daemon at \"{address}\": {why}; start it, or leave --daemon out")

@@ -6,88 +6,83 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use graph::plan::{Fetched, Request, Rows};
+use client::{ClientError, Daemon, Daemons, RemoteRrd};
+use graph::plan::{Request, Rows};
+use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::plan::plan;
 use store::direct::{DirectError, Locking, ReadFile};
 
-use crate::daemon::Connection;
+use crate::error::QueryError;
 
 type Failed = Box<dyn Error + Send + Sync>;
 
 /// Where a thread gets its rows.
-pub(crate) struct Source {
-    daemon: Option<Connection>,
-    /// Connections to other daemons, by address: those that a DEF names, and those of stores whose placeholders
-    /// stand among the files.
-    others: HashMap<String, Connection>,
+pub(crate) struct Source<'d> {
+    /// The daemon to ask; `None` = files are read.
+    daemon: Option<&'d Daemon>,
+    /// Those that a DEF names, and those of stores whose placeholders are among the files.
+    others: &'d Daemons,
     /// Answers of the daemon that have not been taken yet.
-    ahead: HashMap<Request, Result<Fetched, String>>,
+    ahead: HashMap<Request, Result<FetchRows, ClientError>>,
 }
 
-impl Source {
+impl<'d> Source<'d> {
     /// Rows of the daemon, or of files when there is none.
-    pub(crate) fn new(daemon: Option<Connection>) -> Source {
-        Source { daemon, others: HashMap::new(), ahead: HashMap::new() }
+    pub(crate) fn new(daemon: Option<&'d Daemon>, others: &'d Daemons) -> Self {
+        Source { daemon, others, ahead: HashMap::new() }
     }
 
     /// Asks the daemon at once for all of these that no DEF wants from another; [`Rows::fetch`] gives them
     /// afterwards.
     pub(crate) fn ask_ahead(&mut self, requests: &[Request]) -> Result<(), Failed> {
-        let Some(daemon) = &mut self.daemon else { return Ok(()) };
+        let Some(daemon) = self.daemon else { return Ok(()) };
         let own: Vec<Request> = requests.iter().filter(|request| request.daemon.is_none()).cloned().collect();
-        let answers = daemon.fetch(&own)?;
+        let wanted: Vec<_> = own.iter().map(|request| (&*request.file, request.fetch)).collect();
+        let answers = daemon.fetch_all(&wanted)?;
         self.ahead.extend(own.into_iter().zip(answers));
         Ok(())
     }
-
-    /// Rows of the store whose placeholder is the file of `request`.
-    fn behind(&mut self, address: String, request: &Request) -> Result<Fetched, Failed> {
-        let path = std::fs::canonicalize(OsStr::from_bytes(&request.file))?;
-        let there = Request { file: path.as_os_str().as_bytes().to_vec(), ..request.clone() };
-        self.of_other(address, there)
-    }
-
-    fn of_other(&mut self, address: String, request: Request) -> Result<Fetched, Failed> {
-        let connection = match self.others.remove(&address) {
-            Some(connection) => connection,
-            None => Connection::open(&address)?,
-        };
-        let connection = self.others.entry(address).or_insert(connection);
-        let answer = connection.fetch(&[request])?.pop().ok_or("the daemon does not answer")?;
-        Ok(answer?)
-    }
 }
 
-impl Rows for Source {
-    fn fetch(&mut self, request: &Request) -> Result<Fetched, Failed> {
+impl Rows for Source<'_> {
+    fn fetch(&mut self, request: &Request) -> Result<FetchRows, Failed> {
         if let Some(answer) = self.ahead.remove(request) {
-            return Ok(answer?);
+            return in_seconds(answer?);
         }
         if let Some(address) = &request.daemon {
-            return self.of_other(String::from_utf8_lossy(address).into_owned(), request.clone());
+            return fetch(&self.others.at(address), &request.file, &request.fetch);
         }
-        if let Some(daemon) = &mut self.daemon {
-            let answer = daemon.fetch(std::slice::from_ref(request))?.pop();
-            return Ok(answer.ok_or("the daemon does not answer")??);
+        if let Some(daemon) = self.daemon {
+            return fetch(daemon, &request.file, &request.fetch);
         }
         let path = Path::new(OsStr::from_bytes(&request.file));
         match ReadFile::open(path, Locking::Block) {
             Ok(file) => of_file(&file, request),
             Err(DirectError::Placeholder { placeholder, .. }) => {
-                let address = store::beacon::find(path, &placeholder)?;
-                self.behind(address, request)
+                let rrd = RemoteRrd::of(path, &placeholder)?;
+                fetch(&self.others.at(&rrd.address), &rrd.name, &request.fetch)
             }
             Err(error) => Err(error.into()),
         }
     }
 }
 
-fn of_file(file: &ReadFile, request: &Request) -> Result<Fetched, Failed> {
+fn fetch(daemon: &Daemon, name: &[u8], request: &FetchRequest) -> Result<FetchRows, Failed> {
+    match daemon.fetch(name, request) {
+        Ok(rows) => in_seconds(rows),
+        Err(error @ ClientError::Connect(_)) => Err(QueryError::of_daemon(daemon.address(), &error).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_file(file: &ReadFile, request: &Request) -> Result<FetchRows, Failed> {
     let definition = file.definition();
-    let (last, step) = (file.last_update().whole, request.step.max(1));
-    let plan = plan(definition, last, request.cf, request.start, request.end, step)?;
+    let plan = plan(definition, file.last_update().whole, &request.fetch)?;
     let values = file.fetch(&plan)?;
-    let names = definition.ds.iter().map(|ds| ds.name.clone());
-    Fetched::in_seconds((plan.start, plan.step), definition.units_per_second, names, values)
+    in_seconds(FetchRows::new(definition, &plan, values))
+}
+
+fn in_seconds(rows: FetchRows) -> Result<FetchRows, Failed> {
+    rows.in_seconds()
         .ok_or_else(|| "its rows are shorter than a second; ask for a --step of whole seconds".into())
 }

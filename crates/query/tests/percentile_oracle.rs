@@ -1,4 +1,4 @@
-//! Values of a query against `rrdtool graph ... PRINT` of Debian's, RRD by RRD: from files, and from rrdcached.
+//! Values of a query against PRINT of Debian's `rrdtool graph`, RRD by RRD: from files, and from rrdcached.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use graph::plan::Frame;
+use graph::plan::TimeRange;
 use oracle::RrdTool;
 use oracle::random::Random;
-use query::{Form, Query, Report};
+use roundel_query::{Format, Query, Report};
 use rrd::format::push_e;
 
 const EPOCH: i64 = 1_000_000_000;
@@ -45,7 +45,7 @@ fn query(pattern: &str, step: u64, daemon: Option<String>) -> (Report, BTreeMap<
     query_with(pattern, "", step, daemon)
 }
 
-/// With `more` behind each DEF.
+/// Appends `more` to each DEF.
 fn query_with(
     pattern: &str,
     more: &str,
@@ -62,13 +62,13 @@ fn query_with(
             b"VDEF:m=rx,MAXIMUM".to_vec(),
         ],
         percentiles: vec!["95".to_string()],
-        frame: Frame { start: EPOCH + 3000, end: EPOCH + 50_000, step },
+        range: TimeRange { start: EPOCH + 3000, end: EPOCH + 50_000, step },
         now: EPOCH + 100_000,
         daemon,
         threads: 3,
     };
     let mut out: Vec<u8> = Vec::new();
-    let report = query.run(Form::Csv, &mut out).unwrap();
+    let report = query.run(Format::Csv, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("rrd,p,m,rx_p95,tx_p95,both_p95"));

@@ -7,8 +7,7 @@ pub mod manual;
 pub mod peer;
 pub mod query;
 pub mod rrdcached;
-pub mod rrdtool;
 pub mod serve;
 
-/// What a command comes to.
-pub type Done = Result<(), String>;
+/// The result of a command.
+pub type Result<T = (), E = String> = std::result::Result<T, E>;

@@ -1,17 +1,19 @@
-//! The one executable. Called `rrdcached` it is rrdcached, called `rrdtool`, `rrdupdate`, `rrdinfo` or
-//! `rrdcreate` it is that; else it is `roundel COMMAND`.
+//! The daemon and the commands of its administrator. Called `rrdcached` it is rrdcached; else it is
+//! `roundel COMMAND`. The command line is an executable of its own, `bin/rrdtool.rs`; its verbs are linked into this
+//! one, too, so that `roundel rrdtool` needs no other file and never starts another rrdtool by mistake.
 
 mod cmd;
-mod memory;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use mimalloc::MiMalloc;
 
+/// Batches come from one thread and are freed by another all day long, which mimalloc is made for.
 #[global_allocator]
-static ALLOCATOR: memory::Memory = memory::Memory;
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Debug, Parser)]
 #[command(name = "roundel", version, about = "Round-robin history for monitoring", max_term_width = 100)]
@@ -26,19 +28,19 @@ enum Command {
     Serve(cmd::serve::Arguments),
     /// Check a configuration without starting
     Validate(cmd::serve::ValidateArguments),
-    /// Take standard .rrd files into a store
+    /// Import standard .rrd files into a store
     Import(cmd::import::Arguments),
-    /// Write RRDs of a store as standard .rrd files
+    /// Export RRDs of a store as standard .rrd files
     Export(cmd::export::Arguments),
     /// Compute with the rows of thousands of RRDs at once
     Query(cmd::query::Arguments),
-    /// Show what a store, one of its files, a .rrd file or a placeholder holds
+    /// Show the contents of a store, one of its files, a .rrd file or a placeholder
     Inspect(cmd::inspect::Arguments),
     /// Write the manual pages of all commands
     Man(cmd::manual::ManArguments),
-    /// Print what a shell completes our commands by
+    /// Print a completion script for a shell
     Completions(cmd::manual::CompletionsArguments),
-    /// Do what rrdtool does, with its words
+    /// Run rrdtool's command line
     #[command(disable_help_flag = true)]
     Rrdtool {
         /// Command and options of rrdtool(1)
@@ -57,12 +59,14 @@ enum Command {
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_default();
-    let program = Path::new(&called).file_name().unwrap_or_default().as_encoded_bytes();
-    if program == b"rrdcached" {
-        return cmd::rrdcached::run(words);
+    let program = Path::new(&called).file_name().unwrap_or_default();
+    let words: Vec<OsString> = words.collect();
+    if program == "rrdcached" {
+        return cmd::rrdcached::run(words.into_iter());
     }
-    if let Some(status) = cmd::rrdtool::run(program, words) {
-        return status;
+    // A link that was made when there was one executable.
+    if let Some(status) = cli::process::run(program, &words) {
+        return ExitCode::from(status);
     }
     let done = match Arguments::parse().command {
         Command::Serve(arguments) => cmd::serve::run(&arguments),
@@ -73,7 +77,10 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
         Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),
-        Command::Rrdtool { words } => return cmd::rrdtool::rrdtool(words),
+        Command::Rrdtool { words } => {
+            let status = cli::process::run(OsStr::new("rrdtool"), &words);
+            return ExitCode::from(status.unwrap_or_default());
+        }
         Command::Rrdcached { options } => return cmd::rrdcached::run(options.into_iter()),
     };
     match done {

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
+use cli::daemon::Link;
+use cli::{Environment, Tool};
+use client::Daemons;
 use oracle::{librrd_directory, thread_sanitized};
-use tool::daemon::Link;
-use tool::daemon::group::Groups;
-use tool::{Surroundings, Tool};
 use wire::{Client, Daemon, Kind};
 
 /// Where simulated time starts.
@@ -319,13 +319,13 @@ fn threads_restore_at_once() {
     for words in [&create[..], &["dump", &big, &xml]] {
         assert!(Command::new("/usr/bin/rrdtool").args(words).status().unwrap().success());
     }
-    let groups: &'static Groups = Box::leak(Box::default());
+    let daemons: &'static Daemons = Box::leak(Box::default());
     let base = daemon.base();
     let target =
         |thread: usize, index: usize| base.join(format!("{thread}-{index}.rrd")).display().to_string();
     let tool = || {
-        let mut tool = Tool::new(Surroundings::of_process());
-        tool.link = Link::sharing(groups);
+        let mut tool = Tool::new(Environment::of_process());
+        tool.link = Link::sharing(daemons);
         tool
     };
     let done = AtomicBool::new(false);

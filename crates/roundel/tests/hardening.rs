@@ -35,11 +35,11 @@ fn number_of(file: &str, name: &str) -> Option<u32> {
 fn root_becomes_the_user_it_is_told_for_good() {
     let (Some(user), Some(group)) = (number_of("/etc/passwd", "nobody"), number_of("/etc/group", "daemon"))
     else {
-        return println!("skipped: no user nobody or no group daemon here");
+        return oracle::skip("there is no user nobody or no group daemon");
     };
     let place = tempfile::tempdir().unwrap();
     if fs::metadata(place.path()).unwrap().uid() != 0 {
-        return println!("skipped: only root can become somebody else");
+        return oracle::skip("only root can become another user");
     }
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for layout in ["stripes", "files"] {
@@ -67,7 +67,7 @@ fn root_becomes_the_user_it_is_told_for_good() {
 #[test]
 fn a_client_of_ipv6_is_served() {
     let Ok(probe) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
-        return println!("skipped: this machine has no ::1");
+        return oracle::skip("this machine has no ::1");
     };
     let port = probe.local_addr().unwrap().port();
     drop(probe);
@@ -82,6 +82,16 @@ fn a_client_of_ipv6_is_served() {
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "0 PONG");
     assert_eq!(lines.next().unwrap(), "-1 Permission denied.");
+}
+
+/// What makes an attack on memory harder, and what distributions demand.
+#[test]
+fn executables_are_position_independent() {
+    for executable in [ROUNDEL, env!("CARGO_BIN_EXE_rrdtool")] {
+        let header = fs::read(executable).unwrap();
+        // The type in the ELF header: ET_DYN.
+        assert_eq!(header[16..18], [3, 0], "{executable} is linked for a fixed address");
+    }
 }
 
 /// Resident kilobytes of a process.

@@ -1,4 +1,4 @@
-//! Random lives of RRDs (those of `crates/tool/tests/oracle`) in the store of a live daemon, found by their
+//! Random lives of RRDs (those of `crates/cli/tests/oracle`) in the store of a live daemon, found by their
 //! placeholders alone, beside the same of files with Debian's rrdtool: the same output, the same errors, the same
 //! dumps at the end; and what is read with the daemon named. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the scenarios.
 
@@ -6,11 +6,11 @@
 // Of the modules that are shared each test program uses a part.
 #![allow(dead_code)]
 
-#[path = "../../tool/tests/oracle/harness.rs"]
+#[path = "../../cli/tests/oracle/harness.rs"]
 mod harness;
-#[path = "../../tool/tests/oracle/locales.rs"]
+#[path = "../../cli/tests/oracle/locales.rs"]
 mod locales;
-#[path = "../../tool/tests/oracle/scenarios.rs"]
+#[path = "../../cli/tests/oracle/scenarios.rs"]
 mod scenarios;
 mod wire;
 
@@ -41,7 +41,7 @@ impl Live {
         let directory = tempfile::Builder::new().prefix("live-").tempdir().unwrap();
         let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
         daemon.start();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_roundel"), directory.path().join("rrdtool")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rrdtool"), directory.path().join("rrdtool")).unwrap();
         Live { named, directory, daemon, runs: Cell::new(0) }
     }
 

@@ -13,7 +13,7 @@ use wire::{Daemon, Kind};
 
 const CREATE: &str = "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U DS:y:COUNTER:30:0:U RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:3:9";
 
-/// Our executable under the name of rrdtool.
+/// Our command line.
 struct Tool {
     link: PathBuf,
 }
@@ -21,7 +21,7 @@ struct Tool {
 impl Tool {
     fn new(directory: &Path) -> Self {
         let link = directory.join("rrdtool");
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_roundel"), &link).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rrdtool"), &link).unwrap();
         Tool { link }
     }
 
@@ -253,7 +253,15 @@ fn a_file_of_somebody_else_is_updated() {
     let directory = tempfile::tempdir().unwrap();
     // The build directory may be closed to others.
     let program = directory.path().join("rrdtool");
-    std::fs::copy(env!("CARGO_BIN_EXE_roundel"), &program).unwrap();
+    // By another process: a child that another test forks while this one writes would keep the file open for writing, and
+    // what is open for writing does not start ("Text file busy").
+    assert!(
+        Command::new("cp")
+            .args([env!("CARGO_BIN_EXE_rrdtool").as_ref(), program.as_os_str()])
+            .status()
+            .unwrap()
+            .success()
+    );
     let file = directory.path().join("a.rrd");
     let run = |mut command: Command, words: &str| {
         let output = command.args(words.split(' ')).current_dir(&directory).output().unwrap();
@@ -272,4 +280,46 @@ fn a_file_of_somebody_else_is_updated() {
     }
     run(other, "update a.rrd 1000000010:1:2");
     assert_eq!(run(Command::new(&program), "last a.rrd"), "1000000010\n");
+}
+
+/// A service may start it with the standard streams closed; no file may then take their place.
+#[test]
+fn closed_streams_are_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let tool = Tool::new(directory.path());
+    tool.run(directory.path(), None, CREATE);
+    let script = "echo update a.rrd 1000000010:1:2 | ./rrdtool - 1>&- 2>&-";
+    let status = Command::new("sh").args(["-c", script]).current_dir(&directory).status().unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(tool.run(directory.path(), None, "last a.rrd").0, "1000000010\n");
+}
+
+#[test]
+fn each_name_does_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let (tool, roundel) = (env!("CARGO_BIN_EXE_rrdtool"), env!("CARGO_BIN_EXE_roundel"));
+    let run = |executable: &str, name: &str, words: &str| {
+        let link = directory.path().join(name);
+        std::os::unix::fs::symlink(executable, &link).unwrap();
+        let mut command = Command::new(&link);
+        let output =
+            command.args(words.split(' ')).current_dir(&directory).env("TZ", "UTC").output().unwrap();
+        std::fs::remove_file(link).unwrap();
+        assert!(output.status.success(), "{executable} as {name}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(run(tool, "rrdcreate", CREATE.strip_prefix("create ").unwrap()), "");
+    assert_eq!(run(tool, "rrdupdate", "a.rrd 1000000010:1:2"), "");
+    let want = run(tool, "rrdtool", "info a.rrd");
+    assert!(want.contains("last_update = 1000000010\n"), "{want}");
+    // The daemon's executable has the verbs, too: `roundel rrdtool`, and links from when there was one executable.
+    for (executable, name, words) in [
+        (tool, "rrdinfo", "a.rrd"),
+        (tool, "ours", "info a.rrd"),
+        (roundel, "rrdtool", "info a.rrd"),
+        (roundel, "rrdinfo", "a.rrd"),
+        (roundel, "roundel", "rrdtool info a.rrd"),
+    ] {
+        assert_eq!(run(executable, name, words), want, "{executable} as {name}");
+    }
 }

@@ -1,14 +1,14 @@
-//! What writing a number costs: `cargo bench -p rrd --bench format`.
+//! The cost of writing a number: `cargo bench -p roundel-rrd --bench format`.
 //!
-//! Numbers as rows hold them: fractions of rates (W1), averages of many, integers, and the standard library's
-//! share of what is very small or very large.
+//! Numbers as rows hold them: fractions of rates (W1), averages of many, integers, and very small and very large
+//! ones, which the standard library formats.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Numbers a kind.
+/// Numbers per kind.
 const COUNT: usize = 10_000;
-/// Times each is written; the fastest round counts.
+/// Rounds per kind; the fastest counts.
 const ROUNDS: usize = 50;
 
 fn main() {
@@ -21,12 +21,14 @@ fn main() {
     };
     let mut kind = |title: &str, mut make: Box<dyn FnMut(u64) -> f64>| {
         let values: Vec<f64> = (0..COUNT).map(|_| make(next())).collect();
-        for digits in [rrd::format::DIGITS_TOOL, rrd::format::DIGITS_FETCH] {
+        for digits in [roundel_rrd::format::DIGITS_TOOL, roundel_rrd::format::DIGITS_FETCH] {
             let mut out = Vec::with_capacity(COUNT * 32);
             let round = |_| {
                 out.clear();
                 let start = Instant::now();
-                values.iter().for_each(|&value| rrd::format::push_e(&mut out, black_box(value), digits));
+                values
+                    .iter()
+                    .for_each(|&value| roundel_rrd::format::push_e(&mut out, black_box(value), digits));
                 black_box(&out);
                 start.elapsed().as_nanos() as f64 / COUNT as f64
             };

@@ -1,12 +1,12 @@
-//! What a row of an expression costs, and a VDEF over many rows.
+//! The cost of a row of an expression, and of a VDEF over many rows.
 //!
-//! `cargo bench -p rrd --bench rpn`. Prints nanoseconds per row, the best of several rounds.
+//! `cargo bench -p roundel-rrd --bench rpn`. Prints nanoseconds per row, the best of several rounds.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use rrd::rpn::{Expression, Series, Surroundings, Symbol, Vdef};
-use rrd::when::calendar::Utc;
+use roundel_rrd::rpn::{EvalContext, Expression, Series, Symbol, Vdef};
+use roundel_rrd::when::calendar::Utc;
 
 const ROUNDS: usize = 7;
 const ROWS: usize = 100_000;
@@ -24,7 +24,7 @@ fn lookup(name: &str) -> Option<Symbol> {
     ["a", "b", "c", "d"].iter().position(|known| *known == name).map(Symbol::Series)
 }
 
-/// Nanoseconds a row, of the fastest round.
+/// Nanoseconds per row in the fastest round.
 fn best(mut run: impl FnMut()) -> f64 {
     let times = (0..ROUNDS).map(|_| {
         let begin = Instant::now();
@@ -37,7 +37,7 @@ fn best(mut run: impl FnMut()) -> f64 {
 fn main() {
     let inputs = [series(1), series(2), series(3), series(4)];
     let inputs: Vec<&Series> = inputs.iter().collect();
-    let surroundings = Surroundings { now: 0, first_weekday: 0, calendar: &Utc };
+    let context = EvalContext { now: 0, first_weekday: 0, calendar: &Utc };
     let expressions = [
         "a",
         "a,8,*",
@@ -58,7 +58,7 @@ fn main() {
     for text in expressions {
         let Ok(expression) = Expression::parse(text, lookup) else { panic!("{text}") };
         let ns = best(|| {
-            black_box(expression.evaluate(&inputs, &[], &surroundings).ok());
+            black_box(expression.evaluate(&inputs, &[], &context).ok());
         });
         println!("{ns:9.1}  CDEF {text}");
     }

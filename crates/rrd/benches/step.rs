@@ -1,17 +1,17 @@
-//! What one update costs: `parse_word` and `step` on the geometries W1 and W2 of `../shared/baselines.md`.
+//! The cost of one update: `parse_argument` and `Updater` on the geometries of W1 and W2 (`crates/bench/src/workload.rs`).
 //!
-//! `cargo bench -p rrd`. Prints nanoseconds per update, the median of the best of several rounds: for one RRD whose state
+//! `cargo bench -p roundel-rrd`. Prints nanoseconds per update, the median of the best of several rounds: for one RRD whose state
 //! stays in the cache, and for many that push each other out of it.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use rrd::create::new_live;
-use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
-use rrd::live::{CdpPrep, HeadShape};
-use rrd::reading::parse_word;
-use rrd::time::Timestamp;
-use rrd::update::{RowSink, Scratch, step};
+use roundel_rrd::create::new_live;
+use roundel_rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
+use roundel_rrd::live::{CdpPrep, HeadShape};
+use roundel_rrd::reading::parse_argument;
+use roundel_rrd::time::Timestamp;
+use roundel_rrd::update::{RowSink, Scratch, Updater};
 
 const ROUNDS: usize = 7;
 const UPDATES: usize = 2_000_000;
@@ -76,11 +76,13 @@ fn measure(name: &str, definition: &Definition, rrds: usize) {
                 for head in &mut heads {
                     values.clear();
                     let reading =
-                        parse_word(word, Timestamp::whole(0), definition, None, &no_at, &mut values);
+                        parse_argument(word, Timestamp::whole(0), definition, None, &no_at, &mut values);
                     let reading = reading.expect("the words above are sound");
                     if kind == 0 {
-                        let head = shape.split_mut(head);
-                        step(definition, &shape, head, &mut [], &reading, &mut scratch, &mut sink)
+                        let (head, seasons) = (shape.split_mut(head), &mut [][..]);
+                        let (shape, scratch, sink) = (&shape, &mut scratch, &mut sink);
+                        Updater { definition, shape, head, seasons, scratch, sink }
+                            .apply(&reading)
                             .expect("times rise and values are numbers");
                     } else {
                         black_box(&reading);
@@ -94,7 +96,7 @@ fn measure(name: &str, definition: &Definition, rrds: usize) {
         black_box(sink.0 + sink.1 as f64);
     }
     let [both, parse] = best;
-    println!("{name}, {rrds} RRDs: {both:.0} ns, of which parse_word {parse:.0} ns");
+    println!("{name}, {rrds} RRDs: {both:.0} ns, of which parse_argument {parse:.0} ns");
 }
 
 fn main() {

@@ -1,4 +1,4 @@
-//! How an RRD is written down, by format.
+//! How an RRD is written down, one module per format.
 
 pub mod file;
 pub mod xml;

@@ -1,4 +1,4 @@
-//! One RRD, whole: what a `.rrd` file holds, and what import, export and dump pass around.
+//! A complete RRD: what a `.rrd` file holds, and what import, export and dump pass around.
 
 use crate::definition::Definition;
 use crate::live::{HeadShape, Live};
@@ -6,13 +6,13 @@ use crate::live::{HeadShape, Live};
 /// Definition, live head and every row of one RRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rrd {
-    /// What it is.
+    /// What the RRD is.
     pub definition: Definition,
-    /// Where it stands.
+    /// Its state.
     pub live: Live,
-    /// For each archive its rows, oldest first, `row_count * ds_count` values, row-major; the newest row
-    /// is the one [`Definition::newest_row`] numbers. Empty for SEASONAL and DEVSEASONAL, whose rows are
-    /// in [`Live::seasons`].
+    /// The rows of each archive, oldest first: `row_count * ds_count` values, row-major. The last row is the
+    /// one numbered [`Definition::newest_row`]. Empty for SEASONAL and DEVSEASONAL, whose rows are in
+    /// [`Live::seasons`].
     pub archives: Vec<Vec<f64>>,
 }
 

@@ -1,11 +1,11 @@
-//! The state of an RRD that has just been created.
+//! The state of a newly created RRD.
 
 use crate::definition::{Consolidation, Definition};
 use crate::grid;
 use crate::live::{CdpPrep, HeadShape, HwPrep, LastDs, Live, PdpPrep, Season, UNKNOWN};
 use crate::time::Timestamp;
 
-/// The live head and the seasons that `create` makes for a start time in units of the RRD.
+/// The live head and the seasons that `create` makes; `start_whole` is in units of the RRD.
 ///
 /// Everything is unknown. `definition` must be sound: step, rows and PDPs per row at least 1.
 pub fn new_live(definition: &Definition, start_whole: i64) -> Live {
@@ -44,7 +44,7 @@ fn hw_words(cf: &Consolidation) -> [u64; 6] {
     match cf {
         // Both intercepts and both slopes are unknown; the next prediction is one row ahead.
         Consolidation::Predict { .. } => [unknown, unknown, unknown, unknown, 1, 1],
-        // The coefficient and the one before it, and the count of cycles of the burn-in.
+        // The coefficient, the previous one, and the count of burn-in cycles.
         Consolidation::Seasonal { .. } => [unknown, unknown, 0, 0, 1, 0],
         _ => [0; 6],
     }

@@ -1,11 +1,11 @@
 //! What an RRD is: step, data sources and archives, as `rrdcreate(1)` defines them.
 //!
-//! A definition is plain data and changes only by `tune`. Limits of the `.rrd` file (19-character
-//! names, whole-second steps) are the codec's business, not this module's.
+//! A definition is plain data that only `tune` changes. Limits of the `.rrd` file (19-character names,
+//! whole-second steps) belong to the codec.
 
 pub mod text;
 
-/// Numbers as the `.rrd` file holds them: `RRD_VERSION` 1 to 5.
+/// Version numbers of the `.rrd` file: `RRD_VERSION` 1 to 5.
 pub type FormatVersion = u8;
 
 /// The version `create` writes when nothing newer is needed.
@@ -18,10 +18,10 @@ pub const VERSION_DCOUNTER: FormatVersion = 5;
 /// Step, data sources and archives of one RRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// The `.rrd` format version it needs (or was read with): decides sub-second times (3) and the
-    /// smoothing window (4) as RRDtool does.
+    /// The `.rrd` format version it needs (or was read with). As in RRDtool it decides about fractions of a
+    /// second (from 3) and the smoothing window (from 4).
     pub version: FormatVersion,
-    /// Units in a second: 1 for every RRD RRDtool can make, 1000 when the step is a fraction of a second.
+    /// Units per second: 1 for every RRD RRDtool can make, 1000 when the step is a fraction of a second.
     pub units_per_second: u32,
     /// Length of a primary data point, in units. At least 1.
     pub step: u64,
@@ -36,7 +36,7 @@ pub struct Definition {
 pub struct Ds {
     /// `[a-zA-Z0-9_-]`, at most 19 characters in a `.rrd` file, at most 255 in a store.
     pub name: String,
-    /// What kind of number it takes, with what that kind needs.
+    /// The kind of number it takes, with the kind's parameters.
     pub kind: DsKind,
 }
 
@@ -47,11 +47,11 @@ pub enum DsKind {
     Fed {
         /// How a reading becomes a rate.
         ds_type: DsType,
-        /// Units without an update after which the source is unknown.
+        /// Units without an update after which the source becomes unknown.
         heartbeat: u64,
-        /// Smallest rate let in; NaN = unlimited.
+        /// Smallest rate accepted; NaN = unlimited.
         min: f64,
-        /// Largest rate let in; NaN = unlimited.
+        /// Largest rate accepted; NaN = unlimited.
         max: f64,
     },
     /// COMPUTE: a value from the sources before it.
@@ -65,24 +65,24 @@ pub enum DsType {
     Gauge,
     /// An ever-growing integer that wraps at 32 or 64 bits.
     Counter,
-    /// The rate of change of an integer, either way.
+    /// The rate of change of an integer, up or down.
     Derive,
     /// A count since the last reading.
     Absolute,
-    /// Like COUNTER for fractional values; a step back is a reset.
+    /// Like COUNTER, for fractions; a decrease is a reset.
     Dcounter,
-    /// Like DERIVE for fractional values.
+    /// Like DERIVE, for fractions.
     Dderive,
 }
 
-/// The compiled RPN of a COMPUTE source: the nodes of the `.rrd` file, without the closing `OP_END`.
+/// The compiled RPN of a COMPUTE source: the nodes of the `.rrd` file, without the final `OP_END`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ComputeProgram {
     /// At most 19 nodes (20 with the end mark fill the 80 bytes).
     pub nodes: Vec<ComputeNode>,
 }
 
-/// One node of a COMPUTE program as it stands on disk.
+/// One node of a COMPUTE program, as on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ComputeNode {
     /// Number in RRDtool's `enum op_en`; fixed by the file format.
@@ -96,20 +96,20 @@ pub struct ComputeNode {
 pub struct Rra {
     /// The consolidation function with its parameters.
     pub cf: Consolidation,
-    /// PDPs in a row; 1 for all Holt-Winters kinds.
+    /// PDPs per row; 1 for all Holt-Winters kinds.
     pub pdp_per_row: u64,
-    /// Rows kept.
+    /// Number of rows.
     pub row_count: u64,
 }
 
-/// A consolidation function and its parameters. Indexes of archives are 0-based.
+/// A consolidation function and its parameters. Archive indexes are 0-based.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Consolidation {
     /// AVERAGE, MIN, MAX, LAST with their xff.
     Plain {
         /// Which of the four.
         cf: PlainCf,
-        /// Part of the row that may be unknown, `0.0..1.0`.
+        /// The fraction of a row that may be unknown, `0.0..1.0`.
         xff: f64,
     },
     /// HWPREDICT or MHWPREDICT.
@@ -120,9 +120,9 @@ pub enum Consolidation {
         alpha: f64,
         /// Adaption of the slope.
         beta: f64,
-        /// Its SEASONAL archive.
+        /// Index of its SEASONAL archive.
         seasonal: usize,
-        /// The seasonal period as the command line gave it; RRDtool writes it as a double.
+        /// The seasonal period, as given on the command line; RRDtool writes it as a double.
         period: f64,
     },
     /// SEASONAL or DEVSEASONAL.
@@ -131,16 +131,16 @@ pub enum Consolidation {
         deviation: bool,
         /// Adaption of the coefficients.
         gamma: f64,
-        /// Part of the period to smooth over, as given (0 when not given).
+        /// The fraction of the period to smooth over (0 when not given).
         smoothing_window: f64,
-        /// The HWPREDICT or MHWPREDICT archive it belongs to.
+        /// Index of its HWPREDICT or MHWPREDICT archive.
         predict: usize,
-        /// Row at which a smoothing run is due.
+        /// The row at which smoothing is due.
         smooth_index: u64,
     },
     /// DEVPREDICT.
     DevPredict {
-        /// Its DEVSEASONAL archive.
+        /// Index of its DEVSEASONAL archive.
         devseasonal: usize,
     },
     /// FAILURES.
@@ -149,16 +149,16 @@ pub enum Consolidation {
         delta_pos: f64,
         /// Lower confidence bound in deviations.
         delta_neg: f64,
-        /// Its DEVSEASONAL archive.
+        /// Index of its DEVSEASONAL archive.
         devseasonal: usize,
-        /// Rows looked at, at most 28.
+        /// Rows in the window, at most 28.
         window_length: u64,
-        /// Violations in the window that make a failure.
+        /// Violations in the window that count as a failure.
         threshold: u64,
     },
 }
 
-/// The four consolidation functions without memory of their own.
+/// The four consolidation functions without state of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlainCf {
     /// Mean of the known PDPs.
@@ -198,7 +198,7 @@ pub enum Cf {
 }
 
 impl Cf {
-    /// All of them, in the order of their numbers.
+    /// All functions, in the order of their numbers.
     pub const ALL: [Cf; 10] = [
         Cf::Average,
         Cf::Min,
@@ -228,7 +228,7 @@ impl Cf {
         }
     }
 
-    /// The function of this exact (upper-case) name.
+    /// The function with this exact (upper-case) name.
     pub fn from_name(name: &str) -> Option<Cf> {
         Cf::ALL.into_iter().find(|cf| cf.name() == name)
     }
@@ -247,7 +247,7 @@ impl DsType {
         }
     }
 
-    /// The type of this exact (upper-case) name.
+    /// The type with this exact (upper-case) name.
     pub fn from_name(name: &str) -> Option<DsType> {
         [DsType::Gauge, DsType::Counter, DsType::Derive, DsType::Absolute, DsType::Dcounter, DsType::Dderive]
             .into_iter()
@@ -266,7 +266,7 @@ impl DsKind {
 }
 
 impl Consolidation {
-    /// Its function by name.
+    /// The function, without its parameters.
     pub fn cf(&self) -> Cf {
         match self {
             Consolidation::Plain { cf: PlainCf::Average, .. } => Cf::Average,
@@ -287,7 +287,7 @@ impl Consolidation {
         !matches!(self, Consolidation::Plain { .. })
     }
 
-    /// True for SEASONAL and DEVSEASONAL, whose rows are rewritten in place and so live in memory.
+    /// True for SEASONAL and DEVSEASONAL, whose rows are rewritten in place and therefore live in memory.
     pub fn is_season(&self) -> bool {
         matches!(self, Consolidation::Seasonal { .. })
     }
@@ -301,17 +301,17 @@ impl Rra {
 }
 
 impl Definition {
-    /// The source of this name, by index.
+    /// The index of the source called `name`.
     pub fn ds_index(&self, name: &str) -> Option<usize> {
         self.ds.iter().position(|ds| ds.name == name)
     }
 
-    /// How many sources take a value in an update (all but COMPUTE).
+    /// Number of sources that take a value in an update (all but COMPUTE).
     pub fn fed_count(&self) -> usize {
         self.ds.iter().filter(|ds| matches!(ds.kind, DsKind::Fed { .. })).count()
     }
 
-    /// The newest complete row of archive `rra` at `last_update`, as a row number.
+    /// The row number of archive `rra`'s newest complete row at `last_update_whole`.
     pub fn newest_row(&self, rra: usize, last_update_whole: i64) -> i64 {
         crate::grid::row_number(last_update_whole, self.rra[rra].span(self.step))
     }

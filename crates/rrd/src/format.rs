@@ -1,23 +1,23 @@
 //! Numbers as RRDtool writes them: C's `%.Ne`, digit for digit.
 //!
-//! Every digit is exact, as glibc's are: where an exact scaling fits in 128 bits (with 17 digits all from
-//! 10^-10 to 10^17) the digits come from integer arithmetic, one multiplication mostly; for all others from
-//! the standard library. Allocates nothing. Cost: 10 to 15 ns a number, against 40 to 50 by divisions and 150 by
-//! the library (measured; `benches/format.rs`).
+//! Every digit is exact, as in glibc. Where an exact scaling fits in 128 bits (with 17 digits: all numbers from
+//! 10^-10 to 10^17) the digits come from integer arithmetic, mostly one multiplication; otherwise from the
+//! standard library. Allocates nothing. Cost: 10 to 15 ns per number, against 40 to 50 with divisions and 150
+//! with the library (measured; `benches/format.rs`).
 
 use std::io::Write;
 
-/// Digits behind the point of `rrdtool fetch`, `info`, `dump`.
+/// Digits after the point in `rrdtool fetch`, `info`, `dump`.
 pub const DIGITS_TOOL: usize = 10;
-/// Digits behind the point of the daemon's FETCH.
+/// Digits after the point in the daemon's FETCH.
 pub const DIGITS_FETCH: usize = 17;
-/// Most digits behind the point that [`push_e`] gives.
+/// Most digits after the point that [`push_e`] supports.
 const DIGITS_MAX: usize = 17;
-/// First digit, point, digits, and an exponent of three.
+/// First digit, point, digits, and a three-digit exponent.
 const TEXT_BYTES_MAX: usize = DIGITS_MAX + 7;
 
-/// Appends `value` as C's `%.{digits}e`: two digits of exponent at least, NaN as `nan` or `-nan`, infinity as
-/// `inf` or `-inf`. `digits` is at most 17.
+/// Appends `value` as C's `%.{digits}e`: an exponent of at least two digits, NaN as `nan` or `-nan`, infinity
+/// as `inf` or `-inf`. `digits` is at most 17.
 pub fn push_e(out: &mut Vec<u8>, value: f64, digits: usize) {
     if !value.is_finite() {
         out.extend_from_slice(match (value.is_nan(), value.is_sign_negative()) {
@@ -38,7 +38,7 @@ pub fn push_e(out: &mut Vec<u8>, value: f64, digits: usize) {
     }
 }
 
-/// A number that [`decimal_by_five`] leaves.
+/// A number that [`decimal_by_five`] does not handle.
 #[inline(never)]
 fn push_unusual(out: &mut Vec<u8>, value: f64, digits: usize) {
     match decimal_by_ten(value, digits) {
@@ -56,14 +56,14 @@ pub fn push_tool(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// `number` has `digits + 1` decimal digits, the first of which stands for `10^exponent`.
+/// Appends `number`, which has `digits + 1` decimal digits, the first of which stands for `10^exponent`.
 #[inline]
 fn push_parts(out: &mut Vec<u8>, number: u64, exponent: i32, digits: usize) {
-    // Always eighteen digits, of which the first are taken: no loop, and no division depends on another.
+    // Always make eighteen digits and use the first ones: no loop, and no division depends on another.
     let number = number * POWERS[DIGITS_MAX - digits];
     let (head, low) = (number / 100_000_000, number % 100_000_000);
     let pair = &PAIRS[(head / 100_000_000) as usize * 2..][..2];
-    // Written where it stays: a copy of what was just stored in pieces waits for the stores.
+    // Write in place: copying bytes that were just stored one by one would wait for those stores.
     let start = out.len();
     out.extend_from_slice(&[b'0'; TEXT_BYTES_MAX]);
     let Some(text) = out[start..].first_chunk_mut::<TEXT_BYTES_MAX>() else { return };
@@ -72,7 +72,7 @@ fn push_parts(out: &mut Vec<u8>, number: u64, exponent: i32, digits: usize) {
     text[2] = pair[1];
     text[3..11].copy_from_slice(&eight_digits((head % 100_000_000) as u32));
     text[11..19].copy_from_slice(&eight_digits(low as u32));
-    // Without digits behind the point there is no point.
+    // Without digits there is no point.
     let mark = if digits == 0 { 1 } else { digits + 2 };
     let size = exponent.unsigned_abs() as usize;
     text[mark] = b'e';
@@ -87,7 +87,7 @@ fn push_parts(out: &mut Vec<u8>, number: u64, exponent: i32, digits: usize) {
     out.truncate(start + end);
 }
 
-/// The digits of a number below 10^8: halves, quarters and single digits side by side in one word.
+/// The digits of a number below 10^8: halves, quarters and single digits side by side in one register.
 ///
 /// `x * 10486 >> 20` is `x / 100` for x below 10^4, `x * 103 >> 10` is `x / 10` for x below 100: the tests
 /// try every number.
@@ -112,7 +112,7 @@ fn push_exponent(out: &mut Vec<u8>, exponent: i32) {
     out.push(b'0' + (size % 10) as u8);
 }
 
-/// The standard library's digits are exact too; only its exponent looks different.
+/// The standard library's digits are exact too; only its exponent is written differently.
 fn push_by_library(out: &mut Vec<u8>, value: f64, digits: usize) {
     let start = out.len();
     if write!(out, "{value:.digits$e}").is_err() {
@@ -124,7 +124,7 @@ fn push_by_library(out: &mut Vec<u8>, value: f64, digits: usize) {
     push_exponent(out, exponent.unwrap_or(0));
 }
 
-/// `00` to `99`: two digits a division.
+/// `00` to `99`: two digits per division.
 const PAIRS: [u8; 200] = {
     let mut pairs = [0; 200];
     let mut index = 0;
@@ -148,7 +148,7 @@ const POWERS: [u64; 20] = {
 
 const FRACTION_BITS: u32 = 52;
 
-/// A normal number as `mantissa * 2^power`, and a guess of its decimal exponent that is right or one too small.
+/// A normal number as `mantissa * 2^power`, and a decimal exponent that is right or one too small.
 #[inline]
 fn take_apart(value: f64) -> (u64, i32, i32) {
     let bits = value.to_bits();
@@ -157,7 +157,7 @@ fn take_apart(value: f64) -> (u64, i32, i32) {
     (mantissa, biased - 1075, ((biased - 1023) * 1233) >> 12)
 }
 
-/// Powers of five that fit in 64 bits.
+/// The powers of five that fit in 64 bits.
 const FIVES: [u64; 28] = {
     let mut fives = [1; 28];
     let mut index = 1;
@@ -168,20 +168,20 @@ const FIVES: [u64; 28] = {
     fives
 };
 
-/// Powers of ten from 10^-10 on, to tell exponents by; from 10^0 on they are exact.
+/// Powers of ten from 10^-10, to compare exponents by; exact from 10^0.
 const TENS: [f64; 29] = [
     1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8,
     1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
 ];
 
-/// The first `digits + 1` decimal digits, correctly rounded (ties to even, as glibc), and the exponent of
-/// the first one, for the usual case: `10^tens = 5^tens * 2^tens`, and mantissa times power of five is one
-/// multiplication of 53 by 63 bits, exact; all twos are one shift to the right. `None` for other numbers.
+/// The first `digits + 1` decimal digits, correctly rounded (ties to even, as glibc), and the exponent of the
+/// first one, for the usual case: `10^tens = 5^tens * 2^tens`, mantissa times power of five is one exact
+/// multiplication of 53 by 63 bits, and the power of two is one shift to the right. `None` for other numbers.
 #[inline]
 fn decimal_by_five(value: f64, digits: usize) -> Option<(u64, i32)> {
     let (mantissa, power, guess) = take_apart(value);
-    // Without a branch, which would be wrong half the time. A negative power that is a bit too small in
-    // `TENS` can make the exponent one too large: that shows below, and the long way is taken.
+    // No branch, which would be mispredicted half the time. A negative power in `TENS` that is slightly too
+    // small can make the exponent one too large: that is detected below, and the slow path is taken.
     let exponent = guess + i32::from(value >= *TENS.get((guess + 11) as usize)?);
     let tens = digits as i32 - exponent;
     let shift = -(power + tens);
@@ -194,7 +194,7 @@ fn decimal_by_five(value: f64, digits: usize) -> Option<(u64, i32)> {
     if whole < POWERS[digits] || high >> shift != 0 {
         return None;
     }
-    // What is left, as a fraction of 64 bits; an odd number goes up at one half, an even one above it.
+    // The remainder as a 64-bit fraction: an odd number rounds up from one half, an even one above it.
     let rest = low << (64 - shift);
     let number = whole + u64::from(rest > (1 << 63) - (whole & 1));
     Some(match number == POWERS[digits + 1] {
@@ -203,7 +203,7 @@ fn decimal_by_five(value: f64, digits: usize) -> Option<(u64, i32)> {
     })
 }
 
-/// [`decimal_by_five`] for what is zero, large or small, as far as 128 bits go.
+/// [`decimal_by_five`] for zero and for large and small numbers, as far as 128 bits go.
 ///
 /// For a power from 0 down to -75 the value is `mantissa / 2^-power` exactly, and multiplying the mantissa
 /// (53 bits) by a power of ten of at most 75 bits (22 digits) stays in 128 bits.
@@ -234,11 +234,11 @@ fn decimal_by_ten(value: f64, digits: usize) -> Option<(u64, i32)> {
     None
 }
 
-/// What is left behind the whole part of a number: compared with one half.
+/// What remains after the whole part of a number, compared with one half.
 #[derive(Clone, Copy)]
 struct Rest(std::cmp::Ordering);
 
-/// `mantissa * 10^tens / 2^shift`: the whole part and what is left.
+/// `mantissa * 10^tens / 2^shift`: the whole part and the remainder.
 fn scaled(mantissa: u128, shift: u32, tens: i32) -> Option<(u64, Rest)> {
     if tens >= 0 {
         let product = mantissa.checked_mul(power_of_ten(tens as usize)?)?;
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn eight_digits_are_right_for_every_number() {
-        // Halves do not touch each other, so it is enough to try each half alone, and both at their ends.
+        // The two halves do not affect each other: test each alone, and both at their ends.
         let check = |number: u32| {
             assert_eq!(eight_digits(number), *format!("{number:08}").as_bytes().first_chunk().unwrap());
         };

@@ -1,20 +1,21 @@
-//! One function for each reader of foreign bytes in this crate, for fuzzers: a panic is a finding.
+//! One fuzz target for each reader of foreign bytes in this crate. A panic is a finding.
 //!
-//! Each checks more than that nothing panics, where there is more to check.
+//! Where possible, a target checks more than the absence of panics.
 
 use crate::codec::file;
 use crate::definition::text::{CreateOptions, Limits, parse_create};
 use crate::definition::{Cf, Definition, DsKind};
-use crate::live::CdpPrep;
-use crate::reading::{Reading, parse_word};
-use crate::rpn::{Expression, Series, Surroundings, Symbol, Vdef};
+use crate::fetch::FetchRequest;
+use crate::live::{CdpPrep, Live};
+use crate::reading::{Reading, parse_argument};
+use crate::rpn::{EvalContext, Expression, Series, Symbol, Vdef};
 use crate::time::Timestamp;
-use crate::update::{RowSink, Scratch, step};
+use crate::update::{RowSink, Scratch, Updater};
 use crate::when::calendar::Utc;
 use crate::when::{Step, parse_step};
 use crate::{number, plan, rpn};
 
-/// Rows go nowhere; that they fit is checked.
+/// A sink that only checks the rows.
 struct Rows<'a>(&'a Definition);
 
 impl RowSink for Rows<'_> {
@@ -23,7 +24,7 @@ impl RowSink for Rows<'_> {
     }
 }
 
-/// A `.rrd` file: what is read is written the same, takes updates, and can be fetched from.
+/// A `.rrd` file: what was read is written back unchanged, takes updates, and can be fetched.
 pub fn fuzz_file(bytes: &[u8]) {
     let Ok(parts) = file::decode(bytes) else { return };
     let written = file::encode(&parts.rrd, &parts.current_rows);
@@ -35,32 +36,26 @@ pub fn fuzz_file(bytes: &[u8]) {
     let definition = &rrd.definition;
     let mut scratch = Scratch::default();
     for gap in [1, definition.step as i64 / 3 + 1, 3 * definition.step as i64, 1 << 32] {
-        let head = shape.split_mut(&mut rrd.live.words);
+        let Live { words, seasons } = &mut rrd.live;
+        let head = shape.split_mut(words);
         let time = Timestamp::new(head.last_update.whole.saturating_add(gap), 500_000);
         let values: Vec<&[u8]> = vec![b"12"; definition.fed_count()];
         let reading = Reading { time, values: &values };
-        // Refused or not, it must come back.
-        let _ = step(
-            definition,
-            &shape,
-            head,
-            &mut rrd.live.seasons,
-            &reading,
-            &mut scratch,
-            &mut Rows(definition),
-        );
+        // Refused or not: it must return.
+        let (scratch, sink) = (&mut scratch, Rows(definition));
+        let _ = Updater { definition, shape: &shape, head, seasons, scratch, sink }.apply(&reading);
     }
     let last = shape.split(&rrd.live.words).last_update.whole;
     for cf in Cf::ALL {
-        for (start, end, wish) in [(last - 3600, last, 1), (0, last, 300), (last, last + 7, 1 << 40)] {
-            if let Ok(plan) = plan::plan(definition, last, cf, start, end, wish) {
+        for (start, end, resolution) in [(last - 3600, last, 1), (0, last, 300), (last, last + 7, 1 << 40)] {
+            if let Ok(plan) = plan::plan(definition, last, &FetchRequest::new(cf, start, end, resolution)) {
                 assert!(plan.rra < definition.rra.len() && plan.rows.start <= plan.rows.end);
             }
         }
     }
 }
 
-/// A number, as RRDtool reads them.
+/// A number, as RRDtool reads it.
 pub fn fuzz_number(bytes: &[u8]) {
     let _ = number::parse(bytes);
     if let Some(at) = bytes.iter().position(|&byte| byte == b' ') {
@@ -73,9 +68,9 @@ pub fn fuzz_number(bytes: &[u8]) {
     }
 }
 
-/// Words of updates, parted by line feeds, for an RRD of one source of each type.
+/// Update arguments, separated by line feeds, for an RRD with one source of each type.
 pub fn fuzz_update(bytes: &[u8]) {
-    let words = [
+    let args = [
         "DS:a:GAUGE:600:U:U",
         "DS:b:COUNTER:600:0:1e9",
         "DS:c:DERIVE:600:U:U",
@@ -88,21 +83,24 @@ pub fn fuzz_update(bytes: &[u8]) {
         "RRA:HWPREDICT:20:0.1:0.01:5",
     ];
     let options = CreateOptions { step: ONE_STEP, limits: Limits::FILE, file_name: b"x.rrd" };
-    let Ok(definition) = parse_create(&options, &words) else { panic!("these words are good") };
+    let Ok(definition) = parse_create(&options, &args) else { panic!("these arguments are good") };
     let mut live = crate::create::new_live(&definition, 1_000_000_000);
     let shape = crate::live::HeadShape::of(&definition);
     let now = Timestamp::whole(1_000_000_000);
     let mut scratch = Scratch::default();
     let mut values = Vec::new();
-    for word in bytes.split(|&byte| byte == b'\n') {
+    for argument in bytes.split(|&byte| byte == b'\n') {
         let at_time = |_: &[u8]| Err("no".to_string());
-        let Ok(reading) = parse_word(word, now, &definition, None, &at_time, &mut values) else { continue };
+        let Ok(reading) = parse_argument(argument, now, &definition, None, &at_time, &mut values) else {
+            continue;
+        };
         let fed = definition.ds.iter().filter(|ds| matches!(ds.kind, DsKind::Fed { .. })).count();
         assert_eq!(reading.values.len(), fed);
         let before = live.words.clone();
-        let head = shape.split_mut(&mut live.words);
-        let sink = &mut Rows(&definition);
-        if step(&definition, &shape, head, &mut live.seasons, &reading, &mut scratch, sink).is_err() {
+        let Live { words, seasons } = &mut live;
+        let (head, scratch, sink) = (shape.split_mut(words), &mut scratch, Rows(&definition));
+        let mut updater = Updater { definition: &definition, shape: &shape, head, seasons, scratch, sink };
+        if updater.apply(&reading).is_err() {
             assert!(live.words == before, "a refused update changed something");
         }
     }
@@ -110,13 +108,13 @@ pub fn fuzz_update(bytes: &[u8]) {
 
 const ONE_STEP: Step = Step { units: 60, units_per_second: 1 };
 
-/// Words of `create`, parted by line feeds: what is taken can be created unless it is huge.
+/// Arguments of `create`, separated by line feeds: what parses can be created, unless it is huge.
 pub fn fuzz_create(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let words: Vec<&str> = text.split('\n').collect();
+    let args: Vec<&str> = text.split('\n').collect();
     for limits in [Limits::FILE, Limits::STORE] {
         let options = CreateOptions { step: ONE_STEP, limits, file_name: b"x.rrd" };
-        let Ok(definition) = parse_create(&options, &words) else { continue };
+        let Ok(definition) = parse_create(&options, &args) else { continue };
         let cells: u64 = definition.rra.iter().map(|rra| rra.row_count.min(1 << 30)).sum();
         if cells * (definition.ds.len() as u64) < 10_000 {
             crate::create::new_live(&definition, 1_000_000_000);
@@ -124,8 +122,8 @@ pub fn fuzz_create(bytes: &[u8]) {
     }
 }
 
-/// The expression of a COMPUTE source: what it decompiles to compiles the same, if it compiles. (RRDtool
-/// takes a number at the very end only with a comma behind it, and writes it without.)
+/// The expression of a COMPUTE source: if it compiles, it decompiles to text that compiles to the same program.
+/// (RRDtool takes a final number only with a comma after it, but writes it without.)
 pub fn fuzz_compute(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let earlier = ["a", "b", "c"];
@@ -136,7 +134,7 @@ pub fn fuzz_compute(bytes: &[u8]) {
     }
 }
 
-/// A CDEF, and behind a line feed perhaps a VDEF of it: the rows it gives are those that its series have in
+/// A CDEF and, after a line feed, perhaps a VDEF of it: the result has the rows that its series have in
 /// common.
 pub fn fuzz_expression(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -153,9 +151,9 @@ pub fn fuzz_expression(bytes: &[u8]) {
         name => ["a", "b", "z"].iter().position(|known| *known == name).map(Symbol::Series),
     };
     let Ok(expression) = Expression::parse(text, lookup) else { return };
-    let surroundings = Surroundings { now: 1_000_000_000, first_weekday: 1, calendar: &Utc };
+    let context = EvalContext { now: 1_000_000_000, first_weekday: 1, calendar: &Utc };
     let all: Vec<&Series> = series.iter().collect();
-    let Ok(rows) = expression.evaluate_within(1 << 20, &all, &[95.0], &surroundings) else { return };
+    let Ok(rows) = expression.evaluate_within(1 << 20, &all, &[95.0], &context) else { return };
     let read: Vec<&Series> = expression
         .symbols()
         .iter()
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn create_words_and_expressions() {
+    fn create_args_and_expressions() {
         let good = "DS:a:GAUGE:600:U:U\nDS:b:COMPUTE:a,2,*\nRRA:AVERAGE:0.5:1:20\nRRA:HWPREDICT:20:0.1:0.01:5\n\
             RRA:FAILURES:20:3:5:4";
         shake(good.as_bytes(), 20_000, fuzz_create);
@@ -224,15 +222,15 @@ mod tests {
     #[test]
     fn files() {
         let mut tool = oracle::RrdTool::start().unwrap();
-        let words = "DS:a:COUNTER:600:U:U DS:b:COMPUTE:a,2,* RRA:AVERAGE:0.5:1:5 RRA:LAST:0.5:3:4 \
+        let args = "DS:a:COUNTER:600:U:U DS:b:COMPUTE:a,2,* RRA:AVERAGE:0.5:1:5 RRA:LAST:0.5:3:4 \
             RRA:MHWPREDICT:6:0.1:0.01:4";
-        tool.run(&format!("create x.rrd -b 1000000000 -s 60 {words}")).unwrap();
+        tool.run(&format!("create x.rrd -b 1000000000 -s 60 {args}")).unwrap();
         for minute in 1..12 {
             tool.run(&format!("update x.rrd {}:{}", 1_000_000_000 + 61 * minute, minute * minute)).unwrap();
         }
         let good = std::fs::read(tool.path("x.rrd")).unwrap();
         shake(&good, 20_000, fuzz_file);
-        // Most of the file is rows and zeros; the interesting part is the front.
+        // Most of the file is rows and zeros; the interesting part is the header.
         let head = crate::codec::file::head_bytes(&good, good.len() as u64).unwrap();
         shake(&good[..head], 60_000, |front| fuzz_file(&[front, &good[head..]].concat()));
         for at in 0..head {

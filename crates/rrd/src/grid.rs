@@ -1,7 +1,7 @@
-//! All modulo arithmetic on rows: time is cut at multiples of `step * pdp_per_row` since the epoch.
+//! All modulo arithmetic on rows. Time is cut at multiples of `step * pdp_per_row` since the epoch.
 //!
-//! A *row time* is the end of a row. A *row number* is the row time divided by the row's span, so it
-//! counts rows since the epoch, is the same for every RRD of a geometry, and needs no pointer into a ring.
+//! A *row time* is the end of a row. A *row number* is the row time divided by the row's span: it counts
+//! rows since the epoch, is the same for all RRDs of a geometry, and needs no pointer into a ring.
 
 /// The span of a row in units: `step * pdp_per_row`.
 pub fn row_span(step: u64, pdp_per_row: u64) -> i64 {
@@ -18,16 +18,16 @@ pub fn row_time(number: i64, span: i64) -> i64 {
     number * span
 }
 
-/// Where row `number` stands in a ring of `row_count` rows when we choose the place ourselves.
+/// The position of row `number` in a ring of `row_count` rows, where the choice is ours.
 ///
-/// RRDtool draws the start of each ring at random; any value is valid, so ours follows from the time.
+/// RRDtool starts each ring at a random position. Any position is valid; ours follows from the time.
 pub fn ring_index(number: i64, row_count: u64) -> u64 {
     number.rem_euclid(row_count as i64) as u64
 }
 
 /// Quotient and remainder of a count of units or PDPs, rounded down; `by` is 1 to 2^53.
 ///
-/// Two 32-bit numbers, the usual case, divide in half the time.
+/// Dividing two 32-bit numbers, the usual case, takes half the time.
 #[inline]
 pub fn divide(number: i64, by: u64) -> (i64, u64) {
     if let (Ok(number), Ok(by)) = (u32::try_from(number), u32::try_from(by)) {
@@ -36,10 +36,10 @@ pub fn divide(number: i64, by: u64) -> (i64, u64) {
     (number.div_euclid(by as i64), number.rem_euclid(by as i64) as u64)
 }
 
-/// Division of PDP numbers by one archive's PDPs per row, without the machine's division.
+/// Divides PDP numbers by one archive's PDPs per row without a division instruction.
 ///
-/// The archives of an RRD divide by the same few numbers at every update; a multiplication by the
-/// reciprocal, rounded up in 64 bits, is exact while `number * by < 2^64`.
+/// The archives of an RRD divide by the same few numbers at every update. Multiplying by the reciprocal,
+/// rounded up in 64 bits, is exact while `number * by < 2^64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Divider {
     by: u64,
@@ -50,14 +50,14 @@ pub struct Divider {
 impl Divider {
     /// Divides by `by`, which is 1 to 2^53.
     pub fn new(by: u64) -> Self {
-        // For 1 the reciprocal would not fit; `number_max` 0 leaves it to the machine.
+        // The reciprocal of 1 does not fit; `number_max` 0 selects the plain division.
         if by <= 1 {
             return Divider { by, reciprocal: 0, number_max: 0 };
         }
         Divider { by, reciprocal: u64::MAX / by + 1, number_max: u64::MAX / by }
     }
 
-    /// Quotient and remainder, rounded down: what [`divide`] gives.
+    /// Quotient and remainder, rounded down, as [`divide`].
     #[inline]
     pub fn divide(self, number: i64) -> (i64, u64) {
         if self.by == 1 {

@@ -1,7 +1,7 @@
 //! What `rrdinfo(1)` says about an RRD: its items in RRDtool's order, and their two spellings.
 //!
-//! Owns the keys, their order and their types; who prints them where is for others to know. For an RRD whose
-//! step is a fraction of a second, times that RRDtool gives as a count of seconds are numbers with decimals.
+//! Owns the keys, their order and their types. For an RRD with a step below one second, times that RRDtool
+//! gives as whole seconds are numbers with decimals.
 
 use crate::codec::file::FileLayout;
 use crate::definition::{Consolidation, Definition, Ds, DsKind, Rra, VERSION_SMOOTHING_WINDOW};
@@ -9,15 +9,15 @@ use crate::format::push_tool;
 use crate::live::{CdpPrep, Head, HeadShape, HwPrep, Live};
 use crate::rpn;
 
-/// Bytes of violation flags that fit in front of a FAILURES archive's last two words.
+/// Bytes of violation flags before a FAILURES archive's last two words.
 const HISTORY_BYTES: usize = 28;
 
 /// One line of `info`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InfoItem {
-    /// As RRDtool spells it: `step`, `ds[a].type`, `rra[0].cdp_prep[1].value`.
+    /// The key as RRDtool spells it: `step`, `ds[a].type`, `rra[0].cdp_prep[1].value`.
     pub key: String,
-    /// What it is.
+    /// Its value.
     pub value: Value,
 }
 
@@ -33,7 +33,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// RRDtool's number of the type, which the daemon's INFO shows.
+    /// RRDtool's number for the type, which the daemon's INFO shows.
     fn type_number(&self) -> u8 {
         match self {
             Value::Number(_) => 0,
@@ -52,7 +52,7 @@ impl Value {
     }
 }
 
-/// Appends the lines of `rrdtool info`: `key = value`, texts in quotes.
+/// Appends the lines of `rrdtool info`: `key = value`, strings in quotes.
 pub fn push_text(out: &mut Vec<u8>, items: &[InfoItem]) {
     for item in items {
         let quote: &[u8] = if matches!(item.value, Value::Text(_)) { b"\"" } else { b"" };
@@ -93,7 +93,7 @@ pub fn push_last_update(out: &mut Vec<u8>, definition: &Definition, live: &Live)
 }
 
 /// The items of an RRD. `live` must belong to `definition`; `current_rows` has the ring position of each
-/// archive's newest row (a season's own counts); `file_name` is shown as it is.
+/// archive's newest row (a season uses its own); `file_name` is shown unchanged.
 pub fn info(definition: &Definition, live: &Live, current_rows: &[u64], file_name: &[u8]) -> Vec<InfoItem> {
     let shape = HeadShape::of(definition);
     let head = shape.split(&live.words);

@@ -1,9 +1,9 @@
-//! The live head of an RRD: everything an update reads and changes, in one contiguous run of words.
+//! The live head of an RRD: everything an update reads and changes, in one contiguous slice of words.
 //!
-//! A [`HeadShape`] says how many words an RRD of a definition needs and where each part lies; the
-//! words themselves belong to whoever stores them (a `Vec` for one file, a slab for a million RRDs).
-//! Splitting a run of words into its parts costs no copy. Cost: `2 + 6*ds + 4*ds*rra (+ 6*ds` per
-//! Holt-Winters archive`)` words of 8 bytes: 544 bytes for W1, 624 for W2 of `../shared/baselines.md`.
+//! A [`HeadShape`] says how many 8-byte words an RRD of a definition needs and where each part lies. The
+//! words belong to the caller (a `Vec` for one file, a slab for a million RRDs); splitting them into parts
+//! copies nothing. Cost: `2 + 6*ds + 4*ds*rra (+ 6*ds` per Holt-Winters archive`)` words: 544 bytes for one
+//! source in 15 archives, 624 bytes for two sources in 8.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,7 +11,7 @@ use crate::definition::Definition;
 use crate::grid::Divider;
 use crate::time::Timestamp;
 
-/// Longest text kept of a source's last reading; RRDtool's `LAST_DS_LEN` less the NUL.
+/// Longest text kept of a source's last reading, in bytes: RRDtool's `LAST_DS_LEN` less the NUL.
 pub const LAST_DS_BYTES_MAX: usize = 29;
 
 /// The NaN that RRDtool writes (the x86 default NaN, sign bit set).
@@ -47,7 +47,7 @@ impl LastDs {
     }
 }
 
-/// What is under way for one data source (`pdp_prep_t`).
+/// The state of one data source (`pdp_prep_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 pub struct PdpPrep {
@@ -59,7 +59,7 @@ pub struct PdpPrep {
     pub unknown_units: u64,
 }
 
-/// What is under way for one data source in one archive (`cdp_prep_t`, the words all kinds share).
+/// The state of one data source in one archive (`cdp_prep_t`, the words all kinds share).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 pub struct CdpPrep {
@@ -69,15 +69,15 @@ pub struct CdpPrep {
     pub unknown_pdps: u64,
     /// Value of the first row the last update wrote (`scratch[8]`).
     pub primary: f64,
-    /// Value of the further rows the last update wrote (`scratch[9]`).
+    /// Value of the other rows the last update wrote (`scratch[9]`).
     pub secondary: f64,
 }
 
 /// Words 2 to 7 of `cdp_prep_t`, which only Holt-Winters archives use.
 ///
-/// Meaning by function, as in `../shared/rrd-format.md`: intercept, last intercept, slope, last slope,
-/// null count, last null count; seasonal, last seasonal, .., init flag in word 6. FAILURES treats
-/// words 0 to 7 as 28 bytes of violation flags: words 0 and 1 stand in [`CdpPrep`]'s first two.
+/// Their meaning depends on the function: for HWPREDICT intercept, last intercept, slope, last slope, null
+/// count, last null count; for SEASONAL the coefficient, the last coefficient, and an init flag in word 6.
+/// FAILURES treats words 0 to 7 as 28 bytes of violation flags; words 0 and 1 are [`CdpPrep`]'s first two.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct HwPrep {
@@ -85,10 +85,10 @@ pub struct HwPrep {
     pub words: [u64; 6],
 }
 
-/// The rows of a SEASONAL or DEVSEASONAL archive, which an update reads ahead and smoothing rewrites.
+/// The rows of a SEASONAL or DEVSEASONAL archive, which updates read ahead and smoothing rewrites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Season {
-    /// The archive it is of.
+    /// The archive's index.
     pub rra: usize,
     /// The row written last (`rra_ptr`).
     pub current_row: u64,
@@ -96,7 +96,7 @@ pub struct Season {
     pub values: Vec<f64>,
 }
 
-/// Where the parts of a live head lie in its run of words.
+/// Where the parts of a live head lie in its words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeadShape {
     ds_count: usize,
@@ -104,7 +104,7 @@ pub struct HeadShape {
     /// For each archive, its index among the Holt-Winters archives.
     hw_index: Vec<Option<usize>>,
     hw_count: usize,
-    /// For each archive its division of PDP numbers into rows.
+    /// For each archive, the division of PDP numbers into rows.
     dividers: Vec<Divider>,
 }
 
@@ -114,14 +114,14 @@ const CDP_WORDS: usize = size_of::<CdpPrep>() / 8;
 const HW_WORDS: usize = size_of::<HwPrep>() / 8;
 
 impl HeadShape {
-    /// The shape of heads of this definition.
+    /// The shape for heads of this definition.
     pub fn of(definition: &Definition) -> Self {
         let archives = definition.rra.iter().map(|rra| (rra.pdp_per_row, rra.cf.is_holt_winters()));
         HeadShape::new(definition.ds.len(), archives)
     }
 
-    /// The shape for `ds_count` sources and, for each archive, its PDPs in a row and whether it is a
-    /// Holt-Winters one.
+    /// The shape for `ds_count` sources and, for each archive, its PDPs per row and whether it is a
+    /// Holt-Winters archive.
     pub fn new(ds_count: usize, archives: impl Iterator<Item = (u64, bool)>) -> Self {
         let mut hw_count = 0;
         let mut dividers = Vec::new();
@@ -137,7 +137,7 @@ impl HeadShape {
         HeadShape { ds_count, rra_count: hw_index.len(), hw_index, hw_count, dividers }
     }
 
-    /// Words of 8 bytes in a head of this shape.
+    /// Number of 8-byte words in a head of this shape.
     pub fn word_count(&self) -> usize {
         TIMESTAMP_WORDS + self.ds_count * (PDP_WORDS + self.rra_count * CDP_WORDS + self.hw_count * HW_WORDS)
     }
@@ -147,17 +147,17 @@ impl HeadShape {
         self.ds_count
     }
 
-    /// The place of archive `rra` among the Holt-Winters archives, if it is one.
+    /// The index of archive `rra` among the Holt-Winters archives, if it is one.
     pub fn hw_index(&self, rra: usize) -> Option<usize> {
         self.hw_index[rra]
     }
 
-    /// The divisions of PDP numbers into rows, one an archive.
+    /// The divisions of PDP numbers into rows, one per archive.
     pub fn dividers(&self) -> &[Divider] {
         &self.dividers
     }
 
-    /// True when the head has words of Holt-Winters archives.
+    /// True when the head has Holt-Winters words.
     pub fn has_holt_winters(&self) -> bool {
         self.hw_count != 0
     }
@@ -167,7 +167,7 @@ impl HeadShape {
         (pdp_end, pdp_end + self.ds_count * self.rra_count * CDP_WORDS)
     }
 
-    /// The parts of a head, to read. `words` must have exactly [`HeadShape::word_count`] words.
+    /// The parts of a head, for reading. `words` must have exactly [`HeadShape::word_count`] words.
     pub fn split<'a>(&self, words: &'a [u64]) -> Head<'a> {
         let (pdp_end, cdp_end) = self.bounds();
         Head {
@@ -178,7 +178,7 @@ impl HeadShape {
         }
     }
 
-    /// The parts of a head, to change. `words` must have exactly [`HeadShape::word_count`] words.
+    /// The parts of a head, for changing. `words` must have exactly [`HeadShape::word_count`] words.
     pub fn split_mut<'a>(&self, words: &'a mut [u64]) -> HeadMut<'a> {
         let (pdp_end, cdp_end) = self.bounds();
         let (front, hw) = words.split_at_mut(cdp_end);
@@ -193,12 +193,12 @@ impl HeadShape {
     }
 }
 
-/// A live head, to read.
+/// A live head, for reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// When it was last updated.
+    /// The time of the last update.
     pub last_update: Timestamp,
-    /// One a data source.
+    /// One per data source.
     pub pdp: &'a [PdpPrep],
     /// Archive-major: `cdp[rra * ds_count + ds]`.
     pub cdp: &'a [CdpPrep],
@@ -206,12 +206,12 @@ pub struct Head<'a> {
     pub hw: &'a [HwPrep],
 }
 
-/// A live head, to change.
+/// A live head, for changing.
 #[derive(Debug)]
 pub struct HeadMut<'a> {
-    /// When it was last updated.
+    /// The time of the last update.
     pub last_update: &'a mut Timestamp,
-    /// One a data source.
+    /// One per data source.
     pub pdp: &'a mut [PdpPrep],
     /// Archive-major: `cdp[rra * ds_count + ds]`.
     pub cdp: &'a mut [CdpPrep],
@@ -219,10 +219,10 @@ pub struct HeadMut<'a> {
     pub hw: &'a mut [HwPrep],
 }
 
-/// A live head that owns its words, with the seasons beside it: the state of one RRD alone.
+/// A live head that owns its words, and its seasons: the state of one RRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
-    /// As long as [`HeadShape::word_count`] says.
+    /// [`HeadShape::word_count`] words.
     pub words: Vec<u64>,
     /// One for each SEASONAL and DEVSEASONAL archive, in the order of the archives.
     pub seasons: Vec<Season>,

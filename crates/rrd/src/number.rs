@@ -1,9 +1,9 @@
 //! Numbers as RRDtool reads them, bit for bit.
 //!
-//! RRDtool does not round correctly: it gathers the digits in a double, then multiplies or divides by
-//! powers of ten one binary digit of the exponent at a time. What came out differs from a correct parser
-//! in the last bits and stands in every file, so the same roundings happen here in the same order.
-//! Independent of any locale; allocates nothing. Pinned by `tests/number_oracle.rs`.
+//! RRDtool does not round correctly: it collects the digits in a double, then multiplies or divides by
+//! powers of ten, one binary digit of the exponent at a time. The result differs from a correct parser's
+//! in the last bits and is in every file, so we round in the same places and order. Independent of the
+//! locale; allocates nothing. Pinned by `tests/number_oracle.rs`.
 
 mod difference;
 
@@ -11,29 +11,29 @@ pub use difference::difference;
 
 use crate::live::UNKNOWN;
 
-/// Exponents (decimals counted in) that RRDtool converts: `DBL_MIN_EXP..=DBL_MAX_EXP` of C.
+/// Exponents (including the decimals) that RRDtool converts: `DBL_MIN_EXP..=DBL_MAX_EXP` of C.
 const EXPONENTS: std::ops::RangeInclusive<i32> = -1021..=1024;
 
-/// What a text did not give.
+/// Why a text is not a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NumberError<'a> {
-    /// No number at its start, or an exponent out of range.
+    /// It does not start with a number, or the exponent is out of range.
     Nothing,
-    /// A number, then something else.
+    /// It is a number followed by something else.
     Trailing {
         /// The number.
         value: f64,
-        /// What stands behind it.
+        /// What follows it.
         rest: &'a [u8],
     },
 }
 
-/// The number that the whole text is.
+/// The number that is the complete text.
 ///
-/// Blanks in front are taken, and so is anything behind `nan`, `-nan`, `inf` and `-inf` (in any case).
+/// Leading blanks are skipped, and so is anything after `nan`, `-nan`, `inf` and `-inf` (in any case).
 ///
 /// # Errors
-/// [`NumberError`], as RRDtool tells the two cases apart.
+/// [`NumberError`], distinguished as RRDtool does.
 #[inline]
 pub fn parse(text: &[u8]) -> Result<f64, NumberError<'_>> {
     if let Some(value) = parse_short(text) {
@@ -46,10 +46,10 @@ pub fn parse(text: &[u8]) -> Result<f64, NumberError<'_>> {
     }
 }
 
-/// The common texts: an optional minus, at most 15 digits and perhaps a point among them.
+/// The common texts: an optional minus, at most 15 digits, and perhaps a point among them.
 ///
-/// The digits fit in an integer and an integer below 2^53 is exact in a double, so gathering them there
-/// gives the same bits.
+/// The digits fit in an integer, and an integer below 2^53 is exact in a double, so this gives the same
+/// bits.
 #[inline]
 fn parse_short(text: &[u8]) -> Option<f64> {
     let (negative, digits) = match text {
@@ -85,7 +85,7 @@ fn parse_short(text: &[u8]) -> Option<f64> {
     Some(scale(number, -(decimals as i32)))
 }
 
-/// The number at the start of the text, and what stands behind it; `None` when there is none.
+/// The number at the start of the text, and what follows it; `None` when there is none.
 pub fn parse_prefix(text: &[u8]) -> Option<(f64, &[u8])> {
     if let Some(value) = word(text) {
         return Some((value, &[]));
@@ -96,8 +96,8 @@ pub fn parse_prefix(text: &[u8]) -> Option<(f64, &[u8])> {
     let mut number = 0.0;
     let mut digits = take_digits(&mut rest, &mut number);
     let mut exponent = 0i32;
-    if let [b'.', behind @ ..] = rest {
-        rest = behind;
+    if let [b'.', after @ ..] = rest {
+        rest = after;
         let decimals = take_digits(&mut rest, &mut number);
         digits += decimals;
         exponent = exponent.wrapping_sub(decimals as i32);
@@ -108,14 +108,14 @@ pub fn parse_prefix(text: &[u8]) -> Option<(f64, &[u8])> {
     if negative {
         number = -number;
     }
-    if let [b'e' | b'E', behind @ ..] = rest {
-        rest = behind;
+    if let [b'e' | b'E', after @ ..] = rest {
+        rest = after;
         exponent = exponent.wrapping_add(take_exponent(&mut rest));
     }
     EXPONENTS.contains(&exponent).then(|| (scale(number, exponent), rest))
 }
 
-/// `nan` and `inf`, which may only be preceded by a minus and take whatever follows.
+/// `nan` and `inf`, which only a minus may precede and anything may follow.
 fn word(text: &[u8]) -> Option<f64> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -133,19 +133,19 @@ fn word(text: &[u8]) -> Option<f64> {
 
 fn take_sign(rest: &mut &[u8]) -> bool {
     match *rest {
-        [b'-', behind @ ..] => {
-            *rest = behind;
+        [b'-', after @ ..] => {
+            *rest = after;
             true
         }
-        [b'+', behind @ ..] => {
-            *rest = behind;
+        [b'+', after @ ..] => {
+            *rest = after;
             false
         }
         _ => false,
     }
 }
 
-/// Adds the digits at the start to `number`; how many there were.
+/// Adds the leading digits to `number`. Returns how many there were.
 fn take_digits(rest: &mut &[u8], number: &mut f64) -> usize {
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     for byte in &rest[..count] {
@@ -155,7 +155,7 @@ fn take_digits(rest: &mut &[u8], number: &mut f64) -> usize {
     count
 }
 
-/// The exponent behind the `e`: no digits make 0, and too many wrap around as a C `int` does.
+/// The exponent after the `e`: no digits give 0, and too many wrap as a C `int` does.
 fn take_exponent(rest: &mut &[u8]) -> i32 {
     let negative = take_sign(rest);
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -165,7 +165,7 @@ fn take_exponent(rest: &mut &[u8]) -> i32 {
     if negative { size.wrapping_neg() } else { size }
 }
 
-/// Times ten to the power of `exponent`, one multiplication or division per set bit, lowest bit first.
+/// Multiplies by ten to the power of `exponent`: one multiplication or division per set bit, lowest first.
 #[inline]
 fn scale(mut number: f64, exponent: i32) -> f64 {
     let mut bits = exponent.unsigned_abs();

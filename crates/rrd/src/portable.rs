@@ -1,24 +1,26 @@
-//! What RRDtool's own printf reckons with where it does without the C library: dump and xport.
+//! Numbers as RRDtool's own printf writes them, without the C library: in a [`dump`] and in an [`xport`].
 //!
-//! Always the same doubles as one multiplication or division by ten after the other, from a table. Allocates
-//! nothing; a number costs one division. Which digits follow is the callers' matter: the two verbs differ.
+//! Powers of ten come from a table with the same doubles as repeated multiplication or division by ten. Allocates
+//! nothing; a number costs one division. The two verbs round digits differently, except for [`usual()`] numbers.
 
+pub(crate) mod dump;
 mod usual;
+pub mod xport;
 
 use crate::format::eight_digits;
 
 pub use usual::usual;
 
-/// The smallest exponent that is written.
+/// The smallest exponent written.
 pub const EXPONENT_MIN: i32 = -308;
 const EXPONENT_MAX: i32 = 308;
-/// Exponents that are found without reckoning: far from the ends of the table and from subnormal numbers.
+/// Exponents that need no search: far from the ends of the table and from subnormal numbers.
 const EXPONENT_USUAL: i32 = 290;
 /// Powers of ten up to this one are exact.
 const EXPONENT_EXACT: i32 = 22;
-/// How close to a power of ten the exponent is not decided here: far more than any way to find it errs.
+/// Closer than this to a power of ten the exponent is not decided here; the error of every method is far smaller.
 const MARGIN: f64 = 1e-11;
-/// Digits of a fraction that [`push`] takes.
+/// Digits of a fraction that [`push`] writes.
 pub const DIGITS: usize = 10;
 
 const POWERS: [f64; (EXPONENT_MAX - EXPONENT_MIN + 1) as usize] = {
@@ -37,18 +39,17 @@ const POWERS: [f64; (EXPONENT_MAX - EXPONENT_MIN + 1) as usize] = {
     powers
 };
 
-/// Ten to the power of `exponent`, from -308 to 308 (others are taken for the nearest of these): 1, multiplied
-/// or divided by ten so many times.
+/// Ten to the power of `exponent`, clamped to -308 to 308: 1, multiplied or divided by ten that many times.
 #[inline]
 pub fn power_of_ten(exponent: i32) -> f64 {
     POWERS[(exponent.clamp(EXPONENT_MIN, EXPONENT_MAX) - EXPONENT_MIN) as usize]
 }
 
-/// The exponent of a positive number and the number divided by that power of ten, where every way to find
-/// them agrees; `None` for zero and very large, very small and almost round numbers.
+/// The exponent of a positive number, and the number divided by that power of ten, where every way to find
+/// them agrees. `None` for zero and for very large, very small and almost round numbers.
 #[inline]
 pub fn usual_exponent(size: f64) -> Option<(i32, f64)> {
-    // The binary exponent times log 2: right, or one too small.
+    // The binary exponent times log10 2: right, or one too small.
     let guess = (((size.to_bits() >> 52) as i32 - 1023) * 1233) >> 12;
     if !(-EXPONENT_USUAL..EXPONENT_USUAL).contains(&guess) {
         return None;
@@ -60,14 +61,14 @@ pub fn usual_exponent(size: f64) -> Option<(i32, f64)> {
     (between || exact).then_some((exponent, scaled))
 }
 
-/// Appends `whole.fraction` with [`DIGITS`] digits of fraction and the exponent, two digits of it at least.
+/// Appends `whole.fraction` with [`DIGITS`] digits of fraction, and the exponent with at least two digits.
 /// `whole` is one digit.
 #[inline]
 pub fn push(out: &mut Vec<u8>, whole: u64, fraction: u64, exponent: i32) {
     let (front, back) = (fraction / 100_000_000, (fraction % 100_000_000) as u32);
     let back = u64::from_le_bytes(eight_digits(back));
     let size = exponent.unsigned_abs();
-    // Put together in registers: a copy of bytes that were just stored one by one waits for the stores.
+    // Assembled in registers: copying bytes that were just stored one by one would wait for those stores.
     let low = (u64::from(b'0') + whole) | u64::from(b'.') << 8 | pair(front) << 16 | back << 32;
     let sign = if exponent < 0 { b'-' } else { b'+' };
     let high = back >> 32 | u64::from(b'e') << 32 | u64::from(sign) << 40 | pair(u64::from(size)) << 48;
@@ -80,13 +81,13 @@ pub fn push(out: &mut Vec<u8>, whole: u64, fraction: u64, exponent: i32) {
     }
 }
 
-/// The two digits of a number below 100 as they stand in memory; of others anything.
+/// The two digits of a number below 100, in memory order; unspecified for others.
 #[inline]
 fn pair(number: u64) -> u64 {
     u64::from(PAIRS[(number % 128) as usize])
 }
 
-/// The two digits of a number below 100; of others anything.
+/// The two digits of a number below 100; unspecified for others.
 #[inline]
 pub fn two_digits(number: u32) -> [u8; 2] {
     PAIRS[(number % 128) as usize].to_le_bytes()
@@ -158,6 +159,30 @@ mod tests {
         for unusual in [0.0, 5e-324, f64::MAX, 0.1, 9.999_999_999_999_999, f64::INFINITY, f64::NAN] {
             assert_eq!(usual_exponent(unusual), None, "{unusual:e}");
         }
+    }
+
+    #[test]
+    fn usual_numbers_are_those_of_both_printers() {
+        let mut random = 88_172_645_463_325_252_u64;
+        let mut usual_count = 0;
+        for round in 0..1_000_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // Any numbers, and numbers near ties.
+            let size = match round % 2 {
+                0 => f64::from_bits(random >> 1),
+                _ => (random >> 34) as f64 / 1e11 + 5e-12,
+            };
+            let Some(text) = usual(size) else { continue };
+            for push_unusual in [dump::push_parameter, xport::push_unusual] {
+                let mut want = Vec::new();
+                push_unusual(&mut want, size);
+                assert_eq!(text.escape_ascii().to_string(), want.escape_ascii().to_string(), "{size:e}");
+            }
+            usual_count += 1;
+        }
+        assert!(usual_count > 600_000, "{usual_count}");
     }
 
     #[test]

@@ -1,12 +1,11 @@
-//! A new RRD with the past of others in it: `create --source`, and the archives that `tune` adds.
+//! A new RRD filled with the past of others: `create --source`, and the archives that `tune` adds.
 //!
-//! What is taken from where was found by experiment with Debian's rrdtool, and `tests/prefill_oracle.rs` holds
-//! us to it. A row comes from the first source that has it: as it is, when an archive of the same function
-//! has rows of the same length; else pieced together from AVERAGE archives, the finest first, and then from
-//! those of its own function. The open row of each archive is made from primary points of the same origin,
-//! as an update would make it. Compat: Holt-Winters archives are archives like any other here, so that a season may
-//! be filled with averages; what their forecasts have learnt comes along where the same archive stands at the same
-//! primary point.
+//! Experiments with Debian's rrdtool showed which value comes from where; `tests/prefill_oracle.rs` keeps us to
+//! it. A row comes from the first source that has it: unchanged, when an archive of the same function has rows
+//! of the same length; otherwise it is assembled from AVERAGE archives, the finest first, and then from those of
+//! its own function. The open row of each archive is made from primary points of the same origin, as an update
+//! would make it. Compat: Holt-Winters archives are treated like any other, so a season may be filled with
+//! averages; the state of their forecasts is copied where the same archive is at the same primary point.
 
 mod past;
 
@@ -18,23 +17,23 @@ use crate::live::{CdpPrep, HwPrep, UNKNOWN};
 use crate::update::cdp::{RowCut, accumulate, complete};
 use past::{Column, Past};
 
-/// The part of a primary point that must be more than known.
+/// More than this fraction of a primary point must be known.
 const POINT_XFF: f64 = 0.5;
 
-/// Where a data source of the new RRD takes its past from.
+/// Where a data source of the new RRD gets its past.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Name of the data source there.
+    /// Name of the data source in the sources.
     pub name: String,
-    /// The one source to take it from, counted from 1; all of them when there is no number.
+    /// The only source to use, counted from 1; `None` for all.
     pub source: Option<u64>,
 }
 
-/// The origins of a definition's data sources, as the words it was made from map them
-/// (`DS:name=other[1]:...`); by its own name, and from everywhere, where a word says nothing.
-pub fn origins<W: AsRef<str>>(definition: &Definition, words: &[W]) -> Vec<Origin> {
+/// The origins of a definition's data sources, as its arguments map them (`DS:name=other[1]:...`). Without a
+/// mapping: the same name, in all sources.
+pub fn origins<A: AsRef<str>>(definition: &Definition, args: &[A]) -> Vec<Origin> {
     let mapped = |name: &str| {
-        let heads = words.iter().filter_map(|word| word.as_ref().strip_prefix("DS:")?.split(':').next());
+        let heads = args.iter().filter_map(|arg| arg.as_ref().strip_prefix("DS:")?.split(':').next());
         let (_, mapping) = heads.filter_map(|head| head.split_once('=')).find(|(ds, _)| *ds == name)?;
         let (name, index) = mapping.split_once('[').unwrap_or((mapping, ""));
         let source = (!index.is_empty()).then(|| index.trim_end_matches(']').parse().unwrap_or(u64::MAX));
@@ -49,7 +48,7 @@ fn last_update(rrd: &Rrd) -> i64 {
     rrd.shape().split(&rrd.live.words).last_update.whole
 }
 
-/// The start of an RRD that is filled from these and for which none was given: the newest of their last
+/// The start of an RRD that is filled from these sources, when none is given: the newest of their last
 /// updates, in whole seconds.
 pub fn default_start(sources: &[&Rrd]) -> Option<i64> {
     let seconds = |rrd: &&Rrd| {
@@ -59,19 +58,19 @@ pub fn default_start(sources: &[&Rrd]) -> Option<i64> {
     sources.iter().map(seconds).max()
 }
 
-/// What Holt-Winters archives begin with.
+/// What Holt-Winters archives start with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forecasts {
-    /// The past, as all archives (`create --source`).
+    /// The past, like all archives (`create --source`).
     Filled,
-    /// Unknown values, but for the newest primary point (`tune`).
+    /// Unknown values, except for the newest primary point (`tune`).
     Fresh,
 }
 
-/// A new RRD of `definition` as of `start` (units), with the past of `sources` in it.
+/// A new RRD of `definition` as of `start` (units), filled with the past of `sources`.
 ///
-/// `origins` has one entry for each data source. Sources that count other units than the definition are
-/// passed over. With no sources it is the RRD that `create` makes.
+/// `origins` has one entry per data source. Sources with other units than the definition's are skipped.
+/// Without sources this is the RRD that `create` makes.
 pub fn prefill(
     definition: Definition,
     start: i64,
@@ -107,7 +106,7 @@ pub fn prefill(
     rrd
 }
 
-/// Takes over what is under way of a primary point, from the first source that rows could be made from.
+/// Copies the open primary point from the first source that rows could be made from.
 fn adopt_points(rrd: &mut Rrd, ds: usize, past: &Past<'_>, sources: &[&Rrd]) {
     for rra in 0..rrd.definition.rra.len() {
         let cf = rrd.definition.rra[rra].cf.cf();
@@ -115,8 +114,8 @@ fn adopt_points(rrd: &mut Rrd, ds: usize, past: &Past<'_>, sources: &[&Rrd]) {
     }
 }
 
-/// Takes over what is under way of a primary point, when nothing has been taken over yet, the types are the same
-/// and the new RRD's open point ends no sooner than the source's and begins before that ends.
+/// Copies the open primary point, if none has been copied yet, the types are the same, and the new RRD's open
+/// point ends no earlier than the source's and begins before that one ends.
 fn adopt_point(rrd: &mut Rrd, ds: usize, source: &Rrd, there: usize) {
     let same_type = match (&rrd.definition.ds[ds].kind, &source.definition.ds[there].kind) {
         (DsKind::Fed { ds_type, .. }, DsKind::Fed { ds_type: other, .. }) => ds_type == other,
@@ -169,7 +168,7 @@ impl Filler<'_, '_> {
                 continue;
             }
             let cf = self.rrd.definition.rra[rra].cf.cf();
-            // Holt-Winters archives have none, which is as 0.
+            // Holt-Winters archives have no xff, which counts as 0.
             let xff = self.plain(rra).map_or(0.0, |(_, xff)| xff);
             let span = self.rrd.definition.rra[rra].span(self.rrd.definition.step);
             let newest = self.rrd.definition.newest_row(rra, self.start);
@@ -181,13 +180,13 @@ impl Filler<'_, '_> {
             };
             for index in 0..count {
                 let end = (newest - count + 1 + index) * span;
-                let place = (oldest + index as usize) % count as usize;
-                rows[place * ds_count + self.ds] = self.past.row(cf, xff, end - span, end);
+                let row = (oldest + index as usize) % count as usize;
+                rows[row * ds_count + self.ds] = self.past.row(cf, xff, end - span, end);
             }
         }
     }
 
-    /// The archive of the new RRD whose rows are primary points, when it reaches back far enough for all.
+    /// The archive of the new RRD whose rows are primary points, if it reaches back far enough for all.
     fn point_archive(&self) -> Option<usize> {
         let rra = &self.rrd.definition.rra;
         let longest = rra.iter().map(|rra| rra.pdp_per_row).max().unwrap_or(1);
@@ -199,7 +198,7 @@ impl Filler<'_, '_> {
         (rra[most].row_count >= 2 * longest).then_some(most)
     }
 
-    /// The primary point numbered `number`.
+    /// The primary point with this number.
     fn point(&self, archive: Option<usize>, number: i64) -> f64 {
         let step = self.rrd.definition.step as i64;
         match archive {
@@ -212,8 +211,8 @@ impl Filler<'_, '_> {
         }
     }
 
-    /// What is under way in each archive: that of an archive of the same kind at the same primary point, or
-    /// what the points since the row before make of it.
+    /// The open row of each archive: copied from an archive of the same kind at the same primary point, or made
+    /// from the points since the last row.
     fn open_rows(&mut self, sources: &[&Rrd]) {
         let archive = self.point_archive();
         let ds_count = self.rrd.definition.ds.len();
@@ -233,7 +232,7 @@ impl Filler<'_, '_> {
         }
     }
 
-    /// The cell of a Holt-Winters archive: a fresh one that has seen the newest primary point.
+    /// The cell of a Holt-Winters archive: a fresh one, updated with the newest primary point.
     fn forecast_cell(&self, rra: usize, archive: Option<usize>) -> CdpPrep {
         let shape = self.rrd.shape();
         let index = rra * self.rrd.definition.ds.len() + self.ds;
@@ -242,7 +241,7 @@ impl Filler<'_, '_> {
         CdpPrep { primary: known_or_unknown(self.point(archive, last)), ..fresh }
     }
 
-    /// The cell of an archive of the same kind at the same primary point, with what a forecast has learnt there.
+    /// The cell of an archive of the same kind at the same primary point, and the state of its forecast.
     fn same_cell(&self, rra: usize, sources: &[&Rrd]) -> Option<(CdpPrep, Option<HwPrep>)> {
         let definition = &self.rrd.definition;
         let cf = definition.rra[rra].cf.cf();
@@ -282,7 +281,7 @@ impl Filler<'_, '_> {
     }
 }
 
-/// Of all NaNs the one that RRDtool writes.
+/// Maps every NaN to the one RRDtool writes.
 fn known_or_unknown(value: f64) -> f64 {
     if value.is_nan() { UNKNOWN } else { value }
 }

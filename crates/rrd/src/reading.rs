@@ -1,7 +1,7 @@
-//! A reading: the time and the texts of one `time:value:value...` word of an update.
+//! A reading: the time and the texts of one `time:value:value...` argument of an update.
 //!
-//! [`parse_word`] splits a word and finds its time; the texts of the values stay texts. The clock and the
-//! AT time syntax are the caller's: both come in as arguments. Allocates only for errors.
+//! [`parse_argument`] splits an argument and reads its time; the values stay texts. The clock and the AT time
+//! syntax come from the caller. Allocates only for errors.
 
 use std::fmt;
 
@@ -10,45 +10,45 @@ use crate::number::{self, NumberError};
 use crate::time::Timestamp;
 use crate::update::UpdateError;
 
-/// Furthest time from the epoch that is taken, in units of the RRD (285 million years of seconds): sums of
-/// times then stay within `i64`. RRDtool takes more and is stuck with it.
+/// Furthest time from the epoch, in units of the RRD (285 million years of seconds): sums of times then stay
+/// within `i64`. RRDtool accepts later times and is then stuck with them.
 pub const TIME_MAX: i64 = 1 << 53;
 
-/// What a source that a template does not name gets.
+/// The value of a source that the template does not name.
 const NOT_GIVEN: &[u8] = b"U";
 
-/// One update of one RRD, already split at its colons and mapped through its template.
+/// One update of one RRD, split at its colons and mapped through its template.
 ///
-/// The texts stay texts: the last one of each source is kept verbatim in the live head, and a COUNTER's
+/// The values stay texts: the last text of each source is kept verbatim in the live head, and a COUNTER's
 /// digits must not pass through a double.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
     /// When, in the RRD's own units ([`crate::definition::Definition::units_per_second`]).
     pub time: Timestamp,
-    /// One text per data source that clients feed (COMPUTE left out), in the order of the definition.
+    /// One text per data source that clients feed (all but COMPUTE), in the order of the definition.
     pub values: &'a [&'a [u8]],
 }
 
-/// Finds the time that AT syntax means, in seconds, or says what is wrong with it.
+/// Resolves a time in AT syntax to seconds, or says what is wrong with it.
 pub type AtTime<'a> = dyn Fn(&[u8]) -> Result<i64, String> + 'a;
 
-/// Splits one word of an update: `time:value...`, or `AT-time@value...` (the first `@` wins).
+/// Splits one argument of an update: `time:value...`, or `AT-time@value...` (the first `@` wins).
 ///
 /// A time is `N`, seconds with an optional fraction, or a negative number relative to `now`, which is in
-/// seconds. `values` is scratch; the reading borrows it.
+/// seconds. `values` is memory that the reading borrows.
 ///
 /// # Errors
 /// [`UpdateError`] with RRDtool's texts when the number of values is wrong or the time cannot be read, and
 /// [`UpdateError::TimeTooFar`] beyond [`TIME_MAX`].
-pub fn parse_word<'w, 's>(
-    word: &'w [u8],
+pub fn parse_argument<'w, 's>(
+    argument: &'w [u8],
     now: Timestamp,
     definition: &Definition,
     template: Option<&Template>,
     at_time: &AtTime<'_>,
     values: &'s mut Vec<&'w [u8]>,
 ) -> Result<Reading<'s>, UpdateError> {
-    let Split { time, rest, at } = split(word)?;
+    let Split { time, rest, at } = split(argument)?;
     let fed_count = definition.fed_count();
     values.clear();
     match template {
@@ -75,7 +75,7 @@ pub fn parse_word<'w, 's>(
     Ok(Reading { time: time_in_units, values })
 }
 
-/// Splits the texts behind a word's time, as a log keeps them, into one for each source that is fed.
+/// Splits the values of an argument, as a log keeps them, into one text per source that clients feed.
 ///
 /// # Errors
 /// [`UpdateError::TooFewValues`] and [`UpdateError::ExtraData`].
@@ -94,18 +94,18 @@ struct Split<'a> {
     at: bool,
 }
 
-fn split(word: &[u8]) -> Result<Split<'_>, UpdateError> {
+fn split(argument: &[u8]) -> Result<Split<'_>, UpdateError> {
     let mut colon = None;
-    for (index, &byte) in word.iter().enumerate() {
+    for (index, &byte) in argument.iter().enumerate() {
         if byte == b'@' {
-            return Ok(Split { time: &word[..index], rest: &word[index + 1..], at: true });
+            return Ok(Split { time: &argument[..index], rest: &argument[index + 1..], at: true });
         }
         if byte == b':' && colon.is_none() {
             colon = Some(index);
         }
     }
-    let index = colon.ok_or_else(|| UpdateError::NoTimestamp { word: lossy(word) })?;
-    Ok(Split { time: &word[..index], rest: &word[index + 1..], at: false })
+    let index = colon.ok_or_else(|| UpdateError::NoTimestamp { argument: lossy(argument) })?;
+    Ok(Split { time: &argument[..index], rest: &argument[index + 1..], at: false })
 }
 
 fn take_values<'w>(
@@ -116,11 +116,11 @@ fn take_values<'w>(
 ) -> Result<(), UpdateError> {
     let mut start = 0;
     for field in 0..expected {
-        let Some(behind) = rest.get(start..) else {
+        let Some(tail) = rest.get(start..) else {
             return Err(UpdateError::TooFewValues { expected, got: field, time: lossy(time) });
         };
-        let length = behind.iter().position(|&byte| byte == b':').unwrap_or(behind.len());
-        take(field, &behind[..length]);
+        let length = tail.iter().position(|&byte| byte == b':').unwrap_or(tail.len());
+        take(field, &tail[..length]);
         start += length + 1;
     }
     match rest.get(start..) {
@@ -129,7 +129,7 @@ fn take_values<'w>(
     }
 }
 
-/// The time of a word in seconds: `N`, a number, or a negative number relative to `now`.
+/// The time of an argument in seconds: `N`, a number, or a negative number relative to `now`.
 ///
 /// # Errors
 /// [`UpdateError::TimeNotANumber`] and [`UpdateError::TimeTrailing`].
@@ -150,15 +150,15 @@ fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
         seconds += now.whole as f64 + f64::from(now.micros) / 1e6;
     }
     let floor = seconds.floor();
-    // Compat: what does not fit becomes the smallest integer, as the x86 conversion does in RRDtool, and
-    // is then refused as being in the past.
+    // Compat: a time that does not fit becomes the smallest integer, as x86 converts it in RRDtool, and is then
+    // refused as being in the past.
     if !(-9.3e18..9.3e18).contains(&floor) || floor as i64 == i64::MAX {
         return Ok(Timestamp::whole(i64::MIN));
     }
     Ok(Timestamp::new(floor as i64, ((seconds - floor) * 1e6) as u32))
 }
 
-/// The common text: at most 15 digits, which no double rounds.
+/// The usual text: at most 15 digits, which a double holds exactly.
 fn whole_seconds(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > 15 {
         return None;
@@ -173,15 +173,15 @@ fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Which source each value of a word is for (`--template`).
+/// Maps each value of an argument to its source (`--template`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// For each value the index among the sources that clients feed; `None` for a COMPUTE source, whose
-    /// value is ignored.
+    /// For each value, the index among the sources that clients feed; `None` for a COMPUTE source, whose value
+    /// is ignored.
     fields: Vec<Option<usize>>,
 }
 
-/// Why a template was refused. `Display` is RRDtool's text (which has no file name in front).
+/// Why a template was refused. `Display` is RRDtool's text (which does not start with a file name).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
     /// There is no such data source.
@@ -191,8 +191,7 @@ pub enum TemplateError {
 }
 
 impl Template {
-    /// The template `ds:ds:...` for an RRD of this definition. A name may stand there twice; its last value
-    /// counts.
+    /// The template `ds:ds:...` for an RRD of this definition. A name may occur twice; its last value counts.
     ///
     /// # Errors
     /// [`TemplateError`].
@@ -202,8 +201,8 @@ impl Template {
             if fields.len() == definition.ds.len() {
                 return Err(TemplateError::TooLong);
             }
-            let named = definition.ds.iter().position(|ds| ds.name.as_bytes() == name);
-            let index = named.ok_or_else(|| TemplateError::UnknownDs(lossy(name)))?;
+            let found = definition.ds.iter().position(|ds| ds.name.as_bytes() == name);
+            let index = found.ok_or_else(|| TemplateError::UnknownDs(lossy(name)))?;
             let fed = |kind: &DsKind| matches!(kind, DsKind::Fed { .. });
             let before = definition.ds[..index].iter().filter(|ds| fed(&ds.kind)).count();
             fields.push(fed(&definition.ds[index].kind).then_some(before));

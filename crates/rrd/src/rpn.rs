@@ -1,11 +1,11 @@
 //! Reverse Polish notation, as `rrdgraph_rpn(1)` defines it.
 //!
-//! Owns the operators with the numbers they have in `.rrd` files and three languages over them: the programs
-//! of COMPUTE sources (`compute`, `evaluate`), CDEFs over whole series (`expression`, `rows`), and VDEFs. All
-//! read their words with `words` and, but for VDEFs, work on the stack of `machine`.
+//! Owns the operators, with their numbers in `.rrd` files, and three languages over them: the programs of
+//! COMPUTE sources (`compute`, `evaluate`), CDEFs over complete series (`expression`, `rows`), and VDEFs. All
+//! split their text with `tokens`; all but VDEFs run on the stack of `machine`.
 //!
-//! A program is plain data: it comes from a command line or out of a file that may be damaged, so every
-//! operand, depth and count is checked where it is used, and the work of one evaluation is bounded.
+//! A program is plain data. It comes from a command line or from a file that may be damaged, so every operand,
+//! depth and count is checked where it is used, and the work of one evaluation is bounded.
 
 mod compute;
 pub mod error;
@@ -16,14 +16,14 @@ mod operator;
 mod rows;
 pub mod series;
 mod sets;
+mod tokens;
 pub mod vdef;
 mod windows;
-mod words;
 
 pub use compute::{CompileError, NODES_MAX, compile, decompile};
 pub use error::{EvaluateError, RpnError};
 pub use evaluate::{Context, evaluate};
-pub use expression::{Expression, Surroundings, Symbol};
+pub use expression::{EvalContext, Expression, Symbol};
 pub use machine::{DEPTH_MAX, WORK_MAX};
 pub use operator::Operator;
 pub use series::Series;

@@ -1,4 +1,4 @@
-//! Points in time as RRDtool keeps them: whole units since the epoch and millionths of a unit.
+//! Points in time as RRDtool keeps them: whole units since the epoch, and millionths of a unit.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -7,9 +7,9 @@ pub const MICROS: u32 = 1_000_000;
 
 /// A point in time, in *units* of the RRD it belongs to.
 ///
-/// For every RRD that RRDtool can make the unit is a second. An RRD with a step below one second
-/// counts in thousandths (see [`crate::definition::Definition::units_per_second`]), so that the
-/// engine's integer arithmetic on steps stays the same.
+/// For every RRD that RRDtool can make, the unit is a second. An RRD with a step below one second counts in
+/// thousandths (see [`crate::definition::Definition::units_per_second`]), which keeps the engine's arithmetic on
+/// steps in integers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 pub struct Timestamp {
@@ -17,7 +17,7 @@ pub struct Timestamp {
     pub whole: i64,
     /// Millionths of a unit, `0..1_000_000`.
     pub micros: u32,
-    /// Always zero; keeps the struct free of padding.
+    /// Always zero; leaves the struct without padding.
     reserved: u32,
 }
 
@@ -28,12 +28,12 @@ impl Timestamp {
         Timestamp { whole, micros, reserved: 0 }
     }
 
-    /// A whole unit.
+    /// A point in time without a fraction.
     pub const fn whole(whole: i64) -> Self {
         Timestamp::new(whole, 0)
     }
 
-    /// This point, given in seconds, expressed in an RRD's own units (1 or 1000 a second).
+    /// This point, given in seconds, in an RRD's own units (1 or 1000 per second).
     pub fn in_units(self, units_per_second: u32) -> Self {
         if units_per_second == 1 {
             return self;

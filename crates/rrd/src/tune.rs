@@ -1,10 +1,9 @@
-//! `rrdtune(1)`: changes to an RRD that exists.
+//! `rrdtune(1)`: changes to an existing RRD.
 //!
-//! Settings (heartbeats, limits, types, names, Holt-Winters parameters) leave the rows where they are and
-//! so change a definition and its live head alone ([`tune`]). Sources and archives come and go with all
-//! rows at hand ([`tune_content`]). Either all words of a tune take effect or none does; RRDtool leaves the
-//! words before a bad one in effect. Options, their order and their texts are those of Debian's rrdtool,
-//! found by running it.
+//! Settings (heartbeats, limits, types, names, Holt-Winters parameters) do not touch the rows, so [`tune`]
+//! changes only a definition and its live head. Adding and removing sources and archives needs all rows
+//! ([`tune_content`]). Either all arguments take effect or none; RRDtool leaves those before a bad one in
+//! effect. The options, their order and their texts are those of Debian's rrdtool, found by running it.
 
 mod error;
 mod holt_winters;
@@ -19,49 +18,49 @@ use crate::definition::Definition;
 use crate::live::Live;
 use option::{Options, Setting};
 
-/// What a word begins with that changes the layout.
+/// The prefixes of arguments that change the layout.
 const STRUCTURAL: [&str; 5] = ["DS:", "DEL:", "RRA:", "DELRRA:", "RRA#"];
 
-/// Whether some of `tune`'s words change the layout, which takes a whole RRD.
-pub fn is_structural(words: &[&str]) -> bool {
-    let mut options = Options::new(words);
+/// Whether any of `tune`'s arguments changes the layout, which needs a complete RRD.
+pub fn is_structural(args: &[&str]) -> bool {
+    let mut options = Options::new(args);
     while options.next().is_some() {}
-    options.rest.iter().any(|word| is_structural_word(word))
+    options.rest.iter().any(|arg| is_structural_arg(arg))
 }
 
-fn is_structural_word(word: &str) -> bool {
-    STRUCTURAL.iter().any(|prefix| word.starts_with(prefix))
+fn is_structural_arg(arg: &str) -> bool {
+    STRUCTURAL.iter().any(|prefix| arg.starts_with(prefix))
 }
 
-/// Changes the settings of an RRD by the words of `rrdtune(1)` behind the file name.
+/// Changes the settings of an RRD by the arguments of `rrdtune(1)` that follow the file name.
 ///
 /// `live` belongs to `definition` ([`crate::live::HeadShape::of`]). On error nothing has changed.
 ///
 /// # Errors
-/// [`TuneError`]; [`TuneError::Structural`] for words that change the layout.
-pub fn tune(definition: &mut Definition, live: &mut Live, words: &[&str]) -> Result<(), TuneError> {
+/// [`TuneError`]; [`TuneError::Structural`] for arguments that change the layout.
+pub fn tune(definition: &mut Definition, live: &mut Live, args: &[&str]) -> Result<(), TuneError> {
     let (mut new_definition, mut new_live) = (definition.clone(), live.clone());
-    let rest = settings(&mut new_definition, &mut new_live, words)?.rest;
-    if let Some(word) = rest.first() {
-        return Err(match is_structural_word(word) {
-            true => TuneError::Structural((*word).to_string()),
-            false => TuneError::Unparseable((*word).to_string()),
+    let rest = settings(&mut new_definition, &mut new_live, args)?.rest;
+    if let Some(arg) = rest.first() {
+        return Err(match is_structural_arg(arg) {
+            true => TuneError::Structural((*arg).to_string()),
+            false => TuneError::Unparseable((*arg).to_string()),
         });
     }
     (*definition, *live) = (new_definition, new_live);
     Ok(())
 }
 
-/// Changes an RRD by any words of `rrdtune(1)` behind the file name, those of the layout included.
+/// Changes an RRD by any arguments of `rrdtune(1)` that follow the file name, including layout changes.
 ///
-/// New sources are unknown. The rows of new archives, and those that an archive grows by, are made from the rows
-/// there are ([`crate::prefill`]). On error nothing has changed.
+/// New sources are unknown. The rows of new archives, and those that an archive gains, are made from existing
+/// rows ([`crate::prefill`]). On error nothing has changed.
 ///
 /// # Errors
 /// [`TuneError`].
-pub fn tune_content(rrd: &mut Rrd, words: &[&str]) -> Result<(), TuneError> {
+pub fn tune_content(rrd: &mut Rrd, args: &[&str]) -> Result<(), TuneError> {
     let (mut definition, mut live) = (rrd.definition.clone(), rrd.live.clone());
-    let settings = settings(&mut definition, &mut live, words)?;
+    let settings = settings(&mut definition, &mut live, args)?;
     if settings.rest.is_empty() {
         (rrd.definition, rrd.live) = (definition, live);
         return Ok(());
@@ -74,9 +73,9 @@ pub fn tune_content(rrd: &mut Rrd, words: &[&str]) -> Result<(), TuneError> {
     Ok(())
 }
 
-/// What the options leave to do.
+/// What remains after the options.
 struct Settings<'w> {
-    /// The words that are no options.
+    /// The arguments that are not options.
     rest: Vec<&'w str>,
     /// `--step` was among the options.
     step: bool,
@@ -86,11 +85,11 @@ struct Settings<'w> {
 fn settings<'w>(
     definition: &mut Definition,
     live: &mut Live,
-    words: &'w [&'w str],
+    args: &'w [&'w str],
 ) -> Result<Settings<'w>, TuneError> {
     let mut step = false;
     let mut sources = source::Sources::of(definition);
-    let mut options = Options::new(words);
+    let mut options = Options::new(args);
     while let Some(option) = options.next() {
         let (setting, argument) = option?;
         match setting {
@@ -98,10 +97,10 @@ fn settings<'w>(
             Setting::Type => sources.set_type(definition, live, argument)?,
             Setting::Rename => sources.rename(argument)?,
             Setting::AberrantReset => {
-                let ds = sources.named(argument, "argument for aberrant-reset")?.0;
+                let ds = sources.find(argument, "argument for aberrant-reset")?.0;
                 holt_winters::reset(definition, live, ds);
             }
-            // Compat: alone, it changes nothing.
+            // Compat: on its own it changes nothing.
             Setting::Step => step = true,
             Setting::Daemon => {}
             _ => holt_winters::set(definition, live, setting, argument)?,

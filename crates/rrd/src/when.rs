@@ -1,4 +1,4 @@
-//! How time is written by people: durations, times, and the calendar that dates are read by.
+//! How people write time: durations, times, and the calendar that dates refer to.
 
 pub mod at;
 pub mod calendar;

@@ -8,8 +8,8 @@ mod support;
 
 use operators::{BINARY, UNARY};
 use oracle::RrdTool;
-use rrd::definition::{ComputeProgram, DsKind};
-use rrd::rpn::{Context, compile, evaluate};
+use roundel_rrd::definition::{ComputeProgram, DsKind};
+use roundel_rrd::rpn::{Context, compile, evaluate};
 use support::Random;
 
 const SOURCES: [&str; 4] = ["v0", "v1", "v2", "v3"];
@@ -61,7 +61,7 @@ fn value(random: &mut Random) -> String {
 
 fn decoded(tool: &RrdTool) -> (ComputeProgram, Vec<f64>) {
     let bytes = std::fs::read(tool.path("c.rrd")).unwrap();
-    let parts = rrd::codec::file::decode(&bytes).unwrap();
+    let parts = roundel_rrd::codec::file::decode(&bytes).unwrap();
     let DsKind::Compute(program) = parts.rrd.definition.ds[4].kind.clone() else {
         panic!("no COMPUTE source")
     };

@@ -1,17 +1,17 @@
-//! `create` against Debian's rrdtool: the same words are refused with the same text, and what is made has
-//! the same bytes but for the ring positions, which RRDtool draws at random.
+//! `create` against Debian's rrdtool: the same arguments are refused with the same text, and the files have the
+//! same bytes except for the ring positions, which RRDtool draws at random.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 mod support;
 
 use oracle::RrdTool;
-use rrd::codec::file;
-use rrd::content::Rrd;
-use rrd::create::new_live;
-use rrd::definition::text::{CreateOptions, DefinitionError, Limits, parse_create};
-use rrd::live::UNKNOWN;
-use rrd::when::parse_step;
+use roundel_rrd::codec::file;
+use roundel_rrd::content::Rrd;
+use roundel_rrd::create::new_live;
+use roundel_rrd::definition::text::{CreateOptions, DefinitionError, Limits, parse_create};
+use roundel_rrd::live::UNKNOWN;
+use roundel_rrd::when::parse_step;
 use support::Random;
 
 const FILE: &str = "season.rrd";
@@ -47,7 +47,7 @@ const INDEXES: [&str; 9] = ["1", "2", "3", "4", "5", "2", "3", "0", "x"];
 const EXPRESSIONS: [&str; 8] =
     ["a,b,+", "a", "a,2,*,b,ADDNAN", "x,1,+", "a,1", "a,TIME", "a,1.5,+", "b,a,GT"];
 
-/// Picks from the front more often: most words should be good.
+/// Mostly picks one of the first `good`: most arguments should be valid.
 fn tame<'a>(random: &mut Random, from: &[&'a str], good: usize) -> &'a str {
     if random.chance(95) { random.pick(&from[..good]) } else { random.pick(from) }
 }
@@ -74,7 +74,7 @@ fn archive(random: &mut Random) -> String {
     let rows = tame(random, &COUNTS, 6);
     let fraction = tame(random, &FRACTIONS, 6);
     let index = random.pick(&INDEXES);
-    let mut word = match random.below(18) {
+    let mut arg = match random.below(18) {
         0 => format!(
             "RRA:HWPREDICT:{rows}:{fraction}:{}:{}",
             tame(random, &FRACTIONS, 8),
@@ -92,44 +92,44 @@ fn archive(random: &mut Random) -> String {
         }
     };
     match random.below(60) {
-        0 => word.push_str(":1"),
-        1 => word.push_str(":x:y:z"),
-        2 | 3 => word.push_str(":smoothing-window=0.25"),
-        4 => word.truncate(word.rfind(':').unwrap_or(0)),
-        5 => word.truncate(8),
+        0 => arg.push_str(":1"),
+        1 => arg.push_str(":x:y:z"),
+        2 | 3 => arg.push_str(":smoothing-window=0.25"),
+        4 => arg.truncate(arg.rfind(':').unwrap_or(0)),
+        5 => arg.truncate(8),
         _ => {}
     }
-    word
+    arg
 }
 
-fn words(random: &mut Random) -> Vec<String> {
-    let mut words = Vec::new();
+fn args(random: &mut Random) -> Vec<String> {
+    let mut args = Vec::new();
     for name in ["a", "b", "long-Name_012345678"].iter().take(random.below(4) as usize) {
-        words.push(source(random, name));
+        args.push(source(random, name));
     }
     if random.chance(5) {
-        words.push("DS:a:GAUGE:5:U:U".to_string());
+        args.push("DS:a:GAUGE:5:U:U".to_string());
     }
     for _ in 0..random.below(4) {
-        words.push(archive(random));
+        args.push(archive(random));
     }
     if random.chance(20) {
         let period = random.below(20) + 1;
-        let first = words.iter().filter(|word| word.starts_with("RRA:")).count() + 1;
-        words.push(format!("RRA:HWPREDICT:100:0.1:0.0035:{period}:{}", first + 1));
-        words.push(format!("RRA:SEASONAL:{period}:0.1:{first}"));
-        words.push(format!("RRA:DEVSEASONAL:{period}:0.2:{first}:smoothing-window=0.1"));
-        words.push(format!("RRA:DEVPREDICT:50:{}", first + 2));
-        words.push(format!("RRA:FAILURES:20:3:8:{}", first + 2));
+        let first = args.iter().filter(|arg| arg.starts_with("RRA:")).count() + 1;
+        args.push(format!("RRA:HWPREDICT:100:0.1:0.0035:{period}:{}", first + 1));
+        args.push(format!("RRA:SEASONAL:{period}:0.1:{first}"));
+        args.push(format!("RRA:DEVSEASONAL:{period}:0.2:{first}:smoothing-window=0.1"));
+        args.push(format!("RRA:DEVPREDICT:50:{}", first + 2));
+        args.push(format!("RRA:FAILURES:20:3:8:{}", first + 2));
     }
     if random.chance(2) {
-        words.push("nonsense".to_string());
+        args.push("nonsense".to_string());
     }
-    words
+    args
 }
 
-/// Everything of ours but the ring positions, which are theirs.
-fn ours(definition: rrd::definition::Definition, start: i64, theirs: &file::FileParts) -> Vec<u8> {
+/// Our file with their ring positions.
+fn ours(definition: roundel_rrd::definition::Definition, start: i64, theirs: &file::FileParts) -> Vec<u8> {
     let mut live = new_live(&definition, start);
     for season in &mut live.seasons {
         season.current_row = theirs.current_rows[season.rra];
@@ -143,7 +143,7 @@ fn ours(definition: rrd::definition::Definition, start: i64, theirs: &file::File
     file::encode(&rrd, &theirs.current_rows).unwrap()
 }
 
-/// What RRDtool takes and then cannot work with.
+/// Whether RRDtool accepts this and then cannot work with it.
 fn is_ours_alone(error: &DefinitionError) -> bool {
     matches!(error, DefinitionError::Mate { .. } | DefinitionError::Span(_) | DefinitionError::NoSeason)
 }
@@ -156,19 +156,19 @@ fn random_words_make_the_same_file_or_the_same_error() {
         let mut random = Random::new(seed);
         let step = random.pick(&STEPS);
         let start = 1_000_000_000 + random.below(1000) as i64;
-        let words = words(&mut random);
-        let case = format!("seed {seed}: --step {step} --start {start} {}", words.join(" "));
+        let args = args(&mut random);
+        let case = format!("seed {seed}: --step {step} --start {start} {}", args.join(" "));
         let options = CreateOptions {
             step: parse_step(step, false).unwrap(),
             limits: Limits::FILE,
             file_name: FILE.as_bytes(),
         };
-        let mine = parse_create(&options, &words);
+        let mine = parse_create(&options, &args);
         if mine.as_ref().is_err_and(is_ours_alone) {
             continue;
         }
         std::fs::remove_file(tool.path(FILE)).ok();
-        let line = format!("create {FILE} --step {step} --start {start} {}", words.join(" "));
+        let line = format!("create {FILE} --step {step} --start {start} {}", args.join(" "));
         let theirs = tool.run(&line);
         match mine {
             Err(error) => {

@@ -5,12 +5,13 @@
 mod support;
 
 use oracle::RrdTool;
-use rrd::codec::file;
-use rrd::content::Rrd;
-use rrd::definition::Cf;
-use rrd::live::UNKNOWN;
-use rrd::plan;
-use rrd::time::Timestamp;
+use roundel_rrd::codec::file;
+use roundel_rrd::content::Rrd;
+use roundel_rrd::definition::Cf;
+use roundel_rrd::fetch::FetchRequest;
+use roundel_rrd::live::UNKNOWN;
+use roundel_rrd::plan;
+use roundel_rrd::time::Timestamp;
 use support::Random;
 
 const SEEDS: u64 = 150;
@@ -18,7 +19,7 @@ const FETCHES: u64 = 40;
 const FILE: &str = "f.rrd";
 const EPOCH: u64 = 1_000_000_000;
 
-/// Makes a file and gives its step.
+/// Creates and fills a file. Returns its step.
 fn make(tool: &mut RrdTool, random: &mut Random) -> u64 {
     let step = [1, 5, 10, 60, 300, 3600][random.below(6) as usize];
     let start = EPOCH + random.below(10_000);
@@ -55,7 +56,7 @@ fn make(tool: &mut RrdTool, random: &mut Random) -> u64 {
     step
 }
 
-/// A row of an archive, unknown when it is not there.
+/// A row of an archive, unknown if the archive does not hold it.
 fn row(rrd: &Rrd, rra: usize, number: i64, last_update: i64) -> Vec<f64> {
     let ds_count = rrd.definition.ds.len();
     let row_count = rrd.definition.rra[rra].row_count as i64;
@@ -71,7 +72,7 @@ fn row(rrd: &Rrd, rra: usize, number: i64, last_update: i64) -> Vec<f64> {
     values[index as usize * ds_count..][..ds_count].to_vec()
 }
 
-/// As glibc prints `%0.10e`.
+/// The text of glibc's `%0.10e`.
 fn c_format(value: f64) -> String {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     if value.is_nan() {
@@ -86,9 +87,9 @@ fn c_format(value: f64) -> String {
     format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-fn ours(rrd: &Rrd, cf: Cf, start: i64, end: i64, step_wish: u64) -> Result<String, String> {
+fn ours(rrd: &Rrd, cf: Cf, start: i64, end: i64, resolution: u64) -> Result<String, String> {
     let last_update: Timestamp = rrd.shape().split(&rrd.live.words).last_update;
-    let plan = plan::plan(&rrd.definition, last_update.whole, cf, start, end, step_wish)
+    let plan = plan::plan(&rrd.definition, last_update.whole, &FetchRequest::new(cf, start, end, resolution))
         .map_err(|error| error.to_string())?;
     let mut text = String::from("           ");
     for ds in &rrd.definition.ds {
@@ -108,7 +109,7 @@ fn ours(rrd: &Rrd, cf: Cf, start: i64, end: i64, step_wish: u64) -> Result<Strin
     Ok(text)
 }
 
-/// A time around what the file holds: before, in, behind.
+/// A time before, within or after what the file holds.
 fn around(random: &mut Random, last_update: i64, reach: i64) -> i64 {
     let offset = random.below((reach * 2) as u64) as i64 - reach - reach / 2;
     match random.below(6) {
@@ -141,11 +142,11 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
             start -= start % span;
             end -= end % span;
         }
-        let wish =
+        let resolution =
             [1, step, step * 2, step * 6, step * 10, 1 + random.below(step * 15)][random.below(6) as usize];
         let cf = Cf::ALL[if random.chance(70) { random.below(4) } else { random.below(10) } as usize];
-        let line = format!("fetch {FILE} {} -s {start} -e {end} -r {wish}", cf.name());
-        let (theirs, mine) = (tool.run(&line), ours(&rrd, cf, start, end, wish));
+        let line = format!("fetch {FILE} {} -s {start} -e {end} -r {resolution}", cf.name());
+        let (theirs, mine) = (tool.run(&line), ours(&rrd, cf, start, end, resolution));
         if theirs != mine {
             let archives = &definition.rra;
             return Err(format!(

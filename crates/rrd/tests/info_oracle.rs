@@ -5,8 +5,8 @@
 mod support;
 
 use oracle::RrdTool;
-use rrd::codec::file;
-use rrd::info::{info, push_last_update, push_text};
+use roundel_rrd::codec::file;
+use roundel_rrd::info::{info, push_last_update, push_text};
 use support::Random;
 
 const SOURCES: &str = "DS:a:GAUGE:20:U:100 DS:b:COUNTER:30:0:U DS:c:COMPUTE:a,b,+,3,*";

@@ -1,13 +1,13 @@
 //! Thousands of number texts, plain and odd, read by Debian's rrdtool and by us; every bit is compared.
 //!
-//! A GAUGE with a step of a second keeps what it was given: the row is the number itself.
+//! A GAUGE with a step of one second keeps its reading: the row is the number itself.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use oracle::RrdTool;
 use oracle::random::Random;
-use rrd::codec::file;
-use rrd::number;
+use roundel_rrd::codec::file;
+use roundel_rrd::number;
 
 const TEXTS: usize = 12_000;
 const ROWS: usize = 500;
@@ -55,7 +55,7 @@ fn numbers_are_read_as_rrdtool_does() {
         while taken.len() < ROWS {
             let text = text(&mut random);
             let theirs = tool.run(&format!("update {file} \"{}:{text}\"", START + taken.len() + 1));
-            // What begins with U is unknown without being read as a number.
+            // A text that starts with U is unknown and is not read as a number.
             let ours = if text.starts_with('U') { Ok(f64::NAN) } else { number::parse(text.as_bytes()) };
             assert_eq!(theirs.is_ok(), ours.is_ok(), "{text:?}: rrdtool {theirs:?}, we {ours:?}");
             if let Ok(value) = ours {
@@ -64,7 +64,7 @@ fn numbers_are_read_as_rrdtool_does() {
         }
         let parts = file::decode(&std::fs::read(tool.path(&file)).unwrap()).unwrap();
         for ((text, ours), theirs) in taken.iter().zip(&parts.rrd.archives[0]) {
-            // The row is 0 plus the number (or what a reading before left of a zero), so zeros lose their sign.
+            // The row is 0 plus the number (or plus the zero of an earlier reading), so zeros lose their sign.
             let same = ours == theirs || (ours.is_nan() && theirs.is_nan());
             assert!(same, "{text:?}: rrdtool {theirs:e}, we {ours:e}");
         }

@@ -1,20 +1,20 @@
 //! New RRDs that are filled from others: every bit of the file against Debian's rrdtool, over random sources.
 //!
-//! Left aside: steps that leave a row an odd second of another, where RRDtool loses or doubles that second
-//! (`docs/compatibility.md`), and where seasons are smoothed, which Debian's draws at random.
+//! Not covered: steps that make a row overlap another by an odd second, which RRDtool loses or counts twice
+//! (`docs/compatibility.md`), and the rows where seasons are smoothed, which Debian's rrdtool draws at random.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 mod support;
 
 use oracle::RrdTool;
-use rrd::codec::file;
-use rrd::content::Rrd;
-use rrd::definition::Consolidation;
-use rrd::definition::text::{CreateOptions, Limits, parse_create};
-use rrd::prefill::{Forecasts, default_start, origins, prefill};
-use rrd::tune::tune_content;
-use rrd::when::parse_step;
+use roundel_rrd::codec::file;
+use roundel_rrd::content::Rrd;
+use roundel_rrd::definition::Consolidation;
+use roundel_rrd::definition::text::{CreateOptions, Limits, parse_create};
+use roundel_rrd::prefill::{Forecasts, default_start, origins, prefill};
+use roundel_rrd::tune::tune_content;
+use roundel_rrd::when::parse_step;
 use support::Random;
 
 const SEEDS: u64 = 600;
@@ -31,7 +31,7 @@ fn archives(random: &mut Random, count: u64) -> Vec<String> {
     (0..count).map(|_| archive(random)).collect()
 }
 
-/// A forecast: five archives, those that belong to it behind all others.
+/// A forecast of five archives; the other four follow all other archives.
 fn predict(random: &mut Random) -> String {
     let cf = random.pick(&["HWPREDICT", "HWPREDICT", "MHWPREDICT"]);
     format!("RRA:{cf}:{}:0.1:0.02:{}", 10 + random.below(30), [3, 6, 6, 10][random.below(4) as usize])
@@ -44,14 +44,14 @@ fn source(tool: &mut RrdTool, random: &mut Random, name: &str, step: u64) {
     let sources: String =
         (first..first + ds_count).map(|ds| format!(" DS:d{ds}:GAUGE:{}:U:U", 2 * step)).collect();
     let count = 1 + random.below(4);
-    let mut words = archives(random, count);
+    let mut args = archives(random, count);
     let forecast = random.chance(40);
     if forecast {
-        let at = random.below(words.len() as u64 + 1) as usize;
-        words.insert(at, predict(random));
+        let at = random.below(args.len() as u64 + 1) as usize;
+        args.insert(at, predict(random));
     }
-    let words = words.join(" ");
-    tool.run(&format!("create {name} --start {start} --step {step}{sources} {words}")).unwrap();
+    let args = args.join(" ");
+    tool.run(&format!("create {name} --start {start} --step {step}{sources} {args}")).unwrap();
     let updates = 5 + random.below(50);
     let mut unknown = false;
     let mut line = format!("update {name}");
@@ -93,7 +93,7 @@ fn show(rrd: &Rrd) -> String {
         if let Some(hw) = shape.hw_index(rra) {
             head.hw[hw * ds_count..][..ds_count].iter().for_each(|prep| text += &format!("{prep:?}\n"));
         }
-        // Where the ring of a season begins Debian's draws at random.
+        // Debian's rrdtool draws the start of a season's ring at random.
         let season = rrd.live.seasons.iter().find(|season| season.rra == rra);
         let archive = season.map_or(archive.clone(), |season| {
             let mut values = season.values.clone();
@@ -117,19 +117,19 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
         source(tool, random, name, step);
         options += &format!(" -r {name}");
     }
-    let mut words = vec!["DS:d0:GAUGE:20:U:U".to_string()];
-    words.push(
+    let mut args = vec!["DS:d0:GAUGE:20:U:U".to_string()];
+    args.push(
         random.pick(&["DS:d1:GAUGE:20:U:U", "DS:x=d0[1]:GAUGE:20:U:U", "DS:x=d1:COUNTER:20:U:U"]).to_string(),
     );
     let archive_count = 1 + random.below(3);
-    words.extend(archives(random, archive_count));
+    args.extend(archives(random, archive_count));
     if random.chance(40) {
-        let at = 2 + random.below(words.len() as u64 - 1) as usize;
-        words.insert(at, predict(random));
+        let at = 2 + random.below(args.len() as u64 - 1) as usize;
+        args.insert(at, predict(random));
     }
     let start = random.chance(20).then(|| START + 40 + random.below(400));
     let start_option = start.map(|start| format!("--start {start}")).unwrap_or_default();
-    let line = format!("create t.rrd {options} --step {step} {start_option} {}", words.join(" "));
+    let line = format!("create t.rrd {options} --step {step} {start_option} {}", args.join(" "));
     tool.run(&line).unwrap();
     let theirs = read(tool, "t.rrd");
 
@@ -140,9 +140,9 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
         limits: Limits::FILE,
         file_name: b"t.rrd",
     };
-    let definition = parse_create(&options, &words).unwrap();
+    let definition = parse_create(&options, &args).unwrap();
     let start = start.map_or_else(|| default_start(&sources).unwrap(), |start| start as i64);
-    let origins = origins(&definition, &words);
+    let origins = origins(&definition, &args);
     let ours = prefill(definition, start, &origins, &sources, Forecasts::Filled);
     let (theirs, ours) = (show(&theirs), show(&ours));
     if theirs == ours {
@@ -165,8 +165,8 @@ fn new_rrds_are_filled_as_rrdtool_fills_them() {
     }
 }
 
-/// Archives that tune adds to an RRD without gaps, whose finest archive is long enough: RRDtool goes by another,
-/// looser rule there, and rounds otherwise, so rows that are whole are compared to twelve digits.
+/// Archives that tune adds to an RRD without gaps whose finest archive is long enough. RRDtool follows a different,
+/// looser rule there and rounds differently, so complete rows are compared to twelve digits.
 fn compare_tune(tool: &mut RrdTool, random: &mut Random) {
     let step = 10;
     tool.run(&format!(
@@ -179,12 +179,12 @@ fn compare_tune(tool: &mut RrdTool, random: &mut Random) {
         (1..=updates).map(|update| format!(" {}:{}:{}", START + update * step, value(), value())).collect();
     tool.run(&format!("update a.rrd{}", values.concat())).unwrap();
     let mut ours = read(tool, "a.rrd");
-    let words = archives(random, 2);
-    let line = format!("tune a.rrd {}", words.join(" "));
+    let args = archives(random, 2);
+    let line = format!("tune a.rrd {}", args.join(" "));
     tool.run(&line).unwrap();
     let theirs = read(tool, "a.rrd");
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    tune_content(&mut ours, &words).unwrap();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    tune_content(&mut ours, &args).unwrap();
     for rra in 1..3 {
         let mut whole = 0;
         for (ours, theirs) in

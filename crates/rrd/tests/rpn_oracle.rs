@@ -9,13 +9,13 @@ mod support;
 use operators::{BINARY, UNARY};
 use oracle::random::seeds;
 use oracle::{Bindings, RrdTool};
-use rrd::live::UNKNOWN;
-use rrd::rpn::{Expression, Series, Surroundings, Symbol, Vdef};
-use rrd::when::calendar::Utc;
+use roundel_rrd::live::UNKNOWN;
+use roundel_rrd::rpn::{EvalContext, Expression, Series, Symbol, Vdef};
+use roundel_rrd::when::calendar::Utc;
 use support::Random;
 
 const STEP: i64 = 100;
-/// Where the graphs start and end; no multiple of every step.
+/// Where the graphs start and end; not a multiple of every step.
 const START: i64 = 1_000_004_000;
 const END: i64 = 1_000_006_500;
 
@@ -89,11 +89,11 @@ impl Pair {
         let expression = Expression::parse(text, lookup).map_err(|error| error.to_string())?;
         let scalar = Vdef::parse("v", "a,AVERAGE", lookup).unwrap().evaluate(&self.series[0]).value;
         let series: Vec<&Series> = self.series.iter().collect();
-        let surroundings = Surroundings { now: 0, first_weekday: 0, calendar: &Utc };
-        expression.evaluate(&series, &[scalar], &surroundings).map_err(|error| error.to_string())
+        let context = EvalContext { now: 0, first_weekday: 0, calendar: &Utc };
+        expression.evaluate(&series, &[scalar], &context).map_err(|error| error.to_string())
     }
 
-    /// What is different, in words.
+    /// Describes the difference, if there is one.
     fn difference(&mut self, text: &str) -> Option<String> {
         let (theirs, ours) = (self.theirs(text), self.ours(text));
         match (theirs, ours) {
@@ -112,8 +112,8 @@ impl Pair {
 }
 
 fn lookup(name: &str) -> Option<Symbol> {
-    let place = VARIABLES.iter().position(|variable| variable.0 == name).map(Symbol::Series);
-    place.or((name == "v").then_some(Symbol::Scalar(0)))
+    let index = VARIABLES.iter().position(|variable| variable.0 == name).map(Symbol::Series);
+    index.or((name == "v").then_some(Symbol::Scalar(0)))
 }
 
 fn rows_of(perl: &mut Bindings, file: &str, variable: &(&str, &str, u64, i64)) -> Series {
@@ -122,13 +122,13 @@ fn rows_of(perl: &mut Bindings, file: &str, variable: &(&str, &str, u64, i64)) -
     let fetched = perl.fetch(&words).unwrap();
     assert_eq!(fetched.step, step);
     let column = ["a", "b", "c"].iter().position(|name| *name == source).unwrap();
-    // The unknown value of a file has the sign bit; Perl knows only that it is none.
+    // A file's unknown value has the sign bit; Perl only knows that it is unknown.
     let signed = |value: f64| if value.is_nan() { UNKNOWN } else { value };
     let values = fetched.rows.iter().map(|row| signed(row[column])).collect();
     Series { start: fetched.start - step as i64, step, values }
 }
 
-/// Besides those of `operators`.
+/// In addition to those of `operators`.
 const OWN_UNARY: [&str; 3] = ["1,INDEX,EXC,POP", "1,COPY,POP", "DUP,POP"];
 const OWN_BINARY: [&str; 6] = ["2,AVG", "2,STDEV", "2,SMIN", "2,SMAX", "EXC,POP", "2,SORT,POP"];
 const LEAVES: [&str; 28] = [
@@ -192,7 +192,7 @@ fn window(random: &mut Random) -> String {
         kind => {
             let shifts: Vec<String> = (0..random.below(4)).map(|_| shift(random, 30)).collect();
             let mut words = shifts.clone();
-            // With wider rows, the shift of 0 that this form begins with would read behind the last row, where
+            // With wider rows, the shift of 0 that this form begins with would read after the last row, where
             // RRDtool finds anything.
             match random.chance(30) && name != "w" && name != "z" {
                 true => words = vec![shift(random, 9), format!("-{}", random.below(4))],
@@ -208,7 +208,7 @@ fn window(random: &mut Random) -> String {
     }
 }
 
-/// A random expression, as words that keep the stack sound more often than not.
+/// A random expression as tokens that mostly keep the stack sound.
 fn expression(random: &mut Random) -> Vec<String> {
     let mut words = vec![random.pick(&["a", "b", "c", "long", "w", "z"]).to_string()];
     let mut depth = 1;
@@ -261,26 +261,26 @@ fn text_of(words: &[String]) -> String {
     words.join(",").replace(",,", ",")
 }
 
-/// The shortest list within `words` that is different too, and how.
+/// The shortest sublist of `words` that still differs, and how.
 fn shrink(
     mut words: Vec<String>,
     mut difference: impl FnMut(&[String]) -> Option<String>,
 ) -> (String, String) {
-    let mut said = difference(&words).unwrap_or_default();
+    let mut how = difference(&words).unwrap_or_default();
     let mut index = 0;
     while index < words.len() {
         let mut fewer = words.clone();
         fewer.remove(index);
         match difference(&fewer) {
             Some(found) => {
-                said = found;
+                how = found;
                 words = fewer;
                 index = 0;
             }
             None => index += 1,
         }
     }
-    (text_of(&words), said)
+    (text_of(&words), how)
 }
 
 #[test]
@@ -291,8 +291,8 @@ fn random_expressions_give_rrdtools_rows() {
         let words = expression(&mut Random::new(seed));
         rows += pair.ours(&text_of(&words)).map_or(0, |series| series.values.len());
         if pair.difference(&text_of(&words)).is_some() {
-            let (text, said) = shrink(words, |words| pair.difference(&text_of(words)));
-            found.push(format!("seed {seed}: {text}: {said}"));
+            let (text, how) = shrink(words, |words| pair.difference(&text_of(words)));
+            found.push(format!("seed {seed}: {text}: {how}"));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -320,7 +320,7 @@ const FUNCTIONS: [&str; 17] = [
 ];
 
 impl Pair {
-    /// What is different between the values and times of every function over the same rows.
+    /// Describes the difference between the values and times of every function over the same rows.
     fn vdef_difference(&mut self, text: &str) -> Option<String> {
         let ours = self.ours(text).ok()?;
         let mut words = self.defs();
@@ -363,8 +363,8 @@ fn vdefs_of_random_expressions_are_rrdtools() {
     let mut found = Vec::new();
     for seed in seeds(1500) {
         let words = expression(&mut Random::new(seed));
-        // A VDEF sees all rows: those where RRDtool reads in front of or behind the data too (the rows before a
-        // wider row of a variable, the shift of 0 in the last row). What it finds there is anything.
+        // A VDEF sees all rows, including those where RRDtool reads before or after the data (the rows before a
+        // wider row of a variable, the shift of 0 in the last row). What it finds there is arbitrary.
         let wide = |word: &str| word.contains("w,") || word.contains("z,") || word.contains(",-");
         let outside =
             |word: &String| word.contains("(w") || word.contains("(z") || word.len() > 1 && wide(word);
@@ -372,23 +372,23 @@ fn vdefs_of_random_expressions_are_rrdtools() {
             continue;
         }
         if pair.vdef_difference(&text_of(&words)).is_some() {
-            let (text, said) = shrink(words, |words| pair.vdef_difference(&text_of(words)));
-            found.push(format!("seed {seed}: {text}: {said}"));
+            let (text, how) = shrink(words, |words| pair.vdef_difference(&text_of(words)));
+            found.push(format!("seed {seed}: {text}: {how}"));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The text with some of its letters changed: what people mistype.
+/// The text with some letters changed, as if mistyped.
 fn mistyped(random: &mut Random, text: &str, letters: &[u8]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..1 + random.below(3) {
-        let place = random.below(bytes.len() as u64 + 1) as usize;
+        let index = random.below(bytes.len() as u64 + 1) as usize;
         let letter = letters[random.below(letters.len() as u64) as usize];
         match random.below(3) {
-            0 => bytes.insert(place, letter),
-            1 if place < bytes.len() => bytes[place] = letter,
-            _ => bytes.truncate(bytes.len() - usize::from(place < bytes.len() && place > 0)),
+            0 => bytes.insert(index, letter),
+            1 if index < bytes.len() => bytes[index] = letter,
+            _ => bytes.truncate(bytes.len() - usize::from(index < bytes.len() && index > 0)),
         }
     }
     String::from_utf8(bytes).unwrap()
@@ -403,8 +403,8 @@ fn mistyped_expressions_are_refused_in_rrdtools_words() {
         let good = text_of(&expression(&mut random));
         let text = mistyped(&mut random, &good, b"awv,,,+-.0159ePREV()TIM%_ ");
         refused += usize::from(pair.ours(&text).is_err());
-        // Two things where RRDtool reads what is not there: the name of a PREV that is not closed, and the
-        // value in front of the set for a small percentage.
+        // Two cases where RRDtool reads outside its data: the name of a PREV that is not closed, and the value
+        // before the set for a small percentage.
         let last = text.rsplit(',').next().unwrap_or_default();
         let open = last
             .strip_prefix("PREV(")
@@ -413,8 +413,8 @@ fn mistyped_expressions_are_refused_in_rrdtools_words() {
         if open || small {
             continue;
         }
-        if let Some(said) = pair.difference(&text) {
-            found.push(format!("seed {seed}: {text}: {said}"));
+        if let Some(how) = pair.difference(&text) {
+            found.push(format!("seed {seed}: {text}: {how}"));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -442,7 +442,7 @@ fn mistyped_vdefs_are_refused_in_rrdtools_words() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Random words for the stack, without a thought for how deep it is.
+/// Random tokens for the stack, whatever its depth.
 fn shuffles(random: &mut Random) -> Vec<String> {
     let words = [
         "a",
@@ -482,7 +482,7 @@ fn shuffles(random: &mut Random) -> Vec<String> {
     ];
     let mut list = vec!["a".to_string(), "b".to_string(), "c".to_string()];
     list.extend((0..random.below(15)).map(|_| random.pick(&words).to_string()));
-    // One value of all that is there, which weighs the order too.
+    // One value computed from everything, which depends on the order too.
     if random.chance(70) {
         list.push("DEPTH,REV,POP".to_string());
         list.push("2,/,+".repeat(random.below(4) as usize + 1).replace("+2", "+,2"));
@@ -500,8 +500,8 @@ fn stacks_are_shuffled_as_in_rrdtool() {
         let words = shuffles(&mut Random::new(seed));
         good += usize::from(pair.ours(&text_of(&words)).is_ok());
         if pair.difference(&text_of(&words)).is_some() {
-            let (text, said) = shrink(words, |words| pair.difference(&text_of(words)));
-            found.push(format!("seed {seed}: {text}: {said}"));
+            let (text, how) = shrink(words, |words| pair.difference(&text_of(words)));
+            found.push(format!("seed {seed}: {text}: {how}"));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

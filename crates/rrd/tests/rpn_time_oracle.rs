@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 use oracle::{Bindings, RrdTool};
-use rrd::rpn::{Expression, Series, Surroundings, Symbol};
-use rrd::when::calendar::{Calendar, Civil, Utc};
+use roundel_rrd::rpn::{EvalContext, Expression, Series, Symbol};
+use roundel_rrd::when::calendar::{Calendar, Civil, Utc};
 
-/// A zone that is always so many seconds ahead of UTC, and an hour more in the summer of the European Union.
+/// A zone with a fixed offset from UTC, and an hour more in the summer of the European Union.
 struct Zone {
     ahead: i64,
     summer: bool,
@@ -66,9 +66,9 @@ fn check(tool: &RrdTool, zone: &str, calendar: &Zone) {
             assert_eq!(theirs.step, step as u64);
             let rows = vec![0.0; theirs.rows.len()];
             let series = Series { start: theirs.start - step, step: theirs.step, values: rows };
-            let surroundings = Surroundings { now: 0, first_weekday: 0, calendar };
+            let context = EvalContext { now: 0, first_weekday: 0, calendar };
             let expression = Expression::parse(&text, |_| Some(Symbol::Series(0))).unwrap();
-            let ours = expression.evaluate(&[&series], &[], &surroundings).unwrap();
+            let ours = expression.evaluate(&[&series], &[], &context).unwrap();
             let theirs: Vec<f64> = theirs.rows.iter().map(|row| row[0]).collect();
             for (index, (ours, theirs)) in ours.values.iter().zip(&theirs).enumerate() {
                 let time = series.start + (index as i64 + 1) * step;

@@ -1,13 +1,13 @@
-//! Random words of tune on random RRDs: verdict, text and every bit of the file against Debian's rrdtool.
+//! Random tunes of random RRDs: verdict, text and every bit of the file against Debian's rrdtool.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 mod support;
 
 use oracle::RrdTool;
-use rrd::codec::file;
-use rrd::content::Rrd;
-use rrd::tune::{tune, tune_content};
+use roundel_rrd::codec::file;
+use roundel_rrd::content::Rrd;
+use roundel_rrd::tune::{tune, tune_content};
 use support::Random;
 
 const SEEDS: u64 = 200;
@@ -73,8 +73,8 @@ fn make(tool: &mut RrdTool, random: &mut Random) {
     }
 }
 
-/// A file whose plain archives stand behind the Holt-Winters ones, so that those keep their places (RRDtool
-/// does not correct the indexes in them). Gives the number of sources and the plain archives.
+/// Creates a file whose plain archives follow the Holt-Winters ones, which then keep their indexes (RRDtool does not
+/// correct the references between them). Returns the number of sources and the plain archives.
 fn make_for_layout(tool: &mut RrdTool, random: &mut Random) -> (u64, std::ops::Range<u64>) {
     let start = 1_000_000_000 + random.below(1000);
     let ds_count = 1 + random.below(4);
@@ -99,15 +99,15 @@ fn make_for_layout(tool: &mut RrdTool, random: &mut Random) -> (u64, std::ops::R
     (ds_count, first..first + plain_count)
 }
 
-/// Words that change the layout. Left aside: rows that RRDtool makes up, and archives that are deleted before
-/// others, of which RRDtool then mixes up the rows.
-fn layout_words(random: &mut Random, ds_count: u64, plain: &std::ops::Range<u64>) -> Vec<String> {
-    let mut words = Vec::new();
+/// Arguments that change the layout. Not covered: rows that RRDtool makes up, and archives that are deleted before
+/// others, whose rows RRDtool then mixes up.
+fn layout_args(random: &mut Random, ds_count: u64, plain: &std::ops::Range<u64>) -> Vec<String> {
+    let mut args = Vec::new();
     for _ in 0..1 + random.below(3) {
         let rra = plain.start + random.below(plain.end - plain.start);
         let last = plain.end - 1;
         let several = plain.end - plain.start > 1;
-        words.push(match random.below(12) {
+        args.push(match random.below(12) {
             0 => format!("DS:n{}:GAUGE:20:0:U", random.below(3)),
             1 => format!("DS:n{}:{}:7:U:5", random.below(3), random.pick(&["DCOUNTER", "DDERIVE", "DERIVE"])),
             2 | 3 if ds_count > 1 => format!("DEL:d{}", 1 + random.below(ds_count)),
@@ -121,7 +121,7 @@ fn layout_words(random: &mut Random, ds_count: u64, plain: &std::ops::Range<u64>
             _ => "DELRRA:99".to_string(),
         });
     }
-    words
+    args
 }
 
 const BAD_LAYOUT: [&str; 16] = [
@@ -143,8 +143,8 @@ const BAD_LAYOUT: [&str; 16] = [
     "DEL:nope",
 ];
 
-fn words(random: &mut Random) -> Vec<String> {
-    let mut words = Vec::new();
+fn args(random: &mut Random) -> Vec<String> {
+    let mut args = Vec::new();
     for _ in 0..1 + random.below(3) {
         let ds = random.pick(&["d0", "d0", "d0", "d1", "d2", "nope", "", "a.b"]).to_string();
         let number = random.pick(&NUMBERS).to_string();
@@ -169,19 +169,19 @@ fn words(random: &mut Random) -> Vec<String> {
             _ => (random.pick(&["k", "b", "q"]), random.pick(&["alph", "heartbeats", "gamma"]), number),
         };
         match random.below(4) {
-            0 if !argument.starts_with('"') => words.push(format!("--{long}={argument}")),
-            0 | 1 => words.extend([format!("--{long}"), argument]),
-            2 if !argument.starts_with('"') => words.push(format!("-{short}{argument}")),
-            _ => words.extend([format!("-{short}"), argument]),
+            0 if !argument.starts_with('"') => args.push(format!("--{long}={argument}")),
+            0 | 1 => args.extend([format!("--{long}"), argument]),
+            2 if !argument.starts_with('"') => args.push(format!("-{short}{argument}")),
+            _ => args.extend([format!("-{short}"), argument]),
         }
         if random.chance(3) {
-            words.push(random.pick(&["foo", "-", "--"]).to_string());
+            args.push(random.pick(&["foo", "-", "--"]).to_string());
         }
     }
-    words
+    args
 }
 
-/// Text that shows every bit that matters of an RRD: NaNs of either sign are no longer equal.
+/// A text that shows every relevant bit of an RRD: NaNs of different sign are not equal here.
 fn show(rrd: &Rrd) -> String {
     let bits =
         |values: &[f64]| values.iter().map(|value| format!("{:x} ", value.to_bits())).collect::<String>();
@@ -195,7 +195,7 @@ fn show(rrd: &Rrd) -> String {
     text
 }
 
-/// The places where two texts differ, counted in words.
+/// Where two texts differ, by the number of the word.
 fn differences(theirs: &str, ours: &str) -> String {
     let pairs = theirs.split_whitespace().zip(ours.split_whitespace()).enumerate();
     let differing = pairs.filter(|(_, (theirs, ours))| theirs != ours);
@@ -209,16 +209,16 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
     for _ in 0..TUNES {
         let before = std::fs::read(&path).unwrap();
         let mut ours = read().unwrap();
-        let words = words(random);
-        let line = format!("tune {FILE} {}", words.join(" "));
+        let args = args(random);
+        let line = format!("tune {FILE} {}", args.join(" "));
         let theirs = tool.run(&line).map(|_| ());
-        let words: Vec<&str> = words.iter().map(|word| if word == "\"\"" { "" } else { word }).collect();
-        let mine = tune(&mut ours.definition, &mut ours.live, &words).map_err(|error| error.to_string());
+        let args: Vec<&str> = args.iter().map(|arg| if arg == "\"\"" { "" } else { arg }).collect();
+        let mine = tune(&mut ours.definition, &mut ours.live, &args).map_err(|error| error.to_string());
         if theirs != mine {
             return Err(format!("{line}\nrrdtool {theirs:?}\nwe {mine:?}"));
         }
         if theirs.is_err() {
-            // RRDtool leaves the words before the bad one in effect; we do not.
+            // RRDtool leaves the arguments before the bad one in effect; we do not.
             std::fs::write(&path, before).unwrap();
             continue;
         }
@@ -231,7 +231,7 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
     Ok(())
 }
 
-/// Turns each season so that its newest row stands last: RRDtool draws the ring position anew.
+/// Rotates each season so that its newest row comes last: RRDtool draws a new ring position.
 fn unroll(mut rrd: Rrd) -> Rrd {
     let ds_count = rrd.definition.ds.len();
     for season in &mut rrd.live.seasons {
@@ -246,11 +246,11 @@ fn compare_layout(tool: &mut RrdTool, random: &mut Random) -> Result<(), String>
     let path = tool.path(FILE);
     let read = || file::decode(&std::fs::read(&path).unwrap()).map(|parts| parts.rrd);
     let mut ours = read().unwrap();
-    let words = layout_words(random, ds_count, &plain);
-    let line = format!("tune {FILE} {}", words.iter().map(|word| format!("\"{word}\" ")).collect::<String>());
+    let args = layout_args(random, ds_count, &plain);
+    let line = format!("tune {FILE} {}", args.iter().map(|arg| format!("\"{arg}\" ")).collect::<String>());
     let theirs = tool.run(&line).map(|_| ());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mine = tune_content(&mut ours, &words).map_err(|error| error.to_string());
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mine = tune_content(&mut ours, &args).map_err(|error| error.to_string());
     if theirs != mine {
         return Err(format!("{line}\nrrdtool {theirs:?}\nwe {mine:?}"));
     }

@@ -1,6 +1,6 @@
 //! Random RRDs, updated by Debian's rrdtool and by us; every bit of the state is compared after each update.
 //!
-//! `ROUNDEL_SEEDS=n` runs n seeds instead of 300; `ROUNDEL_SEED=n` runs that one alone and says what it does.
+//! `ROUNDEL_SEEDS=n` runs n seeds instead of 300; `ROUNDEL_SEED=n` runs only that one and prints each step.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -11,14 +11,14 @@ use oracle::RrdTool;
 use oracle::random::{Random, Scenario, seeds};
 use ours::Ours;
 
-use rrd::codec::file;
+use roundel_rrd::codec::file;
 
 const SEEDS: u64 = 300;
 const FILE: &str = "r.rrd";
 
-/// Creates with rrdtool, updates both, compares. What went wrong, if anything.
+/// Creates with rrdtool, updates both, compares. The error describes the first difference.
 fn run(tool: &mut RrdTool, scenario: &Scenario, loud: bool) -> Result<(), String> {
-    let Scenario { create, words, words_a_command } = scenario;
+    let Scenario { create, updates, updates_per_command } = scenario;
     tool.run(&format!("create {FILE} {create}")).map_err(|error| format!("create {create}: {error}"))?;
     let path = tool.path(FILE);
     let read = || {
@@ -28,22 +28,22 @@ fn run(tool: &mut RrdTool, scenario: &Scenario, loud: bool) -> Result<(), String
     let mut before = read()?;
     let mut ours = Ours::new(before.clone());
     ours.check_fresh(&before).map_err(|what| format!("create {create}: {what}"))?;
-    for words in words.chunks(*words_a_command) {
-        let here = |what: String| format!("create {create}\nupdate {words:?}: {what}");
-        let quoted: String = words.iter().map(|word| format!(" \"{word}\"")).collect();
+    for updates in updates.chunks(*updates_per_command) {
+        let here = |what: String| format!("create {create}\nupdate {updates:?}: {what}");
+        let quoted: String = updates.iter().map(|update| format!(" \"{update}\"")).collect();
         let theirs = tool.run(&format!("update {FILE}{quoted}")).map(|_| ());
         let theirs = theirs.map_err(|text| text.trim_start_matches("r.rrd: ").to_string());
-        let mine = words.iter().try_for_each(|word| ours.update(word.as_bytes()));
+        let mine = updates.iter().try_for_each(|update| ours.update(update.as_bytes()));
         let mine = mine.map_err(|error| error.to_string());
         if loud {
-            println!("{}{words:?} {theirs:?}", ours::show(&before));
+            println!("{}{updates:?} {theirs:?}", ours::show(&before));
         }
         if theirs != mine {
             return Err(here(format!("rrdtool says {theirs:?}, we {mine:?}")));
         }
         let parts = read()?;
         if theirs.is_err() {
-            // RRDtool has changed the texts of the sources before the bad one; see `rrd::update::step`.
+            // RRDtool has changed the texts of the sources before the bad one; see `roundel_rrd::update::Updater`.
             ours.take_texts(&parts);
         }
         ours.compare(&parts).map_err(here)?;
@@ -70,11 +70,12 @@ fn random_rrds_are_updated_as_rrdtool_does() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Differences that random runs found, each by itself.
-fn check(create: &str, words: &[&str]) {
+/// Checks differences that random runs found.
+fn check(create: &str, updates: &[&str]) {
     let mut tool = RrdTool::start().expect("Debian's rrdtool runs");
-    let words = words.iter().map(|word| word.to_string()).collect();
-    let scenario = Scenario { create: format!("--start 1000000000 {create}"), words, words_a_command: 1 };
+    let updates = updates.iter().map(|update| update.to_string()).collect();
+    let scenario =
+        Scenario { create: format!("--start 1000000000 {create}"), updates, updates_per_command: 1 };
     if let Err(what) = run(&mut tool, &scenario, false) {
         panic!("{what}");
     }
@@ -110,27 +111,27 @@ fn a_gap_longer_than_an_archive_keeps_the_first_row_oldest() {
 
 #[test]
 fn failures_look_at_the_deviation_by_the_place_of_the_seasonal() {
-    let mut words = Vec::new();
+    let mut updates = Vec::new();
     for (index, value) in [5, 7, 9, 5, 7, 9, 6, 7, 9, 80, 7, 9, 5, 90, 9].iter().enumerate() {
-        words.push(format!("{}:{value}", 1_000_000_001 + index));
+        updates.push(format!("{}:{value}", 1_000_000_001 + index));
     }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let updates: Vec<&str> = updates.iter().map(String::as_str).collect();
     check(
         "--step 1 DS:a:GAUGE:9:U:U RRA:HWPREDICT:9:0.1:0.1:3:4 RRA:DEVSEASONAL:3:0.5:1 \
          RRA:FAILURES:9:1:3:2 RRA:SEASONAL:3:0.1:1",
-        &words,
+        &updates,
     );
 }
 
 #[test]
 fn a_multiplicative_season_of_negative_mean_is_lost_in_smoothing() {
-    let mut words = Vec::new();
+    let mut updates = Vec::new();
     for index in 0..40 {
-        words.push(format!("{}:{}", 1_000_000_001 + index, [5, -700, 9, -30][index % 4]));
+        updates.push(format!("{}:{}", 1_000_000_001 + index, [5, -700, 9, -30][index % 4]));
     }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let updates: Vec<&str> = updates.iter().map(String::as_str).collect();
     check(
         "--step 1 DS:a:GAUGE:9:U:U RRA:MHWPREDICT:9:0.5:0.1:4:2 RRA:SEASONAL:4:0.9:1:smoothing-window=1",
-        &words,
+        &updates,
     );
 }

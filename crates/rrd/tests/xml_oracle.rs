@@ -5,9 +5,9 @@
 mod support;
 
 use oracle::RrdTool;
-use rrd::codec::file;
-use rrd::codec::xml::{Header, RestoreOptions, dump, restore};
-use rrd::content::Rrd;
+use roundel_rrd::codec::file;
+use roundel_rrd::codec::xml::{Header, RestoreOptions, dump, restore};
+use roundel_rrd::content::Rrd;
 use support::Random;
 
 const SOURCES: &str = "DS:a:GAUGE:20:U:100 DS:b:COUNTER:30:0:U DS:c:COMPUTE:a,b,+,3,*";
@@ -23,7 +23,7 @@ const ARCHIVES: [&str; 5] = [
 /// `%Y-%m-%d %H:%M:%S UTC`.
 fn utc(time: i64) -> String {
     let (days, second) = (time.div_euclid(86_400), time.rem_euclid(86_400));
-    // Days to a civil date, by eras of 400 years from March of year 0.
+    // Days to a date, by eras of 400 years from March of year 0.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -41,7 +41,7 @@ fn text(rrd: &Rrd, header: Header) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The RRD as a file whose rings start where ours say.
+/// Writes the RRD as a file with our ring positions.
 fn write(tool: &RrdTool, name: &str, rrd: &Rrd) {
     let newest = rrd.definition.rra.iter().map(|rra| rra.row_count - 1).collect::<Vec<_>>();
     std::fs::write(tool.path(name), file::encode(rrd, &newest).unwrap()).unwrap();
@@ -165,7 +165,7 @@ fn numbers_are_rounded_as_the_dump_rounds_them() {
     assert!(mine == theirs, "{different:?}");
 }
 
-/// The text without line numbers, which libxml2 counts in its own way, and without a stale `errno`.
+/// The text without line numbers, which libxml2 counts differently, and without a stale `errno`.
 fn bare(text: &str) -> String {
     let text = text.replace("Numerical result out of range", "").replace("Success", "");
     text.chars().filter(|character| !character.is_ascii_digit()).collect::<String>().trim_end().to_string()

@@ -75,7 +75,7 @@ async fn create(service: &Service, reading: &Collected, due: i64) -> Result<(), 
         limits: Limits::FILE,
         file_name: reading.name.as_bytes(),
     };
-    let definition = parse_create(&options, &reading.create_words).map_err(|error| refuse(&error))?;
+    let definition = parse_create(&options, &reading.create_args).map_err(|error| refuse(&error))?;
     let start = due - reading.step as i64;
     let request = CreateRequest { definition, start, no_overwrite: true };
     let (sender, receiver) = oneshot::channel();

@@ -1,13 +1,167 @@
-//! Connections: one module per protocol, and the stream they run on.
+//! Connections: sessions without I/O ([`session`]), and what drives them: a task ([`task`]) or a thread ([`thread`]).
 
-pub mod answer;
-pub mod create;
-pub mod dump;
-pub mod fetch;
-pub mod frames;
-pub mod info;
-pub mod piece;
-pub mod rrdcached;
-pub mod stream;
-pub mod updatev;
-pub mod whole;
+pub mod chunk;
+pub mod command;
+pub mod inbox;
+pub mod refusal;
+pub mod session;
+pub mod task;
+pub mod thread;
+
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use protocol::rrdcached::command::Permissions;
+
+use self::command::create;
+use self::inbox::{Inbox, ReplyTo};
+use self::session::{Effect, Input, Session, StoreReply};
+use crate::limits::READ_BYTES;
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// What a listener lets its clients do; changed by a reload.
+pub type SharedPermissions = Arc<RwLock<Permissions>>;
+
+/// A session with its buffer and the store's replies: what both drivers have in common. An idle one holds no buffer.
+pub struct Connection {
+    service: Arc<Service>,
+    permissions: SharedPermissions,
+    session: Session,
+    inbox: Arc<Inbox>,
+    /// Bytes of the client; those before `used` are done.
+    buffer: Vec<u8>,
+    used: usize,
+    /// On a thread of its own, where a call that waits holds up no other connection.
+    has_thread: bool,
+    /// The client takes no more answers. What it sent before is done all the same.
+    broken: Option<io::Error>,
+}
+
+/// What a driver has to do with its socket.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Todo {
+    /// Wait for the store and call [`Connection::replied`].
+    Wait,
+    /// Write the session's output and call [`Connection::wrote`].
+    Write,
+    /// Read into [`Connection::room`], or sleep.
+    Read,
+    /// The client goes on in frames.
+    Frames,
+    /// Hang up.
+    End,
+}
+
+impl Connection {
+    fn new(service: Arc<Service>, permissions: SharedPermissions) -> Self {
+        let session = Session::new(Arc::clone(&service));
+        let (inbox, buffer) = (Arc::default(), Vec::new());
+        Connection { service, permissions, session, inbox, buffer, used: 0, has_thread: false, broken: None }
+    }
+
+    /// Does everything that needs no socket, up to what does.
+    fn next(&mut self, input: Input) -> Todo {
+        // A client that takes no answers is served until it pauses.
+        let input = if self.broken.is_some() && input == Input::Dry { Input::End } else { input };
+        loop {
+            let (used, effect) = self.session.next(&self.buffer[self.used..], input);
+            self.used += used;
+            match effect {
+                Effect::Update(ticket, batch) => {
+                    let reply = ReplyTo::new(&self.inbox, ticket);
+                    let reply = Box::new(move |failures| reply.send(StoreReply::Updated(failures)));
+                    self.service.engine.update(batch, reply);
+                }
+                Effect::Create(ticket, name, words) => {
+                    create::create(&self.service, &name, words, ReplyTo::new(&self.inbox, ticket));
+                }
+                Effect::Ask(ask) => {
+                    let (service, quick) = (&*self.service, ask.is_quick());
+                    let (staged, out) = self.session.answer_space();
+                    let answer = || command::answer(service, ask, staged, out);
+                    let result = if self.has_thread { answer() } else { service.waits.run(quick, answer) };
+                    self.session.answered(result);
+                }
+                Effect::Wait => {
+                    let replies = self.inbox.take();
+                    if replies.is_empty() {
+                        return Todo::Wait;
+                    }
+                    self.replied(replies);
+                }
+                Effect::Write if self.broken.is_some() => self.session.written(),
+                Effect::Write => return Todo::Write,
+                Effect::Read => return Todo::Read,
+                Effect::Frames(_) => return Todo::Frames,
+                Effect::End => return Todo::End,
+            }
+        }
+    }
+
+    fn replied(&mut self, replies: Vec<(session::Ticket, StoreReply)>) {
+        for (ticket, reply) in replies {
+            self.session.replied(ticket, reply);
+        }
+    }
+
+    fn wrote(&mut self, result: io::Result<()>) {
+        self.service.metrics.sent_bytes.inc_by(self.session.output().len() as u64);
+        self.session.written();
+        self.broken = result.err();
+    }
+
+    /// The buffer with room for more. The client has sent something, so it holds one again, and its permissions count
+    /// as they are now.
+    fn room(&mut self) -> &mut Vec<u8> {
+        self.session.allow(*self.permissions.read().unwrap_or_else(PoisonError::into_inner));
+        if self.buffer.capacity() < READ_BYTES {
+            let mut buffer = self.service.buffers.take();
+            buffer.append(&mut self.buffer);
+            self.buffer = buffer;
+        }
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
+            self.buffer.reserve(READ_BYTES);
+        }
+        &mut self.buffer
+    }
+
+    /// What a read has brought; what the session may expect.
+    fn read(&mut self, result: io::Result<usize>) -> Input {
+        match result {
+            Ok(0) => {
+                if self.used < self.buffer.len() {
+                    self.service.metrics.drop_line(DropReason::Unfinished);
+                }
+                Input::End
+            }
+            Ok(count) => {
+                self.service.metrics.received_bytes.inc_by(count as u64);
+                Input::More
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Input::Dry,
+                io::ErrorKind::Interrupted => Input::More,
+                _ => {
+                    self.broken.get_or_insert(error);
+                    Input::End
+                }
+            },
+        }
+    }
+
+    /// Before it sleeps: a partial request is kept in a vector of its own size, and the buffer serves others.
+    fn rest(&mut self) {
+        if self.buffer.capacity() >= READ_BYTES {
+            let partial = self.buffer[self.used..].to_vec();
+            self.service.buffers.give(std::mem::replace(&mut self.buffer, partial));
+            self.used = 0;
+        }
+    }
+
+    fn result(self) -> io::Result<()> {
+        self.broken.map_or(Ok(()), Err)
+    }
+}

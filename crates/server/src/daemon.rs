@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::connection::rrdcached::SharedPermissions;
+use crate::connection::SharedPermissions;
 use crate::limits::WORKERS_MIN;
 use crate::listener::{self, Bound, SocketFile};
 use crate::service::{Service, stopped};

@@ -9,7 +9,7 @@ use store::engine::Engine;
 use store::files::{self, FilesEngine};
 use store::placeholder::StoreIdentity;
 use store::stripes::{self, Stripes};
-use store::{beacon, filenames, identity};
+use store::{daemon_address, filenames, identity};
 
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
@@ -43,7 +43,7 @@ fn say_where(tree: &Path, settings: &StripesSettings, listen: &[Listen]) {
     };
     let said = std::fs::read_to_string(filenames::identity(&settings.store))
         .and_then(|text| identity::decode(&text).map_err(|error| std::io::Error::other(error.to_string())))
-        .and_then(|identity| beacon::write(tree, StoreIdentity(identity.id), &address));
+        .and_then(|identity| daemon_address::write(tree, StoreIdentity(identity.id), &address));
     if let Err(error) = said {
         tracing::warn!(%error, tree = %tree.display(), "cannot say beside the placeholders where this daemon listens");
     }
@@ -98,8 +98,8 @@ fn open_files(settings: &FilesSettings, all: &Settings) -> Result<Arc<dyn Engine
         options.write_threads = threads.clamp(1, 256);
     }
     options.sync = match all.sync {
-        SyncPolicy::Always => files::Sync::Always,
-        SyncPolicy::Every(interval) => files::Sync::Every(interval),
+        SyncPolicy::Always => files::SyncMode::Always,
+        SyncPolicy::Every(interval) => files::SyncMode::Every(interval),
     };
     let engine = FilesEngine::open(options).map_err(|error| error.to_string())?;
     Ok(Arc::new(engine))

@@ -3,6 +3,8 @@
 //! Everything asynchronous is here, and here only: one task a connection, which parses and hands pieces to
 //! the store. The store is synchronous; its blocking calls run where they hold up nobody else.
 
+#![forbid(unsafe_code)]
+
 pub mod collect_host;
 pub mod config;
 pub mod connection;

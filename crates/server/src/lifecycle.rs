@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::rrdcached::address::Address;
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::daemon::{Daemon, Sockets};
@@ -36,7 +38,7 @@ fn fail(what: impl std::fmt::Display) -> LifecycleError {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum StopRequest {
     Stop,
     StopFlushed,
     Reload,
@@ -49,8 +51,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     if !settings.foreground {
         // The working directory stays: relative paths of the settings are absolute by now, but the
         // operator's core dumps and profiles go there.
-        nix::unistd::daemon(true, false)
-            .map_err(|error| fail(format!("cannot go to the background: {error}")))?;
+        privileges::to_background().map_err(|error| fail(format!("cannot go to the background: {error}")))?;
     }
     if let Some(pid_file) = &pid_file {
         pid_file.write(&settings)?;
@@ -87,10 +88,10 @@ fn serve(
     let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
     let mut signals = daemon.block_on(async { Signals::new() }).map_err(cannot_wait)?;
     announce(&settings);
-    let wish = daemon.block_on(signals.wait_for_stop(|| reload(&settings, &permissions, reload_log)));
+    let request = daemon.block_on(signals.wait_for_stop(|| reload(&settings, &permissions, reload_log)));
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
-    if wish == Wish::StopFlushed {
+    if request == StopRequest::StopFlushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
     daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
@@ -183,18 +184,18 @@ impl Signals {
         })
     }
 
-    async fn wait_for_stop(&mut self, reload: impl Fn()) -> Wish {
+    async fn wait_for_stop(&mut self, reload: impl Fn()) -> StopRequest {
         loop {
-            let wish = tokio::select! {
-                _ = self.terminate.recv() => Wish::Stop,
-                _ = self.interrupt.recv() => Wish::Stop,
+            let request = tokio::select! {
+                _ = self.terminate.recv() => StopRequest::Stop,
+                _ = self.interrupt.recv() => StopRequest::Stop,
                 // rrdcached: flush everything, then exit; or leave everything to the journal.
-                _ = self.user_1.recv() => Wish::StopFlushed,
-                _ = self.user_2.recv() => Wish::Stop,
-                _ = self.hang_up.recv() => Wish::Reload,
+                _ = self.user_1.recv() => StopRequest::StopFlushed,
+                _ = self.user_2.recv() => StopRequest::Stop,
+                _ = self.hang_up.recv() => StopRequest::Reload,
             };
-            if wish != Wish::Reload {
-                return wish;
+            if request != StopRequest::Reload {
+                return request;
             }
             reload();
         }
@@ -202,11 +203,7 @@ impl Signals {
 }
 
 /// Takes over what may change while running: the log level and the permissions of the sockets.
-fn reload(
-    settings: &Settings,
-    permissions: &[crate::connection::rrdcached::SharedPermissions],
-    log: &logging::Reload,
-) {
+fn reload(settings: &Settings, permissions: &[crate::connection::SharedPermissions], log: &logging::Reload) {
     let Some(path) = &settings.config_file else {
         tracing::info!("nothing to reload: the daemon was started without a configuration file");
         return;
@@ -253,12 +250,14 @@ impl PidFile {
             fail(format!("cannot write pid file \"{}\": {cause}", path.display()))
         };
         if let Ok(text) = std::fs::read_to_string(path)
-            && let Ok(pid) = text.trim().parse::<i32>()
-            && pid > 0
-            && pid != std::process::id() as i32
-            && nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
+            && let Some(pid) = text.trim().parse().ok().and_then(Pid::from_raw)
+            && pid != getpid()
+            && test_kill_process(pid) != Err(Errno::SRCH)
         {
-            return Err(cannot(&format!("process {pid} of another daemon is still there; stop it first")));
+            return Err(cannot(&format!(
+                "process {} of another daemon is still there; stop it first",
+                pid.as_raw_nonzero()
+            )));
         }
         let file = File::create(path).map_err(|error| cannot(&error))?;
         Ok(PidFile { file, path: path.to_path_buf() })

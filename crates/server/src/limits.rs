@@ -11,14 +11,14 @@ pub const READ_BYTES: usize = 256 * 1024;
 /// once, and let go afterwards.
 pub const BUFFERS_KEPT: usize = 16;
 
-/// Lines of one piece of updates. Guessed: long enough to pay for the way to a shard, short enough that
+/// Updates of one chunk. Guessed: long enough to pay for the way to a shard, short enough that
 /// shards work while the connection parses.
-pub const PIECE_LINES_MAX: usize = 1000;
-/// Bytes of one piece of updates; a longer line makes a piece of its own.
-pub const PIECE_BYTES_MAX: usize = 64 * 1024;
-/// Pieces of one connection that the store has not answered yet. At this point the connection stops
+pub const CHUNK_UPDATES_MAX: usize = 1000;
+/// Bytes of one chunk of updates; a longer line makes a chunk of its own.
+pub const CHUNK_BYTES_MAX: usize = 64 * 1024;
+/// Chunks of one connection that the store has not answered yet. At this point the connection stops
 /// reading, and so does its client: back-pressure.
-pub const PIECES_IN_FLIGHT_MAX: usize = 16;
+pub const CHUNKS_IN_FLIGHT_MAX: usize = 16;
 
 /// Threads that serve connections, where the machine has fewer cores: twice [`INLINE_CALLS_MAX`], so that
 /// half of them are always free.

@@ -16,8 +16,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connection::rrdcached::{self, SharedPermissions};
-use crate::connection::stream::Stream;
+use crate::connection::SharedPermissions;
+use crate::connection::task::{self, Stream};
 use crate::limits::{ACCEPT_PAUSE, CONNECTIONS_MAX, STOP_PATIENCE};
 use crate::service::{Service, stopped};
 
@@ -214,7 +214,7 @@ pub async fn serve(
                     service.metrics.connections.inc();
                     service.metrics.connections_open.inc();
                     let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
-                    connections.spawn(rrdcached::serve(stream, service, permissions, stop_of_connections.clone()));
+                    connections.spawn(task::serve(stream, service, permissions, stop_of_connections.clone()));
                 }
                 Err(error) => {
                     service.metrics.connections_refused.inc();

@@ -14,7 +14,7 @@ use store::engine::{Engine, Stats};
 
 /// Why a request line was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Drop {
+pub enum DropReason {
     /// Longer than the protocol's limit.
     LineTooLong,
     /// No such command.
@@ -37,19 +37,19 @@ pub enum Drop {
     BadFrame,
 }
 
-impl Drop {
+impl DropReason {
     fn label(self) -> &'static str {
         match self {
-            Drop::LineTooLong => "line_too_long",
-            Drop::UnknownCommand => "unknown_command",
-            Drop::Permission => "permission",
-            Drop::Usage => "usage",
-            Drop::Name => "name",
-            Drop::NoSuchRrd => "no_such_rrd",
-            Drop::Refused => "refused",
-            Drop::Store => "store",
-            Drop::Unfinished => "unfinished",
-            Drop::BadFrame => "bad_frame",
+            DropReason::LineTooLong => "line_too_long",
+            DropReason::UnknownCommand => "unknown_command",
+            DropReason::Permission => "permission",
+            DropReason::Usage => "usage",
+            DropReason::Name => "name",
+            DropReason::NoSuchRrd => "no_such_rrd",
+            DropReason::Refused => "refused",
+            DropReason::Store => "store",
+            DropReason::Unfinished => "unfinished",
+            DropReason::BadFrame => "bad_frame",
         }
     }
 }
@@ -91,7 +91,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Counts a line that was not done.
-    pub fn drop_line(&self, reason: Drop) {
+    pub fn drop_line(&self, reason: DropReason) {
         self.drops.get_or_create(&Reason { reason: reason.label() }).inc();
     }
 

@@ -1,4 +1,6 @@
-//! Users and groups by name, and the way from root to one of them.
+//! Users and groups by name, the way from root to one of them, and into the background.
+//!
+//! The only place of the daemon that uses `nix`: `rustix` changes the user of one thread only, and has no `daemon`.
 
 use std::io;
 
@@ -46,6 +48,14 @@ pub fn drop_to(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Goes to the background, in the working directory it is in. Before any thread is started.
+///
+/// # Errors
+/// When the system gives no process.
+pub fn to_background() -> io::Result<()> {
+    Ok(nix::unistd::daemon(true, false)?)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use store::engine::Engine;
 use tokio::sync::Semaphore;
 
-use crate::connection::whole::Held;
+use crate::connection::command::whole::Held;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use common::{Client, Roundel};
 use protocol::rrdcached::command::Permissions;
-use server::http::client as admin;
-use server::service::CreatePolicy;
+use roundel_server::http::client as admin;
+use roundel_server::service::CreatePolicy;
 
 fn start() -> Roundel {
     Roundel::stripes(CreatePolicy { make_directories: true, ..Default::default() }, Permissions::ALL)

@@ -8,8 +8,8 @@ use std::process::Command;
 use common::http::{get, request};
 use common::{Client, Roundel};
 use protocol::rrdcached::command::Permissions;
+use roundel_server::service::CreatePolicy;
 use serde_json::Value;
-use server::service::CreatePolicy;
 
 /// A daemon with a few RRDs, the last rows of which are unknown and known.
 fn filled() -> Roundel {

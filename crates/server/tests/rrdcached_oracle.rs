@@ -8,7 +8,7 @@ mod common;
 use common::{Client, Roundel, Rrdcached};
 use oracle::random::Random;
 use protocol::rrdcached::command::Permissions;
-use server::service::CreatePolicy;
+use roundel_server::service::CreatePolicy;
 
 const DAY: &str = "DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
 

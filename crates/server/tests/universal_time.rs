@@ -6,7 +6,7 @@ mod common;
 use common::Roundel;
 use common::http::get;
 use protocol::rrdcached::command::Permissions;
-use server::service::CreatePolicy;
+use roundel_server::service::CreatePolicy;
 
 #[test]
 fn times_of_a_graph_are_local_unless_asked_otherwise() {

@@ -1,5 +1,5 @@
 //! Prints what the segments of a store that is not running hold, file by file and source by source:
-//! `cargo run --release -p store --example at_rest -- STORE`.
+//! `cargo run --release -p roundel-store --example at_rest -- STORE`.
 //!
 //! *Useful* are rows that can still be asked for, counted from the newest row any segment has of their RRD; rows
 //! held twice count once. `B/row` is bytes of runs for each useful row and data source.
@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use store::checkpoint;
-use store::disk::RealDisk;
-use store::filenames;
-use store::group::Group;
-use store::manifest::Manifest;
-use store::segment::Key;
-use store::segments::open_segment;
+use roundel_store::disk::RealDisk;
+use roundel_store::filenames;
+use roundel_store::testing::checkpoint::{self, LoadedRrd, Loader, PageDefinition};
+use roundel_store::testing::group::{Geometry, Group};
+use roundel_store::testing::manifest::Manifest;
+use roundel_store::testing::segment::Key;
+use roundel_store::testing::segments::open_segment;
 
 /// One run: whose, which rows, in which file.
 struct Run {
@@ -29,6 +29,20 @@ struct Total {
     useful: i64,
     runs: u64,
     bytes: u64,
+}
+
+/// The groups of a checkpoint.
+#[derive(Default)]
+struct Groups(Vec<Group>);
+
+impl Loader for Groups {
+    fn group(&mut self, geometry: Geometry) {
+        self.0.push(Group::of(geometry));
+    }
+
+    fn page(&mut self, _: &[PageDefinition<'_>]) {}
+
+    fn rrd(&mut self, _: LoadedRrd<'_>) {}
 }
 
 fn main() {
@@ -47,10 +61,10 @@ fn main() {
 }
 
 fn print_shard(disk: &RealDisk, dir: &Path, manifest: &Manifest) {
-    let mut groups = Vec::new();
+    let mut groups = Groups::default();
     let path = filenames::checkpoint(dir, manifest.checkpoint);
-    checkpoint::load(disk, &path, &mut |geometry| groups.push(Group::of(geometry)), &mut |_| {})
-        .expect("a checkpoint");
+    checkpoint::load(disk, &path, &mut groups).expect("a checkpoint");
+    let Groups(groups) = groups;
     let mut runs: Vec<(usize, Run)> = Vec::new();
     let mut files = Vec::new();
     for (place, name) in manifest.segments.iter().enumerate() {

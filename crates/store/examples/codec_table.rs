@@ -1,18 +1,18 @@
 //! Prints how many bytes RRDs of the workloads W1 and W2 take with their archives full, and what coding
-//! them costs. `cargo run --release -p store --example codec_table [RRDS [LENGTH [quick|dense|thorough [detail]]]]`.
+//! them costs. `cargo run --release -p roundel-store --example codec_table [RRDS [LENGTH [quick|dense|thorough [detail]]]]`.
 //!
 //! The values are those of `crates/bench` (a level that changes every 30 steps and 11 bits of noise), put
-//! through `rrd::update::step`, so that RRDtool's rounding of every stage is in the rows.
+//! through `rrd::update::Updater`, so that RRDtool's rounding of every stage is in the rows.
 
 use std::time::Instant;
 
+use roundel_store::testing::column::codec::{self, ColumnHint, Effort, Scratch};
+use roundel_store::testing::segment::{Key, SegmentWriter};
 use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
 use rrd::live::{CdpPrep, HeadShape};
 use rrd::reading::Reading;
 use rrd::time::Timestamp;
 use rrd::update::RowSink;
-use store::segment::{Key, SegmentWriter};
-use store::stripe::codec::{self, ColumnHint, Effort, Scratch};
 
 /// Sample time of round 0, as in `crates/bench`.
 const FIRST_ROUND_SECONDS: i64 = 1_700_000_100;
@@ -122,15 +122,15 @@ fn simulate(workload: &Workload, rrd: u64) -> (Vec<Archive>, Samples) {
         let time = Timestamp::new(grid + late.whole, late.micros);
         let reading = Reading { time, values: &[text.as_bytes()] };
         let mut sink = Rows(&mut archives);
-        rrd::update::step(
-            &definition,
-            &shape,
-            shape.split_mut(&mut words),
-            &mut [],
-            &reading,
-            &mut scratch,
-            &mut sink,
-        )
+        rrd::update::Updater {
+            definition: &definition,
+            shape: &shape,
+            head: shape.split_mut(&mut words),
+            seasons: &mut [],
+            scratch: &mut scratch,
+            sink: &mut sink,
+        }
+        .apply(&reading)
         .expect("a good reading");
         if round + 1000 >= rounds {
             samples.readings.push(if workload.counter { counter as f64 } else { cents as f64 / 100.0 });

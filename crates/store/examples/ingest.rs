@@ -1,15 +1,15 @@
 //! How fast the striped engine takes updates, without any protocol in front:
-//! `cargo run --release -p store --example ingest -- w1|w2 RRDS ROUNDS DIR`.
+//! `cargo run --release -p roundel-store --example ingest -- w1|w2 RRDS ROUNDS DIR`.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
+use roundel_store::disk::RealDisk;
+use roundel_store::engine::{CreateRequest, Engine, UpdateBatch};
+use roundel_store::name::RrdName;
+use roundel_store::stripes::{Options, Stripes};
 use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
-use store::disk::RealDisk;
-use store::engine::{CreateRequest, Engine, UpdateBatch};
-use store::name::RrdName;
-use store::stripes::{Options, Stripes};
 
 const START: i64 = 1_700_000_000 / 300 * 300;
 /// Lines of a batch, as the server cuts them.

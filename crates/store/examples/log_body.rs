@@ -1,6 +1,6 @@
 //! What the log costs: bytes and time a value for encoding, decoding, and replay from the page cache.
 //!
-//! `cargo run --release -p store --example log_body`. One thread; the best of some runs, for other work on
+//! `cargo run --release -p roundel-store --example log_body`. One thread; the best of some runs, for other work on
 //! the machine only ever makes a run longer.
 
 use std::convert::Infallible;
@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use roundel_store::disk::{Disk, RealDisk};
+use roundel_store::testing::log::{Kind, LogWriter, Options, Position, Stamp, UpdatesBody, replay, updates};
 use rrd::time::Timestamp;
-use store::disk::{Disk, RealDisk};
-use store::log::{Kind, LogWriter, Options, Position, Stamp, UpdatesBody, replay, updates};
 
 const RRDS: u32 = 20_500;
 const RUNS: u32 = 40;
 
-/// W1 of `baselines.md`: one gauge with two decimals and about 11 bits of noise. W2: gauge and counter.
+/// W1: one gauge with two decimals and about 11 bits of noise. W2: gauge and counter.
 fn texts(two_sources: bool) -> Vec<Vec<u8>> {
     let mut random = 88_172_645_463_325_252u64;
     (0..RRDS)

@@ -1,10 +1,11 @@
-//! The catalogue of a shard: which RRD has which name, definition and place.
+//! The catalogue of a shard: the name, definition and place in memory of each RRD.
 //!
-//! Names resolve by one probe of a hash table to a dense id; the id indexes everything else. Ids are
-//! given in the order of creation and never again, so that rows on disk can be keyed by them.
+//! One probe of a hash table resolves a name to a dense id; the id indexes everything else. Ids are given in the
+//! order of creation and never reused, so that rows on disk can be keyed by them.
 //! Cost of one RRD: 48 bytes of entry, its name and one byte (two beyond 127 bytes), about 6 bytes of hash table.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -93,16 +94,7 @@ impl Catalogue {
     /// The id of a name.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<RrdId> {
-        let hash = self.hash(name);
-        self.by_name.find(hash, |&id| self.name(id) == name).copied()
-    }
-
-    #[inline]
-    fn hash(&self, name: &[u8]) -> u64 {
-        use std::hash::{BuildHasher, Hasher};
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(name);
-        hasher.finish()
+        self.by_name.find(hash(&self.hasher, name), |&id| self.name(id) == name).copied()
     }
 
     /// The id the next RRD gets.
@@ -131,6 +123,13 @@ impl Catalogue {
     #[inline]
     pub fn name(&self, id: RrdId) -> &[u8] {
         name_at(&self.names, self.entries[id as usize].name)
+    }
+
+    /// Makes room for `count` more RRDs.
+    pub fn reserve(&mut self, count: usize) {
+        self.entries.reserve(count);
+        let (names, entries, hasher) = (&self.names, &self.entries, &self.hasher);
+        self.by_name.reserve(count, |&id| hash(hasher, name_at(names, entries[id as usize].name)));
     }
 
     /// Adds an RRD under the next id, or, on recovery, under one that was left out. The name must be free.
@@ -167,18 +166,13 @@ impl Catalogue {
     }
 
     fn index(&mut self, id: RrdId) {
-        let hash = self.hash(self.name(id));
-        let (table, names, entries, hasher) = (&mut self.by_name, &self.names, &self.entries, &self.hasher);
-        table.insert_unique(hash, id, |&other| {
-            use std::hash::{BuildHasher, Hasher};
-            let mut state = hasher.build_hasher();
-            state.write(name_at(names, entries[other as usize].name));
-            state.finish()
-        });
+        let (names, entries, hasher) = (&self.names, &self.entries, &self.hasher);
+        let hash_of = |&id: &RrdId| hash(hasher, name_at(names, entries[id as usize].name));
+        self.by_name.insert_unique(hash_of(&id), id, hash_of);
     }
 
     fn unindex(&mut self, id: RrdId) {
-        let hash = self.hash(self.name(id));
+        let hash = hash(&self.hasher, self.name(id));
         if let Ok(found) = self.by_name.find_entry(hash, |&other| other == id) {
             found.remove();
         }
@@ -221,9 +215,7 @@ impl Catalogue {
     /// Interns a definition for one more user. `key` is its encoding, equal for equal definitions.
     pub fn intern(&mut self, definition: Definition, key: Vec<u8>) -> DefinitionIndex {
         if let Some(&index) = self.definition_index.get(&key) {
-            if let Some(interned) = &mut self.definitions[index as usize] {
-                interned.users += 1;
-            }
+            self.retain_definition(index);
             return index;
         }
         let interned = Some(Interned { definition: Arc::new(definition), key: key.clone(), users: 1 });
@@ -239,6 +231,13 @@ impl Catalogue {
         };
         self.definition_index.insert(key, index);
         index
+    }
+
+    /// One user more of a definition in use.
+    pub fn retain_definition(&mut self, index: DefinitionIndex) {
+        if let Some(interned) = &mut self.definitions[index as usize] {
+            interned.users += 1;
+        }
     }
 
     /// One user less.
@@ -278,6 +277,13 @@ impl Catalogue {
             + self.names.len() * NAME_BLOCK_BYTES
             + self.by_name.capacity() * 5
     }
+}
+
+#[inline]
+fn hash(hasher: &foldhash::fast::RandomState, name: &[u8]) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write(name);
+    hasher.finish()
 }
 
 fn name_at(names: &[Vec<u8>], NameRef { block, offset }: NameRef) -> &[u8] {

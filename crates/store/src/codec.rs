@@ -1,11 +1,11 @@
 //! What the decoders of on-disk bytes share: a cursor whose errors have an address.
 //!
 //! What holds: nothing here panics on any bytes, and nothing is allocated for a count before the bytes it
-//! promises are known to be there. Integers of variable length are those of [`crate::stripe::varint`].
+//! promises are known to be there. Integers of variable length are those of [`crate::column::varint`].
 
 use std::fmt;
 
-use crate::stripe::varint;
+use crate::column::varint;
 
 /// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,16 +3,19 @@
 //! Two layouts stand behind it, stripes and standard `.rrd` files. Nothing here knows a protocol; names
 //! are already relative and checked, times of requests are already numbers.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rrd::content::Rrd;
-use rrd::definition::{Cf, Definition};
-use rrd::live::Live;
+use rrd::definition::Definition;
+use rrd::fetch::{FetchRequest, FetchRows};
+use rrd::live::{HeadShape, Live};
+use rrd::time::Timestamp;
 
-use crate::direct::UpdateReport;
-use crate::name::RrdName;
+use rrd::updatev::UpdateReport;
+use rrd_file::name::RrdName;
+
+pub use crate::error::StoreError;
 
 /// Called once, from a thread of the store, with the answer.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
@@ -28,6 +31,7 @@ pub struct UpdateBatch {
 
 impl UpdateBatch {
     /// Appends a line, copying its text.
+    #[inline]
     pub fn push(&mut self, name: &[u8], values: &[u8]) {
         let from = self.text.len() as u32;
         self.text.extend_from_slice(name);
@@ -96,36 +100,6 @@ pub struct Snapshot {
     pub current_rows: Vec<u64>,
 }
 
-/// A fetch: RRDtool's own arguments, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FetchRequest {
-    /// Consolidation function asked for.
-    pub cf: Cf,
-    /// First second.
-    pub start: i64,
-    /// Last second.
-    pub end: i64,
-    /// Resolution wished for, in seconds; 1 = as fine as there is.
-    pub step: u64,
-}
-
-/// Rows as `fetch` returns them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FetchRows {
-    /// Start as aligned by RRDtool's rules; the first row's time is `start + step`.
-    pub start: i64,
-    /// Time of the last row.
-    pub end: i64,
-    /// Seconds between rows.
-    pub step: u64,
-    /// Units per second of `start`, `end` and `step`: 1, or 1000 for a sub-second RRD.
-    pub units_per_second: u32,
-    /// Names of the data sources.
-    pub ds_names: Vec<String>,
-    /// `ds_names.len()` values a row, row-major.
-    pub values: Vec<f64>,
-}
-
 /// Counters with rrdcached's meaning, and our own beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -170,50 +144,6 @@ pub struct Listed {
     pub refused: Option<StoreError>,
 }
 
-/// Why the store could not do what was asked.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StoreError {
-    /// No RRD of this name.
-    NoSuchRrd(RrdName),
-    /// `--no-overwrite`, and there is one.
-    Exists(RrdName),
-    /// The update was refused; the text is RRDtool's.
-    Update(rrd::update::UpdateError),
-    /// A definition, tune or fetch was refused; the text is RRDtool's.
-    Refused(String),
-    /// The disk is full; goes on by itself when there is room.
-    DiskFull,
-    /// A write or sync failed: no more writes until the store is opened again.
-    Poisoned(String),
-    /// Reading failed; names file and offset.
-    Damaged(String),
-    /// The operating system said no; names the file.
-    Io(String),
-    /// This layout cannot do it.
-    Unsupported(&'static str),
-    /// The store is stopping.
-    Stopping,
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::NoSuchRrd(_) => f.write_str("No such file or directory"),
-            StoreError::Exists(_) => f.write_str("File exists"),
-            StoreError::Update(error) => write!(f, "{error}"),
-            StoreError::Refused(text)
-            | StoreError::Poisoned(text)
-            | StoreError::Damaged(text)
-            | StoreError::Io(text) => f.write_str(text),
-            StoreError::DiskFull => f.write_str("No space left on device"),
-            StoreError::Unsupported(what) => f.write_str(what),
-            StoreError::Stopping => f.write_str("the daemon is stopping"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
-
 /// What both layouts do. Blocking calls may wait for a shard or the disk; `update` and `create` do not
 /// block except for back-pressure, and answer through their reply when the log holds the change.
 pub trait Engine: Send + Sync {
@@ -231,6 +161,19 @@ pub trait Engine: Send + Sync {
     fn delete(&self, name: &RrdName) -> Result<(), StoreError>;
     /// Definition and live head.
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError>;
+    /// When an RRD was last updated.
+    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+        let Snapshot { definition, live, .. } = self.snapshot(name)?;
+        Ok(HeadShape::of(&definition).split(&live.words).last_update)
+    }
+    /// Whether there is an RRD of this name.
+    fn exists(&self, name: &RrdName) -> Result<bool, StoreError> {
+        match self.last_update(name) {
+            Ok(_) => Ok(true),
+            Err(StoreError::NoSuchRrd(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
     /// Rows by RRDtool's choice of archive.
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError>;
     /// Everything there is of one RRD.

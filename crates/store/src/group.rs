@@ -8,7 +8,7 @@ use rrd::definition::{Cf, Definition};
 use rrd::grid;
 use rrd::live::HeadShape;
 
-use crate::stripe::codec::ColumnHint;
+use crate::column::codec::ColumnHint;
 
 /// Index of a source within its group.
 pub type SourceIndex = u16;

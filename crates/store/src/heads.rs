@@ -1,7 +1,7 @@
 //! The live heads of a stripe group: fixed-size runs of words in large blocks that never move.
 //!
-//! A head freed by a delete is used again. Cost: exactly [`rrd::live::HeadShape::word_count`] words an
-//! RRD, plus at most one block of slack a group.
+//! A head freed by a delete is used again. Cost: exactly [`rrd::live::HeadShape::word_count`] words per
+//! RRD, plus at most one block of slack per group.
 
 /// Bytes of a block, guessed: large enough that a million heads are a few thousand allocations, small
 /// enough that a group of one RRD costs little.
@@ -27,8 +27,8 @@ impl Heads {
         Heads { words_per_head, heads_per_block, blocks: Vec::new(), used: 0, free: Vec::new() }
     }
 
-    /// Places a head; `words` has the group's word count.
-    pub fn insert(&mut self, words: &[u64]) -> HeadIndex {
+    /// Places a head; `bytes` are those of the group's word count.
+    pub fn insert(&mut self, bytes: &[u8]) -> HeadIndex {
         let index = self.free.pop().unwrap_or_else(|| {
             if self.used as usize == self.blocks.len() * self.heads_per_block {
                 self.blocks.push(vec![0; self.words_per_head * self.heads_per_block].into());
@@ -36,7 +36,7 @@ impl Heads {
             self.used += 1;
             self.used - 1
         });
-        self.get_mut(index).copy_from_slice(words);
+        bytemuck::cast_slice_mut(self.get_mut(index)).copy_from_slice(bytes);
         index
     }
 
@@ -78,10 +78,11 @@ mod tests {
     #[test]
     fn heads_keep_their_words_and_places_are_used_again() {
         let mut heads = Heads::new(3);
-        let places: Vec<_> = (0..50_000u64).map(|n| heads.insert(&[n, n + 1, n + 2])).collect();
+        let places: Vec<_> =
+            (0..50_000u64).map(|n| heads.insert(bytemuck::bytes_of(&[n, n + 1, n + 2]))).collect();
         assert!(places.iter().all(|&at| heads.get(at) == [at as u64, at as u64 + 1, at as u64 + 2]));
         heads.remove(places[17]);
-        assert_eq!(heads.insert(&[9, 9, 9]), places[17]);
+        assert_eq!(heads.insert(bytemuck::bytes_of(&[9u64, 9, 9])), places[17]);
         assert!(heads.bytes() >= 50_000 * 24);
     }
 }

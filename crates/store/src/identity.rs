@@ -7,8 +7,8 @@ use std::io;
 use std::path::Path;
 
 use crate::disk::{Disk, Mode};
+use crate::error::OpenError;
 use crate::filenames;
-use crate::shard::recover::OpenError;
 
 /// Version of the store's layout as a whole; a reader refuses others.
 pub const VERSION: u32 = 1;
@@ -42,24 +42,24 @@ impl Identity {
         match disk.open(&path, Mode::Read) {
             Ok(file) => {
                 let mut bytes = [0; 512];
-                let count = file.read_at(&mut bytes, 0).map_err(|error| failed("read", &error))?;
+                let count = file.read_at(&mut bytes, 0).map_err(|error| failed("read", error))?;
                 let text = std::str::from_utf8(&bytes[..count]).unwrap_or_default();
                 decode(text).map(Some)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed("read", &error)),
+            Err(error) => Err(failed("read", error)),
         }
     }
 }
 
-fn failed(what: &str, error: &io::Error) -> OpenError {
-    OpenError(format!("cannot {what} the store's identity: {error}"))
+fn failed(what: &str, error: io::Error) -> OpenError {
+    OpenError::caused(format!("cannot {what} the store's identity"), error)
 }
 
 fn create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
     let mut drawn = [0u8; 24];
     rustix::rand::getrandom(&mut drawn, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| failed("draw", &error.into()))?;
+        .map_err(|error| failed("draw", error.into()))?;
     let (id, seed) = drawn.split_at(16);
     let identity = Identity {
         id: id.try_into().unwrap_or_default(),
@@ -78,7 +78,7 @@ fn create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
         disk.rename(&new, &filenames::identity(Path::new("")))?;
         disk.sync_dir(Path::new(""))
     };
-    write().map_err(|error| failed("write", &error))?;
+    write().map_err(|error| failed("write", error))?;
     Ok(identity)
 }
 
@@ -93,14 +93,13 @@ fn encode(identity: &Identity) -> String {
 
 /// Reads the file's text.
 pub fn decode(text: &str) -> Result<Identity, OpenError> {
-    let damaged =
-        || OpenError("the file STORE is damaged; restore it from a backup (it never changes)".to_string());
+    let damaged = || OpenError::new("the file STORE is damaged; restore it from a backup (it never changes)");
     let word = |line: usize, key: &str| -> Option<&str> {
         text.lines().nth(line)?.strip_prefix(key)?.strip_prefix(' ')
     };
     let version: u32 = word(0, "roundel-store").and_then(|word| word.parse().ok()).ok_or_else(damaged)?;
     if version != VERSION {
-        return Err(OpenError(format!(
+        return Err(OpenError::new(format!(
             "the store was made by a newer version (layout {version}, this program knows {VERSION}); use that version"
         )));
     }
@@ -130,8 +129,10 @@ mod tests {
         let identity = Identity { id: *b"0123456789abcdef", seed: 0xfeed, shard_count: 3 };
         let text = encode(&identity);
         assert_eq!(decode(&text).ok(), Some(identity));
-        assert!(decode(&text.replace("shards 3", "shards 4")).is_err_and(|e| e.0.contains("damaged")));
-        assert!(decode(&text.replace("store 1", "store 2")).is_err_and(|e| e.0.contains("newer")));
+        assert!(
+            decode(&text.replace("shards 3", "shards 4")).is_err_and(|e| e.to_string().contains("damaged"))
+        );
+        assert!(decode(&text.replace("store 1", "store 2")).is_err_and(|e| e.to_string().contains("newer")));
         assert!(decode("").is_err());
     }
 }

@@ -17,6 +17,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rrd::time::MICROS;
+use rrd::when::calendar::utc_text;
 
 use crate::disk::RealDisk;
 use crate::filenames::{self, FileKind};
@@ -203,12 +204,9 @@ fn split(path: &Path) -> (PathBuf, PathBuf) {
 
 /// A moment given in units since the epoch, in UTC.
 fn moment(units: i64, units_per_second: u32) -> String {
-    let (rate, nano_per_unit) = (i128::from(units_per_second.max(1)), 1_000_000_000);
-    let nanoseconds = i128::from(units) * nano_per_unit / rate;
-    match jiff::Timestamp::from_nanosecond(nanoseconds) {
-        Ok(time) => time.to_string(),
-        Err(_) => format!("{units}/{rate} s"),
-    }
+    let rate = i64::from(units_per_second.max(1));
+    let nanoseconds = units.rem_euclid(rate) * 1_000_000_000 / rate;
+    utc_text(units.div_euclid(rate), nanoseconds as u32).unwrap_or_else(|| format!("{units}/{rate} s"))
 }
 
 /// The same of a time as updates have it.

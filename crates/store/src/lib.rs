@@ -1,31 +1,70 @@
 //! All the I/O there is: log, stripes, segments, checkpoint, catalogue, import and export.
 //!
-//! The door is [`engine::Engine`]; two layouts stand behind it. Synchronous and sharded: one owner thread
-//! per shard, no locks on the update path, no async. Knows `rrd`; never hears of a protocol.
+//! The interface is [`engine::Engine`], with two layouts that implement it. Synchronous and sharded: a shard has one
+//! worker, whose state no lock guards during a round. No async. Knows `rrd`, and no protocol.
 
-pub mod beacon;
-pub mod catalogue;
-pub mod checkpoint;
-pub mod codec;
-pub mod direct;
-pub mod disk;
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod checkpoint;
+mod codec;
+mod column;
 pub mod engine;
+mod error;
 pub mod filenames;
 pub mod files;
-pub mod group;
-pub mod heads;
+mod group;
+mod heads;
 pub mod identity;
 pub mod inspect;
-mod listing;
-pub mod log;
-pub mod manifest;
-pub mod name;
-pub mod open_rows;
-pub mod placeholder;
-pub mod read;
-pub mod segment;
-pub mod segments;
-pub mod shard;
-pub mod stripe;
+mod lock;
+mod log;
+mod manifest;
+mod open_rows;
+mod read;
+mod segment;
+mod segments;
+mod shard;
 pub mod stripes;
-pub mod tree;
+
+pub use disk;
+pub use rrd_file::{daemon_address, name, placeholder, tree};
+
+/// The name that `rrd_file` had.
+pub mod direct {
+    pub use rrd::updatev::{UpdateReport, WrittenRow};
+    pub use rrd_file::Error as DirectError;
+    pub use rrd_file::*;
+}
+
+/// The inside, for tests, fuzzers and measurements only.
+pub mod testing {
+    /// Checkpoints.
+    pub mod checkpoint {
+        pub use crate::checkpoint::*;
+    }
+    /// Columns of values.
+    pub mod column {
+        pub use crate::column::*;
+    }
+    /// Groups of RRDs with the same geometry.
+    pub mod group {
+        pub use crate::group::*;
+    }
+    /// The log.
+    pub mod log {
+        pub use crate::log::*;
+    }
+    /// Manifests.
+    pub mod manifest {
+        pub use crate::manifest::*;
+    }
+    /// Segments.
+    pub mod segment {
+        pub use crate::segment::*;
+    }
+    /// Sets of segments.
+    pub mod segments {
+        pub use crate::segments::*;
+    }
+}

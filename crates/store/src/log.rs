@@ -31,7 +31,7 @@ pub use writer::{LogSyncer, LogWriter, Options};
 /// enough that a reader may hold one in memory. A longer body is refused before anything is written.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// Why the log could not do what was asked.
+/// Why an operation on the log failed.
 #[derive(Debug)]
 pub enum LogError {
     /// The disk is full. Nothing of the commit counts as written; it may be tried again, or discarded.

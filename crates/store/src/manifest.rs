@@ -57,6 +57,15 @@ pub enum ManifestError {
     Version(u32),
 }
 
+impl std::error::Error for ManifestError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ManifestError::Io(error) => Some(error),
+            ManifestError::Damaged { .. } | ManifestError::Version(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for ManifestError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

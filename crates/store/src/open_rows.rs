@@ -2,10 +2,10 @@
 //!
 //! Rows are appended in the order they complete, so an update dirties one warm cache line and not a
 //! buffer of its own; the rows of one RRD are chained from the newest back. When the arena is full it is
-//! frozen: readers and the flush share it behind an `Arc`, nothing changes it again.
+//! frozen: readers and the flush share it through an `Arc`, nothing changes it again.
 //!
-//! Cost of one row: 8 bytes and 8 a data source (16 bytes W1, 24 bytes W2). A row or run of rows whose
-//! values are all the unknown NaN is not kept at all: a row nobody stored reads as unknown.
+//! Cost of one row: 8 bytes and 8 per data source (16 bytes W1, 24 bytes W2). A row or run of rows whose
+//! values are all the unknown NaN is not kept at all: a row that is not stored reads as unknown.
 
 use rrd::live::{CdpPrep, UNKNOWN};
 
@@ -14,10 +14,8 @@ use crate::group::{Group, SourceIndex};
 /// Index of the RRD's chain in an arena.
 pub type ChainIndex = u32;
 
-/// No entry: the end of a chain.
+/// No entry: the end of a chain. Entries are addressed in words of 8 bytes, so an arena has 32 GiB at most.
 const NONE: u32 = u32::MAX;
-/// Entries are addressed in words of 8 bytes by `u32`, less the mark above.
-pub const ARENA_WORDS_MAX: usize = u32::MAX as usize - 1;
 
 const KIND_SHIFT: u32 = 28;
 const SOURCE_SHIFT: u32 = 16;
@@ -58,7 +56,7 @@ pub struct OpenRows {
 /// A run of rows found in an arena.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRun<'a> {
-    /// Where the entry stands, to come back to it.
+    /// Where the entry is, to find it again.
     pub place: u32,
     /// Its source.
     pub source: SourceIndex,
@@ -308,7 +306,7 @@ pub struct RunReader<'a> {
 }
 
 impl<'a> RunReader<'a> {
-    /// The run at a place that [`OpenRun::place`] told; it must be of the reader's source.
+    /// The run at a place from [`OpenRun::place`]; it must be of the reader's source.
     #[inline]
     pub fn run_at(&self, place: u32) -> OpenRun<'a> {
         let word = self.rows.words[place as usize];

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use rrd::content::Rrd;
 use rrd::definition::Definition;
+use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::live::{Live, UNKNOWN};
 
 use crate::catalogue::{Entry, RrdId};
-use crate::engine::{FetchRows, StoreError};
+use crate::engine::StoreError;
 use crate::group::{Group, SourceIndex};
 use crate::segment::{Key, ReadScratch};
 use crate::segments::SegmentSet;
@@ -83,9 +84,7 @@ impl RowMatrix {
         for file in &segments.files {
             let range = self.known.clone();
             let mut fill = |first_row, ds, column: &[f64]| self.fill_column(first_row, ds, column);
-            file.segment
-                .read(key, range, &mut scratch, &mut fill)
-                .map_err(|error| StoreError::Damaged(error.to_string()))?;
+            file.segment.read(key, range, &mut scratch, &mut fill).map_err(StoreError::from)?;
         }
         Ok(())
     }
@@ -107,13 +106,11 @@ impl FetchTicket {
         segments: &Arc<SegmentSet>,
         id: RrdId,
         entry: &Entry,
-        request: crate::engine::FetchRequest,
+        request: FetchRequest,
     ) -> Result<Self, StoreError> {
         let definition = state.catalogue.definition(entry.definition);
         let last_update = state.last_update(entry).whole;
-        let plan =
-            rrd::plan::plan(definition, last_update, request.cf, request.start, request.end, request.step)
-                .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let plan = rrd::plan::plan(definition, last_update, &request).map_err(StoreError::Fetch)?;
         let group = &state.groups()[entry.group as usize].group;
         let newest = definition.newest_row(plan.rra, last_update);
         let known = newest - definition.rra[plan.rra].row_count as i64 + 1..newest + 1;
@@ -130,14 +127,7 @@ impl FetchTicket {
         if key.is_none() {
             fill_season(&mut matrix, definition, plan.rra, newest, state.seasons(id));
         }
-        let answer = FetchRows {
-            start: plan.start,
-            end: plan.end,
-            step: plan.step,
-            units_per_second: definition.units_per_second,
-            ds_names: definition.ds.iter().map(|ds| ds.name.clone()).collect(),
-            values: Vec::new(),
-        };
+        let answer = FetchRows::new(definition, &plan, Vec::new());
         Ok(FetchTicket { matrix, key, segments: Arc::clone(segments), answer })
     }
 

@@ -20,7 +20,7 @@ pub(crate) use footer::HEAD_MAGIC;
 pub use reader::{Entries, Entry, ReadAt, ReadScratch, Segment};
 pub use writer::SegmentWriter;
 
-use crate::stripe::codec::{CodecError, ColumnHint};
+use crate::column::codec::{CodecError, ColumnHint};
 
 /// Version of the format this code writes; it reads this one only.
 pub const VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! The segments of a shard: an immutable set that readers share and the keeper replaces as a whole.
+//! The segments of a shard: an immutable set that readers share and the checkpointer replaces as a whole.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,27 +1,40 @@
-//! A shard: one owner thread over a log, and the threads that keep its files.
+//! A shard: the state of its RRDs, its log, and the threads that keep both.
 //!
-//! - the *worker* owns state and log ([`worker`]); between its rounds readers may look;
+//! - the *worker* applies commands to the state and logs them ([`worker`]); between its rounds others may look;
 //! - the *syncer* makes the log durable ([`syncer`]);
-//! - the *keeper* writes segments and checkpoints ([`keeper`]);
-//! - the *merger* rewrites short runs into long ones and drops expired rows ([`merger`]).
+//! - the *checkpointer* writes segments and checkpoints ([`checkpointer`]);
+//! - the *compactor* rewrites short runs into long ones and drops expired rows ([`compactor`]).
 //!
-//! What holds: an answer is given only when the log holds the change; only the worker changes the state;
-//! a failed write or sync poisons the shard, which then takes no more changes and still answers questions.
+//! ```text
+//!             commands                    commit
+//!   clients ----------> mailbox -> worker ------> log <------ syncer
+//!      |                  ^  ^       | arena, pages
+//!      | looks, small     |  |       v
+//!      | commands         |  +-- checkpointer -> segment, checkpoint -\
+//!      v                  |    CycleEnded                             +-> manifest
+//!   WorkerSlot            +----- compactor ----> segments ------------/
+//!                              SegmentsChanged
+//! ```
+//!
+//! What holds: an answer is given only when the log holds the change; only a round of the worker changes the state;
+//! a failed write or sync poisons the shard, which then takes no more commands and still answers queries.
 
+pub mod checkpointer;
+pub mod compactor;
 pub mod cycle;
 pub mod files;
 pub mod flush;
-pub mod keeper;
 pub mod mailbox;
-pub mod merger;
 pub mod message;
 pub mod recover;
+pub mod recovery;
 pub mod state;
 pub mod syncer;
+pub mod view;
 pub mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,26 +44,27 @@ use rrd::live::Live;
 use rrd::time::Timestamp;
 
 use crate::engine::StoreError;
+use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::{PlaceholderError, Placeholders};
+use crate::shard::compactor::CompactorHandle;
 use crate::shard::files::Files;
 use crate::shard::mailbox::Mailbox;
-use crate::shard::merger::MergerHandle;
-use crate::shard::message::{Change, Question};
+use crate::shard::message::{Command, Priority};
 use crate::shard::syncer::SyncHandle;
-use crate::shard::worker::Seat;
+use crate::shard::worker::WorkerSlot;
 
-/// The only clock of the store: seconds and microseconds since the epoch.
+/// The clock of the striped store: seconds and microseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How a shard behaves.
 #[derive(Clone, Debug)]
 pub struct ShardOptions {
-    /// Answer a change only after an fsync.
+    /// Answer a command only after an fsync.
     pub sync_always: bool,
     /// Time after which what was answered is durable, when not `sync_always`.
     pub sync_interval: Duration,
-    /// Open rows are flushed when they take this many bytes (or 256 an RRD, when that is more).
+    /// Open rows are flushed when they take this many bytes (or 256 per RRD, when that is more).
     pub open_bytes_min: usize,
     /// Log that replay may have to read, about.
     pub log_bytes_max: u64,
@@ -63,8 +77,8 @@ impl Default for ShardOptions {
         ShardOptions {
             sync_always: false,
             sync_interval: Duration::from_secs(1),
-            // 64 MiB: 140 rows of W1 an RRD at 20,500 RRDs; long enough runs to compress within 5 % of any
-            // length (`../shared/dependencies.md` 1.2).
+            // 64 MiB: 140 rows of W1 per RRD at 20,500 RRDs; runs of that length compress within 5 % of the
+            // longest (`docs/format/segment.md`).
             open_bytes_min: 64 << 20,
             // 128 MiB: 20 million updates of W1, replayed in a few seconds.
             log_bytes_max: 128 << 20,
@@ -98,14 +112,14 @@ pub struct Counters {
     pub memory_bytes: AtomicU64,
     /// fsyncs of the log that failed.
     pub sync_failures: AtomicU64,
-    /// Update records a replay could not apply.
+    /// Updates and other changes that the recovery could not apply.
     pub replay_refused: AtomicU64,
 }
 
 /// What the threads of a shard share.
 pub struct Shared {
     /// The way to the worker.
-    pub mailbox: Mailbox<Change, Question>,
+    pub mailbox: Mailbox<Command, Priority>,
     /// Manifest and segments.
     pub files: Files,
     /// Counters.
@@ -114,13 +128,13 @@ pub struct Shared {
     pub options: ShardOptions,
     /// The way to the syncer.
     pub syncer: SyncHandle,
-    /// The way to the merger.
-    pub merger: MergerHandle,
+    /// The way to the compactor.
+    pub compactor: CompactorHandle,
     /// Set when the shard is to stop: no more waiting for room.
     pub stopping: AtomicBool,
-    /// The keeper waits for room on the disk.
-    pub keeper_full: AtomicBool,
-    /// The worker refuses changes.
+    /// The checkpointer waits for room on the disk.
+    pub checkpointer_full: AtomicBool,
+    /// The worker refuses commands.
     pub refuses: AtomicBool,
     /// The log waits for room on the disk.
     pub log_full: AtomicBool,
@@ -129,18 +143,18 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Takes no more changes from now on, and says why. The first reason stays.
+    /// Takes no more commands from now on, and says why. The first reason stays.
     pub fn poison(&self, text: String) {
         tracing::error!(reason = %text, "the store takes no more updates");
         let _ = self.failure.set(text);
     }
 
-    /// Why no more changes are taken, if so.
+    /// Why no more commands are taken, if so.
     pub fn failure(&self) -> Option<String> {
         self.failure.get().cloned()
     }
 
-    /// True while no change would be taken.
+    /// True while no command would be taken.
     pub fn is_read_only(&self) -> bool {
         self.refuses.load(Ordering::Relaxed)
     }
@@ -149,7 +163,7 @@ impl Shared {
         let Some(placeholders) = &self.placeholders else { return Ok(()) };
         match placeholders.write(name, bytes) {
             Err(PlaceholderError::Occupied { rrd_file: true, .. }) if beside_file => Ok(()),
-            result => result.map_err(|error| StoreError::Io(error.to_string())),
+            result => Ok(result?),
         }
     }
 
@@ -166,19 +180,19 @@ impl Shared {
 pub struct Shard {
     /// What its threads share.
     pub shared: Arc<Shared>,
-    /// The worker, to look at between its rounds.
-    pub worker: Arc<Seat>,
+    /// The worker, reachable between its rounds.
+    pub worker: Arc<WorkerSlot>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Shard {
-    /// Stops taking changes, applies what waits, makes the log durable and ends the threads. Idempotent.
+    /// Stops taking commands, applies those that wait, makes the log durable and ends the threads. Idempotent.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.mailbox.close();
-        self.shared.merger.stop();
+        self.shared.compactor.stop();
         // The worker is the first; the syncer must outlive it, because answers may wait there.
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             let _ = thread.join();
             self.shared.syncer.close();

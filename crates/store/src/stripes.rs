@@ -1,46 +1,49 @@
-//! The striped store: shards behind the door [`Engine`].
+//! The striped store: an [`Engine`] over shards.
 //!
-//! An RRD belongs to the shard its name hashes to, for ever; the number of shards is fixed when the store
-//! is made. A batch for one shard is passed on as it is. A name that is not known may stand for a `.rrd` file
-//! in the tree: [`adopt`] takes it in.
+//! An RRD belongs to the shard its name hashes to, for ever; the number of shards is fixed when the store is made. A
+//! batch for one shard is passed on as it is. An unknown name may be that of a `.rrd` file in the tree, which
+//! [`adopt`] imports.
 
 mod adopt;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rrd::content::Rrd;
+use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, FetchRequest, FetchRows, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch,
-    UpdateFailure,
+    CreateRequest, Engine, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
 };
+pub use crate::error::OpenError;
 use crate::filenames;
 use crate::identity::Identity;
+use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::{Placeholders, StoreIdentity};
-use crate::shard::message::{Change, Question, UpdateOutcome};
-use crate::shard::recover::{self, OpenError};
-use crate::shard::worker::Worker;
-use crate::shard::{Clock, Shard, ShardOptions};
+pub use crate::shard::ShardOptions;
+use crate::shard::message::{Command, Priority, UpdateOutcome};
+use crate::shard::recover;
+use crate::shard::view::View;
+use crate::shard::{Clock, Shard};
 use crate::stripes::adopt::Adopter;
 use crate::tree::Tree;
 
-/// A worker that is busy on another core answers within this: sleeping and being woken would cost both sides
-/// more, and under load a turn of the processor.
+/// A worker that is busy on another core answers within this: sleeping and being woken would cost both sides more,
+/// and under load a time slice of the processor.
 const ANSWER_SOON: Duration = Duration::from_micros(30);
 
-/// Updates of a batch that whoever brings it may do himself while the shard rests: some tens of microseconds. From
-/// there on the worker does them while the connection reads on.
-const LENT_LINES_MAX: usize = 64;
-/// Bytes of such a batch: a line may hold many words.
-const LENT_BYTES_MAX: usize = 8 * 1024;
+/// A batch of up to this many updates runs on the caller's thread while the shard rests: some tens of microseconds. A
+/// larger one goes to the worker, while the connection reads on.
+const INLINE_LINES_MAX: usize = 64;
+/// Bytes of such a batch: a line may hold many updates.
+const INLINE_BYTES_MAX: usize = 8 * 1024;
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -51,7 +54,7 @@ pub struct Options {
     pub shard: ShardOptions,
     /// Where placeholders are written; none when `None`.
     pub placeholder_tree: Option<PathBuf>,
-    /// Where `.rrd` files that other programs made are taken in from when their name is first used.
+    /// The tree whose `.rrd` files, made by other programs, are imported when their name is first used.
     pub adopt_tree: Option<PathBuf>,
     /// What the time is; the system's clock unless a test says otherwise.
     pub clock: Clock,
@@ -59,7 +62,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // One shard a pair of cores: its worker wants one, parsing and the background threads the other.
+        // One shard per two cores: its worker uses one, parsing and the background threads the other.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
@@ -93,14 +96,14 @@ struct Core {
 }
 
 fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
-    let failed = |error: std::io::Error| OpenError(format!("cannot lock the store: {error}"));
+    let failed = |error: std::io::Error| OpenError::caused("cannot lock the store", error);
     let path = filenames::lock(Path::new(""));
     let file = match disk.open(&path, Mode::Write) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => disk.create(&path).map_err(failed)?,
         opened => opened.map_err(failed)?,
     };
     if !file.try_lock().map_err(failed)? {
-        return Err(OpenError("another daemon has the store open; stop it first, or use its sockets".into()));
+        return Err(OpenError::new("another daemon has the store open; stop it first, or use its sockets"));
     }
     Ok(file)
 }
@@ -114,7 +117,7 @@ impl Stripes {
         let placeholders = match &options.placeholder_tree {
             Some(path) => {
                 let tree = Tree::open(path).map_err(|error| {
-                    OpenError(format!("cannot open the tree \"{}\": {error}", path.display()))
+                    OpenError::caused(format!("cannot open the tree \"{}\"", path.display()), error)
                 })?;
                 Some(Arc::new(Placeholders::new(tree, store)))
             }
@@ -135,7 +138,7 @@ impl Stripes {
             opening
                 .into_iter()
                 .map(|thread| {
-                    thread.join().unwrap_or_else(|_| Err(OpenError("a bug stopped the recovery".into())))
+                    thread.join().unwrap_or_else(|_| Err(OpenError::new("a bug stopped the recovery")))
                 })
                 .collect::<Result<Vec<_>, _>>()
         })?;
@@ -160,10 +163,10 @@ impl Stripes {
 
     /// Flushes everything to segments and a checkpoint.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
-        self.core.every_shard(Change::Checkpoint)
+        self.core.every_shard(Command::Checkpoint)
     }
 
-    /// Does something with an RRD; when there is none, looks for a `.rrd` file to take in and tries again.
+    /// Does something with an RRD; when there is none, looks for a `.rrd` file to import and tries again.
     fn with_adoption<T>(
         &self,
         name: &RrdName,
@@ -191,36 +194,44 @@ impl Core {
         &self.shards[self.shard_index(name.as_bytes())]
     }
 
-    fn change(&self, shard: &Shard, change: Change) {
-        let bytes = change.bytes();
-        if let Err(closed) = shard.shared.mailbox.send_change(change, bytes) {
+    fn send(&self, shard: &Shard, command: Command) {
+        let bytes = command.bytes();
+        if let Err(closed) = shard.shared.mailbox.send_command(command, bytes) {
             closed.0.refuse(StoreError::Stopping);
         }
     }
 
-    fn change_and_wait<T: Send + 'static>(
+    fn send_and_wait<T: Send + 'static>(
         &self,
         name: &RrdName,
-        change: impl FnOnce(Reply<Result<T, StoreError>>) -> Change,
+        command: impl FnOnce(Reply<Result<T, StoreError>>) -> Command,
     ) -> Result<T, StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let reply = Box::new(move |result| {
             let _ = sender.send(result);
         });
-        self.change(self.shard(name), change(reply));
+        self.send(self.shard(name), command(reply));
         receiver.recv().unwrap_or(Err(StoreError::Stopping))
     }
 
-    fn ask<T: Send + 'static>(
+    /// Looks at a shard's memory: at once while its worker rests, else by a query.
+    fn query<T: Send + 'static>(
         &self,
         shard: &Shard,
-        question: impl FnOnce(Reply<T>) -> Question,
+        about: Option<&RrdName>,
+        look: impl FnOnce(&View<'_>) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
+        let mut look = Some(look);
+        if let Some(answer) = shard.worker.look(|view| look.take().map(|look| look(view))) {
+            return answer.ok_or(StoreError::Stopping);
+        }
+        let Some(look) = look else { return Err(StoreError::Stopping) };
         let (sender, receiver) = mpsc::sync_channel(1);
-        let reply = Box::new(move |answer| {
-            let _ = sender.send(answer);
+        let look = Box::new(move |view: &View<'_>| {
+            let _ = sender.send(look(view));
         });
-        shard.shared.mailbox.send_question(question(reply)).map_err(|_| StoreError::Stopping)?;
+        let query = Priority::Query { about: about.cloned(), look };
+        shard.shared.mailbox.send_priority(query).map_err(|_| StoreError::Stopping)?;
         let asked = Instant::now();
         while asked.elapsed() < ANSWER_SOON {
             match receiver.try_recv() {
@@ -232,23 +243,9 @@ impl Core {
         receiver.recv().map_err(|_| StoreError::Stopping)
     }
 
-    /// Looks into the shard of a name; asks when its worker is busy.
-    fn look<T: Send + 'static>(
-        &self,
-        name: &RrdName,
-        look: impl FnOnce(&Worker) -> Result<T, StoreError>,
-        question: impl FnOnce(Reply<Result<T, StoreError>>) -> Question,
-    ) -> Result<T, StoreError> {
-        let shard = self.shard(name);
-        match shard.worker.look(look) {
-            Some(result) => result,
-            None => self.ask(shard, question)?,
-        }
-    }
-
     fn every_shard(
         &self,
-        change: impl Fn(Reply<Result<(), StoreError>>) -> Change,
+        command: impl Fn(Reply<Result<(), StoreError>>) -> Command,
     ) -> Result<(), StoreError> {
         let (sender, receiver) = mpsc::channel();
         for shard in &self.shards {
@@ -256,10 +253,39 @@ impl Core {
             let reply = Box::new(move |result| {
                 let _ = sender.send(result);
             });
-            self.change(shard, change(reply));
+            self.send(shard, command(reply));
         }
         drop(sender);
         receiver.iter().collect()
+    }
+}
+
+/// Log that a stop leaves for the next start to replay: about a tenth of a second of work.
+const LOG_BYTES_AT_STOP_MAX: u64 = 4 << 20;
+/// How long a stop may wait for checkpoints: a million RRDs take some seconds. What they would have saved is replayed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Core {
+    /// Checkpoints the shards with a long log, so that the next start takes updates at once.
+    fn checkpoint_before_stop(&self) {
+        let (sender, receiver) = mpsc::channel();
+        for shard in &self.shards {
+            let log_bytes = shard.shared.stats.log_bytes_live.load(Ordering::Relaxed);
+            if log_bytes > LOG_BYTES_AT_STOP_MAX && !shard.shared.is_read_only() {
+                let sender = sender.clone();
+                let reply = Box::new(move |result| {
+                    let _ = sender.send(result);
+                });
+                self.send(shard, Command::Checkpoint(reply));
+            }
+        }
+        drop(sender);
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while let Ok(result) = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            if let Err(error) = result {
+                tracing::debug!(%error, "no checkpoint before the stop; the next start replays the log");
+            }
+        }
     }
 }
 
@@ -283,23 +309,29 @@ impl Core {
         }
     }
 
-    /// A few updates, when their shard rests, are done here; others go to its worker.
+    /// Runs a few updates here when their shard rests; others go to its worker.
     fn update_shard(&self, shard: &Shard, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
-        let small = batch.lines.len() <= LENT_LINES_MAX && batch.text.len() <= LENT_BYTES_MAX;
-        let change = Change::Update(batch, reply);
-        let left = if small { shard.worker.lend(&shard.shared, change) } else { Some(change) };
-        if let Some(change) = left {
-            self.change(shard, change);
+        let small = batch.lines.len() <= INLINE_LINES_MAX && batch.text.len() <= INLINE_BYTES_MAX;
+        let command = Command::Update(batch, reply);
+        let left = if small { shard.worker.run_inline(&shard.shared, command) } else { Some(command) };
+        if let Some(command) = left {
+            self.send(shard, command);
         }
     }
 
     fn import(&self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
         let rrd = Box::new(rrd);
-        self.change_and_wait(name, |reply| Change::Import(name.clone(), rrd, no_overwrite, reply))
+        self.send_and_wait(name, |reply| Command::Import(name.clone(), rrd, no_overwrite, reply))
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        self.look(name, |worker| worker.snapshot(name), |reply| Question::Snapshot(name.clone(), reply))
+        let asked = name.clone();
+        self.query(self.shard(name), Some(name), move |view| view.snapshot(&asked))?
+    }
+
+    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+        let asked = name.clone();
+        self.query(self.shard(name), Some(name), move |view| view.last_update(&asked))?
     }
 
     fn update_split(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
@@ -318,7 +350,7 @@ impl Core {
             }
             let gather = Arc::clone(&gather);
             let reply = Box::new(move |(_, failures): UpdateOutcome| {
-                let mut gather = gather.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut gather = lock(&gather);
                 let renumber =
                     |failure: UpdateFailure| UpdateFailure { line: lines[failure.line as usize], ..failure };
                 gather.failures.extend(failures.into_iter().map(renumber));
@@ -358,13 +390,13 @@ impl Engine for Stripes {
 
     fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
         self.with_adoption(name, |core| {
-            core.change_and_wait(name, |reply| Change::UpdateListed(name.clone(), values.to_vec(), reply))
+            core.send_and_wait(name, |reply| Command::UpdateListed(name.clone(), values.to_vec(), reply))
         })
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         let shard = self.core.shard(&name);
-        self.core.change(shard, Change::Create(name, request, reply));
+        self.core.send(shard, Command::Create(name, request, reply));
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
@@ -373,29 +405,34 @@ impl Engine for Stripes {
 
     fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError> {
         self.with_adoption(name, |core| {
-            core.change_and_wait(name, |reply| Change::Tune(name.clone(), words.to_vec(), reply))
+            core.send_and_wait(name, |reply| Command::Tune(name.clone(), words.to_vec(), reply))
         })
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.core.change_and_wait(name, |reply| Change::Delete(name.clone(), reply))
+        self.core.send_and_wait(name, |reply| Command::Delete(name.clone(), reply))
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
         self.with_adoption(name, |core| core.snapshot(name))
     }
 
+    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+        self.with_adoption(name, |core| core.last_update(name))
+    }
+
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
         let ticket = self.with_adoption(name, |core| {
-            let question = |reply| Question::Fetch(name.clone(), request, reply);
-            core.look(name, |worker| worker.fetch(name, request), question)
+            let asked = name.clone();
+            core.query(core.shard(name), Some(name), move |view| view.fetch(&asked, request))?
         })?;
         ticket.complete()
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
         let ticket = self.with_adoption(name, |core| {
-            core.look(name, |worker| worker.read(name), |reply| Question::Read(name.clone(), reply))
+            let asked = name.clone();
+            core.query(core.shard(name), Some(name), move |view| view.read(&asked))?
         })?;
         ticket.complete()
     }
@@ -407,7 +444,8 @@ impl Engine for Stripes {
         }
         let mut names = Vec::new();
         for shard in &self.core.shards {
-            names.extend(self.core.ask(shard, |reply| Question::Names(prefix.clone(), reply))?);
+            let asked = prefix.clone();
+            names.extend(self.core.query(shard, None, move |view| view.names(&asked))?);
         }
         if !recursive {
             for name in &mut names {
@@ -428,10 +466,10 @@ impl Engine for Stripes {
         self.core.flushes.fetch_add(1, Ordering::Relaxed);
         match name {
             Some(name) => {
-                self.snapshot(name)?;
-                self.core.change_and_wait(name, Change::Sync)
+                self.last_update(name)?;
+                self.core.send_and_wait(name, Command::Sync)
             }
-            None => self.core.every_shard(Change::Sync),
+            None => self.core.every_shard(Command::Sync),
         }
     }
 
@@ -462,6 +500,7 @@ impl Engine for Stripes {
         if let Some(adopter) = &self.adopter {
             adopter.stop();
         }
+        self.core.checkpoint_before_stop();
         self.core.shards.iter().for_each(Shard::stop);
         let failure = self.core.shards.iter().find_map(|shard| shard.shared.failure());
         failure.map_or(Ok(()), |text| Err(StoreError::Poisoned(text)))

@@ -12,9 +12,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use oracle::RrdTool;
-use store::engine::{Engine, UpdateBatch, UpdateLine};
-use store::files::{FilesEngine, Options};
-use store::name::RrdName;
+use roundel_store::engine::{Engine, UpdateBatch, UpdateLine};
+use roundel_store::files::{FilesEngine, Options};
+use roundel_store::name::RrdName;
 
 const START: i64 = 1_700_000_000;
 const RRDS: usize = 5;

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use oracle::random::Random;
+use roundel_store::disk::RealDisk;
+use roundel_store::engine::{Engine, StoreError};
+use roundel_store::name::RrdName;
+use roundel_store::stripes::{Options, Stripes};
+use roundel_store::testing::log::BODY_BYTES_MAX;
 use rrd::content::Rrd;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
-use store::disk::RealDisk;
-use store::engine::{Engine, StoreError};
-use store::log::BODY_BYTES_MAX;
-use store::name::RrdName;
-use store::stripes::{Options, Stripes};
 
 const START: i64 = 1_700_000_000;
 

@@ -8,18 +8,18 @@
 mod model;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use model::{Model, Op, definition};
 use oracle::random::Random;
+use roundel_store::disk::sim::SimDisk;
+use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
+use roundel_store::name::RrdName;
+use roundel_store::stripes::ShardOptions;
+use roundel_store::stripes::{Options, Stripes};
 use rrd::time::Timestamp;
-use store::disk::sim::SimDisk;
-use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
-use store::name::RrdName;
-use store::shard::ShardOptions;
-use store::stripes::{Options, Stripes};
 
 const START: i64 = 1_700_000_000;
 
@@ -381,6 +381,10 @@ fn a_busy_store_stops() {
     each_seed(300, run_stopped_while_busy);
 }
 
+/// Stores with rotten bits, and how many of them opened: most damage costs some rows, not the store.
+static ROTTEN: AtomicU64 = AtomicU64::new(0);
+static ROTTEN_OPENED: AtomicU64 = AtomicU64::new(0);
+
 /// Bits rot in any file of a store that was stopped. It opens or says why not; what it then says of an RRD
 /// it reads or reports as damaged. Nothing panics: a panic in a shard would end this process.
 fn run_rotten(seed: u64) {
@@ -401,11 +405,13 @@ fn run_rotten(seed: u64) {
             disk.flip_bit(path, world.random.below(bits)).expect("a bit to flip");
         }
     }
+    ROTTEN.fetch_add(1, Ordering::Relaxed);
     let Ok(store) = Stripes::open(disk.handle(), &world.options) else { return };
+    ROTTEN_OPENED.fetch_add(1, Ordering::Relaxed);
     for name in store.list(b"", true).expect("a list") {
         let name = RrdName::new(&name).expect("a listed name");
         match store.read(&name) {
-            Ok(_) | Err(StoreError::Damaged(_)) => {}
+            Ok(_) | Err(StoreError::Segment(_)) => {}
             Err(error) => panic!("{name}: {error}"),
         }
     }
@@ -414,6 +420,10 @@ fn run_rotten(seed: u64) {
 #[test]
 fn rotten_bits_are_told_and_confined() {
     each_seed(500, run_rotten);
+    let (all, opened) = (ROTTEN.load(Ordering::Relaxed), ROTTEN_OPENED.load(Ordering::Relaxed));
+    // These stores are small: most of their bytes are log and checkpoint, whose damage stops the start. 44 of 500
+    // opened when this was written; none would mean that the readings above are never tried.
+    assert!(all < 50 || opened > all / 20, "only {opened} of {all} rotten stores opened");
 }
 
 /// The disk fills up under load, and has room again later. What was refused for it may be there or not;

@@ -5,6 +5,7 @@ use std::thread;
 use super::Bench;
 use super::subject::Subject;
 use crate::Outcome;
+use crate::builds::Program;
 use crate::daemon::Kind;
 use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
@@ -17,7 +18,7 @@ const VOLUME_BYTES: u64 = 12 << 30;
 /// Rounds between two flushes of rrdcached: what `-w 300` gathers at a step of 10 s.
 const ROUNDS_PER_FLUSH: u64 = 30;
 
-/// What one daemon did to the device.
+/// One daemon's writes to the device.
 struct Wrote {
     values: u64,
     device: Option<DeviceUsage>,
@@ -27,19 +28,22 @@ struct Wrote {
 }
 
 impl Wrote {
-    /// The device's own count, the process's where it has none.
+    /// The device's count, or the process's if the device has none.
     fn bytes_per_value(&self) -> f64 {
         let bytes = self.device.map_or(self.process_bytes, |device| device.write_bytes);
         bytes as f64 / self.values as f64
     }
 }
 
-/// W1 for long enough to hold several checkpoints and merges; rrdcached for a few flushes, as each is alike.
+/// W1 for long enough to include several checkpoints and merges; rrdcached for a few flushes, as all are alike.
 pub fn long_run(bench: &mut Bench) -> Outcome<()> {
-    let ours_rounds = bench.pick(1_200, 4_800);
-    let (peer, isolated) = run_long(bench, Kind::Rrdcached, bench.pick(2, 3) * ROUNDS_PER_FLUSH)?;
-    let (files, _) = run_long(bench, Kind::RoundelFiles, bench.pick(2, 3) * ROUNDS_PER_FLUSH)?;
-    let (ours, _) = run_long(bench, Kind::Roundel, ours_rounds)?;
+    let [peer, ours] = bench.pair(Kind::Roundel);
+    let [files_peer, files] = bench.pair(Kind::RoundelFiles);
+    let (peer, isolated) = run_long(bench, &peer)?;
+    let files_before = bench.is_against().then(|| run_long(bench, &files_peer)).transpose()?;
+    let files_peer = files_before.as_ref().map_or(&peer, |(wrote, _)| wrote);
+    let (files, _) = run_long(bench, &files)?;
+    let (ours, _) = run_long(bench, &ours)?;
     bench.report.row(Row {
         figure: "W1, bytes written to the device per value, 30 values a file".to_string(),
         peer: Runs::one(peer.bytes_per_value()),
@@ -50,7 +54,7 @@ pub fn long_run(bench: &mut Bench) -> Outcome<()> {
     });
     bench.report.row(Row {
         figure: "Files layout, W1, bytes written to the device per value, 30 values a file".to_string(),
-        peer: Runs::one(peer.bytes_per_value()),
+        peer: Runs::one(files_peer.bytes_per_value()),
         ours: Runs::one(files.bytes_per_value()),
         unit: Unit::Bytes,
         goal: Goal::Part(1.0),
@@ -75,17 +79,21 @@ pub fn long_run(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-fn run_long(bench: &mut Bench, kind: Kind, rounds: u64) -> Outcome<(Wrote, bool)> {
+fn run_long(bench: &mut Bench, program: &Program) -> Outcome<(Wrote, bool)> {
     let (workload, count) = bench.workload(Shape::W1);
-    bench.say(&format!("Device: {} creates {count} RRDs", kind.title()));
+    let rounds = match program.kind {
+        Kind::Roundel => bench.pick(1_200, 4_800),
+        _ => bench.pick(2, 3) * ROUNDS_PER_FLUSH,
+    };
+    bench.say(&format!("Device: {} creates {count} RRDs", program.title()));
     let volume = Volume::isolated(&bench.place("device"), VOLUME_BYTES)?;
-    let mut subject = Subject::start(kind, &volume.path().join("daemon"), bench.roundel(), workload, count)?;
+    let mut subject = Subject::start(program, &volume.path().join("daemon"), workload, count)?;
     subject.create(&bench.progress_of(count))?;
     let (device, process) = (volume.device()?, subject.daemon.usage()?);
     let mut values = 0;
     let mut seconds = 0.0;
     let mut done = 0;
-    bench.say(&format!("Device: {}, {rounds} rounds", kind.title()));
+    bench.say(&format!("Device: {}, {rounds} rounds", program.title()));
     let progress = bench.progress_of(rounds as usize);
     while done < rounds {
         let measured = subject.run(ROUNDS_PER_FLUSH)?;
@@ -93,7 +101,7 @@ fn run_long(bench: &mut Bench, kind: Kind, rounds: u64) -> Outcome<(Wrote, bool)
         seconds += measured.drained.as_secs_f64();
         done += ROUNDS_PER_FLUSH;
         progress.inc(ROUNDS_PER_FLUSH);
-        if kind != Kind::Roundel {
+        if program.kind != Kind::Roundel {
             volume.device()?;
         }
     }
@@ -118,12 +126,13 @@ fn wrote(
     Ok(Wrote { values, device, process_bytes, seconds, cpu_seconds: used.cpu.as_secs_f64() })
 }
 
-/// W1 as it comes in life, 2,050 values a second: requests and bytes on the device. Both daemons at once, each on
-/// a device of its own: at this pace neither needs a tenth of a core.
+/// W1 in real time, 2,050 values per second: requests and bytes on the device. Both daemons run at once, each on a
+/// device of its own: at this pace neither needs a tenth of a core.
 pub fn real_time(bench: &mut Bench) -> Outcome<()> {
     let rounds = bench.pick(6, 12);
-    let peer = RealTime::prepare(bench, Kind::Rrdcached)?;
-    let ours = RealTime::prepare(bench, Kind::Roundel)?;
+    let [peer, ours] = bench.pair(Kind::Roundel);
+    let peer = RealTime::prepare(bench, &peer)?;
+    let ours = RealTime::prepare(bench, &ours)?;
     bench.say(&format!("Pace: warm-up and {} s of both daemons", rounds * 10));
     let (peer, ours) = thread::scope(|scope| {
         let peer = scope.spawn(move || peer.run(rounds));
@@ -175,12 +184,12 @@ struct RealTime {
 }
 
 impl RealTime {
-    fn prepare(bench: &mut Bench, kind: Kind) -> Outcome<Self> {
+    fn prepare(bench: &mut Bench, program: &Program) -> Outcome<Self> {
         let (workload, count) = bench.workload(Shape::W1);
-        bench.say(&format!("Pace: {} creates {count} RRDs", kind.title()));
-        let volume = Volume::isolated(&bench.place(&format!("pace-{kind:?}")), VOLUME_BYTES)?;
-        let mut subject =
-            Subject::start(kind, &volume.path().join("daemon"), bench.roundel(), workload, count)?;
+        let title = program.title();
+        bench.say(&format!("Pace: {title} creates {count} RRDs"));
+        let volume = Volume::isolated(&bench.place(&format!("pace-{title}")), VOLUME_BYTES)?;
+        let mut subject = Subject::start(program, &volume.path().join("daemon"), workload, count)?;
         subject.create(&bench.progress_of(count))?;
         subject.daemon.set_real_time();
         subject.restart()?;

@@ -1,5 +1,6 @@
 //! FETCH over the socket: an hour, a day, a month; warm, cold, and while W1 arrives at full speed.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::Bench;
 use super::subject::Subject;
 use crate::Outcome;
+use crate::builds::Program;
 use crate::client::Client;
 use crate::daemon::Kind;
 use crate::figures::{Goal, Runs, Unit};
@@ -18,9 +20,11 @@ use crate::workload::{Shape, Workload, hash, rrd_name};
 const RRDS: usize = 50;
 /// A month of steps of 10 s: fills the archives that the three ranges read.
 const ROUNDS: u64 = 30 * 8_640;
-/// Values that share a line while it is filled.
+/// Fetches of one daemon before it is the other's turn.
+const TURN: usize = 100;
+/// Values per line while it is filled.
 const VALUES_PER_LINE: u64 = 60;
-/// After filling, before fetches are timed.
+/// Pause after filling, before fetches are timed.
 const REST_AFTER_LOAD: Duration = Duration::from_secs(5);
 /// Between fetches under load: a reader, not a second load, as the cores belong to the daemon and its feeder.
 const FETCH_PAUSE: Duration = Duration::from_millis(2);
@@ -35,8 +39,9 @@ struct Times {
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> Outcome<()> {
-    let peer = measure(bench, Kind::Rrdcached)?;
-    let ours = measure(bench, Kind::Roundel)?;
+    let [peer, ours] = bench.pair(Kind::Roundel);
+    let filled = [fill(bench, &peer)?, fill(bench, &ours)?];
+    let [peer, ours] = measure(bench, filled)?;
     for (index, (title, _)) in RANGES.iter().enumerate() {
         let mut row = |figure: String, peer: f64, ours: f64, goal, aim| {
             let (peer, ours) = (Runs::one(peer), Runs::one(ours));
@@ -77,47 +82,76 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     under_load(bench)
 }
 
-fn measure(bench: &mut Bench, kind: Kind) -> Outcome<Times> {
+/// A daemon with a month of values.
+struct Filled {
+    title: String,
+    subject: Subject,
+    client: Client,
+}
+
+fn fill(bench: &mut Bench, program: &Program) -> Outcome<Filled> {
     let workload = Workload::usual(Shape::W1);
-    bench.say(&format!("Fetch: {} is filled with a month of {RRDS} RRDs", kind.title()));
-    let place = bench.place(&format!("fetch-{}", kind.title()));
-    let mut subject = Subject::start(kind, &place, bench.roundel(), workload, RRDS)?;
+    let title = program.title();
+    bench.say(&format!("Fetch: {title} is filled with a month of {RRDS} RRDs"));
+    let mut subject = Subject::start(program, &bench.place(&format!("fetch-{title}")), workload, RRDS)?;
     subject.create(&bench.progress_of(RRDS))?;
     // In pieces, so that rrdcached does not keep a month of text in memory.
     let piece = ROUNDS / 10;
     for _ in 0..ROUNDS / piece {
         subject.fill(piece, VALUES_PER_LINE)?;
     }
-    // What either does in the background after a load.
+    let client = subject.client()?;
+    Ok(Filled { title, subject, client })
+}
+
+/// Times of both daemons, in turn.
+fn measure(bench: &mut Bench, mut filled: [Filled; 2]) -> Outcome<[Times; 2]> {
+    // Lets the background work after a load finish.
     thread::sleep(REST_AFTER_LOAD);
-    let now = subject.now_seconds();
-    let mut client = subject.client()?;
+    let now = filled[0].subject.now_seconds();
     let count = bench.pick(1_000, 2_000);
-    let mut times = Times { warm: Vec::new(), cold: None };
+    let mut times = [(); 2].map(|()| Times { warm: Vec::new(), cold: None });
     for (title, seconds) in RANGES {
-        bench.say(&format!("Fetch: {}, {title}, warm", kind.title()));
-        fetches(&mut client, count, now, seconds, RRDS)?;
-        times.warm.push(fetches(&mut client, count, now, seconds, RRDS)?);
+        bench.say(&format!("Fetch: {title}, warm"));
+        let mut runs = [Runs::default(), Runs::default()];
+        for filled in &mut filled {
+            fetches(&mut filled.client, 0..count, now, seconds, RRDS)?;
+        }
+        for first in (0..count).step_by(TURN) {
+            for (filled, runs) in filled.iter_mut().zip(&mut runs) {
+                runs.append(fetches(&mut filled.client, first..first + TURN, now, seconds, RRDS)?);
+            }
+        }
+        for (times, runs) in times.iter_mut().zip(runs) {
+            times.warm.push(runs);
+        }
     }
+    for (filled, times) in filled.iter_mut().zip(&mut times) {
+        times.cold = cold(bench, filled, now)?;
+    }
+    for Filled { mut subject, .. } in filled {
+        subject.daemon.stop()?;
+        std::fs::remove_dir_all(subject.daemon.directory()).ok();
+    }
+    Ok(times)
+}
+
+/// Cold times by range; `None` where the page cache may not be dropped.
+fn cold(bench: &mut Bench, filled: &mut Filled, now: i64) -> Outcome<Option<Vec<Runs>>> {
     let mut cold = Vec::new();
     for (title, seconds) in RANGES {
-        bench.say(&format!("Fetch: {}, {title}, cold", kind.title()));
+        bench.say(&format!("Fetch: {}, {title}, cold", filled.title));
         if let Err(error) = drop_page_cache() {
-            bench.report.note("FETCH", format!("Cold fetches were not measured: {error}"));
-            break;
+            bench.report.omit("FETCH", format!("Cold fetches were not measured: {error}"));
+            return Ok(None);
         }
         let mut runs = Runs::default();
         for index in 0..RRDS {
-            runs.push(fetch(&mut client, index, now, seconds)?);
+            runs.push(fetch(&mut filled.client, index, now, seconds)?);
         }
         cold.push(runs);
     }
-    if cold.len() == RANGES.len() {
-        times.cold = Some(cold);
-    }
-    subject.daemon.stop()?;
-    std::fs::remove_dir_all(place).ok();
-    Ok(times)
+    Ok(Some(cold))
 }
 
 /// Seconds of one FETCH; its row count is checked against the range.
@@ -132,9 +166,9 @@ fn fetch(client: &mut Client, rrd: usize, now: i64, seconds: i64) -> Outcome<f64
     Ok(wall)
 }
 
-fn fetches(client: &mut Client, count: usize, now: i64, seconds: i64, rrds: usize) -> Outcome<Runs> {
+fn fetches(client: &mut Client, which: Range<usize>, now: i64, seconds: i64, rrds: usize) -> Outcome<Runs> {
     let mut runs = Runs::default();
-    for index in 0..count {
+    for index in which {
         let rrd = hash(index as u64, seconds as u64) as usize % rrds;
         runs.push(fetch(client, rrd, now, seconds)?);
     }
@@ -145,28 +179,30 @@ fn fetches(client: &mut Client, count: usize, now: i64, seconds: i64, rrds: usiz
 fn under_load(bench: &mut Bench) -> Outcome<()> {
     let (workload, count) = bench.workload(Shape::W1);
     let mut results = Vec::new();
-    for (kind, rounds) in [(Kind::Rrdcached, bench.pick(60, 120)), (Kind::Roundel, bench.pick(300, 900))] {
-        bench.say(&format!("Fetch: {} under load, creates {count} RRDs", kind.title()));
-        let place = bench.place(&format!("fetch-load-{}", kind.title()));
-        let mut subject = Subject::start(kind, &place, bench.roundel(), workload, count)?;
+    for program in bench.pair(Kind::Roundel) {
+        let is_ours = program.kind == Kind::Roundel;
+        let rounds = if is_ours { bench.pick(300, 900) } else { bench.pick(60, 120) };
+        bench.say(&format!("Fetch: {} under load, creates {count} RRDs", program.title()));
+        let place = bench.place(&format!("fetch-load-{}", program.title()));
+        let mut subject = Subject::start(&program, &place, workload, count)?;
         subject.create(&bench.progress_of(count))?;
         subject.fill(400, 40)?;
         let now = subject.now_seconds();
         let mut client = subject.client()?;
-        fetches(&mut client, 500, now, 3_600, count)?;
+        fetches(&mut client, 0..500, now, 3_600, count)?;
         let idle = fetches_at_rest(&mut client, 2_000, now, count)?;
-        bench.say(&format!("Fetch: {} under load", kind.title()));
+        bench.say(&format!("Fetch: {} under load", program.title()));
         let (busy, rate) = fetches_beside(&mut subject, client, rounds, now)?;
         subject.daemon.stop()?;
-        results.push((kind, idle, busy, rate));
+        results.push((program, idle, busy, rate));
         std::fs::remove_dir_all(place).ok();
     }
-    for (kind, idle, busy, rate) in &results {
+    for (program, idle, busy, rate) in &results {
         bench.report.note(
             "FETCH under load",
             format!(
                 "{}: p50 {} and p99 {} of an hour at rest; p50 {} and p99 {} ({} fetches) while W1 arrived at {}.",
-                kind.title(),
+                program.title(),
                 Unit::Seconds.text(idle.median()),
                 Unit::Seconds.text(idle.quantile(0.99)),
                 Unit::Seconds.text(busy.median()),
@@ -177,7 +213,7 @@ fn under_load(bench: &mut Bench) -> Outcome<()> {
         );
     }
     let ratio = |index: usize| {
-        let (_, idle, busy, _): &(Kind, Runs, Runs, f64) = &results[index];
+        let (_, idle, busy, _): &(Program, Runs, Runs, f64) = &results[index];
         Runs::one(busy.quantile(0.99) / idle.quantile(0.99))
     };
     bench.report.row(Row {
@@ -201,7 +237,7 @@ fn fetches_at_rest(client: &mut Client, fetch_count: u64, now: i64, rrds: usize)
     Ok(runs)
 }
 
-/// Fetches from one connection until the load on another is through; times, and values/s of the load.
+/// Fetches on one connection until the load on another is done. Returns the times, and values/s of the load.
 fn fetches_beside(subject: &mut Subject, mut client: Client, rounds: u64, now: i64) -> Outcome<(Runs, f64)> {
     let done = AtomicBool::new(false);
     let count = subject.count();

@@ -10,6 +10,7 @@ use std::process::Command;
 use super::Bench;
 use super::subject::Subject;
 use crate::Outcome;
+use crate::builds::{Build, Program};
 use crate::daemon::{Daemon, Kind};
 use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
@@ -32,14 +33,14 @@ pub struct Library {
     directory: Option<PathBuf>,
 }
 
-/// What a run of the program took.
+/// The cost of a run of the program.
 #[derive(Clone, Copy)]
 struct Took {
     wall: f64,
     calls: f64,
 }
 
-/// Words of the program in `calls.c`.
+/// Arguments of the program in `calls.c`.
 struct Calls<'a> {
     call: &'a str,
     directory: &'a Path,
@@ -55,7 +56,7 @@ struct Calls<'a> {
 }
 
 impl Library {
-    /// The environment of a program that is to use it.
+    /// Sets up the environment of a program that uses the library.
     fn dress<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env_remove("RRDCACHED_ADDRESS").env("LC_ALL", "C").env("TZ", "UTC");
         match &self.directory {
@@ -84,10 +85,10 @@ impl Library {
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> Outcome<()> {
-    let built = bench.roundel().with_file_name("liblibrrd.so");
-    if !built.exists() {
-        let text = format!("Nothing was measured: {built:?} is not there (make bench builds it).");
-        bench.report.note("librrd", text);
+    let built = [bench.before.as_ref(), Some(&bench.ours)].map(|build| build.map(Build::library));
+    if let Some(missing) = built.iter().flatten().find(|library| !library.exists()) {
+        let text = format!("Nothing was measured: {missing:?} is not there (make bench builds it).");
+        bench.report.omit("librrd", text);
         return Ok(());
     }
     let volume = Volume::isolated(&bench.place("librrd"), VOLUME_BYTES)?;
@@ -107,8 +108,8 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// Builds the program, and lays our library out under its real name.
-fn libraries(place: &Path, built: &Path) -> Outcome<[Library; 2]> {
+/// Builds the program, and lays our libraries out under their real name; `None` = Debian's.
+fn libraries(place: &Path, built: &[Option<PathBuf>; 2]) -> Outcome<[Library; 2]> {
     let (source, program) = (place.join("calls.c"), place.join("calls"));
     fs::write(&source, include_str!("../calls.c"))?;
     let mut cc = Command::new("cc");
@@ -116,13 +117,18 @@ fn libraries(place: &Path, built: &Path) -> Outcome<[Library; 2]> {
     if !output.status.success() {
         return Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
-    let directory = place.join("lib");
-    fs::create_dir(&directory)?;
-    symlink(built.canonicalize()?, directory.join("librrd.so.8"))?;
-    Ok([None, Some(directory)].map(|directory| Library { program: program.clone(), directory }))
+    let lay_out = |name: &str, built: &Option<PathBuf>| -> Outcome<Library> {
+        let directory = built.as_ref().map(|_| place.join(name));
+        if let (Some(built), Some(directory)) = (built, &directory) {
+            fs::create_dir(directory)?;
+            symlink(built, directory.join("librrd.so.8"))?;
+        }
+        Ok(Library { program: program.clone(), directory })
+    };
+    Ok([lay_out("lib-theirs", &built[0])?, lay_out("lib-ours", &built[1])?])
 }
 
-/// Runs both sides in turn, `runs` times after one that does not count; each takes the number of its run.
+/// Runs both sides in turn, `runs` times after a warm-up; each gets the number of its run.
 fn in_turn(
     runs: i64,
     theirs: impl Fn(i64) -> Outcome<Took>,
@@ -158,8 +164,7 @@ fn files(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) -> O
     let workload = Workload::usual(Shape::W1);
     // Both sides work on files that librrd made.
     for side in ["theirs", "ours"] {
-        let mut subject =
-            Subject::start(Kind::Rrdcached, &place.join(side), bench.roundel(), workload, FILES)?;
+        let mut subject = Subject::start(&bench.rrdcached(), &place.join(side), workload, FILES)?;
         subject.create(&bench.progress_of(FILES))?;
         subject.fill(VALUES, 100)?;
         subject.daemon.stop()?;
@@ -210,15 +215,19 @@ fn files(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) -> O
 fn daemons(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) -> Outcome<()> {
     bench.say("librrd: daemons");
     let workload = Workload::usual(Shape::W1);
-    let start = |kind: Kind, name: &str| -> Outcome<Subject> {
-        let daemon = Daemon::new(kind, &place.join(name), bench.roundel())?;
+    let start = |program: &Program, name: &str| -> Outcome<Subject> {
+        let daemon = Daemon::new(program, &place.join(name))?;
         let mut subject = Subject::on(daemon, workload, FILES)?;
         subject.create(&bench.progress_of(FILES))?;
         subject.fill(VALUES, 100)?;
         Ok(subject)
     };
-    let (peer, our) = (start(Kind::Rrdcached, "theirs")?, start(Kind::Roundel, "ours")?);
-    // What is written now is not written while calls are timed.
+    let [peer, our] = bench.pair(Kind::Roundel);
+    let (peer, our) = (start(&peer, "theirs")?, start(&our, "ours")?);
+    // Debian's library has other calls for a daemon.
+    let (their_update, their_fetch, has_address) =
+        if bench.is_against() { ("update_r", "fetch_r", false) } else { ("update", "rrdc_fetch", true) };
+    // Writes now, so that nothing is written while calls are timed.
     let runs = bench.pick(5, 15);
     let mut next = workload.round_seconds(VALUES + 10);
     let cases = [
@@ -242,7 +251,7 @@ fn daemons(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) ->
         };
         let figures = in_turn(
             runs,
-            |run| side(theirs, &peer, "update", run),
+            |run| side(theirs, &peer, their_update, run),
             |run| side(ours, &our, "update_r", run),
             rate,
         )?;
@@ -252,20 +261,13 @@ fn daemons(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) ->
     for (title, range) in RANGES {
         let side = |library: &Library, subject: &Subject, call: &str, address: bool| {
             let (directory, there) = (subject.daemon.directory().join("rrd"), subject.daemon.address());
-            library.run(&Calls {
-                call,
-                directory: &directory,
-                threads: 1,
-                rounds: bench.pick(2, 5),
-                first: next - range,
-                step: next - 1,
-                values: 0,
-                address: address.then_some(&there),
-            })
+            let (first, step, rounds) = (next - range, next - 1, bench.pick(2, 5));
+            let (directory, address) = (&directory, address.then_some(&*there));
+            library.run(&Calls { call, directory, threads: 1, rounds, first, step, values: 0, address })
         };
         let figures = in_turn(
             runs,
-            |_| side(theirs, &peer, "rrdc_fetch", true),
+            |_| side(theirs, &peer, their_fetch, has_address),
             |_| side(ours, &our, "fetch_r", false),
             seconds,
         )?;

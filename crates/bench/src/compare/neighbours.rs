@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::Bench;
 use super::subject::Subject;
 use crate::Outcome;
+use crate::builds::Program;
 use crate::daemon::Kind;
 use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
@@ -28,14 +29,19 @@ const LIBRRD_RRDS: usize = 4_000;
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> Outcome<()> {
-    let (rate, cpu) = roundel(bench)?;
+    let mut series = roundel(bench)?;
+    let (rate, cpu) = series.pop().unwrap_or_default();
+    if let Some((rate_before, cpu_before)) = series.pop() {
+        builds(bench, (rate_before, rate), (cpu_before, cpu));
+        return Ok(());
+    }
+    let (place, rrdcached) = (bench.work.join("neighbours"), bench.rrdcached());
     let mut row = |figure: &str, peer: Runs, ours: &Runs, unit, goal| {
         let (figure, ours) = (figure.to_string(), ours.clone());
         bench.report.row(Row { figure, peer, ours, unit, goal, aim: Goal::None });
     };
     let mut failures = Vec::new();
-    let place = bench.work.join("neighbours");
-    match librrd(&place, &bench.roundel) {
+    match librrd(&place, &rrdcached) {
         Ok((their_rate, their_cpu)) => {
             row(
                 "W1, values/s, against librrd without a daemon (1 process, 1 value a call)",
@@ -85,27 +91,44 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// Our own figures for the comparison: W1 accepted, logged and consolidated.
-fn roundel(bench: &mut Bench) -> Outcome<(Runs, Runs)> {
+/// The rows of two builds of ours, which need no neighbour.
+fn builds(bench: &mut Bench, rates: (Runs, Runs), cpus: (Runs, Runs)) {
+    let rows = [("values/s", rates, Unit::PerSecond), ("CPU per value", cpus, Unit::Seconds)];
+    for (what, (peer, ours), unit) in rows {
+        let figure = format!("W1, {what}, without placeholders, 90 rounds");
+        bench.report.row(Row { figure, peer, ours, unit, goal: Goal::None, aim: Goal::None });
+    }
+}
+
+/// Our own figures for the comparison, of each build: W1 accepted, logged and consolidated.
+fn roundel(bench: &mut Bench) -> Outcome<Vec<(Runs, Runs)>> {
     let (workload, count) = bench.workload(Shape::W1);
     bench.say("Neighbours: roundel");
-    let place = bench.place("neighbours-roundel");
-    let mut subject = Subject::start(Kind::RoundelBare, &place, bench.roundel(), workload, count)?;
-    subject.create(&bench.progress_of(count))?;
-    subject.run(30)?;
-    let (mut rate, mut cpu) = (Runs::default(), Runs::default());
-    for _ in 0..3 {
-        let measured = subject.run(90)?;
-        rate.push(measured.drained_rate());
-        cpu.push(measured.cpu_per_value());
+    let mut subjects = Vec::new();
+    for program in bench.builds(Kind::RoundelBare) {
+        let place = bench.place(&format!("neighbours-{}", program.title()));
+        let mut subject = Subject::start(&program, &place, workload, count)?;
+        subject.create(&bench.progress_of(count))?;
+        subject.run(30)?;
+        subjects.push(subject);
     }
-    subject.daemon.stop()?;
-    fs::remove_dir_all(place).ok();
-    Ok((rate, cpu))
+    let mut series = vec![(Runs::default(), Runs::default()); subjects.len()];
+    for _ in 0..3 {
+        for (subject, (rate, cpu)) in subjects.iter_mut().zip(&mut series) {
+            let measured = subject.run(90)?;
+            rate.push(measured.drained_rate());
+            cpu.push(measured.cpu_per_value());
+        }
+    }
+    for mut subject in subjects {
+        subject.daemon.stop()?;
+        fs::remove_dir_all(subject.daemon.directory()).ok();
+    }
+    Ok(series)
 }
 
 /// Values per second and CPU seconds per value of librrd alone.
-fn librrd(place: &Path, roundel: &Path) -> Outcome<(Runs, Runs)> {
+fn librrd(place: &Path, rrdcached: &Program) -> Outcome<(Runs, Runs)> {
     fs::create_dir_all(place)?;
     let (source, program) = (place.join("librrd.c"), place.join("librrd"));
     fs::write(&source, include_str!("../librrd.c"))?;
@@ -115,7 +138,7 @@ fn librrd(place: &Path, roundel: &Path) -> Outcome<(Runs, Runs)> {
         return Err(format!("cc: {}", String::from_utf8_lossy(&compiled.stderr)).into());
     }
     let workload = Workload::usual(Shape::W1);
-    let mut subject = Subject::start(Kind::Rrdcached, &place.join("files"), roundel, workload, LIBRRD_RRDS)?;
+    let mut subject = Subject::start(rrdcached, &place.join("files"), workload, LIBRRD_RRDS)?;
     subject.create(&indicatif::ProgressBar::hidden())?;
     subject.daemon.stop()?;
     let rounds = 5;

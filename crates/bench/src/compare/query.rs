@@ -19,10 +19,15 @@ const VOLUME_BYTES: u64 = 2 << 30;
 pub fn run(bench: &mut Bench) -> Outcome<()> {
     bench.say("Query: 10000 RRDs are made, then read by both");
     let volume = Volume::isolated(&bench.place("query"), VOLUME_BYTES)?;
-    let mut script = Command::new("sh")
+    let mut script = Command::new("sh");
+    if let Some(before) = &bench.before {
+        // Short rounds: more of them.
+        script.env("BEFORE", before.roundel()).env("ROUNDS", "15");
+    }
+    let mut script = script
         .args(["-s", &COUNT.to_string()])
         .arg(volume.path().join("files"))
-        .env("ROUNDEL", bench.roundel().canonicalize()?)
+        .env("ROUNDEL", bench.ours.roundel())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -57,10 +62,9 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// `round N: rrdtool X ms, roundel Y ms` in seconds.
+/// `round N: peer X ms, roundel Y ms` in seconds.
 fn round(line: &str) -> Option<(f64, f64)> {
-    let (theirs, ours) =
-        line.strip_prefix("round ")?.split_once(": rrdtool ")?.1.split_once(" ms, roundel ")?;
+    let (theirs, ours) = line.strip_prefix("round ")?.split_once(": peer ")?.1.split_once(" ms, roundel ")?;
     let milliseconds = |text: &str| text.parse::<f64>().ok().map(|value| value / 1e3);
     Some((milliseconds(theirs)?, milliseconds(ours.strip_suffix(" ms")?)?))
 }
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn rounds_are_read() {
-        assert_eq!(round("round 2: rrdtool 9060 ms, roundel 464 ms"), Some((9.06, 0.464)));
+        assert_eq!(round("round 2: peer 9060 ms, roundel 464 ms"), Some((9.06, 0.464)));
         assert_eq!(round("the answers differ"), None);
     }
 }

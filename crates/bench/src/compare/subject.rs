@@ -6,8 +6,9 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 
 use crate::Outcome;
+use crate::builds::Program;
 use crate::client::Client;
-use crate::daemon::{Daemon, Kind};
+use crate::daemon::Daemon;
 use crate::load::{Load, LoadPlan};
 use crate::usage::ProcessUsage;
 use crate::workload::{Workload, rrd_name};
@@ -30,7 +31,7 @@ pub struct Measured {
     pub accepted: Duration,
     /// From the first byte until everything was written.
     pub drained: Duration,
-    /// What the daemon used until then.
+    /// The daemon's usage until then.
     pub usage: ProcessUsage,
     /// Client CPU.
     pub client_cpu: Duration,
@@ -55,17 +56,11 @@ impl Measured {
 
 impl Subject {
     /// Starts a daemon in a new directory and connects `count` RRDs' worth of load to it.
-    pub fn start(
-        kind: Kind,
-        directory: &Path,
-        roundel: &Path,
-        workload: Workload,
-        count: usize,
-    ) -> Outcome<Self> {
-        Self::on(Daemon::new(kind, directory, roundel)?, workload, count)
+    pub fn start(program: &Program, directory: &Path, workload: Workload, count: usize) -> Outcome<Self> {
+        Self::on(Daemon::new(program, directory)?, workload, count)
     }
 
-    /// The same on a daemon that is not yet started.
+    /// As [`Subject::start`], on a daemon that is not yet started.
     pub fn on(mut daemon: Daemon, workload: Workload, count: usize) -> Outcome<Self> {
         daemon.start()?;
         let load = Load::connect(&daemon.address(), workload, count, 1)?;
@@ -77,18 +72,18 @@ impl Subject {
         self.load.count()
     }
 
-    /// Creates all RRDs; how many a second.
+    /// Creates all RRDs. Returns how many per second.
     pub fn create(&mut self, progress: &ProgressBar) -> Outcome<f64> {
         let wall = self.load.create(progress)?;
         Ok(self.load.count() as f64 / wall.as_secs_f64())
     }
 
-    /// Sends rounds as fast as they go, one value a line, and waits until they are written.
+    /// Sends rounds at full speed, one value per line, and waits until they are written.
     pub fn run(&mut self, rounds: u64) -> Outcome<Measured> {
         self.run_planned(LoadPlan { rounds, ..LoadPlan::default() })
     }
 
-    /// Sends rounds many to a line, where only the result matters.
+    /// Sends rounds, many to a line, where only the result matters.
     pub fn fill(&mut self, rounds: u64, values_per_line: u64) -> Outcome<Measured> {
         self.run_planned(LoadPlan { rounds, values_per_line, ..LoadPlan::default() })
     }
@@ -122,13 +117,13 @@ impl Subject {
         Ok(Measured { values: sent.values, accepted: sent.wall, drained, usage, client_cpu: own.cpu })
     }
 
-    /// Stops in good order and starts again; the time until the first answer.
+    /// Stops cleanly and starts again. Returns the time until the first answer.
     pub fn restart(&mut self) -> Outcome<Duration> {
         self.daemon.stop()?;
         self.start_again()
     }
 
-    /// kill -9 and start again; the time until LAST of an RRD is answered, which must be the last round's.
+    /// Kills with -9 and starts again. Returns the time until LAST of an RRD answers, which must be the last round's.
     pub fn crash(&mut self) -> Outcome<Duration> {
         self.daemon.kill()?;
         self.start_again()

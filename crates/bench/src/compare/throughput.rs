@@ -9,7 +9,7 @@ use crate::report::Row;
 use crate::usage::disk_bytes;
 use crate::workload::Shape;
 
-/// What the runs of one daemon gave.
+/// The results of one daemon's runs.
 #[derive(Default)]
 struct Series {
     creates: Runs,
@@ -22,7 +22,7 @@ struct Series {
     rss: Runs,
 }
 
-/// What is asked of a workload.
+/// What to measure on a workload.
 struct Ask {
     title: &'static str,
     shape: Shape,
@@ -45,9 +45,10 @@ pub fn w2(bench: &mut Bench) -> Outcome<()> {
 }
 
 fn compare(bench: &mut Bench, ask: Ask) -> Outcome<()> {
-    let kinds = [Kind::Rrdcached, Kind::Roundel];
-    let [peer, ours] = &measure(bench, &ask, kinds)?[..] else { return Err("two series expected".into()) };
-    let title = ask.title;
+    let [peer, ours] = &measure(bench, &ask, Kind::Roundel)?[..] else {
+        return Err("two series expected".into());
+    };
+    let (title, is_against) = (ask.title, bench.is_against());
     let mut row = |figure: &str, peer: &Runs, ours: &Runs, unit, goal, aim| {
         let figure = format!("{title}, {figure}");
         bench.report.row(Row { figure, peer: peer.clone(), ours: ours.clone(), unit, goal, aim });
@@ -56,14 +57,17 @@ fn compare(bench: &mut Bench, ask: Ask) -> Outcome<()> {
     let (goal, aim) = times(ask.goal, ask.aim);
     row("values/s accepted, logged and written", &peer.drained, &ours.drained, Unit::PerSecond, goal, aim);
     row("values/s accepted", &peer.accepted, &ours.accepted, Unit::PerSecond, Goal::None, Goal::None);
-    row(
-        "values/s of ours against rrdcached's mere acceptance",
-        &peer.accepted,
-        &ours.drained,
-        Unit::PerSecond,
-        Goal::None,
-        Goal::Times(1.0),
-    );
+    // Rows of two different figures compare no builds.
+    if !is_against {
+        row(
+            "values/s of ours against rrdcached's mere acceptance",
+            &peer.accepted,
+            &ours.drained,
+            Unit::PerSecond,
+            Goal::None,
+            Goal::Times(1.0),
+        );
+    }
     row(
         "values/s right after a restart",
         &peer.after_restart,
@@ -72,14 +76,16 @@ fn compare(bench: &mut Bench, ask: Ask) -> Outcome<()> {
         goal,
         aim,
     );
-    row(
-        "Roundel right after a restart, against Roundel steady",
-        &ours.drained,
-        &ours.after_restart,
-        Unit::PerSecond,
-        Goal::Times(0.9),
-        Goal::None,
-    );
+    if !is_against {
+        row(
+            "Roundel right after a restart, against Roundel steady",
+            &ours.drained,
+            &ours.after_restart,
+            Unit::PerSecond,
+            Goal::Times(0.9),
+            Goal::None,
+        );
+    }
     row("daemon CPU per value", &peer.cpu, &ours.cpu, Unit::Seconds, Goal::Part(8.0), Goal::Part(15.0));
     row(
         "bytes the daemon wrote per value, short run",
@@ -98,17 +104,20 @@ fn compare(bench: &mut Bench, ask: Ask) -> Outcome<()> {
         Goal::None,
     );
     row("resident memory of the daemon", &peer.rss, &ours.rss, Unit::Bytes, Goal::None, Goal::None);
-    if ask.shape == Shape::W1 {
-        let bare = create_bare(bench)?;
-        bench.report.row(Row {
-            figure: "W1, CREATE per second, without placeholders".to_string(),
-            peer: peer.creates.clone(),
-            ours: bare,
-            unit: Unit::PerSecond,
-            goal: Goal::Times(30.0),
-            aim: Goal::None,
-        });
-    }
+    if ask.shape == Shape::W1 { bare_row(bench, &peer.creates) } else { Ok(()) }
+}
+
+/// CREATE without placeholders; rrdcached's `creates` have none anyway.
+fn bare_row(bench: &mut Bench, creates: &Runs) -> Outcome<()> {
+    let mut bare = create_bare(bench)?;
+    bench.report.row(Row {
+        figure: "W1, CREATE per second, without placeholders".to_string(),
+        ours: bare.pop().unwrap_or_default(),
+        peer: bare.pop().unwrap_or_else(|| creates.clone()),
+        unit: Unit::PerSecond,
+        goal: Goal::Times(30.0),
+        aim: Goal::None,
+    });
     Ok(())
 }
 
@@ -116,8 +125,9 @@ fn compare(bench: &mut Bench, ask: Ask) -> Outcome<()> {
 pub fn files(bench: &mut Bench) -> Outcome<()> {
     let runs = bench.pick(2, 3);
     let ask = Ask { title: "Files layout", shape: Shape::W1, rounds: 30, runs, goal: 2.0, aim: 3.0 };
-    let kinds = [Kind::Rrdcached, Kind::RoundelFiles];
-    let [peer, ours] = &measure(bench, &ask, kinds)?[..] else { return Err("two series expected".into()) };
+    let [peer, ours] = &measure(bench, &ask, Kind::RoundelFiles)?[..] else {
+        return Err("two series expected".into());
+    };
     let mut row = |figure: &str, peer: &Runs, ours: &Runs, unit, goal, aim| {
         let figure = format!("Files layout, W1, {figure}");
         bench.report.row(Row { figure, peer: peer.clone(), ours: ours.clone(), unit, goal, aim });
@@ -136,24 +146,31 @@ pub fn files(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, ask: &Ask, kinds: [Kind; 2]) -> Outcome<Vec<Series>> {
+fn measure(bench: &mut Bench, ask: &Ask, kind: Kind) -> Outcome<Vec<Series>> {
+    let programs = bench.pair(kind);
     let (workload, count) = bench.workload(ask.shape);
     let mut series = vec![Series::default(), Series::default()];
     let mut subjects = Vec::new();
-    for (index, kind) in kinds.into_iter().enumerate() {
-        bench.say(&format!("{}: {} creates {count} RRDs", ask.title, kind.title()));
+    for (index, program) in programs.iter().enumerate() {
+        bench.say(&format!("{}: {} creates {count} RRDs", ask.title, program.title()));
         let place = bench.place(&format!("{}-{index}", ask.title.replace(' ', "-")));
-        let mut subject = Subject::start(kind, &place, bench.roundel(), workload, count)?;
+        let mut subject = Subject::start(program, &place, workload, count)?;
         series[index].creates.push(subject.create(&bench.progress_of(count))?);
         subjects.push(subject);
     }
-    // Not counted: the very first values of an RRD are another thing (first blocks, first rows).
+    // Not counted: the first values of an RRD are special (first blocks, first rows).
     for subject in &mut subjects {
         subject.run(ask.rounds)?;
     }
     for run in 0..ask.runs {
         for (index, subject) in subjects.iter_mut().enumerate() {
-            bench.say(&format!("{}: {}, run {} of {}", ask.title, kinds[index].title(), run + 1, ask.runs));
+            bench.say(&format!(
+                "{}: {}, run {} of {}",
+                ask.title,
+                programs[index].title(),
+                run + 1,
+                ask.runs
+            ));
             let before = subject.daemon.written()?;
             let measured = subject.run(ask.rounds)?;
             let bytes = subject.daemon.written()? - before;
@@ -168,7 +185,7 @@ fn measure(bench: &mut Bench, ask: &Ask, kinds: [Kind; 2]) -> Outcome<Vec<Series
     }
     for run in 0..ask.runs.min(3) {
         for (index, subject) in subjects.iter_mut().enumerate() {
-            bench.say(&format!("{}: {}, restart {}", ask.title, kinds[index].title(), run + 1));
+            bench.say(&format!("{}: {}, restart {}", ask.title, programs[index].title(), run + 1));
             subject.restart()?;
             series[index].after_restart.push(subject.run(ask.rounds)?.drained_rate());
         }
@@ -186,34 +203,33 @@ fn measure(bench: &mut Bench, ask: &Ask, kinds: [Kind; 2]) -> Outcome<Vec<Series
             series[1].client_cpu.text(Unit::Seconds)
         ),
     );
-    for (index, subject) in subjects.iter().enumerate() {
-        let bytes = disk_bytes(subject.daemon.directory())?;
+    for (index, subject) in subjects.iter_mut().enumerate() {
+        let bytes = Unit::Bytes.text(disk_bytes(subject.daemon.directory())? as f64);
+        let (title, resident) = (programs[index].title(), series[index].rss.text(Unit::Bytes));
         let text = format!(
-            "{}: {} of disk for its directory at the end (du, archives not full), resident {}.",
-            kinds[index].title(),
-            Unit::Bytes.text(bytes as f64),
-            series[index].rss.text(Unit::Bytes)
+            "{title}: {bytes} of disk for its directory at the end (du, archives not full), resident {resident}."
         );
         bench.report.note(&format!("{} ({count} RRDs)", ask.title), text);
-    }
-    for subject in &mut subjects {
         subject.daemon.stop()?;
     }
     // Directories stay until the end of the run: ext4 creates files slowly right after many were deleted.
     Ok(series)
 }
 
-/// CREATE without placeholders, in a new store each time.
-fn create_bare(bench: &mut Bench) -> Outcome<Runs> {
+/// CREATE without placeholders, in a new store each time; a series for each build.
+fn create_bare(bench: &mut Bench) -> Outcome<Vec<Runs>> {
     let (workload, count) = bench.workload(Shape::W1);
-    let mut rates = Runs::default();
+    let programs = bench.builds(Kind::RoundelBare);
+    let mut series = vec![Runs::default(); programs.len()];
     for run in 0..3 {
         bench.say(&format!("{:?}: creates without placeholders, run {}", Scenario::W1, run + 1));
-        let place = bench.place(&format!("bare-{run}"));
-        let mut subject = Subject::start(Kind::RoundelBare, &place, bench.roundel(), workload, count)?;
-        rates.push(subject.create(&bench.progress_of(count))?);
-        subject.daemon.stop()?;
-        std::fs::remove_dir_all(place).ok();
+        for (program, rates) in programs.iter().zip(&mut series) {
+            let place = bench.place(&format!("bare-{run}"));
+            let mut subject = Subject::start(program, &place, workload, count)?;
+            rates.push(subject.create(&bench.progress_of(count))?);
+            subject.daemon.stop()?;
+            std::fs::remove_dir_all(place).ok();
+        }
     }
-    Ok(rates)
+    Ok(series)
 }

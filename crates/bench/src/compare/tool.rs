@@ -1,5 +1,5 @@
 //! The command line on `.rrd` files without a daemon, beside Debian's rrdtool and librrd: in process, one
-//! process a command, and through the pipe. Both sides alternate, on files that librrd made.
+//! process per command, and through the pipe. Both sides alternate, on files that librrd created.
 
 mod library;
 pub(super) mod pipe;
@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use super::Bench;
 use crate::Outcome;
+use crate::builds::Build;
 use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
 use crate::volume::Volume;
@@ -42,10 +43,7 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     let volume = Volume::isolated(&bench.place("tool"), VOLUME_BYTES)?;
     library::run(bench, volume.path())?;
     let place = volume.path();
-    let ours = place.join("rrdtool");
-    symlink(bench.roundel().canonicalize()?, &ours)?;
-    let sides = [("theirs", PathBuf::from(DEBIAN)), ("ours", ours)];
-    let [theirs, ours] = sides.map(|(name, program)| Side { program, directory: place.join(name) });
+    let [theirs, ours] = sides(bench, place)?;
     fill(&theirs.directory)?;
     fs::create_dir(&ours.directory)?;
     for entry in fs::read_dir(&theirs.directory)? {
@@ -63,6 +61,23 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     );
     bench.report.note("Command line", text);
     Ok(())
+}
+
+/// Debian's program or the other build's, and ours, each with a directory below `place`.
+pub(super) fn sides(bench: &Bench, place: &Path) -> Outcome<[Side; 2]> {
+    let linked = |name: &str, build: &Build| -> Outcome<PathBuf> {
+        let directory = place.join(format!("{name}-program"));
+        fs::create_dir_all(&directory)?;
+        let program = directory.join("rrdtool");
+        symlink(build.rrdtool(), &program)?;
+        Ok(program)
+    };
+    let theirs = match &bench.before {
+        Some(before) => linked("theirs", before)?,
+        None => PathBuf::from(DEBIAN),
+    };
+    let programs = [("theirs", theirs), ("ours", linked("ours", &bench.ours)?)];
+    Ok(programs.map(|(name, program)| Side { program, directory: place.join(name) }))
 }
 
 /// The middle of the finest archive, as `--start` and `--end` give 1,200 rows of it.
@@ -138,7 +153,7 @@ fn texts(bench: &mut Bench, theirs: &Side, ours: &Side) -> Outcome<()> {
         let texts = pipes.each_mut().map(|pipe| pipe.text(line.as_bytes()));
         let [theirs, ours] = texts;
         if theirs? != ours? {
-            bench.report.note("Command line", format!("{figure}: the outputs differ, so it was not timed."));
+            bench.report.omit("Command line", format!("{figure}: the outputs differ, so it was not timed."));
             continue;
         }
         let commands = line.repeat(20);
@@ -177,7 +192,7 @@ fn pipe_updates(bench: &mut Bench, theirs: &Side, ours: &Side) -> Outcome<()> {
     Ok(())
 }
 
-/// A row of times, of which ours is to be one n-th of the peer's.
+/// A row of times, with the goal that ours is one n-th of the peer's.
 fn row(bench: &mut Bench, figure: &str, peer: Runs, ours: Runs, goal: f64) {
     let figure = figure.to_string();
     bench.report.row(Row {
@@ -213,7 +228,7 @@ impl Side {
     /// A session.
     ///
     /// # Errors
-    /// That it cannot be started.
+    /// It cannot be started.
     pub fn pipe(&self) -> Outcome<Pipe> {
         Pipe::start(&self.program, &self.directory)
     }

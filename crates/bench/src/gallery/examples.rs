@@ -15,7 +15,7 @@ pub struct Example {
     pub only_ours: bool,
     /// `PNG` or another of `--imgformat`.
     pub format: String,
-    /// The arguments behind the file's name.
+    /// The arguments after the file name.
     pub arguments: Vec<String>,
 }
 

@@ -54,8 +54,7 @@ fn a_recorded_proc_gives_these_readings() {
 fn each_reading_has_one_value_a_source_and_names_are_rrdtool_s() {
     let (_directory, sample) = recorded();
     for reading in HostCollector::new("localhost").readings(Timestamp::whole(1_700_000_010), &sample) {
-        let sources: Vec<&String> =
-            reading.create_words.iter().filter(|word| word.starts_with("DS:")).collect();
+        let sources: Vec<&String> = reading.create_args.iter().filter(|arg| arg.starts_with("DS:")).collect();
         assert_eq!(sources.len(), reading.values.split(':').count() - 1, "{}", reading.name);
         for source in sources {
             let name = source.split(':').nth(1).unwrap();
@@ -70,7 +69,7 @@ fn debian_s_rrdtool_takes_the_words_and_the_readings() {
     let mut tool = oracle::RrdTool::start().unwrap();
     for reading in HostCollector::new("localhost").readings(Timestamp::whole(1_700_000_010), &sample) {
         let name = reading.name.replace('/', "-");
-        tool.run(&format!("create {name} -s 10 -b 1700000000 {}", reading.create_words.join(" "))).unwrap();
+        tool.run(&format!("create {name} -s 10 -b 1700000000 {}", reading.create_args.join(" "))).unwrap();
         tool.run(&format!("update {name} {}", reading.values)).unwrap();
     }
 }

@@ -1,8 +1,8 @@
-//! Colours as RRDtool reads them, of elements and of `--color` alike.
+//! Colours of elements and of `--color`, as RRDtool reads them.
 
 use crate::picture::scene::Colour;
 
-/// The colour of `rgb`, `rgba`, `rrggbb` or `rrggbbaa`, hexadecimal digits all; `None` for any other text.
+/// Parses `rgb`, `rgba`, `rrggbb` or `rrggbbaa` in hexadecimal digits; `None` for any other text.
 pub fn colour(text: &[u8]) -> Option<Colour> {
     let mut digits = Vec::with_capacity(8);
     for &byte in text {

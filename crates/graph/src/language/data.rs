@@ -1,13 +1,13 @@
-//! DEF, CDEF and VDEF: where variables come from.
+//! Parses DEF, CDEF and VDEF, which define variables.
 
 use rrd::definition::Cf;
 use rrd::rpn::{Expression, Symbol, Vdef};
 use rrd::when::at::resolve_pair;
 
-use super::{Cdef, Def, Element, LanguageError, Script, Setting, VdefElement};
+use super::{Cdef, Def, Element, LanguageError, Script, ScriptContext, VdefElement};
 use crate::argument::{Argument, lossy};
 
-/// The earliest start of a fetch: ten years behind the epoch, as RRDtool counts them.
+/// The earliest start of a fetch: ten years after the epoch, as RRDtool counts them.
 pub const START_MIN: i64 = 3600 * 24 * 365 * 10;
 
 /// The function called `text`.
@@ -18,22 +18,22 @@ pub(super) fn cf(text: &[u8]) -> Option<Cf> {
 pub(super) fn def(
     script: &mut Script,
     argument: &mut Argument,
-    setting: Setting<'_>,
+    context: ScriptContext<'_>,
 ) -> Result<Element, LanguageError> {
     let old_order = def_in_old_order(argument);
-    let named = Named::take(argument);
+    let named = NamedParts::take(argument);
     let reduce =
         named.reduce.map(|text| self::cf(&text).ok_or_else(|| LanguageError::BadReduceCf(lossy(&text))));
     let reduce = reduce.transpose()?;
     let step = named.step.map(|text| step(&text)).transpose()?;
-    let (start, end) = span(named.start, named.end, setting)?;
+    let (start, end) = span(named.start, named.end, context)?;
     let (name, file, ds, cf_text) = match old_order {
         Some(parts) => parts,
         None => def_parts(argument, named.ds, named.cf)?,
     };
     let earlier = script.count(&name);
     let cf = cf(&cf_text);
-    // Compat: a DEF may have a name that is taken, but no third has it, and of a bad function this is told.
+    // Compat: a DEF may reuse a name once; and with a bad function the reuse is what is reported.
     if earlier > 1 || (earlier == 1 && cf.is_none()) {
         return Err(LanguageError::Reused(lossy(&name)));
     }
@@ -45,8 +45,8 @@ pub(super) fn def(
     Ok(Element::Def(Def { series, name, file, ds, cf, reduce, start, end, step, daemon }))
 }
 
-/// The pieces of a DEF that may be named; they come before those that stand in their place.
-struct Named {
+/// The named parts of a DEF; they take precedence over positional ones.
+struct NamedParts {
     ds: Option<Vec<u8>>,
     cf: Option<Vec<u8>>,
     reduce: Option<Vec<u8>>,
@@ -56,9 +56,9 @@ struct Named {
     daemon: Option<Vec<u8>>,
 }
 
-impl Named {
-    fn take(argument: &mut Argument) -> Named {
-        Named {
+impl NamedParts {
+    fn take(argument: &mut Argument) -> NamedParts {
+        NamedParts {
             ds: argument.named("ds"),
             cf: argument.named("cf"),
             reduce: argument.named("reduce"),
@@ -72,7 +72,7 @@ impl Named {
 
 type DefParts = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
 
-/// Compat: a variable that is called like one of DEF's own names. RRDtool reads the file and forgets the name.
+/// A DEF whose variable has the name of one of DEF's own options. Compat: RRDtool takes the file and drops the name.
 fn def_in_old_order(argument: &mut Argument) -> Option<DefParts> {
     const NAMES: [&str; 8] = ["vname", "rrd", "step", "start", "end", "reduce", "daemon", "cf"];
     let left = argument.left();
@@ -104,7 +104,7 @@ fn def_parts(
     Ok((name, file, ds, cf))
 }
 
-/// `name=value`, either of which may be named instead (`vname=..`, and `key`=..).
+/// `name=value`; either may be a named part instead (`vname=..` and `key=..`).
 fn name_and_value(argument: &mut Argument, key: &str) -> Result<(Vec<u8>, Vec<u8>), LanguageError> {
     let missing = |argument: &Argument| LanguageError::Missing { part: "vdef/rrd", line: argument.line() };
     let name = argument.named("vname");
@@ -134,20 +134,20 @@ fn step(text: &[u8]) -> Result<u64, LanguageError> {
 fn span(
     start: Option<Vec<u8>>,
     end: Option<Vec<u8>>,
-    setting: Setting<'_>,
+    context: ScriptContext<'_>,
 ) -> Result<(i64, i64), LanguageError> {
     if start.is_none() && end.is_none() {
-        return Ok((setting.start, setting.end));
+        return Ok((context.start, context.end));
     }
     let text = |own: Option<Vec<u8>>, graph: i64| own.map_or_else(|| graph.to_string(), |text| lossy(&text));
-    let (start, end) = (text(start, setting.start), text(end, setting.end));
+    let (start, end) = (text(start, context.start), text(end, context.end));
     let (start, end) =
-        resolve_pair(&start, &end, setting.now, setting.calendar).map_err(LanguageError::BadTime)?;
+        resolve_pair(&start, &end, context.now, context.calendar).map_err(LanguageError::BadTime)?;
     check_span(start, end)?;
     Ok((start, end))
 }
 
-/// What RRDtool demands of every range: not before 1980, not backwards.
+/// Checks what RRDtool requires of every range: not before 1980, and not backwards.
 ///
 /// # Errors
 /// [`LanguageError::TooOld`], [`LanguageError::EndBeforeStart`].

@@ -1,27 +1,29 @@
-//! What a graph is made of.
+//! The elements of a graph.
 
 use rrd::definition::Cf;
 use rrd::rpn::{Expression, Vdef};
 
-use super::drawn::Drawn;
+use super::graphic::Graphic;
 
 /// One argument of a graph.
 #[derive(Clone, Debug)]
 pub enum Element {
-    /// Rows out of an RRD.
+    /// Rows of an RRD.
     Def(Def),
-    /// Rows out of other rows.
+    /// Rows computed from other rows.
     Cdef(Cdef),
-    /// One value out of rows.
+    /// One value computed from rows.
     Vdef(VdefElement),
     /// A column of `xport`.
     Xport(Xport),
     /// A text with a value in it: PRINT and GPRINT.
     Print(Print),
-    /// A text without: COMMENT and TEXTALIGN.
-    Note(Note),
-    /// What is drawn.
-    Drawn(Drawn),
+    /// `COMMENT:text`
+    Comment(Vec<u8>),
+    /// `TEXTALIGN:left|right|justified|center`
+    TextAlign(Vec<u8>),
+    /// Anything drawn.
+    Graphic(Graphic),
 }
 
 /// `DEF:vname=rrdfile:ds-name:CF`
@@ -37,15 +39,15 @@ pub struct Def {
     pub ds: Vec<u8>,
     /// The consolidation function.
     pub cf: Cf,
-    /// How finer rows are made coarser, where not by `cf`.
+    /// The function that consolidates finer rows (`reduce=`); `None` = `cf`.
     pub reduce: Option<Cf>,
     /// Start in seconds since the epoch.
     pub start: i64,
     /// End in seconds since the epoch.
     pub end: i64,
-    /// The wanted step in seconds, where not the graph's.
+    /// The requested step in seconds (`step=`); `None` = the graph's.
     pub step: Option<u64>,
-    /// The daemon to ask, where not the graph's.
+    /// The daemon to ask (`daemon=`); `None` = the graph's.
     pub daemon: Option<Vec<u8>>,
 }
 
@@ -76,7 +78,7 @@ pub struct VdefElement {
 pub struct Xport {
     /// The series that is written.
     pub series: usize,
-    /// What stands above the column; may be empty.
+    /// The column's heading; may be empty.
     pub legend: Vec<u8>,
 }
 
@@ -89,7 +91,7 @@ pub struct Print {
     pub source: PrintSource,
     /// The format.
     pub format: Vec<u8>,
-    /// What the format formats.
+    /// What the format is applied to.
     pub style: PrintStyle,
 }
 
@@ -107,7 +109,7 @@ pub enum PrintSource {
     },
 }
 
-/// What the format of a PRINT formats.
+/// What the format of a PRINT is applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrintStyle {
     /// The value, as a number.
@@ -118,32 +120,4 @@ pub enum PrintStyle {
     ValueAsTime,
     /// The value, as a duration in milliseconds.
     Duration,
-}
-
-/// `COMMENT:text` and `TEXTALIGN:word`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// Which of the two.
-    pub kind: NoteKind,
-    /// The text, or the word.
-    pub text: Vec<u8>,
-}
-
-/// See [`Note`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteKind {
-    /// COMMENT
-    Comment,
-    /// TEXTALIGN
-    TextAlign,
-}
-
-impl NoteKind {
-    /// The word that xport has for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            NoteKind::Comment => "comment",
-            NoteKind::TextAlign => "align",
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Why arguments are no graph.
+//! Errors of the graph language.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use rrd::when::at::PairError;
 /// Why an argument was refused. `Display` is RRDtool's text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LanguageError {
-    /// Every piece of the argument is of the form `a=b`.
+    /// Every part of the argument is of the form `a=b`.
     NoCommand(String),
     /// There is no such element.
     UnknownElement {
@@ -17,10 +17,10 @@ pub enum LanguageError {
         /// The argument.
         line: String,
     },
-    /// More than the element takes.
+    /// The element has parts that it does not know.
     Unused {
-        /// What is left, with colons between.
-        pieces: String,
+        /// The parts that are left, separated by colons.
+        parts: String,
         /// The argument.
         line: String,
     },
@@ -31,15 +31,15 @@ pub enum LanguageError {
         /// The argument.
         line: String,
     },
-    /// A text or an exported variable without one of its parts.
+    /// A text or an XPORT without one of its parts.
     NoPositional(&'static str),
-    /// A DEF's function.
+    /// A DEF's consolidation function is unknown.
     BadCf(String),
-    /// A DEF's `reduce=`.
+    /// The function of a DEF's `reduce=` is unknown.
     BadReduceCf(String),
-    /// A DEF's `step=`.
+    /// A DEF's `step=` is no positive number.
     BadStep(String),
-    /// A DEF's `start=` or `end=`.
+    /// A DEF's `start=` or `end=` is no time.
     BadTime(PairError),
     /// A DEF that ends before it starts.
     EndBeforeStart {
@@ -52,32 +52,32 @@ pub enum LanguageError {
     TooOld(i64),
     /// The name of a CDEF or VDEF is taken.
     Reused(String),
-    /// An expression.
+    /// An expression is wrong.
     Rpn(RpnError),
-    /// The number behind LINE.
+    /// The width after LINE is no number, or negative.
     BadLineWidth(String),
     /// A part of `dashes=` that is no number.
     BadDash(String),
-    /// Something other than a comma behind a number of `dashes=`.
+    /// Something other than a comma follows a number of `dashes=`.
     DashComma(String),
-    /// `dash-offset=`
+    /// `dash-offset=` is no number.
     BadDashOffset(String),
-    /// `gradheight=`
+    /// `gradheight=` is no number.
     BadGradientHeight(String),
-    /// A rule at a DEF or CDEF.
+    /// HRULE or VRULE of a DEF or CDEF.
     WrongType {
         /// The variable.
         name: String,
         /// The argument.
         line: String,
     },
-    /// A STACK with nothing before it to stand on.
+    /// A STACK without a LINE or AREA before it.
     NothingToStackOn(String),
-    /// A STACK of a colour that cannot be read.
+    /// A STACK with a colour that cannot be read.
     StackStays,
-    /// The fraction of a TICK, or the offset of a SHIFT.
+    /// The fraction of a TICK or the offset of a SHIFT is no number.
     BadNumber(String),
-    /// A SHIFT of what is not there.
+    /// A SHIFT of an undefined variable.
     NoVname(String),
     /// A SHIFT without its offset.
     NoShift,
@@ -99,13 +99,13 @@ pub enum LanguageError {
     },
     /// An XPORT of a number.
     UnknownVariableType(String),
-    /// A PRINT or GPRINT of a variable that is not there.
+    /// A PRINT or GPRINT of an undefined variable.
     UndefinedVname(String),
-    /// The function of `PRINT:vname:CF:format`.
+    /// The function of `PRINT:vname:CF:format` is unknown.
     BadPrintCf(String),
     /// A TEXTALIGN without its word.
     NoAlignment,
-    /// A TEXTALIGN that is none of the four.
+    /// A TEXTALIGN with an unknown word.
     UnknownAlignment(String),
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for LanguageError {
             E::UnknownElement { command, line } => {
                 write!(f, "'{command}' is not a valid function name in {line}")
             }
-            E::Unused { pieces, line } => write!(f, "Unused Arguments \"{pieces}\" in command : {line}"),
+            E::Unused { parts, line } => write!(f, "Unused Arguments \"{parts}\" in command : {line}"),
             E::Missing { part, line } => write!(f, "No argument for definition of {part} in {line}"),
             E::NoPositional(what) => write!(f, "No positional {what}"),
             E::BadCf(text) => write!(f, "bad CF: {text}"),

@@ -1,39 +1,39 @@
-//! LINE, AREA, STACK, HRULE, VRULE, TICK and SHIFT: what is drawn.
+//! Parses LINE, AREA, STACK, HRULE, VRULE, TICK and SHIFT.
 //!
-//! The order in which the parts are looked at is RRDtool's: of several errors the same one is told.
+//! Parts are read in RRDtool's order, so of several errors the same one is reported.
 
 use rrd::number;
 use rrd::rpn::Symbol;
 
-use super::drawn::{Dashes, Drawn, Plotted, Rule, Shape, ShapeKind, Shift, Tick};
+use super::graphic::{Dashes, Graphic, PlotValue, Rule, Shape, ShapeKind, Shift, Tick};
 use super::text::{legend_or_next, named_legend};
 use super::{Element, LanguageError, Script, colour};
 use crate::argument::{Argument, lossy};
 use crate::picture::scene::Colour;
 
-/// Width of a LINE in pixels that names none.
+/// Default width of a LINE in pixels.
 const LINE_WIDTH: f64 = 1.0;
 /// Lengths of `dashes` without a value.
 const DASHES: [f64; 2] = [5.0, 5.0];
-/// Pixels over which a gradient goes that names no height.
+/// Default height of a gradient in pixels.
 const GRADIENT_HEIGHT: f64 = 50.0;
-/// What a colour that cannot be read comes to.
+/// The colour that stands for an unreadable one.
 const TRANSPARENT: u32 = 0;
 
-/// The parts that every element with a colour has.
+/// The parts that all elements with a colour have.
 pub(super) struct Common {
-    /// What stands before the colour.
+    /// The text before the colour.
     pub(super) name: Vec<u8>,
-    pub(super) value: Plotted,
+    pub(super) value: PlotValue,
     colour: Option<Colour>,
     second_colour: Option<Colour>,
-    /// Whether a colour was given that cannot be read.
+    /// Whether there is a colour that cannot be read.
     pub(super) spoiled: bool,
-    /// A legend by name.
+    /// The named legend.
     pub(super) legend: Option<Vec<u8>>,
 }
 
-/// The same as texts.
+/// The same, before they are parsed.
 struct Texts {
     value: Vec<u8>,
     colour: Option<Vec<u8>>,
@@ -58,7 +58,7 @@ fn texts(argument: &mut Argument) -> Result<Texts, LanguageError> {
 }
 
 fn understood(script: &Script, texts: Texts) -> Result<Common, LanguageError> {
-    // Compat: a third colour spoils the second.
+    // Compat: with a third colour the second one is unreadable.
     let mut parts = texts.value.splitn(3, |&byte| byte == b'#');
     let name = parts.next().unwrap_or_default().to_vec();
     let value = plotted(script, &name)?;
@@ -74,12 +74,12 @@ fn understood(script: &Script, texts: Texts) -> Result<Common, LanguageError> {
     Ok(Common { name, value, colour: first, second_colour: second, spoiled, legend: texts.legend })
 }
 
-fn plotted(script: &Script, name: &[u8]) -> Result<Plotted, LanguageError> {
+fn plotted(script: &Script, name: &[u8]) -> Result<PlotValue, LanguageError> {
     match script.lookup(name) {
-        Some(Symbol::Series(series)) => Ok(Plotted::Series(series)),
-        Some(Symbol::Scalar(scalar)) => Ok(Plotted::Scalar(scalar)),
+        Some(Symbol::Series(series)) => Ok(PlotValue::Series(series)),
+        Some(Symbol::Scalar(scalar)) => Ok(PlotValue::Scalar(scalar)),
         None => match number::parse(name) {
-            Ok(number) => Ok(Plotted::Number(number)),
+            Ok(number) => Ok(PlotValue::Number(number)),
             Err(_) => Err(LanguageError::NotVnameNorNumber(lossy(name))),
         },
     }
@@ -116,14 +116,14 @@ pub(super) fn area(script: &mut Script, argument: &mut Argument) -> Result<Eleme
     Ok(shape(script, argument, common, ShapeKind::Area { gradient }, (stack, skip_scale)))
 }
 
-/// STACK is of the kind of the LINE, AREA or STACK before it; it has a line's width, but not its dashes.
+/// A STACK is of the same kind as the LINE, AREA or STACK before it. Of a line it takes the width, not the dashes.
 pub(super) fn stack(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let common = common(script, argument)?;
     if common.spoiled {
         return Err(LanguageError::StackStays);
     }
     let below = script.elements.iter().rev().find_map(|element| match element {
-        Element::Drawn(Drawn::Shape(shape)) => Some(&shape.kind),
+        Element::Graphic(Graphic::Shape(shape)) => Some(&shape.kind),
         _ => None,
     });
     let kind = match below {
@@ -145,11 +145,11 @@ fn shape(
 ) -> Element {
     let legend = legend(script, argument, common.legend, common.spoiled);
     let Common { value, colour, .. } = common;
-    Element::Drawn(Drawn::Shape(Shape { kind, value, colour, legend, stack, skip_scale }))
+    Element::Graphic(Graphic::Shape(Shape { kind, value, colour, legend, stack, skip_scale }))
 }
 
-/// The legend. Compat: after a colour that cannot be read nothing more is, of this argument or of any other, and
-/// nobody is told.
+/// The legend. Compat: an unreadable colour silently ends the graph: the rest of this argument and all later ones are
+/// ignored.
 fn legend(script: &mut Script, argument: &mut Argument, named: Option<Vec<u8>>, spoiled: bool) -> Vec<u8> {
     script.ended |= spoiled;
     if spoiled { Vec::new() } else { legend_or_next(argument, named) }
@@ -163,12 +163,12 @@ pub(super) fn rule(
     let line = argument.line();
     let dashes = dashes(argument)?;
     let Common { name, value, colour, spoiled, legend: named, .. } = common(script, argument)?;
-    if matches!(value, Plotted::Series(_)) && !spoiled {
+    if matches!(value, PlotValue::Series(_)) && !spoiled {
         return Err(LanguageError::WrongType { name: lossy(&name), line });
     }
     let legend = legend(script, argument, named, spoiled);
     let colour = colour.unwrap_or(Colour::new(TRANSPARENT));
-    Ok(Element::Drawn(Drawn::Rule(Rule { vertical, value, colour, legend, dashes })))
+    Ok(Element::Graphic(Graphic::Rule(Rule { vertical, value, colour, legend, dashes })))
 }
 
 pub(super) fn tick(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
@@ -180,12 +180,12 @@ pub(super) fn tick(script: &mut Script, argument: &mut Argument) -> Result<Eleme
     let fraction = match number::parse(&fraction) {
         Ok(fraction) => fraction,
         Err(_) if spoiled => 0.0,
-        // Compat: the name is told, not what is no number.
+        // Compat: the message has the name, not the bad number.
         Err(_) => return Err(LanguageError::BadNumber(lossy(&name))),
     };
     let legend = legend(script, argument, named, spoiled);
     let colour = colour.unwrap_or(Colour::new(TRANSPARENT));
-    Ok(Element::Drawn(Drawn::Tick(Tick { value, colour, fraction, legend })))
+    Ok(Element::Graphic(Graphic::Tick(Tick { value, colour, fraction, legend })))
 }
 
 pub(super) fn shift(script: &Script, argument: &mut Argument) -> Result<Element, LanguageError> {
@@ -201,16 +201,16 @@ pub(super) fn shift(script: &Script, argument: &mut Argument) -> Result<Element,
     let offset = argument.named("shift").or_else(|| argument.next_split().map(|(_, value)| value));
     let offset = offset.ok_or(LanguageError::NoShift)?;
     let offset = match script.lookup(&offset) {
-        Some(Symbol::Scalar(scalar)) => Plotted::Scalar(scalar),
+        Some(Symbol::Scalar(scalar)) => PlotValue::Scalar(scalar),
         Some(Symbol::Series(_)) => {
             return Err(LanguageError::OffsetIsSeries { name: lossy(&offset), line });
         }
-        None => Plotted::Number(seconds(&offset)? as f64),
+        None => PlotValue::Number(seconds(&offset)? as f64),
     };
-    Ok(Element::Drawn(Drawn::Shift(Shift { series, offset })))
+    Ok(Element::Graphic(Graphic::Shift(Shift { series, offset })))
 }
 
-/// A whole number in decimal; the nearest that there is when it is too large.
+/// A whole decimal number; one that is too large becomes the nearest that fits.
 fn seconds(text: &[u8]) -> Result<i64, LanguageError> {
     let bad = || LanguageError::BadNumber(lossy(text));
     let trimmed = std::str::from_utf8(text).map_err(|_| bad())?.trim_ascii_start();
@@ -240,13 +240,13 @@ fn lengths(text: &[u8]) -> Result<Vec<f64>, LanguageError> {
     let mut lengths = Vec::new();
     let mut rest = text;
     loop {
-        let (length, behind) =
+        let (length, after) =
             number::parse_prefix(rest).ok_or_else(|| LanguageError::BadDash(lossy(rest)))?;
         lengths.push(length);
-        match behind {
+        match after {
             [] => return Ok(lengths),
-            [b',', behind @ ..] => rest = behind,
-            _ => return Err(LanguageError::DashComma(lossy(behind))),
+            [b',', after @ ..] => rest = after,
+            _ => return Err(LanguageError::DashComma(lossy(after))),
         }
     }
 }

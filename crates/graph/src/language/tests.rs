@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
-use super::drawn::{Dashes, Drawn, Plotted, Rule, ShapeKind, Shift, Tick};
+use super::graphic::{Dashes, Graphic, PlotValue, Rule, ShapeKind, Shift, Tick};
 use super::*;
 use crate::picture::scene::Colour;
 use rrd::definition::Cf;
@@ -9,7 +9,7 @@ use rrd::when::calendar::Utc;
 fn parse(arguments: &[&str]) -> Result<Script, LanguageError> {
     Script::parse(
         arguments,
-        Setting { start: 1_000_000_000, end: 1_000_001_000, now: 1_000_002_000, calendar: &Utc },
+        ScriptContext { start: 1_000_000_000, end: 1_000_001_000, now: 1_000_002_000, calendar: &Utc },
     )
 }
 
@@ -126,28 +126,28 @@ fn what_is_drawn_is_typed() {
     let drawn = |arguments: &[&str]| {
         let all = [&["DEF:a=x.rrd:in:AVERAGE", "VDEF:v=a,LAST"], arguments].concat();
         match parse(&all).unwrap().elements.pop() {
-            Some(Element::Drawn(drawn)) => drawn,
+            Some(Element::Graphic(drawn)) => drawn,
             other => panic!("{other:?}"),
         }
     };
     let shape = |arguments: &[&str]| match drawn(arguments) {
-        Drawn::Shape(shape) => shape,
+        Graphic::Shape(shape) => shape,
         other => panic!("{other:?}"),
     };
     let red = Some(Colour::new(0xff00_00ff));
     let plain = ShapeKind::Line { width: 1.0, dashes: Dashes::default() };
     let line = shape(&["LINE:a#ff0000:text:STACK"]);
-    assert_eq!((line.kind.clone(), line.value, line.colour), (plain.clone(), Plotted::Series(0), red));
+    assert_eq!((line.kind.clone(), line.value, line.colour), (plain.clone(), PlotValue::Series(0), red));
     assert_eq!((line.legend.as_slice(), line.stack, line.skip_scale), (&b"text"[..], true, false));
     let other = shape(&["LINE2.5:vname=5:color=ff0000:legend=x:skipscale:dashes=1,2,3:dash-offset=-4"]);
     let dashes = Dashes { lengths: vec![1.0, 2.0, 3.0], offset: -4.0 };
-    assert_eq!((other.kind, other.value), (ShapeKind::Line { width: 2.5, dashes }, Plotted::Number(5.0)));
+    assert_eq!((other.kind, other.value), (ShapeKind::Line { width: 2.5, dashes }, PlotValue::Number(5.0)));
     assert_eq!((other.colour, other.stack, other.skip_scale), (red, false, true));
     // A colour that cannot be read ends it all.
     let spoiled = shape(&["AREA:a#ff0000#xx:text:STACK:more", "BAD"]);
     assert_eq!((spoiled.colour, spoiled.legend, spoiled.stack), (red, Vec::new(), true));
     assert_eq!(shape(&["LINE:a#ff000", "LINE:b"]).colour, None);
-    assert_eq!(shape(&["LINE:a", "XPORT:v#f", "LINE:b"]).value, Plotted::Series(0));
+    assert_eq!(shape(&["LINE:a", "XPORT:v#f", "LINE:b"]).value, PlotValue::Series(0));
     let green = Colour::new(0x00ff_00ff);
     let gradient = |height| ShapeKind::Area { gradient: Some((green, height)) };
     assert_eq!(shape(&["AREA:a#ff0000#00ff00"]).kind, gradient(50.0));
@@ -159,18 +159,22 @@ fn what_is_drawn_is_typed() {
     assert_eq!(shape(&["AREA:a", "STACK:v#ff0000#00ff00"]).kind, gradient(50.0));
     let rule = Rule {
         vertical: true,
-        value: Plotted::Scalar(0),
+        value: PlotValue::Scalar(0),
         colour: green,
         legend: b"dash".to_vec(),
         dashes: Dashes { lengths: vec![5.0, 5.0], offset: 0.0 },
     };
-    assert_eq!(drawn(&["VRULE:v#00ff00:dash:dashes"]), Drawn::Rule(rule));
-    let tick =
-        Tick { value: Plotted::Series(0), colour: Colour::new(0), fraction: -0.5, legend: b"STACK".to_vec() };
-    assert_eq!(drawn(&["TICK:a:-0.5:STACK"]), Drawn::Tick(tick));
-    let shift = |offset| Drawn::Shift(Shift { series: 0, offset });
-    assert_eq!(drawn(&["SHIFT:a:-010"]), shift(Plotted::Number(-10.0)));
-    assert_eq!(drawn(&["SHIFT:a:offset=v"]), shift(Plotted::Scalar(0)));
+    assert_eq!(drawn(&["VRULE:v#00ff00:dash:dashes"]), Graphic::Rule(rule));
+    let tick = Tick {
+        value: PlotValue::Series(0),
+        colour: Colour::new(0),
+        fraction: -0.5,
+        legend: b"STACK".to_vec(),
+    };
+    assert_eq!(drawn(&["TICK:a:-0.5:STACK"]), Graphic::Tick(tick));
+    let shift = |offset| Graphic::Shift(Shift { series: 0, offset });
+    assert_eq!(drawn(&["SHIFT:a:-010"]), shift(PlotValue::Number(-10.0)));
+    assert_eq!(drawn(&["SHIFT:a:offset=v"]), shift(PlotValue::Scalar(0)));
 }
 
 #[test]

@@ -1,28 +1,26 @@
-//! XPORT, PRINT, GPRINT, COMMENT and TEXTALIGN: what is written.
+//! Parses XPORT, PRINT, GPRINT, COMMENT and TEXTALIGN.
 
 use rrd::rpn::Symbol;
 
 use super::data::cf;
-use super::drawn::Plotted;
 use super::figure::{Common, common};
-use super::{
-    Element, LanguageError, Note, NoteKind, Print, PrintSource, PrintStyle, Script, TEXT_BYTES_MAX, Xport,
-};
+use super::graphic::PlotValue;
+use super::{Element, LanguageError, Print, PrintSource, PrintStyle, Script, TEXT_BYTES_MAX, Xport};
 use crate::argument::{Argument, lossy};
 
 const ALIGNMENTS: [&[u8]; 4] = [b"left", b"right", b"justified", b"center"];
 
-/// `None`: it ends the graph, by a colour that cannot be read, and is no column.
+/// XPORT. `None` if an unreadable colour ends the graph here.
 pub(super) fn xport(script: &mut Script, argument: &mut Argument) -> Result<Option<Element>, LanguageError> {
     let line = argument.line();
-    // Its colours are taken, as the elements that draw take them, and have no effect.
+    // An XPORT may have colours; they have no effect.
     let Common { name, value, legend, spoiled, .. } = common(script, argument)?;
     script.ended = spoiled;
     let series = match value {
-        Plotted::Series(series) => series,
+        PlotValue::Series(series) => series,
         _ if spoiled => return Ok(None),
-        Plotted::Scalar(_) => return Err(LanguageError::CannotShiftVdef { name: lossy(&name), line }),
-        Plotted::Number(_) => return Err(LanguageError::UnknownVariableType(line)),
+        PlotValue::Scalar(_) => return Err(LanguageError::CannotShiftVdef { name: lossy(&name), line }),
+        PlotValue::Number(_) => return Err(LanguageError::UnknownVariableType(line)),
     };
     let legend = if spoiled { Vec::new() } else { legend_or_next(argument, legend) };
     Ok(Some(Element::Xport(Xport { series, legend })))
@@ -32,12 +30,12 @@ pub(super) fn named_legend(argument: &mut Argument) -> Option<Vec<u8>> {
     argument.named("legend").or_else(|| argument.named("label"))
 }
 
-/// A legend by name, else the next piece; what RRDtool keeps of it.
+/// The named legend, else the next part; cut to what RRDtool keeps.
 pub(super) fn legend_or_next(argument: &mut Argument, named: Option<Vec<u8>>) -> Vec<u8> {
     kept(named.or_else(|| argument.next()).unwrap_or_default())
 }
 
-/// What RRDtool keeps of a text.
+/// Cuts a text to what RRDtool keeps.
 fn kept(mut text: Vec<u8>) -> Vec<u8> {
     text.truncate(TEXT_BYTES_MAX);
     text
@@ -66,7 +64,7 @@ pub(super) fn print(
     Ok(Element::Print(Print { inside, source, format, style }))
 }
 
-/// Of several the first in this order counts; all are taken.
+/// The style that the flags say: all of them are taken, and the first in this order counts.
 fn style(argument: &mut Argument) -> PrintStyle {
     let mut style = PrintStyle::Number;
     for (flag, meaning) in [
@@ -84,7 +82,7 @@ fn style(argument: &mut Argument) -> PrintStyle {
 pub(super) fn comment(argument: &mut Argument) -> Result<Element, LanguageError> {
     let text = named_legend(argument).or_else(|| argument.next());
     let text = kept(text.ok_or(LanguageError::NoPositional("CF/FORMAT"))?);
-    Ok(Element::Note(Note { kind: NoteKind::Comment, text }))
+    Ok(Element::Comment(text))
 }
 
 pub(super) fn text_align(argument: &mut Argument) -> Result<Element, LanguageError> {
@@ -92,5 +90,5 @@ pub(super) fn text_align(argument: &mut Argument) -> Result<Element, LanguageErr
     if !ALIGNMENTS.contains(&text.as_slice()) {
         return Err(LanguageError::UnknownAlignment(lossy(&text)));
     }
-    Ok(Element::Note(Note { kind: NoteKind::TextAlign, text }))
+    Ok(Element::TextAlign(text))
 }

@@ -1,6 +1,6 @@
-//! Where lines and labels of both axes stand, in values and seconds; [`mapping`] says at which pixel that is.
+//! Plans both axes: which values and times have a line or a label. [`mapping`] turns them into pixels.
 //!
-//! Knows nothing of pixels but how many there are, and paints nothing.
+//! Paints nothing; of pixels only their number matters here.
 
 mod alt_grid;
 pub mod horizontal;

@@ -1,37 +1,36 @@
-//! What is around the data: background, border, grid, axes, texts and the legend's boxes.
+//! Everything around the data: background, border, grid, axes, texts and the legend's boxes.
 //!
-//! Each function adds one part; their order over each other is [`compose`](super::compose)'s. Where things are
-//! comes from the [`Layout`] and the plans of the axes: here they only become lines. Lengths and widths are
-//! RRDtool's.
+//! Each function adds one part; [`compose`](super::compose) decides which is painted over which. Positions come from the
+//! [`Layout`] and the planned axes; here they become lines. Lengths and widths are RRDtool's.
 
 pub(super) mod grid;
 
-use super::fit::Fit;
+use super::fit::GridFit;
 use super::layout::{Layout, PlacedText};
-use super::legend::{MarkShape, Placed, PlacedMark};
+use super::legend::{MarkShape, PlacedEntry, PlacedMark};
 use super::options::{ColourTag, Options};
 use super::scene::{Colour, Item, Paint, Path, Point, Stroke};
 use super::shapes::{Canvas, segment, thin};
 
-/// The lines of the axes, in pixels.
+/// Width of the axes in pixels.
 const AXIS_WIDTH: f64 = 0.6;
-/// How far they reach beyond the canvas.
+/// How far the axes reach beyond the canvas, in pixels.
 const AXIS_BEYOND: f64 = 4.0;
-/// From the canvas's edge to where an arrow head begins.
+/// From the edge of the canvas to the base of an arrow head, in pixels.
 const ARROW_FROM: f64 = 2.0;
-/// And to its tip.
+/// From the edge of the canvas to its tip, in pixels.
 const ARROW_TO: f64 = 7.0;
-/// From the axis to each of its other corners.
+/// From the axis to each of its other corners, in pixels.
 const ARROW_HALF: f64 = 3.0;
 /// Opacity of watermark and signature.
 const FAINT: f64 = 0.3;
-/// The frame of a legend's box whose element has dashes: on and off, in pixels.
+/// Dashes around the legend's box of a dashed element: on and off, in pixels.
 const BOX_DASH: [f64; 1] = [3.0];
-/// What is not seen.
+/// Fully transparent.
 const INVISIBLE: Colour = Colour { red: 0.0, green: 0.0, blue: 0.0, alpha: 0.0 };
 
-/// Adds a filled path, unless it would not be seen.
-fn fill(points: &[(f64, f64)], colour: Colour, fit: Fit, items: &mut Vec<Item>) {
+/// Adds a filled polygon, unless it is invisible.
+fn fill(points: &[(f64, f64)], colour: Colour, fit: GridFit, items: &mut Vec<Item>) {
     if colour.alpha > 0.0 {
         let points: Vec<Point> = points.iter().map(|&(x, y)| fit.area(Point { x, y })).collect();
         let path = Path { ends: vec![points.len()], points, closed: true };
@@ -39,13 +38,13 @@ fn fill(points: &[(f64, f64)], colour: Colour, fit: Fit, items: &mut Vec<Item>) 
     }
 }
 
-/// Adds a line, unless it would not be seen.
+/// Adds a line, unless it is invisible.
 pub(super) fn line(
     from: (f64, f64),
     to: (f64, f64),
     colour: Colour,
     stroke: Stroke,
-    fit: Fit,
+    fit: GridFit,
     items: &mut Vec<Item>,
 ) {
     if colour.alpha > 0.0 {
@@ -54,8 +53,8 @@ pub(super) fn line(
     }
 }
 
-/// The background of the image, and the canvas.
-pub(super) fn background(layout: &Layout, options: &Options, fit: Fit, items: &mut Vec<Item>) {
+/// Adds the background of the image and of the canvas.
+pub(super) fn background(layout: &Layout, options: &Options, fit: GridFit, items: &mut Vec<Item>) {
     let whole = Point { x: layout.image_width as f64, y: layout.image_height as f64 };
     let canvas = options.colour(ColourTag::Canvas);
     if !options.only_graph || canvas.alpha < 1.0 {
@@ -66,12 +65,12 @@ pub(super) fn background(layout: &Layout, options: &Options, fit: Fit, items: &m
     rectangle(from, to, canvas, fit, items);
 }
 
-fn rectangle(from: Point, to: Point, colour: Colour, fit: Fit, items: &mut Vec<Item>) {
+fn rectangle(from: Point, to: Point, colour: Colour, fit: GridFit, items: &mut Vec<Item>) {
     fill(&[(from.x, from.y), (to.x, from.y), (to.x, to.y), (from.x, to.y)], colour, fit, items);
 }
 
-/// The border that makes the image look raised.
-pub(super) fn border(layout: &Layout, options: &Options, fit: Fit, items: &mut Vec<Item>) {
+/// Adds the border that makes the image look raised.
+pub(super) fn border(layout: &Layout, options: &Options, fit: GridFit, items: &mut Vec<Item>) {
     let (width, height) = (layout.image_width as f64, layout.image_height as f64);
     let border = f64::from(options.border);
     if options.border <= 0 {
@@ -98,9 +97,9 @@ pub(super) fn border(layout: &Layout, options: &Options, fit: Fit, items: &mut V
     fill(&dark, options.colour(ColourTag::ShadeB), fit, items);
 }
 
-/// The axes and their arrow heads.
+/// Adds the axes and their arrow heads.
 pub(super) fn axes(canvas: &Canvas, options: &Options, items: &mut Vec<Item>) {
-    let (left, right, top, bottom) = (canvas.place.left, canvas.right(), canvas.place.top, canvas.bottom());
+    let (left, right, top, bottom) = (canvas.rect.left, canvas.right(), canvas.rect.top, canvas.bottom());
     let mut axis = |from: (f64, f64), to: (f64, f64)| {
         line(from, to, options.colour(ColourTag::Axis), thin(AXIS_WIDTH, Vec::new(), 0.0), canvas.fit, items);
     };
@@ -132,14 +131,14 @@ pub(super) fn axes(canvas: &Canvas, options: &Options, items: &mut Vec<Item>) {
     }
 }
 
-/// A text, unless it is empty or would not be seen.
+/// Adds a text, unless it is empty or invisible.
 pub(super) fn text(placed: PlacedText, colour: Colour, items: &mut Vec<Item>) {
     if !placed.layout.runs.is_empty() && colour.alpha > 0.0 {
         items.push(Item::Text { at: placed.at, turned: placed.turned, layout: placed.layout, colour });
     }
 }
 
-/// The texts at the sides: labels of the axes, title, watermark, signature.
+/// Adds the texts around the canvas: axis titles, title, watermark, signature.
 pub(super) fn texts(layout: &mut Layout, options: &Options, items: &mut Vec<Item>) {
     let colour = options.colour(ColourTag::Font);
     let faint = Colour { alpha: FAINT, ..colour };
@@ -153,8 +152,8 @@ pub(super) fn texts(layout: &mut Layout, options: &Options, items: &mut Vec<Item
     }
 }
 
-/// The legend's entries with their boxes.
-pub(super) fn legend(entries: Vec<Placed>, options: &Options, fit: Fit, items: &mut Vec<Item>) {
+/// Adds the legend: texts and boxes.
+pub(super) fn legend(entries: Vec<PlacedEntry>, options: &Options, fit: GridFit, items: &mut Vec<Item>) {
     for entry in entries {
         let placed = PlacedText { layout: entry.layout, at: entry.at, turned: 0.0 };
         text(placed, options.colour(ColourTag::Font), items);
@@ -164,8 +163,8 @@ pub(super) fn legend(entries: Vec<Placed>, options: &Options, fit: Fit, items: &
     }
 }
 
-/// A colour box, or what `--dynamic-labels` has for it.
-fn mark(placed: &PlacedMark, options: &Options, fit: Fit, items: &mut Vec<Item>) {
+/// Adds a colour box, or the mark that `--dynamic-labels` has instead.
+fn mark(placed: &PlacedMark, options: &Options, fit: GridFit, items: &mut Vec<Item>) {
     let PlacedMark { mark, from, to } = placed;
     let colour = mark.colour.unwrap_or(INVISIBLE);
     let mut stroke = |from: (f64, f64), to: (f64, f64), width: f64| {

@@ -1,4 +1,4 @@
-//! `--imginfo`: a text with the image's name and size in it.
+//! `--imginfo`: a text with the name and size of the image.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use crate::argument::lossy;
 
 /// What RRDtool says the format must match.
 const PATTERN: &str = "^(?:[^%]+|%%)*%s(?:[^%]+|%%)*%lu(?:[^%]+|%%)*%lu(?:[^%]+|%%)*$";
-/// What stands in the format for name, width and height.
+/// The conversions for name, width and height.
 const PLACES: [&[u8]; 3] = [b"%s", b"%lu", b"%lu"];
 
-/// A format that is none. `Display` is RRDtool's text.
+/// A bad format. `Display` is RRDtool's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageInfoError(String);
 
@@ -21,7 +21,7 @@ impl fmt::Display for ImageInfoError {
 
 impl std::error::Error for ImageInfoError {}
 
-/// The text: `name` without its directories, and the size in pixels of the image as it is written.
+/// Fills `format` with `name`, without its directories, and the `size` of the written image in pixels.
 ///
 /// # Errors
 /// [`ImageInfoError`].
@@ -31,18 +31,18 @@ pub fn image_info(format: &[u8], name: &[u8], size: (u64, u64)) -> Result<Vec<u8
     let mut places = PLACES.into_iter();
     let mut text = Vec::new();
     let mut rest = format;
-    while let Some((&byte, behind)) = rest.split_first() {
+    while let Some((&byte, after)) = rest.split_first() {
         if byte != b'%' {
             text.push(byte);
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix(b"%%") {
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix(b"%%") {
             text.push(b'%');
-            rest = behind;
-        } else if let Some((behind, value)) =
+            rest = after;
+        } else if let Some((after, value)) =
             places.next().and_then(|place| rest.strip_prefix(place)).zip(values.next())
         {
             text.extend(value);
-            rest = behind;
+            rest = after;
         } else {
             return Err(ImageInfoError(lossy(format)));
         }
@@ -53,7 +53,7 @@ pub fn image_info(format: &[u8], name: &[u8], size: (u64, u64)) -> Result<Vec<u8
     }
 }
 
-/// The last part of a path. Compat: of standard output, `memory`.
+/// The last part of a path; `memory` for standard output.
 fn base_name(name: &[u8]) -> &[u8] {
     if name == b"-" {
         return b"memory";

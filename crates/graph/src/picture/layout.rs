@@ -1,38 +1,38 @@
-//! Where everything is on the image: the canvas, the texts around it, the legend.
+//! Lays out the image: where the canvas, the texts around it and the legend are.
 //!
-//! Knows no value and no time: what it needs are the options, the legend's entries and the fonts. All places are
-//! pixels of the image before `zoom`, from its upper left corner. Compat: places are RRDtool's to the pixel
-//! (`tests/layout_oracle.rs`), which counts in whole pixels and cuts after each step; so do the constants here,
-//! found by drawing graphs with Debian's rrdtool.
+//! Needs the options, the legend's entries and the fonts, but no value and no time. All positions are in pixels before
+//! zoom, from the upper left corner of the image. Compat: they are RRDtool's to the pixel (`tests/layout_oracle.rs`).
+//! RRDtool truncates to whole pixels after each step, and so does this; the constants were found by drawing graphs with
+//! Debian's rrdtool.
 
 mod frame;
-mod words;
+mod texts;
 
-use super::legend::flow::{Flow, Rules, flow};
-use super::legend::{Entry, Placed, PlacedMark, UnknownControl};
+use super::legend::flow::{Flow, FlowOptions, flow};
+use super::legend::{Entry, PlacedEntry, PlacedMark, UnknownControlCode};
 use super::options::{FontTag, LegendPosition, Options};
 use super::scene::Point;
-use super::text::{Setting, TextLayout, Typesetter};
+use super::text::{TextLayout, TextOptions, Typesetter};
 use super::zoom::Zoomed;
 use frame::Frame;
 
-/// A colour box is so many times as wide and as high as the letter `o`.
+/// Width and height of a colour box, in widths of the letter `o`.
 const BOX: f64 = 1.2;
-/// It stands so far above the lower edge of its text, in its own heights.
+/// From the lower edge of a text up to its colour box, in heights of the box.
 const BOX_RISE: f64 = 0.4;
 
-/// A text in its place.
+/// A text and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedText {
     /// The text, set.
     pub layout: TextLayout,
-    /// Where the upper left corner of its box is before it is turned.
+    /// The upper left corner of its box, before it is turned.
     pub at: Point,
-    /// Degrees clockwise that it is turned by around `at`.
+    /// By how many degrees it is turned clockwise around `at`.
     pub turned: f64,
 }
 
-/// Every place of an image, in pixels from its upper left corner, before `zoom`.
+/// The layout of an image, in pixels before zoom from its upper left corner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
     /// Width of the image.
@@ -47,7 +47,7 @@ pub struct Layout {
     pub canvas_width: i64,
     /// Height of the canvas; at least 1.
     pub canvas_height: i64,
-    /// `--title`, a text for each line.
+    /// `--title`, one text per line.
     pub title: Vec<PlacedText>,
     /// `--vertical-label`
     pub vertical_label: Option<PlacedText>,
@@ -58,18 +58,18 @@ pub struct Layout {
     /// The name of the tool, along an edge, unless `--disable-rrdtool-tag` is given. It takes no space.
     pub signature: Option<PlacedText>,
     /// The legend.
-    pub legend: Vec<Placed>,
+    pub legend: Vec<PlacedEntry>,
 }
 
-/// Finds the place of everything on the image of `options`, with these `entries` in the legend.
+/// Lays out the image of `options`, with `entries` in the legend.
 ///
 /// # Errors
-/// [`UnknownControl`]: an escape at the end of an entry that there is not.
+/// [`UnknownControlCode`] at the end of an entry.
 pub fn arrange(
     options: &Options,
     entries: &[Entry],
     typesetter: &dyn Typesetter,
-) -> Result<Layout, UnknownControl> {
+) -> Result<Layout, UnknownControlCode> {
     let (width, height) = (i64::from(options.width), i64::from(options.height));
     if options.only_graph {
         return Ok(Layout {
@@ -81,37 +81,42 @@ pub fn arrange(
         });
     }
     let mut frame = Frame::new(options, typesetter);
-    let rules = rules(options, typesetter, &frame);
+    let flow_options = flow_options(options, typesetter, &frame);
     let flow = if !options.legend {
         Flow::default()
     } else if beside(options) {
-        let flow = flow(entries, rules)?;
+        let flow = flow(entries, flow_options)?;
         frame.put_legend_beside(flow.width);
         flow
     } else {
-        let flow = flow(entries, Rules { width: Some(frame.image_width()), ..rules })?;
+        let flow = flow(entries, FlowOptions { width: Some(frame.image_width()), ..flow_options })?;
         frame.put_legend_across(flow.height);
         flow
     };
-    // Compat: with a zoom texts are painted a little wider or narrower than the legend's lines were made for.
+    // Compat: the legend is broken into lines without zoom, though zoomed texts are a little wider or narrower.
     let zoomed = Zoomed { typesetter, zoom: options.zoom };
-    let legend = place(flow, &frame, rules, zoomed);
-    Ok(words::layout(options, &zoomed, &frame, legend))
+    let legend = place(flow, &frame, flow_options, zoomed);
+    Ok(texts::layout(options, &zoomed, &frame, legend))
 }
 
-/// How the texts of `tag` are set.
-pub(super) fn setting(options: &Options, tag: FontTag) -> Setting<'_> {
-    Setting { font: options.font(tag), tab_width: options.tab_width, markup: options.markup }
+/// Font, tabs and markup of the texts of `tag`.
+pub(super) fn text_options(options: &Options, tag: FontTag) -> TextOptions<'_> {
+    TextOptions { font: options.font(tag), tab_width: options.tab_width, markup: options.markup }
 }
 
-/// What the legend's lines go by.
-fn rules<'a>(options: &'a Options, typesetter: &'a dyn Typesetter, frame: &Frame<'_>) -> Rules<'a> {
-    let setting = setting(options, FontTag::Legend);
-    let rules = Rules { typesetter, setting, direction: options.legend_direction, width: None };
-    // Compat: a legend's tabs are wider than was asked for, but where RRDtool leaves no room for labels of values.
-    let wider = if frame.labels_values() { rules.border() as f64 } else { 0.0 };
-    let setting = Setting { tab_width: options.tab_width + wider, ..setting };
-    Rules { setting, ..rules }
+/// How the legend is broken into lines.
+fn flow_options<'a>(
+    options: &'a Options,
+    typesetter: &'a dyn Typesetter,
+    frame: &Frame<'_>,
+) -> FlowOptions<'a> {
+    let text_options = text_options(options, FontTag::Legend);
+    let flow_options =
+        FlowOptions { typesetter, text: text_options, direction: options.legend_direction, width: None };
+    // Compat: the legend's tabs are wider than `--tabwidth` wherever there is room for labels of the y axis.
+    let wider = if frame.labels_values() { flow_options.border() as f64 } else { 0.0 };
+    let text_options = TextOptions { tab_width: options.tab_width + wider, ..text_options };
+    FlowOptions { text: text_options, ..flow_options }
 }
 
 /// Whether the legend stands beside the canvas.
@@ -119,22 +124,27 @@ fn beside(options: &Options) -> bool {
     matches!(options.legend_position, LegendPosition::West | LegendPosition::East)
 }
 
-/// The legend's texts and boxes in their places on the image.
-fn place(flow: Flow, frame: &Frame<'_>, rules: Rules<'_>, zoomed: Zoomed<'_>) -> Vec<Placed> {
+/// The legend's texts and boxes at their positions on the image.
+fn place(
+    flow: Flow,
+    frame: &Frame<'_>,
+    flow_options: FlowOptions<'_>,
+    zoomed: Zoomed<'_>,
+) -> Vec<PlacedEntry> {
     let (left, top) = frame.legend();
-    let side = zoomed.set(b"o", rules.setting).width * BOX;
-    let placed = flow.pieces.into_iter().map(|piece| {
-        let x = left as f64 + piece.x;
-        let bottom = (top + rules.border() + piece.y) as f64;
+    let side = zoomed.set(b"o", flow_options.text).width * BOX;
+    let placed = flow.texts.into_iter().map(|item| {
+        let x = left as f64 + item.x;
+        let bottom = (top + flow_options.border() + item.y) as f64;
         let edge = bottom - side * BOX_RISE;
-        let mark = piece.mark.map(|mark| PlacedMark {
+        let mark = item.mark.map(|mark| PlacedMark {
             mark,
             from: Point { x, y: edge - side },
             to: Point { x: x + side, y: edge },
         });
-        let layout = zoomed.again(piece.layout, &piece.text, rules.setting);
+        let layout = zoomed.again(item.layout, &item.text, flow_options.text);
         let at = Point { x, y: bottom - layout.height };
-        Placed { text: piece.text, layout, at, mark }
+        PlacedEntry { text: item.text, layout, at, mark }
     });
     placed.collect()
 }

@@ -1,9 +1,8 @@
-//! The legend: which entries there are, and where each stands.
+//! The legend: its entries and where they are.
 //!
-//! [`entries`] makes entries of a script's elements, [`flow`] breaks them into lines. Positions are pixels of the
-//! image, from its upper left corner; how wide a text is comes through a
-//! [`Typesetter`](super::text::Typesetter). Compat: RRDtool counts every height here in whole pixels, cut after
-//! each step, and the lines of Debian's legends stand so (`tests/legend_oracle.rs`).
+//! [`entries`] collects the entries of a script, [`flow`] breaks them into lines. Positions are pixels of the image,
+//! from its upper left corner; the widths of texts come through a [`Typesetter`](super::text::Typesetter). Compat:
+//! RRDtool truncates every height to whole pixels after each step (`tests/layout_oracle.rs`).
 
 pub mod entries;
 pub mod flow;
@@ -11,19 +10,19 @@ pub mod flow;
 use super::scene::{Colour, Point};
 use super::text::TextLayout;
 
-/// What may stand in the legend, in the order of the arguments.
+/// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
-    /// A text with its escapes at the end, and the colour box in front of it.
+    /// A text, with a control code at its end, and the colour box before it.
     Text {
-        /// The text; of a GPRINT what it printed. Spaces in front make room for the box.
+        /// The text; leading spaces make room for the box.
         text: Vec<u8>,
         /// The colour box; GPRINT and COMMENT have none.
         mark: Option<Mark>,
-        /// Whether it is a COMMENT, which keeps its place with `--legend-direction=bottomup2`.
+        /// Whether it is a COMMENT: leading and trailing ones stay with `--legend-direction=bottomup2`.
         comment: bool,
     },
-    /// TEXTALIGN: how lines that do not say are aligned from here on.
+    /// TEXTALIGN: the alignment of following lines that have none of their own.
     Align(Align),
 }
 
@@ -45,16 +44,16 @@ pub enum Align {
 pub struct Mark {
     /// What it looks like.
     pub shape: MarkShape,
-    /// Its colour; of an element without one the box stays empty.
+    /// Its colour; without one the box is empty.
     pub colour: Option<Colour>,
 }
 
-/// See [`Mark`]. All but the box come with `--dynamic-labels` alone.
+/// See [`Mark`]. Only `--dynamic-labels` has others than the box.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MarkShape {
     /// A box with a frame, filled with the colour over the image's background.
     Box {
-        /// Whether the frame is broken, 3 pixels on and 3 off, as it is for an element with dashes.
+        /// Whether the frame is dashed, 3 pixels on and 3 off, like its element.
         dashed: bool,
     },
     /// A line from the lower left to the upper right corner, for LINE.
@@ -68,10 +67,10 @@ pub enum MarkShape {
     Upright,
 }
 
-/// The place of a colour box.
+/// A colour box and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedMark {
-    /// What it is.
+    /// The box.
     pub mark: Mark,
     /// Its upper left corner.
     pub from: Point,
@@ -79,10 +78,10 @@ pub struct PlacedMark {
     pub to: Point,
 }
 
-/// An entry in its place.
+/// An entry and its position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
-    /// Its text without escapes, with spaces in front where the box stands.
+pub struct PlacedEntry {
+    /// Its text without the control code; leading spaces make room for the box.
     pub text: Vec<u8>,
     /// The same, set.
     pub layout: TextLayout,
@@ -92,17 +91,17 @@ pub struct Placed {
     pub mark: Option<PlacedMark>,
 }
 
-/// An escape at the end of a legend that there is not. `Display` is RRDtool's text.
+/// An unknown control code (`\x`) at the end of a legend. `Display` is RRDtool's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownControl {
+pub struct UnknownControlCode {
     /// The whole text.
     pub text: String,
 }
 
-impl std::fmt::Display for UnknownControl {
+impl std::fmt::Display for UnknownControlCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Unknown control code at the end of '{}'", self.text)
     }
 }
 
-impl std::error::Error for UnknownControl {}
+impl std::error::Error for UnknownControlCode {}

@@ -1,4 +1,4 @@
-//! How a graph shall look: the options of `rrdgraph(1)`, typed, with RRDtool's defaults.
+//! The options of `rrdgraph(1)`, typed, with RRDtool's defaults.
 
 pub mod parse;
 mod theme;
@@ -6,12 +6,12 @@ mod theme;
 use super::scene::Colour;
 use super::text::Font;
 
-/// What `--color` names, in RRDtool's order.
+/// The tags of `--color`, in RRDtool's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourTag {
-    /// Behind everything.
+    /// Background of the image.
     Back,
-    /// Behind the data.
+    /// Background of the canvas.
     Canvas,
     /// Left and upper border.
     ShadeA,
@@ -34,10 +34,10 @@ pub enum ColourTag {
 /// The colours of [`ColourTag`], by its number.
 pub type Colours = [Colour; 10];
 
-/// What `--font` names, in RRDtool's order.
+/// The tags of `--font`, in RRDtool's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FontTag {
-    /// Whatever has none of its own.
+    /// All texts without an own font.
     Default,
     /// The title.
     Title,
@@ -73,9 +73,9 @@ pub enum TimeUnit {
     Year,
 }
 
-/// Every so many units of time.
+/// A number of units of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Every {
+pub struct Interval {
     /// The unit.
     pub unit: TimeUnit,
     /// How many of them.
@@ -85,19 +85,19 @@ pub struct Every {
 /// `--x-grid`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum XGrid {
-    /// Chosen by the seconds in a pixel.
+    /// Chosen by the seconds per pixel.
     Auto,
     /// Neither lines nor labels.
     None,
-    /// As it was given.
-    Own {
+    /// As the option says.
+    Custom {
         /// Minor lines.
-        grid: Every,
+        grid: Interval,
         /// Major lines.
-        major: Every,
+        major: Interval,
         /// Labels.
-        label: Every,
-        /// Seconds that a label is centred over; 0 = it stands under its line.
+        label: Interval,
+        /// Seconds over which a label is centred; 0 = it is under its line.
         precision: i64,
         /// The labels' `strftime` format.
         format: Vec<u8>,
@@ -111,32 +111,32 @@ pub enum YGrid {
     Auto,
     /// Neither lines nor labels.
     None,
-    /// As it was given.
-    Own {
-        /// Between two lines.
+    /// As the option says.
+    Custom {
+        /// From line to line.
         step: f64,
-        /// Every so many lines have a label.
+        /// Lines per label.
         label_factor: i32,
     },
 }
 
-/// `--left-axis-formatter` and its right brother.
+/// `--left-axis-formatter` and `--right-axis-formatter`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisFormatter {
     /// Numbers.
     Numeric,
     /// Seconds since the epoch, by `strftime`.
     Timestamp,
-    /// Milliseconds, as durations.
+    /// Durations in milliseconds.
     Duration,
 }
 
-/// How the labels of a vertical axis are written.
+/// How the labels of a vertical axis are formatted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisText {
-    /// As what.
+    /// What the values are.
     pub formatter: AxisFormatter,
-    /// In which format, where not the formatter's own.
+    /// The format; `None` = the formatter's default.
     pub format: Option<Vec<u8>>,
 }
 
@@ -160,7 +160,7 @@ pub enum LegendDirection {
     TopDown,
     /// In the opposite order.
     BottomUp,
-    /// In the opposite order, but for the COMMENTs at both ends.
+    /// In the opposite order, except for COMMENTs at both ends.
     BottomUp2,
 }
 
@@ -183,11 +183,11 @@ pub enum ImageFormat {
     Json,
     /// The same with times.
     JsonTime,
-    /// The rows between commas.
+    /// The rows, separated by commas.
     Csv,
-    /// The rows between tabs.
+    /// The rows, separated by tabs.
     Tsv,
-    /// The rows between semicolons.
+    /// The rows, separated by semicolons.
     Ssv,
 }
 
@@ -202,18 +202,18 @@ pub enum FontRender {
     Mono,
 }
 
-/// `--theme`: Roundel's own looks. Not one of RRDtool's.
+/// `--theme`: Roundel's own looks, which RRDtool does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// RRDtool's look.
     Classic,
-    /// On white.
+    /// On a white background.
     Light,
-    /// On black.
+    /// On a dark background.
     Dark,
 }
 
-/// Every option but those of time (`--start`, `--end`, `--step`) and `--daemon`.
+/// All options except the time range (`--start`, `--end`, `--step`) and `--daemon`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// `--title`
@@ -310,7 +310,7 @@ pub struct Options {
     pub base: u32,
     /// `--watermark`
     pub watermark: Option<Vec<u8>>,
-    /// Whether RRDtool's own mark has its place at the right edge (`--disable-rrdtool-tag`).
+    /// Whether the tool signs at the right edge (`--disable-rrdtool-tag`).
     pub rrdtool_tag: bool,
     /// `--use-nan-for-all-missing-data`
     pub missing_is_nan: bool,
@@ -322,7 +322,7 @@ pub struct Options {
     pub theme: Theme,
 }
 
-/// Families of every text unless `RRD_DEFAULT_FONT` or `--font` say otherwise.
+/// Default families of all texts, without `RRD_DEFAULT_FONT` and `--font`.
 pub const FONT_DEFAULT: &[u8] = b"DejaVu Sans Mono,Bitstream Vera Sans Mono,monospace,Courier";
 
 impl Default for Options {

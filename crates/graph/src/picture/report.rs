@@ -1,21 +1,20 @@
-//! What `graphv` tells about a picture: its keys in RRDtool's order.
+//! What `graphv` prints about a picture: keys and values in RRDtool's order.
 //!
-//! Behind them come `image_info` ([`image_info`](super::image_info)), as only the caller knows the file, and the
-//! image itself.
+//! The caller adds `image_info` ([`image_info`](super::image_info)), as only it knows the file, and the image itself.
 
 use rrd::info::{InfoItem, Value};
 
 use super::layout::Layout;
 
-/// The keys of `graphv` in order.
+/// Keys and values of `graphv`, in order.
 pub type Report = Vec<InfoItem>;
 
-/// What is told.
+/// What a report is made of.
 #[derive(Clone, Copy)]
-pub struct Told<'a> {
-    /// What each PRINT printed, in order.
+pub struct ReportInput<'a> {
+    /// The texts of PRINT, in order.
     pub printed: &'a [Vec<u8>],
-    /// The places; `None` where there is nothing to draw.
+    /// The layout; `None` where there is nothing to draw.
     pub layout: Option<&'a Layout>,
     /// Start and end: seconds since the epoch.
     pub span: (i64, i64),
@@ -23,13 +22,13 @@ pub struct Told<'a> {
     pub limits: Option<(f64, f64)>,
 }
 
-/// The keys of `graphv` in order.
-pub fn report(told: Told<'_>) -> Report {
+/// Makes the report.
+pub fn report(input: ReportInput<'_>) -> Report {
     let mut items = Vec::new();
-    for (number, line) in told.printed.iter().enumerate() {
+    for (number, line) in input.printed.iter().enumerate() {
         items.push(text(format!("print[{number}]"), line));
     }
-    if let Some(layout) = told.layout {
+    if let Some(layout) = input.layout {
         items.extend([
             count("graph_left", layout.canvas_left),
             count("graph_top", layout.canvas_top),
@@ -37,10 +36,10 @@ pub fn report(told: Told<'_>) -> Report {
             count("graph_height", layout.canvas_height),
             count("image_width", layout.image_width),
             count("image_height", layout.image_height),
-            count("graph_start", told.span.0),
-            count("graph_end", told.span.1),
+            count("graph_start", input.span.0),
+            count("graph_end", input.span.1),
         ]);
-        if let Some((low, high)) = told.limits {
+        if let Some((low, high)) = input.limits {
             items.push(InfoItem { key: "value_min".to_string(), value: Value::Number(low) });
             items.push(InfoItem { key: "value_max".to_string(), value: Value::Number(high) });
             push_legend(&mut items, layout);
@@ -60,7 +59,7 @@ fn push_legend(items: &mut Report, layout: &Layout) {
     }
 }
 
-/// Compat: a place left of the image is a count beyond 2^63.
+/// Compat: a negative number becomes a count beyond 2^63.
 fn count(key: &str, count: i64) -> InfoItem {
     InfoItem { key: key.to_string(), value: Value::Count(count as u64) }
 }

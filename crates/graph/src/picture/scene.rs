@@ -1,7 +1,7 @@
-//! What is painted: filled and stroked paths and texts, back to front, in pixels.
+//! What to paint: filled and stroked paths and texts, back to front, in pixels.
 //!
-//! Knows nothing of graphs; every backend (raster, SVG, PDF, EPS) paints the same scene. The origin is the upper
-//! left corner of the image, y grows downwards. A pixel's centre is at half-integer coordinates.
+//! Every backend (raster, SVG, PDF, EPS) paints the same scene and needs to know nothing about graphs. The origin is the
+//! upper left corner of the image; y grows downwards. Centres of pixels have half-integer coordinates.
 
 use super::text::TextLayout;
 
@@ -35,14 +35,14 @@ impl Colour {
     }
 }
 
-/// Lines between points; several pieces are possible.
+/// A path of one or more subpaths of straight lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// The points of all pieces.
+    /// The points of all subpaths.
     pub points: Vec<Point>,
-    /// Where each piece ends in `points` (exclusive).
+    /// Index in `points` after the last point of each subpath.
     pub ends: Vec<usize>,
-    /// Whether each piece returns to its first point.
+    /// Whether each subpath returns to its first point.
     pub closed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Path {
 pub enum Paint {
     /// With one colour.
     Solid(Colour),
-    /// From one colour to another along a vertical line; beyond its ends their colours go on.
+    /// With a gradient along a vertical line; beyond its ends the colours continue.
     Vertical {
         /// y of the first colour.
         from_y: f64,
@@ -72,7 +72,7 @@ pub enum Paint {
     },
 }
 
-/// What a line's end looks like.
+/// The shape of a line's ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
     /// It stops at the point.
@@ -83,7 +83,7 @@ pub enum Cap {
     Square,
 }
 
-/// What a line's corner looks like.
+/// The shape of a line's corners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     /// Pointed, with cairo's limit of 10 line widths.
@@ -97,7 +97,7 @@ pub enum Join {
 pub struct Stroke {
     /// Width in pixels.
     pub width: f64,
-    /// Lengths of dashes and gaps in turn, in pixels; empty = no dashes.
+    /// Lengths of dashes and gaps in turn, in pixels; empty = a solid line.
     pub dashes: Vec<f64>,
     /// Where in the dashes the line begins, in pixels.
     pub dash_offset: f64,
@@ -112,7 +112,7 @@ pub struct Stroke {
 pub enum Item {
     /// An area.
     Fill {
-        /// Its outline; pieces are closed whether they say so or not. The non-zero winding rule holds.
+        /// Its outline; all subpaths count as closed, by the non-zero winding rule.
         path: Path,
         /// Its colour.
         paint: Paint,
@@ -128,23 +128,23 @@ pub enum Item {
     },
     /// A text.
     Text {
-        /// Where the upper left corner of its logical box is before it is turned.
+        /// The upper left corner of its logical box, before it is turned.
         at: Point,
-        /// Degrees clockwise that it is turned by around `at`.
+        /// By how many degrees it is turned clockwise around `at`.
         turned: f64,
         /// The text with its glyphs.
         layout: TextLayout,
-        /// Its colour where a run has none of its own.
+        /// The colour of runs that have no own one.
         colour: Colour,
     },
-    /// What follows shows only inside this rectangle, until [`Item::Unclip`]; not nested.
+    /// Following items are clipped to this rectangle, until [`Item::Unclip`]; not nested.
     Clip {
         /// Upper left corner.
         from: Point,
         /// Lower right corner.
         to: Point,
     },
-    /// The whole image again.
+    /// Ends the clip.
     Unclip,
 }
 
@@ -155,16 +155,16 @@ pub struct Scene {
     pub width: f64,
     /// Height in pixels, before `zoom`.
     pub height: f64,
-    /// How many pixels of the image a pixel here is.
+    /// Pixels of the image for a pixel of the scene.
     pub zoom: f64,
     /// Whether edges of lines and areas are smoothed (`--graph-render-mode`).
     pub smooth_lines: bool,
     /// Whether edges of texts are smoothed (`--font-render-mode`).
     pub smooth_texts: bool,
-    /// What the picture is called, for formats that can say it (SVG, PDF); empty = nothing. Never painted.
+    /// Title for the metadata of SVG and PDF; empty = none. Never painted.
     pub title: String,
-    /// What is to be seen, for readers who do not see it; empty = nothing. Never painted.
+    /// Description for readers who cannot see the picture; empty = none. Never painted.
     pub description: String,
-    /// What there is.
+    /// The items.
     pub items: Vec<Item>,
 }

@@ -1,57 +1,56 @@
-//! The data as lines, areas and marks on the canvas.
+//! Draws the data: lines, areas, ticks and rules.
 //!
-//! Owns which pieces a line or an area falls into (an unknown value ends a piece), what stands on what, and
-//! where the points are. One item of the scene for each element, however many pieces it has, but for areas with
-//! a gradient. Knows columns and pixels; how a value becomes a height is [`Mapping`]'s.
+//! Splits lines and areas into subpaths (an unknown value ends one), stacks them, and places their points. Each element
+//! becomes one item of the scene, except areas with a gradient. Values become heights through [`Mapping`].
 
 mod area;
 pub(crate) mod columns;
 mod line;
 
-use super::axis::mapping::{Mapping, Place};
-use super::fit::Fit;
+use super::axis::mapping::{CanvasRect, Mapping};
+use super::fit::GridFit;
 use super::scene::{Cap, Colour, Item, Join, Paint, Path, Point, Stroke};
 use crate::eval::Data;
-use crate::language::drawn::{Drawn, Plotted, Rule, Shape, ShapeKind, Tick};
+use crate::language::graphic::{Graphic, PlotValue, Rule, Shape, ShapeKind, Tick};
 use crate::language::{Element, Script};
 use columns::{Columns, Figure};
 
 /// The canvas, and how times and values lie on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Canvas {
-    /// Where it is, in pixels of the image.
-    pub place: Place,
-    /// Values and times to pixels.
+    /// Its rectangle, in pixels of the image.
+    pub rect: CanvasRect,
+    /// Maps values and times to pixels.
     pub mapping: Mapping,
     /// The lowest and the highest value.
     pub limits: (f64, f64),
     /// Start and end in seconds since the epoch.
     pub span: (i64, i64),
-    /// Whether points are moved.
-    pub fit: Fit,
+    /// How points are moved to the pixel grid.
+    pub fit: GridFit,
 }
 
-/// Values are kept within so many ranges of the axis from its other end, as RRDtool does.
+/// Values are kept within this many ranges of the axis from its other end, as in RRDtool.
 const BEYOND: f64 = 10.0;
 
-/// A tick is at most so many heights of the canvas long, of which one is seen.
+/// Longest tick, in heights of the canvas; only one of them is visible.
 const TICK_MAX: f64 = 10.0;
 
 impl Canvas {
     /// Right edge.
     pub(crate) fn right(&self) -> f64 {
-        self.place.left + self.place.width
+        self.rect.left + self.rect.width
     }
 
     /// Lower edge.
     pub(crate) fn bottom(&self) -> f64 {
-        self.place.top + self.place.height
+        self.rect.top + self.rect.height
     }
 
-    /// The height of a value; an infinite one lies on the edge. NaN stays NaN.
+    /// The y of a value; infinities are at the edge, NaN stays NaN.
     fn y(&self, value: f64) -> f64 {
         if value == f64::INFINITY {
-            return self.place.top;
+            return self.rect.top;
         }
         if value == f64::NEG_INFINITY {
             return self.bottom();
@@ -62,17 +61,17 @@ impl Canvas {
         let (low, high) = self.limits;
         let far = BEYOND * (high - low);
         let y = self.mapping.to_y(value.min(low + far).max(high - far));
-        // Limits near the end of all numbers leave none for what is beyond.
-        let far = BEYOND * self.place.height;
-        if y.is_nan() { self.bottom() } else { y.clamp(self.bottom() - far, self.place.top + far) }
+        // With limits near the greatest double, `y` overflows.
+        let far = BEYOND * self.rect.height;
+        if y.is_nan() { self.bottom() } else { y.clamp(self.bottom() - far, self.rect.top + far) }
     }
 
     /// The left edge of a column.
     fn x(&self, column: usize) -> f64 {
-        self.place.left + column as f64
+        self.rect.left + column as f64
     }
 
-    /// The value that areas stand on: 0, or the limit nearest to it.
+    /// The base of areas: 0, or the limit nearest to it.
     fn ground(&self) -> f64 {
         let (low, high) = self.limits;
         if low > 0.0 {
@@ -88,12 +87,12 @@ impl Canvas {
 /// Adds all shapes and ticks to `items`, inside the canvas.
 pub(crate) fn draw(columns: &Columns<'_>, canvas: &Canvas, slope: bool, items: &mut Vec<Item>) {
     items.push(Item::Clip {
-        from: Point { x: canvas.place.left, y: canvas.place.top - 1.0 },
+        from: Point { x: canvas.rect.left, y: canvas.rect.top - 1.0 },
         to: Point { x: canvas.right(), y: canvas.bottom() + 1.0 },
     });
     let ground = canvas.ground();
-    // What an area stands on that is stacked.
-    let mut floor = vec![ground; canvas.place.width as usize];
+    // The base of a stacked area in each column.
+    let mut floor = vec![ground; canvas.rect.width as usize];
     columns.walk(|figure, values| match figure {
         Figure::Tick(mark) => items.extend(tick(mark, values, canvas)),
         Figure::Shape(shape) => {
@@ -101,7 +100,7 @@ pub(crate) fn draw(columns: &Columns<'_>, canvas: &Canvas, slope: bool, items: &
                 floor.fill(ground);
             }
             visible(shape, values, &floor, canvas, slope, items);
-            // An unknown value leaves what is below it.
+            // An unknown value does not raise the base.
             for (floor, &value) in floor.iter_mut().zip(values) {
                 if !value.is_nan() {
                     *floor = value;
@@ -149,18 +148,18 @@ fn visible(
     }
 }
 
-/// A stroke of one pixel with square ends and pointed corners.
+/// A stroke with flat ends and mitred corners.
 pub(crate) fn thin(width: f64, dashes: Vec<f64>, dash_offset: f64) -> Stroke {
     Stroke { width, dashes, dash_offset, cap: Cap::Butt, join: Join::Miter }
 }
 
-/// Marks of one pixel at each column whose value is neither unknown nor zero.
+/// Ticks one pixel wide at each column whose value is neither unknown nor 0.
 fn tick(tick: &Tick, values: &[f64], canvas: &Canvas) -> Option<Item> {
-    let length = tick.fraction.abs().min(TICK_MAX) * canvas.place.height;
+    let length = tick.fraction.abs().min(TICK_MAX) * canvas.rect.height;
     let (from, to) = if tick.fraction > 0.0 {
         (canvas.bottom() + 1.0, canvas.bottom() - length)
     } else {
-        (canvas.place.top - 1.0, canvas.place.top + length)
+        (canvas.rect.top - 1.0, canvas.rect.top + length)
     };
     if tick.fraction == 0.0 {
         return None;
@@ -178,7 +177,7 @@ fn tick(tick: &Tick, values: &[f64], canvas: &Canvas) -> Option<Item> {
 /// Adds the HRULEs and VRULEs that lie on the canvas, above everything else.
 pub(crate) fn rules(script: &Script, data: &Data, canvas: &Canvas, items: &mut Vec<Item>) {
     for element in &script.elements {
-        let Element::Drawn(Drawn::Rule(rule)) = element else { continue };
+        let Element::Graphic(Graphic::Rule(rule)) = element else { continue };
         let Some(line) = rule_line(rule, data, canvas) else { continue };
         if rule.colour.alpha > 0.0 {
             let stroke = thin(1.0, rule.dashes.lengths.clone(), rule.dashes.offset);
@@ -187,31 +186,31 @@ pub(crate) fn rules(script: &Script, data: &Data, canvas: &Canvas, items: &mut V
     }
 }
 
-/// From where to where a rule goes; `None` where it is not on the canvas.
+/// The ends of a rule; `None` if it is not on the canvas.
 fn rule_line(rule: &Rule, data: &Data, canvas: &Canvas) -> Option<[Point; 2]> {
     if rule.vertical {
         let time = match rule.value {
-            Plotted::Number(number) => number as i64,
-            Plotted::Scalar(scalar) => data.scalars[scalar].time?,
-            Plotted::Series(_) => return None,
+            PlotValue::Number(number) => number as i64,
+            PlotValue::Scalar(scalar) => data.scalars[scalar].time?,
+            PlotValue::Series(_) => return None,
         };
         let x = canvas.mapping.to_x(time);
-        // In no time at all there is no place for it.
+        // With an empty time range, x is not finite.
         let there = (canvas.span.0..=canvas.span.1).contains(&time) && x.is_finite();
-        return there.then_some([Point { x, y: canvas.bottom() }, Point { x, y: canvas.place.top }]);
+        return there.then_some([Point { x, y: canvas.bottom() }, Point { x, y: canvas.rect.top }]);
     }
     let value = match rule.value {
-        Plotted::Number(number) => number,
-        Plotted::Scalar(scalar) => data.scalars[scalar].value,
-        Plotted::Series(_) => return None,
+        PlotValue::Number(number) => number,
+        PlotValue::Scalar(scalar) => data.scalars[scalar].value,
+        PlotValue::Series(_) => return None,
     };
     let there = value >= canvas.limits.0 && value <= canvas.limits.1;
     let y = canvas.y(value);
-    there.then_some([Point { x: canvas.place.left, y }, Point { x: canvas.right(), y }])
+    there.then_some([Point { x: canvas.rect.left, y }, Point { x: canvas.right(), y }])
 }
 
 /// One straight line.
-pub(crate) fn segment(line: [Point; 2], colour: Colour, stroke: Stroke, fit: Fit) -> Item {
+pub(crate) fn segment(line: [Point; 2], colour: Colour, stroke: Stroke, fit: GridFit) -> Item {
     let points = line.map(|at| fit.line(at, stroke.width)).to_vec();
     Item::Stroke { path: Path { points, ends: vec![2], closed: false }, colour, stroke }
 }

@@ -1,4 +1,4 @@
-//! Texts as glyphs, and the door that they come through.
+//! Texts as glyphs, and the trait that sets them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,23 +8,22 @@ use super::scene::Colour;
 /// A font as `--font` describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Font {
-    /// Size in points, of which RRDtool counts one for a pixel at 72 and 100/72 at its 100 dots an inch: see
-    /// `PIXELS_PER_POINT` of the typesetter.
+    /// Size in points. RRDtool draws at 100 dots per inch: `render::fonts::PIXELS_PER_POINT`.
     pub size: f64,
-    /// Families and style in Pango's words: `DejaVu Sans Mono,monospace Bold`.
+    /// Families and style as a Pango font description: `DejaVu Sans Mono,monospace Bold`.
     pub description: Vec<u8>,
 }
 
 /// How a text is set.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct TextOptions<'a> {
     /// The font.
     pub font: &'a Font,
-    /// Pixels from each tab stop to the next, from the text's own start on.
+    /// Pixels from tab stop to tab stop, counted from the start of the text.
     ///
-    /// Compat: in RRDtool's legend that is `--tabwidth` plus the x that the text begins at.
+    /// Compat: in RRDtool's legend `--tabwidth` plus the x at which the text begins.
     pub tab_width: f64,
-    /// Whether the text has Pango's markup in it (`--pango-markup`).
+    /// Whether the text is Pango markup (`--pango-markup`).
     pub markup: bool,
 }
 
@@ -33,9 +32,9 @@ pub struct Setting<'a> {
 pub struct FontFile {
     /// The file.
     pub bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
-    /// Which font of a collection.
+    /// Index of the font in a collection.
     pub index: u32,
-    /// The same for the same font of one typesetter.
+    /// Identifies the font within one typesetter.
     pub id: u64,
     /// The family's name.
     pub family: Arc<str>,
@@ -58,13 +57,13 @@ impl PartialEq for FontFile {
 pub struct Glyph {
     /// Its number in the font.
     pub id: u32,
-    /// Where it stands, in pixels from the left edge of the text's box.
+    /// Its origin in pixels from the left edge of the text's box.
     pub x: f64,
     /// Its baseline, in pixels from the upper edge of the text's box.
     pub y: f64,
     /// Its advance in pixels.
     pub advance: f64,
-    /// Where its part of the text begins, in bytes of [`TextLayout::text`].
+    /// Start of its cluster, in bytes of [`TextLayout::text`].
     pub cluster: usize,
 }
 
@@ -75,15 +74,15 @@ pub struct GlyphRun {
     pub font: FontFile,
     /// Size in pixels of an em.
     pub size: f64,
-    /// Whether the font has no bold of its own and is made bolder.
+    /// Whether glyphs are made bolder, as the family has no bold font.
     pub embolden: bool,
-    /// Degrees by which an upright font is slanted.
+    /// Degrees by which glyphs are slanted, where the family has no italic font.
     pub slant: f64,
     /// Weight (400 is normal, 700 bold), for backends that name fonts.
     pub weight: f64,
     /// Whether the style is italic or oblique, for backends that name fonts.
     pub italic: bool,
-    /// A colour of its own (markup).
+    /// Its own colour, from markup.
     pub colour: Option<Colour>,
     /// Lines under or through it: (y, thickness) in pixels from the upper edge of the text's box.
     pub rules: Vec<(f64, f64)>,
@@ -96,7 +95,7 @@ pub struct GlyphRun {
 pub struct TextLayout {
     /// The text without its markup.
     pub text: String,
-    /// Width of its logical box in pixels: what the layout counts with.
+    /// Width of its logical box in pixels; the layout counts with it.
     pub width: f64,
     /// Height of its logical box in pixels, over all lines.
     pub height: f64,
@@ -106,9 +105,9 @@ pub struct TextLayout {
     pub runs: Vec<GlyphRun>,
 }
 
-/// Sets texts: knows the fonts of this host.
+/// Sets texts in the fonts of this host.
 pub trait Typesetter {
-    /// Sets one text. Bytes that are no UTF-8 show as replacement characters; a text never fails, and a host
-    /// without fonts has one inside.
-    fn set(&self, text: &[u8], setting: Setting<'_>) -> TextLayout;
+    /// Sets one text. Never fails: bytes that are not UTF-8 become replacement characters, and a host without fonts uses
+    /// an embedded one.
+    fn set(&self, text: &[u8], text_options: TextOptions<'_>) -> TextLayout;
 }

@@ -2,9 +2,9 @@
 
 use super::number::{self, NumberFormat};
 
-/// What an empty format stands for.
+/// The format for an empty one.
 const DEFAULT: &[u8] = b"%H:%02m:%02s";
-/// Widths and precisions beyond this are refused: no duration has more digits.
+/// Greatest width and precision: no duration has more digits.
 const DIGITS_MAX: usize = 400;
 
 const SECOND: f64 = 1000.0;
@@ -13,9 +13,9 @@ const HOUR: f64 = 60.0 * MINUTE;
 const DAY: f64 = 24.0 * HOUR;
 const WEEK: f64 = 7.0 * DAY;
 
-/// `milliseconds` by `format`, with `point` before decimals; `None` when that is no format of a duration.
+/// Formats a duration in milliseconds; `point` is the decimal point. `None` if the format is bad.
 ///
-/// A negative duration has its sign in front of the whole text. Nothing is rounded up.
+/// The sign of a negative duration precedes the whole text. Numbers are truncated.
 pub(crate) fn text(format: &[u8], milliseconds: f64, point: &str) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     if milliseconds < 0.0 {
@@ -23,8 +23,8 @@ pub(crate) fn text(format: &[u8], milliseconds: f64, point: &str) -> Option<Vec<
     }
     let size = milliseconds.abs();
     let mut rest = if format.is_empty() { DEFAULT } else { format };
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
         if byte != b'%' {
             text.push(byte);
             continue;
@@ -32,14 +32,14 @@ pub(crate) fn text(format: &[u8], milliseconds: f64, point: &str) -> Option<Vec<
         let zeros = rest.first() == Some(&b'0');
         let width = digits(&mut rest)?;
         let precision = match rest.strip_prefix(b".") {
-            Some(behind) => {
-                rest = behind;
+            Some(after) => {
+                rest = after;
                 digits(&mut rest)?
             }
             None => 0,
         };
-        let (&conversion, behind) = rest.split_first()?;
-        rest = behind;
+        let (&conversion, after) = rest.split_first()?;
+        rest = after;
         if conversion == b'%' {
             text.push(b'%');
             continue;
@@ -70,7 +70,7 @@ fn part(letter: u8, size: f64) -> Option<f64> {
     })
 }
 
-/// The digits in front, 0 when there are none; `None` when they are too many.
+/// Takes digits, 0 if there are none; `None` if the number is too large.
 fn digits(rest: &mut &[u8]) -> Option<usize> {
     let number = number::digits(rest)?.unwrap_or(0);
     (number <= DIGITS_MAX).then_some(number)

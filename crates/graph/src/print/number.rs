@@ -1,10 +1,10 @@
-//! C's `%lf`, `%le` and `%lg` with flag, width and precision, and the texts around them.
+//! Formats with one number: C's `%lf`, `%le` and `%lg` with flag, width and precision, and the text around them.
 
 use std::fmt::Write;
 
-use crate::portable;
+use rrd::portable::xport;
 
-/// Widths and precisions beyond this are refused. RRDtool has no limit, and ends where memory does.
+/// Greatest width and precision. RRDtool's limit is its memory.
 const DIGITS_MAX: usize = 4096;
 
 /// A format with one number in it.
@@ -14,12 +14,12 @@ pub(crate) struct NumberFormat {
     flag: Option<u8>,
     width: usize,
     precision: usize,
-    /// `e`, `f` or `g`, in capitals or not.
+    /// `e`, `f` or `g`, in either case.
     conversion: u8,
     between: Vec<u8>,
-    /// What stands behind `%s` or `%S`, if there is one.
-    behind_symbol: Option<Vec<u8>>,
-    /// Whether the digits are those of RRDtool's own printf.
+    /// The text after `%s` or `%S`, if there is one.
+    after_symbol: Option<Vec<u8>>,
+    /// Whether digits are those of RRDtool's own printf.
     portable: bool,
 }
 
@@ -43,12 +43,12 @@ impl NumberFormat {
             precision,
             conversion: b'f',
             between: Vec::new(),
-            behind_symbol: None,
+            after_symbol: None,
             portable: false,
         }
     }
 
-    /// Reads it; `None` when it is none.
+    /// Parses a format; `None` if it is not one.
     pub(crate) fn parse(format: &[u8]) -> Option<NumberFormat> {
         let mut rest = format;
         let before = literal(&mut rest);
@@ -57,8 +57,8 @@ impl NumberFormat {
         rest = &rest[usize::from(flag.is_some())..];
         let width = digits(&mut rest)?.unwrap_or(0);
         let precision = match rest.strip_prefix(b".") {
-            Some(behind) => {
-                rest = behind;
+            Some(after) => {
+                rest = after;
                 digits(&mut rest)??
             }
             None => 6,
@@ -67,9 +67,9 @@ impl NumberFormat {
         let conversion = rest.first().copied().filter(|byte| b"eEfFgG".contains(byte))?;
         rest = &rest[1..];
         let between = literal(&mut rest);
-        let behind_symbol = match rest {
-            [b'%', b's' | b'S', behind @ ..] => {
-                rest = behind;
+        let after_symbol = match rest {
+            [b'%', b's' | b'S', after @ ..] => {
+                rest = after;
                 Some(literal(&mut rest))
             }
             _ => None,
@@ -84,13 +84,13 @@ impl NumberFormat {
             precision,
             conversion,
             between,
-            behind_symbol,
+            after_symbol,
         })
     }
 
-    /// Whether there is a magnitude's symbol in it.
+    /// Whether it has `%s` or `%S`.
     pub(crate) fn has_symbol(&self) -> bool {
-        self.behind_symbol.is_some()
+        self.after_symbol.is_some()
     }
 
     /// The same with the digits of RRDtool's own printf.
@@ -98,20 +98,20 @@ impl NumberFormat {
         NumberFormat { portable, ..self }
     }
 
-    /// The text with `value` in it, and `symbol` where the format has one; `point` is what stands before decimals.
+    /// Formats `value`, and `symbol` for `%s`; `point` is the decimal point.
     pub(crate) fn text(&self, value: f64, symbol: &[u8], point: &str) -> Vec<u8> {
         let mut text = self.before.clone();
         let Some(number) = self.number(value) else { return text };
         text.extend_from_slice(number.replacen('.', point, 1).as_bytes());
         text.extend_from_slice(&self.between);
-        if let Some(behind) = &self.behind_symbol {
+        if let Some(after) = &self.after_symbol {
             text.extend_from_slice(symbol);
-            text.extend_from_slice(behind);
+            text.extend_from_slice(after);
         }
         text
     }
 
-    /// `None` where the text ends instead.
+    /// `None` if the text ends before the number.
     fn number(&self, value: f64) -> Option<String> {
         let sign = match (value.is_sign_negative(), self.flag) {
             (true, _) => "-",
@@ -146,7 +146,7 @@ impl NumberFormat {
 
     fn fixed(&self, size: f64, precision: usize) -> Option<String> {
         let mut text = match self.portable {
-            true => portable::fixed_text(size, precision)?,
+            true => xport::fixed_text(size, precision)?,
             false => format!("{size:.precision$}"),
         };
         if self.flag == Some(b'#') && precision == 0 {
@@ -162,7 +162,7 @@ impl NumberFormat {
 
     fn mantissa(&self, size: f64, precision: usize) -> (String, i32) {
         if self.portable {
-            return portable::scientific_text(size, precision);
+            return xport::scientific_text(size, precision);
         }
         let text = format!("{size:.precision$e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -184,29 +184,29 @@ impl NumberFormat {
     }
 }
 
-/// Text up to the next single `%`; `%%` is one.
+/// Takes text up to the next conversion; `%%` is a percent sign.
 fn literal(rest: &mut &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     loop {
         match *rest {
-            [b'%', b'%', behind @ ..] => {
+            [b'%', b'%', after @ ..] => {
                 text.push(b'%');
-                *rest = behind;
+                *rest = after;
             }
             [b'%', ..] | [] => return text,
-            [byte, behind @ ..] => {
+            [byte, after @ ..] => {
                 text.push(*byte);
-                *rest = behind;
+                *rest = after;
             }
         }
     }
 }
 
-/// The digits in front: `Some(None)` when there are none, `None` when they are too many.
+/// Takes digits: `Some(None)` if there are none, `None` if the number is too large.
 pub(super) fn digits(rest: &mut &[u8]) -> Option<Option<usize>> {
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, behind) = rest.split_at(count);
-    *rest = behind;
+    let (digits, after) = rest.split_at(count);
+    *rest = after;
     if count == 0 {
         return Some(None);
     }

@@ -1,21 +1,21 @@
-//! Magnitudes: 1500 is 1.5 k.
+//! Magnitudes (SI prefixes): 1500 is 1.5 k.
 
-/// The symbols, from 10^-18 to 10^18 (for base 1000); the middle one stands for no magnitude.
+/// The prefixes from 10^-18 to 10^18 (for base 1000); the middle one is none.
 const SYMBOLS: &[u8; 13] = b"afpnum kMGTPE";
 const MIDDLE: i32 = 6;
 
 /// A magnitude.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// What values are divided by.
+    /// The divisor of values.
     pub(crate) factor: f64,
-    /// What stands behind them.
+    /// The prefix.
     pub(crate) symbol: u8,
 }
 
 impl Scale {
-    /// The magnitude of `value` in powers of `base`. Compat: beyond the symbols it is `?`, and values so large or
-    /// so small that the power is none give a factor of 0, as in RRDtool.
+    /// The magnitude of `value` in powers of `base`. Compat: beyond the prefixes it is `?`, and the
+    /// factor is 0 for values so large or small that the power overflows.
     pub(crate) fn of(value: f64, base: f64) -> Scale {
         if value == 0.0 || value.is_nan() {
             return Scale { factor: 1.0, symbol: b' ' };

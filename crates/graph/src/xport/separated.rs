@@ -1,4 +1,4 @@
-//! The table of a graph as lines of separated values.
+//! The table of a graph as CSV, TSV or SSV.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use rrd::portable::push_whole;
 use super::write::{values, xml_value};
 use super::{Stamp, Table};
 
-/// Bytes gathered before they go to the sink.
+/// Bytes that are collected before they go to the sink.
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// Writes all of it. Compat: legends and values are in quotes, times are not; nothing is escaped.
+/// Writes the table. Compat: legends and values are in quotes, times are not; nothing is escaped.
 pub(super) fn write(
     sink: &mut dyn Write,
     table: &Table<'_>,

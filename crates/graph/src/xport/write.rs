@@ -1,20 +1,21 @@
 //! The bytes of an xport.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use rrd::portable::push_whole;
+use rrd::portable::xport::push_value;
 
-use super::{Cells, Stamp, Table, Texts, Written, number};
+use super::{Cells, Stamp, Table, Texts, XportError};
 
-/// Bytes gathered before they go to the sink: half of what a pipe holds, so that its reader has something to do
-/// while the next ones are made.
+/// Bytes that are collected before they go to the sink: half of what a pipe holds, so that its reader works while the
+/// next ones are made.
 const BUFFER_BYTES: usize = 32 << 10;
-/// Room for what is added before they are counted again: a row of some hundred columns.
+/// Extra room for the last row, of some hundred columns.
 const ROW_BYTES: usize = 8 << 10;
 
-/// How it is written.
+/// How `xport` writes its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Form {
+pub struct XportOptions {
     /// JSON instead of XML.
     pub json: bool,
     /// Each row with its time.
@@ -23,17 +24,17 @@ pub struct Form {
     pub numbered: bool,
 }
 
-/// Writes all of it, or up to where the texts belong that cannot be printed.
+/// Writes the table; where a text cannot be printed, only what comes before the texts.
 pub(super) fn write(
     sink: &mut dyn Write,
     table: &Table<'_>,
-    form: Form,
+    options: XportOptions,
     stamp: Option<Stamp<'_>>,
     texts: Result<Texts, String>,
-) -> io::Result<Written> {
+) -> Result<(), XportError> {
     let mut gathered = Vec::with_capacity(BUFFER_BYTES + ROW_BYTES);
     let out = &mut gathered;
-    if form.json {
+    if options.json {
         json_head(out, table, stamp);
     } else {
         xml_head(out, table, stamp);
@@ -42,10 +43,10 @@ pub(super) fn write(
         Ok(texts) => texts,
         Err(message) => {
             sink.write_all(out)?;
-            return Ok(Written::UpTo(message));
+            return Err(XportError::Print(message));
         }
     };
-    if form.json {
+    if options.json {
         json_texts(out, &texts);
         out.extend_from_slice(b"     },\n  \"data\": [\n");
     } else {
@@ -54,10 +55,10 @@ pub(super) fn write(
     }
     let (rows, mut cells) = (table.rows(), table.cells());
     for index in 0..rows {
-        let time = form.show_time.then(|| (table.time(index), stamp));
-        if form.json {
+        let time = options.show_time.then(|| (table.time(index), stamp));
+        if options.json {
             json_row(out, &mut cells, time, index + 1 == rows);
-        } else if form.numbered {
+        } else if options.numbered {
             numbered_row(out, &mut cells, time);
         } else {
             xml_row(out, &mut cells, time);
@@ -67,9 +68,9 @@ pub(super) fn write(
             out.clear();
         }
     }
-    out.extend_from_slice(if form.json { &b"  ]\n}\n"[..] } else { b"  </data>\n</xport>\n" });
+    out.extend_from_slice(if options.json { &b"  ]\n}\n"[..] } else { b"  </data>\n</xport>\n" });
     sink.write_all(out)?;
-    Ok(Written::All)
+    Ok(())
 }
 
 fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
@@ -166,7 +167,7 @@ pub(super) fn xml_value(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
     } else {
-        number::push(out, value);
+        push_value(out, value);
     }
 }
 
@@ -190,7 +191,7 @@ fn json_head(out: &mut Vec<u8>, table: &Table<'_>, stamp: Option<Stamp<'_>>) {
     out.extend_from_slice(b"          ]\n");
 }
 
-/// Compat: with a PRINT in it this is no JSON, in RRDtool either: a comma is missing before, one too many behind.
+/// Compat: with a PRINT this is not valid JSON, as in RRDtool: a comma is missing before it, and one follows too many.
 fn json_texts(out: &mut Vec<u8>, texts: &Texts) {
     const HEADS: [&[u8]; 3] = [b"    \"prints\": [\n", b"    ,\"gprints\": [\n", b"    ,\"rules\": [\n"];
     const TAILS: [&[u8]; 3] = [b"        ],\n", b"        ]\n", b"        ]\n"];
@@ -220,7 +221,7 @@ fn json_row(out: &mut Vec<u8>, cells: &mut [Cells<'_>], time: Time<'_>, last: bo
             out.extend_from_slice(b", ");
         }
         if value.is_finite() {
-            number::push(out, value);
+            push_value(out, value);
         } else {
             out.extend_from_slice(b"null");
         }

@@ -1,24 +1,26 @@
-//! Axes as Debian's rrdtool draws them, and whether ours are the same.
+//! Compares our axes with those that Debian's rrdtool draws.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use graph::picture::axis::horizontal::TimeAxis;
-use graph::picture::axis::mapping::{Mapping, Place};
-use graph::picture::axis::vertical::VerticalAxis;
-use graph::picture::options::{AxisFormatter, AxisText, Every, FontTag, Options, TimeUnit, XGrid, YGrid};
-use graph::print::TimeFormat;
 use oracle::RrdTool;
 use oracle::svg::{Item, Letters, Svg};
+use roundel_graph::picture::axis::horizontal::TimeAxis;
+use roundel_graph::picture::axis::mapping::{CanvasRect, Mapping};
+use roundel_graph::picture::axis::vertical::VerticalAxis;
+use roundel_graph::picture::options::{
+    AxisFormatter, AxisText, FontTag, Interval, Options, TimeUnit, XGrid, YGrid,
+};
+use roundel_graph::print::TimeFormat;
 
-/// What COMMENT is given to learn letters from.
+/// The COMMENT from which the shapes of letters are learnt.
 const LETTERS: &str =
     "!#$%&'()*+,-./0123456789;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~:";
-/// The range of time of graphs with data, whose first half has one value and second half another.
+/// The time range of graphs with data, which has one value in its first half and another in its second.
 pub const SPAN: (i64, i64) = (1_700_000_000, 1_700_086_400);
 /// Where cairo's coordinates end.
 const FAR: f64 = 1e6;
-/// Digits behind the point of cairo's coordinates allow for so much.
+/// Tolerance for the rounding of cairo's coordinates.
 const NEAR: f64 = 0.006;
 
 /// A graph.
@@ -40,24 +42,24 @@ impl Default for Case {
 
 /// What was drawn of the axes.
 #[derive(Debug)]
-pub struct Drawn {
+pub struct DrawnAxes {
     /// As `graphv` prints them.
     pub limits: (String, String),
     /// The canvas.
-    pub place: Place,
-    /// Whether it is of the major grid, and its y.
+    pub rect: CanvasRect,
+    /// Whether it belongs to the major grid, and its y.
     pub value_lines: Vec<(bool, f64)>,
     /// Text, and y of its baseline.
     pub left_labels: Vec<(String, f64)>,
     /// The same.
     pub right_labels: Vec<(String, f64)>,
-    /// Whether it is of the major grid, and its x.
+    /// Whether it belongs to the major grid, and its x.
     pub time_lines: Vec<(bool, f64)>,
     /// Text, and x of its middle.
     pub time_labels: Vec<(String, f64)>,
 }
 
-/// Debian's rrdtool and the letters that it draws.
+/// Debian's rrdtool, and the shapes of its letters.
 pub struct Debian {
     tool: RrdTool,
     letters: Letters,
@@ -91,7 +93,7 @@ impl Debian {
     }
 
     /// Draws it.
-    pub fn draw(&mut self, case: &Case) -> Result<Drawn, String> {
+    pub fn draw(&mut self, case: &Case) -> Result<DrawnAxes, String> {
         let size = case.options.font(FontTag::Axis).size;
         self.learn(size);
         let shape = match case.data.0.is_nan() {
@@ -107,21 +109,21 @@ impl Debian {
         Ok(self.read(&told, &svg))
     }
 
-    fn read(&self, told: &str, svg: &Svg) -> Drawn {
+    fn read(&self, told: &str, svg: &Svg) -> DrawnAxes {
         let key = |name: &str| {
             let line = told.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             line.trim_start_matches(" = ").to_string()
         };
         let number = |name: &str| key(name).parse::<f64>().unwrap();
-        let place = Place {
+        let rect = CanvasRect {
             left: number("graph_left"),
             top: number("graph_top"),
             width: number("graph_width"),
             height: number("graph_height"),
         };
-        let mut drawn = Drawn {
+        let mut drawn = DrawnAxes {
             limits: (key("value_min"), key("value_max")),
-            place,
+            rect,
             value_lines: Vec::new(),
             left_labels: Vec::new(),
             right_labels: Vec::new(),
@@ -151,11 +153,11 @@ impl Debian {
                 more => (last.0 - first.0) / (more - 1) as f64,
             };
             let (left, right) = (first.0, last.0 + advance);
-            if right < place.left {
+            if right < rect.left {
                 drawn.left_labels.push((read, first.1));
-            } else if left > place.left + place.width {
+            } else if left > rect.left + rect.width {
                 drawn.right_labels.push((read, first.1));
-            } else if first.1 > place.top + place.height {
+            } else if first.1 > rect.top + rect.height {
                 drawn.time_labels.push((read, (left + right) / 2.0));
             }
         }
@@ -163,7 +165,7 @@ impl Debian {
     }
 }
 
-/// The words that ask for these options.
+/// The arguments for these options.
 pub fn words(options: &Options) -> String {
     let mut words = format!("--width {} --height {}", options.width, options.height);
     let mut word = |on: bool, word: &str| {
@@ -203,20 +205,20 @@ pub fn words(options: &Options) -> String {
     match options.y_grid {
         YGrid::Auto => {}
         YGrid::None => word(true, "--y-grid none"),
-        YGrid::Own { step, label_factor } => word(true, &format!("--y-grid {step:e}:{label_factor}")),
+        YGrid::Custom { step, label_factor } => word(true, &format!("--y-grid {step:e}:{label_factor}")),
     }
     match &options.x_grid {
         XGrid::Auto => {}
         XGrid::None => word(true, "--x-grid none"),
-        XGrid::Own { grid, major, label, precision, format } => {
-            let every = |every: &Every| format!("{}:{}", unit(every.unit), every.count);
+        XGrid::Custom { grid, major, label, precision, format } => {
+            let every = |every: &Interval| format!("{}:{}", unit(every.unit), every.count);
             let format = String::from_utf8(format.clone()).unwrap();
             let spec = format!("{}:{}:{}:{precision}:{format}", every(grid), every(major), every(label));
             word(true, &format!("--x-grid \"{spec}\""));
         }
     }
     let week = String::from_utf8(options.week_format.clone()).unwrap();
-    // Always: Debian's forgets none of an earlier picture.
+    // Always, as Debian's rrdtool keeps the options of an earlier picture.
     word(true, &format!("--week-fmt \"{week}\""));
     words
 }
@@ -274,13 +276,13 @@ pub fn same_values(
     axis: &VerticalAxis,
     case: &Case,
     limits: (f64, f64),
-    drawn: &Drawn,
+    drawn: &DrawnAxes,
 ) -> Result<(), String> {
-    let mapping = Mapping::new(drawn.place, case.span, limits, case.options.logarithmic);
+    let mapping = Mapping::new(drawn.rect, case.span, limits, case.options.logarithmic);
     let y = |value: f64| mapping.to_y(value).clamp(-FAR, FAR);
     let lines: Vec<_> = axis.lines.iter().map(|line| (line.major, y(line.value))).collect();
     same("lines", &lines, &drawn.value_lines)?;
-    // Texts hang from the line by some part of their height, which is the typesetter's: the same for all.
+    // The offset of texts from their line depends on the typesetter; it is the same for all.
     let hang = |labels: Vec<(String, f64)>, drawn: &[(String, f64)]| {
         let by = labels.first().zip(drawn.first()).map_or(0.0, |(ours, drawn)| drawn.1 - ours.1);
         labels.into_iter().map(|(text, y)| (text, y + by)).collect::<Vec<_>>()
@@ -295,8 +297,8 @@ pub fn same_values(
 }
 
 /// Compares a horizontal axis.
-pub fn same_times(axis: &TimeAxis, case: &Case, drawn: &Drawn) -> Result<(), String> {
-    let mapping = Mapping::new(drawn.place, case.span, (0.0, 1.0), false);
+pub fn same_times(axis: &TimeAxis, case: &Case, drawn: &DrawnAxes) -> Result<(), String> {
+    let mapping = Mapping::new(drawn.rect, case.span, (0.0, 1.0), false);
     let lines: Vec<_> = axis.lines.iter().map(|line| (line.major, mapping.to_x(line.time))).collect();
     same("lines", &lines, &drawn.time_lines)?;
     let labels = axis

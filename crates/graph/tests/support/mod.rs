@@ -1,21 +1,22 @@
-//! What the oracle tests of this crate share: RRDs made by Debian's rrdtool, their rows, and a clock.
+//! Shared by the oracle tests of this crate: RRDs made by Debian's rrdtool, their rows, and a clock.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use graph::eval::{Data, evaluate};
-use graph::language::{Script, Setting};
-use graph::plan::{Fetched, Frame, Request, Rows};
-use graph::print::TimeFormat;
 use oracle::RrdTool;
 use oracle::random::Random;
+use roundel_graph::eval::{Data, evaluate};
+use roundel_graph::language::{Script, ScriptContext};
+use roundel_graph::plan::{Request, Rows, TimeRange};
+use roundel_graph::print::TimeFormat;
 use rrd::codec::file::decode;
-use rrd::rpn::Surroundings;
+use rrd::fetch::FetchRows;
+use rrd::rpn::EvalContext;
 use rrd::when::calendar::{Calendar, Utc};
 
 /// The RRDs start here.
 pub const EPOCH: i64 = 1_000_000_000;
-/// About where their data ends.
+/// Approximate end of their data.
 pub const END: i64 = EPOCH + 30_000;
 
 /// Four RRDs of different steps, archives and gaps: `a.rrd` to `d.rrd`.
@@ -68,19 +69,18 @@ pub fn make_rrds(tool: &mut RrdTool) {
 pub struct Files(pub PathBuf);
 
 impl Rows for Files {
-    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
+    fn fetch(&mut self, request: &Request) -> Result<FetchRows, Box<dyn Error + Send + Sync>> {
         let name = String::from_utf8(request.file.clone())?;
         let bytes = std::fs::read(self.0.join(&name))
             .map_err(|_| format!("opening '{name}': No such file or directory"))?;
         let rrd = decode(&bytes)?.rrd;
         let definition = &rrd.definition;
         let last = rrd.shape().split(&rrd.live.words).last_update;
-        let plan =
-            rrd::plan::plan(definition, last.whole, request.cf, request.start, request.end, request.step)?;
+        let plan = rrd::plan::plan(definition, last.whole, &request.fetch)?;
         let newest = definition.newest_row(plan.rra, last.whole);
         let (rows, ds) = (definition.rra[plan.rra].row_count as i64, definition.ds.len());
         let mut values = Vec::new();
-        for row in plan.rows {
+        for row in plan.rows.clone() {
             let index = row - (newest - rows + 1);
             if (0..rows).contains(&index) {
                 let at = index as usize * ds;
@@ -89,8 +89,7 @@ impl Rows for Files {
                 values.extend(std::iter::repeat_n(rrd::live::UNKNOWN, ds));
             }
         }
-        let names = definition.ds.iter().map(|ds| ds.name.clone().into_bytes()).collect();
-        Ok(Fetched { start: plan.start, step: plan.step, names, values })
+        Ok(FetchRows::new(definition, &plan, values))
     }
 }
 
@@ -108,12 +107,12 @@ impl TimeFormat for UtcDates {
 }
 
 /// Parses, fetches and evaluates.
-pub fn run(directory: &Path, frame: Frame, arguments: &[String]) -> Result<(Script, Data), String> {
+pub fn run(directory: &Path, range: TimeRange, arguments: &[String]) -> Result<(Script, Data), String> {
     let now = END + 1000;
-    let setting = Setting { start: frame.start, end: frame.end, now, calendar: &Utc };
-    let script = Script::parse(arguments, setting).map_err(|error| error.to_string())?;
-    let surroundings = Surroundings { now, first_weekday: 0, calendar: &Utc };
+    let context = ScriptContext { start: range.start, end: range.end, now, calendar: &Utc };
+    let script = Script::parse(arguments, context).map_err(|error| error.to_string())?;
+    let surroundings = EvalContext { now, first_weekday: 0, calendar: &Utc };
     let mut files = Files(directory.to_path_buf());
-    let data = evaluate(&script, frame, &mut files, &surroundings).map_err(|error| error.to_string())?;
+    let data = evaluate(&script, range, &mut files, &surroundings).map_err(|error| error.to_string())?;
     Ok((script, data))
 }

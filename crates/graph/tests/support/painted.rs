@@ -1,17 +1,17 @@
-//! Pictures as lists of plain items, so that Debian's SVG and our scene can be compared: pieces apart, points that
-//! lie on a line between others left out, closed pieces in one order.
+//! Pictures as lists of plain items, so that Debian's SVG and our scene can be compared: one item per subpath, without
+//! points on a line between others, closed subpaths in one order.
 
-use graph::picture::scene::{Colour, Item, Paint, Path, Scene};
 use oracle::svg::{self, Svg};
+use roundel_graph::picture::scene::{Colour, Item, Paint, Path, Scene};
 
 /// Cairo's coordinates are multiples of 1/256 pixel.
 const CLOSE: f64 = 0.0045;
-/// Lower columns of a gradient are hardly seen, and it depends on the last bits whether they are there.
+/// Lower columns of a gradient are hardly visible, and rounding decides whether they exist.
 const SLIVER: f64 = 0.1;
-/// RRDtool's own colours are not all whole 255ths; on the screen they are the same.
+/// Some of RRDtool's colours are not whole 255ths; on screen they are equal.
 const CLOSE_COLOUR: f64 = 0.005;
 
-/// One painted piece.
+/// One painted item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Painted {
     /// Filled with one colour.
@@ -20,7 +20,7 @@ pub enum Painted {
     Gradient([(f64, [f64; 4]); 2], Vec<(f64, f64)>),
     /// A line.
     Stroke(Look, Vec<(f64, f64)>),
-    /// A text: its colour, where its first glyph stands, how many there are, and whether it is turned.
+    /// A text: its colour, the position of its first glyph, the number of glyphs, and whether it is turned.
     Text([f64; 4], (f64, f64), usize),
 }
 
@@ -40,7 +40,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < CLOSE
 }
 
-/// Point by point; or, where a corner is almost none, each corner of both on the other's lines.
+/// Compares point by point; or, for almost flat corners, each corner with the lines of the other.
 fn near_all(a: &[(f64, f64)], b: &[(f64, f64)]) -> bool {
     let same = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a.0, b.0) && near(a.1, b.1));
     same || a.iter().all(|&at| is_on(at, b)) && b.iter().all(|&at| is_on(at, a))
@@ -61,7 +61,7 @@ fn near_colour(a: [f64; 4], b: [f64; 4]) -> bool {
 }
 
 impl Painted {
-    /// Whether both would be seen as the same.
+    /// Whether both look the same.
     pub fn is_like(&self, other: &Painted) -> bool {
         match (self, other) {
             (Painted::Fill(a, p), Painted::Fill(b, q)) => near_colour(*a, *b) && near_all(p, q),
@@ -80,7 +80,7 @@ impl Painted {
     }
 }
 
-/// The first place where two lists differ by more than slivers.
+/// The first difference of two lists by more than slivers.
 pub fn difference<'a>(
     theirs: &'a [Painted],
     ours: &'a [Painted],
@@ -102,7 +102,7 @@ pub fn difference<'a>(
 
 impl Look {
     fn is_like(&self, other: &Look) -> bool {
-        // Of dashes cairo keeps what the whole pattern leaves.
+        // cairo reduces the offset of dashes to one period.
         let pattern: f64 =
             self.dashes.iter().sum::<f64>() * if self.dashes.len() % 2 == 1 { 2.0 } else { 1.0 };
         let offset = |look: &Look| if pattern > 0.0 { look.offset.rem_euclid(pattern) } else { look.offset };
@@ -126,8 +126,8 @@ struct List {
 }
 
 impl List {
-    /// Adds a rectangle with a gradient, a piece for each column of pixels, from right to left: Debian joins
-    /// columns that are almost level.
+    /// Adds a rectangle with a gradient, one item per column of pixels, from right to left: Debian joins columns that are
+    /// almost level.
     fn columns(&mut self, ends: [(f64, [f64; 4]); 2], points: &[(f64, f64)]) {
         if points.len() != 4 {
             self.items.push(Painted::Gradient(ends, points.to_vec()));
@@ -141,7 +141,7 @@ impl List {
         }
     }
 
-    /// Whether any of `points`, with a line's half width around, shows in the clip.
+    /// Whether any of `points`, with half a line width around it, is visible in the clip.
     fn shows(&self, points: &[(f64, f64)], around: f64) -> bool {
         let Some((from, to)) = self.clip else { return true };
         let (mut low, mut high) = ((f64::MAX, f64::MAX), (f64::MIN, f64::MIN));
@@ -155,8 +155,8 @@ impl List {
 }
 
 impl List {
-    /// The items, but for what is nothing. The grid comes last and in order of place: which of its lines is over
-    /// which is not seen, for they have one colour.
+    /// The items without invisible ones. The grid comes last and is sorted: its lines have one colour, so their order is
+    /// invisible.
     fn finish(mut self) -> Vec<Painted> {
         self.items.retain(|item| !item.is_nothing());
         let (mut grid, mut rest): (Vec<_>, Vec<_>) = self.items.into_iter().partition(Painted::is_grid);
@@ -171,7 +171,7 @@ impl List {
             _ => Default::default(),
         };
         grid.sort_by_cached_key(key);
-        // Of columns side by side with a gradient it is not seen either which is painted first.
+        // The order of neighbouring columns with a gradient is invisible, too.
         for run in rest.chunk_by_mut(Painted::is_beside) {
             run.sort_by_key(|item| item.column());
         }
@@ -238,7 +238,7 @@ pub fn ours(scene: &Scene) -> Vec<Painted> {
                 }
             }
             Item::Stroke { path, colour, stroke } => {
-                // Cairo asks whether the rectangle around all pieces shows.
+                // Cairo checks whether the bounding box of all subpaths is visible.
                 if !list.shows(&pieces(path).flatten().collect::<Vec<_>>(), stroke.width / 2.0) {
                     continue;
                 }
@@ -277,7 +277,7 @@ impl Painted {
         matches!((self, other), (Painted::Gradient(a, _), Painted::Gradient(b, _)) if a[0].1 == b[0].1 && a[1].1 == b[1].1)
     }
 
-    /// The place of a column with a gradient, roughly.
+    /// The rough position of a column with a gradient.
     fn column(&self) -> Option<(i64, i64)> {
         match self {
             Painted::Gradient(_, points) => Some((points[0].0 as i64, (points[0].1 + points[2].1) as i64)),
@@ -285,7 +285,7 @@ impl Painted {
         }
     }
 
-    /// Lines of the grid; the axes, too, are so thin.
+    /// Lines of the grid; the axes are as thin.
     fn is_grid(&self) -> bool {
         matches!(self, Painted::Stroke(look, _) if look.width == 0.4 || look.width == 0.6)
     }
@@ -294,7 +294,7 @@ impl Painted {
         matches!(self, Painted::Gradient(_, points) if points.len() == 4 && points[2].1 - points[0].1 < SLIVER)
     }
 
-    /// A piece that is too small for cairo's coordinates.
+    /// An item that is too small for cairo's coordinates.
     fn is_nothing(&self) -> bool {
         match self {
             Painted::Fill(_, points) | Painted::Gradient(_, points) => points.len() < 3,
@@ -317,7 +317,7 @@ fn pieces(path: &Path) -> impl Iterator<Item = Vec<(f64, f64)>> + '_ {
     })
 }
 
-/// The corners of a piece alone; of a closed one from its least point on, clockwise.
+/// The corners of a subpath; those of a closed one clockwise from its least point.
 fn outline(points: &[(f64, f64)], closed: bool) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     let same = |a: (f64, f64), b: (f64, f64)| near(a.0, b.0) && near(a.1, b.1);

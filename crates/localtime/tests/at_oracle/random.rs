@@ -1,4 +1,4 @@
-//! Time specifications by seed: over the grammar, and damaged ones.
+//! Time specifications by seed: from the grammar, and mutated ones.
 
 /// A small generator; the same seed gives the same texts.
 pub struct Random(u64);
@@ -112,7 +112,7 @@ impl Random {
             1 => String::new(),
             2 => relative.to_string(),
             3 => format!("{}", 900_000_000 + self.below(1_200_000_000)),
-            // Around the hours that there are twice.
+            // Around the hours that occur twice.
             4 => {
                 format!("{}", [1_792_886_400, 1_793_509_200, 1_775_312_000][self.below(3)] + self.below(9000))
             }
@@ -128,7 +128,7 @@ impl Random {
         format!("{}{}", self.reference(relative), self.offsets(3_000_000_000))
     }
 
-    /// A text of the grammar with times that a graph can be drawn of.
+    /// A text of the grammar with times that a graph can show.
     pub fn sane_spec(&mut self, relative: &str) -> String {
         loop {
             let text = format!("{}{}", self.reference(relative), self.offsets(300));
@@ -138,7 +138,7 @@ impl Random {
         }
     }
 
-    /// A text with something put in, taken out or cut off.
+    /// A text with something inserted, removed or cut off.
     pub fn mutated(&mut self) -> String {
         let mut text = self.spec();
         for _ in 0..1 + self.below(3) {

@@ -1,6 +1,9 @@
 //! What a daemon sends in frames.
 
-use super::{Frame, FrameError, Reader, push};
+use rrd::fetch::FetchRows;
+
+use super::code::ErrorCode;
+use super::{Frame, FrameError, Reader, VERSION_WITH_CODES, push};
 
 /// The answer to [`super::request::UPDATE`].
 pub const UPDATED: u8 = 0x81;
@@ -24,11 +27,11 @@ pub enum Answer<'a> {
     /// All updates went in but these.
     Updated(Vec<Refusal<'a>>),
     /// Rows.
-    Rows(Rows<'a>),
+    Rows(FetchRows),
     /// The answer of the text protocol.
     Text(&'a [u8]),
-    /// Why the request was refused.
-    Refused(&'a [u8]),
+    /// Why the request was refused: for a program, and for people.
+    Refused(ErrorCode, &'a [u8]),
     /// Why the connection ends.
     Ended(&'a [u8]),
 }
@@ -38,67 +41,64 @@ pub enum Answer<'a> {
 pub struct Refusal<'a> {
     /// Its place in the frame, from 0.
     pub index: u32,
-    /// Why, as an UPDATE is answered behind its `-1 `.
+    /// Why, for a program.
+    pub code: ErrorCode,
+    /// Why, as what follows `-1 ` in the answer to an UPDATE.
     pub text: &'a [u8],
 }
 
-/// Rows: what stands in front of the values, and the values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rows<'a> {
-    /// In units; the first row ends a step later.
-    pub start: i64,
-    /// Time of the last row, in units.
-    pub end: i64,
-    /// Units in a row.
-    pub step: u64,
-    /// Units in a second.
-    pub units_per_second: u32,
-    /// Names of the data sources.
-    pub names: Vec<&'a [u8]>,
-    values: &'a [u8],
-}
-
-impl Rows<'_> {
-    /// The values, row after row, one for each name.
-    pub fn values(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.values.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
-    }
-}
-
 impl<'a> Answer<'a> {
-    /// Reads the body of a frame.
+    /// Reads the body of a frame of a version. Where that has no codes they are [`ErrorCode::Other`].
     ///
     /// # Errors
     /// [`FrameError`].
-    pub fn decode(frame: Frame<'a>) -> Result<Self, FrameError> {
+    pub fn decode(frame: Frame<'a>, version: u32) -> Result<Self, FrameError> {
         match frame.kind {
-            UPDATED => refusals(frame.body).map(Answer::Updated),
+            UPDATED => refusals(frame.body, version).map(Answer::Updated),
             ROWS => rows(frame.body).map(Answer::Rows),
             TEXT => Ok(Answer::Text(frame.body)),
-            REFUSED => Ok(Answer::Refused(frame.body)),
+            REFUSED => {
+                let mut reader = Reader(frame.body);
+                Ok(Answer::Refused(code(&mut reader, version)?, reader.0))
+            }
             ENDED => Ok(Answer::Ended(frame.body)),
             kind => Err(FrameError::Kind(kind)),
         }
     }
 }
 
-fn refusals(body: &[u8]) -> Result<Vec<Refusal<'_>>, FrameError> {
+fn code(reader: &mut Reader<'_>, version: u32) -> Result<ErrorCode, FrameError> {
+    if version < VERSION_WITH_CODES {
+        return Ok(ErrorCode::Other);
+    }
+    reader.u16("a code").map(ErrorCode::from_number)
+}
+
+fn push_code(out: &mut Vec<u8>, version: u32, code: ErrorCode) {
+    if version >= VERSION_WITH_CODES {
+        out.extend_from_slice(&code.number().to_le_bytes());
+    }
+}
+
+fn refusals(body: &[u8], version: u32) -> Result<Vec<Refusal<'_>>, FrameError> {
     let mut reader = Reader(body);
     let mut refusals: Vec<Refusal<'_>> = Vec::new();
     for _ in 0..reader.u32("the number of refusals")? {
         let index = reader.u32("a refusal")?;
+        let code = code(&mut reader, version)?;
         let bytes = reader.u16("a refusal")?;
         let text = reader.bytes(usize::from(bytes), "the text of a refusal")?;
         if refusals.last().is_some_and(|last| last.index >= index) {
             return Err(FrameError::Value("the order of refusals"));
         }
-        refusals.push(Refusal { index, text });
+        refusals.push(Refusal { index, code, text });
     }
     reader.end()?;
     Ok(refusals)
 }
 
-fn rows(body: &[u8]) -> Result<Rows<'_>, FrameError> {
+/// Compat: a name that is no UTF-8 is shown as far as it is.
+fn rows(body: &[u8]) -> Result<FetchRows, FrameError> {
     let mut reader = Reader(body);
     let (start, end) = (reader.i64("a start")?, reader.i64("an end")?);
     let step = reader.u64("a step")?;
@@ -107,10 +107,11 @@ fn rows(body: &[u8]) -> Result<Rows<'_>, FrameError> {
     if step == 0 || units_per_second == 0 || count > NAMES_MAX {
         return Err(FrameError::Value("a step, unit or number of names"));
     }
-    let mut names = Vec::new();
+    let mut ds_names = Vec::new();
     for _ in 0..count {
         let bytes = reader.u16("the length of a name")?;
-        names.push(reader.bytes(usize::from(bytes), "a name")?);
+        let name = reader.bytes(usize::from(bytes), "a name")?;
+        ds_names.push(String::from_utf8_lossy(name).into_owned());
     }
     let row_count = reader.u64("the number of rows")?;
     let bytes = row_count.checked_mul(u64::from(count) * 8);
@@ -119,55 +120,57 @@ fn rows(body: &[u8]) -> Result<Rows<'_>, FrameError> {
         None => return Err(FrameError::Value("a number of rows")),
     };
     reader.end()?;
-    Ok(Rows { start, end, step, units_per_second, names, values })
+    let values = values.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+    Ok(FetchRows { start, end, step, units_per_second, ds_names, values })
 }
 
 /// Appends the answer to a frame of updates: the refused ones by index, in order.
-pub fn push_updated(out: &mut Vec<u8>, number: u32, refusals: &[(u32, Vec<u8>)]) {
+pub fn push_updated<'a>(
+    out: &mut Vec<u8>,
+    number: u32,
+    version: u32,
+    refusals: impl ExactSizeIterator<Item = Refusal<'a>>,
+) {
     push(out, UPDATED, number, |body| {
         body.extend_from_slice(&(refusals.len() as u32).to_le_bytes());
-        for (index, text) in refusals {
+        for Refusal { index, code, text } in refusals {
             let text = &text[..text.len().min(TEXT_BYTES_MAX)];
             body.extend_from_slice(&index.to_le_bytes());
+            push_code(body, version, code);
             body.extend_from_slice(&(text.len() as u16).to_le_bytes());
             body.extend_from_slice(text);
         }
     });
 }
 
-/// Start, end and step of rows in units, and the units of a second.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// In units.
-    pub start: i64,
-    /// In units.
-    pub end: i64,
-    /// In units.
-    pub step: u64,
-    /// Units in a second.
-    pub units_per_second: u32,
-}
-
-/// Appends rows: `values` has one value for each name, row after row.
-pub fn push_rows(out: &mut Vec<u8>, number: u32, times: Times, names: &[String], values: &[f64]) {
+/// Appends rows.
+pub fn push_rows(out: &mut Vec<u8>, number: u32, rows: &FetchRows) {
+    let (names, values) = (&rows.ds_names, &rows.values);
     out.reserve(values.len() * 8 + names.len() * 32 + 64);
     push(out, ROWS, number, |body| {
-        body.extend_from_slice(&times.start.to_le_bytes());
-        body.extend_from_slice(&times.end.to_le_bytes());
-        body.extend_from_slice(&times.step.to_le_bytes());
-        body.extend_from_slice(&times.units_per_second.to_le_bytes());
+        body.extend_from_slice(&rows.start.to_le_bytes());
+        body.extend_from_slice(&rows.end.to_le_bytes());
+        body.extend_from_slice(&rows.step.to_le_bytes());
+        body.extend_from_slice(&rows.units_per_second.to_le_bytes());
         body.extend_from_slice(&(names.len() as u32).to_le_bytes());
         for name in names {
             body.extend_from_slice(&(name.len() as u16).to_le_bytes());
             body.extend_from_slice(name.as_bytes());
         }
-        let rows = values.len() / names.len().max(1);
-        body.extend_from_slice(&(rows as u64).to_le_bytes());
+        body.extend_from_slice(&(rows.row_count() as u64).to_le_bytes());
         values.iter().for_each(|value| body.extend_from_slice(&value.to_le_bytes()));
     });
 }
 
-/// Appends an answer that is text: [`TEXT`], [`REFUSED`] or [`ENDED`].
+/// Appends the refusal of a request.
+pub fn push_refused(out: &mut Vec<u8>, number: u32, version: u32, code: ErrorCode, text: &[u8]) {
+    push(out, REFUSED, number, |body| {
+        push_code(body, version, code);
+        body.extend_from_slice(text);
+    });
+}
+
+/// Appends an answer that is text: [`TEXT`] or [`ENDED`].
 pub fn push_text(out: &mut Vec<u8>, kind: u8, number: u32, text: &[u8]) {
     push(out, kind, number, |body| body.extend_from_slice(text));
 }
@@ -180,37 +183,65 @@ mod tests {
     fn decode(bytes: &[u8]) -> Result<Answer<'_>, FrameError> {
         let (frame, used) = scan(bytes, ANSWER_BYTES_MAX)?.expect("a whole frame");
         assert_eq!((used, frame.number), (bytes.len(), 5));
-        Answer::decode(frame)
+        Answer::decode(frame, 1)
     }
+
+    fn decode_with_codes(bytes: &[u8]) -> Result<Answer<'_>, FrameError> {
+        let (frame, _) = scan(bytes, ANSWER_BYTES_MAX)?.expect("a whole frame");
+        Answer::decode(frame, 2)
+    }
+
+    const NO: Refusal<'_> = Refusal { index: 2, code: ErrorCode::NoSuchRrd, text: b"no" };
+    const LATE: Refusal<'_> = Refusal { index: 7, code: ErrorCode::IllegalTime, text: b"" };
 
     #[test]
     fn refusals_are_bytes_and_back() {
+        for version in [1, 2] {
+            let mut out = Vec::new();
+            push_updated(&mut out, 5, version, [].into_iter());
+            assert_eq!(decode(&out), Ok(Answer::Updated(Vec::new())));
+        }
         let mut out = Vec::new();
-        push_updated(&mut out, 5, &[]);
-        assert_eq!(decode(&out), Ok(Answer::Updated(Vec::new())));
-        let mut out = Vec::new();
-        push_updated(&mut out, 5, &[(2, b"no".to_vec()), (7, Vec::new())]);
+        push_updated(&mut out, 5, 1, [NO, LATE].into_iter());
         assert_eq!(out[12..], *b"\x02\0\0\0\x02\0\0\0\x02\0no\x07\0\0\0\0\0");
-        let want = vec![Refusal { index: 2, text: b"no" }, Refusal { index: 7, text: b"" }];
-        assert_eq!(decode(&out), Ok(Answer::Updated(want)));
+        let want = [NO, LATE].map(|refusal| Refusal { code: ErrorCode::Other, ..refusal });
+        assert_eq!(decode(&out), Ok(Answer::Updated(want.to_vec())));
         out[24] = 1;
         assert_eq!(decode(&out), Err(FrameError::Value("the order of refusals")));
+        let mut out = Vec::new();
+        push_updated(&mut out, 5, 2, [NO, LATE].into_iter());
+        assert_eq!(out[12..], *b"\x02\0\0\0\x02\0\0\0\x02\0\x02\0no\x07\0\0\0\x04\0\0\0");
+        assert_eq!(decode_with_codes(&out), Ok(Answer::Updated(vec![NO, LATE])));
+    }
+
+    #[test]
+    fn a_refused_request_has_a_code_from_version_2_on() {
+        let mut out = Vec::new();
+        push_refused(&mut out, 5, 1, ErrorCode::Permission, b"no");
+        assert_eq!(out[12..], *b"no");
+        assert_eq!(decode(&out), Ok(Answer::Refused(ErrorCode::Other, b"no")));
+        let mut out = Vec::new();
+        push_refused(&mut out, 5, 2, ErrorCode::Permission, b"no");
+        assert_eq!(out[12..], *b"\x07\0no");
+        assert_eq!(decode_with_codes(&out), Ok(Answer::Refused(ErrorCode::Permission, b"no")));
+        let cut = Frame { kind: REFUSED, number: 5, body: b"\x07" };
+        assert_eq!(Answer::decode(cut, 2), Err(FrameError::Truncated("a code")));
     }
 
     #[test]
     fn rows_are_bytes_and_back() {
-        let names = ["a".to_string(), "b".to_string()];
-        let times = Times { start: 100, end: 120, step: 10, units_per_second: 1 };
+        let ds_names = vec!["a".to_string(), "b".to_string()];
+        let values = vec![1.0, f64::NAN, -0.0, f64::INFINITY];
+        let rows = FetchRows { start: 100, end: 120, step: 10, units_per_second: 1, ds_names, values };
         let mut out = Vec::new();
-        push_rows(&mut out, 5, times, &names, &[1.0, f64::NAN, -0.0, f64::INFINITY]);
-        let Ok(Answer::Rows(rows)) = decode(&out) else { panic!("no rows") };
-        assert_eq!((rows.start, rows.end, rows.step, rows.units_per_second), (100, 120, 10, 1));
-        assert_eq!(rows.names, [b"a", b"b"]);
-        let bits: Vec<u64> = rows.values().map(f64::to_bits).collect();
-        assert_eq!(bits, [1.0, f64::NAN, -0.0, f64::INFINITY].map(f64::to_bits));
+        push_rows(&mut out, 5, &rows);
+        let Ok(Answer::Rows(read)) = decode(&out) else { panic!("no rows") };
+        let bits = |rows: &FetchRows| rows.values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
+        assert_eq!(bits(&read), bits(&rows));
+        assert_eq!(FetchRows { values: Vec::new(), ..read }, FetchRows { values: Vec::new(), ..rows });
         for end in 12..out.len() {
             let frame = Frame { kind: ROWS, number: 5, body: &out[12..end] };
-            assert!(Answer::decode(frame).is_err(), "{end}");
+            assert!(Answer::decode(frame, 1).is_err(), "{end}");
         }
         // More rows than any memory has.
         let at = 12 + 8 + 8 + 8 + 4 + 4 + 3 + 3;

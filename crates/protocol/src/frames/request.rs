@@ -1,6 +1,9 @@
 //! What a client sends in frames.
 
-use super::{Frame, FrameError, Reader, UPDATES_MAX, push};
+use rrd::definition::Cf;
+use rrd::fetch::FetchRequest;
+
+use super::{Frame, FrameError, HEADER_BYTES, Reader, UPDATES_MAX, push};
 
 /// Updates, answered together.
 pub const UPDATE: u8 = 1;
@@ -9,6 +12,8 @@ pub const FETCH: u8 = 2;
 /// A line of the text protocol, answered in its words.
 pub const COMMAND: u8 = 3;
 
+/// Where in a frame the first update begins: after the header and the count.
+pub const UPDATES_OFFSET: usize = HEADER_BYTES + 4;
 /// Bytes in front of the name and the readings of an update.
 const UPDATE_HEAD_BYTES: usize = 6;
 
@@ -28,23 +33,17 @@ pub enum Request<'a> {
 pub struct Update<'a> {
     /// The RRD, as it is: nothing is escaped.
     pub name: &'a [u8],
-    /// What stands behind the name in an UPDATE: words parted by single spaces, escaped as there.
+    /// What follows the name in an UPDATE: words separated by single spaces, escaped as there.
     pub values: &'a [u8],
 }
 
-/// What FETCH asks for, in seconds.
+/// Rows of one RRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetch<'a> {
-    /// The RRD.
+    /// The RRD, as it is: nothing is escaped.
     pub name: &'a [u8],
-    /// Consolidation function.
-    pub cf: &'a [u8],
-    /// First second.
-    pub start: i64,
-    /// Last second.
-    pub end: i64,
-    /// Seconds in a row, as near as there is; 1 = as fine as there is.
-    pub step: u64,
+    /// What is asked for, or the name of a consolidation function that there is not.
+    pub request: Result<FetchRequest, &'a [u8]>,
 }
 
 /// The updates of a frame, which was found whole.
@@ -80,18 +79,32 @@ impl<'a> Updates<'a> {
         let updates = Updates { left: count, reader };
         // All of them are looked at before the first is used.
         for _ in 0..count {
-            Self::one(&mut reader)?;
+            Update::read(&mut reader)?;
         }
         reader.end()?;
         Ok(updates)
     }
+}
 
-    fn one(reader: &mut Reader<'a>) -> Result<Update<'a>, FrameError> {
+impl<'a> Update<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, FrameError> {
         let name_bytes = reader.u16("the head of an update")?;
         let values_bytes = reader.u32("the head of an update")?;
         let name = reader.bytes(usize::from(name_bytes), "a name")?;
         let values = reader.bytes(values_bytes as usize, "the readings of an update")?;
         Ok(Update { name, values })
+    }
+
+    /// The update at the front of `bytes`, which begin within a frame at [`UPDATES_OFFSET`] or at the end of the
+    /// update before; and the bytes it takes.
+    ///
+    /// # Errors
+    /// [`FrameError::Truncated`]
+    #[inline]
+    pub fn decode(bytes: &'a [u8]) -> Result<(Self, usize), FrameError> {
+        let mut reader = Reader(bytes);
+        let update = Self::read(&mut reader)?;
+        Ok((update, bytes.len() - reader.0.len()))
     }
 }
 
@@ -100,7 +113,7 @@ impl<'a> Iterator for Updates<'a> {
 
     fn next(&mut self) -> Option<Update<'a>> {
         self.left = self.left.checked_sub(1)?;
-        Self::one(&mut self.reader).ok()
+        Update::read(&mut self.reader).ok()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -117,20 +130,23 @@ impl<'a> Fetch<'a> {
         let step = reader.u64("a step")?;
         let cf_bytes = reader.u16("the length of a consolidation function")?;
         let cf = reader.bytes(usize::from(cf_bytes), "a consolidation function")?;
-        Ok(Fetch { name: reader.0, cf, start, end, step })
+        let known = std::str::from_utf8(cf).ok().and_then(Cf::from_name);
+        let request = known.map(|cf| FetchRequest::new(cf, start, end, step)).ok_or(cf);
+        Ok(Fetch { name: reader.0, request })
     }
+}
 
-    /// Appends the request as a frame.
-    pub fn push(&self, out: &mut Vec<u8>, number: u32) {
-        push(out, FETCH, number, |body| {
-            body.extend_from_slice(&self.start.to_le_bytes());
-            body.extend_from_slice(&self.end.to_le_bytes());
-            body.extend_from_slice(&self.step.to_le_bytes());
-            body.extend_from_slice(&(self.cf.len() as u16).to_le_bytes());
-            body.extend_from_slice(self.cf);
-            body.extend_from_slice(self.name);
-        });
-    }
+/// Appends a request for rows of the RRD called `name`.
+pub fn push_fetch(out: &mut Vec<u8>, number: u32, name: &[u8], request: &FetchRequest) {
+    let cf = request.cf.name().as_bytes();
+    push(out, FETCH, number, |body| {
+        body.extend_from_slice(&request.start.to_le_bytes());
+        body.extend_from_slice(&request.end.to_le_bytes());
+        body.extend_from_slice(&request.step.to_le_bytes());
+        body.extend_from_slice(&(cf.len() as u16).to_le_bytes());
+        body.extend_from_slice(cf);
+        body.extend_from_slice(name);
+    });
 }
 
 /// Appends a frame of these updates, 1 to [`UPDATES_MAX`] of them, of at most
@@ -179,6 +195,10 @@ mod tests {
         );
         let Ok((9, Request::Update(read))) = decode(&out) else { panic!("no updates") };
         assert!(read.eq(updates));
+        // One by one, as a session takes them.
+        let (first, used) = Update::decode(&out[UPDATES_OFFSET..]).unwrap();
+        let (second, rest) = Update::decode(&out[UPDATES_OFFSET + used..]).unwrap();
+        assert_eq!(([first, second], UPDATES_OFFSET + used + rest), (updates, out.len()));
         // Cut anywhere, or with a count that does not fit, it is no frame of updates.
         for end in 0..out.len() - 12 {
             let frame = Frame { kind: UPDATE, number: 0, body: &out[12..12 + end] };
@@ -194,14 +214,19 @@ mod tests {
 
     #[test]
     fn a_fetch_and_a_command_are_bytes_and_back() {
-        let fetch = Fetch { name: b"d/a.rrd", cf: b"AVERAGE", start: -1, end: i64::MAX, step: 300 };
+        let request = FetchRequest::new(Cf::Average, -1, i64::MAX, 300);
+        let fetch = Fetch { name: b"d/a.rrd", request: Ok(request) };
         let mut out = Vec::new();
-        fetch.push(&mut out, u32::MAX);
+        push_fetch(&mut out, u32::MAX, fetch.name, &request);
         assert!(
             matches!(decode(&out), Ok((u32::MAX, Request::Fetch(read))) if read == fetch),
             "{:?}",
             decode(&out)
         );
+        // AVERAGE becomes what is no function.
+        out[12 + 26] = b'B';
+        let unknown = Fetch { request: Err(b"BVERAGE"), ..fetch };
+        assert!(matches!(decode(&out), Ok((_, Request::Fetch(read))) if read == unknown));
         let mut out = Vec::new();
         push_command(&mut out, 1, b"LAST a.rrd");
         assert!(matches!(decode(&out), Ok((1, Request::Command(b"LAST a.rrd")))));

@@ -1,51 +1,8 @@
-//! The client's side: sends a request over any stream and reads the answer.
+//! The client's side: reads the answer to a request.
 
-use std::fmt;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read};
 
 use super::limits::{ANSWER_LINE_BYTES_MAX, ANSWER_LINES_MAX};
-
-/// What bytes come from and go to: a socket, or a test's stand-in.
-pub trait Duplex: Read + Write + fmt::Debug + Send {}
-
-impl<T: Read + Write + fmt::Debug + Send> Duplex for T {}
-
-/// A stream that is read through a buffer and written without one.
-#[derive(Debug)]
-pub struct Buffered(BufReader<Box<dyn Duplex>>);
-
-impl Buffered {
-    /// Over `stream`, read in pieces of `bytes`.
-    pub fn new(stream: impl Duplex + 'static, bytes: usize) -> Self {
-        Buffered(BufReader::with_capacity(bytes, Box::new(stream)))
-    }
-}
-
-impl Read for Buffered {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl BufRead for Buffered {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.0.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.0.consume(amount);
-    }
-}
-
-impl Write for Buffered {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.get_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.get_mut().flush()
-    }
-}
 
 /// An answer: its status and the lines behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,20 +13,6 @@ pub struct Answer {
     pub text: String,
     /// The lines, without their line feeds.
     pub lines: Vec<Vec<u8>>,
-}
-
-impl Answer {
-    /// The answer, when it is not an error; else the daemon's text.
-    pub fn accepted(self) -> Result<Self, String> {
-        if self.code < 0 { Err(self.text) } else { Ok(self) }
-    }
-}
-
-/// Sends one request line (without its line feed) and reads its answer. Not for FETCHBIN.
-pub fn ask(stream: &mut (impl BufRead + Write), line: &[u8]) -> io::Result<Answer> {
-    stream.write_all(&[line, b"\n"].concat())?;
-    stream.flush()?;
-    read_answer(stream)
 }
 
 /// Reads one answer. An answer of too many or too long lines, or none at all, is an error of kind `InvalidData`.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use store::name::RrdName;
 
-use super::Done;
+use super::Result;
 use super::import::{progress, report};
 use super::peer::Peer;
 
@@ -18,10 +18,10 @@ pub struct Arguments {
     /// Names of RRDs, relative to the daemon's base directory
     #[arg(required_unless_present = "all")]
     names: Vec<PathBuf>,
-    /// Every RRD there is
+    /// All RRDs
     #[arg(long)]
     all: bool,
-    /// The directory to write them in, each under its name
+    /// The directory to write the files to, each under its name
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// The daemon's socket, or the directory of a store that no daemon holds [default: RRDCACHED_ADDRESS, else
@@ -30,8 +30,8 @@ pub struct Arguments {
     from: Option<PathBuf>,
 }
 
-/// Runs it.
-pub fn run(arguments: &Arguments) -> Done {
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result {
     let peer = Peer::find(arguments.from.as_deref())?;
     let mut names: Vec<Vec<u8>> =
         arguments.names.iter().map(|name| name.as_os_str().as_bytes().to_vec()).collect();
@@ -52,14 +52,14 @@ pub fn run(arguments: &Arguments) -> Done {
     report(&failures)
 }
 
-fn export_one(peer: &Peer, name: &[u8], to: &Path) -> Done {
+fn export_one(peer: &Peer, name: &[u8], to: &Path) -> Result {
     let name = RrdName::new(name).map_err(|error| error.to_string())?;
     let bytes = peer.export(&name)?;
     let path = to.join(OsStr::from_bytes(name.as_bytes()));
     write(&path, &bytes).map_err(|error| format!("cannot write \"{}\": {error}", path.display()))
 }
 
-/// Whole or not at all: under another name first.
+/// Writes under another name first, so that the file is complete or not there.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;

@@ -1,4 +1,4 @@
-//! `roundel import`: standard `.rrd` files into a store. Good files go in; bad ones are listed at the end.
+//! `roundel import`: standard `.rrd` files into a store. Bad files are listed at the end; the others are imported.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use store::name::RrdName;
 use store::placeholder;
 
-use super::Done;
+use super::Result;
 use super::peer::Peer;
 
 /// Failures shown at the end; more are only counted.
@@ -29,19 +29,19 @@ pub struct Arguments {
     /// Names of single files are relative to this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Leave RRDs alone that are in the store already
+    /// Keep RRDs that are already in the store
     #[arg(long)]
     no_overwrite: bool,
 }
 
-/// A file to take in.
+/// A file to import.
 struct Source {
     path: PathBuf,
     name: RrdName,
 }
 
-/// Runs it.
-pub fn run(arguments: &Arguments) -> Done {
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result {
     let mut failures = Vec::new();
     let mut sources = Vec::new();
     let base = server::config::absolute(arguments.base.as_deref().unwrap_or(Path::new(".")))
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Done {
 }
 
 /// Lists what failed.
-pub fn report(failures: &[String]) -> Done {
+pub fn report(failures: &[String]) -> Result {
     for failure in failures.iter().take(FAILURES_SHOWN) {
         eprintln!("{failure}");
     }
@@ -104,7 +104,7 @@ pub fn report(failures: &[String]) -> Done {
     }
 }
 
-/// A bar, where there is a terminal to show it on.
+/// A progress bar, if there is a terminal.
 pub fn progress(count: u64) -> ProgressBar {
     let bar = ProgressBar::new(count);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} RRDs, {per_sec}, {eta} left") {
@@ -113,7 +113,7 @@ pub fn progress(count: u64) -> ProgressBar {
     bar
 }
 
-/// False when the file is a placeholder, which holds nothing.
+/// False when the file is a placeholder, which holds no data.
 fn import_one(peer: &Peer, source: &Source, no_overwrite: bool) -> Result<bool, String> {
     let bytes = std::fs::read(&source.path).map_err(|error| error.to_string())?;
     if bytes.starts_with(&placeholder::MAGIC) {
@@ -136,7 +136,7 @@ fn walk(root: &Path, directory: &Path, sources: &mut Vec<Source>, failures: &mut
     }
     paths.sort();
     for path in paths {
-        // Links are not followed: what they lead to is imported under its own name, if it is here.
+        // Links are not followed: their target is imported under its own name, if it is in the tree.
         let Ok(found) = std::fs::symlink_metadata(&path) else { continue };
         if found.is_dir() {
             walk(root, &path, sources, failures);

@@ -1,4 +1,4 @@
-//! `roundel inspect`: what a store, one of its files, or a `.rrd` file holds, read-only.
+//! `roundel inspect`: the contents of a store, one of its files, or a `.rrd` file, read-only.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use store::inspect::{InspectError, Options, inspect};
 
-use super::Done;
+use super::Result;
 
 /// Options of `inspect`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Show what a store, a file of it, a journal or a .rrd file holds, read-only",
-    long_about = "Show what a store, a file of it, a journal or a .rrd file holds. Nothing is written and no lock is \
+    about = "Show the contents of a store, a file of it, a journal or a .rrd file, read-only",
+    long_about = "Show the contents of a store, a file of it, a journal or a .rrd file. Nothing is written and no lock is \
                   taken: a store may be looked at while its daemon runs. Damage is shown with its file and byte, \
                   counted, and read around; any damage makes the exit status 1.",
     after_long_help = AFTER_HELP
@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Stores, shards, journal directories, or single files
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Of a store or shard: read every block of every segment too and count the rows
+    /// In a store or shard, also read every block of every segment and count the rows
     #[arg(long)]
     verify: bool,
 }
@@ -49,7 +49,7 @@ Examples:
 A time such as 2026-01-02T03:04:05Z is UTC. A position is where recovery starts or a record stands in the log.";
 
 /// Runs it.
-pub fn run(arguments: &Arguments) -> Done {
+pub fn run(arguments: &Arguments) -> Result {
     let options = Options { verify: arguments.verify };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let (mut failed, mut damages) = (0, 0);
@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Done {
             .and_then(|()| inspect(path, options, &mut out));
         match found {
             Ok(found) => damages += found.damage_count,
-            // Whoever reads has read enough, as `head` does.
+            // The reader has read enough, as `head` does.
             Err(InspectError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! `roundel man` and `roundel completions`: made of the same definitions that `--help` is made of.
+//! `roundel man` and `roundel completions`: generated from the definitions behind `--help`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Done;
+use super::Result;
 
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// The directory to write the pages in: roundel.1, and one for each command
+    /// The directory to write the pages to: roundel.1, and one for each command
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -24,12 +24,12 @@ pub struct CompletionsArguments {
 }
 
 /// Writes the manual pages.
-pub fn man(arguments: &ManArguments, command: Command) -> Done {
+pub fn man(arguments: &ManArguments, command: Command) -> Result {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory)
         .map_err(|error| format!("cannot make directory \"{}\": {error}", directory.display()))?;
     let mut command = command;
-    // Gives each command the name it has on its page: roundel-serve.
+    // Gives each command the name of its page, such as roundel-serve.
     command.build();
     let mut pages = 0;
     write_pages(&command, directory, &mut pages)?;
@@ -37,7 +37,7 @@ pub fn man(arguments: &ManArguments, command: Command) -> Done {
     Ok(())
 }
 
-fn write_pages(command: &Command, directory: &Path, pages: &mut usize) -> Done {
+fn write_pages(command: &Command, directory: &Path, pages: &mut usize) -> Result {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_string();
     let path = directory.join(format!("{name}.1"));
     let mut page = Vec::new();
@@ -53,8 +53,8 @@ fn write_pages(command: &Command, directory: &Path, pages: &mut usize) -> Done {
     Ok(())
 }
 
-/// Writes the script of a shell.
-pub fn completions(arguments: &CompletionsArguments, mut command: Command) -> Done {
+/// Writes the completion script for a shell.
+pub fn completions(arguments: &CompletionsArguments, mut command: Command) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "roundel", &mut script);
     std::io::stdout().write_all(&script).map_err(|error| format!("cannot write the script: {error}"))

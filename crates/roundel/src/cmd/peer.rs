@@ -4,16 +4,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use client::{ClientError, Daemon, Wire};
 use protocol::rrdcached::address::Address;
-use protocol::rrdcached::client;
 use rrd::codec::file;
 use server::http::client as admin;
 use server::settings::{Settings, admin_socket};
 use store::engine::Engine;
 use store::name::RrdName;
-
-/// Bytes of an answer that are read at once.
-const READ_BYTES: usize = 8 * 1024;
 
 /// A store, one way or the other.
 pub enum Peer {
@@ -84,10 +81,12 @@ impl Peer {
             Peer::Daemon(admin) => {
                 let socket = admin.as_os_str().to_string_lossy();
                 let socket = socket.strip_suffix(".admin").unwrap_or(&socket);
-                let fail = |error: std::io::Error| format!("cannot list the RRDs of \"{socket}\": {error}");
-                let stream = std::os::unix::net::UnixStream::connect(socket).map_err(fail)?;
-                let mut stream = client::Buffered::new(stream, READ_BYTES);
-                Ok(client::ask(&mut stream, b"LIST RECURSIVE /").map_err(fail)?.accepted()?.lines)
+                let daemon = Daemon::new(format!("unix:{socket}").as_bytes(), Wire::Text);
+                daemon.list_all().map_err(|error| match error {
+                    ClientError::Refused(text) => String::from_utf8_lossy(&text).into_owned(),
+                    ClientError::Connect(error) => format!("cannot list the RRDs of \"{socket}\": {error}"),
+                    error => format!("cannot list the RRDs of \"{socket}\": {error}"),
+                })
             }
             Peer::Store(engine) => engine.list(b"", true).map_err(|error| error.to_string()),
         }

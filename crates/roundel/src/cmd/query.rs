@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use graph::language::check_span;
-use graph::plan::Frame;
-use query::{Form, Query};
+use graph::plan::TimeRange;
+use query::{Format, Query};
 use rrd::when::at::resolve_pair;
 
-use super::Done;
+use super::Result;
 
-/// Failures that are told one by one.
+/// Failures reported one by one; more are only counted.
 const TOLD_MAX: usize = 20;
 
 const EXAMPLES: &str = "\
@@ -44,31 +44,31 @@ pub struct Arguments {
     /// DEF:name=file:ds:CF, CDEF, VDEF, PRINT and XPORT, as in rrdgraph_data(1); the file of a DEF may have wildcards
     #[arg(required = true, value_name = "DEF|CDEF|VDEF|PRINT|XPORT")]
     arguments: Vec<OsString>,
-    /// Where the range starts, in rrdtool's words: seconds, -1d, "noon yesterday", end-2h
+    /// Start of the range, as rrdtool takes it: seconds, -1d, "noon yesterday", end-2h
     #[arg(short, long, value_name = "TIME", default_value = "end-1day", allow_hyphen_values = true)]
     start: String,
-    /// Where it ends
+    /// End of the range
     #[arg(short, long, value_name = "TIME", default_value = "now", allow_hyphen_values = true)]
     end: String,
-    /// Seconds in a row at least; finer rows are consolidated [default: as fine as there is]
+    /// Minimum seconds per row; finer rows are consolidated [default: the finest available]
     #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true)]
     step: u64,
-    /// Rows at most, as in xport; finer rows are consolidated
+    /// Maximum number of rows, as in xport; finer rows are consolidated
     #[arg(short, long, value_name = "ROWS")]
     maxrows: Option<u64>,
     /// A percentile (0 to 100) of every exported variable, or of all; may be given more than once
     #[arg(short, long, value_name = "PERCENT")]
     percentile: Vec<String>,
-    /// How the answer is written
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     format: Written,
-    /// The file to write it to [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The daemon to ask [default: RRDCACHED_ADDRESS, else the files are read]
     #[arg(short, long, value_name = "ADDRESS")]
     daemon: Option<String>,
-    /// Threads [default: as many as there are processors]
+    /// Number of threads [default: the number of processors]
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
 }
@@ -87,32 +87,32 @@ enum Written {
     Parquet,
 }
 
-/// Runs it.
-pub fn run(arguments: &Arguments) -> Done {
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
     let (start, end) = resolve_pair(&arguments.start, &arguments.end, now, &localtime::Local)
         .map_err(|error| error.to_string())?;
     check_span(start, end).map_err(|error| error.to_string())?;
-    let frame = match arguments.maxrows {
-        Some(rows) => Frame::new(start, end, arguments.step, rows),
-        None => Frame { start, end, step: arguments.step },
+    let range = match arguments.maxrows {
+        Some(rows) => TimeRange::new(start, end, arguments.step, rows),
+        None => TimeRange { start, end, step: arguments.step },
     };
     let environment = || std::env::var("RRDCACHED_ADDRESS").ok();
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let query = Query {
         arguments: arguments.arguments.iter().map(|argument| argument.clone().into_vec()).collect(),
         percentiles: arguments.percentile.clone(),
-        frame,
+        range,
         now,
         daemon: arguments.daemon.clone().or_else(environment).filter(|address| !address.is_empty()),
         threads: arguments.threads.unwrap_or_else(processors),
     };
-    let form = match arguments.format {
-        Written::Table => Form::Table,
-        Written::Csv => Form::Csv,
-        Written::Json => Form::Json,
-        Written::Arrow => Form::Arrow,
-        Written::Parquet => Form::Parquet,
+    let format = match arguments.format {
+        Written::Table => Format::Table,
+        Written::Csv => Format::Csv,
+        Written::Json => Format::Json,
+        Written::Arrow => Format::Arrow,
+        Written::Parquet => Format::Parquet,
     };
     let mut out: Box<dyn Write + Send> = match &arguments.output {
         Some(path) => {
@@ -121,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Done {
         }
         None => Box::new(BufWriter::new(std::io::stdout())),
     };
-    let report = query.run(form, &mut out).map_err(|error| error.to_string())?;
+    let report = query.run(format, &mut out).map_err(|error| error.to_string())?;
     out.flush().map_err(|error| format!("cannot write the answer: {error}"))?;
     for (name, why) in report.failures.iter().take(TOLD_MAX) {
         eprintln!("roundel: {name}: {why}");

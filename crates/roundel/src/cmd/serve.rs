@@ -7,15 +7,15 @@ use protocol::rrdcached::address::Address;
 use server::config;
 use server::settings::{FilesSettings, Layout, Settings, admin_socket, listen_plain};
 
-use super::Done;
+use super::Result;
 
-/// The file read when none is named, if it is there.
+/// The configuration used by default, if it exists.
 const CONFIG_DEFAULT: &str = "roundel.toml";
 
-/// Options of `serve`. They count more than the configuration.
+/// Options of `serve`. They override the configuration.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Configuration [default: roundel.toml if there is one, else a store in ./var that also records this host]
+    /// Configuration [default: roundel.toml if it exists, else a store in ./var that also records this host]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where RRDs are kept
@@ -27,13 +27,13 @@ pub struct Arguments {
     /// Directory that names of RRDs are relative to
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Address of rrdcached's protocol, in place of those of the configuration; may be repeated
+    /// Address for rrdcached's protocol, instead of those in the configuration; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Address of /metrics and /healthz, such as 127.0.0.1:9181; may be repeated
+    /// Address for /metrics and /healthz, such as 127.0.0.1:9181; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     http: Vec<String>,
-    /// Make no placeholder files
+    /// Create no placeholder files
     #[arg(long)]
     no_placeholders: bool,
 }
@@ -53,13 +53,13 @@ pub struct ValidateArguments {
 }
 
 /// Runs the daemon.
-pub fn run(arguments: &Arguments) -> Done {
+pub fn run(arguments: &Arguments) -> Result {
     let settings = settings(arguments)?;
     server::lifecycle::run(settings).map_err(|error| error.to_string())
 }
 
 /// Checks a configuration.
-pub fn validate(arguments: &ValidateArguments) -> Done {
+pub fn validate(arguments: &ValidateArguments) -> Result {
     config::load(&arguments.config).map_err(|error| error.to_string())?;
     println!("{} is good", arguments.config.display());
     Ok(())
@@ -126,7 +126,7 @@ fn relay_out(settings: &mut Settings, layout: Option<LayoutName>, store: Option<
     }
 }
 
-fn listen(settings: &mut Settings, addresses: &[String]) -> Done {
+fn listen(settings: &mut Settings, addresses: &[String]) -> Result {
     settings.listen.clear();
     for address in addresses {
         let address = match Address::parse(address).map_err(|error| error.to_string())? {

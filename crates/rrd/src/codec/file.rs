@@ -1,9 +1,9 @@
 //! The `.rrd` file, versions 0001 to 0005, to and from [`Rrd`]: the one place that knows its bytes.
 //!
-//! The layout is the one of amd64, little-endian and 8-aligned, as `../shared/rrd-format.md` section 1
-//! describes it; [`FileLayout`] gives the offset of every part. What Debian's rrdtool wrote comes back
-//! byte for byte. Every count is bounded by the number of bytes at hand before anything is allocated, and
-//! a definition that was decoded keeps the promises the engine relies on (see [`decode`]).
+//! The layout is that of amd64, little-endian and 8-aligned, as `docs/format/rrd.md` describes it;
+//! [`FileLayout`] gives the offset of every part. What Debian's rrdtool wrote comes back byte for byte.
+//! Every count is bounded by the number of bytes at hand before anything is allocated, and a decoded
+//! definition keeps the promises the engine relies on (see [`decode`]).
 
 mod decode;
 mod encode;
@@ -25,27 +25,27 @@ const RRA_DEF_BYTES: usize = 120;
 const PDP_PREP_BYTES: usize = 112;
 const CDP_PREP_BYTES: usize = 80;
 const RRA_PTR_BYTES: usize = 8;
-/// Bytes of a name with its NUL (`DS_NAM_SIZE` and its kin).
+/// Bytes of a name, including its NUL (`DS_NAM_SIZE` and the like).
 const NAME_BYTES: usize = 20;
-/// Where `par[10]` stands in `ds_def` and `rra_def`.
+/// Offset of `par[10]` in `ds_def` and `rra_def`.
 const PARAMETERS_AT: usize = 40;
-/// `OP_END`, which closes a COMPUTE program.
+/// `OP_END`, which ends a COMPUTE program.
 const COMPUTE_END: u8 = 32;
-/// Nodes that fit beside the end mark in the 80 bytes of a COMPUTE program.
+/// Nodes that fit before the end mark in the 80 bytes of a COMPUTE program.
 const COMPUTE_NODES_MAX: usize = 19;
 /// The first version that keeps microseconds.
 const VERSION_MICROSECONDS: u8 = 3;
-/// The newest version there is.
+/// The newest version.
 const VERSION_MAX: u8 = 5;
 /// Rows a FAILURES archive may look back (`MAX_FAILURES_WINDOW_LEN`).
 const FAILURES_WINDOW_MAX: u64 = 28;
 
-/// A decoded file: the RRD and the one thing that only the file knows.
+/// A decoded file: the RRD, and the one thing only a file knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileParts {
     /// Its content.
     pub rrd: Rrd,
-    /// For each archive, where in its ring the newest row stands (`cur_row`, drawn at random by RRDtool).
+    /// For each archive, the ring position of its newest row (`cur_row`, drawn at random by RRDtool).
     pub current_rows: Vec<u64>,
 }
 

@@ -1,8 +1,8 @@
-//! `DS:` and `RRA:` words, as `rrdcreate(1)` takes them, to a [`Definition`].
+//! `DS:` and `RRA:` arguments, as `rrdcreate(1)` takes them, to a [`Definition`].
 //!
-//! The checks come in RRDtool's order and say what it says. What RRDtool accepts but then cannot work
-//! with - a Holt-Winters archive without its mates, a season of no rows, an archive longer than time - is
-//! refused here, so that a definition made here keeps the promises the engine relies on.
+//! The checks come in RRDtool's order and give its messages. What RRDtool accepts but cannot work with - a
+//! Holt-Winters archive without its mates, a season without rows, an archive longer than time - is refused
+//! here, so that every parsed definition keeps the promises the engine relies on.
 
 mod archive;
 mod error;
@@ -15,63 +15,60 @@ use crate::when::{FINE_UNITS, Step};
 
 /// Longest DS name a `.rrd` file holds, in bytes.
 pub const DS_NAME_BYTES_FILE: usize = 19;
-/// Longest DS name a store takes, in bytes. Chosen: what file systems take for a name.
+/// Longest DS name a store takes, in bytes: the limit of file systems for a name.
 pub const DS_NAME_BYTES_STORE: usize = 255;
 /// Most sources or archives of one RRD. Guessed: far above any in use, and their product still fits in memory.
 pub const PARTS_MAX: usize = 4096;
-/// Longest time an archive may span, in units: below it every row time is exact in a double.
+/// Longest span of an archive, in units: below it every row time is exact in a double.
 const SPAN_MAX: u128 = 1 << 53;
 
-/// What the target can hold.
+/// What the target (a `.rrd` file or a store) can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest DS name in bytes.
     pub ds_name_bytes: usize,
-    /// Whether durations below a second are read (see [`crate::when`]).
+    /// Whether durations below a second are accepted (see [`crate::when`]).
     pub sub_second: bool,
 }
 
 impl Limits {
-    /// A `.rrd` file: RRDtool's own.
+    /// A `.rrd` file: RRDtool's limits.
     pub const FILE: Limits = Limits { ds_name_bytes: DS_NAME_BYTES_FILE, sub_second: false };
     /// A store.
     pub const STORE: Limits = Limits { ds_name_bytes: DS_NAME_BYTES_STORE, sub_second: true };
 }
 
-/// What `create` says beside the words.
+/// The options of `create` besides `DS:` and `RRA:`.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions<'a> {
     /// The length of a PDP.
     pub step: Step,
     /// What the target can hold.
     pub limits: Limits,
-    /// The file name as the client gave it: RRDtool draws the smoothing row of a season from it.
+    /// The file name as the client gave it: RRDtool derives the smoothing row of a season from it.
     pub file_name: &'a [u8],
 }
 
-/// The definition that these words make.
+/// The definition that these `DS:` and `RRA:` arguments describe.
 ///
 /// # Errors
-/// [`DefinitionError`] for the first word that is wrong.
-pub fn parse_create<W: AsRef<str>>(
+/// [`DefinitionError`] for the first bad argument.
+pub fn parse_create<A: AsRef<str>>(
     options: &CreateOptions<'_>,
-    words: &[W],
+    args: &[A],
 ) -> Result<Definition, DefinitionError> {
-    match parse_words(options, words) {
+    match parse_args(options, args) {
         Err(DefinitionError::FinerHeartbeat) => {
             let fine = u64::from(FINE_UNITS);
             let units = options.step.units.checked_mul(fine).ok_or(DefinitionError::StepRange)?;
             let step = Step { units, units_per_second: FINE_UNITS };
-            parse_words(&CreateOptions { step, ..*options }, words)
+            parse_args(&CreateOptions { step, ..*options }, args)
         }
-        done => done,
+        result => result,
     }
 }
 
-fn parse_words<W: AsRef<str>>(
-    options: &CreateOptions<'_>,
-    words: &[W],
-) -> Result<Definition, DefinitionError> {
+fn parse_args<A: AsRef<str>>(options: &CreateOptions<'_>, args: &[A]) -> Result<Definition, DefinitionError> {
     let step = options.step;
     if step.units == 0 || u128::from(step.units) > SPAN_MAX {
         return Err(DefinitionError::StepRange);
@@ -83,30 +80,30 @@ fn parse_words<W: AsRef<str>>(
         ds: Vec::new(),
         rra: Vec::new(),
     };
-    extend(&mut definition, options, words)?;
+    extend(&mut definition, options, args)?;
     Ok(definition)
 }
 
-/// Adds the sources and archives of these words to a definition, whose step is that of the options, and
-/// checks the whole.
+/// Adds the sources and archives of these arguments to a definition, whose step is that of the options, and
+/// checks the result.
 ///
 /// # Errors
-/// [`DefinitionError`] for the first word that is wrong; the definition is then of no use.
-pub fn extend<W: AsRef<str>>(
+/// [`DefinitionError`] for the first bad argument; do not use the definition then.
+pub fn extend<A: AsRef<str>>(
     definition: &mut Definition,
     options: &CreateOptions<'_>,
-    words: &[W],
+    args: &[A],
 ) -> Result<(), DefinitionError> {
-    for word in words {
-        let word = word.as_ref();
-        if let Some(arguments) = word.strip_prefix("DS:") {
+    for arg in args {
+        let arg = arg.as_ref();
+        if let Some(arguments) = arg.strip_prefix("DS:") {
             let ds = source::parse(arguments, options, &definition.ds)?;
             definition.version = definition.version.max(ds_version(&ds.kind));
             definition.ds.push(ds);
-        } else if let Some(arguments) = word.strip_prefix("RRA:") {
+        } else if let Some(arguments) = arg.strip_prefix("RRA:") {
             archive::parse(arguments, options, definition)?;
         } else {
-            return Err(DefinitionError::Argument(word.to_string()));
+            return Err(DefinitionError::Argument(arg.to_string()));
         }
         if definition.ds.len() > PARTS_MAX || definition.rra.len() > PARTS_MAX {
             return Err(DefinitionError::TooMany);
@@ -121,7 +118,7 @@ pub fn extend<W: AsRef<str>>(
     check_archives(definition)
 }
 
-/// The version that a source of this kind needs.
+/// The format version that a source of this kind needs.
 fn ds_version(kind: &DsKind) -> super::FormatVersion {
     match kind {
         DsKind::Fed { ds_type: DsType::Dcounter | DsType::Dderive, .. } => VERSION_DCOUNTER,
@@ -129,7 +126,7 @@ fn ds_version(kind: &DsKind) -> super::FormatVersion {
     }
 }
 
-/// What the engine relies on and RRDtool does not check: spans, and the mates of Holt-Winters archives.
+/// Checks what the engine relies on and RRDtool does not: spans, and the mates of Holt-Winters archives.
 ///
 /// # Errors
 /// [`DefinitionError::Span`] or [`DefinitionError::Mate`].

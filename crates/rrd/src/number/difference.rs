@@ -1,11 +1,11 @@
 //! The difference of two integers given as texts, for COUNTER and DERIVE.
 //!
-//! Counters hold more than the 53 bits of a double, so they are subtracted as integers; the result becomes
+//! Counters hold more than the 53 bits of a double, so they are subtracted as integers. The result becomes
 //! a double the way [`super::parse`] would read its digits.
 
 use crate::live::UNKNOWN;
 
-/// Most digits of either number; RRDtool's buffer. Both then fit in an `i128`.
+/// Most digits of either number: RRDtool's buffer. Both then fit in an `i128`.
 const DIGITS_MAX: usize = 30;
 
 /// `new - old` for texts of digits with an optional minus.
@@ -22,7 +22,7 @@ pub fn difference(new: &[u8], old: &[u8]) -> f64 {
     long_difference(new, old)
 }
 
-/// At most 18 digits without a sign.
+/// The value of at most 18 digits without a sign.
 #[inline]
 fn short(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 18 {
@@ -51,10 +51,10 @@ fn long_difference(new: &[u8], old: &[u8]) -> f64 {
     if (new < old) != new_negative { -size } else { size }
 }
 
-/// The first run of digits, negative when a minus stands anywhere before it.
+/// The first run of digits; negative when a minus precedes it anywhere.
 ///
 /// Compat: the text of a last reading can be anything, because a reading that comes too late is kept
-/// without being looked at; RRDtool then subtracts what it finds of digits.
+/// unchecked. RRDtool then subtracts the digits it finds.
 fn integer(text: &[u8]) -> Option<(bool, u128)> {
     let start = text.iter().position(u8::is_ascii_digit)?;
     let digits = &text[start..];
@@ -66,7 +66,7 @@ fn integer(text: &[u8]) -> Option<(bool, u128)> {
     Some((text[..start].contains(&b'-'), number))
 }
 
-/// The decimal digits of `number` gathered in a double, highest first, with a rounding at every digit.
+/// Collects the decimal digits of `number` in a double, highest first, rounding at every digit.
 fn gather(mut number: u128) -> f64 {
     let mut digits = [0u8; 39];
     let mut count = 0;

@@ -1,11 +1,11 @@
-//! The text of a usual number, by one multiplication.
+//! The text of an ordinary number, with one multiplication.
 //!
-//! All of RRDtool's own printers divide a number by its power of ten and round that to ten digits behind the
-//! point; they differ in how they find the exponent next to a power of ten, in the order of roundings, and
-//! with what is subnormal. Here the quotient is known to more bits than they have. Where the digits are so
-//! clear that no rounding of theirs can change them, they are given; elsewhere (one number in some ten
-//! thousand, and those near a power of ten) nothing is. Short enough that a processor works on several
-//! numbers at once, which a division and its conversions would not let it: 4 to 5 ns each instead of 25.
+//! RRDtool's own printers all divide a number by its power of ten and round it to ten digits after the point.
+//! They differ in how they find the exponent next to a power of ten, in the order of roundings, and for
+//! subnormal numbers. Here the quotient has more bits than theirs. Where the digits are so clear that none of
+//! their roundings can change them, we return them; elsewhere (one number in about ten thousand, and those near
+//! a power of ten) we return nothing. The code is short enough that a processor works on several numbers at
+//! once, which a division and its conversions would prevent: 4 to 5 ns per number instead of 25.
 
 use super::{EXPONENT_MIN, POWERS};
 use crate::format::eight_digits;
@@ -13,23 +13,23 @@ use crate::format::eight_digits;
 /// Bytes of a text: `d.dddddddddde+dd`.
 pub const TEXT_BYTES: usize = 16;
 
-/// Exponents from minus this one up to it have two digits.
+/// Exponents of this size have two digits.
 const EXPONENT_MAX: i32 = 99;
 const EXPONENT_COUNT: usize = (2 * EXPONENT_MAX + 1) as usize;
 
 const FRACTION_BITS: u32 = 52;
-/// Ten to the power of the digits behind the point.
+/// Ten to the power of the digits after the point.
 const SCALE: u64 = 10_000_000_000;
-/// How close to a tie, in 2^-64 of the last digit, the digits are not clear. The roundings of the quotient (half
-/// of 2^-49, times [`SCALE`]), of its fraction times [`SCALE`], and of one half more are 2^-16.4 together.
+/// How close to a tie the digits are unclear, in 2^-64 of the last digit. The roundings of the quotient (half
+/// of 2^-49, times [`SCALE`]), of its fraction times [`SCALE`], and of the added half sum up to 2^-16.4.
 const UNCLEAR: u64 = 1 << (64 - 15);
 
 /// What turns a number into its digits.
 #[derive(Clone, Copy)]
 struct Factor {
-    /// [`SCALE`] divided by the power of ten: its first 64 bits.
+    /// The first 64 bits of [`SCALE`] divided by the power of ten.
     bits: u64,
-    /// Bits behind the point of the upper half of the product, less the biased exponent of the number.
+    /// Bits after the point in the upper half of the product, less the biased exponent of the number.
     point: i32,
 }
 
@@ -41,11 +41,11 @@ const FACTORS: [Factor; EXPONENT_COUNT] = {
         let power = POWERS[(index as i32 - EXPONENT_MAX - EXPONENT_MIN) as usize].to_bits();
         let mantissa = power & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS;
         let binary = (power >> FRACTION_BITS) as i32 - 1075;
-        // 34 bits moved up to 128, divided by 53: 75 or 76 remain.
+        // 34 bits shifted up to 128, divided by 53: 75 or 76 remain.
         let quotient = ((SCALE as u128) << 94) / mantissa as u128;
         let excess = 64 - quotient.leading_zeros() as i32;
-        // The factor is its bits times two to the power of `excess - 94 - binary`, a number its mantissa times
-        // two to the power of its biased exponent less 1075; the mantissa is moved up by 11 bits, the product
+        // The factor is its bits times two to the power of `excess - 94 - binary`; a number is its mantissa times
+        // two to the power of its biased exponent less 1075. The mantissa is shifted up by 11 bits, the product
         // down by 64.
         let point = 94 - excess + binary + 1075 + 11 - 64;
         factors[index] = Factor { bits: (quotient >> excess) as u64, point };
@@ -54,7 +54,7 @@ const FACTORS: [Factor; EXPONENT_COUNT] = {
     factors
 };
 
-/// `0.00` to `9.99`, and what is not used.
+/// `0.00` to `9.99`, padded to a power of two.
 const HEADS: [[u8; 4]; 1024] = {
     let mut heads = [*b"0.00"; 1024];
     let mut number = 0;
@@ -83,18 +83,18 @@ const TAILS: [[u8; 4]; EXPONENT_COUNT] = {
     tails
 };
 
-/// The text of a positive number with a usual exponent and clear digits; of no other.
+/// The text of a positive number with a two-digit exponent and clear digits; `None` for all others.
 #[inline(always)]
 pub fn usual(size: f64) -> Option<[u8; TEXT_BYTES]> {
     let bits = size.to_bits();
-    // A sign makes it too large, as NaN is.
+    // A sign bit makes it too large, like NaN.
     let biased = (bits >> FRACTION_BITS) as i32;
-    // The binary exponent times log 2: right, or one too small.
+    // The binary exponent times log10 2: right, or one too small.
     let guess = ((biased - 1023) * 1233) >> 12;
     if !(-EXPONENT_MAX..EXPONENT_MAX).contains(&guess) {
         return None;
     }
-    // Positive numbers are ordered as their bits are.
+    // Positive numbers compare like their bits.
     let next = POWERS[(guess + 1 - EXPONENT_MIN) as usize].to_bits();
     let index = (guess + i32::from(bits >= next) + EXPONENT_MAX) as usize;
     let Factor { bits: factor, point } = FACTORS[index];
@@ -103,13 +103,13 @@ pub fn usual(size: f64) -> Option<[u8; TEXT_BYTES]> {
     let fraction = product << ((64 - point + biased) as u32 & 63);
     let number = (product >> ((point - biased) as u32 & 63)) + (fraction >> 63);
     let clear = fraction.wrapping_sub((1 << 63) - UNCLEAR) >= 2 * UNCLEAR;
-    // Next to a power of ten the ways to find the exponent differ.
+    // Next to a power of ten, the ways to find the exponent differ.
     let inside = number > SCALE && number < 10 * SCALE;
     if !(clear && inside) {
         return None;
     }
     let (front, back) = (number / 100_000_000, number % 100_000_000);
-    // Put together in registers: a copy of bytes that were just stored in pieces waits for the stores.
+    // Assembled in registers: copying bytes that were just stored one by one would wait for those stores.
     let word = |text: [u8; 4]| u128::from(u32::from_le_bytes(text));
     let back = u128::from(u64::from_le_bytes(eight_digits(back as u32)));
     Some((word(HEADS[front as usize % HEADS.len()]) | back << 32 | word(TAILS[index]) << 96).to_le_bytes())
@@ -119,7 +119,7 @@ pub fn usual(size: f64) -> Option<[u8; TEXT_BYTES]> {
 mod tests {
     use super::*;
 
-    /// The text by RRDtool's way: divisions and roundings of doubles.
+    /// The text as RRDtool makes it: divisions and roundings of doubles.
     fn want(size: f64) -> String {
         let mut exponent = size.log10().floor() as i32;
         let mut scaled = size / crate::portable::power_of_ten(exponent);
@@ -134,7 +134,7 @@ mod tests {
         format!("{}.{:010}e{sign}{:02}", number / SCALE, number % SCALE, exponent.abs())
     }
 
-    /// Whether `size` has a text, which is then the right one.
+    /// Checks the text of `size`, if there is one. Returns whether there is.
     fn check(size: f64) -> bool {
         let text = usual(size);
         if let Some(text) = text {
@@ -171,8 +171,8 @@ mod tests {
                 assert_eq!((usual(above), usual(below)), (None, None), "{above:e} {below:e}");
             }
             // At the ends the guess may be outside.
-            let given = check(power * 1.000_000_001) && check(power * 9.999_999_99);
-            assert!(given || [0, EXPONENT_COUNT - 1].contains(&index), "{power:e}");
+            let done = check(power * 1.000_000_001) && check(power * 9.999_999_99);
+            assert!(done || [0, EXPONENT_COUNT - 1].contains(&index), "{power:e}");
         }
         for tie in [1.234_567_890_15, 123.456_789_015, 9.000_000_000_05, 4_096.000_000_05] {
             assert_eq!(usual(tie), None, "{tie:e}");

@@ -1,10 +1,10 @@
-//! What is known of one data source's past: columns of archives, in the order they are asked.
+//! The known past of one data source: columns of archives, in the order they are consulted.
 
 use crate::content::Rrd;
 use crate::definition::Cf;
 use crate::live::UNKNOWN;
 
-/// One data source in one archive of an RRD that the past is taken from. Times in units.
+/// One data source in one archive of an RRD that the past is taken from. Times are in units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column<'a> {
     pub(super) cf: Cf,
@@ -13,13 +13,13 @@ pub(super) struct Column<'a> {
     /// Row time of the newest row.
     newest: i64,
     rows: i64,
-    /// All rows of the archive, oldest first but for the next.
+    /// All rows of the archive, oldest first except for `oldest`.
     values: &'a [f64],
-    /// The oldest row's place: a season is a ring.
+    /// The index of the oldest row: a season is a ring.
     oldest: i64,
     ds: usize,
     ds_count: usize,
-    /// Which source it is of, and which archive there.
+    /// The source RRD, and the archive in it, by index.
     pub(super) origin: (usize, usize),
 }
 
@@ -39,7 +39,7 @@ impl<'a> Column<'a> {
         Column { cf, span, newest, rows, values, oldest, ds, ds_count, origin }
     }
 
-    /// The data source's index there.
+    /// The index of the data source in its RRD.
     pub(super) fn ds(&self) -> usize {
         self.ds
     }
@@ -51,9 +51,9 @@ impl<'a> Column<'a> {
         self.values[index as usize * self.ds_count + self.ds]
     }
 
-    /// Whether it has all of what lies behind `start` up to `end`.
+    /// Whether it holds everything after `start` up to `end`.
     ///
-    /// Compat: an archive all of whose rows would be needed counts as not having them.
+    /// Compat: an archive that would need all its rows counts as not holding them.
     fn covers(&self, start: i64, end: i64) -> bool {
         let needed = -(-end).div_euclid(self.span) - start.div_euclid(self.span);
         self.newest - self.rows * self.span <= start && end <= self.newest && needed < self.rows
@@ -63,25 +63,25 @@ impl<'a> Column<'a> {
 /// All columns of one data source.
 #[derive(Debug, Default)]
 pub(super) struct Past<'a> {
-    /// By the source they are of.
+    /// One entry per source RRD.
     sources: Vec<Vec<Column<'a>>>,
 }
 
 impl<'a> Past<'a> {
-    /// The sources that rows of this function could be made from.
+    /// The sources, with their data source, that rows of this function could be made from.
     pub(super) fn sources_for(&self, cf: Cf) -> impl Iterator<Item = (usize, usize)> {
         let mut found: Vec<_> = self.candidates(cf, 0).map(|column| (column.origin.0, column.ds)).collect();
         found.dedup();
         found.into_iter()
     }
 
-    /// Adds the columns of data source `ds` of the source numbered `source`.
+    /// Adds the columns of data source `ds` of source number `source`.
     pub(super) fn add(&mut self, rrd: &'a Rrd, source: usize, ds: usize) {
         let columns = (0..rrd.definition.rra.len()).map(|rra| Column::new(rrd, (source, rra), ds));
         self.sources.push(columns.collect());
     }
 
-    /// Columns of a function and a row length, the ones with most rows first; source by source.
+    /// Columns of this function and row length, source by source, those with most rows first.
     pub(super) fn same(&self, cf: Cf, span: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
             let mut same: Vec<_> =
@@ -91,9 +91,9 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// The columns that a row of this function and length can be made from, in the order they are asked: source by
-    /// source those of the same kind, then AVERAGE, then those of its own function; each by growing row length
-    /// and shrinking number of rows.
+    /// The columns that a row of this function and length can be made from, in the order they are consulted: source
+    /// by source, first those of the same kind, then AVERAGE, then those of the same function; each by growing row
+    /// length and falling number of rows.
     fn candidates(&self, cf: Cf, length: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
             let usable = |column: &&Column<'a>| column.cf == Cf::Average || column.cf == cf;
@@ -106,9 +106,9 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// The value of a row of `cf` from `start` to `end`; NaN when too little of it is known.
+    /// The value of a row of `cf` from `start` to `end`; unknown when too little is known.
     ///
-    /// Compat: `xff` is the part that must be *more than* known here, not the part that may be unknown.
+    /// Compat: here *more than* `xff` must be known; elsewhere `xff` is the fraction that may be unknown.
     pub(super) fn row(&self, cf: Cf, xff: f64, start: i64, end: i64) -> f64 {
         let mut merged = Merged::new(cf, start, end);
         for column in self.candidates(cf, end - start) {
@@ -120,11 +120,11 @@ impl<'a> Past<'a> {
     }
 }
 
-/// A row under construction from pieces of others.
+/// A row under construction from parts of others.
 struct Merged {
     cf: Cf,
     length: i64,
-    /// What is not known yet: from behind the first to the second.
+    /// What is still unknown: from after the first time to the second.
     gaps: Vec<(i64, i64)>,
     /// Units that are known.
     known: i64,
@@ -141,7 +141,7 @@ impl Merged {
         Merged { cf, length: end - start, gaps: vec![(start, end)], known: 0, value }
     }
 
-    /// Fills gaps with what `column`, which covers them, knows: row by row, whatever gaps a row fills at once.
+    /// Fills gaps from `column`, which covers them, row by row; one row may fill several gaps.
     fn take(&mut self, column: &Column<'_>) {
         let (Some(first), Some(last)) = (self.gaps.first(), self.gaps.last()) else { return };
         let (start, end) = (first.0, last.1);
@@ -159,7 +159,7 @@ impl Merged {
         }
     }
 
-    /// Takes what lies between two times out of the gaps; how much that is.
+    /// Removes the time between `from` and `to` from the gaps. Returns how many units that was.
     fn cut(&mut self, from: i64, to: i64) -> i64 {
         let mut units = 0;
         let mut left = Vec::with_capacity(self.gaps.len() + 1);
@@ -179,8 +179,8 @@ impl Merged {
             Cf::Min => self.value.min(value),
             Cf::Max => self.value.max(value),
             Cf::Last => value,
-            // In this order of operations, and so in `value`: the last bits depend on it. Compat: Holt-Winters
-            // archives, too, whatever their rows mean.
+            // The last bits depend on this order of operations, here and in `value`. Compat: also for Holt-Winters
+            // archives, whatever their rows mean.
             _ => self.value + value / self.length as f64 * units as f64,
         };
     }
@@ -191,7 +191,7 @@ impl Merged {
         }
         match self.cf {
             Cf::Average => self.value / self.known as f64 * self.length as f64,
-            // Compat: of a Holt-Winters archive the parts that are not known count as 0.
+            // Compat: in a Holt-Winters archive the unknown parts count as 0.
             _ => self.value,
         }
     }

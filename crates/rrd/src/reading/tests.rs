@@ -29,7 +29,8 @@ fn read(word: &str, template: Option<&str>) -> Result<(Timestamp, String), Updat
         _ => Err("unparsable time: ".to_string() + &lossy(text)),
     };
     let mut values = Vec::new();
-    let reading = parse_word(word.as_bytes(), NOW, &definition, template.as_ref(), &at_time, &mut values)?;
+    let reading =
+        parse_argument(word.as_bytes(), NOW, &definition, template.as_ref(), &at_time, &mut values)?;
     Ok((reading.time, reading.values.iter().map(|text| lossy(text)).collect::<Vec<_>>().join(" ")))
 }
 

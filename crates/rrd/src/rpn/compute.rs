@@ -3,18 +3,18 @@
 use std::fmt;
 
 use super::Operator;
-use super::words::{self, Word};
+use super::tokens::{self, Token};
 use crate::definition::{ComputeNode, ComputeProgram};
 
-/// Nodes a program may have; with the end mark they fill the 80 bytes of a `.rrd` file.
+/// Most nodes of a program; with the end mark they fill the 80 bytes of a `.rrd` file.
 pub const NODES_MAX: usize = 19;
 
 /// Why an expression was refused. `Display` is RRDtool's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileError {
-    /// A word is no number, operator or earlier source.
+    /// A token is not a number, an operator or an earlier source.
     Parse,
-    /// An operator that only makes sense over a series.
+    /// An operator that needs a series.
     NeedsSeries,
     /// A number that a node cannot hold.
     Constant,
@@ -42,32 +42,32 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// Compiles an expression whose variables are the sources before it, by name.
+/// Compiles an expression whose variables are the names of earlier sources.
 ///
 /// # Errors
-/// [`CompileError`], in RRDtool's order: the whole text is read first, then looked at.
+/// [`CompileError`], in RRDtool's order: the complete text is parsed before its nodes are checked.
 pub fn compile(expression: &str, earlier: &[&str]) -> Result<ComputeProgram, CompileError> {
     let mut parsed = Vec::new();
     let mut rest = expression;
     while !rest.is_empty() {
-        let (word, behind) = words::first(rest);
+        let (token, after) = tokens::first(rest);
         let find = |name: &str| earlier.iter().position(|&source| source == name);
-        parsed.push(match word {
-            Ok(Word::Number(value)) => Part::Number(value),
-            Ok(Word::Operator(operator)) => Part::Operator(operator, 0),
-            Ok(Word::Previous(name)) => {
+        parsed.push(match token {
+            Ok(Token::Number(value)) => Part::Number(value),
+            Ok(Token::Operator(operator)) => Part::Operator(operator, 0),
+            Ok(Token::Previous(name)) => {
                 Part::Operator(Operator::PrevOther, find(name).ok_or(CompileError::Parse)?)
             }
-            Ok(Word::Name(name)) => {
+            Ok(Token::Name(name)) => {
                 Part::Operator(Operator::Variable, find(name).ok_or(CompileError::Parse)?)
             }
             Err(_) => return Err(CompileError::Parse),
         });
-        rest = behind;
+        rest = after;
     }
     let mut nodes = Vec::with_capacity(parsed.len().min(NODES_MAX));
-    for word in &parsed {
-        nodes.push(word.node()?);
+    for part in &parsed {
+        nodes.push(part.node()?);
     }
     if nodes.len() > NODES_MAX {
         return Err(CompileError::TooLong(nodes.len()));
@@ -99,7 +99,7 @@ impl Part {
     }
 }
 
-/// The text of a program, as `info` and `dump` show it; `name_of` gives the name of a source.
+/// The text of a program, as `info` and `dump` show it. `name_of` gives the name of a source.
 pub fn decompile<'a>(program: &ComputeProgram, name_of: impl Fn(usize) -> Option<&'a str>) -> String {
     let mut text = String::new();
     for node in &program.nodes {
@@ -115,7 +115,7 @@ pub fn decompile<'a>(program: &ComputeProgram, name_of: impl Fn(usize) -> Option
                 text.push_str(name());
                 text.push(')');
             }
-            Some(operator) => text.push_str(operator.word().unwrap_or("?")),
+            Some(operator) => text.push_str(operator.name().unwrap_or("?")),
             None => text.push('?'),
         }
     }

@@ -1,35 +1,35 @@
-//! Why a text is no expression, and why an expression has no result.
+//! Why a text is not an expression, and why an expression has no result.
 
 use std::fmt;
 
-use super::expression::WORDS_MAX;
+use super::expression::TOKENS_MAX;
 
-/// Why a CDEF or a VDEF was refused. `Display` is RRDtool's text, four of which end in a line feed.
+/// Why a CDEF or a VDEF was refused. `Display` is RRDtool's text; four of them end in a line feed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RpnError {
-    /// A CDEF without any text.
+    /// An empty CDEF.
     Empty,
-    /// What begins here is no number, operator or variable; the rest of the expression.
+    /// No number, operator or variable starts here; the rest of the expression.
     NotUnderstood(String),
-    /// `PREV(name` with something else than a bracket behind it; the rest of the expression.
+    /// `PREV(name` is not followed by a bracket; the rest of the expression.
     Garbage(String),
-    /// `PREV(name)` of something that is not defined.
+    /// `PREV(name)` of an undefined name.
     NoVariable(String),
-    /// More words than [`WORDS_MAX`]. RRDtool takes any number of them.
+    /// More tokens than [`TOKENS_MAX`]. RRDtool has no limit.
     TooLong,
     /// A VDEF without a comma; its text.
     NoComma(String),
-    /// A VDEF of something that is not defined: the name, the whole text.
+    /// A VDEF of an undefined name: the name, the complete text.
     NotValidName(String, String),
-    /// A VDEF of a VDEF: the name, the whole text.
+    /// A VDEF of a VDEF: the name, the complete text.
     NotSeries(String, String),
-    /// A VDEF whose function is no word: what stands there, the name of the VDEF.
+    /// A VDEF whose function is malformed: the text in its place, the name of the VDEF.
     FunctionString(String, String),
     /// A VDEF without a known function: the function, the name of the VDEF.
     NoFunction(String, String),
     /// A VDEF's percentage is missing: the function, the name of the VDEF.
     NeedsParameter(String, String),
-    /// A VDEF has a number too much: the function, the name of the VDEF.
+    /// A VDEF has a superfluous number: the function, the name of the VDEF.
     NeedsNoParameter(String, String),
     /// A VDEF's percentage is not within 0 and 100: the number, the name of the VDEF.
     OutOfRange(f64, String),
@@ -42,7 +42,7 @@ impl fmt::Display for RpnError {
             RpnError::NotUnderstood(rest) => write!(f, "don't understand '{rest}'"),
             RpnError::Garbage(rest) => write!(f, "garbage in RPN: '{rest}'"),
             RpnError::NoVariable(name) => write!(f, "variable '{name}' not found"),
-            RpnError::TooLong => write!(f, "rpn expression of more than {WORDS_MAX} words"),
+            RpnError::TooLong => write!(f, "rpn expression of more than {TOKENS_MAX} words"),
             RpnError::NoComma(text) => write!(f, "Comma expected in VDEF definition {text}"),
             RpnError::NotValidName(name, text) => write!(f, "Not a valid vname: {name} in line {text}"),
             RpnError::NotSeries(name, text) => {
@@ -69,28 +69,28 @@ impl fmt::Display for RpnError {
 
 impl std::error::Error for RpnError {}
 
-/// Why an expression has no result. `Display` is RRDtool's text, without the file's name in front.
+/// Why an expression has no result. `Display` is RRDtool's text, without the leading file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluateError {
-    /// An operator wants more than the stack holds.
+    /// An operator needs more values than the stack holds.
     Underflow,
-    /// Not exactly one value is left.
+    /// Not exactly one value remains.
     FinalSize,
     /// PERCENT of something below 0 or above 100.
     Percentile,
     /// ROLL of a negative count, or COPY beyond [`super::machine::DEPTH_MAX`].
     OutOfMemory(i32),
-    /// An operator no COMPUTE source can have; only `PREV(..)` or a damaged file brings one here.
+    /// An operator that no COMPUTE source can have; only `PREV(..)` or a damaged file leads here.
     Unsupported,
     /// A CDEF that reads no DEF or CDEF: it has no rows.
     NoSeries,
-    /// TREND of something that is not a DEF or CDEF by name.
+    /// TREND of something other than the name of a DEF or CDEF.
     MalformedTrend,
-    /// PREDICT with a shift, or a number of shifts, that is negative.
+    /// PREDICT with a negative shift, or a negative number of shifts.
     NegativeShift(i32),
-    /// PREDICTPERC of something outside -100 to 100; the bits of the number.
+    /// PREDICTPERC of a percentage outside -100 to 100; its bits.
     UnsupportedPercentile(u64),
-    /// More work than [`super::machine::WORK_MAX`]. RRDtool goes on for as long as it takes.
+    /// More work than [`super::machine::WORK_MAX`]. RRDtool has no limit.
     TooMuchWork,
 }
 

@@ -1,19 +1,19 @@
-//! Runs a COMPUTE program on the values of the sources before it.
+//! Runs a COMPUTE program on the values of the earlier sources.
 
 use super::machine::{Machine, WORK_MAX};
 use super::{EvaluateError, Operator};
 use crate::definition::ComputeProgram;
 use crate::live::UNKNOWN;
 
-/// What a program can ask for beside its sources.
+/// What a program can read besides its sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Context {
-    /// What NOW gives: seconds since the epoch. RRDtool takes the clock; whoever wants equal results from
-    /// equal logs passes a time out of the log.
+    /// The value of NOW: seconds since the epoch. RRDtool asks the clock; to get equal results from equal logs,
+    /// pass a time from the log.
     pub now: i64,
 }
 
-/// The value of `program` where the sources before it have `values`; `stack` is only memory to reuse.
+/// The value of `program`, given the `values` of the earlier sources; `stack` is memory to reuse.
 ///
 /// # Errors
 /// [`EvaluateError`]; RRDtool then refuses the update.

@@ -1,29 +1,29 @@
-//! A CDEF: an expression over whole series.
+//! A CDEF: an expression over complete series.
 
 use super::error::{EvaluateError, RpnError};
 use super::series::Series;
-use super::words::{self, Word, WordError};
+use super::tokens::{self, Token, TokenError};
 use super::{Operator, WORK_MAX, rows};
 use crate::when::calendar::Calendar;
 
-/// Words that an expression may have: 32 MiB of nodes. Guessed; those of graphs have ten.
-pub const WORDS_MAX: usize = 1 << 20;
+/// Most tokens of an expression: 32 MiB of nodes. Guessed; those of graphs have about ten.
+pub const TOKENS_MAX: usize = 1 << 20;
 
-/// What a name in an expression stands for; the index is the caller's, for [`Expression::evaluate`].
+/// What a name in an expression refers to. The index is the caller's, for [`Expression::evaluate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Symbol {
-    /// A DEF or CDEF: one value a row.
+    /// A DEF or CDEF: one value per row.
     Series(usize),
     /// A VDEF: the same value in every row.
     Scalar(usize),
 }
 
-/// What operators can ask for beside their operands.
+/// What operators can read besides their operands.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// What NOW gives: seconds since the epoch.
+pub struct EvalContext<'a> {
+    /// The value of NOW: seconds since the epoch.
     pub now: i64,
-    /// Which day a week starts on: 0 is Sunday, 1 Monday. NEWWEEK takes it from the locale.
+    /// The first day of the week: 0 is Sunday, 1 Monday. NEWWEEK takes it from the locale.
     pub first_weekday: u32,
     /// Local time, for LTIME and the NEW.. operators.
     pub calendar: &'a dyn Calendar,
@@ -36,18 +36,18 @@ pub struct Expression {
     symbols: Vec<Symbol>,
 }
 
-/// One word of it.
+/// One token of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Node {
     Number(f64),
     Variable(Symbol),
-    /// The variable's value one row before.
+    /// The variable's value in the previous row.
     Previous(Symbol),
     Apply(Operator),
 }
 
 impl Expression {
-    /// Compiles `text`; `lookup` knows the variables defined before it.
+    /// Compiles `text`; `lookup` knows the variables that are already defined.
     ///
     /// # Errors
     /// [`RpnError`], whose `Display` is RRDtool's text.
@@ -58,20 +58,20 @@ impl Expression {
         let (mut nodes, mut symbols) = (Vec::new(), Vec::new());
         let mut rest = text;
         while !rest.is_empty() {
-            if nodes.len() >= WORDS_MAX {
+            if nodes.len() >= TOKENS_MAX {
                 return Err(RpnError::TooLong);
             }
             let not_understood = || RpnError::NotUnderstood(rest.to_string());
-            let (word, behind) = words::first(rest);
-            let node = match word {
-                Ok(Word::Number(value)) => Node::Number(value),
-                Ok(Word::Operator(operator)) => Node::Apply(operator),
-                Ok(Word::Previous(name)) => {
+            let (token, after) = tokens::first(rest);
+            let node = match token {
+                Ok(Token::Number(value)) => Node::Number(value),
+                Ok(Token::Operator(operator)) => Node::Apply(operator),
+                Ok(Token::Previous(name)) => {
                     let symbol = lookup(name).ok_or_else(|| RpnError::NoVariable(name.to_string()))?;
                     symbols.push(symbol);
                     Node::Previous(symbol)
                 }
-                Ok(Word::Name(name)) => match lookup(name) {
+                Ok(Token::Name(name)) => match lookup(name) {
                     Some(symbol) => {
                         symbols.push(symbol);
                         Node::Variable(symbol)
@@ -79,25 +79,25 @@ impl Expression {
                     None if name == "MAD" => Node::Apply(Operator::Deviation),
                     None => return Err(not_understood()),
                 },
-                Err(WordError::NotUnderstood) => return Err(not_understood()),
-                Err(WordError::Garbage) => return Err(RpnError::Garbage(rest.to_string())),
+                Err(TokenError::NotUnderstood) => return Err(not_understood()),
+                Err(TokenError::Garbage) => return Err(RpnError::Garbage(rest.to_string())),
             };
             nodes.push(node);
-            rest = behind;
+            rest = after;
         }
         Ok(Expression { nodes, symbols })
     }
 
-    /// Every variable that it reads, in the order of the text, each as often as it is named.
+    /// Every variable it reads, in the order of the text, once per occurrence.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// The rows of the result. `series` and `scalars` are what the [`Symbol`]s index.
+    /// The rows of the result. The [`Symbol`]s index `series` and `scalars`.
     ///
-    /// The step is the greatest common divisor of the steps of the series that it reads; the first row
-    /// begins where the last of them begins, and the last ends where the first of them ends. A wider row
-    /// counts for every narrower one within. A row costs some nanoseconds a word; nothing is allocated for it.
+    /// The step is the greatest common divisor of the steps of the series it reads. The first row begins where the
+    /// last of them begins, and the last row ends where the first of them ends. A wider row counts for every
+    /// narrower one within it. A row costs some nanoseconds per token and allocates nothing.
     ///
     /// # Errors
     /// [`EvaluateError`], whose `Display` is RRDtool's text.
@@ -105,13 +105,13 @@ impl Expression {
         &self,
         series: &[&Series],
         scalars: &[f64],
-        surroundings: &Surroundings<'_>,
+        context: &EvalContext<'_>,
     ) -> Result<Series, EvaluateError> {
-        self.evaluate_within(WORK_MAX, series, scalars, surroundings)
+        self.evaluate_within(WORK_MAX, series, scalars, context)
     }
 
-    /// How many rows [`Expression::evaluate`] would make of these series: many more than they have, where their steps
-    /// have no large divisor in common.
+    /// How many rows [`Expression::evaluate`] would make of these series: many more than they have, where their
+    /// steps have no large common divisor.
     ///
     /// # Errors
     /// [`EvaluateError`].
@@ -119,23 +119,23 @@ impl Expression {
         rows::result_rows(self, series)
     }
 
-    /// How many words are run for each row.
-    pub fn word_count(&self) -> usize {
+    /// How many tokens are run for each row.
+    pub fn token_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// [`Expression::evaluate`] with a limit of the caller's to the values that sets and windows may touch; for
-    /// whoever evaluates what comes out of a network.
+    /// [`Expression::evaluate`] with the caller's limit on the values that sets and windows may touch, for
+    /// expressions that come from a network.
     ///
     /// # Errors
-    /// [`EvaluateError`], beyond the limit [`EvaluateError::TooMuchWork`].
+    /// [`EvaluateError`]; beyond the limit, [`EvaluateError::TooMuchWork`].
     pub fn evaluate_within(
         &self,
         work_max: u64,
         series: &[&Series],
         scalars: &[f64],
-        surroundings: &Surroundings<'_>,
+        context: &EvalContext<'_>,
     ) -> Result<Series, EvaluateError> {
-        rows::evaluate(self, work_max, series, scalars, surroundings)
+        rows::evaluate(self, work_max, series, scalars, context)
     }
 }

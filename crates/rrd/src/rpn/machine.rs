@@ -1,28 +1,28 @@
-//! The stack, and the operators that need nothing but what stands on it.
+//! The stack, and the operators that need only their operands.
 //!
-//! The stack is one slice of memory that words stay in after they are popped, as in RRDtool: ROLL and
-//! INDEX read above the top there (see [`Machine::roll`]), so what stands there is part of the result. It
-//! starts as zeroes, which keeps the result a function of the arguments; between the rows of a series it stays.
+//! Values stay in the stack's memory after they are popped, as in RRDtool: ROLL and INDEX read above the top
+//! (see [`Machine::roll`]), so those values are part of the result. The memory starts as zeroes, so that the
+//! result depends on the arguments alone; between the rows of a series it is kept.
 //!
-//! NaN keeps its sign as RRDtool on amd64 gives it: an operand's NaN passes through, a new one is
-//! [`UNKNOWN`]. SIN, COS, ATAN, ATAN2, LOG, EXP, SQRT and POW are those of the system's C library.
+//! NaN keeps its sign as in RRDtool on amd64: an operand's NaN passes through, a new one is [`UNKNOWN`]. SIN,
+//! COS, ATAN, ATAN2, LOG, EXP, SQRT and POW are those of the system's C library.
 
 use super::{EvaluateError, Operator, sets};
 use crate::live::UNKNOWN;
 
-/// Values on a stack. RRDtool takes all the memory there is: `1,COPY,2,COPY,4,COPY,...` doubles the stack
-/// with every word. 8 MiB are beyond any expression that somebody wrote down.
+/// Most values on a stack. RRDtool uses all the memory there is: `1,COPY,2,COPY,4,COPY,...` doubles the stack
+/// with every token. 8 MiB is beyond any expression written by hand.
 pub const DEPTH_MAX: usize = 1 << 20;
 
-/// Values that the sets and windows of one evaluation may touch. At 1.5 ns each (`benches/rpn.rs`) that is some
-/// ten seconds. RRDtool goes on for as long as it takes; an expression out of a network must come to an end.
+/// Most values that the sets and windows of one evaluation may touch. At 1.5 ns each (`benches/rpn.rs`) that is
+/// about ten seconds. RRDtool has no limit, but an expression from a network must come to an end.
 pub const WORK_MAX: u64 = 1 << 33;
 
-/// A stack at work.
+/// A running stack machine.
 pub(super) struct Machine {
     memory: Vec<f64>,
     depth: usize,
-    /// What sorting and turning need beside the stack.
+    /// Memory for sorting and rotating.
     aside: Vec<f64>,
     work_left: u64,
 }
@@ -33,12 +33,12 @@ impl Machine {
         Machine { memory, depth: 0, aside: Vec::new(), work_left: work_max }
     }
 
-    /// Gives the memory back.
+    /// Returns the memory for reuse.
     pub(super) fn into_memory(self) -> Vec<f64> {
         self.memory
     }
 
-    /// The one value that is left; the stack is then empty for the next row.
+    /// The single remaining value. The stack is then empty for the next row.
     #[inline]
     pub(super) fn finish(&mut self) -> Result<f64, EvaluateError> {
         if self.depth != 1 {
@@ -48,13 +48,13 @@ impl Machine {
         Ok(self.memory[0])
     }
 
-    /// Takes `values` off what is left of [`WORK_MAX`].
+    /// Deducts `values` from what remains of [`WORK_MAX`].
     pub(super) fn spend(&mut self, values: u64) -> Result<(), EvaluateError> {
         self.work_left = self.work_left.checked_sub(values).ok_or(EvaluateError::TooMuchWork)?;
         Ok(())
     }
 
-    /// Memory for whoever has to gather values.
+    /// Memory for operators that collect values.
     pub(super) fn aside(&mut self) -> &mut Vec<f64> {
         &mut self.aside
     }
@@ -62,7 +62,7 @@ impl Machine {
     #[inline]
     pub(super) fn push(&mut self, value: f64) {
         match self.memory.get_mut(self.depth) {
-            Some(place) => *place = value,
+            Some(slot) => *slot = value,
             None => self.memory.push(value),
         }
         self.depth += 1;
@@ -80,7 +80,7 @@ impl Machine {
         Ok(self.memory[self.depth])
     }
 
-    /// The value with `above` others above it.
+    /// The value that has `above` others on top of it.
     pub(super) fn below(&self, above: usize) -> Result<f64, EvaluateError> {
         self.need(above + 1)?;
         Ok(self.memory[self.depth - 1 - above])
@@ -101,7 +101,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Replaces the two topmost values; what is popped stays in memory above.
+    /// Replaces the two topmost values; the popped one stays in memory above the top.
     #[inline]
     fn binary(&mut self, function: impl Fn(f64, f64) -> f64) -> Result<(), EvaluateError> {
         self.need(2)?;
@@ -121,7 +121,7 @@ impl Machine {
             O::Divide => self.binary(|a, b| strict(a, b, |a, b| a / b)),
             O::Modulo => self.binary(|a, b| strict(a, b, |a, b| a % b)),
             O::Atan2 => self.binary(f64::atan2),
-            // The C library's own rules for unknown operands, signs included.
+            // The C library's rules for unknown operands, signs included.
             O::Pow => self.binary(f64::powf),
             O::AddNan => self.binary(|a, b| either(a, b, |a, b| known(a + b))),
             O::Sin => self.unary(f64::sin),
@@ -132,9 +132,9 @@ impl Machine {
             O::Atan => self.unary(f64::atan),
             O::Floor => self.unary(f64::floor),
             O::Ceil => self.unary(f64::ceil),
-            // Halves away from zero, as C's `round`.
+            // Rounds halves away from zero, like C's `round`.
             O::Round => self.unary(f64::round),
-            // The factors are RRDtool's own, of ten digits.
+            // The factors are RRDtool's, with ten digits.
             O::RadToDeg => self.unary(|value| 57.29577951 * value),
             O::DegToRad => self.unary(|value| 0.0174532952 * value),
             O::Lt => self.binary(|a, b| strict(a, b, |a, b| truth(a < b))),
@@ -168,7 +168,7 @@ impl Machine {
         }
     }
 
-    /// The three that look at a value even when it is unknown.
+    /// The three operators that examine a value even when it is unknown.
     fn classify(&mut self, operator: Operator) -> Result<(), EvaluateError> {
         self.need(1)?;
         let top = &mut self.memory[self.depth - 1];
@@ -207,9 +207,9 @@ impl Machine {
             }
             Operator::Index => {
                 let index = integer(self.pop()?);
-                let place = self.depth as i64 - i64::from(index);
-                let place = usize::try_from(place).map_err(|_| EvaluateError::Underflow)?;
-                let value = self.memory.get(place).copied().unwrap_or(0.0);
+                let slot = self.depth as i64 - i64::from(index);
+                let slot = usize::try_from(slot).map_err(|_| EvaluateError::Underflow)?;
+                let value = self.memory.get(slot).copied().unwrap_or(0.0);
                 self.push(value);
             }
             _ => self.roll()?,
@@ -219,8 +219,8 @@ impl Machine {
 
     /// `n,m,ROLL`.
     ///
-    /// Compat: RRDtool turns not the n values below the top but the top and the n-1 memory cells *above*
-    /// it, where `n` and `m` themselves still stand (`tests/compute_oracle.rs`).
+    /// Compat: RRDtool does not rotate the n values below the top but the top and the n-1 memory cells *above*
+    /// it, which still hold `n` and `m` themselves (`tests/compute_oracle.rs`).
     fn roll(&mut self) -> Result<(), EvaluateError> {
         let by = integer(self.pop()?);
         let count = integer(self.pop()?);
@@ -276,12 +276,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Pops a count; a negative one (RRDtool reads outside its stack then) counts as none at hand.
+    /// Pops a count. A negative one, with which RRDtool reads outside its stack, is an underflow.
     fn count(&mut self) -> Result<usize, EvaluateError> {
         usize::try_from(integer(self.pop()?)).map_err(|_| EvaluateError::Underflow)
     }
 
-    /// The `count` topmost values, and memory to work in; `cost` is what one of them counts as work.
+    /// The `count` topmost values, and memory to work in; `cost` is the work that one of them counts for.
     fn set(&mut self, count: usize, cost: u64) -> Result<(&mut [f64], &mut Vec<f64>), EvaluateError> {
         self.need(count)?;
         self.spend(count as u64 * cost)?;
@@ -296,8 +296,8 @@ impl Machine {
             Operator::StDev => sets::deviation(values),
             Operator::Median => sets::median(values, aside),
             Operator::Deviation => sets::median_deviation(values, aside),
-            Operator::SetMin => sets::fold(values, |value, kept| value < kept),
-            _ => sets::fold(values, |value, kept| value > kept),
+            Operator::SetMin => sets::fold(values, |value, best| value < best),
+            _ => sets::fold(values, |value, best| value > best),
         };
         self.depth -= count;
         self.push(result);
@@ -315,23 +315,23 @@ impl Machine {
         sets::sort(values, aside);
         let rank = (percent * count as f64 / 100.0).round() as usize;
         // Compat: for a small percentage RRDtool takes the value below the set (`tests/rpn_oracle.rs`). Where
-        // there is none, the smallest is what was meant.
-        let place = match (self.depth - count + rank.min(count)).checked_sub(1) {
-            Some(place) => place,
+        // there is none, take the smallest, which was meant.
+        let slot = match (self.depth - count + rank.min(count)).checked_sub(1) {
+            Some(slot) => slot,
             None if count > 0 => 0,
             None => return Err(EvaluateError::Underflow),
         };
-        let result = self.memory[place];
+        let result = self.memory[slot];
         self.depth -= count;
         self.push(result);
         Ok(())
     }
 }
 
-/// What a value of a set that is to be sorted counts as work: the merges of a million of them.
+/// The work that one value of a set to be sorted counts for: the merges of a million of them.
 const SORTING: u64 = 20;
 
-/// A NaN the processor makes has the sign bit set on amd64; the compiler's own may not.
+/// On amd64 the processor's NaN has the sign bit set; a NaN from the compiler may not.
 pub(super) fn known(value: f64) -> f64 {
     if value.is_nan() { UNKNOWN } else { value }
 }
@@ -340,17 +340,17 @@ pub(super) fn truth(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }
 
-/// What IF takes for true.
+/// What IF considers true.
 fn truthy(value: f64) -> bool {
     !value.is_nan() && value != 0.0
 }
 
-/// As C converts a double to `int` on amd64.
+/// Converts a double to `int` as C does on amd64.
 pub(super) fn integer(value: f64) -> i32 {
     if value > -2_147_483_649.0 && value < 2_147_483_648.0 { value as i32 } else { i32::MIN }
 }
 
-/// The first unknown operand, else the function.
+/// The first unknown operand, otherwise the function's value.
 fn strict(a: f64, b: f64, function: impl Fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() {
         a
@@ -361,7 +361,7 @@ fn strict(a: f64, b: f64, function: impl Fn(f64, f64) -> f64) -> f64 {
     }
 }
 
-/// The known operand when one is unknown (the second when both are), else the function.
+/// The known operand when one is unknown (the second when both are), otherwise the function's value.
 fn either(a: f64, b: f64, function: impl Fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() {
         b

@@ -1,9 +1,9 @@
 //! The operators, their names and their numbers.
 
-/// One kind of node of a program.
+/// A kind of node in a program.
 ///
-/// The number is RRDtool's and stands in `.rrd` files; it was read off files that Debian's rrdtool wrote.
-/// The gap, 32, is the end mark. ROUND came with 1.9 and has the number behind POW.
+/// The numbers are RRDtool's, as in `.rrd` files; they were read from files that Debian's rrdtool wrote. The gap,
+/// 32, is the end mark. ROUND came with 1.9 and has the number after POW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of the manual page")]
@@ -78,14 +78,14 @@ pub enum Operator {
     Percent = 68,
     Pow = 69,
     Round = 70,
-    /// MAD, which is ours: it stands in no file, and gives way to a variable of that name.
+    /// MAD, which is ours: it occurs in no file, and a variable of that name takes precedence.
     Deviation = 200,
 }
 
 use Operator as O;
 
-/// Every operator that is a plain word, with its text.
-const WORDS: [(Operator, &str); 67] = [
+/// Every operator that is a plain name, with that name.
+const NAMES: [(Operator, &str); 67] = [
     (O::Inf, "INF"),
     (O::Prev, "PREV"),
     (O::NegInf, "NEGINF"),
@@ -156,27 +156,27 @@ const WORDS: [(Operator, &str); 67] = [
 ];
 
 impl Operator {
-    /// The operator of this number in a file.
+    /// The operator with this number in a file.
     pub fn from_number(number: u8) -> Option<Operator> {
         match number {
             0 => Some(Operator::Number),
             1 => Some(Operator::Variable),
             36 => Some(Operator::PrevOther),
-            _ => WORDS.iter().map(|&(operator, _)| operator).find(|&operator| operator as u8 == number),
+            _ => NAMES.iter().map(|&(operator, _)| operator).find(|&operator| operator as u8 == number),
         }
     }
 
-    /// The operator that this whole word names.
-    pub fn from_word(word: &str) -> Option<Operator> {
-        WORDS.iter().find(|&&(_, text)| text == word).map(|&(operator, _)| operator)
+    /// The operator with exactly this name.
+    pub fn from_name(name: &str) -> Option<Operator> {
+        NAMES.iter().find(|&&(_, text)| text == name).map(|&(operator, _)| operator)
     }
 
-    /// Its word; `None` for numbers, variables and `PREV(..)`, whose text depends on the operand.
-    pub fn word(self) -> Option<&'static str> {
-        WORDS.iter().find(|&&(operator, _)| operator == self).map(|&(_, text)| text)
+    /// Its name; `None` for numbers, variables and `PREV(..)`, whose text depends on the operand.
+    pub fn name(self) -> Option<&'static str> {
+        NAMES.iter().find(|&&(operator, _)| operator == self).map(|&(_, text)| text)
     }
 
-    /// True for what looks at neighbouring rows or the row's own time, which a COMPUTE source cannot.
+    /// True for operators that read neighbouring rows or the row's own time, which a COMPUTE source cannot.
     pub fn needs_series(self) -> bool {
         matches!(
             self,

@@ -2,7 +2,7 @@
 
 use super::Operator;
 use super::error::EvaluateError;
-use super::expression::{Expression, Node, Surroundings, Symbol};
+use super::expression::{EvalContext, Expression, Node, Symbol};
 use super::machine::{Machine, truth};
 use super::series::Series;
 use super::windows::{self, Cursor};
@@ -15,7 +15,7 @@ pub(super) fn evaluate(
     work_max: u64,
     series: &[&Series],
     scalars: &[f64],
-    surroundings: &Surroundings<'_>,
+    context: &EvalContext<'_>,
 ) -> Result<Series, EvaluateError> {
     let mut result = frame(expression.symbols(), series)?;
     let count = row_count(&result, expression.symbols(), series)?;
@@ -26,7 +26,7 @@ pub(super) fn evaluate(
     for _ in 0..count {
         row.number += 1;
         row.end = row.end.saturating_add_unsigned(row.step);
-        run(&mut nodes, &row, surroundings, &mut machine)?;
+        run(&mut nodes, &row, context, &mut machine)?;
         row.previous = machine.finish()?;
         result.values.push(row.previous);
     }
@@ -38,7 +38,7 @@ pub(super) fn result_rows(expression: &Expression, series: &[&Series]) -> Result
     row_count(&frame(expression.symbols(), series)?, expression.symbols(), series)
 }
 
-/// Step and start of the result, without rows yet.
+/// Step and start of the result, still without rows.
 fn frame(symbols: &[Symbol], series: &[&Series]) -> Result<Series, EvaluateError> {
     let (mut step, mut start) = (0, i64::MIN);
     for rows in read(symbols, series) {
@@ -46,11 +46,11 @@ fn frame(symbols: &[Symbol], series: &[&Series]) -> Result<Series, EvaluateError
         step = greatest_divisor(rows.step, step);
         start = start.max(rows.start);
     }
-    // Steps of 0 are no series.
+    // A step of 0 means there was no series.
     if step == 0 { Err(EvaluateError::NoSeries) } else { Ok(Series { start, step, values: Vec::new() }) }
 }
 
-/// Rows that a result may have: 1 GiB. Two wide steps without a common divisor make a row of every second.
+/// Most rows of a result: 1 GiB. Two wide steps without a common divisor make one row per second.
 const ROWS_MAX: usize = 1 << 27;
 
 fn row_count(frame: &Series, symbols: &[Symbol], series: &[&Series]) -> Result<usize, EvaluateError> {
@@ -76,7 +76,7 @@ fn read<'a>(
     })
 }
 
-/// The greatest common divisor of two steps; 0 is divided by everything.
+/// The greatest common divisor of two steps; that of 0 and a step is the step.
 fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -84,7 +84,7 @@ fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// A word with its variable at hand.
+/// A node with its variable resolved.
 enum Bound<'a> {
     Number(f64),
     Variable(Cursor<'a>),
@@ -109,7 +109,7 @@ fn bind<'a>(
             Node::Number(value) => Bound::Number(value),
             Node::Variable(Symbol::Series(index)) => Bound::Variable(cursor(index)?),
             Node::Previous(Symbol::Series(index)) => Bound::Previous(cursor(index)?),
-            // A VDEF has the same value in the row before.
+            // A VDEF had the same value in the previous row.
             Node::Variable(Symbol::Scalar(index)) | Node::Previous(Symbol::Scalar(index)) => {
                 Bound::Number(scalar(index)?)
             }
@@ -119,21 +119,21 @@ fn bind<'a>(
     Ok(bound)
 }
 
-/// Where in the result we are.
+/// The current row of the result.
 struct Row {
-    /// From 1.
+    /// Counted from 1.
     number: u64,
     /// Its row time.
     end: i64,
     step: u64,
-    /// The result of the row before.
+    /// The result of the previous row.
     previous: f64,
 }
 
 fn run(
     nodes: &mut [Bound<'_>],
     row: &Row,
-    surroundings: &Surroundings<'_>,
+    context: &EvalContext<'_>,
     machine: &mut Machine,
 ) -> Result<(), EvaluateError> {
     for index in 0..nodes.len() {
@@ -159,8 +159,8 @@ fn run(
                     };
                     windows::predict(*operator, cursor, row.number, machine)?;
                 }
-                operator if operator.needs_series() => machine.push(of_row(operator, row, surroundings)),
-                Operator::Now => machine.push(surroundings.now as f64),
+                operator if operator.needs_series() => machine.push(of_row(operator, row, context)),
+                Operator::Now => machine.push(context.now as f64),
                 Operator::Inf => machine.push(f64::INFINITY),
                 Operator::NegInf => machine.push(f64::NEG_INFINITY),
                 Operator::Unknown => machine.push(UNKNOWN),
@@ -171,7 +171,7 @@ fn run(
     Ok(())
 }
 
-/// `name,seconds,TREND`: the seconds may be computed, the series must stand there by name.
+/// `name,seconds,TREND`: the seconds may be computed, the series must be a name.
 fn trend(
     operator: Operator,
     before: &[Bound<'_>],
@@ -185,10 +185,10 @@ fn trend(
     }
 }
 
-/// What the row itself gives: its time, its number, its step, the result before it.
-fn of_row(operator: Operator, row: &Row, surroundings: &Surroundings<'_>) -> f64 {
-    let local = |time: i64| surroundings.calendar.local(time);
-    // Whether the row ends in another period than the row before.
+/// What the row itself provides: its time, its number, its step, the previous result.
+fn of_row(operator: Operator, row: &Row, context: &EvalContext<'_>) -> f64 {
+    let local = |time: i64| context.calendar.local(time);
+    // Whether the row ends in another period than the previous row.
     let changes = |field: fn(&Civil) -> i32| {
         let begin = row.end.saturating_sub_unsigned(row.step);
         truth(field(&local(begin)) != field(&local(row.end)))
@@ -202,14 +202,14 @@ fn of_row(operator: Operator, row: &Row, surroundings: &Surroundings<'_>) -> f64
         Operator::NewMonth => changes(|civil| civil.month),
         Operator::NewYear => changes(|civil| civil.year),
         Operator::NewWeek => {
-            let first = |time: i64| local(time).weekday == surroundings.first_weekday as i32;
+            let first = |time: i64| local(time).weekday == context.first_weekday as i32;
             truth(first(row.end) && !first(row.end.saturating_sub_unsigned(row.step)))
         }
         _ => row.previous,
     }
 }
 
-/// The time of a row and the offset of local time.
+/// The time of a row plus the offset of local time.
 ///
 /// Compat: RRDtool adds two days where it is still last year west of Greenwich (`tests/rpn_time_oracle.rs`).
 fn local_time(end: i64, local: &Civil) -> f64 {

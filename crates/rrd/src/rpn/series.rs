@@ -1,6 +1,6 @@
 //! The rows of one variable.
 
-/// Rows of one variable, of one width each.
+/// Rows of one variable, all of one width.
 ///
 /// `values[i]` belongs to the row that **ends** at `start + (i + 1) * step`, as everywhere (row time).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,9 +1,9 @@
-//! Kept cases of expressions, and those that would not come to an end.
+//! Cases of expressions, and expressions that would not come to an end.
 
 use super::*;
 use crate::when::calendar::Utc;
 
-const SURROUNDINGS: Surroundings<'static> = Surroundings { now: 5, first_weekday: 0, calendar: &Utc };
+const CONTEXT: EvalContext<'static> = EvalContext { now: 5, first_weekday: 0, calendar: &Utc };
 
 fn series(start: i64, step: u64, values: &[f64]) -> Series {
     Series { start, step, values: values.to_vec() }
@@ -22,7 +22,7 @@ fn lookup(name: &str) -> Option<Symbol> {
 fn evaluate_text(text: &str) -> Result<Series, EvaluateError> {
     let x = series(600, 100, &[1.0, 2.0, f64::NAN, 4.0, 5.0, 6.0]);
     let w = series(300, 300, &[10.0, 20.0, 30.0, 40.0]);
-    Expression::parse(text, lookup).unwrap().evaluate(&[&x, &w], &[7.5], &SURROUNDINGS)
+    Expression::parse(text, lookup).unwrap().evaluate(&[&x, &w], &[7.5], &CONTEXT)
 }
 
 #[test]
@@ -41,18 +41,18 @@ fn rows_are_those_that_all_series_have() {
     check("w,TIME,POP,COUNT,*", 300, 300, &[10.0, 40.0, 90.0, 160.0]);
     check("x,POP,v", 600, 100, &[7.5; 6]);
     check("x,POP,NOW", 600, 100, &[5.0; 6]);
-    // The row before of a wider variable is the last that is over.
+    // The previous row of a wider variable is the last that has ended.
     check("x,POP,PREV(w)", 600, 100, &[u, 10.0, 10.0, 20.0, 20.0, 20.0]);
     check("x,POP,w,300,TREND", 600, 100, &[10.0, 10.0, 20.0, 20.0, 20.0, 30.0]);
     check("x,200,TRENDNAN", 600, 100, &[u, 1.5, 2.0, 4.0, 4.5, 5.5]);
-    // A time that no int holds.
+    // A time that does not fit in an int.
     check("x,UNKN,TREND", 600, 100, &[u; 6]);
     check("x,INF,TRENDNAN", 600, 100, &[u; 6]);
-    // Rows that there are not: the shift of 0 looks behind the last one.
+    // Rows that do not exist: the shift of 0 reads after the last one.
     check("0,1,0,w,PREDICT", 300, 300, &[u, 30.0, 40.0, u]);
 }
 
-/// Where 1.9 mends what Debian's 1.7.2 has not, or reads what is not there.
+/// Where 1.9 fixes what Debian's 1.7.2 does wrong, or where that reads outside its data.
 #[test]
 fn newer_than_the_oracle() {
     fn check(text: &str, want: f64) {
@@ -65,9 +65,9 @@ fn newer_than_the_oracle() {
     check("x,POP,UNKN,ROUND", f64::NAN);
     check("UNKN,UNKN,2,MEDIAN,x,POP", f64::NAN);
     check("x,POP,3,5,1,3,MEDIAN", 3.0);
-    // The smallest one, not what stands in front of the set.
+    // The smallest one, not the value before the set.
     check("x,POP,3,5,1,0,3,PERCENT", 1.0);
-    // Ours: the middle of the distances from the middle.
+    // Ours: the median of the distances from the median.
     check("x,POP,1,1,2,2,4,6,9,7,MAD", 1.0);
     check("x,POP,UNKN,1,3,3,MAD", 1.0);
 }
@@ -76,7 +76,7 @@ fn newer_than_the_oracle() {
 fn mad_gives_way_to_a_variable() {
     let lookup = |name: &str| (name == "MAD").then_some(Symbol::Series(0));
     let expression = Expression::parse("MAD,2,*", lookup).unwrap();
-    let rows = expression.evaluate(&[&series(0, 10, &[4.0])], &[], &SURROUNDINGS).unwrap();
+    let rows = expression.evaluate(&[&series(0, 10, &[4.0])], &[], &CONTEXT).unwrap();
     assert_eq!(rows.values, [8.0]);
 }
 
@@ -127,27 +127,27 @@ fn what_would_not_end_is_refused() {
     let deep = "x,".repeat(200_000);
     check(&deep, EvaluateError::FinalSize);
     assert_eq!(evaluate_text(&format!("{deep}{}", "+,".repeat(199_999))).unwrap().values[0], 200_000.0);
-    assert_eq!(Expression::parse(&"1,".repeat(WORDS), lookup).unwrap_err(), RpnError::TooLong);
-    // As much as this asks of one row; the limit is the caller's.
+    assert_eq!(Expression::parse(&"1,".repeat(TOKENS), lookup).unwrap_err(), RpnError::TooLong);
+    // This asks for so much work in one row; the limit is the caller's.
     let expression = Expression::parse("0,-2e9,1e9,x,PREDICT", lookup).unwrap();
     let x = series(0, 1, &[1.0; 5]);
-    let got = expression.evaluate_within(1 << 20, &[&x], &[], &SURROUNDINGS);
+    let got = expression.evaluate_within(1 << 20, &[&x], &[], &CONTEXT);
     assert_eq!(got, Err(EvaluateError::TooMuchWork));
-    // A row of every second of two wide steps.
+    // Two wide steps that make one row per second.
     let expression = Expression::parse("x,w,+", lookup).unwrap();
     let wide = [series(0, 1 << 40, &[1.0]), series(0, (1 << 40) - 1, &[1.0])];
-    let got = expression.evaluate(&[&wide[0], &wide[1]], &[], &SURROUNDINGS);
+    let got = expression.evaluate(&[&wide[0], &wide[1]], &[], &CONTEXT);
     assert_eq!(got, Err(EvaluateError::TooMuchWork));
 }
 
-/// One more than an expression may have.
-const WORDS: usize = expression::WORDS_MAX + 1;
+/// One token more than an expression may have.
+const TOKENS: usize = expression::TOKENS_MAX + 1;
 
 #[test]
 fn series_that_have_no_time_in_common_give_no_rows() {
     let expression = Expression::parse("x,w,+", lookup).unwrap();
     let apart = [series(0, 100, &[1.0, 2.0]), series(500, 100, &[1.0])];
-    let got = expression.evaluate(&[&apart[0], &apart[1]], &[], &SURROUNDINGS).unwrap();
+    let got = expression.evaluate(&[&apart[0], &apart[1]], &[], &CONTEXT).unwrap();
     assert_eq!(got, series(500, 100, &[]));
 }
 

@@ -1,4 +1,4 @@
-//! A VDEF: one value, and perhaps a time, out of a whole series.
+//! A VDEF: one value, and perhaps a time, of a complete series.
 
 use super::error::RpnError;
 use super::expression::Symbol;
@@ -15,13 +15,12 @@ pub struct Vdef {
     percent: f64,
 }
 
-/// What a VDEF gives.
+/// The result of a VDEF.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VdefValue {
     /// The value; NaN is unknown.
     pub value: f64,
-    /// The time that goes with it, in seconds since the epoch; `None` where there is none (RRDtool's
-    /// "never").
+    /// The time of the value, in seconds since the epoch; `None` where there is none (RRDtool's "never").
     pub time: Option<i64>,
 }
 
@@ -57,8 +56,8 @@ const FUNCTIONS: [(&str, Function); 12] = [
 ];
 
 impl Function {
-    fn of(word: &str) -> Option<Function> {
-        FUNCTIONS.iter().find(|&&(text, _)| text == word).map(|&(_, function)| function)
+    fn from_name(name: &str) -> Option<Function> {
+        FUNCTIONS.iter().find(|&&(text, _)| text == name).map(|&(_, function)| function)
     }
 
     fn takes_number(self) -> bool {
@@ -67,8 +66,8 @@ impl Function {
 }
 
 impl Vdef {
-    /// Compiles `text`, which is `series,[number,]FUNCTION`, of the VDEF `name`; `lookup` knows the variables
-    /// defined before it.
+    /// Compiles `text`, which is `series,[number,]FUNCTION`, for the VDEF `name`. `lookup` knows the variables
+    /// that are already defined.
     ///
     /// # Errors
     /// [`RpnError`], whose `Display` is RRDtool's text.
@@ -96,18 +95,18 @@ impl Vdef {
     }
 }
 
-/// Letters of a number that RRDtool reads; what is longer is no number.
+/// Most characters of a number that RRDtool reads; a longer one is not a number.
 const NUMBER_LETTERS: usize = 40;
-/// Letters of a function that RRDtool reads.
+/// Most characters of a function that RRDtool reads.
 const FUNCTION_LETTERS: usize = 29;
 
-/// `[number,]FUNCTION`. Behind a number, what stands behind the capitals is ignored.
+/// `[number,]FUNCTION`. After a number, anything that follows the capitals is ignored.
 fn function(name: &str, text: &str) -> Result<(Function, f64), RpnError> {
     let of_number = |byte: u8| byte.is_ascii_digit() || b".e+-".contains(&byte);
     let digits = text.bytes().take(NUMBER_LETTERS).take_while(|byte| of_number(*byte)).count();
     let capitals =
         |text: &str| text.bytes().take(FUNCTION_LETTERS).take_while(u8::is_ascii_uppercase).count();
-    let (percent, word) = match number::parse(&text.as_bytes()[..digits]) {
+    let (percent, function_name) = match number::parse(&text.as_bytes()[..digits]) {
         Ok(percent) => match text[digits..].strip_prefix(',') {
             Some(rest) => (Some(percent), &rest[..capitals(rest)]),
             None => (None, ""),
@@ -115,19 +114,19 @@ fn function(name: &str, text: &str) -> Result<(Function, f64), RpnError> {
         Err(_) if capitals(text) == text.len() => (None, text),
         Err(_) => return Err(RpnError::FunctionString(text.to_string(), name.to_string())),
     };
-    let owned = || (word.to_string(), name.to_string());
-    let Some(function) = Function::of(word) else {
-        let (word, name) = owned();
-        return Err(RpnError::NoFunction(word, name));
+    let names = || (function_name.to_string(), name.to_string());
+    let Some(function) = Function::from_name(function_name) else {
+        let (function, name) = names();
+        return Err(RpnError::NoFunction(function, name));
     };
     match percent {
         None if function.takes_number() => {
-            let (word, name) = owned();
-            Err(RpnError::NeedsParameter(word, name))
+            let (function, name) = names();
+            Err(RpnError::NeedsParameter(function, name))
         }
         Some(_) if !function.takes_number() => {
-            let (word, name) = owned();
-            Err(RpnError::NeedsNoParameter(word, name))
+            let (function, name) = names();
+            Err(RpnError::NeedsNoParameter(function, name))
         }
         Some(percent) if !(0.0..=100.0).contains(&percent) => {
             Err(RpnError::OutOfRange(percent, name.to_string()))
@@ -149,8 +148,8 @@ fn evaluate(vdef: &Vdef, series: &Series) -> VdefValue {
     let row_time: fn(i64, u64) -> i64 = |end, _| end;
     let row_begin: fn(i64, u64) -> i64 = |end, step| end.saturating_sub_unsigned(step);
     match vdef.function {
-        Function::Maximum => at(first_best(rows, |value, kept| value > kept), row_time),
-        Function::Minimum => at(first_best(rows, |value, kept| value < kept), row_time),
+        Function::Maximum => at(first_best(rows, |value, best| value > best), row_time),
+        Function::Minimum => at(first_best(rows, |value, best| value < best), row_time),
         Function::Last => at(known(rows).next_back(), row_time),
         Function::First => at(known(rows).next(), row_begin),
         Function::Percent => value(percent(rows, true, vdef.percent)),
@@ -167,18 +166,18 @@ fn known(rows: &[f64]) -> impl DoubleEndedIterator<Item = (usize, f64)> {
     rows.iter().copied().enumerate().filter(|(_, value)| !value.is_nan())
 }
 
-/// The first known value, until a better one comes that is finite.
+/// The first known value, unless a better one follows that is finite.
 ///
 /// Compat: an infinite value counts only where it is the first (`tests/rpn_oracle.rs`).
 fn first_best(rows: &[f64], better: impl Fn(f64, f64) -> bool) -> Option<(usize, f64)> {
-    known(rows).reduce(|kept, row| if row.1.is_finite() && better(row.1, kept.1) { row } else { kept })
+    known(rows).reduce(|best, row| if row.1.is_finite() && better(row.1, best.1) { row } else { best })
 }
 
 /// The value that `percent` of the others do not exceed; unknown is lower than everything, or does not count.
 ///
-/// Selecting is several times as fast as sorting, and of whole numbers faster still. What it cannot tell is which
-/// of two zeros, or of two unknown values of either sign, the sort puts there, and what it makes of infinities,
-/// which RRDtool compares by their own sign alone.
+/// Selecting is several times as fast as sorting, and faster still on integers. It cannot tell which of two zeros,
+/// or of two unknown values with different signs, the sort would put there, or how the sort orders infinities,
+/// which RRDtool compares by their own sign alone; these cases are sorted.
 fn percent(rows: &[f64], with_unknown: bool, percent: f64) -> f64 {
     let mut keys = Vec::with_capacity(rows.len());
     keys.extend(rows.iter().filter(|value| !value.is_nan()).map(|value| key(value.to_bits() as i64)));
@@ -187,21 +186,21 @@ fn percent(rows: &[f64], with_unknown: bool, percent: f64) -> f64 {
     if count == 0 {
         return UNKNOWN;
     }
-    let place = (percent * (count - 1) as f64 / 100.0).round() as usize;
-    let place = place.min(count - 1);
+    let rank = (percent * (count - 1) as f64 / 100.0).round() as usize;
+    let rank = rank.min(count - 1);
     // Without a negative zero all zeros are the same, and idle ports have many.
-    let untold = |value: &f64| value.is_infinite() || value.to_bits() == (-0.0f64).to_bits();
-    if place >= unknown && !rows.iter().any(untold) {
-        let (_, &mut found, _) = keys.select_nth_unstable(place - unknown);
+    let ambiguous = |value: &f64| value.is_infinite() || value.to_bits() == (-0.0f64).to_bits();
+    if rank >= unknown && !rows.iter().any(ambiguous) {
+        let (_, &mut found, _) = keys.select_nth_unstable(rank - unknown);
         return f64::from_bits(key(found) as u64);
     }
     let counts = |value: &f64| with_unknown || !value.is_nan();
     let mut values: Vec<f64> = rows.iter().copied().filter(counts).collect();
     sets::sort_turning(&mut values);
-    values[place]
+    values[rank]
 }
 
-/// The bits of a known value as a number of the same order; and back.
+/// Maps the bits of a known value to an integer with the same order, and back.
 fn key(bits: i64) -> i64 {
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
@@ -226,14 +225,14 @@ fn spread(function: Function, series: &Series) -> f64 {
             for value in finite() {
                 squares += (value - average) * (value - average);
             }
-            // The C library's `pow`, which now and then rounds otherwise than `sqrt` does; the compiler must not
-            // know that it is a root (`tests/rpn_oracle.rs`).
+            // The C library's `pow` sometimes rounds differently from `sqrt`; the compiler must not see that this
+            // is a square root (`tests/rpn_oracle.rs`).
             (squares / count).powf(std::hint::black_box(0.5))
         }
     }
 }
 
-/// The line through the finite values over the number of their row, counted from 0.
+/// The line through the finite values over their row number, counted from 0.
 fn least_squares(function: Function, rows: &[f64]) -> f64 {
     let (mut xs, mut xys, mut xxs, mut ys, mut yys, mut count) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
     for (index, &y) in rows.iter().enumerate() {

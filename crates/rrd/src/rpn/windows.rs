@@ -1,4 +1,4 @@
-//! The operators that look at many rows of one variable: TREND and PREDICT.
+//! The operators that read many rows of one variable: TREND and PREDICT.
 
 use super::Operator;
 use super::error::EvaluateError;
@@ -6,7 +6,7 @@ use super::machine::{Machine, integer, known};
 use super::series::Series;
 use crate::live::UNKNOWN;
 
-/// A place in a series: the row that counts for the row of the result that is being computed.
+/// A position in a series: the row that counts for the current row of the result.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     values: &'a [f64],
@@ -15,27 +15,27 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the row that begins at `start`, or holds it.
+    /// The row that begins at `start` or contains it.
     pub(super) fn at(series: &'a Series, start: i64) -> Cursor<'a> {
         let seconds = u64::try_from(start.saturating_sub(series.start)).unwrap_or(0);
         let next = usize::try_from(seconds / series.step.max(1)).unwrap_or(usize::MAX);
         Cursor { values: &series.values, next, step: series.step.max(1) }
     }
 
-    /// The value that counts now.
+    /// The current value.
     #[inline]
     pub(super) fn value(&self) -> f64 {
         self.values.get(self.next).copied().unwrap_or(UNKNOWN)
     }
 
-    /// The value `rows` before the one that counts now.
+    /// The value `rows` before the current one.
     #[inline]
     pub(super) fn back(&self, rows: usize) -> f64 {
-        let place = self.next.checked_sub(rows);
-        place.and_then(|place| self.values.get(place)).copied().unwrap_or(UNKNOWN)
+        let index = self.next.checked_sub(rows);
+        index.and_then(|index| self.values.get(index)).copied().unwrap_or(UNKNOWN)
     }
 
-    /// Goes on if the row of the result that ends at `end` is the last that this value counts for.
+    /// Advances if the row of the result that ends at `end` is the last that this value counts for.
     #[inline]
     pub(super) fn pass(&mut self, end: i64) {
         if end.rem_euclid(self.step as i64) == 0 {
@@ -44,13 +44,13 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// TREND and TRENDNAN: the mean of the newest rows of `cursor`, which has just been passed.
+/// TREND and TRENDNAN: the mean of the newest rows of `cursor`, which has just advanced.
 ///
-/// A window is as many whole rows of the variable as cover the seconds; it is unknown as long as the result
+/// A window is as many complete rows of the variable as cover the seconds. It is unknown as long as the result
 /// has fewer rows than that, even where the variable has them.
 ///
-/// Compat: with a variable of wider rows than the result's, the newest of them is the last that is over, not
-/// the one that counts; RRDtool then reads in front of its data in the first rows, we take those for unknown
+/// Compat: for a variable with wider rows than the result's, the newest row is the last that has ended, not the
+/// current one. In the first rows RRDtool then reads before its data; we take that for unknown
 /// (`tests/rpn_oracle.rs`).
 pub(super) fn trend(
     operator: Operator,
@@ -61,7 +61,7 @@ pub(super) fn trend(
     let seconds = integer(machine.pop()?);
     machine.pop()?;
     let rows = u64::try_from(seconds).unwrap_or(0).div_ceil(cursor.step).max(1);
-    // RRDtool does not come back from a time that no `int` holds; unknown is none either.
+    // RRDtool hangs on a time that does not fit in an `int`; an unknown time does not either.
     if seconds == i32::MIN || number < rows {
         machine.push(UNKNOWN);
         return Ok(());
@@ -84,9 +84,9 @@ pub(super) fn trend(
 
 /// `shift n,...,shift 1,n,window,[percent,]x,PREDICT..`, or `shift,-n,window,[percent,]x`.
 ///
-/// Of each shift it takes the rows of a window, and one more. Rows that lie further back than the result has
-/// rows are left out, even where the variable has them. Without a `cursor` (the word before is no variable)
-/// there is nothing to take.
+/// For each shift it takes the rows of a window, and one more. Rows further back than the result has rows are left
+/// out, even where the variable has them. Without a `cursor` (the previous token is not a variable) there is
+/// nothing to take.
 pub(super) fn predict(
     operator: Operator,
     cursor: Option<&Cursor<'_>>,
@@ -111,7 +111,7 @@ pub(super) fn predict(
             gather(cursor, shift(f64::from(index) * seconds)?, window, number, machine)?;
         }
     } else {
-        // The order of the text, which is that of RRDtool's additions.
+        // In the order of the text, which is that of RRDtool's additions.
         for index in 0..count as usize {
             let shift = shift(machine.below(count as usize - 1 - index)?)?;
             gather(cursor, shift, window, number, machine)?;
@@ -133,10 +133,10 @@ fn shift(seconds: f64) -> Result<u64, EvaluateError> {
     u64::try_from(seconds).map_err(|_| EvaluateError::NegativeShift(seconds))
 }
 
-/// Values that one PREDICT may gather for one row: 128 MiB. RRDtool takes all the memory there is.
+/// Most values that one PREDICT may collect for one row: 128 MiB. RRDtool uses all the memory there is.
 const GATHERED_MAX: u64 = 1 << 24;
 
-/// What a shift counts as work, even one that gathers nothing.
+/// The work that a shift counts for, even one that collects nothing.
 const SHIFT_COST: u64 = 16;
 
 /// Adds the known values of one shifted window to the machine's memory, newest first.
@@ -149,7 +149,7 @@ fn gather(
 ) -> Result<(), EvaluateError> {
     machine.spend(SHIFT_COST)?;
     let Some(cursor) = cursor else { return Ok(()) };
-    // A negative window within one row rounds to none, and one row is always taken beside those of the window.
+    // A negative window within one row rounds to none, and one row is always taken besides those of the window.
     if u64::from(window.min(0).unsigned_abs()) >= cursor.step {
         return Ok(());
     }
@@ -180,7 +180,7 @@ fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { UNKNOWN } else { known(sum / values.len() as f64) }
 }
 
-/// Of a sample.
+/// The deviation of a sample.
 fn sigma(values: &[f64]) -> f64 {
     let (mut sum, mut squares) = (0.0, 0.0);
     for value in values {
@@ -194,18 +194,18 @@ fn sigma(values: &[f64]) -> f64 {
     known(((count * squares - sum * sum) / (count * (count - 1.0))).sqrt())
 }
 
-/// Between two values for a positive percentage, the nearest for a negative one.
+/// Interpolates for a positive percentage, takes the nearest value for a negative one.
 fn percentile(values: &mut [f64], percent: f64) -> f64 {
     if values.is_empty() {
         return UNKNOWN;
     }
     values.sort_unstable_by(f64::total_cmp);
-    let place = percent.abs() / 100.0 * (values.len() - 1) as f64;
+    let rank = percent.abs() / 100.0 * (values.len() - 1) as f64;
     if percent < 0.0 {
-        return values[place.round() as usize];
+        return values[rank.round() as usize];
     }
-    let below = place.floor();
+    let below = rank.floor();
     let low = values[below as usize];
-    let high = values[place.ceil() as usize];
-    known(low + (high - low) * (place - below))
+    let high = values[rank.ceil() as usize];
+    known(low + (high - low) * (rank - below))
 }

@@ -7,11 +7,11 @@ use crate::definition::text::DefinitionError;
 /// Why a tune was refused. `Display` is the text of Debian's rrdtool where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuneError {
-    /// No such option, as given without its dashes.
+    /// An unknown option, without its dashes.
     InvalidOption(String),
-    /// An option at the end without its argument, as given without its dashes.
+    /// A final option without its argument; the option without its dashes.
     MissingArgument(String),
-    /// A word that is neither an option nor a change of the layout.
+    /// An argument that is neither an option nor a layout change.
     Unparseable(String),
     /// The argument of an option that names a source is malformed.
     InvalidArgument(&'static str),
@@ -21,56 +21,56 @@ pub enum TuneError {
     UnknownType(String),
     /// `--deltapos` or `--deltaneg` below 0.1.
     DeltaTooSmall,
-    /// `--deltapos` or `--deltaneg` with something behind the number.
+    /// `--deltapos` or `--deltaneg` with something after the number.
     DeltaUnreadable,
     /// `--failure-threshold` or `--window-length` outside 1 to 28.
     WindowOutOfRange,
     /// A Holt-Winters parameter outside its range.
     HoltWintersOutOfRange,
-    /// A Holt-Winters parameter without a number.
+    /// A Holt-Winters parameter that is not a number.
     HoltWintersUnreadable,
-    /// There is no archive that has the parameter.
+    /// No archive has the parameter.
     NoHoltWinters,
     /// There is no FAILURES archive.
     NoFailures,
-    /// Heartbeat or limits of a source that stays COMPUTE. RRDtool destroys the source.
+    /// Heartbeat or limits for a source that stays COMPUTE. RRDtool destroys the source.
     LimitOfCompute(String),
-    /// A source that clients feed to become COMPUTE. RRDtool makes an expression of its limits.
+    /// A fed source that should become COMPUTE. RRDtool makes an expression of its limits.
     ToCompute(String),
-    /// A change of the layout where only settings may change.
+    /// A layout change where only settings may change.
     Structural(String),
-    /// `--step` together with a change of the layout: rows would have to be made up.
+    /// `--step` together with a layout change, which would need rows that do not exist.
     Step,
     /// `DELRRA:` with a negative index.
     DeleteIndex,
     /// `RRA#` without index, operation and number.
     Resize,
-    /// `RRA#` with an operation that is none of `+`, `-`, `=`.
+    /// `RRA#` with an operation other than `+`, `-`, `=`.
     ResizeOperation(char),
-    /// A season of another length than its period.
+    /// A season whose length would differ from its period.
     ResizeSeason(usize),
-    /// A source that a COMPUTE source needs was to go.
+    /// A deleted source that a COMPUTE source needs.
     Needed {
         /// The source.
         ds: String,
         /// The COMPUTE source.
         by: String,
     },
-    /// An archive that a Holt-Winters archive needs was to go; both by index.
+    /// A deleted archive that a Holt-Winters archive needs; both by index.
     ArchiveNeeded {
         /// The archive.
         rra: usize,
         /// The Holt-Winters archive.
         by: usize,
     },
-    /// More values than are handled at once.
+    /// More values than tune handles.
     TooMany {
         /// Rows times data sources, over all archives.
         values: u64,
-        /// The most there may be.
+        /// The limit.
         max: u64,
     },
-    /// A `DS:` or `RRA:` word, or what is left as a whole.
+    /// A bad `DS:` or `RRA:` argument, or a bad resulting definition.
     Definition(DefinitionError),
 }
 
@@ -81,9 +81,9 @@ impl fmt::Display for TuneError {
             TuneError::MissingArgument(name) if name.len() == 1 => {
                 write!(f, "option requires an argument -- '{name}'")
             }
-            // Compat: rrdtool takes the file's name for the argument, and then misses it.
+            // Compat: rrdtool takes the file name for the argument, and then misses the file name.
             TuneError::MissingArgument(_) => f.write_str("missing file name"),
-            TuneError::Unparseable(word) => write!(f, "unparseable argument: {word}"),
+            TuneError::Unparseable(arg) => write!(f, "unparseable argument: {arg}"),
             TuneError::InvalidArgument(what) => write!(f, "invalid {what}"),
             TuneError::UnknownDs(name) => write!(f, "unknown data source name '{name}'"),
             TuneError::UnknownType(name) => write!(f, "unknown data acquisition function '{name}'"),
@@ -104,7 +104,7 @@ impl fmt::Display for TuneError {
                 "cannot make '{name}' a COMPUTE data source: it has no expression; \
                  add a new one with DS:name:COMPUTE:expression"
             ),
-            TuneError::Structural(word) => write!(f, "cannot change the layout of this RRD in place: {word}"),
+            TuneError::Structural(arg) => write!(f, "cannot change the layout of this RRD in place: {arg}"),
             TuneError::Step => {
                 f.write_str("cannot change the step together with data sources or archives; create a new RRD")
             }

@@ -1,4 +1,4 @@
-//! Settings of Holt-Winters archives, and the reset of what they have learnt.
+//! Settings of Holt-Winters archives, and the reset of what they have learned.
 
 use super::error::TuneError;
 use super::option::Setting;
@@ -30,7 +30,7 @@ fn set_delta(definition: &mut Definition, setting: Setting, argument: &str) -> R
     let value = match number::parse(argument.as_bytes()) {
         Ok(value) if value < DELTA_MIN => return Err(TuneError::DeltaTooSmall),
         Ok(value) => value,
-        // Compat: what is no number at all counts as 0, and that is not too small.
+        // Compat: a text without a number counts as 0, which is not too small.
         Err(NumberError::Nothing) => 0.0,
         Err(NumberError::Trailing { value, .. }) if value < DELTA_MIN => {
             return Err(TuneError::DeltaTooSmall);
@@ -50,7 +50,7 @@ fn set_window(
     setting: Setting,
     argument: &str,
 ) -> Result<(), TuneError> {
-    // Compat: the upper half of a long is cut off, as C does.
+    // Compat: the upper half of a long is cut off, as in C.
     let count = leading_integer(argument).unwrap_or(0) as i32;
     if !(1..=WINDOW_MAX).contains(&count) {
         return Err(TuneError::WindowOutOfRange);
@@ -65,7 +65,7 @@ fn set_window(
     Ok(())
 }
 
-/// Alpha, beta, gamma and smoothing windows: parts of one.
+/// Alpha, beta, gamma and smoothing windows: fractions of one.
 fn set_adaption(definition: &mut Definition, setting: Setting, argument: &str) -> Result<(), TuneError> {
     let smoothing = matches!(setting, Setting::SmoothingWindow | Setting::SmoothingWindowDeviation);
     let cf = match setting {
@@ -77,7 +77,7 @@ fn set_adaption(definition: &mut Definition, setting: Setting, argument: &str) -
         Ok(value) | Err(NumberError::Trailing { value, .. }) => value,
         Err(NumberError::Nothing) => return Err(TuneError::HoltWintersUnreadable),
     };
-    // Compat: a NaN is neither below nor above, and goes in.
+    // Compat: NaN is neither below nor above, and is accepted.
     let inside = match smoothing {
         true => (0.0..=1.0).contains(&value),
         false => value > 0.0 && value < 1.0,
@@ -107,7 +107,7 @@ fn archive(definition: &Definition, cf: Cf) -> Option<usize> {
     definition.rra.iter().position(|rra| rra.cf.cf() == cf)
 }
 
-/// `--aberrant-reset`: every archive forgets what it has learnt of one data source.
+/// `--aberrant-reset`: every archive forgets what it has learned about one data source.
 pub(super) fn reset(definition: &Definition, live: &mut Live, ds: usize) {
     for rra in 0..definition.rra.len() {
         match definition.rra[rra].cf.cf() {
@@ -133,8 +133,8 @@ fn reset_season(definition: &Definition, live: &mut Live, rra: usize, ds: usize)
     hw.words[1] = UNKNOWN.to_bits();
 }
 
-/// Clears the violation flags of the window, which lie in the bytes that other kinds use for their numbers;
-/// RRDtool leaves those behind the window as they are.
+/// Clears the violation flags of the window, which share the bytes that other kinds use for their numbers.
+/// RRDtool leaves the flags after the window unchanged.
 fn erase_violations(definition: &Definition, live: &mut Live, rra: usize, ds: usize) {
     let Consolidation::Failures { window_length, .. } = definition.rra[rra].cf else { return };
     let (cdp, hw) = cell(definition, live, rra, ds);
@@ -148,7 +148,7 @@ fn erase_violations(definition: &Definition, live: &mut Live, rra: usize, ds: us
     hw.words[1] &= keep(3);
 }
 
-/// What is under way for one data source in one Holt-Winters archive.
+/// The state of one data source in one Holt-Winters archive.
 fn cell<'a>(
     definition: &Definition,
     live: &'a mut Live,

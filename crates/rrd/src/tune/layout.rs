@@ -1,7 +1,7 @@
-//! Changes of the layout: sources and archives that come and go, archives that grow and shrink.
+//! Layout changes: adding and removing sources and archives, growing and shrinking archives.
 //!
-//! Indexes in the words are those before the tune. What refers to an archive or a source by index follows
-//! it to its new place; RRDtool leaves the index as it was.
+//! Indexes in the arguments are those before the tune. A reference to an archive or source by index follows it to
+//! its new position; RRDtool leaves the index unchanged.
 
 use super::error::TuneError;
 use super::source::leading_integer;
@@ -14,17 +14,17 @@ use crate::prefill::{Forecasts, Origin, prefill};
 use crate::rpn::Operator;
 use crate::when::Step;
 
-/// Values (rows times data sources, over all archives) an RRD may have after a tune: 512 MiB of doubles.
-/// Guessed: a hundred times what is in use, and still in memory.
+/// Most values (rows times data sources, over all archives) of an RRD after a tune: 512 MiB of doubles.
+/// Guessed: a hundred times what is in use, and still fits in memory.
 const VALUES_MAX: u64 = 64 << 20;
 
-/// The words of a tune that change the layout.
+/// The arguments of a tune that change the layout.
 #[derive(Debug, Default)]
 pub(super) struct Changes<'w> {
     delete_ds: Vec<&'w str>,
     add_ds: Vec<&'w str>,
     add_rra: Vec<&'w str>,
-    /// By archive; the first word for an archive counts.
+    /// By archive; the first argument for an archive counts.
     rows: Vec<(i64, RowChange)>,
 }
 
@@ -35,17 +35,17 @@ enum RowChange {
 }
 
 impl<'w> Changes<'w> {
-    /// Reads the words; what `DS:` and `RRA:` say is looked at later.
-    pub(super) fn parse(words: &[&'w str]) -> Result<Self, TuneError> {
+    /// Sorts the arguments by kind; `DS:` and `RRA:` arguments are parsed later.
+    pub(super) fn parse(args: &[&'w str]) -> Result<Self, TuneError> {
         let mut changes = Changes::default();
-        for &word in words {
-            let after = |prefix: &str| word.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+        for &arg in args {
+            let after = |prefix: &str| arg.strip_prefix(prefix).filter(|rest| !rest.is_empty());
             if let Some(name) = after("DEL:") {
                 changes.delete_ds.push(name);
             } else if after("DS:").is_some() {
-                changes.add_ds.push(word);
+                changes.add_ds.push(arg);
             } else if after("RRA:").is_some() {
-                changes.add_rra.push(word);
+                changes.add_rra.push(arg);
             } else if let Some(index) = after("DELRRA:") {
                 let index = leading_integer(index).unwrap_or(0);
                 if index < 0 {
@@ -55,7 +55,7 @@ impl<'w> Changes<'w> {
             } else if let Some(change) = after("RRA#") {
                 changes.rows.push(row_change(change)?);
             } else {
-                return Err(TuneError::Unparseable(word.to_string()));
+                return Err(TuneError::Unparseable(arg.to_string()));
             }
         }
         Ok(changes)
@@ -78,7 +78,7 @@ impl<'w> Changes<'w> {
         };
         let added: Vec<&str> = self.add_rra.iter().chain(&self.add_ds).copied().collect();
         text::extend(&mut definition, &options, &added).map_err(TuneError::Definition)?;
-        // Compat: the version stays, whatever is added.
+        // Compat: the version stays the same, whatever is added.
         definition.version = old.version;
 
         let rows = definition.rra.iter().fold(0u64, |sum, rra| sum.saturating_add(rra.row_count));
@@ -93,34 +93,33 @@ impl<'w> Changes<'w> {
         Ok(Rrd { definition, live: live_after, archives })
     }
 
-    /// Takes the deleted sources out; gives the old index of each that stays. Names that no source has are
-    /// ignored.
+    /// Removes the deleted sources. Returns the old index of each remaining one. Unknown names are ignored.
     fn keep_sources(&self, definition: &mut Definition) -> Result<Vec<usize>, TuneError> {
         let stays = |index: &usize| !self.delete_ds.contains(&definition.ds[*index].name.as_str());
-        let kept: Vec<usize> = (0..definition.ds.len()).filter(stays).collect();
+        let remaining: Vec<usize> = (0..definition.ds.len()).filter(stays).collect();
         let old = std::mem::take(&mut definition.ds);
-        for &index in &kept {
+        for &index in &remaining {
             let mut ds = old[index].clone();
             if let DsKind::Compute(program) = &mut ds.kind {
                 for node in program.nodes.iter_mut().filter(|node| node.op == Operator::Variable as u8) {
                     let read = usize::try_from(node.operand).unwrap_or(usize::MAX);
-                    let new = kept.iter().position(|&index| index == read);
+                    let new = remaining.iter().position(|&index| index == read);
                     let needed = || TuneError::Needed {
                         ds: old.get(read).map(|ds| ds.name.clone()).unwrap_or_default(),
                         by: ds.name.clone(),
                     };
-                    // An index only falls, so it fits.
+                    // An index only gets smaller, so it fits.
                     node.operand = new.ok_or_else(needed)? as i16;
                 }
             }
             definition.ds.push(ds);
         }
-        Ok(kept)
+        Ok(remaining)
     }
 
-    /// Takes the deleted archives out and resizes others; gives the old index of each that stays.
+    /// Removes the deleted archives and resizes others. Returns the old index of each remaining one.
     fn keep_archives(&self, definition: &mut Definition) -> Result<Vec<usize>, TuneError> {
-        let mut kept = Vec::new();
+        let mut remaining = Vec::new();
         for (index, rra) in definition.rra.iter_mut().enumerate() {
             let change = self.rows.iter().find(|(rra, _)| usize::try_from(*rra) == Ok(index));
             let count = match change {
@@ -135,10 +134,10 @@ impl<'w> Changes<'w> {
                 return Err(TuneError::ResizeSeason(index));
             }
             rra.row_count = count as u64;
-            kept.push(index);
+            remaining.push(index);
         }
         let old = std::mem::take(&mut definition.rra);
-        for &index in &kept {
+        for &index in &remaining {
             let mut rra = old[index].clone();
             let mate = match &mut rra.cf {
                 Consolidation::Plain { .. } => None,
@@ -150,21 +149,21 @@ impl<'w> Changes<'w> {
             };
             if let Some(mate) = mate {
                 let needed = TuneError::ArchiveNeeded { rra: *mate, by: index };
-                *mate = kept.iter().position(|&kept| kept == *mate).ok_or(needed)?;
+                *mate = remaining.iter().position(|&old| old == *mate).ok_or(needed)?;
             }
             definition.rra.push(rra);
         }
-        Ok(kept)
+        Ok(remaining)
     }
 }
 
-/// `index:+rows`, `index:-rows`, `index:=rows`; 32-bit integers, and anything behind the last.
+/// `index:+rows`, `index:-rows`, `index:=rows`: 32-bit integers, anything after the last is ignored.
 fn row_change(text: &str) -> Result<(i64, RowChange), TuneError> {
     let (index, change) = text.split_once(':').ok_or(TuneError::Resize)?;
     let index = leading_integer(index).ok_or(TuneError::Resize)?;
     let operation = change.chars().next().ok_or(TuneError::Resize)?;
     let rows = leading_integer(&change[operation.len_utf8()..]).ok_or(TuneError::Resize)?;
-    // Compat: the upper half is cut off, as C does.
+    // Compat: the upper half is cut off, as in C.
     let rows = i64::from(rows as i32);
     match operation {
         '+' => Ok((index, RowChange::Add(rows))),
@@ -174,20 +173,20 @@ fn row_change(text: &str) -> Result<(i64, RowChange), TuneError> {
     }
 }
 
-/// Carries state and rows over. Kept sources and archives stand first, in their order; new ones follow.
+/// Carries state and rows over. Remaining sources and archives come first, in their order; new ones follow.
 struct Mover<'a> {
     old: &'a Definition,
     new: &'a Definition,
-    /// Old index of each kept source.
+    /// Old index of each remaining source.
     sources: Vec<usize>,
-    /// Old index of each kept archive.
+    /// Old index of each remaining archive.
     archives: Vec<usize>,
-    /// The new RRD with all rows made from those of the old one.
+    /// The new RRD with all rows made from the old ones.
     made: Option<Rrd>,
 }
 
 impl Mover<'_> {
-    /// Whether there are rows that no archive had.
+    /// Whether there are rows that no archive had before.
     fn needs_rows(&self) -> bool {
         let grows = |(rra, &old): (usize, &usize)| self.new.rra[rra].row_count > self.old.rra[old].row_count;
         self.archives.len() < self.new.rra.len() || self.archives.iter().enumerate().any(grows)
@@ -195,11 +194,12 @@ impl Mover<'_> {
 
     fn make(&self, live: &Live, archives: &[Vec<f64>]) -> Rrd {
         let old = Rrd { definition: self.old.clone(), live: live.clone(), archives: archives.to_vec() };
-        let kept = self.sources.iter().map(|&ds| Origin { name: self.old.ds[ds].name.clone(), source: None });
-        // A source that is added has no past, whatever its name.
+        let remaining =
+            self.sources.iter().map(|&ds| Origin { name: self.old.ds[ds].name.clone(), source: None });
+        // An added source has no past, whatever its name.
         let none = Origin { name: String::new(), source: Some(0) };
         let added = std::iter::repeat_n(none, self.new.ds.len() - self.sources.len());
-        let origins: Vec<Origin> = kept.chain(added).collect();
+        let origins: Vec<Origin> = remaining.chain(added).collect();
         let start = HeadShape::of(self.old).split(&live.words).last_update.whole;
         prefill(self.new.clone(), start, &origins, &[&old], Forecasts::Fresh)
     }
@@ -211,8 +211,8 @@ impl Mover<'_> {
         let shape = HeadShape::of(self.new);
         let head = shape.split_mut(&mut after.words);
         *head.last_update = from.last_update;
-        // Compat: a source that is added has an open PDP of 0, not of NaN as `create` makes it; the seconds so
-        // far are unknown all the same.
+        // Compat: an added source has an open PDP of 0, not of NaN as `create` makes it; the seconds so far are
+        // unknown all the same.
         head.pdp.iter_mut().for_each(|pdp| pdp.value = 0.0);
         for (ds, &old) in self.sources.iter().enumerate() {
             head.pdp[ds] = from.pdp[old];
@@ -236,7 +236,7 @@ impl Mover<'_> {
         after
     }
 
-    /// A season that stays has as many rows as before, at the same places of its ring.
+    /// A remaining season has as many rows as before, at the same positions of its ring.
     fn season(&self, season: &mut Season, old: &[Season]) {
         let Some(&old_rra) = self.archives.get(season.rra) else { return };
         if let Some(old) = old.iter().find(|season| season.rra == old_rra) {
@@ -245,26 +245,26 @@ impl Mover<'_> {
         }
     }
 
-    /// The rows of an archive, oldest first: the newest that there were, behind ones made from other archives.
+    /// The rows of an archive, oldest first: the newest existing ones, preceded by rows made from other archives.
     fn rows(&self, rra: usize, archives: &[Vec<f64>]) -> Vec<f64> {
         if self.new.rra[rra].cf.is_season() {
             return Vec::new();
         }
         let length = self.new.rra[rra].row_count as usize * self.new.ds.len();
-        let kept = match self.archives.get(rra) {
+        let existing = match self.archives.get(rra) {
             Some(&old) => self.columns(&archives[old]),
             None => Vec::new(),
         };
-        let older = length.saturating_sub(kept.len());
+        let older = length.saturating_sub(existing.len());
         let mut rows = match &self.made {
             Some(made) => made.archives[rra][..older].to_vec(),
             None => vec![UNKNOWN; older],
         };
-        rows.extend_from_slice(&kept[kept.len().saturating_sub(length)..]);
+        rows.extend_from_slice(&existing[existing.len().saturating_sub(length)..]);
         rows
     }
 
-    /// Rows with the columns of the new sources.
+    /// Rows extended by the columns of the new sources.
     fn columns(&self, rows: &[f64]) -> Vec<f64> {
         let added = self.new.ds.len() - self.sources.len();
         let mut columns = Vec::with_capacity(rows.len() / self.old.ds.len() * self.new.ds.len());

@@ -1,4 +1,4 @@
-//! The options among the words of a tune.
+//! The options among the arguments of a tune.
 
 use super::error::TuneError;
 
@@ -22,7 +22,7 @@ pub(super) enum Setting {
     SmoothingWindowDeviation,
     AberrantReset,
     Step,
-    /// The caller's business.
+    /// Left to the caller.
     Daemon,
 }
 
@@ -47,52 +47,52 @@ const OPTIONS: [(char, &str, Setting); 18] = [
     ('D', "daemon", Setting::Daemon),
 ];
 
-/// Walks the options in their order; the other words gather in [`Options::rest`]. All options take an
-/// argument and none may be abbreviated; `--` ends them.
+/// Iterates over the options in their order and collects the other arguments in [`Options::rest`]. All options
+/// take an argument and none may be abbreviated; `--` ends them.
 pub(super) struct Options<'w> {
-    words: std::slice::Iter<'w, &'w str>,
+    args: std::slice::Iter<'w, &'w str>,
     pub(super) rest: Vec<&'w str>,
 }
 
 impl<'w> Options<'w> {
-    pub(super) fn new(words: &'w [&'w str]) -> Self {
-        Options { words: words.iter(), rest: Vec::new() }
+    pub(super) fn new(args: &'w [&'w str]) -> Self {
+        Options { args: args.iter(), rest: Vec::new() }
     }
 
     /// The next option and its argument.
     pub(super) fn next(&mut self) -> Option<Result<(Setting, &'w str), TuneError>> {
         loop {
-            let word = *self.words.next()?;
-            if word == "--" {
-                self.rest.extend(self.words.by_ref());
-            } else if let Some(long) = word.strip_prefix("--") {
+            let arg = *self.args.next()?;
+            if arg == "--" {
+                self.rest.extend(self.args.by_ref());
+            } else if let Some(long) = arg.strip_prefix("--") {
                 return Some(self.long(long));
-            } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
+            } else if let Some(short) = arg.strip_prefix('-').filter(|short| !short.is_empty()) {
                 return Some(self.short(short));
             } else {
-                self.rest.push(word);
+                self.rest.push(arg);
             }
         }
     }
 
-    fn long(&mut self, word: &'w str) -> Result<(Setting, &'w str), TuneError> {
-        let (name, given) = match word.split_once('=') {
+    fn long(&mut self, option: &'w str) -> Result<(Setting, &'w str), TuneError> {
+        let (name, attached) = match option.split_once('=') {
             Some((name, argument)) => (name, Some(argument)),
-            None => (word, None),
+            None => (option, None),
         };
         let known = OPTIONS.iter().find(|(_, long, _)| *long == name);
-        let (_, _, setting) = known.ok_or_else(|| TuneError::InvalidOption(word.to_string()))?;
-        let argument = given.or_else(|| self.words.next().copied());
+        let (_, _, setting) = known.ok_or_else(|| TuneError::InvalidOption(option.to_string()))?;
+        let argument = attached.or_else(|| self.args.next().copied());
         Ok((*setting, argument.ok_or_else(|| TuneError::MissingArgument(name.to_string()))?))
     }
 
-    fn short(&mut self, word: &'w str) -> Result<(Setting, &'w str), TuneError> {
-        let mut rest = word.chars();
+    fn short(&mut self, option: &'w str) -> Result<(Setting, &'w str), TuneError> {
+        let mut rest = option.chars();
         let letter = rest.next().unwrap_or('-');
         let known = OPTIONS.iter().find(|(short, _, _)| *short == letter);
         let (_, _, setting) = known.ok_or_else(|| TuneError::InvalidOption(letter.to_string()))?;
         let argument = match rest.as_str() {
-            "" => self.words.next().copied(),
+            "" => self.args.next().copied(),
             attached => Some(attached),
         };
         Ok((*setting, argument.ok_or_else(|| TuneError::MissingArgument(letter.to_string()))?))

@@ -8,11 +8,11 @@ use crate::number;
 
 /// Longest name a store takes (`crate::definition::Ds::name`).
 const NAME_BYTES_MAX: usize = 255;
-/// Steps of the heartbeat that a COMPUTE source gets when it becomes another type and none is given: what
-/// `rrdcreate(1)` advises. RRDtool makes a heartbeat of the expression's bytes.
+/// Heartbeat, in steps, of a COMPUTE source that becomes another type without one: what `rrdcreate(1)` advises.
+/// RRDtool makes a heartbeat of the expression's bytes.
 const HEARTBEAT_STEPS: u64 = 2;
 
-/// The data sources while the words of a tune are read: a COMPUTE source may be given limits before its
+/// The data sources while the arguments of a tune are read: a COMPUTE source may get its limits before its
 /// type.
 pub(super) struct Sources {
     step: u64,
@@ -22,7 +22,7 @@ pub(super) struct Sources {
 
 struct Source {
     name: String,
-    /// `None` while it is COMPUTE.
+    /// `None` as long as it is COMPUTE.
     ds_type: Option<DsType>,
     heartbeat: Option<u64>,
     min: Option<f64>,
@@ -37,8 +37,8 @@ impl Sources {
         Sources { step: definition.step, units_per_second, list }
     }
 
-    /// The source that an argument begins with, by index, and what stands behind its name.
-    pub(super) fn named<'a>(
+    /// The source that an argument starts with, by index, and what follows its name.
+    pub(super) fn find<'a>(
         &self,
         argument: &'a str,
         what: &'static str,
@@ -60,7 +60,7 @@ impl Sources {
     ) -> Result<(usize, T), TuneError> {
         let value = take_name(argument).1.strip_prefix(':').and_then(read);
         let value = value.ok_or(TuneError::InvalidArgument(what))?;
-        Ok((self.named(argument, what)?.0, value))
+        Ok((self.find(argument, what)?.0, value))
     }
 
     /// `--heartbeat`, `--minimum`, `--maximum`.
@@ -79,7 +79,7 @@ impl Sources {
         Ok(())
     }
 
-    /// `--data-source-type`. A source of another type forgets its last reading.
+    /// `--data-source-type`. A source that changes its type forgets its last reading.
     pub(super) fn set_type(
         &mut self,
         definition: &Definition,
@@ -156,13 +156,13 @@ impl Source {
     }
 }
 
-/// A name at the start of `text`, and the rest.
+/// The leading name of `text`, and the rest.
 fn take_name(text: &str) -> (&str, &str) {
     let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     text.split_at(text.bytes().take(NAME_BYTES_MAX).take_while(of_name).count())
 }
 
-/// The integer that `text` begins with, behind blanks, clamped to 64 bits; what follows is ignored.
+/// The integer that `text` starts with after blanks, clamped to 64 bits; what follows is ignored.
 pub(super) fn leading_integer(text: &str) -> Option<i64> {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, digits) = match text.as_bytes().first() {
@@ -180,7 +180,7 @@ pub(super) fn leading_integer(text: &str) -> Option<i64> {
     }))
 }
 
-/// A limit: `U`, or a number among the characters numbers are made of; what follows those is ignored.
+/// A limit: `U`, or a number; anything after the characters of a number is ignored.
 fn limit_value(text: &str) -> Option<f64> {
     let of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'+' | b'-' | b'U');
     let text = &text[..text.bytes().take_while(of_number).count()];

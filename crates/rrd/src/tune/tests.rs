@@ -26,9 +26,9 @@ fn example(units_per_second: u32) -> (Definition, Live) {
 
 #[test]
 fn words_change_sources() {
-    let check = |words: &[&str], ds: usize, want: &str| {
+    let check = |args: &[&str], ds: usize, want: &str| {
         let (mut definition, mut live) = example(1);
-        tune(&mut definition, &mut live, words).unwrap();
+        tune(&mut definition, &mut live, args).unwrap();
         let ds = &definition.ds[ds];
         let shown = match &ds.kind {
             DsKind::Fed { ds_type, heartbeat, min, max } => {
@@ -36,7 +36,7 @@ fn words_change_sources() {
             }
             DsKind::Compute(_) => format!("{} COMPUTE", ds.name),
         };
-        assert_eq!(shown, want, "{words:?}");
+        assert_eq!(shown, want, "{args:?}");
     };
     check(&[], 0, "in GAUGE 20 0 100");
     check(&["-h", "in:30", "--maximum=in:U", "-iin:-5"], 0, "in GAUGE 30 -5 NaN");
@@ -49,11 +49,11 @@ fn words_change_sources() {
 
 #[test]
 fn a_bad_word_leaves_everything_as_it_was() {
-    let check = |words: &[&str], want: &str| {
+    let check = |args: &[&str], want: &str| {
         let (mut definition, mut live) = example(1);
         let before = (definition.clone(), live.clone());
-        let error = tune(&mut definition, &mut live, words).unwrap_err();
-        assert_eq!(error.to_string(), want, "{words:?}");
+        let error = tune(&mut definition, &mut live, args).unwrap_err();
+        assert_eq!(error.to_string(), want, "{args:?}");
         assert_eq!(format!("{:?}", (definition, live)), format!("{before:?}"));
     };
     check(&["-d", "in:DERIVE", "-h", "x:3"], "unknown data source name 'x'");
@@ -84,7 +84,7 @@ fn a_heartbeat_is_given_in_seconds_and_kept_in_units() {
 
 #[test]
 fn words_that_change_the_layout_are_told_from_the_others() {
-    let check = |words: &[&str], want| assert_eq!(is_structural(words), want, "{words:?}");
+    let check = |args: &[&str], want| assert_eq!(is_structural(args), want, "{args:?}");
     check(&["-h", "DEL:in"], false);
     check(&["-h", "in:3", "foo"], false);
     check(&["-h", "in:3", "DEL:in"], true);
@@ -93,8 +93,8 @@ fn words_that_change_the_layout_are_told_from_the_others() {
 }
 
 /// Sources `a`, `b` and COMPUTE `sum` of `b`; a Holt-Winters set between plain archives.
-fn whole() -> Rrd {
-    let words = [
+fn sample() -> Rrd {
+    let args = [
         "DS:a:GAUGE:20:U:U",
         "DS:b:GAUGE:20:U:U",
         "DS:sum:COMPUTE:b,2,*",
@@ -107,7 +107,7 @@ fn whole() -> Rrd {
         limits: text::Limits::FILE,
         file_name: b"",
     };
-    let definition = text::parse_create(&options, &words).unwrap();
+    let definition = text::parse_create(&options, &args).unwrap();
     let live = new_live(&definition, 1_000_000_000);
     let mut next = 0.0;
     let archives = definition
@@ -128,7 +128,7 @@ fn whole() -> Rrd {
 
 #[test]
 fn rows_and_references_follow_their_archives_and_sources() {
-    let mut rrd = whole();
+    let mut rrd = sample();
     tune_content(&mut rrd, &["DEL:a", "DELRRA:0", "RRA#6:+1", "DS:new:COMPUTE:sum,b,+"]).unwrap();
     let names: Vec<&str> = rrd.definition.ds.iter().map(|ds| ds.name.as_str()).collect();
     assert_eq!(names, ["b", "sum", "new"]);
@@ -144,7 +144,7 @@ fn rows_and_references_follow_their_archives_and_sources() {
     assert_eq!(rrd.live.words.len(), rrd.shape().word_count());
     let max = &rrd.archives[5];
     assert!(max[..3].iter().all(|value| value.is_nan()));
-    let before = &whole().archives[6];
+    let before = &sample().archives[6];
     assert_eq!((max[3], max[4], max[6], max[7]), (before[1], before[2], before[4], before[5]));
     assert!(max[5].is_nan() && max[8].is_nan());
     assert_eq!(rrd.archives.len(), rrd.definition.rra.len());
@@ -152,12 +152,12 @@ fn rows_and_references_follow_their_archives_and_sources() {
 
 #[test]
 fn a_new_archive_has_the_past_that_others_know() {
-    let mut rrd = whole();
+    let mut rrd = sample();
     tune_content(&mut rrd, &["RRA:AVERAGE:0.5:1:4", "DS:new:GAUGE:20:U:U"]).unwrap();
     let rows: Vec<&[f64]> = rrd.archives[7].chunks(4).collect();
     assert_eq!(rows.len(), 4);
     assert!(rows[0].iter().all(|value| value.is_nan()));
-    for (new, old) in rows[1..].iter().zip(whole().archives[0].chunks(3)) {
+    for (new, old) in rows[1..].iter().zip(sample().archives[0].chunks(3)) {
         assert!(new.iter().zip(old).all(|(new, old)| (new - old).abs() < 1e-12), "{new:?} {old:?}");
         assert!(new[3].is_nan());
     }
@@ -165,11 +165,11 @@ fn a_new_archive_has_the_past_that_others_know() {
 
 #[test]
 fn a_layout_that_cannot_be_is_refused_and_nothing_changes() {
-    let check = |words: &[&str], want: &str| {
-        let mut rrd = whole();
-        let error = tune_content(&mut rrd, words).unwrap_err();
-        assert_eq!(error.to_string(), want, "{words:?}");
-        assert_eq!(format!("{rrd:?}"), format!("{:?}", whole()));
+    let check = |args: &[&str], want: &str| {
+        let mut rrd = sample();
+        let error = tune_content(&mut rrd, args).unwrap_err();
+        assert_eq!(error.to_string(), want, "{args:?}");
+        assert_eq!(format!("{rrd:?}"), format!("{:?}", sample()));
     };
     check(&["DEL:b"], "cannot delete data source 'b': the COMPUTE data source 'sum' needs it; delete both");
     check(&["DEL:a", "DEL:b", "DEL:sum"], "you must define at least one Data Source");

@@ -4,12 +4,12 @@ use super::pdp::{canonical, double};
 use crate::definition::PlainCf;
 use crate::live::{CdpPrep, UNKNOWN};
 
-/// How the PDPs of a span fall on the rows of one archive.
+/// How the PDPs of a span map to the rows of one archive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowCut {
-    /// PDPs in a row.
+    /// PDPs per row.
     pub pdp_per_row: u64,
-    /// PDPs of the span that complete the open row (or would).
+    /// PDPs needed to complete the open row.
     pub to_row_end: u64,
     /// PDPs in the span.
     pub elapsed: u64,
@@ -24,7 +24,7 @@ impl RowCut {
         let rows = match elapsed.checked_sub(to_row_end) {
             None => 0,
             Some(0) => 1,
-            Some(behind) => behind / pdp_per_row + 1,
+            Some(after) => after / pdp_per_row + 1,
         };
         RowCut { pdp_per_row, to_row_end, elapsed, rows }
     }
@@ -48,7 +48,7 @@ pub(crate) fn accumulate(cf: PlainCf, cell: &mut CdpPrep, point: f64, elapsed: u
     };
 }
 
-/// Completes the open row and starts the one under construction.
+/// Completes the open row and starts the next one.
 #[inline]
 pub(crate) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cut: &RowCut) {
     let unknown = point.is_nan();
@@ -63,7 +63,7 @@ pub(crate) fn complete(cf: PlainCf, xff: f64, cell: &mut CdpPrep, point: f64, cu
     };
     let carried = match cut.elapsed - cut.to_row_end {
         0 => 0,
-        behind => behind % cut.pdp_per_row,
+        after => after % cut.pdp_per_row,
     };
     if unknown || carried == 0 {
         cell.value = match cf {

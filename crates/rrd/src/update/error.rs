@@ -1,4 +1,4 @@
-//! Why an update was refused, in RRDtool's words.
+//! Why an update was refused, with RRDtool's texts.
 
 use std::fmt;
 
@@ -6,55 +6,55 @@ use crate::definition::DsType;
 use crate::rpn::EvaluateError;
 use crate::time::Timestamp;
 
-/// Why an update was refused. `Display` is RRDtool's text, without the name of the RRD in front.
+/// Why an update was refused. `Display` is RRDtool's text, without the leading name of the RRD.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UpdateError {
-    /// A word with neither `:` nor `@`.
+    /// An argument with neither `:` nor `@`.
     NoTimestamp {
-        /// The word.
-        word: String,
+        /// The argument.
+        argument: String,
     },
     /// Fewer values than sources (or names in the template).
     TooFewValues {
-        /// How many there should be.
+        /// The number needed.
         expected: usize,
-        /// How many there are.
+        /// The number found.
         got: usize,
         /// The text of the time.
         time: String,
     },
     /// More values than sources (or names in the template).
     ExtraData {
-        /// What is too much.
+        /// The surplus.
         rest: String,
     },
-    /// A time that is no number.
+    /// A time that is not a number.
     TimeNotANumber {
         /// Its text.
         text: String,
     },
-    /// A time with something behind the number.
+    /// A time with something after the number.
     TimeTrailing {
         /// Its text.
         text: String,
         /// The number.
         value: f64,
-        /// What stands behind it.
+        /// What follows it.
         rest: String,
     },
     /// An AT time that cannot be understood.
     AtTime {
         /// Its text.
         text: String,
-        /// What the AT parser said.
+        /// The AT parser's message.
         why: String,
     },
-    /// A time so far away that no arithmetic on it is safe. RRDtool takes it.
+    /// A time so far away that arithmetic on it would overflow. RRDtool accepts it.
     TimeTooFar {
         /// Its text.
         text: String,
     },
-    /// Not later than the last update. Times in seconds; the command line prints the whole ones, the daemon
+    /// Not later than the last update. Times are in seconds; the command line prints whole seconds, the daemon
     /// six decimals.
     NotLater {
         /// The time of the update.
@@ -62,14 +62,14 @@ pub enum UpdateError {
         /// The last update.
         last_update: Timestamp,
     },
-    /// A value that is no number.
+    /// A value that is not a number.
     NotANumber {
         /// The type of its source.
         ds_type: DsType,
         /// Its text.
         text: String,
     },
-    /// A value with something behind the number.
+    /// A value with something after the number.
     Trailing {
         /// The type of its source.
         ds_type: DsType,
@@ -77,17 +77,17 @@ pub enum UpdateError {
         text: String,
         /// The number.
         value: f64,
-        /// What stands behind it.
+        /// What follows it.
         rest: String,
     },
-    /// A value of a COUNTER that is more than digits.
+    /// A COUNTER value that has other characters than digits.
     NotUnsigned {
         /// Its text.
         text: String,
     },
     /// A COMPUTE source has no result.
     Compute(EvaluateError),
-    /// A value of a DERIVE that is more than digits with an optional minus.
+    /// A DERIVE value that has other characters than digits after an optional minus.
     NotSigned {
         /// Its text.
         text: String,
@@ -95,7 +95,7 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// True when `--skip-past-updates` passes over it.
+    /// True when `--skip-past-updates` skips it.
     pub fn is_past(&self) -> bool {
         matches!(self, UpdateError::NotLater { .. })
     }
@@ -106,8 +106,8 @@ impl fmt::Display for UpdateError {
         const TIME: &str = "error while parsing time in get_time_from_reading";
         const VALUE: &str = "Function update_pdp_prep, case DST_";
         match self {
-            UpdateError::NoTimestamp { word } => {
-                write!(f, "expected timestamp not found in data source from {word}")
+            UpdateError::NoTimestamp { argument } => {
+                write!(f, "expected timestamp not found in data source from {argument}")
             }
             UpdateError::TooFewValues { expected, got, time } => {
                 write!(f, "expected {expected} data source readings (got {got}) from {time}")
@@ -117,7 +117,7 @@ impl fmt::Display for UpdateError {
             UpdateError::TimeTrailing { text, value, rest } => {
                 write!(f, "{TIME} - Converted '{text}' to {value:.6}, but cannot convert '{rest}'")
             }
-            // Compat: of a time that refers to a start or end there is none, RRDtool says so first.
+            // Compat: for a time relative to a start or end, RRDtool puts the reason first.
             UpdateError::AtTime { text, why } if why.starts_with("specifying time relative") => {
                 write!(f, "{why}: {text}")
             }

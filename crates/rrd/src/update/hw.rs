@@ -1,22 +1,21 @@
 //! Holt-Winters forecasting: HWPREDICT, MHWPREDICT, SEASONAL, DEVSEASONAL, DEVPREDICT and FAILURES.
 //!
-//! Archives of one forecast refer to each other. They are updated one after the other, so each asks
-//! whether the one it needs stands before it: then that one has moved on already, and the number meant is
-//! the one it kept from before. Sources do not touch each other. Every number is computed in RRDtool's
-//! order; its ways with gaps (see [`skip`] and [`Forecast::coefficient_row`]) are its own, and pinned by the
-//! oracle.
+//! The archives of one forecast refer to each other and are updated one after the other. So each checks
+//! whether the archive it needs comes before it: that one has already advanced, and the number meant is the
+//! one it kept from before. Sources do not affect each other. Every number is computed in RRDtool's order;
+//! its treatment of gaps (see [`Forecast::skip`]) is its own, and pinned by the oracle.
 
 use super::pdp::canonical;
 use super::season;
 use crate::definition::{Cf, Consolidation, Definition};
 use crate::live::{CdpPrep, HeadMut, HeadShape, Season, UNKNOWN};
 
-/// Most PDPs an update may pass for the forecast to follow them one by one.
+/// Most PDPs of one update that the forecast follows one by one; more are skipped.
 const FOLLOWED_PDPS_MAX: u64 = 2;
 /// Flags of a FAILURES cell: bytes, newest first.
 const FLAGS: usize = 28;
 
-/// Words of [`HwPrep`] by meaning.
+/// Indexes into the words of [`crate::live::HwPrep`].
 pub(super) const COEFFICIENT: usize = 0;
 pub(super) const LAST_COEFFICIENT: usize = 1;
 const SLOPE: usize = 2;
@@ -24,41 +23,29 @@ const LAST_SLOPE: usize = 3;
 const NULL_COUNT: usize = 4;
 const LAST_NULL_COUNT: usize = 5;
 
-/// The archives of one RRD while its forecast moves on.
-struct Forecast<'a, 'h> {
-    definition: &'a Definition,
-    shape: &'a HeadShape,
-    head: &'a mut HeadMut<'h>,
-    seasons: &'a [Season],
-    ds_count: usize,
+/// The archives of one RRD while its forecast advances.
+pub(super) struct Forecast<'a, 'h> {
+    pub definition: &'a Definition,
+    pub shape: &'a HeadShape,
+    pub head: &'a mut HeadMut<'h>,
+    pub seasons: &'a [Season],
 }
 
-/// Moves every Holt-Winters archive on by `elapsed` PDPs of the same values. Rows are not written here: they
-/// are left in each cell's primary and secondary value.
-pub(super) fn advance(
-    definition: &Definition,
-    shape: &HeadShape,
-    head: &mut HeadMut<'_>,
-    seasons: &[Season],
-    points: &[f64],
-    elapsed: u64,
-) {
-    let ds_count = shape.ds_count();
-    let mut forecast = Forecast { definition, shape, head, seasons, ds_count };
-    for index in 0..definition.rra.len() {
-        if elapsed > FOLLOWED_PDPS_MAX && definition.rra[index].cf.is_holt_winters() {
-            forecast.skip(index, elapsed);
+impl Forecast<'_, '_> {
+    /// Advances every Holt-Winters archive by `elapsed` PDPs of the same values. Writes no rows: it leaves
+    /// them in each cell's primary and secondary value.
+    pub(super) fn advance(mut self, points: &[f64], elapsed: u64) {
+        let archives = self.definition.rra.iter().enumerate();
+        let archives = archives.filter(|(_, rra)| rra.cf.is_holt_winters()).map(|(index, _)| index);
+        if elapsed > FOLLOWED_PDPS_MAX {
+            archives.for_each(|index| self.skip(index, elapsed));
+            return;
         }
-    }
-    if elapsed > FOLLOWED_PDPS_MAX {
-        return;
-    }
-    for nth in 1..=elapsed {
-        for index in 0..definition.rra.len() {
-            if definition.rra[index].cf.is_holt_winters() {
+        for nth in 1..=elapsed {
+            for index in archives.clone() {
                 for (ds, &point) in points.iter().enumerate() {
-                    let value = forecast.follow(index, ds, point, elapsed + nth);
-                    let cell = &mut forecast.head.cdp[index * ds_count + ds];
+                    let value = self.follow(index, ds, point, elapsed + nth);
+                    let cell = &mut self.head.cdp[index * self.shape.ds_count() + ds];
                     if nth == 1 {
                         cell.primary = value;
                     } else {
@@ -68,30 +55,28 @@ pub(super) fn advance(
             }
         }
     }
-}
 
-impl Forecast<'_, '_> {
     fn words(&self, rra: usize, ds: usize) -> &[u64; 6] {
-        let hw = self.shape.hw_index(rra).expect("only Holt-Winters archives are asked for");
-        &self.head.hw[hw * self.ds_count + ds].words
+        let hw = self.shape.hw_index(rra).expect("callers pass Holt-Winters archives only");
+        &self.head.hw[hw * self.shape.ds_count() + ds].words
     }
 
     fn words_mut(&mut self, rra: usize, ds: usize) -> &mut [u64; 6] {
-        let hw = self.shape.hw_index(rra).expect("only Holt-Winters archives are asked for");
-        &mut self.head.hw[hw * self.ds_count + ds].words
+        let hw = self.shape.hw_index(rra).expect("callers pass Holt-Winters archives only");
+        &mut self.head.hw[hw * self.shape.ds_count() + ds].words
     }
 
-    /// The seasonal coefficient or deviation of archive `of` for the row that archive `asking` is at.
-    fn coefficient(&self, of: usize, asking: usize, ds: usize) -> f64 {
-        let word = if of < asking { LAST_COEFFICIENT } else { COEFFICIENT };
+    /// The seasonal coefficient or deviation of archive `of`, for the current row of archive `reader`.
+    fn coefficient(&self, of: usize, reader: usize, ds: usize) -> f64 {
+        let word = if of < reader { LAST_COEFFICIENT } else { COEFFICIENT };
         f64::from_bits(self.words(of, ds)[word])
     }
 
-    /// The baseline that archive `predict` had before this PDP, as archive `asking` sees it: intercept plus
-    /// slope for every PDP since the intercept was known.
-    fn baseline(&self, predict: usize, asking: usize, ds: usize) -> (f64, f64) {
+    /// The intercept and the baseline of archive `predict` before this PDP, as archive `reader` sees them. The
+    /// baseline is the intercept plus the slope for every PDP since the intercept was known.
+    fn baseline(&self, predict: usize, reader: usize, ds: usize) -> (f64, f64) {
         let words = self.words(predict, ds);
-        let (intercept, slope, nulls) = if predict < asking {
+        let (intercept, slope, nulls) = if predict < reader {
             (words[LAST_COEFFICIENT], words[LAST_SLOPE], words[LAST_NULL_COUNT])
         } else {
             (words[COEFFICIENT], words[SLOPE], words[NULL_COUNT])
@@ -100,21 +85,21 @@ impl Forecast<'_, '_> {
         (intercept, intercept + slope * nulls as f64)
     }
 
-    /// What `predict` foretold for this PDP, as archive `asking` sees it; none while a part is unknown.
-    fn prediction(&self, predict: usize, asking: usize, ds: usize) -> Option<f64> {
+    /// The prediction of `predict` for this PDP, as archive `reader` sees it; `None` while a part is unknown.
+    fn prediction(&self, predict: usize, reader: usize, ds: usize) -> Option<f64> {
         let Consolidation::Predict { multiplicative, seasonal, .. } = self.definition.rra[predict].cf else {
             return None;
         };
-        let coefficient = self.coefficient(seasonal, asking, ds);
-        let (_, baseline) = self.baseline(predict, asking, ds);
+        let coefficient = self.coefficient(seasonal, reader, ds);
+        let (_, baseline) = self.baseline(predict, reader, ds);
         if coefficient.is_nan() || baseline.is_nan() {
             return None;
         }
         Some(canonical(if multiplicative { baseline * coefficient } else { baseline + coefficient }))
     }
 
-    /// Moves one cell on by one PDP; the value of its row. `ahead` is how far behind the row written last
-    /// the coefficient after this one stands.
+    /// Advances one cell by one PDP. Returns the value of its row. The next coefficient is `ahead` rows after the
+    /// row written last.
     fn follow(&mut self, rra: usize, ds: usize, point: f64, ahead: u64) -> f64 {
         match self.definition.rra[rra].cf {
             Consolidation::Plain { .. } => UNKNOWN,
@@ -139,7 +124,9 @@ impl Forecast<'_, '_> {
 
     fn next_coefficient(&self, rra: usize, ds: usize, ahead: u64) -> u64 {
         let season = self.seasons.iter().find(|season| season.rra == rra);
-        season.map_or(UNKNOWN.to_bits(), |season| season::value(season, self.ds_count, ahead, ds).to_bits())
+        season.map_or(UNKNOWN.to_bits(), |season| {
+            season::value(season, self.shape.ds_count(), ahead, ds).to_bits()
+        })
     }
 
     fn predict(&mut self, rra: usize, ds: usize, point: f64) -> f64 {
@@ -186,7 +173,7 @@ impl Forecast<'_, '_> {
         let mut intercept = f64::from_bits(self.words(predict, ds)[COEFFICIENT]);
         let (_, baseline) = self.baseline(predict, rra, ds);
         if baseline.is_nan() {
-            // A forecast that moves on later will begin at this very point.
+            // A forecast that advances later will begin at this point.
             return match (predict > rra, multiplicative) {
                 (false, _) => UNKNOWN,
                 (true, false) => 0.0,
@@ -226,7 +213,7 @@ impl Forecast<'_, '_> {
         let Consolidation::Predict { seasonal, .. } = self.definition.rra[predict].cf else {
             return UNKNOWN;
         };
-        // Compat: RRDtool asks where the SEASONAL stands, not the DEVSEASONAL that it reads.
+        // Compat: RRDtool checks the position of the SEASONAL, not of the DEVSEASONAL that it reads.
         let word = if seasonal < rra { LAST_COEFFICIENT } else { COEFFICIENT };
         let deviation = f64::from_bits(self.words(devseasonal, ds)[word]);
         let prediction = self.prediction(predict, rra, ds).unwrap_or(UNKNOWN);
@@ -244,9 +231,9 @@ impl Forecast<'_, '_> {
         if count as u64 >= threshold { 1.0 } else { 0.0 }
     }
 
-    /// The flags lie in the bytes that other kinds use for their numbers.
+    /// The flags share the bytes that other kinds use for their numbers.
     fn flags(&self, rra: usize, ds: usize) -> [u8; FLAGS] {
-        let cell = &self.head.cdp[rra * self.ds_count + ds];
+        let cell = &self.head.cdp[rra * self.shape.ds_count() + ds];
         let words = self.words(rra, ds);
         let mut bytes = [0; 32];
         for (chunk, word) in
@@ -267,15 +254,15 @@ impl Forecast<'_, '_> {
         let words = self.words_mut(rra, ds);
         words[0] = word(16);
         words[1] = word(24);
-        let cell = &mut self.head.cdp[rra * self.ds_count + ds];
+        let cell = &mut self.head.cdp[rra * self.shape.ds_count() + ds];
         cell.value = f64::from_bits(word(0));
         cell.unknown_pdps = word(8);
     }
 
-    /// Passes over more PDPs than are followed.
+    /// Skips more PDPs than [`FOLLOWED_PDPS_MAX`].
     fn skip(&mut self, rra: usize, elapsed: u64) {
-        for ds in 0..self.ds_count {
-            let index = rra * self.ds_count + ds;
+        for ds in 0..self.shape.ds_count() {
+            let index = rra * self.shape.ds_count() + ds;
             match self.definition.rra[rra].cf.cf() {
                 Cf::HwPredict | Cf::MhwPredict => {
                     let words = self.words_mut(rra, ds);
@@ -301,13 +288,13 @@ impl Forecast<'_, '_> {
     }
 }
 
-/// The intercept that a forecast goes on with after `point`.
+/// The intercept of a forecast after `point`.
 fn next_intercept(alpha: f64, point: f64, coefficient: f64, baseline: f64, multiplicative: bool) -> f64 {
     let level = if multiplicative { ratio(point, coefficient) } else { point - coefficient };
     canonical(alpha * level + (1.0 - alpha) * baseline)
 }
 
-/// A multiplicative forecast knows no divisor that is not positive.
+/// `value / by`, unknown for a divisor that is not positive: how multiplicative forecasts divide.
 pub(super) fn ratio(value: f64, by: f64) -> f64 {
     if by <= 0.0 { UNKNOWN } else { value / by }
 }

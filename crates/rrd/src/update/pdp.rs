@@ -10,7 +10,7 @@ use crate::live::{LastDs, PdpPrep, UNKNOWN};
 use crate::number::{self, NumberError, difference};
 use crate::time::{MICROS, Timestamp};
 
-/// What RRDtool adds to a counter that went back: first 2^32 - 1, and if that is not enough 2^64 - 2^32.
+/// What RRDtool adds to a counter that decreased: first 2^32 - 1 and, if that is not enough, 2^64 - 2^32.
 const COUNTER_WRAPS: [f64; 2] = [4_294_967_295.0, 18_446_744_069_414_584_320.0];
 
 /// The time between two updates, cut at the step. All in units.
@@ -18,11 +18,11 @@ const COUNTER_WRAPS: [f64; 2] = [4_294_967_295.0, 18_446_744_069_414_584_320.0];
 pub(super) struct Span {
     /// From the last update to this one.
     pub interval: f64,
-    /// From the last update to the last boundary passed; all of the interval when none was.
+    /// From the last update to the last step boundary passed; the complete interval when none was.
     pub pre: f64,
     /// From that boundary to this update.
     pub post: f64,
-    /// PDPs complete before this span (the number of the open one).
+    /// The number of the open PDP at the start of this span.
     pub pdp_number: i64,
     /// Boundaries passed.
     pub elapsed: u64,
@@ -31,9 +31,7 @@ pub(super) struct Span {
 impl Span {
     #[inline]
     pub(super) fn between(last: Timestamp, time: Timestamp, step: u64) -> Span {
-        let seconds = (time.whole - last.whole) as f64;
-        let micros = (i64::from(time.micros) - i64::from(last.micros)) as f64;
-        let interval = seconds + micros / f64::from(MICROS);
+        let interval = interval(last, time);
         let (pdp_number, _) = grid::divide(last.whole, step);
         let (number_now, age) = grid::divide(time.whole, step);
         if number_now == pdp_number {
@@ -49,8 +47,8 @@ impl Span {
         }
     }
 
-    /// The part that closes the open PDP, and the rest, when this span passes several boundaries and one
-    /// PDP was under way. RRDtool closes that one by itself, with whole units of the interval.
+    /// The part that closes the open PDP, and the rest, when this span passes several boundaries while a PDP is
+    /// open. RRDtool closes that PDP separately, with whole units of the interval.
     pub(super) fn split_open(&self, step: u64) -> Option<(Span, Span)> {
         if self.elapsed < 2 {
             return None;
@@ -72,8 +70,14 @@ impl Span {
     }
 }
 
-/// Leaves in `sums` what belongs to the span that [`Span::split_open`] cut off; what is left for the rest
-/// goes to `rest_sums`.
+/// Units from one update to the next.
+#[inline]
+pub(super) fn interval(last: Timestamp, time: Timestamp) -> f64 {
+    let micros = (i64::from(time.micros) - i64::from(last.micros)) as f64;
+    time.whole.saturating_sub(last.whole) as f64 + micros / f64::from(MICROS)
+}
+
+/// Leaves in `sums` the share of the span that [`Span::split_open`] cut off, and moves the rest to `rest_sums`.
 pub(super) fn split_sums(sums: &mut [f64], interval: f64, left: &Span, rest_sums: &mut Vec<f64>) {
     rest_sums.clear();
     for sum in sums {
@@ -103,7 +107,7 @@ pub(super) fn read(
             let expected = definition.fed_count();
             return Err(UpdateError::TooFewValues { expected, got: texts.len(), time: String::new() });
         };
-        // What comes too late is not even looked at.
+        // A text that comes too late is not even checked.
         if text.first() == Some(&b'U') || interval > double(heartbeat) {
             sums.push(UNKNOWN);
             continue;
@@ -115,6 +119,37 @@ pub(super) fn read(
         sums.push(if rate.is_nan() || outside { UNKNOWN } else { sum });
     }
     Ok(())
+}
+
+/// Refuses what [`read`] refuses, without the live head: see [`super::check`].
+pub(super) fn check(definition: &Definition, texts: &[&[u8]], interval: f64) -> Result<(), UpdateError> {
+    let mut texts = texts.iter();
+    for ds in &definition.ds {
+        if let DsKind::Fed { ds_type, heartbeat, .. } = ds.kind
+            && let Some(text) = texts.next()
+            && text.first() != Some(&b'U')
+            && interval <= double(heartbeat)
+        {
+            check_text(ds_type, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a source of this type accepts a text.
+#[inline]
+fn check_text(ds_type: DsType, text: &[u8]) -> Result<(), UpdateError> {
+    let digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+    match ds_type {
+        DsType::Counter if !digits(text) => Err(UpdateError::NotUnsigned { text: lossy(text) }),
+        DsType::Derive if !digits(text.strip_prefix(b"-").unwrap_or(text)) => {
+            Err(UpdateError::NotSigned { text: lossy(text) })
+        }
+        DsType::Counter | DsType::Derive => Ok(()),
+        DsType::Gauge | DsType::Absolute | DsType::Dcounter | DsType::Dderive => {
+            float(ds_type, text).map(|_| ())
+        }
+    }
 }
 
 #[inline]
@@ -134,15 +169,11 @@ fn sum_and_rate(
         }
         DsType::Absolute => float(ds_type, text)?,
         DsType::Counter => {
-            if !text.iter().all(u8::is_ascii_digit) {
-                return Err(UpdateError::NotUnsigned { text: lossy(text) });
-            }
+            check_text(ds_type, text)?;
             if unknown_before { UNKNOWN } else { unwrapped(difference(text, last)) }
         }
         DsType::Derive => {
-            if !text.strip_prefix(b"-").unwrap_or(text).iter().all(u8::is_ascii_digit) {
-                return Err(UpdateError::NotSigned { text: lossy(text) });
-            }
+            check_text(ds_type, text)?;
             if unknown_before { UNKNOWN } else { difference(text, last) }
         }
         DsType::Dcounter | DsType::Dderive if unknown_before => UNKNOWN,
@@ -192,7 +223,7 @@ pub(super) fn accumulate(pdp: &mut PdpPrep, sum: f64, interval: f64) {
     }
 }
 
-/// Closes the open PDP (and whole ones behind it, which have the same value) and opens the next.
+/// Closes the open PDP (and complete ones after it, which have the same value) and opens the next.
 #[inline]
 pub(super) fn close(pdp: &mut PdpPrep, sum: f64, span: &Span, heartbeat: u64, step: u64) -> f64 {
     let mut pre_unknown = 0.0;
@@ -221,8 +252,8 @@ pub(super) fn close(pdp: &mut PdpPrep, sum: f64, span: &Span, heartbeat: u64, st
     point
 }
 
-/// The double nearest to a count. Counts fit in 63 bits but in damaged files, and a signed conversion is one
-/// instruction where an unsigned one is five.
+/// The double nearest to a count. Counts fit in 63 bits except in damaged files, and a signed conversion takes one
+/// instruction where an unsigned one takes five.
 #[inline]
 pub(super) fn double(count: u64) -> f64 {
     match i64::try_from(count) {
@@ -231,7 +262,7 @@ pub(super) fn double(count: u64) -> f64 {
     }
 }
 
-/// The same NaN on every machine: what an x86 makes of an invalid operation.
+/// Maps every NaN to the one that an x86 makes of an invalid operation, on every machine.
 #[inline]
 pub(super) fn canonical(value: f64) -> f64 {
     if value.is_nan() { UNKNOWN } else { value }

@@ -4,21 +4,21 @@ use super::pdp::canonical;
 use crate::definition::{Consolidation, Definition};
 use crate::live::{CdpPrep, HeadMut, HeadShape, Season};
 
-/// Seasons that are smoothed whenever they begin anew; afterwards once a season, at the smoothing index.
+/// Cycles during which a season is smoothed whenever it begins anew; afterwards at its smoothing index.
 const BURN_IN_CYCLES: u64 = 3;
-/// The word of a cell in which a season counts them (source 0 only).
+/// The word of a cell that counts these cycles (source 0 only).
 const BURN_IN: usize = 4;
 /// The smoothing window of files before [`crate::definition::VERSION_SMOOTHING_WINDOW`].
 const SMOOTHING_WINDOW_DEFAULT: f64 = 0.05;
 
-/// The value `ahead` rows behind the row written last.
+/// The value `ahead` rows after the row written last.
 pub(super) fn value(season: &Season, ds_count: usize, ahead: u64, ds: usize) -> f64 {
     let row_count = (season.values.len() / ds_count) as u64;
     let row = (season.current_row + ahead % row_count) % row_count;
     season.values[row as usize * ds_count + ds]
 }
 
-/// Writes the row of one PDP, or passes over the rows of several. True when a smoothing run is due.
+/// Writes the row of one PDP, or skips the rows of several. True when smoothing is due.
 pub(super) fn write(
     season: &mut Season,
     cells: &[CdpPrep],
@@ -37,7 +37,7 @@ pub(super) fn write(
             *value = cell.primary;
         }
     }
-    // True when one of the rows passed is this one.
+    // Whether the rows that were passed include this one.
     let passes = |row: u64| row < row_count && (row + row_count - before - 1) % row_count < count;
     if *burn_in > BURN_IN_CYCLES {
         return passes(smooth_index);
@@ -53,8 +53,8 @@ pub(super) fn burn_in(words: &mut [u64; 6]) -> &mut u64 {
     &mut words[BURN_IN]
 }
 
-/// Replaces each value by the mean of the window around it. The mean of a SEASONAL then moves over to the
-/// intercept, so that the coefficients stay centred.
+/// Replaces each value by the mean of the window around it. The mean of a SEASONAL then moves to the intercept,
+/// so that the coefficients stay centred.
 pub(super) fn smooth(
     definition: &Definition,
     shape: &HeadShape,
@@ -73,7 +73,7 @@ pub(super) fn smooth(
     } else {
         smoothing_window
     };
-    // A file may hold any window; what it covers twice gives no new mean.
+    // A file may hold any window; one longer than the season would cover rows twice.
     let offset = ((window / 2.0 * row_count as f64).floor() as usize).min(row_count / 2);
     if offset == 0 || season.values.iter().any(|value| value.is_nan()) {
         return;
@@ -98,23 +98,23 @@ pub(super) fn smooth(
     }
 }
 
-/// Leaves the mean of each row's window in `smoothed`; the mean of those means.
+/// Puts the mean of each row's window into `smoothed`. Returns the mean of those means.
 fn moving_mean(season: &Season, ds_count: usize, ds: usize, offset: usize, smoothed: &mut Vec<f64>) -> f64 {
     let row_count = season.values.len() / ds_count;
     let at = |row: usize| season.values[row % row_count * ds_count + ds];
     let width = (2 * offset + 1) as f64;
     smoothed.clear();
     let mut sum = 0.0;
-    let behind = row_count - offset % row_count;
+    let first = row_count - offset % row_count;
     for row in 0..2 * offset {
-        sum += at(behind + row);
+        sum += at(first + row);
     }
     let mut total = 0.0;
     for row in 0..row_count {
         sum += at(row + offset);
         smoothed.push(sum / width);
         total += sum / width;
-        sum -= at(behind + row);
+        sum -= at(first + row);
     }
     total / row_count as f64
 }

@@ -41,8 +41,9 @@ fn update(
     let values: Vec<&[u8]> = values.iter().map(|text| text.as_bytes()).collect();
     let reading = Reading { time, values: &values };
     let (mut scratch, mut rows) = (Scratch::default(), Rows::default());
-    let head = shape.split_mut(&mut live.words);
-    step(definition, &shape, head, &mut live.seasons, &reading, &mut scratch, &mut rows)?;
+    let Live { words, seasons } = live;
+    let (head, shape, scratch, sink) = (shape.split_mut(words), &shape, &mut scratch, &mut rows);
+    Updater { definition, shape, head, seasons, scratch, sink }.apply(&reading)?;
     Ok(rows.0)
 }
 

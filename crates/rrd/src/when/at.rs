@@ -1,9 +1,9 @@
 //! Times as people write them: RRDtool's AT-style time specification (`rrdfetch(1)`).
 //!
-//! `noon yesterday`, `end-2h`, `20261121 8am`, seconds since the epoch. What is read, and what a text that
-//! cannot be read is answered with, was found by asking Debian's `rrdtool`, whose manual promises more than
-//! the program keeps; `crates/localtime/tests/at_oracle.rs` holds us to the program. Dates go through a
-//! [`Calendar`]: days and longer units follow the clocks on the wall, hours and shorter ones do not.
+//! `noon yesterday`, `end-2h`, `20261121 8am`, seconds since the epoch. What is accepted, and the messages for
+//! what is not, were found by running Debian's `rrdtool`, whose manual promises more than the program does;
+//! `crates/localtime/tests/at_oracle.rs` compares us with the program. Dates go through a [`Calendar`]: days and
+//! longer units follow the clock on the wall, hours and shorter ones do not.
 
 mod error;
 mod fields;
@@ -28,11 +28,11 @@ enum Reference {
     Epoch,
 }
 
-/// A time specification that has been read.
+/// A parsed time specification.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeSpec {
     reference: Reference,
-    /// A date and time of day, or what is to be added to one.
+    /// A date and time of day, or what to add to one.
     fields: Fields,
     summer: Option<bool>,
     /// Seconds to add.
@@ -43,12 +43,12 @@ impl TimeSpec {
     /// Reads `text`; `now` is in seconds since the epoch.
     ///
     /// # Errors
-    /// [`AtError`], but for [`AtError::NothingToReferTo`].
+    /// All of [`AtError`] but [`AtError::NothingToReferTo`].
     pub fn parse(text: &str, now: i64, calendar: &dyn Calendar) -> Result<TimeSpec, AtError> {
         parser::parse(text, now, calendar)
     }
 
-    /// The time in seconds since the epoch, where there is no start or end to refer to.
+    /// The time in seconds since the epoch, without a start or end to refer to.
     ///
     /// # Errors
     /// [`AtError::NothingToReferTo`].
@@ -59,7 +59,7 @@ impl TimeSpec {
         }
     }
 
-    /// Compat: `epoch` is what C makes of a date that is all zero, the last day of 1899 in local time. The
+    /// Compat: `epoch` is what C makes of a date that is all zeroes, the last day of 1899 in local time. The
     /// manual means 1970.
     fn time(&self, calendar: &dyn Calendar) -> i64 {
         self.fields.time(self.summer, calendar).wrapping_add(self.offset)
@@ -67,7 +67,7 @@ impl TimeSpec {
 
     /// The time, counted from `base`.
     ///
-    /// Compat: by the clock as it is set at `base`. A day before the first noon of summer time is eleven.
+    /// Compat: uses the clock as it is set at `base`. A day before the first noon of summer time is eleven.
     fn time_from(&self, base: i64, calendar: &dyn Calendar) -> i64 {
         let local = calendar.local(base);
         let fields = Fields::of(&local).with_dates_of(&self.fields);
@@ -75,17 +75,17 @@ impl TimeSpec {
     }
 }
 
-/// A time specification taken apart, for those who keep one in a structure of their own.
+/// The parts of a time specification, for callers with a structure of their own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
     /// What it counts from: 0 = the calendar, 1 = the start of its range, 2 = the end, 3 = the epoch.
     pub reference: u8,
     /// Seconds to add.
     pub offset: i64,
-    /// A date and time of day, or what is to be added to one (then day, month and year may be 0 or less, and years
-    /// count from 1900).
+    /// A date and time of day, or what to add to one (then day, month and year may be 0 or less, and years count
+    /// from 1900).
     pub civil: Civil,
-    /// Whether summer time is in force, where that is known.
+    /// Whether summer time is in force, if known.
     pub summer: Option<bool>,
 }
 
@@ -101,7 +101,7 @@ impl TimeSpec {
         Parts { reference, offset: self.offset, civil: self.fields.civil(), summer: self.summer }
     }
 
-    /// What has these parts; an unknown reference is the calendar.
+    /// The specification with these parts; an unknown reference means the calendar.
     pub fn from_parts(parts: &Parts) -> TimeSpec {
         let reference = match parts.reference {
             1 => Reference::Start,
@@ -113,11 +113,10 @@ impl TimeSpec {
     }
 }
 
-/// The time that `text` gives by itself, as for `create --start` and `update AT@value`.
+/// The time of `text` by itself, as for `create --start` and `update AT@value`.
 ///
 /// # Errors
-/// [`AtError`]; RRDtool writes "start time: " or "ds time: TEXT: " in front of all but
-/// [`AtError::NothingToReferTo`].
+/// [`AtError`]. RRDtool prefixes all but [`AtError::NothingToReferTo`] with "start time: " or "ds time: TEXT: ".
 pub fn resolve(text: &str, now: i64, calendar: &dyn Calendar) -> Result<i64, AtError> {
     TimeSpec::parse(text, now, calendar)?.alone(calendar)
 }
@@ -137,10 +136,10 @@ pub fn resolve_pair(
     range(&start, &end, calendar)
 }
 
-/// [`resolve_pair`] of what has been read already.
+/// [`resolve_pair`] for parsed specifications.
 ///
 /// # Errors
-/// [`PairError`], without those of one text.
+/// [`PairError`], except for errors of a single text.
 pub fn range(start: &TimeSpec, end: &TimeSpec, calendar: &dyn Calendar) -> Result<(i64, i64), PairError> {
     match (start.reference, end.reference) {
         (Reference::End, Reference::Start) => Err(PairError::ToEachOther),

@@ -1,9 +1,9 @@
 //! The calendar as an argument: seconds since the epoch to a date and a time of day, and back.
 //!
-//! Which zone, and where its rules come from, is the implementation's: [`Utc`] is here, the host's own (`TZ`
-//! and the C library) is in the crate `localtime`. Whatever needs local time takes a `&dyn Calendar`.
+//! The implementation decides about the zone and its rules: [`Utc`] is here, the host's own (`TZ` and the C
+//! library) is in the crate `localtime`. Code that needs local time takes a `&dyn Calendar`.
 
-/// Days from the first of March of year 0 to the epoch.
+/// Days from 1 March of year 0 to the epoch.
 const EPOCH_DAYS: i64 = 719_468;
 /// Days in 400 years.
 const ERA_DAYS: i64 = 146_097;
@@ -12,45 +12,45 @@ const YEAR_BASE: i32 = 1900;
 /// Seconds in a day.
 const DAY: i64 = 86_400;
 
-/// A date and a time of day. The fields are those of C's `struct tm`, but for the year, which is whole.
+/// A date and a time of day. The fields are those of C's `struct tm`, except for the complete year.
 ///
-/// [`Calendar::time`] reads the first six only and takes them out of their range, as `mktime` does: the
-/// 31st of a month of 30 days is the first of the next, hour -1 is eleven at night of the day before.
+/// [`Calendar::time`] reads only the first six and accepts values out of range, like `mktime`: the 31st of a month
+/// of 30 days is the first of the next, hour -1 is eleven at night of the day before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Civil {
-    /// Seconds behind the minute, `0..=60`.
+    /// Seconds after the minute, `0..=60`.
     pub second: i32,
-    /// Minutes behind the hour, `0..60`.
+    /// Minutes after the hour, `0..60`.
     pub minute: i32,
-    /// Hours behind midnight, `0..24`.
+    /// Hours after midnight, `0..24`.
     pub hour: i32,
     /// Day of the month, from 1.
     pub day: i32,
-    /// Months behind January, `0..12`.
+    /// Months after January, `0..12`.
     pub month: i32,
     /// Year, as in 2026.
     pub year: i32,
-    /// Days behind Sunday, `0..7`.
+    /// Days after Sunday, `0..7`.
     pub weekday: i32,
-    /// Days behind the first of January, `0..366`.
+    /// Days after 1 January, `0..366`.
     pub year_day: i32,
-    /// Seconds that local time is ahead of UTC.
+    /// Seconds by which local time is ahead of UTC.
     pub utc_offset_seconds: i32,
     /// Whether summer time is in force.
     pub summer: bool,
 }
 
-/// Local time of some place.
+/// The local time of a place.
 pub trait Calendar {
-    /// Local time at `time`, in seconds since the epoch. When its year does not fit into C's `struct tm`,
-    /// day and month are 0 and the year is what is left of it.
+    /// Local time at `time`, in seconds since the epoch. When the year does not fit into C's `struct tm`, day and
+    /// month are 0 and the year is truncated.
     fn local(&self, time: i64) -> Civil;
 
-    /// When it is `civil` there, in seconds since the epoch: `mktime` with `tm_isdst` -1. Fields out of range
-    /// are normalised; -1 when the C library knows no such time.
+    /// The seconds since the epoch when it is `civil` there: `mktime` with `tm_isdst` -1. Fields out of range are
+    /// normalised; -1 when the C library knows no such time.
     fn time(&self, civil: &Civil) -> i64;
 
-    /// The same, where summer time is said to be in force or not: `mktime` with `tm_isdst` 1 or 0.
+    /// As [`Calendar::time`], with summer time known to be in force or not: `mktime` with `tm_isdst` 1 or 0.
     fn time_as(&self, civil: &Civil, summer: bool) -> i64;
 }
 
@@ -90,14 +90,30 @@ impl Calendar for Utc {
     }
 }
 
-/// Whether C's `struct tm`, which counts years from 1900 in 32 bits, holds this year.
+/// A time as RFC 3339 text: `2026-11-22T12:09:26.5Z`, with as many digits of a second as it needs. `None` outside the
+/// years 0 to 9999.
+#[must_use]
+pub fn utc_text(seconds: i64, nanoseconds: u32) -> Option<String> {
+    let Civil { year, month, day, hour, minute, second, .. } = Utc.local(seconds);
+    // A year beyond C's is truncated, and its day is 0.
+    if day == 0 || !(0..10_000).contains(&year) {
+        return None;
+    }
+    let fraction = match nanoseconds {
+        0 => String::new(),
+        _ => format!(".{nanoseconds:09}").trim_end_matches('0').to_owned(),
+    };
+    Some(format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z", month + 1))
+}
+
+/// Whether the year fits into C's `struct tm`, which counts years from 1900 in 32 bits.
 fn year_fits(year: i64) -> bool {
     i32::try_from(year - i64::from(YEAR_BASE)).is_ok()
 }
 
-/// Days from the epoch to `day` of the month `month` months behind January of `year`; all may be out of range.
+/// Days from the epoch to `day` of the month `month` months after January of `year`; all may be out of range.
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    // Counted from March, so that the day that some years have more is a year's last.
+    // Counted from March, so that the leap day is the last of its year.
     let months = year * 12 + month - 2;
     let (year, month) = (months.div_euclid(12), months.rem_euclid(12));
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -105,7 +121,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year + day - 1 - EPOCH_DAYS
 }
 
-/// The date `days` after the epoch: year, months behind January, day of the month.
+/// The date `days` after the epoch: year, months after January, day of the month.
 fn date_of(days: i64) -> (i64, i32, i32) {
     let days = days + EPOCH_DAYS;
     let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
@@ -141,6 +157,20 @@ mod tests {
             let time = days * DAY + 12_345;
             assert_eq!(Utc.time(&Utc.local(time)), time);
         }
+    }
+
+    #[test]
+    fn moments_have_texts() {
+        fn check(seconds: i64, nanoseconds: u32, want: &str) {
+            assert_eq!(utc_text(seconds, nanoseconds).as_deref(), Some(want));
+        }
+        check(0, 0, "1970-01-01T00:00:00Z");
+        check(-1, 500_000_000, "1969-12-31T23:59:59.5Z");
+        check(1_795_349_366, 1, "2026-11-22T12:09:26.000000001Z");
+        check(-62_135_596_800, 0, "0001-01-01T00:00:00Z");
+        check(253_402_300_799, 0, "9999-12-31T23:59:59Z");
+        assert_eq!(utc_text(253_402_300_800, 0), None);
+        assert_eq!(utc_text(i64::MIN, 0), None);
     }
 
     #[test]

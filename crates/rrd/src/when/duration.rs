@@ -1,24 +1,24 @@
 //! Durations, as `rrdcreate(1)` takes them for steps, heartbeats and rows.
 //!
 //! A plain integer is a count. With one of the suffixes `s m h d w M y` (M = 31 days, y = 366 days) it is a
-//! time, which must divide evenly by the unit it is wanted in; what stands behind the suffix is ignored, as
-//! RRDtool does. Beyond RRDtool, and only where the target is a store: `ms`, and a decimal fraction.
+//! time, which must be a multiple of the target unit; anything after the suffix is ignored, as in RRDtool.
+//! Beyond RRDtool, and only where the target is a store: `ms`, and a decimal fraction.
 
 use std::fmt;
 
-/// Units in a second of an RRD whose step is a fraction of one.
+/// Units per second of an RRD whose step is a fraction of a second.
 pub const FINE_UNITS: u32 = 1000;
 
-/// Why a text is no duration. `Display` is RRDtool's text.
+/// Why a text is not a duration. `Display` is RRDtool's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationError {
     /// It does not begin with a digit.
     NotNumber,
     /// It is zero.
     Zero,
-    /// Something stands behind the number that is no suffix.
+    /// Something other than a suffix follows the number.
     Trailing,
-    /// It is no multiple of the unit it is wanted in.
+    /// It is not a multiple of the target unit.
     Truncates,
 }
 
@@ -35,59 +35,59 @@ impl fmt::Display for DurationError {
 
 impl std::error::Error for DurationError {}
 
-/// How a duration is to be read.
+/// How to read a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurationScale {
     /// What a plain integer counts, in units of the RRD.
     pub divisor: u64,
-    /// Units in a second: 1 or [`FINE_UNITS`].
+    /// Units per second: 1 or [`FINE_UNITS`].
     pub units_per_second: u32,
-    /// Whether `ms` and fractions are read; without, they are what RRDtool takes them for.
+    /// Whether `ms` and fractions are accepted; otherwise they are read as RRDtool reads them.
     pub sub_second: bool,
 }
 
 impl DurationScale {
-    /// RRDtool's own, for a time in whole seconds.
+    /// RRDtool's own scale, for a time in whole seconds.
     pub const SECONDS: DurationScale = DurationScale { divisor: 1, units_per_second: 1, sub_second: false };
 }
 
-/// The count of `scale.divisor` units that `text` gives.
+/// The duration in `text`, in multiples of `scale.divisor` units.
 ///
 /// # Errors
-/// [`DurationError`]. With one unit a second a sub-second duration truncates.
+/// [`DurationError`]. With one unit per second a sub-second duration truncates.
 pub fn parse_duration(text: &str, scale: DurationScale) -> Result<u64, DurationError> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 {
         return Err(DurationError::NotNumber);
     }
-    // As strtoul: too many digits give the largest number.
+    // Like strtoul: too many digits give the largest number.
     let number = text[..digits].parse().unwrap_or(u64::MAX);
-    let behind = &text[digits..];
+    let suffix = &text[digits..];
     if scale.sub_second
-        && let Some(thousandths) = parse_fine(number, behind)?
+        && let Some(thousandths) = parse_fine(number, suffix)?
     {
         return divide(thousandths, 1000, scale);
     }
-    let Some(suffix) = behind.bytes().next() else {
+    let Some(suffix) = suffix.bytes().next() else {
         return if number == 0 { Err(DurationError::Zero) } else { Ok(number) };
     };
     let seconds = suffix_seconds(suffix).ok_or(DurationError::Trailing)?;
     divide(number.wrapping_mul(seconds), 1, scale)
 }
 
-/// Thousandths of a second, when the text is one of those that RRDtool does not know.
-fn parse_fine(number: u64, behind: &str) -> Result<Option<u64>, DurationError> {
-    if behind == "ms" {
+/// Thousandths of a second, when the text uses a form that RRDtool does not know.
+fn parse_fine(number: u64, suffix: &str) -> Result<Option<u64>, DurationError> {
+    if suffix == "ms" {
         return Ok(Some(number));
     }
-    let Some(fraction) = behind.strip_prefix('.') else { return Ok(None) };
+    let Some(fraction) = suffix.strip_prefix('.') else { return Ok(None) };
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
     let seconds = match &fraction.as_bytes()[digits..] {
         [] => 1,
         [suffix] => suffix_seconds(*suffix).ok_or(DurationError::Trailing)?,
         _ => return Err(DurationError::Trailing),
     };
-    // Nine digits are finer than anything a thousandth can hold, whatever the suffix.
+    // Nine digits are finer than a thousandth can hold, whatever the suffix.
     if digits == 0 || digits > 9 {
         return Err(DurationError::Trailing);
     }
@@ -127,24 +127,24 @@ fn suffix_seconds(suffix: u8) -> Option<u64> {
     })
 }
 
-/// A step: its length and the units it is in.
+/// A step: its length, and the units it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Length, in units.
     pub units: u64,
-    /// Units in a second: 1, or [`FINE_UNITS`] when the step is no whole number of seconds.
+    /// Units per second: 1, or [`FINE_UNITS`] when the step is not a whole number of seconds.
     pub units_per_second: u32,
 }
 
 impl Step {
-    /// What `create` takes when no step is given.
+    /// The default of `create`.
     pub const DEFAULT: Step = Step { units: 300, units_per_second: 1 };
 }
 
 /// The argument of `create --step`; `sub_second` as in [`DurationScale`].
 ///
 /// # Errors
-/// [`DurationError`]; RRDtool writes "step size: " in front of it.
+/// [`DurationError`]; RRDtool prefixes it with "step size: ".
 pub fn parse_step(text: &str, sub_second: bool) -> Result<Step, DurationError> {
     let scale = DurationScale { sub_second, ..DurationScale::SECONDS };
     match parse_duration(text, scale) {

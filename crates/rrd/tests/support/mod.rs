@@ -1,4 +1,4 @@
-//! What the oracle tests share: a seeded stream of random choices.
+//! Shared by the oracle tests: a seeded stream of random choices.
 
 /// A small generator (xorshift64*); equal seeds give equal streams.
 pub struct Random(u64);

@@ -1,12 +1,12 @@
-//! One RRD of ours beside the file of rrdtool, with its archives in plain rings.
+//! One of our RRDs beside rrdtool's file, with its archives in plain rings.
 
-use rrd::codec::file::FileParts;
-use rrd::create::new_live;
-use rrd::definition::{Consolidation, Definition};
-use rrd::live::{CdpPrep, HeadShape, Live};
-use rrd::reading::parse_word;
-use rrd::time::Timestamp;
-use rrd::update::{RowSink, Scratch, UpdateError, step};
+use roundel_rrd::codec::file::FileParts;
+use roundel_rrd::create::new_live;
+use roundel_rrd::definition::{Consolidation, Definition};
+use roundel_rrd::live::{CdpPrep, HeadShape, Live};
+use roundel_rrd::reading::parse_argument;
+use roundel_rrd::time::Timestamp;
+use roundel_rrd::update::{RowSink, Scratch, UpdateError, Updater};
 
 pub struct Ours {
     definition: Definition,
@@ -16,7 +16,7 @@ pub struct Ours {
     scratch: Scratch,
 }
 
-/// Rows oldest first, and how far the newest one has moved round the ring of the file.
+/// Rows, oldest first, and how far the newest one has moved round the ring of the file.
 #[derive(Clone)]
 struct Rings {
     ds_count: usize,
@@ -56,7 +56,7 @@ impl Ours {
         Ours { definition: rrd.definition, shape, live: rrd.live, rings, scratch: Scratch::default() }
     }
 
-    /// Compares the state that create left with our own; positions in rings are free.
+    /// Compares the state after `create` with ours; ring positions may differ.
     pub fn check_fresh(&self, theirs: &FileParts) -> Result<(), String> {
         let last = self.shape.split(&self.live.words).last_update.whole;
         let mut live = new_live(&self.definition, last);
@@ -76,17 +76,16 @@ impl Ours {
     pub fn update(&mut self, word: &[u8]) -> Result<(), UpdateError> {
         let mut values = Vec::new();
         let no_at = |_: &[u8]| Err("no AT times here".to_string());
-        let reading = parse_word(word, Timestamp::whole(0), &self.definition, None, &no_at, &mut values)?;
-        let head = self.shape.split_mut(&mut self.live.words);
-        step(
-            &self.definition,
-            &self.shape,
-            head,
-            &mut self.live.seasons,
-            &reading,
-            &mut self.scratch,
-            &mut self.rings,
-        )
+        let reading = parse_argument(word, Timestamp::whole(0), &self.definition, None, &no_at, &mut values)?;
+        Updater {
+            definition: &self.definition,
+            shape: &self.shape,
+            head: self.shape.split_mut(&mut self.live.words),
+            seasons: &mut self.live.seasons,
+            scratch: &mut self.scratch,
+            sink: &mut self.rings,
+        }
+        .apply(&reading)
     }
 
     pub fn take_texts(&mut self, theirs: &FileParts) {
@@ -97,7 +96,7 @@ impl Ours {
         }
     }
 
-    /// Says where the two states differ in any bit.
+    /// Lists where the two states differ in any bit.
     pub fn compare(&self, theirs: &FileParts) -> Result<(), String> {
         let mut found = Vec::new();
         let mut check = |what: String, same: bool, ours: String, theirs: String| {
@@ -151,7 +150,7 @@ impl Ours {
     }
 }
 
-/// The Holt-Winters words and the seasons of a file, to look at.
+/// The Holt-Winters words and the seasons of a file as text.
 pub fn show(parts: &FileParts) -> String {
     let shape = parts.rrd.shape();
     let head = shape.split(&parts.rrd.live.words);
@@ -170,7 +169,7 @@ fn same(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// With the bits of what a NaN could hide in.
+/// Shows the bits, which tell NaNs apart.
 fn show_cell(cell: &CdpPrep) -> String {
     let bits = [cell.value, cell.primary, cell.secondary].map(f64::to_bits);
     format!("{cell:?} {bits:x?}")

@@ -3,7 +3,7 @@
 mod rrds;
 mod xport;
 
-pub(super) use xport::{arguments, of_eval};
+pub(super) use xport::{arguments, of_graph};
 
 use std::sync::Arc;
 

@@ -46,9 +46,11 @@ pub fn status(error: &StoreError) -> StatusCode {
     match error {
         StoreError::NoSuchRrd(_) => StatusCode::NOT_FOUND,
         StoreError::Exists(_) => StatusCode::CONFLICT,
-        StoreError::Update(_) | StoreError::Refused(_) | StoreError::Unsupported(_) => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        StoreError::Update(_)
+        | StoreError::Fetch(_)
+        | StoreError::Tune(_)
+        | StoreError::Refused(_)
+        | StoreError::Unsupported(_) => StatusCode::UNPROCESSABLE_ENTITY,
         StoreError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use graph::plan::{Computation, Fetched, Request, Rows};
+use graph::plan::{ComputeLimit, Request, Rows};
 use rrd::definition::Cf;
-use rrd::plan::{PlanError, plan};
-use store::engine::{FetchRequest, FetchRows, StoreError};
+use rrd::fetch::{FetchRequest, FetchRows};
+use rrd::plan::{FETCH_VALUES_MAX, PlanError};
+use store::engine::StoreError;
 use store::name::RrdName;
 
 use super::failure::Failure;
@@ -39,37 +40,44 @@ impl Budget {
     /// # Errors
     /// 413 when there is none left, 503 when the time is over.
     pub fn take(&self, values: u64) -> Result<(), Failure> {
-        let left = self.values.get().checked_sub(values).ok_or_else(|| {
-            Failure::too_much(format!(
-                "more than {VALUES_MAX} values: ask for a shorter range or a larger step"
-            ))
-        })?;
+        let left = self.values.get().checked_sub(values).ok_or_else(Budget::exceeded)?;
         self.values.set(left);
         self.check_time()
+    }
+
+    fn exceeded() -> Failure {
+        Failure::too_much(format!("more than {VALUES_MAX} values: ask for a shorter range or a larger step"))
     }
 
     /// Takes room for the rows of a CDEF.
     ///
     /// # Errors
     /// As [`Budget::take`]; 413 also for too much work.
-    fn compute(&self, rows: usize, words: usize) -> Result<Computation, Failure> {
+    fn compute(&self, rows: usize, words: usize) -> Result<ComputeLimit, Failure> {
         self.take(rows as u64)?;
         if (rows as u64).saturating_mul(words as u64) > WORK_MAX {
             return Err(Failure::too_much("a CDEF of too many words for so many rows"));
         }
-        Ok(Computation { work_max: Some(WORK_MAX) })
+        Ok(ComputeLimit { work_max: Some(WORK_MAX) })
+    }
+
+    /// When the time of the request ends.
+    pub fn deadline(&self) -> Instant {
+        self.until
     }
 
     /// That there is time left.
     ///
     /// # Errors
     /// 503 when there is none.
-    pub fn check_time(&self) -> Result<(), Failure> {
-        if Instant::now() < self.until {
-            return Ok(());
-        }
+    fn check_time(&self) -> Result<(), Failure> {
+        if Instant::now() < self.until { Ok(()) } else { Err(Budget::overdue()) }
+    }
+
+    /// 503: the time is over.
+    pub fn overdue() -> Failure {
         let text = format!("longer than {} s: ask for less at once", TIME_MAX.as_secs());
-        Err(Failure::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, text))
+        Failure::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, text)
     }
 }
 
@@ -96,7 +104,7 @@ pub fn name(service: &Service, word: &[u8]) -> Result<RrdName, Failure> {
     }
 }
 
-/// Fetches as `rrdfetch(1)` does, if the budget allows; `step` is in seconds, 1 = as fine as there is.
+/// Fetches as `rrdfetch(1)` does, if the budget allows.
 ///
 /// # Errors
 /// What the store or the budget says.
@@ -107,19 +115,20 @@ pub fn fetch(
     request: FetchRequest,
 ) -> Result<FetchRows, Failure> {
     let name = name(service, word)?;
-    let of_store = |error: StoreError| Failure::of_store(word, &error);
-    let snapshot = service.engine.snapshot(&name).map_err(of_store)?;
-    let definition = &snapshot.definition;
-    let last = rrd::live::HeadShape::of(definition).split(&snapshot.live.words).last_update;
-    let last = last.in_seconds(definition.units_per_second).whole;
-    let planned = plan(definition, last, request.cf, request.start, request.end, request.step);
-    let planned = planned.map_err(|error| match error {
-        PlanError::TooMany { .. } => Failure::too_much(error),
-        error => Failure::refused(error),
-    })?;
-    let rows = planned.rows.end.saturating_sub(planned.rows.start).max(0) as u64;
-    budget.take(rows.saturating_mul(definition.ds.len() as u64))?;
-    service.engine.fetch(&name, request).map_err(of_store)
+    let request = FetchRequest { values_max: request.values_max.min(budget.values.get()), ..request };
+    match service.engine.fetch(&name, request) {
+        Ok(rows) => budget.take(rows.values.len() as u64).map(|()| rows),
+        Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. })) => {
+            let count = rows.saturating_mul(ds_count as u64);
+            if count > FETCH_VALUES_MAX {
+                let error = PlanError::TooMany { rows, ds_count, values_max: FETCH_VALUES_MAX };
+                return Err(Failure::too_much(error));
+            }
+            Err(Budget::exceeded())
+        }
+        Err(StoreError::Fetch(error)) => Err(Failure::refused(error)),
+        Err(error) => Err(Failure::of_store(word, &error)),
+    }
 }
 
 /// Rows for the graph language: names are relative to the base directory.
@@ -131,42 +140,22 @@ pub struct Source<'a> {
 }
 
 impl Rows for Source<'_> {
-    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
+    fn fetch(&mut self, request: &Request) -> Result<FetchRows, Box<dyn Error + Send + Sync>> {
         if request.daemon.is_some() {
             return Err(Failure::refused("a DEF over HTTP cannot name a daemon").into());
         }
-        let Request { cf, start, end, .. } = *request;
-        let wish = FetchRequest { cf, start, end, step: request.step.max(1) };
-        let rows = fetch(self.service, self.budget, &request.file, wish)?;
-        let FetchRows { start, step, units_per_second, ds_names, values, .. } = rows;
-        let fetched = Fetched::in_seconds((start, step), units_per_second, ds_names, values);
-        Ok(fetched.ok_or_else(|| {
+        let rows = fetch(self.service, self.budget, &request.file, request.fetch)?;
+        Ok(rows.in_seconds().ok_or_else(|| {
             Failure::refused("its rows are shorter than a second; ask for a step of whole seconds")
         })?)
     }
 
-    fn compute(&mut self, rows: usize, words: usize) -> Result<Computation, Box<dyn Error + Send + Sync>> {
+    fn reserve(&mut self, values: u64) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(self.budget.take(values)?)
+    }
+
+    fn compute(&mut self, rows: usize, words: usize) -> Result<ComputeLimit, Box<dyn Error + Send + Sync>> {
         Ok(self.budget.compute(rows, words)?)
-    }
-}
-
-/// Rows that count as read whether or not they came from the store: those that stand for what is missing take room, too.
-pub struct Counted<'a> {
-    /// Where they come from.
-    pub rows: &'a mut dyn Rows,
-    /// What may be read.
-    pub budget: &'a Budget,
-}
-
-impl Rows for Counted<'_> {
-    fn fetch(&mut self, request: &Request) -> Result<Fetched, Box<dyn Error + Send + Sync>> {
-        let fetched = self.rows.fetch(request)?;
-        self.budget.take(fetched.values.len() as u64)?;
-        Ok(fetched)
-    }
-
-    fn compute(&mut self, rows: usize, words: usize) -> Result<Computation, Box<dyn Error + Send + Sync>> {
-        self.rows.compute(rows, words)
     }
 }
 

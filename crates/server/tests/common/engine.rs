@@ -9,11 +9,9 @@ use rrd::content::Rrd;
 use rrd::create::new_live;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::when::Step;
-use store::engine::{
-    CreateRequest, Engine, FetchRequest, FetchRows, Reply, Snapshot, Stats, StoreError, UpdateBatch,
-    UpdateFailure,
-};
+use store::engine::{CreateRequest, Engine, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure};
 use store::name::RrdName;
 
 /// Something to do on the answering thread.

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
-use server::daemon::{Daemon, Sockets};
-use server::listener::{self, Listen, SocketFile};
-use server::names::Names;
-use server::service::{CreatePolicy, Service};
-use server::settings::{Settings, listen_plain};
+use roundel_server::daemon::{Daemon, Sockets};
+use roundel_server::listener::{self, Listen, SocketFile};
+use roundel_server::names::Names;
+use roundel_server::service::{CreatePolicy, Service};
+use roundel_server::settings::{Settings, listen_plain};
 use store::engine::Engine;
 
 /// A client of a UNIX socket.
@@ -116,10 +116,15 @@ impl Drop for Rrdcached {
 }
 
 fn wait_for(socket: &Path) {
+    wait_until("a daemon to listen", || UnixStream::connect(socket).is_ok());
+}
+
+/// Polls until something is so; on a busy machine that takes as long as it takes, within reason.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
-    while UnixStream::connect(socket).is_err() {
-        assert!(start.elapsed() < Duration::from_secs(30), "no daemon on {}", socket.display());
-        std::thread::sleep(Duration::from_millis(10));
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -134,7 +139,7 @@ impl Roundel {
     pub fn stripes(create: CreatePolicy, permissions: Permissions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
-        let engine = server::layout::open(&settings).unwrap();
+        let engine = roundel_server::layout::open(&settings).unwrap();
         Self::on(directory, engine, create, permissions)
     }
 

@@ -1,13 +1,12 @@
-//! What a checkpoint holds, frame by frame, for an inspection: a damaged frame is told and passed over.
+//! Reading a checkpoint for an inspection: a damaged frame is reported and skipped.
 
 use std::path::Path;
 
-use super::{
-    CheckpointError, Cursor, KIND_END, LoadedRrd, MAGIC, decode_end, decode_page, read_body, read_head,
-};
+use super::page::{Loader, decode_end, decode_page};
+use super::read::{read_body, read_head};
+use super::{CheckpointError, KIND_END, MAGIC};
 use crate::catalogue::RrdId;
 use crate::disk::{Disk, Mode};
-use crate::group::Geometry;
 use crate::log::Position;
 
 /// One frame.
@@ -25,15 +24,11 @@ pub struct Frame {
     pub is_end: bool,
 }
 
-/// What is met on the way.
-pub trait Visitor {
+/// Receives frames and damage besides what the frames hold; the groups come last.
+pub trait Visitor: Loader {
     /// A frame whose content follows.
     fn frame(&mut self, frame: &Frame);
-    /// An RRD of it.
-    fn rrd(&mut self, rrd: LoadedRrd<'_>);
-    /// A group, in the end frame.
-    fn group(&mut self, geometry: Geometry);
-    /// Something that cannot be read; what can be told apart behind it follows.
+    /// Something that cannot be read; readable frames after it follow.
     fn damage(&mut self, error: CheckpointError);
 }
 
@@ -75,10 +70,9 @@ pub fn survey(disk: &dyn Disk, path: &Path, visitor: &mut dyn Visitor) -> Result
                 continue;
             }
         };
-        let mut cursor = Cursor(&body);
         let read = match is_end {
-            true => decode_end(&mut cursor, &mut |geometry| visitor.group(geometry)),
-            false => decode_page(&mut cursor, &mut |rrd| visitor.rrd(rrd)),
+            true => decode_end(&body, visitor),
+            false => decode_page(&body, visitor),
         };
         if read.is_none() {
             visitor.damage(damaged(frame.offset, "what the frame holds is cut"));

@@ -10,18 +10,18 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rrd::reading::parse_word;
+use rrd::reading::parse_argument;
 use rrd::time::Timestamp;
+use rrd::update::check;
 
 use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
-use crate::files::apply::Workspace;
-use crate::files::buffer::{Buffer, Entry, name_hash};
-use crate::files::check::{check, effective_time};
+use crate::files::buffer::{Buffer, Entry};
 use crate::files::journal::{Frame, Record, WORDS_BYTES_MAX};
-use crate::files::read::{Patience, load_header};
+use crate::files::read::{Timeout, load_header};
 use crate::files::shared::{Shared, lock};
 use crate::files::words::{self, Word};
 use crate::name::RrdName;
+use rrd_file::apply::Workspace;
 
 /// Text taken in a round: about a thousand lines, so that the first of them need not wait long.
 const ROUND_BYTES: usize = 64 * 1024;
@@ -40,7 +40,7 @@ pub struct UpdateJob {
 }
 
 impl UpdateJob {
-    /// A batch for so many shards.
+    /// A batch of which `shards` shards have lines.
     pub fn new(batch: UpdateBatch, shards: usize, reply: Reply<Vec<UpdateFailure>>) -> Self {
         UpdateJob {
             batch,
@@ -70,13 +70,16 @@ impl UpdateJob {
     }
 }
 
+/// A line of a batch: its index, and the hash of its name.
+pub type JobLine = (u32, u64);
+
 /// Something to do on a shard's thread.
 pub type Change = Box<dyn FnOnce(&Shared, &mut Workspace) + Send>;
 
 /// What a shard's thread is asked to do.
 pub enum Message {
-    /// The lines of this batch that are the shard's.
-    Update(Arc<UpdateJob>),
+    /// The lines of a batch that are the shard's.
+    Update(Arc<UpdateJob>, Vec<JobLine>),
     /// Something that must keep its place among the updates.
     Change(Change),
 }
@@ -122,9 +125,9 @@ impl Acceptor {
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
-                    Message::Update(job) => {
-                        bytes += job.batch.text.len();
-                        self.take(job);
+                    Message::Update(job, lines) => {
+                        bytes += job.batch.text.len() * lines.len() / job.batch.lines.len().max(1);
+                        self.take(job, &lines);
                     }
                     Message::Change(change) => {
                         self.finish_round();
@@ -139,27 +142,22 @@ impl Acceptor {
     }
 
     /// Checks and keeps the shard's lines of a batch.
-    fn take(&mut self, job: Arc<UpdateJob>) {
+    fn take(&mut self, job: Arc<UpdateJob>, lines: &[JobLine]) {
         let now = now();
         let now_seconds = self.shared.now_seconds();
         let mut values = Vec::new();
         let sound = self.shared.check_sound();
-        for (index, line) in job.batch.lines.iter().enumerate() {
-            let Some(name) = part(&job.batch, &line.name) else { continue };
-            let hash = name_hash(name);
-            if self.shared.shard_of(hash) != self.shard {
-                continue;
-            }
+        for &(index, hash) in lines {
+            let line = &job.batch.lines[index as usize];
+            let name = job.batch.name(line);
             self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
             let taken = match &sound {
-                Ok(()) => {
-                    self.line(&job.batch, index as u32, line, (hash, name), now, now_seconds, &mut values)
-                }
+                Ok(()) => self.line(&job.batch, index, line, (hash, name), now, now_seconds, &mut values),
                 Err(error) => Err((0, error.clone())),
             };
             if let Err((accepted, error)) = taken {
                 self.shared.counters.updates_refused.fetch_add(1, Ordering::Relaxed);
-                lock(&job.failures).push(UpdateFailure { line: index as u32, accepted, error });
+                lock(&job.failures).push(UpdateFailure { line: index, accepted, error });
             }
         }
         self.done.push(job);
@@ -271,7 +269,7 @@ fn prepare(
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
     if buffer.geometry.is_none() {
-        load_header(shared, entry, buffer, work, Patience::Short)?;
+        load_header(shared, entry, buffer, work, Timeout::Short)?;
     }
     if let Some(trouble) = &buffer.trouble {
         return Err(trouble.clone());
@@ -296,18 +294,17 @@ fn take_words<'w>(
 ) -> Result<(), StoreError> {
     let Some(geometry) = buffer.geometry.clone() else { unreachable!("prepared above") };
     let definition = &geometry.definition;
-    let text = part(batch, &line.values).unwrap_or_default();
+    let text = batch.values(line);
     if text.len() + words::HEAD_BYTES * (text.len() / 2 + 1) > WORDS_BYTES_MAX {
         return Err(StoreError::Refused(format!("a line of {} bytes is too long", text.len())));
     }
     let no_at_time = |_: &[u8]| Err("only absolute times are taken here".to_string());
     for word in text.split(|&byte| byte == b' ') {
         let reading =
-            parse_word(word, now, definition, None, &no_at_time, values).map_err(StoreError::Update)?;
+            parse_argument(word, now, definition, None, &no_at_time, values).map_err(StoreError::Update)?;
         let last = buffer.last.unwrap_or(Timestamp::whole(i64::MIN));
-        check(definition, last, &reading).map_err(StoreError::Update)?;
-        let time = effective_time(definition, reading.time);
-        // The values stand behind the time's separator, as many as the definition wants.
+        let time = check(definition, last, &reading).map_err(StoreError::Update)?;
+        // The values follow the time's separator, as many as the definition wants.
         let length = reading.values.iter().map(|value| value.len() + 1).sum::<usize>();
         let values = &word[word.len() + 1 - length.max(1)..];
         words::push(&mut buffer.words, Word { time, values });
@@ -319,10 +316,6 @@ fn take_words<'w>(
 
 fn count_since(buffer: &Buffer, count: u32) -> u32 {
     buffer.word_count.saturating_sub(count)
-}
-
-fn part<'a>(batch: &'a UpdateBatch, range: &std::ops::Range<u32>) -> Option<&'a [u8]> {
-    batch.text.get(range.start as usize..range.end as usize)
 }
 
 /// The wall clock, for `N`.

@@ -11,10 +11,10 @@ use rrd::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::engine::StoreError;
-use crate::files::geometry::Geometry;
 use crate::name::RrdName;
+use rrd_file::geometry::Geometry;
 
-/// An RRD the engine has heard of. Its lock also guards its file: see [`crate::files::medium`].
+/// An RRD the engine has heard of. Its lock also guards its file: see [`rrd_file::file`].
 #[derive(Debug)]
 pub struct Entry {
     /// Its name.

@@ -5,10 +5,13 @@
 //! records in order and touches no `.rrd` file. Layout: `docs/format/journal.md`. Cost: 7 bytes, the
 //! name and the words an update record, 8 bytes a frame.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use disk::{Disk, DiskFile, Mode, RealDisk};
 use rrd::time::{MICROS, Timestamp};
 
 /// The first bytes of a journal file.
@@ -25,6 +28,13 @@ pub const FRAME_HEADER_BYTES: usize = 8;
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Most bytes of words in one update record: the longest line a client may send and then some.
 pub const WORDS_BYTES_MAX: usize = 2 << 20;
+
+/// Bytes read at once on replay.
+const READ_BYTES: usize = 1 << 20;
+/// Mode of journal files, before the umask.
+const FILE_MODE: u32 = 0o666;
+/// The file whose lock keeps other daemons out.
+const LOCK_NAME: &str = "lock";
 
 const KIND_UPDATE: u8 = 1;
 const KIND_WRITTEN: u8 = 2;
@@ -130,23 +140,107 @@ impl Frame {
     }
 }
 
+/// The directory that the journal files stand in.
+#[derive(Clone)]
+pub struct Directory {
+    disk: Arc<dyn Disk>,
+    /// For messages.
+    path: PathBuf,
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl Directory {
+    /// The root of a disk, shown as `path` in messages.
+    pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Self {
+        Directory { disk, path: path.to_path_buf() }
+    }
+
+    /// A directory of the operating system.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self::on_disk(Arc::new(RealDisk::open(path)?.with_file_mode(FILE_MODE)), path))
+    }
+
+    /// The same, made if it is missing.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        Self::open(path)
+    }
+
+    /// Where it is, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps other daemons out for as long as the file lives; `None` when another has it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn lock(&self) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        let name = Path::new(LOCK_NAME);
+        let file = match self.disk.open(name, Mode::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.disk.create(name)?,
+            opened => opened?,
+        };
+        Ok(file.try_lock()?.then_some(file))
+    }
+
+    /// The journal files, oldest generation first, each by its name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn files(&self) -> io::Result<Vec<(u64, OsString)>> {
+        let names = self.disk.list(Path::new(""))?.into_iter();
+        let mut found: Vec<_> =
+            names.filter_map(|name| Some((generation_of(name.to_str()?)?, name))).collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Removes a journal file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        self.disk.remove(Path::new(name))
+    }
+}
+
 /// The journal file a shard appends to.
-#[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Arc<dyn DiskFile>,
     path: PathBuf,
     bytes: u64,
     synced: bool,
 }
 
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
 impl Journal {
     /// Starts the file of a new generation. Its entry in the directory is made durable.
-    pub fn create(directory: &Path, generation: u64, shard: u32) -> io::Result<Self> {
-        let path = directory.join(file_name(generation, shard));
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        file.write_all(&header(generation, shard))?;
-        File::open(directory)?.sync_all()?;
-        Ok(Journal { file, path, bytes: HEADER_BYTES as u64, synced: false })
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(directory: &Directory, generation: u64, shard: u32) -> io::Result<Self> {
+        let name = file_name(generation, shard);
+        let file = directory.disk.create(Path::new(&name))?;
+        file.write_at(&header(generation, shard), 0)?;
+        directory.disk.sync_dir(Path::new(""))?;
+        Ok(Journal { file, path: directory.path.join(name), bytes: HEADER_BYTES as u64, synced: false })
     }
 
     /// Its length in bytes.
@@ -156,13 +250,15 @@ impl Journal {
 
     /// Appends a frame in one write. On an error the file is as before, so that the next append may succeed
     /// (a full disk gets room again).
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn append(&mut self, frame: &mut Frame) -> io::Result<()> {
         let bytes = frame.seal();
         self.synced = false;
-        if let Err(error) = self.file.write_all(bytes) {
+        if let Err(error) = self.file.write_at(bytes, self.bytes) {
             // A torn frame in the middle would end replay there: it must go before anything follows it.
-            self.file.set_len(self.bytes)?;
-            self.file.seek(SeekFrom::Start(self.bytes))?;
+            self.file.truncate(self.bytes)?;
             return Err(error);
         }
         self.bytes += bytes.len() as u64;
@@ -170,32 +266,37 @@ impl Journal {
     }
 
     /// Drops all frames.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn empty(&mut self) -> io::Result<()> {
-        self.file.set_len(HEADER_BYTES as u64)?;
-        self.file.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+        self.file.truncate(HEADER_BYTES as u64)?;
         self.bytes = HEADER_BYTES as u64;
         self.synced = false;
         Ok(())
     }
 
     /// Makes everything appended durable. True when there was anything to do.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn sync(&mut self) -> io::Result<bool> {
         if self.synced {
             return Ok(false);
         }
-        self.file.sync_data()?;
+        self.file.sync()?;
         self.synced = true;
         Ok(true)
     }
 
-    /// A second handle to sync without holding up appends.
-    pub fn sync_handle(&mut self) -> io::Result<Option<File>> {
+    /// The file to sync without holding up appends; `None` when nothing was appended since the last sync.
+    pub fn sync_handle(&mut self) -> Option<Arc<dyn DiskFile>> {
         if self.synced {
-            return Ok(None);
+            return None;
         }
         // What is appended while the sync runs is marked unsynced again by the append itself.
         self.synced = true;
-        self.file.try_clone().map(Some)
+        Some(Arc::clone(&self.file))
     }
 
     /// Its path, for messages.
@@ -221,40 +322,35 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// The journal files of a directory, oldest generation first.
-pub fn files(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        if let Some(generation) = entry.file_name().to_str().and_then(generation_of) {
-            found.push((generation, entry.path()));
-        }
-    }
-    found.sort_unstable();
-    Ok(found)
-}
-
 /// Reads one journal file, record by record. Damage is reported and skipped as far as frames can still be
 /// told apart; a torn tail, which every kill may leave, is not damage.
-pub fn replay(path: &Path, mut take: impl FnMut(Record<'_>)) -> io::Result<Vec<Damage>> {
-    let mut file = File::open(path)?;
+///
+/// # Errors
+/// What the system says.
+pub fn replay(
+    directory: &Directory,
+    name: &OsStr,
+    mut take: impl FnMut(Record<'_>),
+) -> io::Result<Vec<Damage>> {
+    let path = directory.path.join(name);
+    let file = directory.disk.open(Path::new(name), Mode::Read)?;
     let mut damages = Vec::new();
     let mut damage = |offset: u64, what: String| {
-        damages.push(Damage { path: path.to_path_buf(), offset, what });
+        damages.push(Damage { path: path.clone(), offset, what });
     };
-    let mut start = [0; HEADER_BYTES];
-    let length = file.metadata()?.len();
+    let length = file.length()?;
     if length < HEADER_BYTES as u64 {
         // Killed while the file was being made: nothing was acknowledged from it.
         return Ok(damages);
     }
-    file.read_exact(&mut start)?;
+    let mut input = io::BufReader::with_capacity(READ_BYTES, Input { file, offset: 0 });
+    let mut start = [0; HEADER_BYTES];
+    input.read_exact(&mut start)?;
     if let Err(what) = check_header(&start) {
         damage(0, what);
         return Ok(damages);
     }
     let mut offset = HEADER_BYTES as u64;
-    let mut input = io::BufReader::with_capacity(1 << 20, file);
     let mut body = Vec::new();
     while length - offset >= FRAME_HEADER_BYTES as u64 {
         let mut head = [0; FRAME_HEADER_BYTES];
@@ -276,7 +372,7 @@ pub fn replay(path: &Path, mut take: impl FnMut(Record<'_>)) -> io::Result<Vec<D
         input.read_exact(&mut body)?;
         let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
         if checksum != frame_checksum(field, &body) {
-            // The last frame may be torn by a power loss; only one with something behind it is damage.
+            // A power loss may tear the last frame; only one that others follow is damage.
             if (body_bytes as u64) < rest {
                 damage(offset, "checksum does not match; this frame is skipped".to_string());
             }
@@ -286,6 +382,20 @@ pub fn replay(path: &Path, mut take: impl FnMut(Record<'_>)) -> io::Result<Vec<D
         offset += (FRAME_HEADER_BYTES + body_bytes) as u64;
     }
     Ok(damages)
+}
+
+/// A file read from front to back.
+struct Input {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+}
+
+impl Read for Input {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(bytes, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
 }
 
 /// Calls `take` for every record of a frame's body.

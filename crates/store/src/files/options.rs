@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// When an accepted update is safe from a power loss. From a death of the process it is safe at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncMode {
     /// Before it is answered.
     Always,
     /// This long after, at the latest.
@@ -30,8 +30,8 @@ pub struct Options {
     pub write_threads: usize,
     /// Threads that take updates, each for a part of the names.
     pub accept_threads: usize,
-    /// See [`Sync`]. Only with a journal.
-    pub sync: Sync,
+    /// See [`SyncMode`]. Only with a journal.
+    pub sync: SyncMode,
     /// Write everything to the files at `stop` even though the journal has it (`-F`).
     pub flush_at_stop: bool,
     /// Bytes of updates waiting at which taking more waits for writing.
@@ -50,7 +50,7 @@ impl Options {
             // Two cores are what was measured on; more threads only wait for each other there.
             write_threads: 2,
             accept_threads: 2,
-            sync: Sync::Every(Duration::from_secs(1)),
+            sync: SyncMode::Every(Duration::from_secs(1)),
             flush_at_stop: false,
             // A million RRDs with 30 updates each of one value; guessed.
             waiting_bytes_max: 1 << 30,

@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use rrd::codec::file::decode;
 use rrd::content::Rrd;
+use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::live::UNKNOWN;
+use rrd::time::Timestamp;
+use rrd::update::effective_time;
+use rrd_file::file::{Access, OpenError, RrdFile};
 
-use crate::engine::{FetchRequest, FetchRows, Snapshot, StoreError};
-use crate::files::apply::{Loaded, Workspace};
+use crate::engine::{Snapshot, StoreError};
 use crate::files::buffer::{Buffer, Entry};
-use crate::files::check::effective_time;
-use crate::files::medium::{Access, RrdFile, io_error};
+use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::Shared;
-use crate::files::write::is_locked;
+use crate::files::words;
 use crate::name::RrdName;
+use rrd_file::apply::{Loaded, Workspace};
 
 /// Largest file that is read whole, for an export. Guessed.
 pub const READ_BYTES_MAX: u64 = 4 << 30;
@@ -23,7 +26,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long to wait for a lock that another program holds.
 #[derive(Clone, Copy, Debug)]
-pub enum Patience {
+pub enum Timeout {
     /// 5 ms: others wait behind us.
     Short,
     /// A second.
@@ -35,19 +38,19 @@ pub fn open(
     shared: &Shared,
     name: &RrdName,
     access: Access,
-    patience: Patience,
+    patience: Timeout,
 ) -> Result<RrdFile, StoreError> {
     let mut tries = match patience {
-        Patience::Short => 5,
-        Patience::Long => 1000,
+        Timeout::Short => 5,
+        Timeout::Long => 1000,
     };
     loop {
         match RrdFile::open(&shared.tree, name, access) {
-            Err(error) if is_locked(&error) && tries > 0 => {
+            Err(OpenError::Locked) if tries > 0 => {
                 tries -= 1;
                 std::thread::sleep(LOCK_PAUSE);
             }
-            other => return other,
+            other => return other.map_err(|error| open_error(&shared.tree, name, error)),
         }
     }
 }
@@ -58,11 +61,11 @@ pub fn load_header(
     entry: &Entry,
     buffer: &mut Buffer,
     work: &mut Workspace,
-    patience: Patience,
+    patience: Timeout,
 ) -> Result<(), StoreError> {
     let header = open(shared, &entry.name, Access::Read, patience).and_then(|file| {
         let header = file.header(&shared.geometries, None, &mut work.bytes);
-        header.map_err(|error| error.named(&shared.tree, &entry.name))
+        header.map_err(|error| header_error(&shared.tree, &entry.name, error))
     });
     match header {
         Ok(header) => {
@@ -91,15 +94,15 @@ fn ask<T>(
     let mut work = Workspace::default();
     shared.with_entry(name, |entry, buffer| {
         if buffer.geometry.is_none() {
-            load_header(shared, entry, buffer, &mut work, Patience::Long)?;
+            load_header(shared, entry, buffer, &mut work, Timeout::Long)?;
         }
-        let io = |error| io_error(&shared.tree, name, &error);
-        let file = open(shared, name, Access::Read, Patience::Long)?;
+        let io = |error| io_error(&shared.tree, name, error);
+        let file = open(shared, name, Access::Read, Timeout::Long)?;
         let header = file
             .header(&shared.geometries, buffer.geometry.as_ref(), &mut work.bytes)
-            .map_err(|error| error.named(&shared.tree, name))?;
+            .map_err(|error| header_error(&shared.tree, name, error))?;
         let mut loaded = Loaded::new(header, &file).map_err(io)?;
-        loaded.apply(&buffer.words, &mut work);
+        loaded.apply(words::pending(&buffer.words), &mut work);
         ask(&file, loaded, &mut work)
     })
 }
@@ -113,6 +116,19 @@ pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError>
     })
 }
 
+/// When an RRD was last updated, what waits for its file included. Reads the header only.
+pub fn last_update(shared: &Shared, name: &RrdName) -> Result<Timestamp, StoreError> {
+    let mut work = Workspace::default();
+    shared.with_entry(name, |entry, buffer| {
+        // Another program may have written the file, or put another in its place, since it was looked at.
+        if buffer.words.is_empty() {
+            buffer.last = None;
+        }
+        load_header(shared, entry, buffer, &mut work, Timeout::Long)?;
+        Ok(buffer.last.unwrap_or(Timestamp::whole(0)))
+    })
+}
+
 /// Everything there is of one RRD.
 pub fn read(shared: &Shared, name: &RrdName) -> Result<Rrd, StoreError> {
     ask(shared, name, |file, loaded, work| {
@@ -121,7 +137,7 @@ pub fn read(shared: &Shared, name: &RrdName) -> Result<Rrd, StoreError> {
             return Err(StoreError::Refused(format!("'{name}' has {bytes} bytes, too many to read at once")));
         }
         let mut copy = vec![0; bytes as usize];
-        let io = |error| io_error(&shared.tree, name, &error);
+        let io = |error| io_error(&shared.tree, name, error);
         file.read_at(&mut copy, 0).map_err(io)?;
         loaded.write(work, &mut copy).map_err(io)?;
         let parts =
@@ -135,9 +151,7 @@ pub fn fetch(shared: &Shared, name: &RrdName, request: FetchRequest) -> Result<F
     ask(shared, name, |file, loaded, work| {
         let definition = &loaded.header.geometry.definition;
         let last_update = loaded.last_update().whole;
-        let FetchRequest { cf, start, end, step } = request;
-        let plan = rrd::plan::plan(definition, last_update, cf, start, end, step)
-            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let plan = rrd::plan::plan(definition, last_update, &request).map_err(StoreError::Fetch)?;
         let ds_count = definition.ds.len();
         // The plan keeps the number of values within bounds.
         let mut values = vec![UNKNOWN; (plan.rows.end - plan.rows.start) as usize * ds_count];
@@ -149,16 +163,9 @@ pub fn fetch(shared: &Shared, name: &RrdName, request: FetchRequest) -> Result<F
             let window = &mut values[at..at + (to - from) as usize * ds_count];
             let age = (newest - from) as u64;
             read_window(file, &loaded, work, plan.rra, age, window)
-                .map_err(|error| io_error(&shared.tree, name, &error))?;
+                .map_err(|error| io_error(&shared.tree, name, error))?;
         }
-        Ok(FetchRows {
-            start: plan.start,
-            end: plan.end,
-            step: plan.step,
-            units_per_second: definition.units_per_second,
-            ds_names: definition.ds.iter().map(|ds| ds.name.clone()).collect(),
-            values,
-        })
+        Ok(FetchRows::new(definition, &plan, values))
     })
 }
 

@@ -1,13 +1,12 @@
 //! Start: the journals back into the buffers, without opening one `.rrd` file.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rrd::time::Timestamp;
 
 use crate::files::buffer::Buffer;
-use crate::files::journal::{self, Record};
+use crate::files::journal::{self, Directory, Record};
 use crate::files::shared::Shared;
 use crate::files::words;
 use crate::name::RrdName;
@@ -22,12 +21,12 @@ pub struct Replayed {
 }
 
 /// Reads all journal files of a directory, oldest first. Damage is logged with its address.
-pub fn replay(shared: &Shared, directory: &Path) -> io::Result<Replayed> {
+pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
     let mut found = Replayed::default();
-    for (generation, path) in journal::files(directory)? {
+    for (generation, name) in directory.files()? {
         found.generation = found.generation.max(generation);
         let mut unsound = 0u64;
-        let damages = journal::replay(&path, |record| {
+        let damages = journal::replay(directory, &name, |record| {
             if take(shared, generation, record).is_none() {
                 unsound += 1;
             }
@@ -36,6 +35,7 @@ pub fn replay(shared: &Shared, directory: &Path) -> io::Result<Replayed> {
             tracing::error!("{damage}");
         }
         if unsound > 0 {
+            let path = directory.path().join(name);
             tracing::error!("journal {}: {unsound} records make no sense and are skipped", path.display());
         }
     }

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rrd::time::Timestamp;
+use rrd_file::system_text;
 
 use crate::engine::StoreError;
 use crate::files::buffer::{Buffer, Entry, Table, name_hash};
-use crate::files::geometry::Geometries;
-use crate::files::journal::{Frame, Journal, Record};
-use crate::files::medium;
-use crate::files::options::{Options, Sync};
+use crate::files::journal::{Directory, Frame, Journal, Record};
+use crate::files::options::{Options, SyncMode};
 use crate::files::write::WriteQueue;
 use crate::name::RrdName;
 use crate::tree::Tree;
+use rrd_file::geometry::Geometries;
 
 /// One part of the names, with a journal of its own.
 #[derive(Debug, Default)]
@@ -59,6 +59,8 @@ pub struct Shared {
     pub options: Options,
     /// The `.rrd` files.
     pub tree: Tree,
+    /// Where the journal is, if there is one.
+    pub journal: Option<Directory>,
     /// Their definitions.
     pub geometries: Geometries,
     /// The parts of the names; never empty.
@@ -75,11 +77,12 @@ pub struct Shared {
 
 impl Shared {
     /// Empty shards over an open tree.
-    pub fn new(options: Options, tree: Tree) -> Self {
+    pub fn new(options: Options, tree: Tree, journal: Option<Directory>) -> Self {
         let shards = (0..options.accept_threads.max(1)).map(|_| Shard::default()).collect();
         Shared {
             options,
             tree,
+            journal,
             geometries: Geometries::default(),
             shards,
             queue: WriteQueue::default(),
@@ -161,7 +164,7 @@ impl Shared {
 
     /// Tells the journal, with its next append, that all of an entry's updates up to `until` are in its file.
     pub fn note_written(&self, entry: &Arc<Entry>, until: Timestamp) {
-        if self.options.journal.is_some() {
+        if self.journal.is_some() {
             lock(&self.shard(entry).written).push((Arc::clone(entry), until));
         }
     }
@@ -174,7 +177,7 @@ impl Shared {
     }
 
     /// Appends a frame, and what was written meanwhile, to a shard's journal and empties the frame. When it
-    /// returns, the records survive the death of the process, and of the machine under [`Sync::Always`].
+    /// returns, the records survive the death of the process, and of the machine under [`SyncMode::Always`].
     pub fn commit(&self, shard: &Shard, frame: &mut Frame) -> Result<(), StoreError> {
         let mut journal = lock(&shard.journal);
         let Some(journal) = journal.as_mut() else {
@@ -194,7 +197,7 @@ impl Shared {
             return Err(self.journal_failed(journal, &error));
         }
         self.counters.journal_bytes.fetch_add(journal.bytes() - before, Ordering::Relaxed);
-        if self.options.sync == Sync::Always {
+        if self.options.sync == SyncMode::Always {
             journal.sync().map_err(|error| self.journal_failed(journal, &error))?;
         }
         self.counters.disk_full.store(false, Ordering::Relaxed);
@@ -211,7 +214,7 @@ impl Shared {
             }
             return StoreError::DiskFull;
         }
-        let text = medium::text(error);
+        let text = system_text(error);
         self.poison(format!("cannot write journal \"{}\": {text}", journal.path().display()))
     }
 
@@ -220,18 +223,17 @@ impl Shared {
         for shard in &self.shards {
             let handle = match lock(&shard.journal).as_mut() {
                 Some(journal) => journal.sync_handle(),
-                None => Ok(None),
+                None => None,
             };
-            let synced = handle.and_then(|file| file.map_or(Ok(()), |file| file.sync_data()));
-            if let Err(error) = synced {
-                self.poison(format!("cannot sync the journal: {}", medium::text(&error)));
+            if let Err(error) = handle.map_or(Ok(()), |file| file.sync()) {
+                self.poison(format!("cannot sync the journal: {}", system_text(&error)));
             }
         }
     }
 
     /// Starts the next generation of every shard's journal; the one before is made durable first.
     pub fn rotate(&self, generation: u64) -> io::Result<()> {
-        let Some(directory) = &self.options.journal else { return Ok(()) };
+        let Some(directory) = &self.journal else { return Ok(()) };
         for (number, shard) in self.shards.iter().enumerate() {
             let fresh = Journal::create(directory, generation, number as u32)?;
             let mut journal = lock(&shard.journal);
@@ -253,8 +255,7 @@ impl Shared {
             let Some(journal) = journal.as_mut().filter(|_| !waits()) else {
                 continue;
             };
-            let emptied =
-                rustix::fs::syncfs(self.tree.root()).map_err(io::Error::from).and_then(|()| journal.empty());
+            let emptied = self.tree.sync_all().and_then(|()| journal.empty());
             match emptied {
                 Ok(()) => self.counters.disk_full.store(false, Ordering::Release),
                 Err(error) => tracing::warn!("cannot empty {}: {error}", journal.path().display()),

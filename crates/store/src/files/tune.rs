@@ -6,17 +6,18 @@
 use std::sync::Arc;
 
 use rrd::codec::file::{decode, encode_head};
+use rrd_file::file::{Access, Medium};
 
 use crate::engine::StoreError;
-use crate::files::apply::{Loaded, Workspace};
 use crate::files::buffer::Entry;
+use crate::files::errors::{display_path, header_error, io_error};
 use crate::files::make;
-use crate::files::medium::{Access, Medium, display_path, io_error};
-use crate::files::read::{Patience, READ_BYTES_MAX, open};
-use crate::files::rows::write_seasons;
+use crate::files::read::{READ_BYTES_MAX, Timeout, open};
 use crate::files::shared::Shared;
 use crate::files::write::write;
 use crate::name::RrdName;
+use rrd_file::apply::{Loaded, Workspace};
+use rrd_file::rows::write_seasons;
 
 /// Changes an RRD by the words of `rrdtune(1)`. What waits for it is written first, by its old definition.
 pub fn tune(
@@ -56,9 +57,9 @@ enum Place {
 /// Writes a new file and puts it in the place of the old one, whose lock is held meanwhile.
 fn tune_whole(shared: &Shared, entry: &Entry, words: &[&str]) -> Result<(), StoreError> {
     let (tree, name) = (&shared.tree, &entry.name);
-    let io = |error| io_error(tree, name, &error);
-    let old = open(shared, name, Access::Write, Patience::Long)?;
-    let bytes = old.stat().map_err(io)?.st_size as u64;
+    let io = |error| io_error(tree, name, error);
+    let old = open(shared, name, Access::Write, Timeout::Long)?;
+    let bytes = old.bytes();
     if bytes > READ_BYTES_MAX {
         return Err(StoreError::Refused(format!("'{name}' has {bytes} bytes, too many to read at once")));
     }
@@ -67,7 +68,7 @@ fn tune_whole(shared: &Shared, entry: &Entry, words: &[&str]) -> Result<(), Stor
     let parts = decode(&content)
         .map_err(|error| StoreError::Damaged(error.named(&display_path(tree, name)).to_string()))?;
     let mut rrd = parts.rrd;
-    rrd::tune::tune_content(&mut rrd, words).map_err(|error| StoreError::Refused(error.to_string()))?;
+    rrd::tune::tune_content(&mut rrd, words).map_err(StoreError::Tune)?;
     make::exchange(shared, entry, &rrd, &old)
 }
 
@@ -78,16 +79,16 @@ fn tune_in_place(
     work: &mut Workspace,
 ) -> Result<Place, StoreError> {
     let tree = &shared.tree;
-    let io = |error| io_error(tree, name, &error);
-    let mut file = open(shared, name, Access::Write, Patience::Long)?;
-    let header =
-        file.header(&shared.geometries, None, &mut work.bytes).map_err(|error| error.named(tree, name))?;
+    let io = |error| io_error(tree, name, error);
+    let mut file = open(shared, name, Access::Write, Timeout::Long)?;
+    let header = file
+        .header(&shared.geometries, None, &mut work.bytes)
+        .map_err(|error| header_error(tree, name, error))?;
     let geometry = Arc::clone(&header.geometry);
     let rings = header.current_rows.clone();
     let before = Loaded::new(header, &file).map_err(io)?.into_live();
     let (mut definition, mut live) = ((*geometry.definition).clone(), before.clone());
-    rrd::tune::tune(&mut definition, &mut live, words)
-        .map_err(|error| StoreError::Refused(error.to_string()))?;
+    rrd::tune::tune(&mut definition, &mut live, words).map_err(StoreError::Tune)?;
     let mut front = Vec::new();
     encode_head(&definition, &geometry.shape, geometry.shape.split(&live.words), &rings, &mut front)
         .map_err(|error| StoreError::Refused(error.named(&display_path(tree, name)).to_string()))?;

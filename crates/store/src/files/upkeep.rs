@@ -3,15 +3,16 @@
 //! A journal file is removed when no update in it waits any more and the file system has been synced since,
 //! so that a power loss finds each update in its file or in a journal.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::files::journal::{self, Frame};
-use crate::files::medium;
-use crate::files::options::Sync;
+use disk::DiskFile;
+use rrd_file::system_text;
+
+use crate::files::journal::{Directory, Frame};
+use crate::files::options::SyncMode;
 use crate::files::shared::Shared;
 use crate::files::write::push_all;
 
@@ -32,8 +33,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(25);
 /// Runs until the engine stops.
 pub fn run(shared: &Shared) {
     let sync_interval = match shared.options.sync {
-        Sync::Every(interval) => interval,
-        Sync::Always => TICK_MAX,
+        SyncMode::Every(interval) => interval,
+        SyncMode::Always => TICK_MAX,
     };
     let tick = sync_interval.clamp(TICK_MIN, TICK_MAX);
     let (mut synced, mut rotated, mut removed) = (Instant::now(), Instant::now(), Instant::now());
@@ -75,11 +76,11 @@ fn make_room(shared: &Shared) {
 /// Sends every RRD to the writers that something waits for, and starts new journal files.
 fn rotate(shared: &Shared) {
     let generation = shared.shards.iter().map(|shard| shard.generation()).max().unwrap_or_default();
-    if shared.options.journal.is_some() {
+    if shared.journal.is_some() {
         match shared.rotate(generation + 1) {
             Ok(()) => drop(shared.counters.journal_rotations.fetch_add(1, Ordering::Relaxed)),
             Err(error) => {
-                tracing::error!("cannot rotate the journal: {}; the old one goes on", medium::text(&error));
+                tracing::error!("cannot rotate the journal: {}; the old one goes on", system_text(&error));
             }
         }
     }
@@ -89,8 +90,8 @@ fn rotate(shared: &Shared) {
 
 /// Removes the journal files nothing waits in.
 pub fn remove_old(shared: &Shared) {
-    let Some(directory) = &shared.options.journal else { return };
-    let Ok(files) = journal::files(directory) else { return };
+    let Some(directory) = &shared.journal else { return };
+    let Ok(files) = directory.files() else { return };
     let current = shared.shards.iter().map(|shard| shard.generation()).min().unwrap_or_default();
     if files.iter().all(|(generation, _)| *generation >= current) {
         return;
@@ -106,26 +107,27 @@ pub fn remove_old(shared: &Shared) {
     if old.is_empty() {
         return;
     }
-    if let Err(error) = rustix::fs::syncfs(shared.tree.root()) {
+    if let Err(error) = shared.tree.sync_all() {
         tracing::warn!("cannot sync the file system of the RRDs: {error}; old journal files are kept");
         return;
     }
-    for (_, path) in old {
-        if let Err(error) = std::fs::remove_file(&path) {
-            tracing::warn!("cannot remove journal {}: {}", path.display(), medium::text(&error));
+    for (_, name) in old {
+        if let Err(error) = directory.remove(&name) {
+            let path = directory.path().join(name);
+            tracing::warn!("cannot remove journal {}: {}", path.display(), system_text(&error));
         }
     }
 }
 
-/// Makes the journal's directory and keeps other daemons out of it for as long as the file lives.
-pub fn lock_journal(directory: &Path) -> io::Result<File> {
-    std::fs::create_dir_all(directory)?;
-    let file = OpenOptions::new().create(true).append(true).open(directory.join("lock"))?;
+/// Keeps other daemons out of the journal for as long as the file lives.
+///
+/// # Errors
+/// What the system says, or that another daemon uses it.
+pub fn lock_journal(directory: &Directory) -> io::Result<Arc<dyn DiskFile>> {
     for _ in 0..LOCK_TRIES {
-        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::AGAIN) => std::thread::sleep(LOCK_PAUSE),
-            Err(error) => return Err(error.into()),
+        match directory.lock()? {
+            Some(file) => return Ok(file),
+            None => std::thread::sleep(LOCK_PAUSE),
         }
     }
     Err(io::Error::other("another daemon uses it"))

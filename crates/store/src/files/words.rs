@@ -49,6 +49,11 @@ pub fn iter(buffer: &[u8]) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
+/// The same as [`rrd_file::apply::Loaded::apply`] takes them.
+pub fn pending(buffer: &[u8]) -> impl Iterator<Item = (Timestamp, &[u8])> {
+    iter(buffer).map(|word| (word.time, word.values))
+}
+
 /// True when `buffer` is a run of whole updates: checked once for bytes that come from a disk.
 pub fn is_sound(buffer: &[u8]) -> bool {
     let mut rest = buffer;

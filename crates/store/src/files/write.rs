@@ -11,10 +11,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::StoreError;
-use crate::files::apply::{Loaded, Workspace};
 use crate::files::buffer::{Buffer, Entry};
-use crate::files::medium::{Access, LOCKED, RrdFile, io_error};
+use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::{Shared, lock};
+use crate::files::words;
+use rrd_file::apply::{Loaded, Workspace};
+use rrd_file::file::{Access, RrdFile};
 
 /// How often someone who waits for the queue looks whether the engine is stopping.
 const LOOK: Duration = Duration::from_millis(100);
@@ -229,14 +231,14 @@ fn write_file(
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
     let (tree, name) = (&shared.tree, &entry.name);
-    let mut file = RrdFile::open(tree, name, Access::Write)?;
+    let mut file = RrdFile::open(tree, name, Access::Write).map_err(|error| open_error(tree, name, error))?;
     let header = file
         .header(&shared.geometries, buffer.geometry.as_ref(), &mut work.bytes)
-        .map_err(|error| error.named(tree, name))?;
-    let mut loaded = Loaded::new(header, &file).map_err(|error| io_error(tree, name, &error))?;
-    let outcome = loaded.apply(&buffer.words, work);
+        .map_err(|error| header_error(tree, name, error))?;
+    let mut loaded = Loaded::new(header, &file).map_err(|error| io_error(tree, name, error))?;
+    let outcome = loaded.apply(words::pending(&buffer.words), work);
     if outcome.applied > 0 {
-        loaded.write(work, &mut file).map_err(|error| io_error(tree, name, &error))?;
+        loaded.write(work, &mut file).map_err(|error| io_error(tree, name, error))?;
     }
     drop(file);
     if let Some((count, why)) = &outcome.refused {
@@ -259,5 +261,5 @@ fn write_file(
 
 /// True for the error of a file that another program has locked: worth another try soon.
 pub fn is_locked(error: &StoreError) -> bool {
-    matches!(error, StoreError::Io(text) if text == LOCKED)
+    matches!(error, StoreError::Locked)
 }

@@ -6,11 +6,10 @@ use std::path::Path;
 
 use super::{Report, moment, seconds};
 use crate::checkpoint::survey::{Frame, Visitor, survey};
-use crate::checkpoint::{CheckpointError, LoadedRrd};
+use crate::checkpoint::{CheckpointError, LoadedRrd, Loader, PageDefinition};
 use crate::disk::Disk;
 use crate::group::Geometry;
 use crate::log::Position;
-use crate::log::catalogue::encode_definition;
 
 /// What a checkpoint amounts to.
 #[derive(Debug, Default)]
@@ -62,28 +61,33 @@ impl Visitor for Counting<'_, '_> {
         self.summary.positions = Some((first.min(position), last.max(position)));
     }
 
-    fn rrd(&mut self, rrd: LoadedRrd<'_>) {
-        let summary = &mut self.summary;
-        summary.rrds += 1;
-        summary.data_sources += rrd.definition.ds.len() as u64;
-        summary.open_rows += rrd.open.iter().map(|(_, _, count, _)| count).sum::<u64>();
-        let key = encode_definition(&rrd.definition);
-        // Sixty-four bits tell a few thousand definitions apart; nothing but a count depends on it.
-        summary.definitions.insert(xxhash_rust::xxh3::xxh3_64(&key));
-        let shape = rrd::live::HeadShape::of(&rrd.definition);
-        let time = (shape.split(&rrd.live.words).last_update.whole, rrd.definition.units_per_second);
-        let later = |(units, rate): (i64, u32)| units as f64 / f64::from(rate.max(1));
-        if summary.newest.is_none_or(|newest| later(newest) < later(time)) {
-            summary.newest = Some(time);
-        }
+    fn damage(&mut self, error: CheckpointError) {
+        self.report.damage(error);
     }
+}
 
+impl Loader for Counting<'_, '_> {
     fn group(&mut self, geometry: Geometry) {
         self.summary.groups.push(geometry);
     }
 
-    fn damage(&mut self, error: CheckpointError) {
-        self.report.damage(error);
+    fn page(&mut self, definitions: &[PageDefinition<'_>]) {
+        // Sixty-four bits tell a few thousand definitions apart; nothing but a count depends on it.
+        self.summary.definitions.extend(definitions.iter().map(|one| xxhash_rust::xxh3::xxh3_64(one.key)));
+    }
+
+    fn rrd(&mut self, rrd: LoadedRrd<'_>) {
+        let summary = &mut self.summary;
+        let definition = &rrd.definition.definition;
+        summary.rrds += 1;
+        summary.data_sources += definition.ds.len() as u64;
+        summary.open_rows += rrd.open.iter().map(|rows| rows.count).sum::<u64>();
+        let shape = rrd::live::HeadShape::of(definition);
+        let time = (shape.split(&rrd.head_words()).last_update.whole, definition.units_per_second);
+        let later = |(units, rate): (i64, u32)| units as f64 / f64::from(rate.max(1));
+        if summary.newest.is_none_or(|newest| later(newest) < later(time)) {
+            summary.newest = Some(time);
+        }
     }
 }
 

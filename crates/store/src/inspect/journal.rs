@@ -1,6 +1,7 @@
 //! The journal of the files layout: what each RRD still had waiting.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
@@ -19,18 +20,28 @@ struct Waiting {
 
 /// Shows every journal file of a directory, oldest first.
 pub(super) fn directory(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
-    let files = journal::files(path)?;
+    let directory = journal::Directory::open(path)?;
+    let files = directory.files()?;
     report.line(format_args!("journal of the files layout, {} files", files.len()));
-    files.iter().try_for_each(|(_, path)| file(path, report))
+    files.iter().try_for_each(|(_, name)| show(&directory, name, report))
 }
 
 /// Shows one journal file.
 pub(super) fn file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
-    let bytes = std::fs::metadata(path)?.len();
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    show(&journal::Directory::open(above)?, name, report)
+}
+
+fn show(directory: &journal::Directory, name: &OsStr, report: &mut Report<'_>) -> io::Result<()> {
+    let path = directory.path().join(name);
+    let bytes = std::fs::metadata(&path)?.len();
     report.line(format_args!("journal file {}, {bytes} bytes", path.display()));
     let mut rrds: BTreeMap<Vec<u8>, Waiting> = BTreeMap::new();
     let (mut records, mut unsound) = (0u64, 0u64);
-    let damages = journal::replay(path, |record| {
+    let damages = journal::replay(directory, name, |record| {
         records += 1;
         match record {
             Record::Update { name, words } => {

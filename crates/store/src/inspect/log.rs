@@ -8,7 +8,7 @@ use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::filenames;
 use crate::log::catalogue::{Create, Delete, Import, Rename, Tune};
-use crate::log::parts::Piece;
+use crate::log::parts::ImportPart;
 use crate::log::scan::{Item, Tail, scan};
 use crate::log::writer::log_files;
 use crate::log::{Kind, Position, Record, updates};
@@ -41,7 +41,7 @@ impl Counts {
             Kind::Rename => &mut self.renamed,
             Kind::Part => {
                 // The last piece of an import counts for it.
-                let piece = Piece::decode(record.body)?;
+                let piece = ImportPart::decode(record.body)?;
                 self.imported += u64::from(piece.offset + piece.bytes.len() as u64 == piece.total);
                 return Ok(());
             }
@@ -195,7 +195,7 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
             format!("id {id} {} with {ds} DS, {rra} RRA, {values} values", quoted(name))
         }
         Kind::Part => {
-            let Piece { total, offset, bytes } = Piece::decode(record.body)?;
+            let ImportPart { total, offset, bytes } = ImportPart::decode(record.body)?;
             format!("bytes {offset} to {} of an import of {total}", offset + bytes.len() as u64)
         }
         Kind::Behaviour => "a newer program's behaviour from here on".to_string(),

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::{Report, moment, seconds};
+use crate::column::codec::ColumnHint;
 use crate::disk::Disk;
 use crate::segment::salvage::salvage;
 use crate::segment::{Segment, SegmentError, SourceSummary};
 use crate::segments::{disk_reader, open_segment};
-use crate::stripe::codec::ColumnHint;
 use std::collections::BTreeMap;
 
 /// The rows of a segment as a whole.

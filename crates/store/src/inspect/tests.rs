@@ -278,10 +278,12 @@ fn a_journal_of_the_files_layout_says_what_waits() {
     let (text, damages) = look(&journals);
     assert_eq!(damages, 0, "{text}");
     contains(&text, &["\"x.rrd\": 3 updates, the newest 2023-11-14T22:13:50Z, in its file up to none"]);
-    let file = crate::files::journal::files(&journals)
+    let file = crate::files::journal::Directory::open(&journals)
+        .unwrap()
+        .files()
         .unwrap()
         .into_iter()
-        .map(|(_, path)| path)
+        .map(|(_, name)| journals.join(name))
         .find(|path| fs::metadata(path).unwrap().len() > 32)
         .unwrap();
     flip(&file, 45);

@@ -15,7 +15,7 @@ use rrd::live::{Live, Season};
 pub use definition::{decode_definition, encode_definition, put_definition, take_definition};
 
 use crate::codec::{Cursor, DecodeError, put_counted, put_double, put_signed};
-use crate::stripe::varint;
+use crate::column::varint;
 
 /// zstd level of an import: rows that are mostly unknown or repeat pack tightly at any level, 3 is the
 /// library's own choice between time and size.
@@ -63,7 +63,7 @@ impl<'a> Create<'a> {
 pub struct Tune {
     /// The RRD.
     pub id: u32,
-    /// As `rrdtune(1)` takes them behind the file name.
+    /// As `rrdtune(1)` takes them after the file name.
     pub words: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The envelope of a record: 64 bytes that say what the body is, where it stands and who sent it.
+//! The envelope of a record: 64 bytes that say what the body is, where the record belongs and who sent it.
 //!
 //! What holds: the checksum covers everything but itself, the record's own place included, so bytes that
 //! stood elsewhere (an old record in a recycled file, a misplaced write) are never valid.
@@ -8,7 +8,7 @@ use super::position::Position;
 
 /// First bytes of a record.
 pub const MAGIC: [u8; 3] = *b"RLG";
-/// Version of the format, behind the magic.
+/// Version of the format, after the magic.
 pub const VERSION: u8 = 1;
 /// Bytes of an envelope.
 pub const ENVELOPE_BYTES: usize = 64;
@@ -54,7 +54,7 @@ pub enum Kind {
     Import = 6,
     /// From here on the engine behaves as a newer version does; reserved, nothing writes it yet.
     Behaviour = 7,
-    /// A piece of an import whose body is longer than a record's ([`super::parts`]).
+    /// A part of an import whose body is longer than a record's ([`super::parts`]).
     Part = 8,
 }
 
@@ -135,7 +135,7 @@ fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..CRC_AT]), &record[BODY_LENGTH_AT..])
 }
 
-/// Why bytes are not the record that should stand at their place.
+/// Why bytes are not the record of their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRecord {
     /// No magic, or a record of another place.

@@ -1,35 +1,35 @@
-//! Imports that do not fit a record: the body of the import in pieces, one record each, in a row.
+//! Imports that do not fit a record: the body of the import in parts, one record each, consecutive.
 //!
-//! What holds: the pieces of one import are appended in one go and committed in one write, so nothing stands
-//! between them; the last one completes it. A crash that cuts the log within them leaves no trace of the
-//! import, which nobody was told of. Where damage took a piece, the import is lost and said to be.
+//! What holds: the parts of one import are appended in one go and committed in one write, so nothing comes between
+//! them; the last one completes it. A crash that cuts the log within them leaves no trace of the import, which was
+//! not answered. Where damage took a part, the import is lost and reported.
 
 use super::catalogue::RRD_BYTES_MAX;
 use crate::codec::{Cursor, DecodeError};
-use crate::stripe::varint;
+use crate::column::varint;
 
-/// Bytes of an import in one piece: as much as a log file has, a quarter of what a record may hold.
-pub const PIECE_BYTES: usize = 16 << 20;
+/// Bytes of an import in one part: as much as a log file has, a quarter of what a record may hold.
+pub const PART_BYTES: usize = 16 << 20;
 /// Longest body of an import: an RRD that does not compress is packed into a little more than it has.
 const IMPORT_BYTES_MAX: u64 = RRD_BYTES_MAX as u64 + (64 << 20);
 
-/// One piece.
+/// One part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct ImportPart<'a> {
     /// Bytes of the whole body.
     pub total: u64,
-    /// Where in it the piece stands.
+    /// Offset of the part in it.
     pub offset: u64,
-    /// The piece.
+    /// The part.
     pub bytes: &'a [u8],
 }
 
-impl<'a> Piece<'a> {
-    /// The pieces of a body, in order.
-    pub fn of(body: &'a [u8]) -> impl Iterator<Item = Piece<'a>> {
-        body.chunks(PIECE_BYTES).enumerate().map(|(index, bytes)| Piece {
+impl<'a> ImportPart<'a> {
+    /// The parts of a body, in order.
+    pub fn of(body: &'a [u8]) -> impl Iterator<Item = ImportPart<'a>> {
+        body.chunks(PART_BYTES).enumerate().map(|(index, bytes)| ImportPart {
             total: body.len() as u64,
-            offset: (index * PIECE_BYTES) as u64,
+            offset: (index * PART_BYTES) as u64,
             bytes,
         })
     }
@@ -46,18 +46,18 @@ impl<'a> Piece<'a> {
         let mut cursor = Cursor::new(body);
         let total_at = cursor.bad("the length of an import");
         let total: u64 = cursor.varint(total_at.expected)?;
-        let offset_at = cursor.bad("the place of a piece within its import");
+        let offset_at = cursor.bad("the place of a part within its import");
         let offset: u64 = cursor.varint(offset_at.expected)?;
         let bytes = cursor.take_rest();
         match offset.checked_add(bytes.len() as u64) {
             _ if total > IMPORT_BYTES_MAX => Err(total_at),
-            Some(end) if end <= total && !bytes.is_empty() => Ok(Piece { total, offset, bytes }),
+            Some(end) if end <= total && !bytes.is_empty() => Ok(ImportPart { total, offset, bytes }),
             _ => Err(offset_at),
         }
     }
 }
 
-/// Pieces on their way to a whole.
+/// The parts of one import so far.
 #[derive(Debug, Default)]
 pub struct Parts {
     body: Vec<u8>,
@@ -70,9 +70,11 @@ impl Parts {
         *self = Parts::default();
     }
 
-    /// Takes the next piece; gives the body when it was the last. An error = it does not go on where the one
-    /// before ended: a piece was lost, and with it the import.
-    pub fn take(&mut self, piece: &Piece<'_>) -> Result<Option<Vec<u8>>, Lost> {
+    /// Takes the next part; gives the body when it was the last.
+    ///
+    /// # Errors
+    /// [`Lost`] when it does not go on where the one before ended: a part was lost, and with it the import.
+    pub fn take(&mut self, piece: &ImportPart<'_>) -> Result<Option<Vec<u8>>, Lost> {
         if piece.offset == 0 {
             self.abandon();
             self.total = piece.total;
@@ -89,7 +91,7 @@ impl Parts {
     }
 }
 
-/// A piece before this one is missing.
+/// A part before this one is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
@@ -99,8 +101,8 @@ mod tests {
 
     #[test]
     fn pieces_make_the_whole_again() {
-        let body: Vec<u8> = (0..PIECE_BYTES * 2 + 5).map(|index| (index % 251) as u8).collect();
-        let encoded: Vec<Vec<u8>> = Piece::of(&body)
+        let body: Vec<u8> = (0..PART_BYTES * 2 + 5).map(|index| (index % 251) as u8).collect();
+        let encoded: Vec<Vec<u8>> = ImportPart::of(&body)
             .map(|piece| {
                 let mut out = Vec::new();
                 piece.encode(&mut out);
@@ -109,7 +111,7 @@ mod tests {
             .collect();
         assert_eq!(encoded.len(), 3);
         let mut parts = Parts::default();
-        let mut take = |index: usize| parts.take(&Piece::decode(&encoded[index]).unwrap());
+        let mut take = |index: usize| parts.take(&ImportPart::decode(&encoded[index]).unwrap());
         assert_eq!(take(0), Ok(None));
         assert_eq!(take(2), Err(Lost));
         assert_eq!(take(1), Err(Lost));
@@ -121,13 +123,13 @@ mod tests {
     #[test]
     fn the_bytes_are_these_and_others_are_refused() {
         let mut out = Vec::new();
-        Piece { total: 300, offset: 2, bytes: b"abc" }.encode(&mut out);
+        ImportPart { total: 300, offset: 2, bytes: b"abc" }.encode(&mut out);
         assert_eq!(out, b"\xac\x02\x02abc");
-        assert_eq!(Piece::decode(&out), Ok(Piece { total: 300, offset: 2, bytes: b"abc" }));
+        assert_eq!(ImportPart::decode(&out), Ok(ImportPart { total: 300, offset: 2, bytes: b"abc" }));
         for bad in
             [&b"\x02\x00abc"[..], b"\x02\x00", b"\x02", b"", b"\x02\x03a", b"\xff\xff\xff\xff\x7f\x00a"]
         {
-            assert!(Piece::decode(bad).is_err(), "{bad:?}");
+            assert!(ImportPart::decode(bad).is_err(), "{bad:?}");
         }
     }
 }

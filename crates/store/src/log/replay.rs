@@ -1,10 +1,10 @@
 //! Reading the log back: every record from a position on, in order, and what to make of bytes that are none.
 //!
 //! The rule. Every record carries the *durable mark* of its moment: the offset up to which the log had been
-//! synced. Bytes that are no record, at offset B, are **damage** if a good record behind them has a mark
+//! synced. Bytes that are no record, at offset B, are **damage** if a good record after them has a mark
 //! beyond B, for then B had once been on the disk: they are reported, and replay goes on with the next good
 //! record. Otherwise they are the **end**: what a crash tore or lost there was never durable, and good
-//! records behind it (the disk may write in any order) are cut with it, so that what comes back is a prefix.
+//! records after it (the disk may write in any order) are cut with it, so that what comes back is a prefix.
 //! Its limit: rot in what was synced last, with nothing written since, looks like the end.
 //!
 //! What holds: no record is delivered twice or out of order; memory is bounded by two read units and one
@@ -22,7 +22,7 @@ use super::writer::log_files;
 use crate::disk::{Advice, Disk, DiskFile, Mode};
 use crate::filenames;
 
-/// Bytes asked of the disk at a time: large enough for read-ahead, small enough to stay in the cache.
+/// Bytes read from the disk at a time: large enough for read-ahead, small enough to stay in the cache.
 const READ_BYTES: usize = 1 << 20;
 
 /// How replay ended.
@@ -51,7 +51,7 @@ pub struct Damage {
     pub fault: Fault,
 }
 
-/// What stands where a record should.
+/// Why there is no record where one should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No file holds this place.
@@ -122,7 +122,7 @@ impl<E: fmt::Display> fmt::Display for ReplayError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for ReplayError<E> {}
 
-/// Delivers every record at or behind `from`, through all generations. `from` is the start of a record or
+/// Delivers every record from `from` on, through all generations. `from` is the start of a record or
 /// the end of the log; a log that ends before it (the checkpoint outlived it) ends there.
 pub fn replay<E>(
     disk: &dyn Disk,
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         let mut ranges = Vec::new();
         for (index, &start) in generation.iter().enumerate().skip(first) {
             let file_end = start.offset.saturating_add(disk.length(&filenames::log(dir, start))?);
-            // Behind the start of the next file there may be bytes that were cut or reserved.
+            // From the start of the next file on there may be bytes that were cut or reserved.
             let end = generation.get(index + 1).map_or(file_end, |next| file_end.min(next.offset));
             ranges.push((start, end));
         }
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Looks behind bad bytes at `bad` for a good record whose durable mark lies beyond them, and returns
+    /// Looks after bad bytes at `bad` for a good record whose durable mark lies beyond them, and returns
     /// where the first good record starts if there is such proof.
     fn proof_of_damage(&mut self, bad: Position) -> Result<Option<Position>, LogError> {
         let mut first_good = None;

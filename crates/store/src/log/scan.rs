@@ -1,7 +1,7 @@
 //! One file of the log, for an inspection: every record in it, and every byte that is none.
 //!
-//! What holds: what is visited as a record has passed its checksum and stands at its own place. Unlike
-//! [`super::replay`](fn@super::replay) it goes on behind whatever it meets and decides nothing.
+//! What holds: what is visited as a record has passed its checksum and is at its own place. Unlike
+//! [`super::replay`](fn@super::replay) it goes on after anything it meets and decides nothing.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::position::Position;
 use super::replay::{Damage, Fault, Window};
 use crate::disk::{Disk, Mode};
 
-/// What stands at a place of a log file.
+/// What is at a place of a log file.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A good record.
@@ -25,7 +25,7 @@ pub enum Item<'a> {
         /// Its kind.
         kind: u8,
     },
-    /// Bytes that are no record, with a good record behind them. `durable`: that record proves that they
+    /// Bytes that are no record, with a good record after them. `durable`: that record proves that they
     /// once were one; else a crash tore them, and recovery cuts the log here.
     Damaged {
         /// Where, and what is wrong.
@@ -33,7 +33,7 @@ pub enum Item<'a> {
         /// It had been synced.
         durable: bool,
     },
-    /// What stands behind the last good record.
+    /// What follows the last good record.
     Tail(Tail),
 }
 
@@ -51,7 +51,7 @@ pub struct Tail {
 }
 
 /// Visits what a log file holds, in order. `end` is the offset in the generation where the next file takes
-/// over, if there is one: what stands behind it does not count.
+/// over, if there is one: what follows it does not count.
 pub fn scan(
     disk: &dyn Disk,
     path: &Path,
@@ -103,7 +103,7 @@ pub fn scan(
     Ok(())
 }
 
-/// The next good record behind bad bytes, and whether one of the records there proves that they were durable.
+/// The next good record after bad bytes, and whether one of the records there proves that they were durable.
 fn next_good(window: &mut Window, bad: Position, end: u64) -> io::Result<Option<(Position, bool)>> {
     let mut first_good = None;
     let mut position = bad.plus(1);

@@ -13,13 +13,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::envelope::{self, ENVELOPE_BYTES, Kind, Stamp};
 use super::position::Position;
 use super::{BODY_BYTES_MAX, LogError};
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::filenames::{self, FileKind};
+use crate::lock::lock;
 
 /// Sizes of a log.
 #[derive(Clone, Copy, Debug)]
@@ -93,10 +94,6 @@ struct Unsynced {
     names: bool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     fn check(&self) -> Result<(), LogError> {
         match self.poison.get() {
@@ -111,7 +108,7 @@ impl Shared {
 }
 
 impl LogWriter {
-    /// Opens the log of `dir` to go on at `end`, as replay found it. Whatever stands behind `end` is cut off,
+    /// Opens the log of `dir` to go on at `end`, as replay found it. What follows `end` is cut off,
     /// durably, so that it can never come back. Earlier files stay until
     /// [`LogWriter::release_before`].
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, end: Position, options: Options) -> Result<Self, LogError> {
@@ -191,7 +188,7 @@ impl LogWriter {
         self.end()
     }
 
-    /// Starts a record and returns the buffer to append its body to; what stands in it must stay.
+    /// Starts a record and returns the buffer to append its body to; what is in it must stay.
     /// [`LogWriter::end`] completes the record, [`LogWriter::cancel`] drops it; a second `begin` drops it too.
     pub fn begin(&mut self, kind: Kind, stamp: Stamp) -> &mut Vec<u8> {
         self.cancel();
@@ -302,8 +299,8 @@ impl LogWriter {
         Ok((disk.create(path)?, 0))
     }
 
-    /// Gives up the files that hold nothing at or behind `kept`: some are overwritten later, the rest
-    /// removed. Whatever replay will be asked to start from must be at or behind `kept`, durably.
+    /// Gives up the files that hold nothing from `kept` on: some are overwritten later, the rest removed. Where
+    /// replay will start must be at or after `kept`, durably.
     pub fn release_before(&mut self, kept: Position) -> Result<(), LogError> {
         self.shared.check()?;
         while self.files.get(1).is_some_and(|next| next.start <= kept) {
@@ -333,7 +330,7 @@ impl LogWriter {
     }
 }
 
-/// Cuts a file to `length`, and takes back what is reserved behind its end. It may be shorter where a
+/// Cuts a file to `length`, and takes back what is reserved after its end. It may be shorter where a
 /// checkpoint outlived the log; then there is nothing to cut.
 fn cut(file: &dyn DiskFile, length: u64) -> io::Result<()> {
     if file.length()? >= length { file.truncate(length) } else { Ok(()) }

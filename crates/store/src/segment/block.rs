@@ -4,8 +4,8 @@
 //! number and the block's offset too: a block that landed elsewhere is damage.
 
 use super::{DS_COUNT_MAX, Fault, Key, run_rows_max};
-use crate::stripe::codec::ColumnHint;
-use crate::stripe::varint;
+use crate::column::codec::ColumnHint;
+use crate::column::varint;
 
 /// CRC-32C of segment number, block offset and all that follows it.
 pub(super) const CHECKSUM_AT: usize = 0;

@@ -3,7 +3,7 @@
 //! The trailer, the last bytes of the file, is read first; its length field notices a cut file.
 
 use super::{BLOCK_BYTES_MAX, Fault, SegmentError, SourceSummary, VERSION};
-use crate::stripe::codec::ColumnHint;
+use crate::column::codec::ColumnHint;
 
 /// First bytes of a segment.
 pub(crate) const HEAD_MAGIC: [u8; 8] = *b"RNDLSEGM";

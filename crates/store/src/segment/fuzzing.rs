@@ -4,7 +4,7 @@ use super::block::{self, BLOCK_HEAD_BYTES};
 use super::footer::{self, FILE_HEAD_BYTES, SOURCE_BYTES};
 use super::reader::{ReadScratch, Segment, decode_columns};
 use super::{BLOCK_BYTES_MAX, RUN_ROWS_MAX, SegmentError};
-use crate::stripe::codec::{self, ColumnHint, Scratch};
+use crate::column::codec::{self, ColumnHint, Scratch};
 
 /// Decodes a column: two bytes of value count, then the column. What decodes must survive a new encoding.
 pub fn fuzz_column(bytes: &[u8]) {
@@ -62,9 +62,9 @@ fn read_all(bytes: Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::codec::Effort;
     use crate::segment::footer::{PLACE_BYTES, TRAILER_BYTES};
     use crate::segment::{Key, SegmentWriter};
-    use crate::stripe::codec::Effort;
 
     fn random(state: &mut u64) -> u64 {
         *state ^= *state << 13;

@@ -191,8 +191,8 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::codec::ColumnHint;
     use crate::segment::ReadScratch;
-    use crate::stripe::codec::ColumnHint;
     use std::collections::BTreeMap;
 
     const HINT: ColumnHint = ColumnHint { units_per_second: 1, step: 10, pdp_per_row: 1 };

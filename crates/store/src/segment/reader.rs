@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::block::{self, Head, Run, Runs};
 use super::footer::{self, BlockPlace, TRAILER_BYTES};
 use super::{Fault, Key, SegmentError, SourceSummary};
-use crate::stripe::codec::{self, ColumnHint};
+use crate::column::codec::{self, ColumnHint};
 
 /// A file that can be read at any place, by many threads at once.
 pub trait ReadAt: Send + Sync {

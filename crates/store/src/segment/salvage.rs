@@ -6,7 +6,7 @@
 use super::block::{self, BLOCK_HEAD_BYTES, BODY_BYTES_AT};
 use super::footer::{self, FILE_HEAD_BYTES, HEAD_SEGMENT_ID_AT};
 use super::{BLOCK_BYTES_MAX, Key, ReadAt, SegmentError};
-use crate::stripe::codec::ColumnHint;
+use crate::column::codec::ColumnHint;
 
 /// One run of a block, without its values.
 #[derive(Clone, Copy, Debug)]

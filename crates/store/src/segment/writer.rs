@@ -5,7 +5,7 @@ use std::io::Write;
 use super::block::{self, BLOCK_HEAD_BYTES, Head};
 use super::footer::{self, BlockPlace};
 use super::{BLOCK_BODY_BYTES, DS_COUNT_MAX, Key, SegmentError, SegmentSummary, SourceSummary, run_rows_max};
-use crate::stripe::codec::{self, ColumnHint, Effort, Scratch};
+use crate::column::codec::{self, ColumnHint, Effort, Scratch};
 
 /// Rows of this many seconds and more are few enough that a merge takes all the time there is for them, some 200
 /// ns a value: a million RRDs complete one such row of an archive in 300 microseconds.

@@ -1,14 +1,15 @@
 //! The files of a shard: the manifest and the set of segments it names, changed together.
 //!
-//! Keeper and merger both change them, so they stand behind one lock, held while the manifest is written
-//! (a few milliseconds, a few times a minute). Neither the update path nor a reader ever takes it.
+//! Checkpointer and compactor both change them, so one lock guards them, held while the manifest is written (a few
+//! milliseconds, a few times a minute). Neither the update path nor a reader ever takes it.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::disk::Disk;
 use crate::filenames;
+use crate::lock::lock;
 use crate::log::Position;
 use crate::manifest::{Manifest, SegmentName};
 use crate::segments::{SegmentFile, SegmentSet};
@@ -35,7 +36,7 @@ impl Files {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     /// A number for a new segment or checkpoint.
@@ -50,8 +51,11 @@ impl Files {
         Arc::clone(&self.lock().segments)
     }
 
-    /// Puts `new` segments in the place of those numbered `gone` and, with `checkpoint`, a new checkpoint in
-    /// the place of the old one. New files must be durable. What is no longer named is removed.
+    /// Replaces the segments numbered `gone` by `new` ones and, with `checkpoint`, the old checkpoint by a new one. New
+    /// files must be durable. Files no longer named are removed.
+    ///
+    /// # Errors
+    /// When the manifest cannot be written; nothing has changed then.
     pub fn commit(
         &self,
         gone: &[u64],
@@ -80,7 +84,7 @@ impl Files {
         let old = std::mem::replace(&mut inner.segments, Arc::new(segments));
         inner.manifest = manifest;
         drop(inner);
-        // What fails to go now goes when the shard is next opened: nothing names it.
+        // A file that cannot be removed now is removed when the shard is next opened: nothing names it.
         for file in old.files.iter().filter(|file| gone.contains(&file.number)) {
             let _ = self.disk.remove(&file.path);
         }

@@ -1,21 +1,21 @@
 //! From a frozen arena to one segment: rows of many RRDs, arrived in the order of time, written in the
 //! order of (group, source, RRD).
 //!
-//! Cost: every row is touched once along its chain and once to copy; 8 bytes of index a run while a group
+//! Cost: every row is touched once along its chain and once to copy; 8 bytes of index per run while a group
 //! is being written. With many RRDs each touch is a cache miss, so several are under way at once.
 
 use std::io;
 use std::sync::Arc;
 
+use crate::column::codec::ColumnHint;
 use crate::group::{Group, SourceIndex};
 use crate::open_rows::{ChainIndex, OpenRows};
 use crate::segment::{Key, SegmentWriter};
 use crate::segments::{DiskSink, into_io};
-use crate::stripe::codec::ColumnHint;
 
 /// Rows of one run in a segment, at most: a longer run is cut so that a reader never decodes much more
 /// than it wants.
-pub const RUN_ROWS_MAX: usize = 1024;
+pub const FLUSHED_RUN_ROWS: usize = 1024;
 
 /// Writes all rows of `arena` in the order a segment wants them.
 pub fn write_rows(
@@ -111,7 +111,7 @@ struct Columns {
 
 impl Columns {
     fn new(ds_count: usize) -> Self {
-        Columns { first_row: 0, columns: vec![Vec::with_capacity(RUN_ROWS_MAX); ds_count] }
+        Columns { first_row: 0, columns: vec![Vec::with_capacity(FLUSHED_RUN_ROWS); ds_count] }
     }
 
     fn row_count(&self) -> usize {
@@ -119,7 +119,7 @@ impl Columns {
     }
 
     fn is_full(&self) -> bool {
-        self.row_count() >= RUN_ROWS_MAX
+        self.row_count() >= FLUSHED_RUN_ROWS
     }
 
     fn continues_at(&self, row: i64) -> bool {

@@ -1,105 +1,112 @@
-//! The mailbox of a shard: two lanes into one owner thread.
+//! The mailbox of a shard: two lanes to its worker.
 //!
-//! Changes wait in a bounded lane, so that a client that writes faster than the shard can apply is held
-//! back and not the memory. Questions have a lane of their own that is looked at every few updates: a read
-//! waits some microseconds, and never behind a batch.
+//! Commands wait in a bounded lane: a client that writes faster than the shard can apply is held back before it
+//! fills the memory. Queries and events have a priority lane that the worker looks at every few updates: a read
+//! waits some microseconds, and never for a whole batch.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes of changes that may wait before senders are held back. Guessed: some milliseconds of work.
+use crate::lock::lock;
+
+/// Bytes of commands that may wait before senders are held back. Guessed: some milliseconds of work.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Changes that may wait, however small.
+/// Commands that may wait, however small.
 const WAITING_COUNT_MAX: usize = 16 * 1024;
 
-/// Two lanes into one owner.
+/// Two lanes to one owner.
 #[derive(Debug)]
-pub struct Mailbox<Change, Question> {
-    lanes: Mutex<Lanes<Change, Question>>,
-    /// Whether a question waits; changed under the lock, and looked at without it.
-    asked: AtomicBool,
+pub struct Mailbox<Command, Priority> {
+    lanes: Mutex<Lanes<Command, Priority>>,
+    /// Whether the priority lane holds anything; changed under the lock, read without it.
+    has_priority: AtomicBool,
     filled: Condvar,
     emptied: Condvar,
 }
 
 #[derive(Debug)]
-struct Lanes<Change, Question> {
-    changes: VecDeque<(Change, usize)>,
-    changes_bytes: usize,
-    questions: VecDeque<Question>,
+struct Lanes<Command, Priority> {
+    commands: VecDeque<(Command, usize)>,
+    command_bytes: usize,
+    priority: VecDeque<Priority>,
     closed: bool,
     owner_sleeps: bool,
-    /// What the owner took last it may still be working on.
+    /// The owner may still be working on the commands it took last.
     owner_holds: bool,
-    /// The owner is to look, though there is nothing for it here.
+    /// The owner is to do a round, although the lanes may be empty.
     nudged: bool,
     senders_wait: usize,
 }
 
-/// The owner has gone; what was to be sent comes back.
+/// The owner has gone; the message comes back.
 #[derive(Debug)]
 pub struct Closed<T>(pub T);
 
-impl<Change, Question> Default for Mailbox<Change, Question> {
+impl<Command, Priority> Default for Mailbox<Command, Priority> {
     fn default() -> Self {
         Mailbox {
             lanes: Mutex::new(Lanes {
-                changes: VecDeque::new(),
-                changes_bytes: 0,
-                questions: VecDeque::new(),
+                commands: VecDeque::new(),
+                command_bytes: 0,
+                priority: VecDeque::new(),
                 closed: false,
                 owner_sleeps: false,
                 owner_holds: false,
                 nudged: false,
                 senders_wait: 0,
             }),
-            asked: AtomicBool::new(false),
+            has_priority: AtomicBool::new(false),
             filled: Condvar::new(),
             emptied: Condvar::new(),
         }
     }
 }
 
-impl<Change, Question> Mailbox<Change, Question> {
-    fn lock(&self) -> MutexGuard<'_, Lanes<Change, Question>> {
-        // A panic while the lock is held is impossible: nothing foreign runs under it.
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+impl<Command, Priority> Mailbox<Command, Priority> {
+    fn lock(&self) -> MutexGuard<'_, Lanes<Command, Priority>> {
+        lock(&self.lanes)
     }
 
-    /// Sends a change of about `bytes` bytes; waits while the lane is full.
-    pub fn send_change(&self, change: Change, bytes: usize) -> Result<(), Closed<Change>> {
+    /// Sends a command of about `bytes` bytes; waits while the lane is full.
+    ///
+    /// # Errors
+    /// [`Closed`] with the command.
+    pub fn send_command(&self, command: Command, bytes: usize) -> Result<(), Closed<Command>> {
         let mut lanes = self.lock();
         while !lanes.closed
-            && (lanes.changes_bytes >= WAITING_BYTES_MAX || lanes.changes.len() >= WAITING_COUNT_MAX)
+            && (lanes.command_bytes >= WAITING_BYTES_MAX || lanes.commands.len() >= WAITING_COUNT_MAX)
         {
             lanes.senders_wait += 1;
             lanes = self.emptied.wait(lanes).unwrap_or_else(PoisonError::into_inner);
             lanes.senders_wait -= 1;
         }
         if lanes.closed {
-            return Err(Closed(change));
+            return Err(Closed(command));
         }
-        lanes.changes.push_back((change, bytes));
-        lanes.changes_bytes += bytes;
+        lanes.commands.push_back((command, bytes));
+        lanes.command_bytes += bytes;
         self.wake(lanes);
         Ok(())
     }
 
-    /// Sends a question. Never waits: whoever asks waits for the answer anyway.
-    pub fn send_question(&self, question: Question) -> Result<(), Closed<Question>> {
+    /// Sends a query or an event. Never waits: the sender waits for the answer anyway.
+    ///
+    /// # Errors
+    /// [`Closed`] with the message.
+    pub fn send_priority(&self, message: Priority) -> Result<(), Closed<Priority>> {
         let mut lanes = self.lock();
         if lanes.closed {
-            return Err(Closed(question));
+            return Err(Closed(message));
         }
-        lanes.questions.push_back(question);
-        self.asked.store(true, Ordering::Relaxed);
+        lanes.priority.push_back(message);
+        self.has_priority.store(true, Ordering::Relaxed);
         self.wake(lanes);
         Ok(())
     }
 
-    fn wake(&self, lanes: MutexGuard<'_, Lanes<Change, Question>>) {
+    fn wake(&self, lanes: MutexGuard<'_, Lanes<Command, Priority>>) {
         let sleeping = lanes.owner_sleeps;
         drop(lanes);
         if sleeping {
@@ -107,47 +114,47 @@ impl<Change, Question> Mailbox<Change, Question> {
         }
     }
 
-    /// Moves everything asked and at most about `bytes` of changes to the owner. Waits up to `patience`
+    /// Moves the whole priority lane and about `bytes` of commands at most to the owner. Waits up to `timeout`
     /// when there is neither. Returns false once the mailbox is closed and empty.
     pub fn take(
         &self,
-        changes: &mut Vec<Change>,
-        questions: &mut Vec<Question>,
+        commands: &mut Vec<Command>,
+        priority: &mut Vec<Priority>,
         bytes: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> bool {
         let mut lanes = self.lock();
         lanes.owner_holds = false;
-        let idle = (lanes.changes.is_empty() || bytes == 0) && lanes.questions.is_empty() && !lanes.nudged;
-        if idle && !patience.is_zero() && (!lanes.closed || bytes == 0) {
+        let idle = (lanes.commands.is_empty() || bytes == 0) && lanes.priority.is_empty() && !lanes.nudged;
+        if idle && !timeout.is_zero() && (!lanes.closed || bytes == 0) {
             lanes.owner_sleeps = true;
-            lanes = match self.filled.wait_timeout(lanes, patience) {
+            lanes = match self.filled.wait_timeout(lanes, timeout) {
                 Ok((lanes, _)) => lanes,
                 Err(poisoned) => poisoned.into_inner().0,
             };
             lanes.owner_sleeps = false;
         }
         lanes.nudged = false;
-        self.drain_questions(&mut lanes, questions);
+        self.drain_priority(&mut lanes, priority);
         let mut taken = 0;
         while taken < bytes
-            && let Some((change, size)) = lanes.changes.pop_front()
+            && let Some((command, size)) = lanes.commands.pop_front()
         {
             taken += size.max(1);
-            lanes.changes_bytes -= size;
-            changes.push(change);
+            lanes.command_bytes -= size;
+            commands.push(command);
         }
         lanes.owner_holds = taken > 0;
         if lanes.senders_wait > 0 && taken > 0 {
             self.emptied.notify_all();
         }
-        !(lanes.closed && lanes.changes.is_empty() && changes.is_empty() && questions.is_empty())
+        !(lanes.closed && lanes.commands.is_empty() && commands.is_empty() && priority.is_empty())
     }
 
-    /// True when all that was sent has been worked on: a change that is done now overtakes nothing.
+    /// True when every command that was sent has been done: one that is done now overtakes none.
     pub fn is_idle(&self) -> bool {
         let lanes = self.lock();
-        lanes.changes.is_empty() && !lanes.owner_holds && !lanes.closed
+        lanes.commands.is_empty() && !lanes.owner_holds && !lanes.closed
     }
 
     /// Wakes the owner, or keeps it from going to sleep once.
@@ -160,23 +167,23 @@ impl<Change, Question> Mailbox<Change, Question> {
     /// True when anything waits.
     pub fn is_waiting(&self) -> bool {
         let lanes = self.lock();
-        !lanes.questions.is_empty() || !lanes.changes.is_empty()
+        !lanes.priority.is_empty() || !lanes.commands.is_empty()
     }
 
-    /// True when a question waits. Costs a load from memory.
+    /// True when the priority lane is not empty. Costs a load from memory.
     #[inline]
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    pub fn has_priority(&self) -> bool {
+        self.has_priority.load(Ordering::Relaxed)
     }
 
-    /// Takes what is asked now.
-    pub fn take_questions(&self, questions: &mut Vec<Question>) {
-        self.drain_questions(&mut self.lock(), questions);
+    /// Empties the priority lane.
+    pub fn take_priority(&self, priority: &mut Vec<Priority>) {
+        self.drain_priority(&mut self.lock(), priority);
     }
 
-    fn drain_questions(&self, lanes: &mut Lanes<Change, Question>, questions: &mut Vec<Question>) {
-        self.asked.store(false, Ordering::Relaxed);
-        questions.extend(lanes.questions.drain(..));
+    fn drain_priority(&self, lanes: &mut Lanes<Command, Priority>, priority: &mut Vec<Priority>) {
+        self.has_priority.store(false, Ordering::Relaxed);
+        priority.extend(lanes.priority.drain(..));
     }
 
     /// Lets nothing more in. What waits is still taken.
@@ -193,33 +200,62 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_full_lane_holds_senders_back_and_questions_pass() {
+    fn a_full_lane_holds_senders_back_and_priority_passes() {
         let mailbox: Arc<Mailbox<u32, u32>> = Arc::default();
         let sender = std::thread::spawn({
             let mailbox = Arc::clone(&mailbox);
-            move || (0..100).filter(|&n| mailbox.send_change(n, WAITING_BYTES_MAX / 4).is_ok()).count()
+            move || (0..100).filter(|&n| mailbox.send_command(n, WAITING_BYTES_MAX / 4).is_ok()).count()
         });
-        let (mut changes, mut questions) = (Vec::new(), Vec::new());
-        mailbox.send_question(7).expect("open");
-        assert!(mailbox.is_asked());
-        while changes.len() < 100 {
-            assert!(mailbox.take(&mut changes, &mut questions, 1, Duration::from_secs(5)));
-            assert!(mailbox.lock().changes_bytes <= WAITING_BYTES_MAX * 5 / 4);
+        let (mut commands, mut priority) = (Vec::new(), Vec::new());
+        mailbox.send_priority(7).expect("open");
+        assert!(mailbox.has_priority());
+        while commands.len() < 100 {
+            assert!(mailbox.take(&mut commands, &mut priority, 1, Duration::from_secs(5)));
+            assert!(mailbox.lock().command_bytes <= WAITING_BYTES_MAX * 5 / 4);
         }
-        assert!(!mailbox.is_asked());
-        assert_eq!((questions, sender.join().expect("no panic")), (vec![7], 100));
-        assert!(changes.windows(2).all(|pair| pair[0] < pair[1]), "in order");
+        assert!(!mailbox.has_priority());
+        assert_eq!((priority, sender.join().expect("no panic")), (vec![7], 100));
+        assert!(commands.windows(2).all(|pair| pair[0] < pair[1]), "in order");
     }
 
     #[test]
     fn a_closed_mailbox_is_emptied_and_takes_no_more() {
         let mailbox: Mailbox<u32, u32> = Mailbox::default();
-        mailbox.send_change(1, 1).expect("open");
+        mailbox.send_command(1, 1).expect("open");
         mailbox.close();
-        assert!(mailbox.send_change(2, 1).is_err() && mailbox.send_question(2).is_err());
-        let (mut changes, mut questions) = (Vec::new(), Vec::new());
-        assert!(mailbox.take(&mut changes, &mut questions, 9, Duration::ZERO));
-        changes.clear();
-        assert!(!mailbox.take(&mut changes, &mut questions, 9, Duration::from_secs(5)));
+        assert!(mailbox.send_command(2, 1).is_err() && mailbox.send_priority(2).is_err());
+        let (mut commands, mut priority) = (Vec::new(), Vec::new());
+        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
+        commands.clear();
+        assert!(!mailbox.take(&mut commands, &mut priority, 9, Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn it_is_idle_only_once_the_commands_taken_are_done() {
+        let mailbox: Mailbox<u32, u32> = Mailbox::default();
+        assert!(mailbox.is_idle());
+        mailbox.send_command(1, 1).expect("open");
+        assert!(!mailbox.is_idle());
+        let (mut commands, mut priority) = (Vec::new(), Vec::new());
+        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
+        assert!(!mailbox.is_idle() && !mailbox.is_waiting(), "the owner may still be at work");
+        // That the owner comes back says that it has done what it took.
+        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
+        assert!(mailbox.is_idle());
+        mailbox.send_priority(1).expect("open");
+        assert!(mailbox.is_idle(), "a query overtakes anyway");
+        mailbox.close();
+        assert!(!mailbox.is_idle());
+    }
+
+    #[test]
+    fn a_nudge_ends_one_wait_and_no_bytes_leave_commands_where_they_are() {
+        let mailbox: Mailbox<u32, u32> = Mailbox::default();
+        let (mut commands, mut priority) = (Vec::new(), Vec::new());
+        mailbox.nudge();
+        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::from_secs(3600)));
+        mailbox.send_command(1, 1).expect("open");
+        assert!(mailbox.take(&mut commands, &mut priority, 0, Duration::from_millis(1)));
+        assert!(commands.is_empty() && mailbox.is_waiting());
     }
 }

@@ -1,24 +1,20 @@
-//! What can be sent to a shard: changes, which the log records, and questions, which it does not.
+//! What can be sent to a shard: commands, which wait their turn, and queries and events, which are taken first.
 
 use std::sync::Arc;
 
 use rrd::content::Rrd;
 
-use crate::catalogue::RrdId;
-use crate::engine::{
-    CreateRequest, FetchRequest, Listed, Reply, Snapshot, StoreError, UpdateBatch, UpdateFailure,
-};
-use crate::group::Group;
+use crate::engine::{CreateRequest, Listed, Reply, StoreError, UpdateBatch, UpdateFailure};
 use crate::name::RrdName;
 use crate::open_rows::OpenRows;
-use crate::read::{FetchTicket, ReadTicket};
 use crate::segments::SegmentSet;
+use crate::shard::view::View;
 
 /// A batch with its failures.
 pub type UpdateOutcome = (UpdateBatch, Vec<UpdateFailure>);
 
-/// Something the log records, or that must wait for what was sent before it.
-pub enum Change {
+/// A change, which the log records, or something that must wait for the changes sent before it.
+pub enum Command {
     /// Updates in order.
     Update(UpdateBatch, Reply<UpdateOutcome>),
     /// Updates of one RRD whose rows are listed: its name and the words.
@@ -37,29 +33,31 @@ pub enum Change {
     Checkpoint(Reply<Result<(), StoreError>>),
 }
 
-impl Change {
+impl Command {
     /// About how many bytes it holds back in memory while it waits.
     pub fn bytes(&self) -> usize {
         match self {
-            Change::Update(batch, _) => batch.text.len() + batch.lines.len() * 20,
-            Change::UpdateListed(_, values, _) => values.len() + 64,
-            Change::Create(..) | Change::Tune(..) | Change::Delete(..) => 512,
-            Change::Import(_, rrd, ..) => rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512,
-            Change::Sync(_) | Change::Checkpoint(_) => 64,
+            Command::Update(batch, _) => batch.text.len() + batch.lines.len() * 20,
+            Command::UpdateListed(_, values, _) => values.len() + 64,
+            Command::Create(..) | Command::Tune(..) | Command::Delete(..) => 512,
+            Command::Import(_, rrd, ..) => {
+                rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512
+            }
+            Command::Sync(_) | Command::Checkpoint(_) => 64,
         }
     }
 
     /// Answers it with a failure.
     pub fn refuse(self, error: StoreError) {
         match self {
-            Change::Update(batch, reply) => reply(refuse_all(batch, &error)),
-            Change::UpdateListed(.., reply) => reply(Err(error)),
-            Change::Create(.., reply)
-            | Change::Import(.., reply)
-            | Change::Tune(.., reply)
-            | Change::Delete(_, reply)
-            | Change::Sync(reply)
-            | Change::Checkpoint(reply) => reply(Err(error)),
+            Command::Update(batch, reply) => reply(refuse_all(batch, &error)),
+            Command::UpdateListed(.., reply) => reply(Err(error)),
+            Command::Create(.., reply)
+            | Command::Import(.., reply)
+            | Command::Tune(.., reply)
+            | Command::Delete(_, reply)
+            | Command::Sync(reply)
+            | Command::Checkpoint(reply) => reply(Err(error)),
         }
     }
 }
@@ -71,30 +69,35 @@ pub fn refuse_all(batch: UpdateBatch, error: &StoreError) -> UpdateOutcome {
     (batch, failures)
 }
 
-/// Something to be answered from memory, between two changes.
-pub enum Question {
-    /// Definition and head.
-    Snapshot(RrdName, Reply<Result<Snapshot, StoreError>>),
-    /// What memory has of a fetch, and where the rest is.
-    Fetch(RrdName, FetchRequest, Reply<Result<FetchTicket, StoreError>>),
-    /// What memory has of everything, and where the rest is.
-    Read(RrdName, Reply<Result<ReadTicket, StoreError>>),
-    /// Names that start with these bytes.
-    Names(Vec<u8>, Reply<Vec<Vec<u8>>>),
-    /// For ids from the first on, up to a number of them: last update in units and group; `None` = removed.
-    LastUpdates(RrdId, usize, Reply<Vec<Option<(i64, u32)>>>),
-    /// The stripe groups, by index.
-    Groups(Reply<Vec<Arc<Group>>>),
-    /// From the keeper: a cycle ended.
-    CycleEnded(Result<(), StoreError>, Reply<Leftovers>),
-    /// From the merger: some segments were replaced by others with the same rows.
-    SegmentsChanged(Reply<Leftovers>),
+/// Something the worker does before the commands that wait, and between any two updates.
+pub enum Priority {
+    /// Looks at the shard's memory and answers.
+    Query {
+        /// The only RRD it is about; `None` when it is about none in particular and may see old heads during recovery.
+        about: Option<RrdName>,
+        /// The look.
+        look: Query,
+    },
+    /// A background thread has finished something.
+    Event(Event),
 }
 
-/// What the worker needs no longer. To let go of it frees an arena or closes removed files: milliseconds, which
-/// are the background's and not the worker's.
+/// A look at the shard's memory, which answers on its own.
+pub type Query = Box<dyn FnOnce(&View<'_>) + Send>;
+
+/// What changes the worker but not the RRDs, so that the log knows nothing of it.
+pub enum Event {
+    /// From the checkpointer: a cycle ended.
+    CycleEnded(Result<(), StoreError>, Reply<Retired>),
+    /// From the compactor: some segments were replaced by others with the same rows.
+    SegmentsChanged(Reply<Retired>),
+}
+
+/// What the worker needs no longer. Dropping it frees an arena or closes removed files, which takes milliseconds:
+/// a background thread does it, not the worker.
 #[derive(Debug)]
-pub struct Leftovers {
+#[expect(dead_code, reason = "kept only to be dropped elsewhere")]
+pub struct Retired {
     /// Rows that a segment holds now.
     pub rows: Option<Arc<OpenRows>>,
     /// The segments as they were.

@@ -1,52 +1,34 @@
-//! Opening a shard: manifest, checkpoint, segments, then the log from the checkpoint's position on.
+//! Opening a shard: manifest, checkpoint, segments, then the log from the checkpoint's position on, of which the
+//! worker applies most after the shard has opened ([`Recovery`]).
 //!
-//! Replay runs the same [`State`] methods as live. What a page of the checkpoint already holds is passed
-//! over by the page's position. Files that no manifest names are left over from a crash and are removed.
+//! Files that the manifest does not name are left over from a crash and are removed.
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::catalogue::RrdId;
-use crate::checkpoint::{self, Loaded, LoadedRrd, PAGE_IDS};
-use crate::codec::DecodeError;
+use crate::checkpoint::{self, Loaded, LoadedRows, LoadedRrd, Loader, PAGE_IDS, PageDefinition};
 use crate::disk::Disk;
+use crate::error::OpenError;
 use crate::filenames::{self, FileKind};
-use crate::log::catalogue::{Create, Delete, Import, Rename, Tune};
-use crate::log::parts::{Lost, Parts, Piece};
-use crate::log::{self, Kind, LogWriter, Position, Record, ReplayEnd};
+use crate::group::Geometry;
+use crate::log::{self, LogWriter, Position};
 use crate::manifest::Manifest;
 use crate::placeholder::Placeholders;
 use crate::segments::{SegmentFile, SegmentSet, open_segment};
+use crate::shard::checkpointer;
+use crate::shard::compactor::{self, CompactorHandle};
 use crate::shard::cycle::Cycle;
 use crate::shard::files::Files;
-use crate::shard::keeper;
 use crate::shard::mailbox::Mailbox;
-use crate::shard::merger::{self, MergerHandle};
-use crate::shard::state::State;
+use crate::shard::recovery::{Recovery, scan};
+use crate::shard::state::{RrdKind, State};
 use crate::shard::syncer::{self, SyncHandle};
-use crate::shard::worker::{Seat, Worker};
+use crate::shard::worker::{Worker, WorkerSlot};
 use crate::shard::{Clock, Counters, Shard, ShardOptions, Shared, spawn};
 
-/// Why a shard could not be opened; the text says what to do.
-#[derive(Debug)]
-pub struct OpenError(pub String);
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-fn told(what: impl std::fmt::Display) -> OpenError {
-    OpenError(what.to_string())
-}
-
-/// Pages that may wait for the keeper: some megabytes.
+/// Pages that may wait for the checkpointer: some megabytes.
 const JOBS_MAX: usize = 16;
 
 /// Opens the shard in `dir` (made when missing) and starts its threads.
@@ -57,12 +39,12 @@ pub fn open(
     placeholders: Option<Arc<Placeholders>>,
     clock: Clock,
 ) -> Result<Shard, OpenError> {
-    disk.create_dir_all(dir).map_err(told)?;
-    let manifest = match Manifest::load(&*disk, dir).map_err(told)? {
+    disk.create_dir_all(dir).map_err(OpenError::told)?;
+    let manifest = match Manifest::load(&*disk, dir).map_err(OpenError::told)? {
         Some(manifest) => manifest,
         None => new_manifest(&*disk, dir)?,
     };
-    remove_leftovers(&*disk, dir, &manifest).map_err(told)?;
+    remove_leftovers(&*disk, dir, &manifest).map_err(OpenError::told)?;
     let open_words = options.open_bytes_min / 8;
     let mut state = State::new(clock().whole, open_words);
     let loaded = match manifest.checkpoint {
@@ -70,17 +52,23 @@ pub fn open(
         number => load_checkpoint(&*disk, dir, number, &mut state)?,
     };
     let segments = open_segments(&*disk, dir, &manifest)?;
-    let stats = Counters::default();
-    let end = replay(&*disk, dir, manifest.position, &loaded, &mut state, &stats)?;
-    let writer = LogWriter::open(Arc::clone(&disk), dir, end.end, log::Options::default()).map_err(told)?;
-    let kept_from = manifest.position;
+    let from = manifest.position;
+    let scanned = scan(&*disk, dir, from, &loaded, &mut state).map_err(OpenError::told)?;
+    for damage in &scanned.end.damage {
+        tracing::error!(%damage, "the log is damaged: the updates in the damaged part are lost, all others are not");
+    }
+    let end = scanned.end.end;
+    let log =
+        LogWriter::open(Arc::clone(&disk), dir, end, log::Options::default()).map_err(OpenError::told)?;
+    let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
+        .map_err(OpenError::told)?;
     let files = Files::new(disk, dir, manifest, segments);
-    start(files, stats, options, placeholders, clock, state, writer, kept_from)
+    start(Recovered { files, state, log, recovery, replay_from: from }, options, placeholders, clock)
 }
 
 fn new_manifest(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
     let manifest = Manifest { next_number: 1, ..Manifest::default() };
-    manifest.store(disk, dir).map_err(told)?;
+    manifest.store(disk, dir).map_err(OpenError::told)?;
     Ok(manifest)
 }
 
@@ -103,30 +91,51 @@ fn remove_leftovers(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> io::Res
 
 fn load_checkpoint(disk: &dyn Disk, dir: &Path, number: u64, state: &mut State) -> Result<Loaded, OpenError> {
     let path = filenames::checkpoint(dir, number);
-    // Both closures change the state, one after the other.
-    let state = std::cell::RefCell::new(state);
-    let loaded = checkpoint::load(
-        disk,
-        &path,
-        &mut |geometry| {
-            state.borrow_mut().group_index(geometry);
-        },
-        &mut |rrd| load_rrd(&mut state.borrow_mut(), rrd),
-    )
-    .map_err(told)?;
-    state.into_inner().catalogue.skip_ids(loaded.next_id);
+    let mut loader = StateLoader { state, kinds: Vec::new() };
+    let loaded = checkpoint::load(disk, &path, &mut loader).map_err(OpenError::told)?;
+    state.catalogue.skip_ids(loaded.next_id);
     Ok(loaded)
 }
 
-fn load_rrd(state: &mut State, rrd: LoadedRrd<'_>) {
-    let LoadedRrd { id, name, definition, live, open } = rrd;
-    let ds_count = definition.ds.len();
-    state.insert(id, name, definition, live);
-    for (source, first_row, count, values) in open {
-        if values.len() == ds_count {
-            state.push_open_repeat(id, source, first_row, count, &values);
-        } else {
-            state.push_open_block(id, source, first_row, &values);
+/// Puts what a checkpoint holds into the state.
+struct StateLoader<'a> {
+    state: &'a mut State,
+    /// For each definition of the page, what it became with its first RRD.
+    kinds: Vec<Option<RrdKind>>,
+}
+
+impl Loader for StateLoader<'_> {
+    fn page_count(&mut self, count: usize) {
+        self.state.catalogue.reserve(count * PAGE_IDS as usize);
+    }
+
+    fn group(&mut self, geometry: Geometry) {
+        self.state.group_index(geometry);
+    }
+
+    fn page(&mut self, definitions: &[PageDefinition<'_>]) {
+        self.kinds.clear();
+        self.kinds.resize(definitions.len(), None);
+    }
+
+    fn rrd(&mut self, rrd: LoadedRrd<'_>) {
+        let LoadedRrd { id, name, definition: PageDefinition { definition, key, .. }, head, .. } = rrd;
+        let kind = match self.kinds[rrd.definition_index] {
+            Some(kind) => {
+                self.state.catalogue.retain_definition(kind.definition);
+                kind
+            }
+            None => {
+                *self.kinds[rrd.definition_index].insert(self.state.intern(definition.clone(), key.to_vec()))
+            }
+        };
+        self.state.insert_head(id, name, kind, head, rrd.seasons);
+        for LoadedRows { source, first_row, count, values } in rrd.open {
+            if values.len() == definition.ds.len() {
+                self.state.push_open_repeat(id, source, first_row, count, &values);
+            } else {
+                self.state.push_open_block(id, source, first_row, &values);
+            }
         }
     }
 }
@@ -135,7 +144,7 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     let mut files = Vec::with_capacity(manifest.segments.len());
     for name in &manifest.segments {
         let path = filenames::segment(dir, name.number);
-        let segment = open_segment(disk, &path).map_err(told)?;
+        let segment = open_segment(disk, &path).map_err(OpenError::told)?;
         let file = SegmentFile {
             number: name.number,
             level: name.level,
@@ -149,146 +158,32 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     Ok(SegmentSet { files })
 }
 
-fn replay(
-    disk: &dyn Disk,
-    dir: &Path,
-    from: Position,
-    loaded: &Loaded,
-    state: &mut State,
-    stats: &Counters,
-) -> Result<ReplayEnd, OpenError> {
-    let mut refused = 0;
-    let mut parts = Parts::default();
-    let end = log::replay(disk, dir, from, &mut |record: Record<'_>| {
-        // The pieces of an import stand in a row: whatever else comes says that a crash cut the rest off before
-        // anyone was told, or that damage took it, which is reported by itself.
-        if record.kind != Kind::Part {
-            parts.abandon();
-        }
-        refused += match whole(&mut parts, &record)? {
-            Some(body) => apply(state, loaded, &Record { kind: Kind::Import, body: &body, ..record })?,
-            None if record.kind == Kind::Part => 0,
-            None => apply(state, loaded, &record)?,
-        };
-        Ok::<(), DecodeError>(())
-    })
-    .map_err(told)?;
-    for damage in &end.damage {
-        tracing::error!(%damage, "the log is damaged: the updates in the damaged part are lost, all others are not");
-    }
-    if refused > 0 {
-        tracing::error!(refused, "updates in the log could not be applied");
-    }
-    stats.replay_refused.store(refused, Ordering::Relaxed);
-    Ok(end)
-}
-
-/// The body of an import whose last piece this record is.
-fn whole(parts: &mut Parts, record: &Record<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
-    if record.kind != Kind::Part {
-        return Ok(None);
-    }
-    parts.take(&Piece::decode(record.body)?).or_else(|Lost| {
-        tracing::error!(position = %record.position, "a piece of an import is lost in the log, and the import with it");
-        Ok(None)
-    })
-}
-
-/// Applies one record; returns how many updates of it were refused, which only damage can cause.
-fn apply(state: &mut State, loaded: &Loaded, record: &Record<'_>) -> Result<u64, DecodeError> {
-    let covered = |id: RrdId| {
-        let page = loaded.pages.get((id / PAGE_IDS) as usize);
-        page.is_some_and(|(next_id, position)| id < *next_id && record.position < *position)
-    };
-    let refused = match record.kind {
-        Kind::Updates => {
-            let mut refused = 0;
-            log::updates::decode(record.body, &mut |id, time, values: &[u8]| {
-                let known = covered(id)
-                    || (state.catalogue.get(id).is_some() && state.replay_update(id, time, values).is_ok());
-                refused += u64::from(!known);
-            })?;
-            return Ok(refused);
-        }
-        Kind::Create => {
-            let Create { id, name, definition, start } = Create::decode(record.body)?;
-            if covered(id) {
-                return Ok(0);
-            }
-            let new = is_free(state, id, name);
-            if new {
-                state.create(id, name, definition, start);
-            }
-            !new
-        }
-        Kind::Import => {
-            let Import { id, name, rrd } = Import::decode(record.body)?;
-            if covered(id) {
-                return Ok(0);
-            }
-            let new = is_free(state, id, name);
-            if new {
-                state.import(id, name, rrd);
-            }
-            !new
-        }
-        Kind::Tune => {
-            let Tune { id, words } = Tune::decode(record.body)?;
-            !covered(id) && (state.catalogue.get(id).is_none() || state.tune(id, &words).is_err())
-        }
-        Kind::Delete => {
-            let Delete { id } = Delete::decode(record.body)?;
-            if !covered(id) {
-                state.delete(id);
-            }
-            false
-        }
-        Kind::Rename => {
-            let Rename { id, name } = Rename::decode(record.body)?;
-            if covered(id) {
-                return Ok(0);
-            }
-            let fits = state.catalogue.get(id).is_some() && state.catalogue.find(name).is_none();
-            if fits {
-                state.catalogue.rename(id, name);
-            }
-            !fits
-        }
-        // Put together before they come here.
-        Kind::Part => false,
-        // Nothing of this version writes one; going on would give other numbers than its writer's.
-        Kind::Behaviour => {
-            return Err(DecodeError { offset: 0, expected: "a log of this version; use the newer program" });
-        }
-    };
-    Ok(u64::from(refused))
-}
-
-fn is_free(state: &State, id: RrdId, name: &[u8]) -> bool {
-    state.catalogue.get(id).is_none() && state.catalogue.find(name).is_none()
-}
-
-#[allow(clippy::too_many_arguments)]
-fn start(
+/// A shard as its files have it.
+struct Recovered {
     files: Files,
-    stats: Counters,
+    state: State,
+    log: LogWriter,
+    recovery: Recovery,
+    replay_from: Position,
+}
+
+fn start(
+    recovered: Recovered,
     options: ShardOptions,
     placeholders: Option<Arc<Placeholders>>,
     clock: Clock,
-    state: State,
-    log: LogWriter,
-    kept_from: Position,
 ) -> Result<Shard, OpenError> {
+    let Recovered { files, state, log, recovery, replay_from } = recovered;
     let (job_sender, jobs) = sync_channel(JOBS_MAX);
     let (sync_sender, sync_requests) = channel();
     let shared = Arc::new(Shared {
         mailbox: Mailbox::default(),
         files,
-        stats,
+        stats: Counters::default(),
         syncer: SyncHandle::new(sync_sender),
-        merger: MergerHandle::default(),
+        compactor: CompactorHandle::default(),
         stopping: false.into(),
-        keeper_full: false.into(),
+        checkpointer_full: false.into(),
         refuses: false.into(),
         log_full: false.into(),
         placeholders,
@@ -297,19 +192,21 @@ fn start(
     });
     let interval = shared.options.sync_interval;
     let cycle =
-        Cycle::new(job_sender, kept_from, shared.options.open_bytes_min, shared.options.log_bytes_max);
+        Cycle::new(job_sender, replay_from, shared.options.open_bytes_min, shared.options.log_bytes_max);
     let log_syncer = log.syncer();
-    let worker = Arc::new(Seat::new(Worker::new(Arc::clone(&shared), state, log, cycle, clock)));
-    let (seat, working) = (Arc::clone(&worker), Arc::clone(&shared));
-    let (keeping, syncing, merging) = (Arc::clone(&shared), Arc::clone(&shared), Arc::clone(&shared));
+    let worker =
+        Arc::new(WorkerSlot::new(Worker::new(Arc::clone(&shared), state, log, cycle, recovery, clock)));
+    let (slot, working) = (Arc::clone(&worker), Arc::clone(&shared));
+    let (checkpointing, syncing, compacting) =
+        (Arc::clone(&shared), Arc::clone(&shared), Arc::clone(&shared));
     let threads = [
-        spawn("shard", move || seat.run(&working)),
-        spawn("keeper", move || keeper::run(&keeping, &jobs)),
+        spawn("shard", move || slot.run(&working)),
+        spawn("checkpointer", move || checkpointer::run(&checkpointing, &jobs)),
         spawn("syncer", move || syncer::run(&syncing, &log_syncer, &sync_requests, interval)),
-        spawn("merger", move || merger::run(&merging)),
+        spawn("compactor", move || compactor::run(&compacting)),
     ];
-    let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(told)?;
-    // A stop may have come before all was merged.
-    shared.merger.wake();
+    let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(OpenError::told)?;
+    // The last stop may have come before everything was merged.
+    shared.compactor.wake();
     Ok(Shard { shared, worker, threads: Mutex::new(threads) })
 }

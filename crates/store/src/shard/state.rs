@@ -1,8 +1,8 @@
 //! The state of a shard: the deterministic machine that the log drives, live and on replay alike.
 //!
 //! No I/O and no clock. Every change is decided before anything is touched: a method that returns an
-//! error has changed nothing. What an update completes goes to the open rows; who flushes them, and when,
-//! is not known here.
+//! error has changed nothing. Rows that an update completes go to the open rows; when they are flushed is not
+//! known here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,20 @@ use rrd::definition::Definition;
 use rrd::live::{CdpPrep, Live, Season};
 use rrd::reading::{self, Reading};
 use rrd::time::Timestamp;
-use rrd::update::{RowSink, Scratch, UpdateError};
+use rrd::update::{RowSink, Scratch, UpdateError, Updater};
 
-use crate::catalogue::{Catalogue, ChainRef, Entry, RrdId};
-use crate::direct::WrittenRow;
+use crate::catalogue::{Catalogue, ChainRef, DefinitionIndex, Entry, RrdId};
 use crate::engine::StoreError;
 use crate::group::{Geometry, Group};
 use crate::heads::Heads;
-use crate::listing::Listing;
 use crate::log::catalogue::encode_definition;
 use crate::open_rows::{ChainIndex, OpenRows, SOURCES_MAX};
+use rrd::updatev::RowRecorder;
+use rrd::updatev::WrittenRow;
+
+/// Updates whose heads are called from memory before the first of them is applied. With a million RRDs every name
+/// and head is a cache miss; sixteen at a time they overlap.
+pub const RESOLVED_AHEAD: usize = 16;
 
 /// A stripe group with the heads of its RRDs.
 #[derive(Debug)]
@@ -30,6 +34,15 @@ pub struct GroupState {
     pub group: Arc<Group>,
     /// Their heads.
     pub heads: Heads,
+}
+
+/// What an RRD shares with others.
+#[derive(Clone, Copy, Debug)]
+pub struct RrdKind {
+    /// Its definition in the catalogue.
+    pub definition: DefinitionIndex,
+    /// The index of its group.
+    pub group: u32,
 }
 
 /// Everything a shard knows in memory.
@@ -101,8 +114,8 @@ impl State {
         }
     }
 
-    /// Applies one `time:value...` word as it arrived. Returns what the log is to say: the time in seconds
-    /// and the texts behind it.
+    /// Applies one `time:value...` word as it arrived. Returns what the log records: the time in seconds and the
+    /// texts after it.
     #[inline]
     pub fn update<'w>(
         &mut self,
@@ -113,7 +126,7 @@ impl State {
         self.update_listed(id, word, now, None)
     }
 
-    /// The same; the rows it writes are put behind `listed`.
+    /// The same; the rows it writes are appended to `listed`.
     #[inline]
     pub fn update_listed<'w>(
         &mut self,
@@ -126,7 +139,7 @@ impl State {
         let mut texts = recycle(std::mem::take(&mut self.texts));
         let definition = self.catalogue.definition(entry.definition);
         let units_per_second = definition.units_per_second;
-        let read = reading::parse_word(word, now, definition, None, &no_at_time, &mut texts);
+        let read = reading::parse_argument(word, now, definition, None, &no_at_time, &mut texts);
         let done = read.and_then(|reading| {
             self.step(id, &entry, &reading, listed)?;
             Ok(reading.time.in_seconds(units_per_second))
@@ -146,7 +159,7 @@ impl State {
         std::hint::black_box(lines.fold(0u64, |sum, word| sum.wrapping_add(*word)));
     }
 
-    /// Applies an update as the log tells it.
+    /// Applies an update as the log records it.
     pub fn replay_update(&mut self, id: RrdId, time: Timestamp, values: &[u8]) -> Result<(), UpdateError> {
         let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
         let mut texts = recycle(std::mem::take(&mut self.texts));
@@ -175,13 +188,17 @@ impl State {
             false => self.seasons.get_mut(&id).map_or(&mut [][..], |seasons| &mut seasons[..]),
         };
         let head = group.shape.split_mut(heads.get_mut(entry.head));
-        let scratch = &mut self.scratch;
+        let (shape, scratch) = (&group.shape, &mut self.scratch);
         match listed {
-            None => rrd::update::step(definition, &group.shape, head, seasons, reading, scratch, &mut sink)?,
+            None => {
+                let sink = &mut sink;
+                Updater { definition, shape, head, seasons, scratch, sink }.apply(reading)?;
+            }
             Some(_) => {
-                let mut listing = Listing::new(&mut sink, definition, listed);
-                rrd::update::step(definition, &group.shape, head, seasons, reading, scratch, &mut listing)?;
-                listing.end_span();
+                let sink = RowRecorder::new(&mut sink, definition, listed);
+                let mut updater = Updater { definition, shape, head, seasons, scratch, sink };
+                updater.apply(reading)?;
+                updater.sink.end_span();
             }
         }
         if let Some(started) = sink.chain
@@ -221,15 +238,26 @@ impl State {
         Ok(())
     }
 
-    /// Puts an RRD with its head in place, as create, import and a checkpoint do.
-    pub fn insert(&mut self, id: RrdId, name: &[u8], definition: Definition, live: Live) {
-        let group_index = self.group_index(Geometry::of(&definition));
+    /// Puts an RRD with its head in place, as create and import do.
+    fn insert(&mut self, id: RrdId, name: &[u8], definition: Definition, live: Live) {
         let key = encode_definition(&definition);
-        let definition = self.catalogue.intern(definition, key);
-        let head = self.groups[group_index as usize].heads.insert(&live.words);
-        self.catalogue.insert(id, name, definition, group_index, head);
-        if !live.seasons.is_empty() {
-            self.seasons.insert(id, live.seasons);
+        let kind = self.intern(definition, key);
+        self.insert_head(id, name, kind, bytemuck::cast_slice(&live.words), live.seasons);
+    }
+
+    /// Counts one more user of a definition, which goes to its group. `key` is its encoding.
+    pub fn intern(&mut self, definition: Definition, key: Vec<u8>) -> RrdKind {
+        let group = self.group_index(Geometry::of(&definition));
+        RrdKind { definition: self.catalogue.intern(definition, key), group }
+    }
+
+    /// Puts an RRD in place whose definition counts it as a user already; `head` has the bytes of its words.
+    pub fn insert_head(&mut self, id: RrdId, name: &[u8], kind: RrdKind, head: &[u8], seasons: Vec<Season>) {
+        let RrdKind { definition, group } = kind;
+        let head = self.groups[group as usize].heads.insert(head);
+        self.catalogue.insert(id, name, definition, group, head);
+        if !seasons.is_empty() {
+            self.seasons.insert(id, seasons);
         }
     }
 
@@ -304,8 +332,7 @@ impl State {
         let mut definition = Definition::clone(self.catalogue.definition(entry.definition));
         let mut live = self.live(id, &entry);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        rrd::tune::tune(&mut definition, &mut live, &words)
-            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        rrd::tune::tune(&mut definition, &mut live, &words).map_err(StoreError::Tune)?;
         debug_assert!(Geometry::of(&definition) == self.groups[entry.group as usize].group.geometry);
         let key = encode_definition(&definition);
         let index = self.catalogue.intern(definition, key);

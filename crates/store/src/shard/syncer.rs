@@ -2,12 +2,13 @@
 //!
 //! Requests that wait while an fsync runs share the next one: group commit.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::{Reply, StoreError};
+use crate::lock::lock;
 use crate::log::LogSyncer;
 use crate::shard::Shared;
 
@@ -28,7 +29,7 @@ impl SyncHandle {
 
     /// Asks for a sync of what is committed now.
     pub fn send(&self, request: SyncRequest) {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = lock(&self.0);
         let refused = match &*sender {
             Some(sender) => sender.send(request).err().map(|gone| gone.0),
             None => Some(request),
@@ -41,7 +42,7 @@ impl SyncHandle {
 
     /// Lets the syncer end once it has answered what it was sent.
     pub fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lock(&self.0).take();
     }
 }
 

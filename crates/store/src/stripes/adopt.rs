@@ -1,24 +1,26 @@
-//! Adoption: a `.rrd` file that another program made in the tree is taken in when its name is first used.
+//! Adoption: a `.rrd` file that another program made in the tree is imported when its name is first used.
 //!
 //! collectd's rrdcached plugin, gmetad and many scripts create files themselves and send only the updates
 //! to the daemon, which with rrdcached finds the file by its name. Here the first use of such a name imports
 //! the file; the file stays as it is and is not looked at again. Updates that came for it meanwhile are
-//! applied after the import, in order, on a thread of its own: nobody else waits.
+//! applied after the import, in order, on a thread of its own, so that other updates do not wait.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rustix::fs::{Mode, OFlags};
+use rrd_file::file::Access;
+use rrd_file::handle::Handle;
 
 use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
+use crate::error::OpenError;
+use crate::lock::lock;
 use crate::name::RrdName;
-use crate::shard::recover::OpenError;
 use crate::stripes::Core;
 use crate::tree::Tree;
 
-/// The largest file that is taken in: what a log record can hold when it does not compress at all.
+/// The largest file that is imported: what a log record can hold when it does not compress at all.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Updates whose names were not known.
@@ -28,7 +30,7 @@ struct Retry {
     reply: Reply<Vec<UpdateFailure>>,
 }
 
-/// Takes in files.
+/// Imports files.
 pub(super) struct Adopter {
     source: Arc<Source>,
     way: Mutex<Option<Way>>,
@@ -40,7 +42,7 @@ pub(super) struct Adopter {
 pub(super) struct Way(Option<Sender<Retry>>);
 
 impl Way {
-    /// Tries the lines whose names were not known again, after taking in what there is of them.
+    /// Tries the lines with unknown names again, once the files of those names are imported.
     pub(super) fn send(
         &self,
         batch: UpdateBatch,
@@ -66,10 +68,10 @@ struct Source {
 }
 
 impl Adopter {
-    /// Takes in files under `tree` from now on.
+    /// Imports files under `tree` from now on.
     pub(super) fn start(core: Arc<Core>, tree: &Path) -> Result<Adopter, OpenError> {
         let failed = |error: std::io::Error| {
-            OpenError(format!("cannot look for .rrd files in \"{}\": {error}", tree.display()))
+            OpenError::caused(format!("cannot look for .rrd files in \"{}\"", tree.display()), error)
         };
         let source = Arc::new(Source { core, tree: Tree::open(tree).map_err(failed)?, turn: Mutex::new(()) });
         let (sender, retries) = mpsc::channel();
@@ -84,18 +86,18 @@ impl Adopter {
 
     /// The way to the thread.
     pub(super) fn way(&self) -> Way {
-        self.way.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(Way(None))
+        lock(&self.way).clone().unwrap_or(Way(None))
     }
 
-    /// Takes in the file of a name now, if there is one.
+    /// Imports the file of a name now, if there is one.
     pub(super) fn adopt(&self, name: &RrdName) -> Result<(), StoreError> {
         self.source.adopt(name)
     }
 
-    /// Names of files and directories that stand in the tree, as [`list`](crate::files::list::list) gives them;
+    /// Names of files and directories in the tree, as [`list`](rrd_file::tree::list) gives them;
     /// none that is hidden: the store itself may be there.
     pub(super) fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut names = crate::files::list::list(&self.source.tree, directory, recursive)?;
+        let mut names = rrd_file::tree::list(&self.source.tree, directory, recursive)?;
         let hidden = |name: &[u8]| name.split(|&byte| byte == b'/').any(|part| part.starts_with(b"."));
         names.retain(|name| !hidden(name));
         Ok(names)
@@ -103,8 +105,8 @@ impl Adopter {
 
     /// Ends the thread once it has answered what it was sent.
     pub(super) fn stop(&self) {
-        self.way.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        lock(&self.way).take();
+        if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();
         }
     }
@@ -145,8 +147,8 @@ impl Source {
             Some(bytes) => bytes,
             None => return Err(StoreError::NoSuchRrd(name.clone())),
         };
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.core.snapshot(name).is_ok() {
+        let _turn = lock(&self.turn);
+        if self.core.last_update(name).is_ok() {
             return Ok(());
         }
         let shown = name.to_string();
@@ -157,15 +159,11 @@ impl Source {
         Ok(())
     }
 
-    /// The bytes of a `.rrd` file; `None` when nothing or something else stands there.
+    /// The bytes of a `.rrd` file; `None` when there is no file, or one of another kind.
     fn read_file(&self, name: &RrdName) -> Result<Option<Vec<u8>>, StoreError> {
-        let failed =
-            |error: std::io::Error| StoreError::Io(format!("cannot read the file of \"{name}\": {error}"));
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let file = match self.tree.open_file(name, flags, Mode::empty()) {
-            Ok(file) => std::fs::File::from(file),
-            Err(_) => return Ok(None),
-        };
+        let failed = |error| StoreError::io(format!("cannot read the file of \"{name}\""), error);
+        let Ok(Handle::System(file)) = self.tree.open_file(name, Access::Read) else { return Ok(None) };
+        let file = std::fs::File::from(file);
         let about = file.metadata().map_err(failed)?;
         let mut front = [0; 4];
         if !about.is_file()

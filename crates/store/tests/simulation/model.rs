@@ -7,7 +7,7 @@ use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rr
 use rrd::live::{CdpPrep, Live, UNKNOWN};
 use rrd::reading::Reading;
 use rrd::time::Timestamp;
-use rrd::update::{RowSink, Scratch};
+use rrd::update::{RowSink, Scratch, Updater};
 use rrd::when::Step;
 
 /// Something that was acknowledged.
@@ -63,15 +63,15 @@ impl Model {
                 let texts: Vec<&[u8]> = values.split(':').map(str::as_bytes).collect();
                 let shape = rrd::live::HeadShape::of(&model.definition);
                 let Live { words, seasons } = &mut model.live;
-                rrd::update::step(
-                    &model.definition,
-                    &shape,
-                    shape.split_mut(words),
+                Updater {
+                    definition: &model.definition,
+                    shape: &shape,
+                    head: shape.split_mut(words),
                     seasons,
-                    &Reading { time: *time, values: &texts },
-                    &mut Scratch::default(),
-                    &mut model.rows,
-                )
+                    scratch: &mut Scratch::default(),
+                    sink: &mut model.rows,
+                }
+                .apply(&Reading { time: *time, values: &texts })
                 .expect("acknowledged updates are good");
             }
             Op::Delete { name } => {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::super::Bench;
 use super::super::subject::Subject;
 use crate::Outcome;
+use crate::builds::Program;
 use crate::daemon::{Daemon, Kind};
 use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
@@ -17,12 +18,32 @@ use crate::workload::{Shape, hash, rrd_name};
 /// How long graphs are counted at rest.
 const AT_REST: Duration = Duration::from_secs(3);
 
-/// Measures both rates.
+/// Measures both rates of each build.
 pub fn run(bench: &mut Bench) -> Outcome<()> {
+    let mut rates = Vec::new();
+    for program in bench.builds(Kind::Roundel) {
+        rates.push(measure(bench, &program)?);
+    }
+    let Some((rest, busy)) = rates.pop() else { return Ok(()) };
+    let mut row = |figure: &str, peer: Runs, ours: Runs, goal| {
+        let (figure, unit) = (format!("Graphs/s over HTTP {figure}"), Unit::PerSecond);
+        bench.report.row(Row { figure, peer, ours, unit, goal, aim: Goal::None });
+    };
+    if let Some((rest_before, busy_before)) = rates.pop() {
+        row("at rest", rest_before, rest, Goal::None);
+        row("while W1 arrives at full speed", busy_before, busy, Goal::None);
+    } else {
+        row("while W1 arrives at full speed, beside those at rest", rest, busy, Goal::Times(0.5));
+    }
+    Ok(())
+}
+
+/// Graphs/s at rest and under load.
+fn measure(bench: &mut Bench, program: &Program) -> Outcome<(Runs, Runs)> {
     let (workload, count) = bench.workload(Shape::W1);
     bench.say(&format!("Graph: HTTP, creates {count} RRDs"));
     let place = bench.place("graph-http");
-    let mut daemon = Daemon::new(Kind::Roundel, &place, bench.roundel())?;
+    let mut daemon = Daemon::new(program, &place)?;
     let address = daemon.set_http()?;
     let mut subject = Subject::on(daemon, workload, count)?;
     subject.create(&bench.progress_of(count))?;
@@ -40,23 +61,15 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     let (busy, rate) = beside(&mut subject, &address, bench.pick(150, 600), now)?;
     subject.daemon.stop()?;
     std::fs::remove_dir_all(place).ok();
-    bench.report.row(Row {
-        figure: "Graphs/s over HTTP while W1 arrives at full speed, beside those at rest".to_string(),
-        peer: rest,
-        ours: Runs::one(busy),
-        unit: Unit::PerSecond,
-        goal: Goal::Times(0.5),
-        aim: Goal::None,
-    });
     let rate = Unit::PerSecond.text(rate);
     bench.report.note(
         "Graphs",
         format!("Over HTTP under load: W1 arrived at {rate} meanwhile (both sides are Roundel)."),
     );
-    Ok(())
+    Ok((rest, Runs::one(busy)))
 }
 
-/// Draws an hour of an RRD until the load is through; graphs/s, and values/s of the load.
+/// Draws an hour of an RRD until the load is done. Returns graphs/s, and values/s of the load.
 fn beside(subject: &mut Subject, address: &str, rounds: u64, now: i64) -> Outcome<(f64, f64)> {
     let done = AtomicBool::new(false);
     let count = subject.count();

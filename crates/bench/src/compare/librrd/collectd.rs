@@ -28,7 +28,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const START_LIMIT: Duration = Duration::from_secs(30);
 const COLLECTD: &str = "/usr/sbin/collectd";
 
-/// What it took, all processes together.
+/// The cost, all processes together.
 struct Used {
     cpu: f64,
     bytes: f64,
@@ -47,18 +47,25 @@ impl Drop for Running {
 /// Measures both sides, one after the other.
 pub fn run(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) -> Outcome<()> {
     if !Path::new(COLLECTD).exists() {
-        bench.report.note("librrd", "collectd was not measured: it is not installed.".to_string());
+        bench.report.omit("librrd", "collectd was not measured: it is not installed.".to_string());
         return Ok(());
     }
     let (workload, count) = bench.workload(Shape::W1);
     let rounds = bench.pick(6, 30);
-    bench.say("librrd: collectd on Debian's library");
-    let peer = side(bench, &place.join("collectd-theirs"), theirs, None, rounds, count)?;
-    bench.say("librrd: collectd on ours");
-    let mut daemon = Daemon::new(Kind::Roundel, &place.join("collectd-ours"), bench.roundel())?;
-    daemon.start()?;
-    create(&daemon, &workload.create_words(), count)?;
-    let our = side(bench, &place.join("collectd-ours"), ours, Some(&daemon), rounds, count)?;
+    let mut measured = Vec::new();
+    let pair = bench.pair(Kind::Roundel);
+    for (program, library, name) in [(&pair[0], theirs, "theirs"), (&pair[1], ours, "ours")] {
+        bench.say(&format!("librrd: collectd, {name}"));
+        let place = place.join(format!("collectd-{name}"));
+        let mut daemon = None;
+        if program.kind == Kind::Roundel {
+            let daemon = daemon.insert(Daemon::new(program, &place)?);
+            daemon.start()?;
+            create(daemon, &workload.create_words(), count)?;
+        }
+        measured.push(side(bench, &place, library, daemon.as_ref(), rounds, count)?);
+    }
+    let [peer, our] = &measured[..] else { return Err("two sides expected".into()) };
     let seconds = rounds as u64 * INTERVAL.as_secs();
     let figure =
         |what: &str| format!("collectd, rrdtool plugin, {count} values every 10 s for {seconds} s, {what}");
@@ -75,8 +82,8 @@ pub fn run(bench: &mut Bench, place: &Path, theirs: &Library, ours: &Library) ->
     Ok(())
 }
 
-/// Runs collectd for so many rounds. With a daemon the RRDs are there already, and placeholders stand in
-/// the tree; without one the plugin makes the files itself, in a round that does not count.
+/// Runs collectd for this many rounds. With a daemon the RRDs exist already, with placeholders in the tree; without
+/// one the plugin creates the files itself, in a round that does not count.
 fn side(
     bench: &Bench,
     place: &Path,
@@ -96,7 +103,7 @@ fn side(
     let collectd = Running(command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?);
     let mut feed = connect(&socket)?;
     let progress = bench.progress_of(rounds + 1);
-    // The first round makes files or learns where they are.
+    // The first round creates files or finds them.
     round(&mut feed, count)?;
     progress.inc(1);
     settle(&tree, count)?;
@@ -134,7 +141,7 @@ fn settle(tree: &Path, count: usize) -> Outcome<()> {
         }
         thread::sleep(Duration::from_millis(100));
     }
-    // The queue behind it.
+    // The queue after it.
     thread::sleep(INTERVAL);
     Ok(())
 }
@@ -148,7 +155,7 @@ fn file(index: usize) -> PathBuf {
     PathBuf::from(format!("{}.rrd", identifier(index)))
 }
 
-/// Makes the RRDs in the store as the plugin would.
+/// Creates the RRDs in the store as the plugin would.
 fn create(daemon: &Daemon, words: &str, count: usize) -> Outcome<()> {
     let mut client = Client::connect(&daemon.address())?;
     let words = words.replace("DS:ds0", "DS:value");

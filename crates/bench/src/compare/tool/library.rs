@@ -32,12 +32,15 @@ impl Side {
 
 /// Measures create, update and fetch.
 pub fn run(bench: &mut Bench, place: &Path) -> Outcome<()> {
-    let peer = build(place)?;
-    let example = bench.roundel().with_file_name("examples").join("direct");
-    if !example.exists() {
+    let example = bench.ours.direct();
+    let peer = match &bench.before {
+        Some(before) => before.direct(),
+        None => build(place)?,
+    };
+    if let Some(missing) = [&example, &peer].into_iter().find(|program| !program.exists()) {
         let text =
-            format!("In process nothing was measured: {example:?} is not there (make bench builds it).");
-        bench.report.note("Command line", text);
+            format!("In process nothing was measured: {missing:?} is not there (make bench builds it).");
+        bench.report.omit("Command line", text);
         return Ok(());
     }
     let theirs = Side { program: peer, directory: place.join("library-theirs") };

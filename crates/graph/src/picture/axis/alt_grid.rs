@@ -1,17 +1,17 @@
-//! `--alt-y-grid`: steps of 1, 2, 5 or 10 of the range's own power of ten, whatever the height.
+//! `--alt-y-grid`: steps derived from the range's power of ten, whatever the height.
 
 use super::steps::{LABEL_SIZES_MIN, Numbers, Steps};
-use super::vertical::Input;
+use super::vertical::ValueAxisInput;
 use crate::picture::options::FontTag;
 use crate::print::scale::Scale;
 
-/// More digits than any number has.
+/// More than the digits of any number.
 const DIGITS_MAX: i64 = 400;
-/// Steps of this and more are divided by ten where there would be few of them. Measured between 12 and 95.
+/// From this step on, steps are divided by ten if there would be few of them. Measured: it is between 12 and 95.
 const STEP_LARGE: f64 = 30.0;
 
-/// The steps; `unit` is what the labels are in.
-pub(super) fn steps(input: &Input<'_>, unit: Scale) -> Steps {
+/// The steps; `unit` is that of the labels.
+pub(super) fn steps(input: &ValueAxisInput<'_>, unit: Scale) -> Steps {
     let (low, high) = input.limits;
     let range = high - low;
     let whole_digits = ((low.abs().max(high.abs()) / unit.factor).log10().ceil() as i64).clamp(1, DIGITS_MAX);

@@ -1,19 +1,18 @@
-//! The horizontal axis: at which times lines stand, and what the labels say.
+//! Plans the horizontal axis: the times of grid lines, and the labels.
 //!
-//! Owns the grids that RRDtool chooses from, and which lines there are of one; [`super::time_steps`] says what
-//! comes after what in local time.
+//! Owns the table of grids that RRDtool chooses from; [`super::time_steps`] steps through local time.
 
 use rrd::when::calendar::Calendar;
 
 use super::time_steps::{first, next};
 use crate::picture::options::TimeUnit::{Day, Hour, Minute, Month, Second, Week};
-use crate::picture::options::{Every, Options, XGrid};
+use crate::picture::options::{Interval, Options, XGrid};
 use crate::print::TimeFormat;
 
-/// Lines and labels that a grid has at most: the first ones. RRDtool has no limit; no canvas shows so many.
+/// Most lines and labels of a grid; later ones are left out. RRDtool has no limit; no canvas shows so many.
 pub const LINES_MAX: usize = 5000;
 const DAY: i64 = 86_400;
-/// What labels of months and years are centred over.
+/// What labels of months and of years are centred over.
 const MONTH: i64 = 30 * DAY;
 const YEAR: i64 = 365 * DAY;
 
@@ -22,75 +21,75 @@ const YEAR: i64 = 365 * DAY;
 pub struct TimeLine {
     /// Seconds since the epoch.
     pub time: i64,
-    /// Whether it is of the major grid.
+    /// Whether it belongs to the major grid.
     pub major: bool,
 }
 
 /// A label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeLabel {
-    /// What it is centred under, in seconds since the epoch.
+    /// The time under which it is centred: seconds since the epoch.
     pub time: i64,
-    /// What it says.
+    /// The text.
     pub text: Vec<u8>,
 }
 
 /// The horizontal axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeAxis {
-    /// Its lines, as they are drawn: all of the minor grid, then all of the major one.
+    /// Its lines in drawing order: the minor grid, then the major one.
     pub lines: Vec<TimeLine>,
-    /// Its labels, as they are drawn.
+    /// Its labels.
     pub labels: Vec<TimeLabel>,
 }
 
-/// What the plan of a horizontal axis needs to know.
+/// What a horizontal axis is planned from.
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub struct TimeAxisInput<'a> {
     /// The options.
     pub options: &'a Options,
-    /// The range of time that is shown, in seconds since the epoch; the second is later.
+    /// Start and end in seconds since the epoch; the second is later.
     pub span: (i64, i64),
-    /// Pixels between both.
+    /// Width of the canvas in pixels.
     pub width: f64,
     /// Local time.
     pub calendar: &'a dyn Calendar,
-    /// Writes dates.
+    /// Formats dates.
     pub times: &'a dyn TimeFormat,
-    /// Days behind Sunday that weeks begin.
+    /// The day on which weeks begin, counted from Sunday = 0.
     pub first_weekday: u32,
 }
 
 /// A grid.
 struct Grid<'a> {
-    minor: Every,
-    major: Every,
-    label: Every,
+    minor: Interval,
+    major: Interval,
+    label: Interval,
     /// Seconds that a label is centred over.
     precision: i64,
     format: &'a [u8],
 }
 
-/// A grid that RRDtool chooses.
+/// A grid that RRDtool may choose.
 struct Choice {
-    /// Seconds in a pixel from which on it is.
+    /// It suits from this many seconds per pixel on,
     seconds_per_pixel: f64,
-    /// Seconds in the whole range from which on it is.
+    /// and from this many seconds in the whole range on.
     seconds: i64,
-    minor: Every,
-    major: Every,
-    label: Every,
+    minor: Interval,
+    major: Interval,
+    label: Interval,
     precision: i64,
-    /// `None` = that of weeks.
+    /// `None` = `--week-fmt`.
     format: Option<&'static [u8]>,
 }
 
-/// Pixels and seconds, minor, major, label, precision, format.
+/// An entry of [`CHOICES`].
 const fn choice(
     from: (f64, i64),
-    minor: Every,
-    major: Every,
-    label: Every,
+    minor: Interval,
+    major: Interval,
+    label: Interval,
     precision: i64,
     format: &'static str,
 ) -> Choice {
@@ -98,11 +97,11 @@ const fn choice(
     Choice { seconds_per_pixel: from.0, seconds: from.1, minor, major, label, precision, format }
 }
 
-const fn every(count: i32, unit: crate::picture::options::TimeUnit) -> Every {
-    Every { unit, count }
+const fn every(count: i32, unit: crate::picture::options::TimeUnit) -> Interval {
+    Interval { unit, count }
 }
 
-/// What RRDtool chooses from. Measured by drawing spans of 2 s to 40 years at widths of 150 to 20000 pixels.
+/// The grids that RRDtool chooses from; the last that suits is taken. Measured by drawing spans of 2 s to 40 years at widths of 150 to 20000 pixels.
 const CHOICES: [Choice; 37] = [
     choice((0.0, 0), every(1, Second), every(5, Second), every(1, Second), 0, "%H:%M:%S"),
     choice((0.015, 0), every(1, Second), every(5, Second), every(5, Second), 0, "%H:%M:%S"),
@@ -144,10 +143,10 @@ const CHOICES: [Choice; 37] = [
 ];
 
 /// Plans the horizontal axis.
-pub fn plan(input: &Input<'_>) -> TimeAxis {
+pub fn plan(input: &TimeAxisInput<'_>) -> TimeAxis {
     let Some(grid) = grid(input) else { return TimeAxis::default() };
     let (start, end) = input.span;
-    let lines = |every: Every| walk(input, every, start).take_while(move |time| *time < end);
+    let lines = |every: Interval| walk(input, every, start).take_while(move |time| *time < end);
     let mut axis = TimeAxis::default();
     let mut majors = walk(input, grid.major, start).peekable();
     for time in lines(grid.minor).filter(|time| *time >= start) {
@@ -162,11 +161,11 @@ pub fn plan(input: &Input<'_>) -> TimeAxis {
     axis
 }
 
-/// The grid of the options, or the one that suits the range and the width.
-fn grid<'a>(input: &Input<'a>) -> Option<Grid<'a>> {
+/// The grid of the options, or the one for the range and the width.
+fn grid<'a>(input: &TimeAxisInput<'a>) -> Option<Grid<'a>> {
     match &input.options.x_grid {
         XGrid::None => None,
-        XGrid::Own { grid, major, label, precision, format } => {
+        XGrid::Custom { grid, major, label, precision, format } => {
             Some(Grid { minor: *grid, major: *major, label: *label, precision: *precision, format })
         }
         XGrid::Auto => {
@@ -182,9 +181,9 @@ fn grid<'a>(input: &Input<'a>) -> Option<Grid<'a>> {
     }
 }
 
-/// The labels. Compat: one stands in the middle of what it is about and says the date that is there, and it is left
-/// out where that is beyond the range.
-fn labels(input: &Input<'_>, grid: &Grid<'_>) -> Vec<TimeLabel> {
+/// The labels. Compat: a label is in the middle of its period and shows the date there; it is left out if that is
+/// outside of the range.
+fn labels(input: &TimeAxisInput<'_>, grid: &Grid<'_>) -> Vec<TimeLabel> {
     let (start, end) = input.span;
     let half = grid.precision / 2;
     let of = walk(input, grid.label, start.saturating_sub(half));
@@ -193,8 +192,8 @@ fn labels(input: &Input<'_>, grid: &Grid<'_>) -> Vec<TimeLabel> {
     middles.map(|time| TimeLabel { time, text: input.times.strftime(grid.format, time) }).collect()
 }
 
-/// Times so far apart, from one not after `from` on.
-fn walk(input: &Input<'_>, every: Every, from: i64) -> impl Iterator<Item = i64> {
+/// Times at this interval; the first is not after `from`.
+fn walk(input: &TimeAxisInput<'_>, every: Interval, from: i64) -> impl Iterator<Item = i64> {
     let (calendar, first_weekday) = (input.calendar, input.first_weekday);
     let start = first(calendar, from, every, first_weekday);
     let later = move |time: &i64| Some(next(calendar, *time, every)).filter(|next| next > time);

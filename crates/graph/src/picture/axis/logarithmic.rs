@@ -1,25 +1,25 @@
-//! Lines of a logarithmic vertical axis.
+//! Plans a logarithmic vertical axis.
 //!
-//! A decade has so many major lines as there is room for, and minor ones at its other whole multiples; or some
-//! decades have one major line, and two minor ones between them.
+//! A decade has as many major lines as there is room for, and minor lines at its other whole multiples. Where there is
+//! less room, several decades share one major line and two minor ones.
 
 use super::value_label::Labels;
-use super::vertical::{Input, ValueLine, VerticalAxis};
+use super::vertical::{ValueAxisInput, ValueLine, VerticalAxis};
 
-/// Multiples of a power of ten that are major lines, most of them first.
+/// Multiples of a power of ten that may be major lines; the longest list first.
 const MULTIPLES: [&[i32]; 5] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 4, 6, 8], &[1, 2, 5, 7], &[1, 5], &[1]];
-/// Pixels that are between the last major line of a decade and the next decade at least.
+/// Least pixels between the last major line of a decade and the next decade.
 const LINE_PIXELS_MIN: f64 = 16.0;
-/// Pixels that are between the powers of ten with a label at least.
+/// Least pixels between powers of ten with a label.
 const POWER_PIXELS_MIN: f64 = 24.0;
-/// Decades beyond which no number is.
+/// More decades than doubles have.
 const DECADES_MAX: i32 = 700;
 
-/// Which lines there are in how many decades.
+/// Which lines a number of decades has.
 struct Pattern {
     /// Decades from one major power of ten to the next.
     decades: i32,
-    /// Of such a power.
+    /// Multiples of that power with a major line.
     majors: &'static [i32],
 }
 
@@ -35,7 +35,7 @@ impl Pattern {
         Pattern { decades, majors }
     }
 
-    /// The major values from the power of ten `exponent` to the next, and the minor ones behind each.
+    /// The major values from the power of ten `exponent` to the next, each with the minor values after it.
     fn lines(&self, exponent: i32) -> Vec<(f64, Vec<f64>)> {
         let power = |exponent: i32| 10_f64.powi(exponent);
         if self.decades > 1 {
@@ -49,20 +49,20 @@ impl Pattern {
     }
 }
 
-/// Plans the axis. Compat: the minor lines below a major one come behind it; there is none at the upper edge.
-pub(super) fn plan(input: &Input<'_>, labels: &Labels<'_>) -> VerticalAxis {
+/// Plans the axis. Compat: minor lines come after the major line above them; there is no line at the upper edge.
+pub(super) fn plan(input: &ValueAxisInput<'_>, labels: &Labels<'_>) -> VerticalAxis {
     let (low, high) = input.limits;
     let mut axis = VerticalAxis::default();
     let (from, to) = (low.log10(), high.log10());
     if !(from.is_finite() && to.is_finite()) {
         return axis;
     }
-    let pattern = Pattern::of(input.mapping.place().height / (to - from));
-    let top = input.mapping.place().top;
+    let pattern = Pattern::of(input.mapping.rect().height / (to - from));
+    let top = input.mapping.rect().top;
     let inside = |value: &f64| *value >= low && (input.mapping.to_y(*value) - top).round() > 0.0;
     let minor = |value: f64| ValueLine { value, major: false, label: None, right_label: None };
     let mut minors_before = Vec::new();
-    // Compat: the labelled powers need not be multiples of their distance.
+    // Compat: the exponents of labelled powers need not be multiples of their distance.
     let above = from.ceil() as i32;
     let mut exponent = above + (above % pattern.decades).abs() - pattern.decades;
     while f64::from(exponent) <= to {

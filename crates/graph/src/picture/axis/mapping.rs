@@ -1,8 +1,8 @@
-//! Which pixel a time or a value is drawn at.
+//! Maps times and values to pixels.
 
 /// The canvas: where the data is drawn, in pixels of the image.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct CanvasRect {
     /// Its left edge.
     pub left: f64,
     /// Its upper edge.
@@ -13,10 +13,10 @@ pub struct Place {
     pub height: f64,
 }
 
-/// Times and values as places on the canvas.
+/// Maps times and values to positions on the canvas.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapping {
-    place: Place,
+    rect: CanvasRect,
     start: i64,
     /// Pixels in a second.
     across: f64,
@@ -28,37 +28,37 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The canvas shows the times of `span` (seconds since the epoch) and the values of `limits`; both go from
-    /// the less to the greater. The limits of a logarithmic axis are above 0.
-    pub fn new(place: Place, span: (i64, i64), limits: (f64, f64), logarithmic: bool) -> Mapping {
+    /// Maps the times of `span` (seconds since the epoch) and the values of `limits` to the canvas; the first of each
+    /// is the lesser one. The limits of a logarithmic axis are positive.
+    pub fn new(rect: CanvasRect, span: (i64, i64), limits: (f64, f64), logarithmic: bool) -> Mapping {
         let (low, high) = if logarithmic { (limits.0.log10(), limits.1.log10()) } else { limits };
         Mapping {
-            place,
+            rect,
             start: span.0,
-            across: place.width / (span.1 - span.0) as f64,
+            across: rect.width / (span.1 - span.0) as f64,
             low,
-            upwards: place.height / (high - low),
+            upwards: rect.height / (high - low),
             logarithmic,
         }
     }
 
     /// The canvas.
-    pub fn place(&self) -> Place {
-        self.place
+    pub fn rect(&self) -> CanvasRect {
+        self.rect
     }
 
-    /// How far `time` is from the left edge of the image. Compat: always a whole pixel, cut off towards 0.
+    /// Pixels of `time` from the left edge of the image. Compat: truncated to whole pixels.
     pub fn to_x(&self, time: i64) -> f64 {
-        (self.place.left + self.across * (time - self.start) as f64).trunc()
+        (self.rect.left + self.across * (time - self.start) as f64).trunc()
     }
 
-    /// How far `value` is from the upper edge of the image; beyond the canvas where the value is beyond the
-    /// limits. Compat: on a logarithmic axis what is below the lower limit is at the limit.
+    /// Pixels of `value` from the upper edge of the image; outside of the canvas if the value is outside of the limits.
+    /// Compat: on a logarithmic axis values below the lower limit are at the limit.
     pub fn to_y(&self, value: f64) -> f64 {
         let value = match self.logarithmic {
             true => value.log10().max(self.low),
             false => value,
         };
-        self.place.top + self.place.height - self.upwards * (value - self.low)
+        self.rect.top + self.rect.height - self.upwards * (value - self.low)
     }
 }

@@ -1,10 +1,10 @@
-//! How far the lines of the vertical axis are apart when RRDtool chooses.
+//! The steps that RRDtool chooses for the vertical axis.
 
-use super::vertical::Input;
+use super::vertical::ValueAxisInput;
 use crate::picture::options::FontTag;
 use crate::print::scale::Scale;
 
-/// Steps in units of the axis, and how many of them may be between two labels. Measured by sweeping ranges of 40
+/// Steps in units of the axis, and after how many of them a label may follow. Measured by sweeping ranges of 40
 /// decades at heights of 10 to 400 pixels.
 const STEPS: [(f64, [i64; 4]); 12] = [
     (0.1, [1, 2, 5, 10]),
@@ -20,20 +20,20 @@ const STEPS: [(f64, [i64; 4]); 12] = [
     (200.0, [1, 5, 10, 20]),
     (500.0, [1, 2, 4, 10]),
 ];
-/// Whole pixels that are between two lines at least.
+/// Least whole pixels between two lines.
 const LINE_PIXELS_MIN: f64 = 5.0;
-/// Whole pixels that are between two labels at least, in sizes of the axes' font.
+/// Least whole pixels between two labels, in font sizes of the axes.
 pub(super) const LABEL_SIZES_MIN: f64 = 1.8;
 
-/// Every so many lines have a label where no distance is great enough for the font.
+/// Lines per label where no distance is great enough for the font.
 const LABEL_FACTOR_CROWDED: i64 = 2;
 
-/// How far lines are apart.
+/// Distances of lines and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Steps {
     /// Between two lines.
     pub(super) step: f64,
-    /// Every so many lines have a label.
+    /// Lines per label.
     pub(super) label_factor: i64,
     /// How the numbers of the labels are written.
     pub(super) numbers: Numbers,
@@ -42,20 +42,20 @@ pub(super) struct Steps {
 /// How the numbers of labels are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Numbers {
-    /// By the greatest of them.
+    /// By the greatest of them: see [`super::value_label`].
     #[default]
     ByGreatest,
-    /// With so many characters, and digits behind the point.
+    /// With this many characters, and digits after the point.
     Fixed(usize, usize),
     /// Not at all.
     None,
 }
 
-/// The least steps that the canvas has room for; `scale` is the magnitude of the limits.
-pub(super) fn automatic(input: &Input<'_>, scale: Scale) -> Steps {
+/// The smallest steps that the canvas has room for; `scale` is the magnitude of the limits.
+pub(super) fn automatic(input: &ValueAxisInput<'_>, scale: Scale) -> Steps {
     let range = (input.limits.1 - input.limits.0) / scale.factor;
     let label_pixels_min = LABEL_SIZES_MIN * input.options.font(FontTag::Axis).size;
-    let height = input.mapping.place().height;
+    let height = input.mapping.rect().height;
     let pixels = |step: f64| (height / (range / step)).trunc();
     let fits = STEPS.iter().find(|(step, _)| pixels(*step) >= LINE_PIXELS_MIN);
     let (step, factors) = fits.unwrap_or(&STEPS[STEPS.len() - 1]);

@@ -1,17 +1,17 @@
-//! Steps in local time: the first time of a grid, and the one after another.
+//! Steps through local time: the first time of a grid, and the next one.
 //!
-//! Compat: a step is taken as if the clocks did not change under it. So once they have, the days, months and years
-//! of a grid begin at one o'clock, or at eleven at night, until they change back.
+//! Compat: a step ignores changes to and from summer time. After a change, the days, months and years of a grid begin
+//! at one o'clock or at eleven at night, until the clocks change back.
 
 use rrd::when::calendar::{Calendar, Civil};
 
-use crate::picture::options::{Every, TimeUnit};
+use crate::picture::options::{Interval, TimeUnit};
 
-/// The last time of the grid of `every` that is not after `start`.
+/// The last time of the grid that is not after `start`.
 ///
-/// Compat: seconds, minutes, hours, months and years are counted from the start of the next greater unit (years
-/// from year 0); days and weeks are not counted at all: the grid begins with the one of `start`.
-pub(super) fn first(calendar: &dyn Calendar, start: i64, every: Every, first_weekday: u32) -> i64 {
+/// Compat: seconds, minutes, hours and months are counted from the start of the next greater unit, years from year 0.
+/// Days and weeks are not counted: the grid begins with the one of `start`.
+pub(super) fn first(calendar: &dyn Calendar, start: i64, every: Interval, first_weekday: u32) -> i64 {
     let mut civil = calendar.local(start);
     let count = every.count;
     let cut = |field: i32| if count == 0 { field } else { field - field.rem_euclid(count) };
@@ -35,13 +35,13 @@ pub(super) fn first(calendar: &dyn Calendar, start: i64, every: Every, first_wee
     calendar.time_as(&civil, civil.summer)
 }
 
-/// Steps that are tried for a time that there is. The clocks of no zone skip more.
+/// Most steps that are tried to find an existing time. No zone skips more.
 const TRIES_MAX: usize = 100;
 
-/// The time of the grid after `time`, which is one of it. Not later when there is none.
+/// The time of the grid after `time`; one that is not later if there is none.
 ///
-/// Compat: steps that end where the C library knows no time (it says -1) are taken together with the next.
-pub(super) fn next(calendar: &dyn Calendar, time: i64, every: Every) -> i64 {
+/// Compat: a step to a local time that does not exist (the C library returns -1) is joined with the next one.
+pub(super) fn next(calendar: &dyn Calendar, time: i64, every: Interval) -> i64 {
     let civil = calendar.local(time);
     let summer = civil.summer;
     let steps = std::iter::successors(Some(civil), |civil| Some(add(*civil, every.unit, every.count)));
@@ -76,7 +76,7 @@ mod tests {
     /// What Debian's rrdtool drew in the locales C and `de_DE`.
     #[test]
     fn weeks_begin_on_the_first_day_of_the_locale() {
-        let week = Every { unit: TimeUnit::Week, count: 1 };
+        let week = Interval { unit: TimeUnit::Week, count: 1 };
         assert_eq!(first(&Utc, SUNDAY + 5000, week, 0), SUNDAY);
         assert_eq!(first(&Utc, SUNDAY - 5000, week, 0), SUNDAY - 7 * DAY);
         assert_eq!(first(&Utc, SUNDAY + 5000, week, 1), SUNDAY - 6 * DAY);

@@ -1,9 +1,9 @@
-//! What the labels of the vertical axis say.
+//! Writes the labels of the vertical axis.
 
 use std::fmt;
 
 use super::steps::Numbers;
-use super::vertical::Input;
+use super::vertical::ValueAxisInput;
 use crate::argument::lossy;
 use crate::picture::options::{AxisFormatter, AxisText, Options};
 use crate::print::number::NumberFormat;
@@ -12,22 +12,22 @@ use crate::print::{TimeFormat, duration};
 
 /// What RRDtool says a number's format must match.
 const PATTERN: &str = "^(?:[^%]+|%%)*%[-+ 0#]?[0-9]*(?:[.][0-9]+)?l[eEfFgG](?:[^%]+|%%)*$";
-/// Format of timestamps that have none of their own.
+/// Default format of timestamps.
 const TIMESTAMP: &[u8] = b"%Y-%m-%d %H:%M:%S";
 /// Characters of a number on the left, before its unit.
 const LEFT_WIDTH: usize = 4;
 /// The same on the right.
 const RIGHT_WIDTH: usize = 5;
-/// Units of the left axis; the middle one stands for none.
+/// Unit prefixes of the left axis; the middle one is none.
 const SYMBOLS: &[u8; 17] = b"yzafpnum kMGTPEZY";
 const MIDDLE: i32 = 8;
 
 /// Why a label cannot be written. `Display` is RRDtool's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelError {
-    /// The format of a number.
+    /// The format is none for a number.
     Number(String),
-    /// The format of a duration.
+    /// The format is none for a duration.
     Duration,
 }
 
@@ -44,10 +44,10 @@ impl fmt::Display for LabelError {
 
 impl std::error::Error for LabelError {}
 
-/// What labels are in: the unit of the limits, or that of `--units-exponent`.
+/// The unit of the labels: that of the limits, or of `--units-exponent`.
 ///
-/// Compat: the latter is the former times a power of the base in single precision, so numbers in it are a little
-/// off: 0.2 is 0.00020000000949949 k.
+/// Compat: the latter is computed with a power of the base in single precision, so its numbers are slightly off: 0.2 is
+/// 0.00020000000949949 k.
 fn unit(options: &Options, limits: (f64, f64)) -> Scale {
     let base = f64::from(options.base);
     let own = match limits.0.abs().max(limits.1.abs()) {
@@ -65,11 +65,11 @@ pub(super) struct Labels<'a> {
     pub(super) unit: Scale,
     left: Writer<'a>,
     right: Option<Right<'a>>,
-    /// What stands before decimals.
+    /// The decimal point.
     point: String,
 }
 
-/// The right axis: its values are the left one's, scaled and shifted.
+/// The right axis, whose values are the left one's, scaled and shifted.
 struct Right<'a> {
     scale: f64,
     shift: f64,
@@ -79,19 +79,19 @@ struct Right<'a> {
 /// A line of a linear axis.
 #[derive(Clone, Copy)]
 pub(super) struct Labelled {
-    /// How many steps it is above 0.
+    /// Steps above 0.
     pub(super) index: i64,
-    /// Between two lines.
+    /// From line to line.
     pub(super) step: f64,
-    /// Digits behind the point, where nothing says how many.
+    /// Digits after the point, unless the format says how many.
     pub(super) digits: usize,
-    /// How its number on the left is written.
+    /// How the number on the left is written.
     pub(super) numbers: Numbers,
 }
 
 impl<'a> Labels<'a> {
-    /// Of an axis.
-    pub(super) fn new(input: &Input<'a>) -> Result<Labels<'a>, LabelError> {
+    /// Makes the labels of an axis.
+    pub(super) fn new(input: &ValueAxisInput<'a>) -> Result<Labels<'a>, LabelError> {
         let (options, times) = (input.options, input.times);
         let right = match options.right_axis {
             Some((scale, shift)) => {
@@ -122,14 +122,14 @@ impl<'a> Labels<'a> {
         }))
     }
 
-    /// The unit of the right axis, whose left values are around `middle`. Compat: not that of the limits.
+    /// The unit of the right axis, where the left one's middle value is `middle`. Compat: not that of the limits.
     pub(super) fn right_unit(&self, options: &Options, middle: f64) -> Scale {
         let of = |right: &Right<'_>| Scale::of(middle * right.scale + right.shift, f64::from(options.base));
         self.right.as_ref().map_or(self.unit, of)
     }
 
-    /// The label on the right of a linear axis, if there is one. Compat: its own format is not given the value in
-    /// the unit, as the left one's is.
+    /// The label on the right of a linear axis, if there is one. Compat: a format gets the plain value, not the value
+    /// in the unit as on the left.
     pub(super) fn right(&self, line: Labelled, unit: Scale) -> Result<Option<Vec<u8>>, LabelError> {
         let Some(right) = &self.right else { return Ok(None) };
         let value = line.step * line.index as f64 * right.scale + right.shift;
@@ -140,12 +140,12 @@ impl<'a> Labels<'a> {
         Ok(Some(with_symbol(number.text(value / unit.factor, b"", &self.point), unit.symbol)))
     }
 
-    /// The label on the left of a logarithmic axis. Compat: it heeds neither format nor formatter nor base.
+    /// The label on the left of a logarithmic axis. Compat: format, formatter and base are ignored.
     pub(super) fn logarithmic_left(&self, options: &Options, value: f64) -> Vec<u8> {
         logarithmic(options, value, 3, 1000.0)
     }
 
-    /// The label on the right of a logarithmic axis, if there is one. Compat: it heeds no formatter.
+    /// The label on the right of a logarithmic axis, if there is one. Compat: the formatter is ignored.
     pub(super) fn logarithmic_right(&self, options: &Options, value: f64) -> Option<Vec<u8>> {
         let right = self.right.as_ref()?;
         let value = value * right.scale + right.shift;
@@ -156,7 +156,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// A number on a logarithmic axis: with one digit and an exponent, or in its unit with so many characters.
+/// A number on a logarithmic axis: one digit and an exponent, or `--units=si` with `width` characters.
 fn logarithmic(options: &Options, value: f64, width: usize, base: f64) -> Vec<u8> {
     if !options.units_si {
         return NumberFormat::exponent().text(value, b"", ".");
@@ -165,16 +165,16 @@ fn logarithmic(options: &Options, value: f64, width: usize, base: f64) -> Vec<u8
     with_symbol(NumberFormat::fixed_point(false, width, 0).text(value / scale.factor, b"", "."), scale.symbol)
 }
 
-/// `text` and its unit behind it.
+/// Appends a unit.
 fn with_symbol(mut text: Vec<u8>, symbol: u8) -> Vec<u8> {
     text.extend_from_slice(&[b' ', symbol]);
     text
 }
 
-/// Writes the labels of one axis, where the options say how.
+/// Writes the labels of one axis as its options say.
 struct Writer<'a> {
     formatter: AxisFormatter,
-    /// Not empty. Compat: an empty one is none.
+    /// Never empty. Compat: an empty format counts as none.
     format: Option<&'a [u8]>,
     /// The format of numbers.
     number: Option<NumberFormat>,
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         Ok(Writer { formatter, format, number, times })
     }
 
-    /// `None` when the options say nothing of how. Numbers are given as `number`.
+    /// The text of `value`, for numeric formats that of `number`; `None` if the options have no format.
     fn text(&self, value: f64, number: f64, point: &str) -> Result<Option<Vec<u8>>, LabelError> {
         Ok(match self.formatter {
             AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"", point)),

@@ -1,10 +1,10 @@
-//! The grid as lines and labels.
+//! Draws the grid and its labels.
 
 use super::text;
 use crate::picture::axis::horizontal::TimeAxis;
 use crate::picture::axis::vertical::{ValueLine, VerticalAxis};
-use crate::picture::fit::Fit;
-use crate::picture::layout::{PlacedText, setting};
+use crate::picture::fit::GridFit;
+use crate::picture::layout::{PlacedText, text_options};
 use crate::picture::options::{ColourTag, FontTag, Options};
 use crate::picture::scene::{Colour, Item, Path, Point};
 use crate::picture::shapes::{Canvas, thin};
@@ -12,11 +12,11 @@ use crate::picture::text::{TextLayout, Typesetter};
 
 /// How far a tick reaches beyond the canvas, in pixels.
 const FAR_TICK: f64 = 2.0;
-/// The same of a major line's below.
+/// The same of a major line below the canvas.
 const MAJOR_TIME_TICK: f64 = 3.0;
-/// From the canvas's lower edge to the labels of times, in pixels.
+/// From the lower edge of the canvas to the time labels, in pixels.
 const TIME_LABEL: f64 = 3.0;
-/// From the canvas's right edge to the labels of the second axis, in pixels.
+/// From the right edge of the canvas to the labels of the right axis, in pixels.
 const RIGHT_LABEL: f64 = 7.0;
 
 /// How the lines of one kind look.
@@ -47,10 +47,10 @@ pub(in crate::picture) struct Grid<'a> {
     pub typesetter: &'a dyn Typesetter,
 }
 
-/// The lines of one kind, which are one item each of ticks and of dashes, however many there are.
+/// All lines of one kind. They become two items, one of ticks and one of dashed lines.
 struct Lines {
     kind: Kind,
-    fit: Fit,
+    fit: GridFit,
     dash: (f64, f64),
     ticks: Path,
     lines: Path,
@@ -63,7 +63,7 @@ impl Lines {
         self.ticks.ends.push(self.ticks.points.len());
     }
 
-    /// Compat: a broken line begins at a whole pixel, so that its dashes fill pixels; no other line does.
+    /// Compat: dashed lines begin at a whole pixel, so that dashes fill pixels; other lines do not.
     fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
         let upright = from.0 == to.0;
         for (x, y) in [from, to] {
@@ -89,7 +89,7 @@ impl Lines {
 }
 
 impl Grid<'_> {
-    /// The times: minor lines, major lines, labels.
+    /// Adds the time grid: minor lines, major lines, labels.
     pub(in crate::picture) fn times(&self, axis: &TimeAxis, items: &mut Vec<Item>) {
         for major in self.kinds() {
             let kind = Kind::of(self.options, major);
@@ -98,7 +98,7 @@ impl Grid<'_> {
             let (below, line_below) =
                 if major { (MAJOR_TIME_TICK, MAJOR_TIME_TICK) } else { (FAR_TICK, reach) };
             let mut lines = self.lines(kind);
-            let (top, bottom) = (self.canvas.place.top, self.canvas.bottom());
+            let (top, bottom) = (self.canvas.rect.top, self.canvas.bottom());
             for at in axis.lines.iter().filter(|at| at.major == major) {
                 let x = self.canvas.mapping.to_x(at.time);
                 lines.tick((x, top - FAR_TICK), (x, top));
@@ -114,13 +114,13 @@ impl Grid<'_> {
         }
     }
 
-    /// The values, upwards: lines and their labels.
+    /// Adds the value grid from bottom to top: lines and labels.
     pub(in crate::picture) fn values(&self, axis: &VerticalAxis, items: &mut Vec<Item>) {
         for major in self.kinds() {
             let kind = Kind::of(self.options, major);
             let reach = kind.reach;
             let mut lines = self.lines(kind);
-            let (left, right) = (self.canvas.place.left, self.canvas.right());
+            let (left, right) = (self.canvas.rect.left, self.canvas.right());
             for at in axis.lines.iter().filter(|at| at.major == major) {
                 let y = self.canvas.mapping.to_y(at.value);
                 lines.tick((left - FAR_TICK, y), (left, y));
@@ -134,7 +134,7 @@ impl Grid<'_> {
         }
     }
 
-    /// Which lines there are, in the order of painting: minor, major.
+    /// The kinds of lines in painting order: minor (`false`), major (`true`).
     fn kinds(&self) -> impl Iterator<Item = bool> + use<> {
         let minor = self.options.minor_grid;
         [false, true].into_iter().filter(move |major| *major || minor)
@@ -148,7 +148,7 @@ impl Grid<'_> {
         }
         if let Some(label) = &at.label {
             let layout = self.label(label);
-            let x = self.canvas.place.left - self.options.font(FontTag::Axis).size - layout.width;
+            let x = self.canvas.rect.left - self.options.font(FontTag::Axis).size - layout.width;
             let y = y - half(layout.height);
             self.text(layout, Point { x, y }, items);
         }
@@ -160,7 +160,7 @@ impl Grid<'_> {
     }
 
     fn label(&self, label: &[u8]) -> TextLayout {
-        self.typesetter.set(label, setting(self.options, FontTag::Axis))
+        self.typesetter.set(label, text_options(self.options, FontTag::Axis))
     }
 
     fn text(&self, layout: TextLayout, at: Point, items: &mut Vec<Item>) {
@@ -169,7 +169,7 @@ impl Grid<'_> {
     }
 }
 
-/// Half of a width or height, in whole pixels. Compat: RRDtool centres with this.
+/// Half a length, cut to whole pixels. Compat: RRDtool centres like this.
 fn half(length: f64) -> f64 {
     (length / 2.0).floor()
 }

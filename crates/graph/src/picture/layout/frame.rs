@@ -1,24 +1,24 @@
-//! The rectangles: what the image is made of, and how wide and high each part is.
+//! The rectangles that the image is made of: how wide and high each part is.
 
-use super::setting;
+use super::text_options;
 use crate::picture::options::{FontTag, LegendPosition, Options, XGrid, YGrid};
 use crate::picture::text::Typesetter;
 
-/// Pixels at the left, right and upper edge, and between the two vertical axes and what is beside them.
+/// Pixels at the left, right and upper edge, and beside the vertical axes.
 pub(super) const SPACE: i64 = 15;
 /// Pixels below a graph without a legend.
 const SPACE_BELOW: f64 = 7.5;
-/// Height of a line of the title, and half the empty line around it, in font sizes.
+/// Height of a line of the title in font sizes; one more such height is left empty.
 const TITLE_LINE: f64 = 1.6;
-/// Width of a label along an axis, in font sizes.
+/// Width of the title of a vertical axis, in font sizes.
 const UNIT_LABEL: f64 = 2.0;
 /// Height of the labels of the x axis, in font sizes.
 const TIME_LABELS: f64 = 2.5;
-/// Height of the legend beside its lines, in font sizes.
+/// Height of the legend beyond its lines, in font sizes.
 const LEGEND_MARGIN: f64 = 1.2;
 /// Height of the watermark, in font sizes.
 const WATERMARK: f64 = 2.0;
-/// Characters of a label of the y axis.
+/// Characters of a label of the y axis, by default.
 const LABEL_LENGTH: i32 = 6;
 
 /// The parts of an image. Widths and heights are whole pixels.
@@ -28,16 +28,16 @@ pub(super) struct Frame<'a> {
     time_labels: i64,
     watermark: i64,
     value_labels: i64,
-    /// Width and height of the legend, where it takes any.
+    /// Width and height that the legend takes.
     legend: (i64, i64),
 }
 
 impl<'a> Frame<'a> {
-    /// The frame of `options`, before there is a legend.
+    /// The rectangles of `options`, without a legend.
     pub(super) fn new(options: &'a Options, typesetter: &dyn Typesetter) -> Frame<'a> {
         let lines = options.title.as_ref().map(|title| title_lines(title).len().max(1));
         let default = if options.y_grid == YGrid::None { 0 } else { LABEL_LENGTH };
-        let digit = typesetter.set(b"0", setting(options, FontTag::Axis)).width;
+        let digit = typesetter.set(b"0", text_options(options, FontTag::Axis)).width;
         let length = options.units_length.unwrap_or(default);
         Frame {
             options,
@@ -58,7 +58,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether there is room for labels along the y axis, if only of no width.
+    /// Whether there is room for labels of the y axis, even of width 0.
     pub(super) fn labels_values(&self) -> bool {
         self.options.units_length.is_some() || self.options.y_grid != YGrid::None
     }
@@ -109,11 +109,11 @@ impl<'a> Frame<'a> {
         self.content_left() + label + self.value_labels
     }
 
-    /// Left edge of the vertical label.
+    /// Left edge of the y axis's title.
     pub(super) fn content_left(&self) -> i64 {
         match self.options.legend_position {
             LegendPosition::West => SPACE + self.legend.0,
-            // Compat: on this side RRDtool leaves room for its name, also where there is no legend.
+            // Compat: here RRDtool leaves room for its signature, with or without a legend.
             LegendPosition::East => 2 * SPACE,
             _ => SPACE,
         }
@@ -135,7 +135,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Where the right axis's label begins.
+    /// Left edge of the right axis's title.
     pub(super) fn right_of_axis(&self) -> i64 {
         self.canvas_left() + self.canvas_width() + self.right_axis()
     }
@@ -145,8 +145,8 @@ impl<'a> Frame<'a> {
         if self.options.right_axis.is_some() { self.value_labels + SPACE } else { 0 }
     }
 
-    /// Half the height of the canvas below its upper edge. Compat: with a legend above it RRDtool puts the labels
-    /// of the axes lower, by the height of the labels of the x axis.
+    /// The vertical middle of the axis titles: that of the canvas. Compat: with the legend above, lower by the height of
+    /// the time labels.
     pub(super) fn label_middle(&self) -> i64 {
         let middle = self.canvas_top() + self.canvas_height() / 2;
         match self.options.legend_position {
@@ -164,7 +164,7 @@ impl<'a> Frame<'a> {
         self.right_axis() + self.right_label() + edge
     }
 
-    /// Width of the right axis's label.
+    /// Width of the right axis's title.
     fn right_label(&self) -> i64 {
         match self.options.right_axis_label {
             Some(_) => sizes(self.options, FontTag::Unit, UNIT_LABEL),
@@ -183,12 +183,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// So many sizes of a font, in whole pixels.
+/// `count` font sizes, cut to whole pixels.
 fn sizes(options: &Options, tag: FontTag, count: f64) -> i64 {
     (options.font(tag).size * count) as i64
 }
 
-/// The lines of a title: what stands between line feeds, `\n`, `<br>` and `<br/>`. Empty ones are none.
+/// Splits a title into lines at line feeds, `\n`, `<br>` and `<br/>`; empty lines are dropped.
 pub(super) fn title_lines(title: &[u8]) -> Vec<&[u8]> {
     const BREAKS: [&[u8]; 4] = [b"\n", b"\\n", b"<br>", b"<br/>"];
     let mut lines = Vec::new();

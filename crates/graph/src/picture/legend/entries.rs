@@ -1,9 +1,9 @@
-//! Which elements have an entry in the legend, and what it says.
+//! Collects the legend's entries: which elements have one, and its text.
 
 use super::{Align, Entry, Mark, MarkShape};
 use crate::eval::Data;
-use crate::language::drawn::{Dashes, Drawn, Plotted, Rule, Shape, ShapeKind};
-use crate::language::{Element, NoteKind, Print, PrintStyle, Script};
+use crate::language::graphic::{Dashes, Graphic, PlotValue, Rule, Shape, ShapeKind};
+use crate::language::{Element, Print, PrintStyle, Script};
 use crate::picture::options::Options;
 
 /// Bytes that RRDtool keeps of a number that GPRINT printed.
@@ -11,41 +11,41 @@ const NUMBER_BYTES_MAX: usize = 197;
 /// The same of a date or a duration.
 const TIME_BYTES_MAX: usize = 199;
 
-/// What the legend says.
+/// What the entries are made of.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct LegendInput<'a> {
     /// The elements.
     pub script: &'a Script,
     /// Their values.
     pub data: &'a Data,
-    /// What each GPRINT printed, in order.
+    /// The texts of GPRINT, in order.
     pub printed: &'a [Vec<u8>],
     /// Start and end of the graph: seconds since the epoch.
     pub span: (i64, i64),
 }
 
-/// The entries of a graph's legend, in the order of the arguments. The last one is that of the last element, and may
-/// be an empty text.
-pub fn entries(source: Source<'_>, options: &Options) -> Vec<Entry> {
+/// The entries of a graph's legend, in the order of the arguments. If the last element has no text, an empty entry
+/// stands for it.
+pub fn entries(source: LegendInput<'_>, options: &Options) -> Vec<Entry> {
     let mut printed = source.printed.iter();
     let mut entries = Vec::new();
     for (number, element) in source.script.elements.iter().enumerate() {
         let entry = match element {
             Element::Print(print) if print.inside => printed.next().map(|text| gprint(print, text)),
-            Element::Note(note) if note.kind == NoteKind::TextAlign => align(&note.text).map(Entry::Align),
-            Element::Note(note) => Some(Entry::Text { text: note.text.clone(), mark: None, comment: true }),
-            // Compat: an XPORT has one in a picture too.
+            Element::TextAlign(word) => align(word).map(Entry::Align),
+            Element::Comment(text) => Some(Entry::Text { text: text.clone(), mark: None, comment: true }),
+            // Compat: an XPORT has an entry in a picture too.
             Element::Xport(xport) => {
                 Some(Entry::Text { text: xport.legend.clone(), mark: None, comment: false })
             }
-            Element::Drawn(Drawn::Shape(shape)) => {
+            Element::Graphic(Graphic::Shape(shape)) => {
                 Some(marked(&shape.legend, Some(shape_mark(shape, options))))
             }
-            Element::Drawn(Drawn::Rule(rule)) if shows(rule, source, options) => {
+            Element::Graphic(Graphic::Rule(rule)) if shows(rule, source, options) => {
                 Some(marked(&rule.legend, Some(rule_mark(rule, options))))
             }
-            // Compat: the text of a TICK has no room for its box, and stands in it.
-            Element::Drawn(Drawn::Tick(tick)) => Some(Entry::Text {
+            // Compat: the text of a TICK leaves no room for its box and overlaps it.
+            Element::Graphic(Graphic::Tick(tick)) => Some(Entry::Text {
                 text: tick.legend.clone(),
                 mark: Some(Mark { shape: MarkShape::Box { dashed: false }, colour: Some(tick.colour) }),
                 comment: false,
@@ -62,7 +62,7 @@ pub fn entries(source: Source<'_>, options: &Options) -> Vec<Entry> {
     entries
 }
 
-/// An entry whose text makes room for the box with two spaces; none where there is no text.
+/// An entry whose text makes room for the box with two spaces, unless it is empty.
 fn marked(legend: &[u8], mark: Option<Mark>) -> Entry {
     let text = if legend.is_empty() { Vec::new() } else { [b"  ", legend].concat() };
     Entry::Text { text, mark, comment: false }
@@ -106,27 +106,27 @@ fn framed(dashes: &Dashes) -> MarkShape {
     MarkShape::Box { dashed: !dashes.lengths.is_empty() }
 }
 
-/// Whether a rule has its entry: those outside the graph have none. Compat: outside of the limits that were asked
-/// for, not of those that the axis got; and a VRULE of a VDEF stands at the VDEF's time, not at its value.
-fn shows(rule: &Rule, source: Source<'_>, options: &Options) -> bool {
+/// Whether a rule has an entry: those outside the graph have none. Compat: the limits are those of the options, not
+/// those of the axis; and a VRULE of a VDEF is at the VDEF's time, not at its value.
+fn shows(rule: &Rule, source: LegendInput<'_>, options: &Options) -> bool {
     if options.force_rules_legend {
         return true;
     }
     let scalar = |scalar: usize| source.data.scalars[scalar];
     if rule.vertical {
         let time = match rule.value {
-            Plotted::Scalar(number) => scalar(number).time.unwrap_or(0),
-            Plotted::Number(time) => time as i64,
-            Plotted::Series(_) => 0,
+            PlotValue::Scalar(number) => scalar(number).time.unwrap_or(0),
+            PlotValue::Number(time) => time as i64,
+            PlotValue::Series(_) => 0,
         };
         return (source.span.0..=source.span.1).contains(&time);
     }
     let value = match rule.value {
-        Plotted::Scalar(number) => scalar(number).value,
-        Plotted::Number(value) => value,
-        Plotted::Series(_) => f64::NAN,
+        PlotValue::Scalar(number) => scalar(number).value,
+        PlotValue::Number(value) => value,
+        PlotValue::Series(_) => f64::NAN,
     };
-    // NaN is outside of nothing.
+    // NaN is inside.
     !options.upper_limit.is_some_and(|upper| value > upper)
         && !options.lower_limit.is_some_and(|lower| value < lower)
 }

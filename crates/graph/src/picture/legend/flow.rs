@@ -1,45 +1,45 @@
-//! Breaks entries into lines, and aligns the lines.
+//! Breaks the legend's entries into lines and aligns them.
 //!
-//! Compat: all of it is as RRDtool does it, which is odd here and there; the oracle tests pin it.
+//! Compat: the rules are RRDtool's, some of them odd; the oracle tests pin them.
 
 use std::mem;
 
-use super::{Align, Entry, Mark, UnknownControl};
+use super::{Align, Entry, Mark, UnknownControlCode};
 use crate::argument::lossy;
 use crate::picture::options::LegendDirection;
-use crate::picture::text::{Setting, TextLayout, Typesetter};
+use crate::picture::text::{TextLayout, TextOptions, Typesetter};
 
-/// From the edge of the legend to its texts, in font sizes; between two texts it is the same.
+/// From the edge of the legend to its texts, and from text to text, in font sizes.
 const BORDER: f64 = 2.0;
 /// From one line to the next, in font sizes.
 const LINE: f64 = 1.8;
-/// How much less it is behind `\s`, in font sizes.
+/// How much less it is after `\s`, in font sizes.
 const TIGHT: f64 = 1.0;
 
-/// What the flow goes by.
+/// How entries are broken into lines.
 #[derive(Clone, Copy)]
-pub struct Rules<'a> {
+pub struct FlowOptions<'a> {
     /// The fonts of the host.
     pub typesetter: &'a dyn Typesetter,
     /// The legend's font and tabs.
-    pub setting: Setting<'a>,
-    /// In which order lines stand.
+    pub text: TextOptions<'a>,
+    /// The order of the lines.
     pub direction: LegendDirection,
-    /// Width of the legend in pixels; `None` = as wide as its longest line, and no line is broken.
+    /// Width of the legend in pixels; `None` = the width of its longest line, and no line is broken.
     pub width: Option<i64>,
 }
 
-impl Rules<'_> {
+impl FlowOptions<'_> {
     /// Pixels from the edge of the legend to its texts.
     pub fn border(&self) -> i64 {
-        (self.setting.font.size * BORDER) as i64
+        (self.text.font.size * BORDER) as i64
     }
 }
 
 /// A text of the legend.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Piece {
-    /// The text without escapes.
+pub struct LegendText {
+    /// The text without its control code.
     pub text: Vec<u8>,
     /// The same, set.
     pub layout: TextLayout,
@@ -49,7 +49,7 @@ pub struct Piece {
     comment: bool,
     /// Its left edge in pixels from the legend's.
     pub x: f64,
-    /// Its line's place in pixels: 0 is the first line.
+    /// Position of its line in pixels; 0 is the first line.
     pub y: i64,
 }
 
@@ -57,14 +57,14 @@ pub struct Piece {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
     /// The texts, in the order of the arguments.
-    pub pieces: Vec<Piece>,
-    /// How high all lines are, in pixels.
+    pub texts: Vec<LegendText>,
+    /// Height of all lines in pixels.
     pub height: i64,
     /// Width in pixels.
     pub width: i64,
 }
 
-/// What an escape at the end of a text does.
+/// The control code at the end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Control {
     /// Nothing: more may follow.
@@ -73,56 +73,56 @@ enum Control {
     Glue,
     /// `\l`, `\n`, `\r`, `\c`, `\j`: the line ends and is aligned so.
     End(Align),
-    /// `\s`: the line ends, the next one is nearer.
+    /// `\s`: the line ends, with less space to the next one.
     Tight,
-    /// `\u`: the line ends, the next one stands where it does.
+    /// `\u`: the line ends, and the next one is at the same height.
     Up,
 }
 
 /// Breaks `entries` into lines.
 ///
 /// # Errors
-/// [`UnknownControl`]: the first that there is.
-pub fn flow(entries: &[Entry], rules: Rules<'_>) -> Result<Flow, UnknownControl> {
-    let width = match rules.width {
+/// The first [`UnknownControlCode`].
+pub fn flow(entries: &[Entry], options: FlowOptions<'_>) -> Result<Flow, UnknownControlCode> {
+    let width = match options.width {
         Some(width) => width,
         None => {
-            let mut lines = Lines::new(rules, i64::MAX);
+            let mut lines = Lines::new(options, i64::MAX);
             lines.add_all(entries)?;
-            lines.widest as i64 + 2 * rules.border()
+            lines.widest as i64 + 2 * options.border()
         }
     };
-    let mut lines = Lines::new(rules, width);
+    let mut lines = Lines::new(options, width);
     lines.add_all(entries)?;
-    let mut flow = Flow { pieces: lines.done, height: lines.y, width };
-    turn(&mut flow.pieces, rules.direction);
+    let mut flow = Flow { texts: lines.done, height: lines.y, width };
+    turn(&mut flow.texts, options.direction);
     Ok(flow)
 }
 
-/// A line in the making, and those before it.
+/// The current line, and those before it.
 struct Lines<'a> {
-    rules: Rules<'a>,
+    options: FlowOptions<'a>,
     /// Space for texts, in pixels.
     room: f64,
     align: Align,
-    /// Whether the last entry has not ended its line. Compat: then the end of all does, also where that line is
-    /// empty: if it is aligned in a way that is seen, there is an empty line below the legend.
+    /// Whether the last entry has not ended its line. Compat: then the end of the legend does, even if that line is
+    /// empty: unless it is aligned left, there is an empty line below the legend.
     open: bool,
-    done: Vec<Piece>,
-    /// The line's texts, and the space behind each.
-    line: Vec<(Piece, f64)>,
+    done: Vec<LegendText>,
+    /// The texts of the current line, and the space after each.
+    line: Vec<(LegendText, f64)>,
     y: i64,
     widest: f64,
 }
 
 impl<'a> Lines<'a> {
-    fn new(rules: Rules<'a>, width: i64) -> Lines<'a> {
-        let room = width as f64 - 2.0 * rules.border() as f64;
+    fn new(options: FlowOptions<'a>, width: i64) -> Lines<'a> {
+        let room = width as f64 - 2.0 * options.border() as f64;
         let (done, line) = (Vec::new(), Vec::new());
-        Lines { rules, room, align: Align::Justified, open: false, done, line, y: 0, widest: 0.0 }
+        Lines { options, room, align: Align::Justified, open: false, done, line, y: 0, widest: 0.0 }
     }
 
-    fn add_all(&mut self, entries: &[Entry]) -> Result<(), UnknownControl> {
+    fn add_all(&mut self, entries: &[Entry]) -> Result<(), UnknownControlCode> {
         for entry in entries {
             match entry {
                 Entry::Align(align) => {
@@ -138,32 +138,32 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    fn add(&mut self, text: &[u8], mark: &Option<Mark>, comment: bool) -> Result<(), UnknownControl> {
+    fn add(&mut self, text: &[u8], mark: &Option<Mark>, comment: bool) -> Result<(), UnknownControlCode> {
         let (text, control) = split(text)?;
         if !text.is_empty() {
-            let layout = self.rules.typesetter.set(&text, self.rules.setting);
-            let space = if control == Control::Glue { 0.0 } else { self.rules.border() as f64 };
+            let layout = self.options.typesetter.set(&text, self.options.text);
+            let space = if control == Control::Glue { 0.0 } else { self.options.border() as f64 };
             let y = self.y;
-            self.line.push((Piece { text, layout, mark: mark.clone(), comment, x: 0.0, y }, space));
+            self.line.push((LegendText { text, layout, mark: mark.clone(), comment, x: 0.0, y }, space));
         }
         self.open = matches!(control, Control::None | Control::Glue);
         if !self.open {
             self.end(control);
         } else if self.fill() > self.room {
-            // It goes to the next line, where its text is read again: without the escape that it has had.
+            // The text goes to the next line, without its control code.
             let last = if self.line.len() > 1 { self.line.pop() } else { None };
             self.end(Control::End(self.align));
-            if let Some((piece, _)) = last {
-                return self.add(&piece.text, mark, comment);
+            if let Some((item, _)) = last {
+                return self.add(&item.text, mark, comment);
             }
         }
         Ok(())
     }
 
-    /// Pixels that the line takes. Compat: what is taken off at its end is the space behind its first text.
+    /// Width of the line in pixels. Compat: it lacks the space after the first text, not after the last one.
     fn fill(&self) -> f64 {
         let taken = self.line.first().map_or(0.0, |(_, space)| *space);
-        self.line.iter().map(|(piece, space)| piece.layout.width + space).sum::<f64>() - taken
+        self.line.iter().map(|(item, space)| item.layout.width + space).sum::<f64>() - taken
     }
 
     fn end(&mut self, control: Control) {
@@ -181,16 +181,16 @@ impl<'a> Lines<'a> {
             Align::Justified if gaps == 0 => (0.0, 0.0),
             Align::Justified => (0.0, (self.room - fill) / gaps as f64),
         };
-        let mut x = self.rules.border() as f64 + start;
-        for (mut piece, space) in mem::take(&mut self.line) {
-            piece.x = x;
-            piece.y = self.y;
-            x += piece.layout.width + space + glue;
-            self.done.push(piece);
+        let mut x = self.options.border() as f64 + start;
+        for (mut item, space) in mem::take(&mut self.line) {
+            item.x = x;
+            item.y = self.y;
+            x += item.layout.width + space + glue;
+            self.done.push(item);
         }
         // Compat: what counts is where a further text would stand. So an empty line has a height where it is not
         // aligned to the left, and one of texts that do not find room may have none.
-        if x > self.rules.border() as f64 || control == Control::Tight {
+        if x > self.options.border() as f64 || control == Control::Tight {
             self.down(LINE);
         }
         match control {
@@ -200,14 +200,14 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Goes down by so many font sizes.
+    /// Moves down by `sizes` font sizes.
     fn down(&mut self, sizes: f64) {
-        self.y = (self.y as f64 + sizes * self.rules.setting.font.size) as i64;
+        self.y = (self.y as f64 + sizes * self.options.text.font.size) as i64;
     }
 }
 
-/// Makes tabs of every `\t`, and takes the escape off a text's end.
-fn split(text: &[u8]) -> Result<(Vec<u8>, Control), UnknownControl> {
+/// Replaces `\t` by tabs and splits off the control code at the end.
+fn split(text: &[u8]) -> Result<(Vec<u8>, Control), UnknownControlCode> {
     let mut text = with_tabs(text);
     let [.., b'\\', letter] = text[..] else { return Ok((text, Control::None)) };
     let control = match letter {
@@ -219,7 +219,7 @@ fn split(text: &[u8]) -> Result<(Vec<u8>, Control), UnknownControl> {
         b's' => Control::Tight,
         b'u' => Control::Up,
         b'.' => Control::None,
-        _ => return Err(UnknownControl { text: lossy(&text) }),
+        _ => return Err(UnknownControlCode { text: lossy(&text) }),
     };
     text.truncate(text.len() - 2);
     if control == Control::Glue {
@@ -239,21 +239,21 @@ fn with_tabs(text: &[u8]) -> Vec<u8> {
     with
 }
 
-/// Puts lines into the order that was asked for.
-fn turn(pieces: &mut [Piece], direction: LegendDirection) {
-    let pieces = match direction {
+/// Puts the lines into the requested order.
+fn turn(texts: &mut [LegendText], direction: LegendDirection) {
+    let texts = match direction {
         LegendDirection::TopDown => return,
-        LegendDirection::BottomUp => pieces,
+        LegendDirection::BottomUp => texts,
         LegendDirection::BottomUp2 => {
-            let start = pieces.iter().take_while(|piece| piece.comment).count();
-            let end = pieces[start..].iter().rev().take_while(|piece| piece.comment).count();
-            let end = pieces.len() - end;
-            &mut pieces[start..end]
+            let start = texts.iter().take_while(|item| item.comment).count();
+            let end = texts[start..].iter().rev().take_while(|item| item.comment).count();
+            let end = texts.len() - end;
+            &mut texts[start..end]
         }
     };
-    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return };
+    let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return };
     let sum = first.y + last.y;
-    for piece in pieces {
-        piece.y = sum - piece.y;
+    for item in texts {
+        item.y = sum - item.y;
     }
 }

@@ -1,8 +1,7 @@
-//! The words of `graph` and `graphv`: options typed, elements left as they are.
+//! Parses the arguments of `graph` and `graphv`: options into types; elements stay as they are.
 //!
-//! Owns the table of all options, in which order they are checked and what RRDtool says about each. What an
-//! option's own argument may be is in [`values`]. Reads no environment: the font that RRD_DEFAULT_FONT names is
-//! an argument.
+//! Owns the [`table`] of all options, the order in which they are checked, and RRDtool's messages. [`values`] parses the
+//! options' own arguments. Reads no environment: the font of RRD_DEFAULT_FONT is an argument.
 
 mod error;
 mod table;
@@ -10,9 +9,9 @@ mod values;
 
 pub use error::OptionsError;
 
-use words::integer::{int, long_decimal};
-use words::options::Options as Walk;
-use words::times::{Clock, Range};
+use args::integer::{int, long_decimal};
+use args::options::Options as Walk;
+use args::times::{Clock, Range};
 
 use self::table::{OPTIONS, Tag};
 use super::{AxisFormatter, AxisText, FontRender, LegendDirection, LegendPosition, Options, Theme};
@@ -20,23 +19,23 @@ use crate::language::check_span;
 use crate::picture::axis::value_label::LabelError;
 use crate::print::number::NumberFormat;
 
-/// Smaller pictures than this are refused, in pixels either way.
+/// Least width and height in pixels.
 const SIDE_MIN: i64 = 10;
-/// Wider ones than this no computer has the memory for, in pixels; RRDtool's limit is where its memory ends.
+/// Greatest width and height in pixels: no computer has the memory for more. RRDtool's limit is its memory.
 const SIDE_MAX: i64 = 10_000_000;
 
-/// What the words of a graph ask for.
+/// The parsed arguments of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked<'w> {
+pub struct GraphArgs<'w> {
     /// The file to write; `-` is standard output.
     pub file: &'w [u8],
-    /// How it shall look.
+    /// How it looks.
     pub options: Options,
-    /// Seconds since the epoch.
+    /// Start in seconds since the epoch.
     pub start: i64,
-    /// Seconds since the epoch; not before `start`.
+    /// End in seconds since the epoch; not before `start`.
     pub end: i64,
-    /// The wanted step in seconds; 0 = none.
+    /// The requested step in seconds; 0 = none.
     pub step: u64,
     /// The daemon to ask; may be empty.
     pub daemon: Option<&'w [u8]>,
@@ -44,52 +43,66 @@ pub struct Asked<'w> {
     pub elements: Vec<&'w [u8]>,
 }
 
-/// Reads the words behind the verb. `font` is the default font (RRD_DEFAULT_FONT), where not the usual one.
+/// Parses the arguments after the verb. `font` is the default font (RRD_DEFAULT_FONT); `None` = the usual one.
 ///
 /// # Errors
-/// [`OptionsError`]: the first that there is, in RRDtool's order.
+/// The first [`OptionsError`] in RRDtool's order.
 pub fn parse<'w>(
     words: &'w [&'w [u8]],
     clock: &dyn Clock,
     font: Option<&[u8]>,
-) -> Result<Asked<'w>, OptionsError> {
-    let mut given = Given::new(theme(words).options(font));
+) -> Result<GraphArgs<'w>, OptionsError> {
+    let mut parser = Parser::new(theme(words).options(font));
     let mut walk = Walk::new(OPTIONS, words);
     while let Some(option) = walk.next() {
         let (tag, word) = option.map_err(OptionsError::Option)?;
-        given.take(tag, word, clock)?;
+        parser.take(tag, word, clock)?;
     }
-    let (start, end) = given.finish(clock)?;
+    let (start, end) = parser.finish(clock)?;
     let mut rest = walk.rest().into_iter();
     let file = rest.next().ok_or(OptionsError::MissingFile)?;
-    let Given { options, step, daemon, .. } = given;
-    Ok(Asked { file, options, start, end, step, daemon, elements: rest.collect() })
+    let Parser { options, step, daemon, .. } = parser;
+    Ok(GraphArgs { file, options, start, end, step, daemon, elements: rest.collect() })
 }
 
-/// The last theme among the words: it is what options before it change, too. An error ends the search, and is
-/// told when the options are read.
+/// The last theme among the arguments, whose defaults apply before any option. An error ends the search and is reported
+/// when the options are parsed.
 fn theme(words: &[&[u8]]) -> Theme {
     let mut walk = Walk::new(OPTIONS, words);
     let mut theme = Theme::Classic;
     while let Some(Ok((tag, word))) = walk.next() {
-        if let (Tag::Theme, Some(named)) = (tag, named(word)) {
-            theme = named;
+        if let (Tag::Theme, Ok(last)) = (tag, keyword(word, &THEMES, "theme")) {
+            theme = last;
         }
     }
     theme
 }
 
-fn named(word: &[u8]) -> Option<Theme> {
-    match word {
-        b"classic" => Some(Theme::Classic),
-        b"light" => Some(Theme::Light),
-        b"dark" => Some(Theme::Dark),
-        _ => None,
-    }
+const LEGEND_POSITIONS: [(&str, LegendPosition); 4] = [
+    ("north", LegendPosition::North),
+    ("west", LegendPosition::West),
+    ("south", LegendPosition::South),
+    ("east", LegendPosition::East),
+];
+const LEGEND_DIRECTIONS: [(&str, LegendDirection); 3] = [
+    ("topdown", LegendDirection::TopDown),
+    ("bottomup", LegendDirection::BottomUp),
+    ("bottomup2", LegendDirection::BottomUp2),
+];
+const FONT_RENDER_MODES: [(&str, FontRender); 3] =
+    [("normal", FontRender::Normal), ("light", FontRender::Light), ("mono", FontRender::Mono)];
+const SMOOTH_LINES: [(&str, bool); 2] = [("normal", true), ("mono", false)];
+const THEMES: [(&str, Theme); 3] =
+    [("classic", Theme::Classic), ("light", Theme::Light), ("dark", Theme::Dark)];
+
+/// The choice that `word` names; `what` is for the message.
+fn keyword<T: Copy>(word: &[u8], choices: &[(&str, T)], what: &str) -> Result<T, OptionsError> {
+    let choice = choices.iter().find(|(name, _)| name.as_bytes() == word);
+    choice.map(|(_, choice)| *choice).ok_or_else(|| OptionsError::unknown(what, word))
 }
 
-/// What has been read so far.
-struct Given<'w> {
+/// The options parsed so far.
+struct Parser<'w> {
     options: Options,
     range: Range,
     step: u64,
@@ -97,9 +110,9 @@ struct Given<'w> {
     units: bool,
 }
 
-impl<'w> Given<'w> {
+impl<'w> Parser<'w> {
     fn new(options: Options) -> Self {
-        Given { options, range: Range::default(), step: 0, daemon: None, units: false }
+        Parser { options, range: Range::default(), step: 0, daemon: None, units: false }
     }
 
     fn take(&mut self, tag: Tag, word: &'w [u8], clock: &dyn Clock) -> Result<(), OptionsError> {
@@ -122,7 +135,7 @@ impl<'w> Given<'w> {
         Ok(())
     }
 
-    /// What is checked once all options are known.
+    /// Checks what depends on several options, and resolves the time range.
     fn finish(&self, clock: &dyn Clock) -> Result<(i64, i64), OptionsError> {
         for text in [&self.options.left_axis, &self.options.right_axis_text] {
             check_axis(text)?;
@@ -136,7 +149,7 @@ impl<'w> Given<'w> {
     }
 }
 
-/// The options whose argument has to be read.
+/// An option whose argument has to be parsed.
 fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsError> {
     match tag {
         Tag::Width => options.width = side(long_decimal(word), "width")?,
@@ -154,22 +167,11 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
         Tag::RightFormatter => options.right_axis_text.formatter = formatter(word, "right")?,
         Tag::RightAxis => options.right_axis = Some(values::right_axis(word)?),
         Tag::LegendPosition => {
-            options.legend_position = match word {
-                b"north" => LegendPosition::North,
-                b"west" => LegendPosition::West,
-                b"south" => LegendPosition::South,
-                b"east" => LegendPosition::East,
-                _ => return Err(OptionsError::unknown("legend-position", word)),
-            }
+            options.legend_position = keyword(word, &LEGEND_POSITIONS, "legend-position")?;
         }
+        // Compat: RRDtool's text names the other option.
         Tag::LegendDirection => {
-            options.legend_direction = match word {
-                b"topdown" => LegendDirection::TopDown,
-                b"bottomup" => LegendDirection::BottomUp,
-                b"bottomup2" => LegendDirection::BottomUp2,
-                // Compat: RRDtool's text names the other option.
-                _ => return Err(OptionsError::unknown("legend-position", word)),
-            }
+            options.legend_direction = keyword(word, &LEGEND_DIRECTIONS, "legend-position")?;
         }
         Tag::Colour => values::colour(word, &mut options.colours)?,
         Tag::GridDash => options.grid_dash = values::grid_dash(word)?,
@@ -182,21 +184,8 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
             }
         }
         Tag::Font => values::font(word, &mut options.fonts)?,
-        Tag::FontRender => {
-            options.font_render = match word {
-                b"normal" => FontRender::Normal,
-                b"light" => FontRender::Light,
-                b"mono" => FontRender::Mono,
-                _ => return Err(OptionsError::unknown("font-render-mode", word)),
-            }
-        }
-        Tag::GraphRender => {
-            options.smooth_lines = match word {
-                b"normal" => true,
-                b"mono" => false,
-                _ => return Err(OptionsError::unknown("graph-render-mode", word)),
-            }
-        }
+        Tag::FontRender => options.font_render = keyword(word, &FONT_RENDER_MODES, "font-render-mode")?,
+        Tag::GraphRender => options.smooth_lines = keyword(word, &SMOOTH_LINES, "graph-render-mode")?,
         Tag::GraphType => return Err(OptionsError::unsupported("type", word)),
         Tag::Format => options.format = values::format(word)?,
         Tag::TabWidth => options.tab_width = values::number('T', word)?,
@@ -207,7 +196,7 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
                 _ => return Err(OptionsError::Base),
             }
         }
-        Tag::Theme => options.theme = named(word).ok_or_else(|| OptionsError::unknown("theme", word))?,
+        Tag::Theme => options.theme = keyword(word, &THEMES, "theme")?,
         Tag::Start | Tag::End | Tag::Step | Tag::Daemon | Tag::Units => {}
         Tag::Flag(_) | Tag::Text(_) | Tag::Ignored => {}
     }
@@ -223,7 +212,7 @@ fn side(pixels: i64, name: &'static str) -> Result<u32, OptionsError> {
     }
 }
 
-/// A limit; one that is no number is none.
+/// A limit; NaN counts as none.
 fn limit(letter: char, word: &[u8]) -> Result<Option<f64>, OptionsError> {
     let limit = values::number(letter, word)?;
     Ok((!limit.is_nan()).then_some(limit))
@@ -242,7 +231,7 @@ fn check_axis(text: &AxisText) -> Result<(), OptionsError> {
     let AxisText { formatter: AxisFormatter::Numeric, format: Some(format) } = text else { return Ok(()) };
     match NumberFormat::parse(format) {
         Some(format) if !format.has_symbol() => Ok(()),
-        // Compat: an empty one is none.
+        // Compat: an empty format counts as none.
         _ if format.is_empty() => Ok(()),
         _ => Err(OptionsError::AxisFormat(LabelError::Number(crate::argument::lossy(format)))),
     }

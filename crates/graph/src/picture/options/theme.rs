@@ -1,17 +1,17 @@
-//! The house's own looks (`--theme`): other defaults of options, nothing else.
+//! Roundel's own looks (`--theme`): other defaults of options, nothing else.
 //!
-//! Geometry comes from the same code as RRDtool's look, and every option may still be given; where a theme is
-//! named among the options does not matter. Without a theme nothing here is used.
+//! Geometry comes from the same code as RRDtool's look. Every option may still be given, before or after the theme.
 
 use super::{Fonts, Options, Theme};
 use crate::picture::scene::Colour;
 use crate::picture::text::Font;
 
-/// Families of the title and of what stands at the axes. The legend keeps the default's: its columns are made of
-/// blanks, which have one width only there.
+/// Families of the title and the axes. The legend keeps the default: it aligns columns with blanks, which needs a
+/// monospaced font.
 const FAMILIES: &str = "DejaVu Sans,Noto Sans,Liberation Sans,sans-serif";
 
-/// Colours in the order of [`ColourTag`](super::ColourTag). Grid and frames are see-through: they go with any data's colour.
+/// Colours in the order of [`ColourTag`](super::ColourTag). Grid and frames are
+/// translucent, so that they go with data of any colour.
 const LIGHT: [u32; 10] = [
     0xffff_ffff,
     0xffff_ffff,
@@ -24,7 +24,7 @@ const LIGHT: [u32; 10] = [
     0x1b24_3040,
     0x0000_0000,
 ];
-/// The same on black, which is a dark blue-grey: less glare beside other dark pages.
+/// The same on a dark blue-grey, which glares less beside other dark pages than black.
 const DARK: [u32; 10] = [
     0x1216_1cff,
     0x1216_1cff,
@@ -39,8 +39,7 @@ const DARK: [u32; 10] = [
 ];
 
 impl Theme {
-    /// The options of a graph of this look that is told nothing else. `font` is the default font
-    /// (RRD_DEFAULT_FONT), where not the usual one.
+    /// The default options of this look. `font` is the default font (RRD_DEFAULT_FONT); `None` = the usual one.
     pub fn options(self, font: Option<&[u8]>) -> Options {
         let mut options = Options { theme: self, ..Options::default() };
         let colours = match self {
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_grid_step_back_behind_the_data() {
+    fn lines_of_the_grid_are_fainter_than_the_data() {
         for theme in [Theme::Light, Theme::Dark] {
             let options = theme.options(None);
             let (minor, major) = (options.colour(ColourTag::Grid), options.colour(ColourTag::MajorGrid));

@@ -3,10 +3,10 @@
 use super::Canvas;
 use crate::picture::scene::{Colour, Item, Paint, Path, Point};
 
-/// An area reaches so far beyond its value and its floor, in pixels. Compat: RRDtool's, so that thin ones show.
+/// How far an area reaches beyond its value and its base, in pixels. Compat: so thin areas are visible, as in RRDtool.
 const REACH: f64 = 0.2;
 
-/// The upper and the lower edge of a column, in pixels; `None` where nothing shows.
+/// The upper and the lower edge of a column, in pixels; `None` if nothing is visible.
 fn edges(value: f64, floor: f64, canvas: &Canvas) -> Option<(f64, f64)> {
     if value.is_nan() {
         return None;
@@ -15,20 +15,20 @@ fn edges(value: f64, floor: f64, canvas: &Canvas) -> Option<(f64, f64)> {
     (top != bottom).then(|| (top.min(bottom) - REACH, top.max(bottom) + REACH))
 }
 
-/// A run of columns that all show.
+/// A run of visible columns.
 struct Run {
     /// The left edge of the first.
     first: usize,
-    /// Where the run's edges begin in the list of all edges.
+    /// Index of the run's first edge in the list of all edges.
     from: usize,
-    /// And end.
+    /// Index after its last edge.
     to: usize,
 }
 
-/// The edges of all columns that show, and the runs that they make.
+/// The edges of all visible columns, and the runs that they form.
 ///
-/// In slope mode an edge is at its column's left edge, and a run has two of them; of stairs it reaches from the
-/// left edge of the column before to that of its own, and the first column never shows.
+/// In slope mode an edge is a point at the left of its column, and a run has at least two. Without it an edge is a
+/// tread from the left of the column before to the left of its own, and the first column is invisible.
 fn runs(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> (Vec<(f64, f64)>, Vec<Run>) {
     let mut all = Vec::with_capacity(values.len());
     let mut runs: Vec<Run> = Vec::new();
@@ -53,8 +53,8 @@ fn runs(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> (Vec<(f6
     (all, runs)
 }
 
-/// The outline of a run: from its first upper corner down, along the lower edge to the right, and along the upper
-/// one back until the first column's right edge. Level points are one.
+/// Adds the outline of a run: from its upper left corner down, along the lower edge to the right, and back along the
+/// upper edge. Points on a level are merged.
 fn outline(run: &Run, edges: &[(f64, f64)], canvas: &Canvas, slope: bool, points: &mut Vec<Point>) {
     let begin = points.len();
     let edges = &edges[run.from..run.to];
@@ -76,7 +76,7 @@ fn outline(run: &Run, edges: &[(f64, f64)], canvas: &Canvas, slope: bool, points
     }
 }
 
-/// Adds a point to a piece that begins at `begin`; on a level the last point moves on.
+/// Adds a point to the subpath that begins at `begin`; on a level it replaces the last point.
 fn push(points: &mut Vec<Point>, begin: usize, at: Point) {
     if let [.., before, last] = &mut points[begin..]
         && before.y == at.y
@@ -88,7 +88,7 @@ fn push(points: &mut Vec<Point>, begin: usize, at: Point) {
     }
 }
 
-/// The outlines of all pieces.
+/// The outlines of all runs.
 pub(super) fn path(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) -> Path {
     let (edges, runs) = runs(values, floor, canvas, slope);
     let points = Vec::with_capacity(edges.len() * 3);
@@ -106,12 +106,12 @@ pub(super) fn path(values: &[f64], floor: &[f64], canvas: &Canvas, slope: bool) 
 /// The colours of an area with a gradient.
 #[derive(Clone, Copy)]
 pub(super) struct Gradient {
-    /// The colour above.
+    /// The upper colour.
     pub upper: Colour,
-    /// The colour below.
+    /// The lower colour.
     pub lower: Colour,
-    /// Pixels from the upper edge down to where the lower colour is reached; negative, from the lower edge up to
-    /// where the upper one is; 0, it goes from edge to edge.
+    /// Positive: pixels from the upper edge down to the pure lower colour. Negative: pixels from the lower edge up to the
+    /// pure upper colour. 0: from edge to edge.
     pub height: f64,
 }
 
@@ -128,10 +128,10 @@ impl Gradient {
     }
 }
 
-/// Adds an area with a gradient: what is between each level of its outline and the lower edge of its first column.
+/// Adds an area with a gradient: one slice per level of its outline, down to the lower edge of its first column.
 ///
-/// Compat: so it is, whatever the area stands on; the first column stays empty; and in slope mode, too, each
-/// column is level, while its colours go by the middle of its two heights.
+/// Compat: that lower edge counts even if the area is stacked on a slope; the first column stays empty; and in slope
+/// mode each column is level, while its colours go by the mean of its two heights.
 pub(super) fn gradient(
     values: &[f64],
     floor: &[f64],
@@ -147,7 +147,7 @@ pub(super) fn gradient(
         points.clear();
         outline(&run, &edges, canvas, slope, &mut points);
         let bottom = edges[run.from].1;
-        // Not so the first step of the lower edge.
+        // Skips the first level of the lower edge.
         for pair in points.windows(2).skip(2) {
             let (from, to) = (pair[0], pair[1]);
             if from.x == to.x || to.y == bottom {

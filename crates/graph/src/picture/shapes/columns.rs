@@ -1,20 +1,20 @@
-//! What stands at each column of pixels: the values of every shape and tick, stacked.
+//! The values of every shape and tick at each column of pixels, stacked.
 //!
-//! A column shows the row that its left edge lies in, whatever the row's step. The sum that a stacked element is
-//! added to goes on from element to element and counts an unknown value as nothing; an element that is not
-//! stacked begins it anew, and so does a TICK. HRULE and VRULE leave it.
+//! A column shows the row that contains its left edge, whatever the row's step. Stacked elements are added to a running
+//! sum, in which unknown values count as 0. An element that is not stacked starts a new sum, and so does a TICK; HRULE
+//! and VRULE do not touch it.
 //!
-//! Costs two numbers a column, however many elements there are: they are computed anew each time they are asked for.
+//! Needs memory for two numbers per column, however many elements there are: values are computed again for each walk.
 
 use rrd::live::UNKNOWN;
 use rrd::rpn::Series;
 
 use crate::eval::Data;
-use crate::language::drawn::{Drawn, Plotted, Shape, Tick};
+use crate::language::graphic::{Graphic, PlotValue, Shape, Tick};
 use crate::language::{Element, Script};
 use crate::picture::limits::Extent;
 use crate::picture::options::Options;
-use crate::plan::Frame;
+use crate::plan::TimeRange;
 
 /// A shape or a tick.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +37,13 @@ pub(crate) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Those of a canvas of `width` pixels.
-    pub(crate) fn new(script: &'a Script, data: &'a Data, frame: Frame, width: usize) -> Columns<'a> {
-        let pixel = (frame.end - frame.start) as f64 / width.max(1) as f64;
-        Columns { script, data, start: frame.start, pixel, width }
+    /// The columns of a canvas that is `width` pixels wide.
+    pub(crate) fn new(script: &'a Script, data: &'a Data, range: TimeRange, width: usize) -> Columns<'a> {
+        let pixel = (range.end - range.start) as f64 / width.max(1) as f64;
+        Columns { script, data, start: range.start, pixel, width }
     }
 
-    /// Shows each shape and tick with its values, one a column, NaN where unknown; in the order of the arguments.
+    /// Visits each shape and tick in the order of the arguments, with one value per column, NaN where unknown.
     pub(crate) fn walk(&self, mut visit: impl FnMut(Figure<'a>, &[f64])) {
         let mut sum = vec![0.0; self.width];
         let mut values = vec![0.0; self.width];
@@ -56,10 +56,10 @@ impl<'a> Columns<'a> {
                 sum.fill(0.0);
             }
             match source {
-                Plotted::Series(series) => self.sample(&self.data.series[series], &mut values),
-                Plotted::Scalar(scalar) => values.fill(self.data.scalars[scalar].value),
-                Plotted::Number(_) if matches!(figure, Figure::Tick(_)) => values.fill(UNKNOWN),
-                Plotted::Number(number) => values.fill(number),
+                PlotValue::Series(series) => self.sample(&self.data.series[series], &mut values),
+                PlotValue::Scalar(scalar) => values.fill(self.data.scalars[scalar].value),
+                PlotValue::Number(_) if matches!(figure, Figure::Tick(_)) => values.fill(UNKNOWN),
+                PlotValue::Number(number) => values.fill(number),
             }
             for (sum, value) in sum.iter_mut().zip(&mut values) {
                 if !value.is_nan() {
@@ -71,7 +71,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// What the vertical axis has to show.
+    /// The range of values that the vertical axis has to show.
     pub(crate) fn extent(&self, options: &Options) -> Extent {
         let mut extent = Extent::new(options);
         self.walk(|figure, values| {
@@ -85,20 +85,20 @@ impl<'a> Columns<'a> {
     /// The value of `series` at each column.
     fn sample(&self, series: &Series, values: &mut [f64]) {
         let step = i64::try_from(series.step).unwrap_or(i64::MAX).max(1);
-        // The row at hand is good until this time.
-        let (mut row_end, mut at_hand) = (i64::MIN, UNKNOWN);
+        // The current row ends at this time.
+        let (mut row_end, mut current) = (i64::MIN, UNKNOWN);
         for (column, value) in values.iter_mut().enumerate() {
             let time = (self.start as f64 + column as f64 * self.pixel) as i64;
             if time >= row_end {
                 let row = time.saturating_sub(series.start).div_euclid(step);
-                at_hand = usize::try_from(row)
+                current = usize::try_from(row)
                     .ok()
                     .and_then(|row| series.values.get(row))
                     .copied()
                     .unwrap_or(UNKNOWN);
                 row_end = row.saturating_add(1).saturating_mul(step).saturating_add(series.start);
             }
-            *value = at_hand;
+            *value = current;
         }
     }
 }
@@ -106,8 +106,8 @@ impl<'a> Columns<'a> {
 impl<'a> Figure<'a> {
     fn of(element: &'a Element) -> Option<Figure<'a>> {
         match element {
-            Element::Drawn(Drawn::Shape(shape)) => Some(Figure::Shape(shape)),
-            Element::Drawn(Drawn::Tick(tick)) => Some(Figure::Tick(tick)),
+            Element::Graphic(Graphic::Shape(shape)) => Some(Figure::Shape(shape)),
+            Element::Graphic(Graphic::Tick(tick)) => Some(Figure::Tick(tick)),
             _ => None,
         }
     }

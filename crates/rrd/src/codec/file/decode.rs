@@ -1,4 +1,4 @@
-//! The bytes of a `.rrd` file to [`Rrd`]. Reads anything, believes nothing.
+//! Bytes of a `.rrd` file to [`Rrd`]. Trusts no field before it is checked.
 
 use super::layout::{FileLayout, live_head_bytes};
 use super::{
@@ -14,7 +14,7 @@ use crate::definition::{
 use crate::live::{CdpPrep, HeadShape, HwPrep, LAST_DS_BYTES_MAX, LastDs, Live, PdpPrep, Season};
 use crate::time::{MICROS, Timestamp};
 
-/// Largest span of a whole archive in seconds (292 million years): keeps every sum of times within `i64`.
+/// Longest span of an archive in seconds (292 million years): keeps every sum of times within `i64`.
 const SPAN_MAX: u64 = 1 << 53;
 
 /// The header of a file, without its rows.
@@ -26,15 +26,15 @@ pub struct FileHead {
     pub words: Vec<u64>,
     /// For each archive, the ring position of its newest row.
     pub current_rows: Vec<u64>,
-    /// Where everything stands.
+    /// Offset of every part.
     pub layout: FileLayout,
 }
 
-/// Reads a whole file. Bytes behind the last archive are ignored, as RRDtool does.
+/// Reads a complete file. Bytes after the last archive are ignored, as RRDtool does.
 ///
-/// What comes out is sound: step, rows and PDPs per row are at least 1 and no archive spans more than 2^53
-/// seconds; ring positions lie inside; archives that Holt-Winters archives refer to exist and are of the
-/// right kind; COMPUTE reads earlier sources only.
+/// The result is sound: step, rows and PDPs per row are at least 1 and no archive spans more than 2^53
+/// seconds; ring positions are within their rings; archives that Holt-Winters archives refer to exist and
+/// have the right kind; COMPUTE reads only earlier sources.
 ///
 /// # Errors
 /// [`FileError`]; its `Damaged` names the offset.
@@ -70,7 +70,7 @@ fn values(bytes: &[u8]) -> impl Iterator<Item = f64> {
     bytes.chunks_exact(8).map(|chunk| f64::from_le_bytes(chunk.try_into().expect("chunks of eight")))
 }
 
-/// How many bytes the header of this file has, from its first 128 bytes (or the whole of a shorter file).
+/// Length of this file's header in bytes, from its first 128 bytes (or all of a shorter file).
 ///
 /// `file_bytes` is the length of the file; a header that does not fit in it is an error, so the answer is
 /// safe to allocate.
@@ -82,8 +82,8 @@ pub fn head_bytes(prefix: &[u8], file_bytes: u64) -> Result<usize, FileError> {
     Ok(stat.header_bytes)
 }
 
-/// How many bytes stand before the live part of this file: those that say what the RRD is. Arguments and
-/// errors as for [`head_bytes`].
+/// Bytes before the live part of this file: those that define the RRD. Arguments and errors as for
+/// [`head_bytes`].
 ///
 /// # Errors
 /// [`FileError`] when these are not the first bytes of a `.rrd` file.
@@ -117,7 +117,7 @@ pub fn decode_head(bytes: &[u8], file_bytes: u64) -> Result<FileHead, FileError>
     Ok(FileHead { definition, words, current_rows, layout })
 }
 
-/// Reads what updates change, from a whole header whose definition, shape and layout are known: the words
+/// Reads what updates change from a complete header whose definition, shape and layout are known: the words
 /// of the live head and, for each archive, the ring position of its newest row.
 ///
 /// # Errors
@@ -168,7 +168,7 @@ impl StatHead {
         let header_bytes = header_bytes(version, input.u64(24), input.u64(32), file_bytes)?;
         let step = input.u64(40);
         check((1..=SPAN_MAX).contains(&step), 40, "the step is out of range")?;
-        // Both counts are bounded by the length of the file now.
+        // The length of the file bounds both counts now.
         Ok(StatHead {
             version,
             ds_count: input.u64(24) as usize,
@@ -232,8 +232,8 @@ fn read_ds(input: Input<'_>, index: usize) -> Result<Ds, FileError> {
     Ok(Ds { name: name.to_string(), kind })
 }
 
-/// Reads the nodes of a COMPUTE program up to its end mark. Which operators exist, and whether the operands
-/// name earlier sources, is for the evaluator to know; it is told the index of the source.
+/// Reads the nodes of a COMPUTE program up to its end mark. The evaluator checks that the operators exist
+/// and that operands name sources before `ds_index`.
 fn read_compute(bytes: &[u8], ds_index: usize, at: usize) -> Result<ComputeProgram, FileError> {
     /// `OP_VARIABLE`: the operand is the index of an earlier source.
     const VARIABLE: u8 = 1;
@@ -257,7 +257,7 @@ fn read_rra(input: Input<'_>, at: usize, step: u64) -> Result<Rra, FileError> {
     let (row_count, pdp_per_row) = (input.u64(at + 24), input.u64(at + 32));
     let parameter = |index: usize| input.u64(at + PARAMETERS_AT + index * 8);
     let number = |index: usize| f64::from_bits(parameter(index));
-    // What does not fit in memory fits no archive either: the reference check then refuses it.
+    // A number too large for memory fits no archive either; the reference check refuses it.
     let archive = usize::try_from(parameter(3)).unwrap_or(usize::MAX);
     let plain = |cf| Consolidation::Plain { cf, xff: number(0) };
     let cf = match cf {
@@ -290,7 +290,7 @@ fn read_rra(input: Input<'_>, at: usize, step: u64) -> Result<Rra, FileError> {
     };
     check(row_count >= 1, at + 24, "an archive has no rows")?;
     check(pdp_per_row >= 1, at + 32, "an archive has no PDPs in a row")?;
-    // Two of them fit in 128 bits, three may not.
+    // The product of two of them fits in 128 bits, of three perhaps not.
     let span = (u128::from(step) * u128::from(pdp_per_row)).saturating_mul(u128::from(row_count));
     check(span <= u128::from(SPAN_MAX), at + 24, "an archive spans too long a time")?;
     check(pdp_per_row == 1 || !cf.is_holt_winters(), at + 32, "a Holt-Winters archive consolidates")?;
@@ -368,7 +368,7 @@ fn read_live(
     Ok(words)
 }
 
-/// Bytes that are known to be long enough for what is asked of them.
+/// Bytes that are known to be long enough for every read.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     bytes: &'a [u8],

@@ -10,8 +10,8 @@ use crate::content::Rrd;
 use crate::definition::{Consolidation, Definition, Ds, DsKind, Rra};
 use crate::live::{CdpPrep, Head, HeadShape, HwPrep, PdpPrep};
 
-/// The bytes of a `.rrd` file whose rings have their newest row at `current_rows` (one per archive; for a
-/// seasonal archive its own [`crate::live::Season::current_row`] counts).
+/// The bytes of a `.rrd` file. `current_rows` has one entry per archive: the ring position of its newest row.
+/// (For a seasonal archive its own [`crate::live::Season::current_row`] counts.)
 ///
 /// # Errors
 /// [`FileError::Inexpressible`] when a file cannot hold the RRD.
@@ -35,7 +35,7 @@ pub fn encode(rrd: &Rrd, current_rows: &[u64]) -> Result<Vec<u8>, FileError> {
     Ok(out)
 }
 
-/// Appends the whole header: everything before the first ring.
+/// Appends the complete header: everything before the first ring.
 ///
 /// # Errors
 /// [`FileError::Inexpressible`] when a file cannot hold the definition.
@@ -68,8 +68,8 @@ pub fn encode_head(
 
 /// Appends the live part, from `live_head` to the end of the header: what every update changes.
 ///
-/// `current_rows` has one entry per archive. Never fails; what a file of version 1 or 2 cannot hold of the
-/// time (its fraction) was never there.
+/// `current_rows` has one entry per archive. Never fails: the fraction of a second, which a file of version 1
+/// or 2 cannot hold, was never there.
 pub fn encode_live(
     definition: &Definition,
     shape: &HeadShape,
@@ -229,7 +229,7 @@ fn put_cdp(out: &mut Vec<u8>, cell: &CdpPrep, hw: Option<&HwPrep>) {
     debug_assert_eq!(out.len(), start + CDP_PREP_BYTES);
 }
 
-/// Rows that are oldest first, turned so that the newest stands at `current_row`.
+/// Appends rows given oldest first, rotated so that the newest lands at `current_row`.
 fn put_ring(out: &mut Vec<u8>, rows: &[f64], current_row: u64, ds_count: usize) {
     let (older, newer) = rows.split_at(rows.len() - (current_row as usize + 1) * ds_count);
     put_values(out, newer);

@@ -2,52 +2,52 @@
 
 use std::fmt;
 
-/// Why bytes are no usable `.rrd` file. The texts of RRDtool need the file's name: see [`FileError::named`].
+/// Why bytes are not a usable `.rrd` file. RRDtool's texts need the file's name: see [`FileError::named`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileError {
     /// The magic is missing.
     NotRrd,
-    /// The float cookie differs: other byte order or alignment.
+    /// The float cookie differs: another byte order or alignment.
     OtherArchitecture,
-    /// A version RRDtool does not know, as it stands in the file.
+    /// A version RRDtool does not know, as in the file.
     Version(String),
-    /// It ends within this part of the header (the name of the part in RRDtool's own words).
+    /// The file ends within this part of the header (RRDtool's name of the part).
     HeaderCut(&'static str),
     /// Shorter than its own header says.
     TooSmall {
-        /// Bytes it should have at least.
+        /// The length it should at least have, in bytes.
         should_be: u64,
     },
     /// The type of a data source is none of the seven.
     UnknownDsType(String),
     /// The name of a consolidation function is none of the ten.
     UnknownCf(String),
-    /// A field holds what no RRDtool writes and no update could work with.
+    /// A field holds what RRDtool never writes and no update could work with.
     Damaged {
         /// Offset of the field in bytes.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
     },
-    /// The RRD has something no `.rrd` file can hold.
+    /// The RRD has something a `.rrd` file cannot hold.
     Inexpressible(Inexpressible),
 }
 
 /// What keeps an RRD out of a `.rrd` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inexpressible {
-    /// A source's name is longer than 19 bytes, or has a NUL.
+    /// A source's name is longer than 19 bytes, or contains a NUL.
     DsName(String),
-    /// The step is no whole number of seconds.
+    /// The step is not a whole number of seconds.
     SubSecondStep {
         /// The step, in units.
         step: u64,
         /// Units in a second.
         units_per_second: u32,
     },
-    /// A COMPUTE program of more than 19 nodes.
+    /// A COMPUTE program of more than 19 nodes; how many.
     ComputeNodes(usize),
-    /// A FAILURES window of more than 28 rows.
+    /// A FAILURES window of more than 28 rows; how many.
     FailuresWindow(u64),
     /// Parts of the RRD do not fit its definition.
     Inconsistent(&'static str),

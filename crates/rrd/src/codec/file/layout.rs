@@ -1,4 +1,4 @@
-//! Where each part of a `.rrd` file stands. Every offset follows from the definition.
+//! Where each part of a `.rrd` file lies. Every offset follows from the definition.
 
 use super::{
     CDP_PREP_BYTES, DS_DEF_BYTES, PDP_PREP_BYTES, RRA_DEF_BYTES, RRA_PTR_BYTES, STAT_HEAD_BYTES,
@@ -11,26 +11,26 @@ use crate::definition::{Definition, FormatVersion};
 pub struct FileLayout {
     /// The last update: 16 bytes, or 8 in versions 1 and 2. The live part starts here.
     pub live_head: usize,
-    /// 112 bytes a data source.
+    /// 112 bytes per data source.
     pub pdp_prep: usize,
-    /// 80 bytes for each archive and data source, archive-major.
+    /// 80 bytes per archive and data source, archive-major.
     pub cdp_prep: usize,
-    /// 8 bytes an archive: the ring position of its newest row.
+    /// 8 bytes per archive: the ring position of its newest row.
     pub rra_ptr: usize,
     /// End of the live part and of the header; the first archive starts here.
     pub header_bytes: usize,
     /// The rings, in the order of the archives.
     pub archives: Vec<ArchiveLayout>,
-    /// Length of the whole file.
+    /// Length of the file.
     pub file_bytes: u64,
 }
 
-/// Where one archive's ring stands.
+/// Where one archive's ring lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveLayout {
     /// Offset of the row at ring position 0.
     pub offset: u64,
-    /// Bytes in a row: 8 a data source.
+    /// Bytes in a row: 8 per data source.
     pub row_bytes: u64,
     /// Rows in the ring.
     pub row_count: u64,
@@ -43,7 +43,7 @@ impl FileLayout {
         FileLayout::new(definition.version, definition.ds.len(), rows)
     }
 
-    /// The layout for so many data sources and archives of so many rows.
+    /// The layout for `ds_count` data sources and archives with these row counts.
     pub(super) fn new(
         version: FormatVersion,
         ds_count: usize,
@@ -79,7 +79,7 @@ impl ArchiveLayout {
         self.offset + position * self.row_bytes
     }
 
-    /// Bytes of the whole ring.
+    /// Bytes of the ring.
     pub fn ring_bytes(&self) -> u64 {
         self.row_bytes.saturating_mul(self.row_count)
     }

@@ -1,22 +1,22 @@
-//! An RRD to XML, in RRDtool's bytes.
+//! An RRD to XML, byte for byte as RRDtool writes it.
 
 use std::io::{self, Write};
 
 use super::FINE_SUFFIX;
-use super::number::{push_parameter, push_value};
 use crate::content::Rrd;
 use crate::definition::{Consolidation, Ds, DsKind, Rra};
 use crate::grid;
 use crate::info::failure_flags;
 use crate::live::{CdpPrep, Head, HwPrep};
+use crate::portable::dump::{push_parameter, push_value};
 use crate::portable::push_whole;
 use crate::rpn;
 
-/// Bytes gathered before they go to the sink: half of what a pipe holds, so that its reader has something to do
-/// while the next ones are made.
+/// Bytes collected before they go to the sink: half of what a pipe holds, so that its reader can work while the
+/// next ones are made.
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// What stands in front of the dump (`rrddump(1)`, `--header`).
+/// What precedes the dump (`rrddump(1)`, `--header`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
     /// Nothing.
@@ -29,9 +29,9 @@ pub enum Header {
 }
 
 impl Header {
-    /// The argument of `--header`; RRDtool takes an unknown word for `dtd`.
-    pub fn from_word(word: &str) -> Header {
-        match word {
+    /// The argument of `--header`; RRDtool takes anything unknown for `dtd`.
+    pub fn from_arg(arg: &str) -> Header {
+        match arg {
             "none" => Header::None,
             "xsd" => Header::Xsd,
             _ => Header::Dtd,
@@ -46,7 +46,7 @@ pub type TimeText<'a> = dyn FnMut(i64, &mut Vec<u8>) + 'a;
 /// Writes the dump of `rrd`, its times by `time_text`.
 ///
 /// # Errors
-/// What the sink says.
+/// The sink's.
 pub fn dump(rrd: &Rrd, header: Header, time_text: &mut TimeText<'_>, sink: &mut dyn Write) -> io::Result<()> {
     let mut writer = Dump { rrd, out: Vec::with_capacity(BUFFER_BYTES + 4096), time_text };
     writer.head(header);
@@ -76,7 +76,7 @@ impl Dump<'_> {
         self.out.push(b'\n');
     }
 
-    /// `<name>value</name>` behind `indent`, and a line end.
+    /// `<name>value</name>` after `indent`, and a line end.
     fn tag(&mut self, indent: &str, name: &str, value: &[u8]) {
         for part in [indent.as_bytes(), b"<", name.as_bytes(), b">", value, b"</", name.as_bytes(), b">\n"] {
             self.out.extend_from_slice(part);
@@ -89,7 +89,7 @@ impl Dump<'_> {
         self.tag(indent, name, &text);
     }
 
-    /// A parameter: unlike everywhere else, NaN is as C prints it.
+    /// A parameter. Here alone, NaN is printed as C prints it.
     fn parameter(&mut self, name: &str, value: f64) {
         let mut text = Vec::with_capacity(24);
         push_parameter(&mut text, value);
@@ -132,7 +132,7 @@ impl Dump<'_> {
         });
         let definition = &self.rrd.definition;
         let (suffix, seconds) = (self.unit_suffix(), self.unit_name());
-        // Compat: the older versions are dumped as the third.
+        // Compat: older versions are dumped as version 3.
         self.tag("\t", "version", format!("{:04}", definition.version.max(3)).as_bytes());
         self.line(&format!("\t<step>{}{suffix}</step> <!-- {seconds} -->", definition.step));
         let shape = self.rrd.shape();

@@ -1,8 +1,8 @@
-//! XML to an RRD, as tolerant as RRDtool is and no more.
+//! XML to an RRD, exactly as tolerant as RRDtool.
 //!
-//! Tags are known by name, in any case and mostly in any order; what they hold is bounded by the length of
-//! the input, and nothing recurses. What RRDtool lets through and then cannot read back - a step of zero,
-//! an archive without rows or of no function - is refused here.
+//! Tags are found by name, in any case and mostly in any order. Their content is bounded by the length of the
+//! input, and nothing recurses. What RRDtool accepts and then cannot read back - a step of zero, an archive
+//! without rows or without a known function - is refused here.
 
 use super::FINE_SUFFIX;
 use crate::content::Rrd;
@@ -20,14 +20,14 @@ mod reader;
 pub use error::RestoreError;
 use reader::{Reader, Tag};
 
-/// Characters of a name field of the file, its end mark included.
+/// Characters of a name field of the file, including its NUL.
 const NAME_CHARACTERS: usize = 20;
 /// Longest name a store takes.
 const NAME_CHARACTERS_STORE: usize = crate::definition::text::DS_NAME_BYTES_STORE + 1;
-/// The newest version there is.
+/// The newest version.
 const VERSION_MAX: u64 = 5;
 
-/// Bytes looked at for characters that must not be there before the next.
+/// Bytes checked for forbidden characters at a time.
 const CHARACTERS_AT_ONCE: usize = 4096;
 
 /// How to restore.
@@ -35,23 +35,23 @@ const CHARACTERS_AT_ONCE: usize = 4096;
 pub struct RestoreOptions {
     /// `--range-check`: values outside a source's limits become unknown.
     pub range_check: bool,
-    /// Names may be as long as a store takes them.
+    /// Names may be as long as in a store.
     pub long_names: bool,
 }
 
 /// Reads a dump.
 ///
 /// # Errors
-/// [`RestoreError`], with the line where it is known. Its text is RRDtool's where that has one.
+/// [`RestoreError`], with the line where it is known. The text is RRDtool's where it has one.
 pub fn restore(xml: &[u8], options: RestoreOptions) -> Result<Rrd, RestoreError> {
     let xml = std::str::from_utf8(xml).map_err(|error| RestoreError::Malformed {
         line: 1 + memchr::memchr_iter(b'\n', &xml[..error.valid_up_to()]).count(),
         what: "Input is not proper UTF-8".to_string(),
     })?;
-    // Characters that no XML may hold, wherever they stand.
+    // Characters that XML must not contain anywhere.
     let forbidden = |byte: &u8| (*byte < b' ') & (*byte != b'\t') & (*byte != b'\n') & (*byte != b'\r');
-    // Without a way out in the middle a piece is looked at many bytes at once.
-    let has_forbidden = |piece: &[u8]| piece.iter().fold(false, |found, byte| found | forbidden(byte));
+    // Without an early exit the compiler checks many bytes at once.
+    let has_forbidden = |chunk: &[u8]| chunk.iter().fold(false, |any, byte| any | forbidden(byte));
     if xml.as_bytes().chunks(CHARACTERS_AT_ONCE).any(has_forbidden)
         && let Some(at) = xml.as_bytes().iter().position(forbidden)
     {
@@ -78,13 +78,13 @@ pub fn restore(xml: &[u8], options: RestoreOptions) -> Result<Rrd, RestoreError>
     draft.finish()
 }
 
-/// A source with what is under way for it.
+/// A source and its state.
 struct Source {
     ds: Ds,
     pdp: PdpPrep,
 }
 
-/// An archive with what is under way for it and its rows, oldest first.
+/// An archive, its state, and its rows, oldest first.
 struct Archive {
     rra: Rra,
     /// `scratch[10]` for each source.
@@ -143,7 +143,7 @@ impl Draft {
         let characters = if options.long_names { NAME_CHARACTERS_STORE } else { NAME_CHARACTERS };
         let mut name = String::new();
         let mut kind = None;
-        // What is not in the dump is zero, as RRDtool has it.
+        // What the dump lacks is zero, as in RRDtool.
         let (mut heartbeat, mut min, mut max) = (0, 0.0, 0.0);
         let mut program = None;
         let mut pdp = PdpPrep { last_ds: LastDs::new(b""), value: 0.0, unknown_units: 0 };
@@ -165,7 +165,7 @@ impl Draft {
                     let names: Vec<&str> =
                         self.sources.iter().map(|source| source.ds.name.as_str()).collect();
                     let text = reader.text(&tag)?;
-                    // A number that ends the expression needs a comma behind it, which a dump does not have.
+                    // A final number needs a comma after it, which a dump does not have.
                     let compiled = rpn::compile(word(&text), &names).or_else(|error| {
                         rpn::compile(&format!("{},", word(&text)), &names).map_err(|_| error)
                     });
@@ -207,7 +207,7 @@ impl Draft {
         if self.archives.is_empty() {
             return refused("the dump has no archive");
         }
-        // 2^53 units: what the engine takes for a time.
+        // 2^53 units: the engine's limit for a time.
         if self.last_update.unsigned_abs() > 1 << 53 || self.step > 1 << 53 {
             return refused("the step or the last update is no time");
         }
@@ -227,8 +227,8 @@ impl Draft {
         let mut words = vec![0; shape.word_count()];
         let head = shape.split_mut(&mut words);
         *head.last_update = Timestamp::whole(self.last_update);
-        for (place, source) in head.pdp.iter_mut().zip(&self.sources) {
-            *place = source.pdp;
+        for (pdp, source) in head.pdp.iter_mut().zip(&self.sources) {
+            *pdp = source.pdp;
         }
         let ds_count = definition.ds.len();
         let (mut seasons, mut archives) = (Vec::new(), Vec::new());
@@ -256,7 +256,7 @@ impl Draft {
     }
 }
 
-/// As `strtoul` of C reads it: nothing is zero, what stands behind is ignored, a minus wraps.
+/// As C's `strtoul`: no digits are zero, anything after them is ignored, a minus wraps.
 fn unsigned(text: &str) -> u64 {
     let text = text.trim_start();
     let (negative, digits) = match text.as_bytes().first() {
@@ -274,7 +274,7 @@ fn word(text: &str) -> &str {
     text.split_ascii_whitespace().next().unwrap_or_default()
 }
 
-/// The first word, when it fits in a field of so many characters with its end mark.
+/// The first word, if it fits in a field of `characters` including the NUL.
 fn limited(text: &str, characters: usize) -> Result<String, RestoreError> {
     let word = word(text);
     if word.len() >= characters {

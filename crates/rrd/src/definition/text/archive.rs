@@ -1,26 +1,26 @@
-//! The arguments of an `RRA:` word.
+//! The fields of an `RRA:` argument.
 
 use super::source::parse_number;
 use super::{CreateOptions, DefinitionError};
 use crate::definition::{Cf, Consolidation, Definition, PlainCf, Rra, VERSION_SMOOTHING_WINDOW};
 use crate::when::{DurationError, DurationScale, parse_duration};
 
-/// Smoothing window of a season that is made by a word of its own.
+/// Smoothing window of a season defined by an argument of its own.
 const SMOOTHING_WINDOW_DEFAULT: f64 = 0.05;
-/// Deviations in a failure's bounds.
+/// Deviations in the bounds of a failure.
 const DELTA_DEFAULT: f64 = 2.0;
-/// Violations that make a failure, of an archive that HWPREDICT brings along.
+/// Violations that make a failure, in an archive that HWPREDICT adds.
 const THRESHOLD_DEFAULT: u64 = 7;
-/// Rows looked at, of an archive that HWPREDICT brings along.
+/// Rows in the window, in an archive that HWPREDICT adds.
 const WINDOW_DEFAULT: u64 = 9;
 /// Longest failure window (`MAX_FAILURES_WINDOW_LEN`).
 const WINDOW_MAX: i32 = 28;
-/// Longest name of a consolidation function that RRDtool looks at.
+/// Longest name of a consolidation function that RRDtool reads.
 const CF_CHARACTERS: usize = 19;
-/// The longest prefix that is tried as a C number.
+/// Longest prefix tried as a C number, in bytes.
 const SCAN_BYTES_MAX: usize = 64;
 
-/// Adds the archive, and behind HWPREDICT without a mate the four it needs.
+/// Adds the archive and, for HWPREDICT without a mate, the four it needs.
 pub(super) fn parse(
     arguments: &str,
     options: &CreateOptions<'_>,
@@ -43,10 +43,10 @@ pub(super) fn parse(
     }
 }
 
-/// One `RRA:` word, cut at its colons; `tokens[0]` is the function.
+/// One `RRA:` argument, split at its colons; `tokens[0]` is the function.
 ///
-/// RRDtool reads the arguments one by one and counts them at the end, so the first bad one is what it
-/// complains about, and only then that one is missing.
+/// RRDtool reads the fields one by one and counts them at the end, so it complains first about a bad field and
+/// only then about a missing one.
 struct Line<'a> {
     cf: Cf,
     tokens: &'a [&'a str],
@@ -102,7 +102,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// SEASONAL, DEVSEASONAL, DEVPREDICT and FAILURES, in this order.
+    /// Adds SEASONAL, DEVSEASONAL, DEVPREDICT and FAILURES, in this order.
     fn add_mates(&self, definition: &mut Definition, predict: usize, gamma: f64, period: u64) {
         let prediction_rows = definition.rra[predict].row_count;
         let devseasonal = predict + 2;
@@ -133,7 +133,7 @@ impl Line<'_> {
             definition.version = definition.version.max(VERSION_SMOOTHING_WINDOW);
             smoothing_window = parse_option(option)?.unwrap_or(smoothing_window);
         }
-        // RRDtool lets DEVSEASONAL go without its mate and takes what stands in memory; here it has none.
+        // RRDtool accepts DEVSEASONAL without its mate and uses whatever is in memory; here it has none.
         self.check_count(if self.cf == Cf::DevSeasonal { 3 } else { 4 })?;
         let cf = Consolidation::Seasonal {
             deviation: self.cf == Cf::DevSeasonal,
@@ -163,7 +163,7 @@ impl Line<'_> {
             threshold @ 1..=WINDOW_MAX => Ok(threshold),
             _ => Err(DefinitionError::Threshold),
         })?;
-        // A negative window is a huge one to RRDtool.
+        // RRDtool takes a negative window for a huge one.
         let window_length = self.argument(3, WINDOW_MAX, |text| match integer(text) {
             window if (0..threshold).contains(&window) => Err(DefinitionError::WindowShort),
             window if !(0..=WINDOW_MAX).contains(&window) => Err(DefinitionError::Window),
@@ -181,7 +181,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Too few arguments, or more than any function has; a superfluous sixth is ignored.
+    /// Refuses too few fields, and more than any function has. RRDtool ignores a superfluous sixth.
     fn check_count(&self, want: usize) -> Result<(), DefinitionError> {
         if self.tokens.len() < want {
             return Err(DefinitionError::RraArguments { want, got: self.tokens.len() });
@@ -189,7 +189,7 @@ impl Line<'_> {
         if self.tokens.len() > 6 { Err(DefinitionError::Unknown) } else { Ok(()) }
     }
 
-    /// An argument, or `missing` where there is none; [`Line::check_count`] speaks up later.
+    /// A field, or `missing` where there is none; [`Line::check_count`] reports that later.
     fn argument<T>(
         &self,
         at: usize,
@@ -206,7 +206,7 @@ impl Line<'_> {
         outside: impl Fn(f64) -> bool,
     ) -> Result<f64, DefinitionError> {
         self.argument(at, 0.0, |text| match parse_number(text) {
-            // RRDtool lets `nan` through.
+            // RRDtool accepts `nan`.
             Ok(value) if value.is_nan() || !outside(value) => Ok(value),
             _ => Err(DefinitionError::Parameter(name)),
         })
@@ -227,7 +227,7 @@ impl Line<'_> {
     }
 }
 
-/// `smoothing-window=fraction`; nothing when there is no fraction, which RRDtool lets through.
+/// `smoothing-window=fraction`; `None` without a fraction, which RRDtool accepts.
 fn parse_option(option: &str) -> Result<Option<f64>, DefinitionError> {
     let unknown = || DefinitionError::Option(option.to_string());
     if option == "smoothing-window" {
@@ -244,7 +244,7 @@ fn parse_option(option: &str) -> Result<Option<f64>, DefinitionError> {
     Err(DefinitionError::SmoothingWindow(format!("{value:.6}")))
 }
 
-/// What `%lf` of C reads: correctly rounded, whatever stands behind it.
+/// As `%lf` of C's `scanf`: correctly rounded, ignoring what follows.
 fn scan_double(text: &str) -> Option<f64> {
     let longest = text.len().min(SCAN_BYTES_MAX);
     (1..=longest).rev().filter_map(|end| text.get(..end)).find_map(|part| part.parse().ok())
@@ -268,12 +268,12 @@ fn integer(text: &str) -> i32 {
     (if negative { -value } else { value }) as i32
 }
 
-/// A 1-based archive number as a 0-based index; what is no archive becomes an index that no RRD has.
+/// A 1-based archive number as a 0-based index. A bad number becomes an index that no RRD has.
 fn index(text: &str) -> usize {
     i64::from(integer(text)).wrapping_sub(1) as usize
 }
 
-/// The row of a season at which it is smoothed: FNV-1 of the file name with a 32-bit prime in 64 bits.
+/// The row at which a season is smoothed: FNV-1 of the file name with a 32-bit prime in 64 bits.
 fn smooth_index(file_name: &[u8], period: u64) -> u64 {
     let hash = file_name
         .iter()

@@ -6,39 +6,39 @@ use crate::definition::Cf;
 use crate::rpn::CompileError;
 use crate::when::DurationError;
 
-/// Why a `DS:` or `RRA:` word was refused. `Display` is RRDtool's text behind "ERROR: ", where it has one.
+/// Why a `DS:` or `RRA:` argument was refused. `Display` is RRDtool's text after "ERROR: ", where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefinitionError {
-    /// Neither `DS:` nor `RRA:`.
+    /// Neither `DS:` nor `RRA:`; the argument.
     Argument(String),
-    /// A `DS:` word without name, type and arguments.
+    /// A `DS:` argument without name, type and parameters.
     DsFormat,
-    /// A second source of the name.
+    /// A second source with this name.
     DuplicateDs(String),
     /// No such type.
     DsType(String),
-    /// The arguments of a source: their text, and what is wrong.
+    /// The parameters of a source: their text, and what is wrong.
     Ds(String, DsError),
-    /// A limit that is no number, as RRDtool words it.
+    /// A limit that is not a number, as RRDtool words it.
     Limit(String),
     /// The expression of a COMPUTE source.
     Compute(CompileError),
     /// No such consolidation function.
     Cf(String),
-    /// Too few arguments of an archive.
+    /// Too few fields for an archive.
     RraArguments {
-        /// How many there must be.
+        /// The number needed.
         want: usize,
-        /// How many there were.
+        /// The number given.
         got: usize,
     },
-    /// An argument behind the last one of this function.
+    /// A field after the last one of this function.
     ExtraArgument(Cf),
-    /// More arguments than any function takes.
+    /// More fields than any function takes.
     Unknown,
-    /// Rows or season.
+    /// The number of rows, or the season.
     RowCount(String, DurationError),
-    /// PDPs per row.
+    /// The PDPs per row.
     RraStep(String, DurationError),
     /// xff, alpha, beta or gamma outside its range.
     Parameter(&'static str),
@@ -54,37 +54,37 @@ pub enum DefinitionError {
     WindowShort,
     /// The failure window outside 1 to 28.
     Window,
-    /// No `RRA:` word.
+    /// No `RRA:` argument.
     NoArchive,
-    /// No `DS:` word.
+    /// No `DS:` argument.
     NoSource,
-    /// More sources or archives than we hold.
+    /// More sources or archives than allowed.
     TooMany,
-    /// A step of nothing, or longer than time.
+    /// A step of zero, or longer than time.
     StepRange,
-    /// An archive (its index) longer than time.
+    /// An archive (by index) longer than time.
     Span(usize),
-    /// A season of no rows, which RRDtool divides by.
+    /// A season without rows; RRDtool divides by their number.
     NoSeason,
-    /// A Holt-Winters archive that names an archive of the wrong kind, or none.
+    /// A Holt-Winters archive that refers to an archive of the wrong kind, or to none.
     Mate {
         /// Its index.
         rra: usize,
         /// Its function.
         cf: Cf,
-        /// The index it names.
+        /// The index it refers to.
         mate: usize,
-        /// The function that should stand there.
+        /// The function expected there.
         wanted: Cf,
     },
-    /// A heartbeat that needs a finer unit; never seen outside the parser.
+    /// A heartbeat that needs a finer unit; never leaves the parser.
     FinerHeartbeat,
 }
 
-/// What is wrong with the arguments of a source.
+/// What is wrong with the parameters of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DsError {
-    /// Nothing behind the heartbeat.
+    /// Nothing after the heartbeat.
     Separator,
     /// The heartbeat.
     Heartbeat(DurationError),

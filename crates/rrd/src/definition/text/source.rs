@@ -1,4 +1,4 @@
-//! The arguments of a `DS:` word.
+//! The fields of a `DS:` argument.
 
 use super::error::DsError;
 use super::{CreateOptions, DefinitionError};
@@ -8,12 +8,12 @@ use crate::number::{self, NumberError};
 use crate::rpn;
 use crate::when::{DurationError, DurationScale, FINE_UNITS, parse_duration};
 
-/// Characters of a limit that RRDtool looks at.
+/// Characters of a limit that RRDtool reads.
 const LIMIT_CHARACTERS: usize = 18;
-/// Longest name of a type.
+/// Longest name of a type that RRDtool reads.
 const TYPE_CHARACTERS: usize = 19;
 
-/// `name[=mapped[index]]:TYPE:arguments`. The mapping means something only together with `--source`.
+/// `name[=mapped[index]]:TYPE:parameters`. The mapping only matters together with `--source`.
 pub(super) fn parse(
     arguments: &str,
     options: &CreateOptions<'_>,
@@ -41,7 +41,7 @@ pub(super) fn parse(
     Ok(Ds { name: name.to_string(), kind })
 }
 
-/// The name, when it and the mapping behind it are well formed.
+/// The name, if it and the mapping after it are well formed.
 fn parse_name(head: &str, bytes_max: usize) -> Option<&str> {
     let sound = |name: &str| {
         (1..=bytes_max).contains(&name.len())
@@ -100,7 +100,7 @@ fn parse_heartbeat(text: &str, options: &CreateOptions<'_>) -> Result<u64, Durat
     let units_per_second = options.step.units_per_second;
     let scale = DurationScale { divisor: 1, units_per_second, sub_second: options.limits.sub_second };
     let value = match parse_duration(text, scale) {
-        // Finer than the finest unit there is: no other unit would help.
+        // Finer than the finest unit: no other unit would help.
         Err(DurationError::Truncates) if units_per_second == FINE_UNITS => Err(DurationError::Trailing),
         value => value,
     }?;
@@ -108,7 +108,7 @@ fn parse_heartbeat(text: &str, options: &CreateOptions<'_>) -> Result<u64, Durat
     Ok(if plain { value.saturating_mul(u64::from(units_per_second)) } else { value })
 }
 
-/// The first characters of a limit; RRDtool does not see the rest.
+/// The characters of a limit that RRDtool reads.
 fn cut(text: &str) -> &str {
     let mut end = text.len().min(LIMIT_CHARACTERS);
     while !text.is_char_boundary(end) {
@@ -130,13 +130,13 @@ fn parse_limit(text: &str, what: &str) -> Result<f64, DefinitionError> {
         .map_err(|error| DefinitionError::Limit(format!("{what} - {}", number_text(text, error))))
 }
 
-/// A number of a command line; RRDtool's `nan` has no sign there.
+/// A number from the command line; RRDtool's `nan` has no sign there.
 pub(super) fn parse_number(text: &str) -> Result<f64, NumberError<'_>> {
     let value = number::parse(text.as_bytes())?;
     Ok(if value.is_nan() && !text.starts_with('-') { f64::NAN } else { value })
 }
 
-/// RRDtool's text for what is no number.
+/// RRDtool's text for something that is not a number.
 fn number_text(text: &str, error: NumberError<'_>) -> String {
     match error {
         NumberError::Nothing => format!("Cannot convert '{text}' to float"),

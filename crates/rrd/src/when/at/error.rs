@@ -1,21 +1,21 @@
-//! Why a text is no time. `Display` is RRDtool's text.
+//! Why a text is not a time. `Display` is RRDtool's text.
 
 use std::fmt;
 
-/// Why a text is no time specification, or has no time by itself.
+/// Why a text is not a time specification, or has no time by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtError {
-    /// It begins with nothing that a time can begin with; what is left of it from there.
+    /// No time starts here; the rest of the text.
     Unparsable(String),
-    /// It is a time, and more.
+    /// A time followed by something else.
     Trailing(String),
-    /// Behind `start`, `end` or `epoch` there is no offset.
+    /// No offset after `start`, `end` or `epoch`.
     OffsetMissing,
-    /// Behind `now` there is something else.
+    /// Something other than an offset after `now`.
     OffsetExpected,
-    /// No number behind this sign.
+    /// No number after this sign.
     NumberMissing(char),
-    /// No number behind the colon of a time of day.
+    /// No number after the colon of a time of day.
     MinutesMissing,
     /// Too many minutes.
     Minutes(i32),
@@ -23,26 +23,26 @@ pub enum AtError {
     HalfDay,
     /// A month's name without a day.
     DayMissing,
-    /// No month, or day, behind this sign of a date.
+    /// No month, or day, after this sign of a date.
     DatePartMissing {
         /// Whether it is the month.
         month: bool,
         /// The sign.
         sign: char,
     },
-    /// No year behind this sign of a date.
+    /// No year after this sign of a date.
     YearMissing(char),
-    /// No month has this number.
+    /// Not the number of a month.
     Month(i32),
-    /// No day of a month has this number.
+    /// Not a day of any month.
     Day(i32),
-    /// A year that is not taken.
+    /// A year out of range.
     Year(i32),
     /// A year before 1970.
     BeforeEpoch,
     /// No such time in the calendar.
     OutOfRange,
-    /// It is relative to a start or end, and there is none here.
+    /// Relative to a start or end, where there is none.
     NothingToReferTo,
 }
 
@@ -78,12 +78,12 @@ impl fmt::Display for AtError {
 
 impl std::error::Error for AtError {}
 
-/// Why a start and an end are no range. `Display` is RRDtool's text.
+/// Why a start and an end are not a range. `Display` is RRDtool's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairError {
-    /// The start is no time.
+    /// The start is not a time.
     Start(AtError),
-    /// The end is no time.
+    /// The end is not a time.
     End(AtError),
     /// The start is relative to the start.
     StartToItself,

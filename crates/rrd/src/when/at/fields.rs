@@ -5,16 +5,16 @@ use crate::when::calendar::{Calendar, Civil};
 /// Year 0 of C's `struct tm`.
 const YEAR_BASE: i32 = 1900;
 
-/// What a text sets and offsets change: `struct tm`, as far as `mktime` reads it.
+/// What the text sets and offsets change: the fields of `struct tm` that `mktime` reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     second: i32,
     minute: i32,
     pub(super) hour: i32,
     pub(super) day: i32,
-    /// Behind January.
+    /// Months after January.
     pub(super) month: i32,
-    /// Behind 1900.
+    /// Years after 1900.
     pub(super) year: i32,
 }
 
@@ -34,7 +34,7 @@ impl Fields {
         (self.hour, self.minute, self.second) = (hour, minute, 0);
     }
 
-    /// This, with the days, months and years of `other` added.
+    /// These fields, with the days, months and years of `other` added.
     pub(super) fn with_dates_of(mut self, other: &Fields) -> Fields {
         self.day = self.day.wrapping_add(other.day);
         self.month = self.month.wrapping_add(other.month);
@@ -42,7 +42,7 @@ impl Fields {
         self
     }
 
-    /// The same as a date.
+    /// As a date and time of day.
     pub(super) fn civil(&self) -> Civil {
         Civil {
             second: self.second,
@@ -55,8 +55,8 @@ impl Fields {
         }
     }
 
-    /// Seconds since the epoch; -1 when there is no such time. `summer`: whether summer time is in force,
-    /// where that is known.
+    /// Seconds since the epoch; -1 when there is no such time. `summer`: whether summer time is in force, if
+    /// known.
     pub(super) fn time(&self, summer: Option<bool>, calendar: &dyn Calendar) -> i64 {
         let civil = self.civil();
         match summer {

@@ -1,6 +1,6 @@
 //! The grammar: a time of day and a day, or one of the words `now start end epoch`; then offsets.
 //!
-//! Numbers wrap as C's `int` does, because scripts can see it: `now+4294967297` is a second from now.
+//! Numbers wrap like C's `int`, because scripts can see it: `now+4294967297` is a second from now.
 
 use super::error::AtError;
 use super::fields::Fields;
@@ -8,16 +8,16 @@ use super::scanner::{Kind, Scanner, Unit};
 use super::{Reference, TimeSpec};
 use crate::when::calendar::Calendar;
 
-/// Seconds since the epoch must be above this (ten years), or a number is no such time.
+/// A number must be above this (ten years) to be seconds since the epoch.
 const SECONDS_MIN: i64 = 3600 * 24 * 365 * 10;
-/// Between these, both excluded, a number is a date: YYYYMMDD.
+/// A number between these, both excluded, is a date: YYYYMMDD.
 const DATE_NUMBERS: (i64, i64) = (19_700_101, 24_000_101);
 /// Last day of a month.
 const DAY_MAX: i64 = 31;
-/// Below this an `m` that stands alone means months.
+/// Below this, an `m` on its own means months.
 const MONTHS_BELOW: i32 = 6;
-/// Compat: what hour and year are set to while it is not known whether the text names them. The mark of the
-/// year is also the default of a date without one, so that `5/12` is a day of the year 30000.
+/// Compat: values of hour and year while the text has not named them. The one of the year is also the default for
+/// a date without a year, so `5/12` is a day of the year 30000.
 const HOUR_MARK: i32 = 30;
 const YEAR_MARK: i32 = 30_000;
 
@@ -43,15 +43,15 @@ pub(super) fn parse(text: &str, now: i64, calendar: &dyn Calendar) -> Result<Tim
         if time == -1 {
             return Err(AtError::OutOfRange);
         }
-        // Compat: asked of the calendar once more when it is resolved, and by then it is known whether summer
-        // time is in force. Which of two equal times of day C takes next depends on what it was asked before.
+        // Compat: RRDtool asks the calendar once more when the time is resolved, and then knows whether summer
+        // time is in force. Which of two equal times of day C picks depends on what it was asked before.
         let local = calendar.local(time);
         (fields, summer) = (Fields::of(&local), Some(local.summer));
     }
     Ok(TimeSpec { reference, fields, summer, offset })
 }
 
-/// As `atol`: too many digits give the largest number.
+/// Like `atol`: too many digits give the largest number.
 fn long(digits: &str) -> i64 {
     digits.parse().unwrap_or(i64::MAX)
 }
@@ -63,7 +63,7 @@ struct Parser<'a> {
     summer: Option<bool>,
     /// Seconds.
     offset: i64,
-    /// Of today, in days behind Sunday.
+    /// Today's, in days after Sunday.
     weekday: i32,
     calendar: &'a dyn Calendar,
 }
@@ -111,7 +111,7 @@ impl Parser<'_> {
         self.day()
     }
 
-    /// A text that begins with a number: a time of day, a day, both in either order, or seconds.
+    /// A text that starts with a number: a time of day, a day, both in either order, or seconds.
     fn number(&mut self) -> Result<(), AtError> {
         let (hour, year) = (self.fields.hour, self.fields.year);
         self.fields.hour = HOUR_MARK;
@@ -130,10 +130,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Hours, with or without minutes, AM or PM; leaves all as it was when the token is longer than two
-    /// characters, when a sign of a date follows, or when it is no hour.
+    /// Hours, with or without minutes, AM or PM. Changes nothing when the token is longer than two characters, when
+    /// the sign of a date follows, or when it is not an hour.
     ///
-    /// Compat: whether the token is a number is not looked at; anything of one or two characters is hour 0.
+    /// Compat: does not check that the token is a number; anything of one or two characters is hour 0.
     fn time_of_day(&mut self) -> Result<(), AtError> {
         let before = self.scanner;
         if before.token().len() > 2 {
@@ -217,14 +217,14 @@ impl Parser<'_> {
         let mut year = i64::from(self.fields.year);
         self.scanner.advance();
         if month > DATE_NUMBERS.0 && month < DATE_NUMBERS.1 {
-            // Compat: by place, so that zeros in front move the date.
+            // Compat: split by position, so leading zeros shift the date.
             (year, month, day) = (long(&digits[..4]), long(&digits[4..6]), long(&digits[6..8]));
         } else if month > SECONDS_MIN {
             let local = self.calendar.local(month);
             let today = self.fields;
             self.fields = Fields::of(&local);
             if local.day == 0 {
-                // Compat: C leaves day and month as they were when the year does not fit.
+                // Compat: C leaves day and month unchanged when the year does not fit.
                 (self.fields.day, self.fields.month) = (today.day, today.month);
             }
             self.summer = Some(local.summer);
@@ -261,7 +261,7 @@ impl Parser<'_> {
         self.set_date(day, month - 1, year)
     }
 
-    /// `month` counts from 0; `year` is whole, or one behind 1900.
+    /// `month` counts from 0; `year` is complete, or counts from 1900.
     fn set_date(&mut self, day: i64, month: i64, year: i64) -> Result<(), AtError> {
         let year = match year {
             1971.. => year - 1900,
@@ -301,7 +301,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number and what it counts; what that was, for the `m` that may follow.
+    /// A number and its unit. Returns the unit, for the `m` that may follow.
     fn offset(&mut self, sign: i32, context: Option<Unit>) -> Option<Unit> {
         let count = long(self.scanner.token()) as i32;
         self.scanner.advance_unit();
@@ -313,7 +313,7 @@ impl Parser<'_> {
                 None => Unit::Minute,
             }),
             Kind::Unit(unit) => Some(unit),
-            // Compat: whatever stands there is passed, and the number counts seconds.
+            // Compat: anything else is skipped, and the number counts seconds.
             _ => None,
         };
         self.scanner.advance();

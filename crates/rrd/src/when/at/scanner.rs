@@ -1,15 +1,15 @@
 //! The tokens of a time specification.
 //!
-//! Which words there are depends on where one is looked for: units stand behind a number of an offset, all
-//! others elsewhere. A character that begins no token ends the text without being passed.
+//! Which words are known depends on the context: units after the number of an offset, all others elsewhere. A
+//! character that starts no token ends the text and is not consumed.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The end, or a character that begins no token.
+    /// The end, or a character that starts no token.
     End,
     Number,
-    /// A letter sequence that is none of the words looked for.
+    /// Letters that form none of the known words.
     Unknown,
     Plus,
     Minus,
@@ -28,14 +28,14 @@ pub(super) enum Kind {
     RangeStart,
     RangeEnd,
     Epoch,
-    /// Months behind January.
+    /// Months after January.
     Month(i32),
-    /// Days behind Sunday.
+    /// Days after Sunday.
     Weekday(i32),
     Unit(Unit),
 }
 
-/// What an offset is counted in.
+/// The unit of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Second,
@@ -113,15 +113,15 @@ const UNITS: &[(&str, Unit)] = &[
     ("m", Unit::MonthOrMinute),
 ];
 
-/// Walks over a text; holds one token. Copied to come back to a place.
+/// Walks over a text and holds one token. Copy it to return to a position later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
-    /// Where the token begins, and where what follows it does.
+    /// Where the token begins and ends; `rest` is where the text after it begins.
     token: (usize, usize),
     rest: usize,
     pub(super) kind: Kind,
-    /// What stands in messages in place of the token.
+    /// What messages show in place of the token.
     shown: Option<i32>,
 }
 
@@ -137,25 +137,25 @@ impl<'a> Scanner<'a> {
         &self.text[self.token.0..self.token.1]
     }
 
-    /// The token and all behind it, as it stands in messages.
+    /// The token and everything after it, as messages show it.
     pub(super) fn remaining(&self) -> String {
         let rest = &self.text[self.rest..];
         self.shown.map_or_else(|| format!("{}{rest}", self.token()), |hour| format!("{hour}{rest}"))
     }
 
-    /// Goes back to where it was `before`, when the token there has been found to be no hour.
+    /// Returns to `before`, after the token there turned out not to be an hour.
     ///
     /// Compat: messages show that number from then on.
     pub(super) fn back_to(&mut self, before: Scanner<'a>, hour: i32) {
         *self = Scanner { shown: Some(hour), ..before };
     }
 
-    /// The next token; letters make the words of a time.
+    /// Advances to the next token; letters form the words of a time.
     pub(super) fn advance(&mut self) {
         self.step(word);
     }
 
-    /// The next token; letters make a unit.
+    /// Advances to the next token; letters form a unit.
     pub(super) fn advance_unit(&mut self) {
         self.step(unit);
     }
@@ -177,7 +177,7 @@ impl<'a> Scanner<'a> {
         self.kind = kind;
         self.shown = None;
         self.rest = if kind == Kind::End { start } else { end };
-        // Compat: a character that begins no token is in the message twice.
+        // Compat: a character that starts no token is in the message twice.
         let width = self.text[start..].chars().next().map_or(0, char::len_utf8);
         self.token = if kind == Kind::End { (start, start + width) } else { (start, end) };
     }
@@ -196,15 +196,15 @@ fn single(byte: u8) -> Kind {
 
 fn word(text: &str) -> Kind {
     let same = |known: &str| known.eq_ignore_ascii_case(text);
-    // Names are whole, or their first three letters.
-    let named = |known: &&str| same(known) || same(&known[..3]);
+    // Names are complete, or their first three letters.
+    let matches = |known: &&str| same(known) || same(&known[..3]);
     if let Some((_, kind)) = WORDS.iter().find(|(known, _)| same(known)) {
         return *kind;
     }
-    if let Some(month) = MONTHS.iter().position(named) {
+    if let Some(month) = MONTHS.iter().position(matches) {
         return Kind::Month(month as i32);
     }
-    WEEKDAYS.iter().position(named).map_or(Kind::Unknown, |day| Kind::Weekday(day as i32))
+    WEEKDAYS.iter().position(matches).map_or(Kind::Unknown, |day| Kind::Weekday(day as i32))
 }
 
 fn unit(text: &str) -> Kind {

@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
+use rrd::fetch::FetchRequest;
 use rrd::info;
 use serde_json::{Map, Value, json};
-use store::engine::FetchRequest;
 
 use super::{Api, path_rest, query, range};
 use crate::http::failure::Failure;
@@ -89,7 +89,7 @@ pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure
     let word = path_rest(&uri)?;
     api.work
         .run(|| {
-            let request = FetchRequest { cf, start, end, step };
+            let request = FetchRequest::new(cf, start, end, step);
             let rows = rows::fetch(&api.service, &Budget::default(), &word, request)?;
             let unit = f64::from(rows.units_per_second.max(1));
             let seconds = |time: f64| if unit == 1.0 { json!(time as i64) } else { json!(time / unit) };
@@ -99,13 +99,11 @@ pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure
             head.insert("start".to_string(), seconds(rows.start as f64));
             head.insert("end".to_string(), seconds(rows.end as f64));
             head.insert("step".to_string(), seconds(rows.step as f64));
-            let columns = rows.ds_names.len().max(1);
-            let times = (1..).map(|index| rows.start + index * rows.step as i64);
             let table = Table {
                 head,
                 columns: rows.ds_names.clone(),
                 units_per_second: rows.units_per_second,
-                rows: times.zip(rows.values.chunks(columns).map(|row| row.iter().copied())),
+                rows: rows.rows().map(|(time, row)| (time, row.iter().copied())),
                 fresh_seconds: (rows.step as f64 / unit) as u64,
                 form: &form,
             };

@@ -1,11 +1,11 @@
 //! Rows of several RRDs, computed with: `rrdxport(1)` for programs.
 
 use axum::response::Response;
-use graph::eval::{EvalError, evaluate};
-use graph::language::{Element, Script, Setting, check_span};
-use graph::plan::Frame;
-use graph::xport::Table as Rows;
-use rrd::rpn::Surroundings;
+use graph::eval::EvalError;
+use graph::language::check_span;
+use graph::plan::TimeRange;
+use render::ImageError;
+use rrdgraph::{Error, Evaluator, GraphContext};
 use serde_json::Map;
 
 use super::{Api, range};
@@ -29,7 +29,7 @@ pub async fn xport(api: &Api, mut query: Query) -> Result<Response, Failure> {
     let (start, end) = range(&mut query, now)?;
     check_span(start, end).map_err(Failure::bad)?;
     query.finish()?;
-    api.work.run(|| table(api, &arguments, Frame::new(start, end, step, rows), now, form)).await
+    api.work.run(|| table(api, &arguments, TimeRange::new(start, end, step, rows), now, form)).await
 }
 
 /// The values of `arg`, each an argument as `rrdtool` takes it.
@@ -44,24 +44,27 @@ pub fn arguments(query: &mut Query) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(arguments)
 }
 
-fn table(api: &Api, arguments: &[Vec<u8>], frame: Frame, now: i64, form: Form) -> Result<Response, Failure> {
-    let calendar = &localtime::Local;
-    let Frame { start, end, .. } = frame;
-    let script = Script::parse(arguments, Setting { start, end, now, calendar }).map_err(Failure::bad)?;
+fn table(
+    api: &Api,
+    arguments: &[Vec<u8>],
+    range: TimeRange,
+    now: i64,
+    form: Form,
+) -> Result<Response, Failure> {
+    let evaluator = Evaluator::parse(arguments, range, GraphContext::at(now)).map_err(Failure::bad)?;
     let budget = Budget::default();
-    let surroundings = Surroundings { now, first_weekday: 0, calendar };
     let mut source = Source { service: &api.service, budget: &budget };
-    let data = evaluate(&script, frame, &mut source, &surroundings).map_err(of_eval)?;
-    let rows =
-        Rows::new(&script, frame, &data).ok_or_else(|| Failure::bad("no XPORT found, nothing to do"))?;
+    let data = evaluator.evaluate(&mut source).map_err(|error| of_graph(error.into()))?;
+    let rows = evaluator.table(&data).map_err(Failure::bad)?;
     budget.take(rows.rows().saturating_mul(rows.legends.len() as u64))?;
     let mut head = Map::new();
     head.insert("start".to_string(), rows.start.into());
     head.insert("end".to_string(), rows.end.into());
     head.insert("step".to_string(), rows.step.into());
+    let name = |(_, name): (usize, Vec<u8>)| String::from_utf8_lossy(&name).into_owned();
     let table = Table {
         head,
-        columns: columns(&script, &rows),
+        columns: evaluator.exports().into_iter().map(name).collect(),
         units_per_second: 1,
         rows: (0..rows.rows()).map(|index| rows.time(index)).map(|time| (time, rows.row(time))),
         fresh_seconds: rows.step,
@@ -70,27 +73,19 @@ fn table(api: &Api, arguments: &[Vec<u8>], frame: Frame, now: i64, form: Form) -
     Ok(table.respond())
 }
 
-/// The legends; where one is empty, the name of its variable.
-fn columns(script: &Script, rows: &Rows<'_>) -> Vec<String> {
-    let mut legends = rows.legends.iter();
-    let mut names = Vec::with_capacity(rows.legends.len());
-    for element in &script.elements {
-        let Element::Xport(xport) = element else { continue };
-        let variable = || {
-            let symbol = rrd::rpn::Symbol::Series(xport.series);
-            script.variables().iter().find(|variable| variable.symbol == symbol)
-        };
-        let legend = legends.next().filter(|legend| !legend.is_empty()).map(|legend| legend.to_vec());
-        let name = legend.or_else(|| variable().map(|variable| variable.name.clone()));
-        names.push(String::from_utf8_lossy(&name.unwrap_or_default()).into_owned());
-    }
-    names
-}
-
-/// A failure of the rows keeps its own status.
-pub fn of_eval(error: EvalError) -> Failure {
+/// Why there is no graph or table; a failure of the rows keeps its own status.
+pub fn of_graph(error: Error) -> Failure {
     match error {
-        EvalError::Rows(error) => match error.downcast::<Failure>() {
+        Error::Options(error) => Failure::bad(error),
+        Error::Language(error) => Failure::bad(error),
+        Error::TooManyValues { shapes, width } => {
+            Failure::too_much(format!("{shapes} elements in {width} columns are too many"))
+        }
+        error @ (Error::TooManyPixels { .. } | Error::Image(ImageError::TooBig(_))) => {
+            Failure::too_much(error)
+        }
+        Error::Deadline => Budget::overdue(),
+        Error::Eval(EvalError::Rows(error)) => match error.downcast::<Failure>() {
             Ok(failure) => *failure,
             Err(error) => Failure::refused(error),
         },

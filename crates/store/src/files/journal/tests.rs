@@ -9,7 +9,8 @@ fn update<'a>(name: &'a str, words: &'a str) -> Record<'a> {
 /// Every record replayed, as text, and how many damages were met.
 fn replayed(path: &Path) -> (Vec<String>, Vec<Damage>) {
     let mut records = Vec::new();
-    let damages = replay(path, |record| {
+    let directory = Directory::open(path.parent().unwrap()).unwrap();
+    let damages = replay(&directory, path.file_name().unwrap(), |record| {
         records.push(match record {
             Record::Update { name, words } => {
                 format!("{} {}", String::from_utf8_lossy(name), String::from_utf8_lossy(words))
@@ -26,7 +27,7 @@ fn replayed(path: &Path) -> (Vec<String>, Vec<Damage>) {
 
 /// A journal of three frames; their offsets.
 fn three_frames(directory: &Path) -> (PathBuf, Vec<u64>) {
-    let mut journal = Journal::create(directory, 7, 1).unwrap();
+    let mut journal = Journal::create(&Directory::open(directory).unwrap(), 7, 1).unwrap();
     let mut offsets = Vec::new();
     for number in 0..3 {
         offsets.push(journal.bytes());
@@ -56,17 +57,17 @@ fn the_bytes_are_these() {
 #[test]
 fn records_come_back_in_order() {
     let directory = tempfile::tempdir().unwrap();
-    let mut journal = Journal::create(directory.path(), 7, 1).unwrap();
+    let mut journal = Journal::create(&Directory::open(directory.path()).unwrap(), 7, 1).unwrap();
     let mut frame = Frame::default();
     frame.put(update("x y.rrd", "1:2 3:4"));
     frame.put(Record::Written { name: b"x y.rrd", until: Timestamp::new(-3, 999_999) });
     frame.put(Record::Forgotten { name: b"z" });
     journal.append(&mut frame).unwrap();
     assert!(journal.sync().unwrap() && !journal.sync().unwrap());
-    let found = files(directory.path()).unwrap();
+    let found = Directory::open(directory.path()).unwrap().files().unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0, 7);
-    let (records, damages) = replayed(&found[0].1);
+    let (records, damages) = replayed(&directory.path().join(&found[0].1));
     assert_eq!(records, ["x y.rrd 1:2 3:4", "x y.rrd written -3.999999", "z forgotten"]);
     assert!(damages.is_empty());
 }
@@ -74,7 +75,7 @@ fn records_come_back_in_order() {
 #[test]
 fn a_large_batch_becomes_several_frames() {
     let directory = tempfile::tempdir().unwrap();
-    let mut journal = Journal::create(directory.path(), 0, 0).unwrap();
+    let mut journal = Journal::create(&Directory::open(directory.path()).unwrap(), 0, 0).unwrap();
     let words = "1:2 ".repeat(WORDS_BYTES_MAX / 4);
     let mut frame = Frame::default();
     (0..9).for_each(|_| frame.put(update("a", &words)));

@@ -1,82 +1,82 @@
-//! Why the words are no graph.
+//! Errors in the options of a graph.
 
 use std::fmt;
 
-use words::options::OptionError;
-use words::times::RangeError;
+use args::options::OptionError;
+use args::times::RangeError;
 
 use crate::argument::lossy;
 use crate::language::LanguageError;
 use crate::picture::axis::value_label::LabelError;
 
-/// Why the words are no graph. `Display` is RRDtool's text.
+/// Why options cannot be parsed. `Display` is RRDtool's text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionsError {
-    /// There is no such option, or it lacks its argument.
+    /// The option does not exist, or lacks its argument.
     Option(OptionError),
-    /// `--start` or `--end`.
+    /// `--start` or `--end` is no time.
     Range(RangeError),
-    /// The range of time.
+    /// The time range is refused.
     Span(LanguageError),
     /// No file is named.
     MissingFile,
-    /// `--daemon` was given before.
+    /// `--daemon` is given twice.
     DaemonTwice,
-    /// `--units` was given before.
+    /// `--units` is given twice.
     UnitsTwice,
     /// `width` or `height` below ten pixels.
     TooSmall(&'static str),
-    /// A width or height that no memory holds.
+    /// A width or height too large for any memory.
     TooLarge,
-    /// `--zoom` of nothing or less.
+    /// `--zoom` is not positive.
     Zoom,
-    /// `--base` of neither 1000 nor 1024.
+    /// `--base` is neither 1000 nor 1024.
     Base,
-    /// A logarithmic axis from zero or below.
+    /// The lower limit of a logarithmic axis is not positive.
     LogarithmOfNothing,
-    /// A formatter of the `left` or `right` axis.
+    /// The formatter of the `left` or `right` axis is unknown.
     UnknownFormatter(&'static str),
-    /// The format of an axis.
+    /// The format of an axis is bad.
     AxisFormat(LabelError),
-    /// A number of an option with a letter.
+    /// The argument of a short option is no number.
     NoNumber {
         /// The option's letter.
         letter: char,
-        /// What was given.
+        /// The argument.
         text: String,
     },
-    /// A number with something behind it.
+    /// Text follows the number of a short option.
     NumberTrailing {
         /// The option's letter.
         letter: char,
-        /// What was given.
+        /// The argument.
         text: String,
-        /// The number before it.
+        /// The number.
         value: f64,
-        /// What stands behind.
+        /// The text after it.
         rest: String,
     },
-    /// Any other argument that is none: the whole text.
+    /// Any other bad argument, with the whole message.
     Bad(String),
 }
 
 impl OptionsError {
-    /// `text`, then what was given.
+    /// A bad argument: `text`, then the argument.
     pub(super) fn bad(text: &str, word: &[u8]) -> OptionsError {
         OptionsError::Bad(format!("{text}{}", lossy(word)))
     }
 
-    /// A word that is none of those that `what` may be.
+    /// An unknown keyword for `what`.
     pub(super) fn unknown(what: &str, word: &[u8]) -> OptionsError {
         OptionsError::Bad(format!("unknown {what} '{}'", lossy(word)))
     }
 
-    /// A graph's `format` or `type`.
+    /// An unsupported `format` or `type`.
     pub(super) fn unsupported(what: &str, word: &[u8]) -> OptionsError {
         OptionsError::Bad(format!("unsupported graphics {what} '{}'", lossy(word)))
     }
 
-    /// A text of its own.
+    /// A bad argument with a fixed message.
     pub(super) fn text(text: &str) -> OptionsError {
         OptionsError::Bad(text.to_string())
     }

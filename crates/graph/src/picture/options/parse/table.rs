@@ -1,10 +1,10 @@
-//! Every option of `graph`.
+//! The table of all options of `graph`.
 
-use words::options::{Known, flag, with_argument};
+use args::options::{OptionSpec, flag, with_argument};
 
 use super::Options;
 
-/// What an option is.
+/// What an option does.
 #[derive(Clone, Copy)]
 pub(super) enum Tag {
     Start,
@@ -41,24 +41,24 @@ pub(super) enum Tag {
     Base,
     Theme,
     ImageInfo,
-    /// It only says yes.
+    /// Sets a flag.
     Flag(fn(&mut Options)),
-    /// A text; an empty one is none.
+    /// Sets a text; an empty one counts as none.
     Text(fn(&mut Options) -> &mut Option<Vec<u8>>),
-    /// Taken and without effect, as in RRDtool since 1.3.
+    /// Accepted without effect, as in RRDtool since 1.3.
     Ignored,
 }
 
-const fn long(name: &'static str, tag: Tag) -> Known<Tag> {
-    Known { short: None, long: name, argument: true, tag }
+const fn long(name: &'static str, tag: Tag) -> OptionSpec<Tag> {
+    OptionSpec { short: None, long: name, argument: true, tag }
 }
 
-const fn long_flag(name: &'static str, tag: Tag) -> Known<Tag> {
-    Known { short: None, long: name, argument: false, tag }
+const fn long_flag(name: &'static str, tag: Tag) -> OptionSpec<Tag> {
+    OptionSpec { short: None, long: name, argument: false, tag }
 }
 
-/// All of them: Debian's, then those that came with 1.8, then our own.
-pub(super) const OPTIONS: &[Known<Tag>] = &[
+/// All options: Debian's, then those of RRDtool 1.8, then our own.
+pub(super) const OPTIONS: &[OptionSpec<Tag>] = &[
     with_argument(b's', "start", Tag::Start),
     with_argument(b'e', "end", Tag::End),
     with_argument(b'S', "step", Tag::Step),

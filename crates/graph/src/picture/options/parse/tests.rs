@@ -3,7 +3,7 @@
 use rrd::when::calendar::{Calendar, Utc};
 
 use super::*;
-use crate::picture::options::{ColourTag, Every, FontTag, ImageFormat, TimeUnit, XGrid, YGrid};
+use crate::picture::options::{ColourTag, FontTag, ImageFormat, Interval, TimeUnit, XGrid, YGrid};
 use crate::picture::scene::Colour;
 
 struct Fixed;
@@ -72,9 +72,9 @@ fn what_is_given_beside_a_theme_counts_wherever_it_stands() {
 
 #[test]
 fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
-    let every = |unit, count| Every { unit, count };
+    let every = |unit, count| Interval { unit, count };
     let format = b"%H:%M".to_vec();
-    let own = XGrid::Own {
+    let own = XGrid::Custom {
         grid: every(TimeUnit::Minute, 10),
         major: every(TimeUnit::Hour, 1),
         label: every(TimeUnit::Week, 4),
@@ -84,7 +84,7 @@ fn grids_colours_and_fonts_are_read_as_scanf_reads_them() {
     assert_eq!(read("x|-x|MINUTE: 10:HOUR:1:WEEK:4:-5:%H:%M").unwrap().x_grid, own);
     assert_eq!(read("x|-x|none").unwrap().x_grid, XGrid::None);
     assert_eq!(read("x|--left-axis-format|").unwrap().left_axis.format, Some(Vec::new()));
-    assert_eq!(read("x|-y|1e3:2x").unwrap().y_grid, YGrid::Own { step: 1000.0, label_factor: 2 });
+    assert_eq!(read("x|-y|1e3:2x").unwrap().y_grid, YGrid::Custom { step: 1000.0, label_factor: 2 });
     let back = |word: &str| read(&format!("x|-c|BACK#{word}")).unwrap().colour(ColourTag::Back);
     for (word, want) in [
         ("fa0", 0xffaa_00ff_u32),

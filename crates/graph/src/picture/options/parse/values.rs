@@ -1,24 +1,24 @@
-//! The arguments of single options: grids, colours, fonts, numbers.
+//! Parses the arguments of options: grids, colours, fonts, numbers.
 
 use rrd::number::{self, NumberError};
 
 use super::OptionsError;
 use crate::argument::lossy;
 use crate::picture::options::{
-    ColourTag, Colours, Every, FontTag, Fonts, ImageFormat, TimeUnit, XGrid, YGrid,
+    ColourTag, Colours, FontTag, Fonts, ImageFormat, Interval, TimeUnit, XGrid, YGrid,
 };
 use crate::picture::scene::Colour;
 
-/// Bytes of a keyword that are read.
+/// Most bytes of a keyword.
 const KEYWORD_BYTES_MAX: usize = 10;
-/// Bytes of a number inside an argument that are read.
+/// Most bytes of a number inside an argument.
 const NUMBER_BYTES_MAX: usize = 40;
-/// Largest size of a font in points; no image holds a letter of it.
+/// Largest size of a font in points; no image could hold a letter of it.
 const FONT_POINTS_MAX: f64 = 1e6;
-/// Bytes of a colour that are read.
+/// Most bytes of a colour.
 const COLOUR_BYTES_MAX: usize = 8;
 
-/// The number that the whole argument of option `letter` is.
+/// Parses the argument of option `letter` as a number.
 pub(super) fn number(letter: char, word: &[u8]) -> Result<f64, OptionsError> {
     number::parse(word).map_err(|error| match error {
         NumberError::Nothing => OptionsError::NoNumber { letter, text: lossy(word) },
@@ -30,8 +30,7 @@ pub(super) fn number(letter: char, word: &[u8]) -> Result<f64, OptionsError> {
 
 /// `GTM:GST:MTM:MST:LTM:LST:LPR:LFM`, or `none`.
 ///
-/// RRDtool crashes where the format is missing, and runs for ever where a count is not above zero: these are
-/// told to be no grid.
+/// Without a format, or with a count that is not positive, the grid is refused: RRDtool crashes or never ends.
 pub(super) fn x_grid(word: &[u8]) -> Result<XGrid, OptionsError> {
     if word == b"none" {
         return Ok(XGrid::None);
@@ -46,7 +45,7 @@ pub(super) fn x_grid(word: &[u8]) -> Result<XGrid, OptionsError> {
         colon(&mut rest).ok_or_else(invalid)?;
     }
     let precision = whole(&mut rest).ok_or_else(invalid)?;
-    let mut every = [Every { unit: TimeUnit::Second, count: 1 }; 3];
+    let mut every = [Interval { unit: TimeUnit::Second, count: 1 }; 3];
     for (every, (keyword, count)) in every.iter_mut().zip(pairs) {
         every.unit = unit(keyword)?;
         every.count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -56,7 +55,7 @@ pub(super) fn x_grid(word: &[u8]) -> Result<XGrid, OptionsError> {
         return Err(invalid());
     }
     let [grid, major, label] = every;
-    Ok(XGrid::Own { grid, major, label, precision, format: rest.to_vec() })
+    Ok(XGrid::Custom { grid, major, label, precision, format: rest.to_vec() })
 }
 
 fn unit(keyword: &[u8]) -> Result<TimeUnit, OptionsError> {
@@ -89,7 +88,7 @@ pub(super) fn y_grid(word: &[u8]) -> Result<YGrid, OptionsError> {
     if label_factor < 1 {
         return Err(OptionsError::text("label factor must be > 0"));
     }
-    Ok(YGrid::Own { step, label_factor })
+    Ok(YGrid::Custom { step, label_factor })
 }
 
 /// `on:off` in pixels.
@@ -110,7 +109,7 @@ pub(super) fn right_axis(word: &[u8]) -> Result<(f64, f64), OptionsError> {
     }
 }
 
-/// The two numbers of `number:number`; what stands behind them is not looked at.
+/// Splits `number:number`; text after it is ignored.
 fn pair(word: &[u8]) -> Option<[&[u8]; 2]> {
     let mut rest = word;
     let first = digits(&mut rest)?;
@@ -120,7 +119,7 @@ fn pair(word: &[u8]) -> Option<[&[u8]; 2]> {
 
 /// `TAG#rgb`, `TAG#rgba`, `TAG#rrggbb` or `TAG#rrggbbaa`.
 ///
-/// Compat: C's `scanf` reads the number, so blanks, a sign or `0x` may stand before it and count as digits.
+/// Compat: RRDtool uses `scanf`, so blanks, a sign or `0x` may precede the number and count as digits.
 pub(super) fn colour(word: &[u8], colours: &mut Colours) -> Result<(), OptionsError> {
     let invalid = || OptionsError::text("invalid color def format");
     let mut rest = word;
@@ -155,7 +154,7 @@ pub(super) fn colour(word: &[u8], colours: &mut Colours) -> Result<(), OptionsEr
     Ok(())
 }
 
-/// `TAG:size[:font]`; `DEFAULT` is every tag, and a size that is not above zero leaves the old one.
+/// `TAG:size[:font]`; `DEFAULT` sets all tags, and a size that is not positive changes nothing.
 pub(super) fn font(word: &[u8], fonts: &mut Fonts) -> Result<(), OptionsError> {
     let invalid = || OptionsError::text("invalid text property format");
     let mut rest = word;
@@ -176,7 +175,7 @@ pub(super) fn font(word: &[u8], fonts: &mut Fonts) -> Result<(), OptionsError> {
         .find(|(name, _)| *name == tag)
         .map(|(_, tag)| *tag)
         .ok_or_else(|| OptionsError::Bad(format!("invalid fonttag '{}'", lossy(tag))))?;
-    // Compat: a font of one letter is not looked at.
+    // Compat: a font of one letter is ignored.
     let family = match rest {
         [] | [_] | [_, _] => None,
         [b':', family @ ..] => Some(family),
@@ -216,11 +215,11 @@ pub(super) fn format(word: &[u8]) -> Result<ImageFormat, OptionsError> {
     })
 }
 
-/// Takes up to `most` bytes that `wanted` takes; at least one.
+/// Takes up to `most` bytes that `wanted` accepts; `None` if there is none.
 fn span<'w>(rest: &mut &'w [u8], most: usize, wanted: impl Fn(u8) -> bool) -> Option<&'w [u8]> {
     let count = rest.iter().take(most).take_while(|byte| wanted(**byte)).count();
-    let (taken, behind) = rest.split_at(count);
-    *rest = behind;
+    let (taken, after) = rest.split_at(count);
+    *rest = after;
     (count > 0).then_some(taken)
 }
 
@@ -241,7 +240,7 @@ fn blanks(rest: &mut &[u8]) {
     span(rest, usize::MAX, |byte| matches!(byte, b' ' | b'\t'..=b'\r'));
 }
 
-/// A whole decimal number as `scanf` reads it: blanks and a sign may stand before it.
+/// A whole decimal number as `scanf` reads it: blanks and a sign may precede it.
 fn whole(rest: &mut &[u8]) -> Option<i64> {
     blanks(rest);
     let sign = if rest.starts_with(b"-") { -1 } else { 1 };

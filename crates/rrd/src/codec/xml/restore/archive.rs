@@ -6,12 +6,12 @@ use crate::definition::{Consolidation, PlainCf};
 
 /// Longest failure window.
 const WINDOW_MAX: u64 = 28;
-/// Bytes of the name of a function with its end mark.
+/// Bytes of a function's name, including the NUL.
 const CF_CHARACTERS: usize = 20;
-/// From this version on parameters stand in `<params>`.
+/// From this version on, parameters are in `<params>`.
 const VERSION_PARAMS: u64 = 2;
 
-/// What `<params>` may hold.
+/// What `<params>` may contain.
 #[derive(Default)]
 struct Parameters {
     xff: f64,
@@ -27,7 +27,7 @@ struct Parameters {
     threshold: u64,
 }
 
-/// Reads an archive whose element has just begun.
+/// Reads an archive, right after its opening tag.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     version: u64,
@@ -93,7 +93,7 @@ fn read_parameters(reader: &mut Reader<'_>, parameters: &mut Parameters) -> Resu
     Ok(())
 }
 
-/// A parameter; unlike everywhere else, NaN has no sign there.
+/// A parameter. Here alone, NaN has no sign.
 fn parameter(reader: &mut Reader<'_>, tag: &str) -> Result<f64, RestoreError> {
     let value = reader.number(tag)?;
     Ok(if value.is_nan() { f64::NAN } else { value })
@@ -107,7 +107,7 @@ fn consolidation(cf: Cf, parameters: &Parameters) -> Consolidation {
         Cf::Min => plain(PlainCf::Min),
         Cf::Max => plain(PlainCf::Max),
         Cf::Last => plain(PlainCf::Last),
-        // The period is in no dump; nothing reads it but the season's rows.
+        // The period is in no dump; only the length of the season uses it.
         Cf::HwPredict | Cf::MhwPredict => Consolidation::Predict {
             multiplicative: cf == Cf::MhwPredict,
             alpha: parameters.alpha,
@@ -140,7 +140,7 @@ fn read_prepared(reader: &mut Reader<'_>, ds_count: usize) -> Result<Vec<[u64; 1
         open(reader, "ds")?;
         let mut scratch = [0; 10];
         while let Tag::Open(tag) = reader.tag_within("ds")? {
-            let place = match &*tag {
+            let word = match &*tag {
                 "value" => 0,
                 "unknown_datapoints" => 1,
                 "intercept" | "seasonal" => 2,
@@ -157,7 +157,7 @@ fn read_prepared(reader: &mut Reader<'_>, ds_count: usize) -> Result<Vec<[u64; 1
                 }
                 _ => return Err(RestoreError::UnknownTag("rra_cdp_prep", tag.into_owned())),
             };
-            scratch[place] = match place {
+            scratch[word] = match word {
                 1 | 6 | 7 => unsigned(&reader.text(&tag)?),
                 _ => reader.number(&tag)?.to_bits(),
             };
@@ -177,7 +177,7 @@ fn history(scratch: &mut [u64; 10], text: &str) {
     }
 }
 
-/// The rows; as many values as the input has, each of at least eight bytes of text.
+/// The rows. The input bounds their number: each value takes at least eight bytes of text.
 fn read_rows(
     reader: &mut Reader<'_>,
     sources: &[Source],

@@ -2,63 +2,63 @@
 
 use std::fmt;
 
-/// Why XML is no usable dump. `Display` is RRDtool's text where it has one.
+/// Why XML is not a usable dump. `Display` is RRDtool's text where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreError {
-    /// It is no well-formed XML.
+    /// The XML is not well-formed.
     Malformed {
         /// Line, from 1.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
-    /// It ends too early.
+    /// The document ends too early.
     Ended,
-    /// Text where an element should stand.
+    /// Text where an element was expected.
     Text {
         /// Line, from 1.
         line: usize,
         /// The text.
         text: String,
     },
-    /// Another element than the one wanted; both in angle brackets.
+    /// An unexpected element; both in angle brackets.
     Element {
         /// Line, from 1.
         line: usize,
-        /// What was wanted.
+        /// The expected element.
         want: String,
-        /// What stands there.
+        /// The actual element.
         got: String,
     },
-    /// An element where a value should stand.
+    /// An element where a value was expected.
     NoValue {
         /// Line, from 1.
         line: usize,
         /// The element.
         got: String,
     },
-    /// No number.
+    /// Not a number.
     Number {
         /// Line, from 1.
         line: usize,
         /// The text.
         text: String,
-        /// Whether there was a number in front of something else.
+        /// Whether the text starts with a number.
         trailing: bool,
     },
-    /// An element that has no meaning inside the first.
+    /// An element that is unknown inside the first one.
     UnknownTag(&'static str, String),
-    /// No type of data source.
+    /// Not a type of data source.
     DsType(String),
-    /// No consolidation function.
+    /// Not a consolidation function.
     Cf(String),
-    /// A text that does not fit in its field of so many bytes.
+    /// A text that does not fit in its field of this many bytes.
     TooLong(String, usize),
-    /// A data source behind an archive.
+    /// A data source after an archive.
     LateSource,
     /// A version RRDtool does not know.
     Version(u64),
-    /// Well-formed, but no RRD the engine could work with.
+    /// Well-formed, but not an RRD the engine could work with.
     Refused(String),
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for RestoreError {
             E::Malformed { line, what } => write!(f, "error reading/parsing XML: {what} (line {line})"),
             E::Ended => f.write_str("the xml ended while we were looking for an element"),
             E::Text { line, text } => write!(f, "line {line}: expected element but found text '{text}'"),
-            // Compat: RRDtool has what it wants and what it got the wrong way round.
+            // Compat: RRDtool confuses what it expected with what it found.
             E::Element { line, want, got } => {
                 write!(f, "line {line}: expected {got} element but found {want}")
             }

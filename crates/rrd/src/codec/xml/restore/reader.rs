@@ -1,4 +1,4 @@
-//! Elements and their texts, without comments, declarations and blanks between them.
+//! Elements and their texts, without comments, declarations and the blanks between them.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use quick_xml::events::{BytesRef, Event};
 use super::RestoreError;
 use crate::number::{self, NumberError};
 
-/// Longest text of one element in bytes; the longest there is, a long expression, has some hundred.
+/// Longest text of an element in bytes. The longest in use, a long expression, has a few hundred.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// The name of an element in lower case. Those of rows, which nearly all elements are, take no memory.
+/// The name of an element in lower case. Names within rows, nearly all there are, allocate nothing.
 pub(super) type Name = Cow<'static, str>;
 
-/// What stands next.
+/// What comes next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     /// An element begins; its name in lower case.
@@ -27,9 +27,9 @@ pub(super) enum Tag {
 pub(super) struct Reader<'a> {
     xml: &'a str,
     events: quick_xml::Reader<&'a [u8]>,
-    /// The end of an element that is empty and was just given as begun.
+    /// The end of an empty element whose start was just returned.
     pending_close: Option<Name>,
-    /// Memory for the text of numbers.
+    /// Memory for the text of a number.
     scratch: String,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next element's begin or end.
+    /// The start or end of the next element.
     pub(super) fn tag(&mut self) -> Result<Tag, RestoreError> {
         if let Some(name) = self.pending_close.take() {
             return Ok(Tag::Close(name));
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         RestoreError::Text { line: self.line(), text }
     }
 
-    /// As [`Reader::tag`], where the document must not end before `parent` does.
+    /// As [`Reader::tag`], but the document must not end before `parent` does.
     pub(super) fn tag_within(&mut self, parent: &str) -> Result<Tag, RestoreError> {
         match self.tag()? {
             Tag::End => Err(RestoreError::Ended),
@@ -103,14 +103,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text of element `parent`, which has just begun, and its end.
+    /// The text of element `parent`, whose start was just read, up to its end.
     pub(super) fn text(&mut self, parent: &str) -> Result<String, RestoreError> {
         let mut value = String::new();
         self.text_to(parent, &mut value)?;
         Ok(value)
     }
 
-    /// The same behind what `value` holds.
+    /// As [`Reader::text`], appended to `value`.
     fn text_to(&mut self, parent: &str, value: &mut String) -> Result<(), RestoreError> {
         let no_value =
             |reader: &Self, got: &str| RestoreError::NoValue { line: reader.line(), got: got.to_string() };
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Characters by number and the five names XML knows; no document defines any of its own here.
+    /// Characters by number, and XML's five predefined names; a dump defines no others.
     fn resolve(&self, reference: &BytesRef<'_>) -> Result<char, RestoreError> {
         if let Ok(Some(character)) = reference.resolve_char_ref() {
             return Ok(character);
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The number that element `parent` holds.
+    /// The number in element `parent`.
     pub(super) fn number(&mut self, parent: &str) -> Result<f64, RestoreError> {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
@@ -162,13 +162,13 @@ impl<'a> Reader<'a> {
 
     fn parse_number(&self, text: &str) -> Result<f64, RestoreError> {
         let trailing = match number::parse(text.as_bytes()) {
-            // As everywhere in RRDtool, an unknown value of a dump is the plain one.
+            // As everywhere in RRDtool, an unknown value in a dump is the plain NaN.
             Ok(value) if value.is_nan() => return Ok(crate::live::UNKNOWN),
             Ok(value) => return Ok(value),
             Err(NumberError::Trailing { .. }) => true,
             Err(NumberError::Nothing) => false,
         };
-        // An exponent too large for RRDtool's own parser gives an infinity.
+        // An exponent too large for RRDtool's own parser gives infinity.
         if let Ok(value) = text.parse::<f64>()
             && value.is_infinite()
         {

@@ -1,0 +1,3 @@
+//! Options among the words of a verb: [`args::options`].
+
+pub use args::options::*;

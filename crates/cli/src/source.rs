@@ -1,0 +1,36 @@
+//! Rows for graphs: of files, of daemons, and of the stores that placeholders point to.
+
+use std::error::Error;
+
+use graph::plan::Request;
+use rrd::fetch::FetchRows;
+
+use crate::Tool;
+use crate::failure::Failure;
+use crate::target::Policy;
+use crate::verb::fetch::rows;
+
+/// RRDtool's text where a DEF wants rows that a program gives, and none has said how.
+const NO_CALLBACK: &str =
+    "use rrd_fetch_cb_register to register your callback prior to calling rrd_fetch_fn_cb";
+
+/// Rows of files, of daemons, and of the stores that placeholders point to.
+pub(crate) struct Source<'t> {
+    pub(crate) tool: &'t mut Tool,
+    /// The daemon of every DEF that names none.
+    pub(crate) daemon: Option<Vec<u8>>,
+}
+
+impl graph::plan::Rows for Source<'_> {
+    fn fetch(&mut self, request: &Request) -> Result<FetchRows, Box<dyn Error + Send + Sync>> {
+        if request.file.starts_with(b"cb//") {
+            let callback = self.tool.callback.ok_or_else(|| Failure::new(NO_CALLBACK))?;
+            return Ok(callback(request)?);
+        }
+        let daemon = request.daemon.as_deref().or(self.daemon.as_deref());
+        let rows = rows(self.tool, Policy::READ_FLUSHED, &request.file, daemon, &request.fetch)?;
+        let too_fine =
+            || Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds");
+        Ok(rows.in_seconds().ok_or_else(too_fine)?)
+    }
+}

@@ -1,0 +1,86 @@
+//! `rrdtool lastupdate`: the readings of the last update.
+
+use std::io::Write;
+
+use rrd::info::{InfoItem, Value};
+
+use crate::failure::{Failure, Result};
+use crate::options::daemon_and_rest;
+use crate::target::{Location, Policy, file_failure};
+use crate::{Tool, Words, print};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "lastupdate - the readings of the last update\n\n\
+    \trrdtool lastupdate filename.rrd [--daemon|-d address]\n";
+
+const USAGE: &str = "Usage: rrdtool lastupdate [--daemon|-d <addr>] <file>";
+
+/// When an RRD was last updated, and with what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastUpdate {
+    /// In seconds.
+    pub time: i64,
+    /// Name and reading of each data source; a reading may be any bytes.
+    pub readings: Vec<(String, Vec<u8>)>,
+}
+
+/// The readings of the last update.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn lastupdate(tool: &mut Tool, words: Words<'_>) -> Result<LastUpdate> {
+    let (daemon, rest) = daemon_and_rest(words)?;
+    let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
+    match tool.read_target(Policy::READ_FLUSHED, name, daemon)? {
+        Location::Local(file) => {
+            let definition = file.definition();
+            let live = file.live().map_err(|error| file_failure(&error))?;
+            let shape = rrd::live::HeadShape::of(definition);
+            let head = shape.split(&live.words);
+            let readings = definition.ds.iter().zip(head.pdp);
+            Ok(LastUpdate {
+                time: head.last_update.in_seconds(definition.units_per_second).whole,
+                readings: readings
+                    .map(|(ds, pdp)| (ds.name.clone(), pdp.last_ds.as_bytes().to_vec()))
+                    .collect(),
+            })
+        }
+        Location::Remote(remote) => Ok(of_items(&super::info::of_daemon(&remote)?)),
+    }
+}
+
+/// What `info` says of the last update.
+pub(crate) fn of_items(items: &[InfoItem]) -> LastUpdate {
+    let mut last = LastUpdate { time: 0, readings: Vec::new() };
+    for item in items {
+        match &item.value {
+            Value::Count(time) if item.key == "last_update" => last.time = *time as i64,
+            Value::Text(reading) => {
+                let name = item.key.strip_prefix("ds[").and_then(|key| key.strip_suffix("].last_ds"));
+                if let Some(name) = name {
+                    last.readings.push((name.to_string(), reading.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+    last
+}
+
+/// Runs it.
+pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
+    let last = lastupdate(tool, words)?;
+    let mut text = Vec::new();
+    for (name, _) in &last.readings {
+        text.push(b' ');
+        text.extend_from_slice(name.as_bytes());
+    }
+    // A time from before 1970 shows as the count it is in RRDtool.
+    text.extend_from_slice(format!("\n\n{:>10}:", last.time as u64).as_bytes());
+    for (_, reading) in &last.readings {
+        text.push(b' ');
+        text.extend_from_slice(reading);
+    }
+    text.push(b'\n');
+    print(out, &text)
+}

@@ -1,0 +1,135 @@
+//! `rrdtool resize`: a copy, `resize.rrd`, in which one archive is longer or shorter.
+
+use rrd::content::Rrd;
+use rrd::definition::{Definition, VERSION_DCOUNTER};
+use rrd::live::{Season, UNKNOWN};
+use store::direct::{Existing, WriteFile, write_file};
+
+use std::path::Path;
+
+use crate::environment::Environment;
+use crate::failure::{Failure, Result};
+use crate::target::{Location, Policy, file_failure};
+use crate::{Tool, Words};
+use args::integer::long;
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "resize - a copy in which one archive is longer or shorter\n\n\
+    \trrdtool resize filename rranum GROW|SHRINK rows\n";
+
+/// The name of the copy, in the current directory.
+const OUTPUT: &[u8] = b"resize.rrd";
+/// Most values of one archive that are made: 2 GiB, all of it in memory while the copy is written. No use has more.
+const VALUES_MAX: u64 = 1 << 28;
+
+/// Makes the copy.
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
+    let &[name, archive, direction, rows] = words else {
+        return Err(Failure::new("wrong number of parameters"));
+    };
+    if name == OUTPUT {
+        return Err(Failure::new("resize.rrd is a reserved name"));
+    }
+    let grow = match direction {
+        b"GROW" => true,
+        b"SHRINK" => false,
+        _ => return Err(Failure::new("I can only GROW or SHRINK")),
+    };
+    let rows = long(rows);
+    if rows < 1 {
+        return Err(Failure::new("Please grow or shrink with at least 1 row"));
+    }
+    let mut source = Source::open(tool, name)?;
+    let definition = source.definition();
+    let index = usize::try_from(long(archive)).ok().filter(|&index| index < definition.rra.len());
+    let index = index.ok_or_else(|| Failure::new("no such RRA in this RRD"))?;
+    let count = definition.rra[index].row_count;
+    let new_count = if grow { count.checked_add(rows as u64) } else { count.checked_sub(rows as u64) };
+    let new_count =
+        new_count.filter(|&count| count > 0).ok_or_else(|| Failure::new("This RRA is not that big"))?;
+    if new_count.saturating_mul(definition.ds.len() as u64) > VALUES_MAX {
+        return Err(Failure::new(format!("cannot resize to {new_count} rows: too many to hold")));
+    }
+    // RRDtool makes a broken copy of the second and fifth versions' files, then refuses.
+    let version = definition.version;
+    if version == VERSION_DCOUNTER || version == 2 {
+        return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
+    }
+    let rrd = source.content()?;
+    resize(rrd, index, new_count as usize);
+    // The copy is a file, also of a store's RRD, unless that name is the store's.
+    match tool.write_target(Policy::CHANGE, OUTPUT, None)? {
+        Location::Remote(remote) => remote.import(rrd, Existing::Replace),
+        Location::Local(path) => {
+            write_file(&path, rrd, Existing::Replace).map_err(|error| file_failure(&error))
+        }
+    }
+}
+
+/// What a copy is made of.
+enum Source {
+    /// A file, open, and what it holds once that is asked for.
+    File(WriteFile, Option<Box<Rrd>>),
+    /// A store's.
+    Store(Box<Rrd>),
+}
+
+impl Source {
+    fn open(tool: &mut Tool, name: &[u8]) -> Result<Source> {
+        tool.environment.path(name)?;
+        tool.environment.path(OUTPUT)?;
+        let open = |path: &Path, environment: &Environment| WriteFile::open(path, environment.locking);
+        Ok(match tool.locate(Policy::COPY, name, None, open)? {
+            Location::Local(file) => Source::File(file, None),
+            Location::Remote(remote) => Source::Store(Box::new(remote.content()?)),
+        })
+    }
+
+    fn definition(&self) -> &Definition {
+        match self {
+            Source::File(file, _) => file.content().definition(),
+            Source::Store(rrd) => &rrd.definition,
+        }
+    }
+
+    fn content(&mut self) -> Result<&mut Rrd> {
+        match self {
+            Source::File(file, read) => {
+                let content = file.content().content().map_err(|error| file_failure(&error))?;
+                Ok(read.insert(Box::new(content.rrd)))
+            }
+            Source::Store(rrd) => Ok(rrd),
+        }
+    }
+}
+
+/// Gives one archive so many rows.
+fn resize(rrd: &mut Rrd, index: usize, count: usize) {
+    let width = rrd.definition.ds.len();
+    rrd.definition.rra[index].row_count = count as u64;
+    if let Some(season) = rrd.live.seasons.iter_mut().find(|season| season.rra == index) {
+        resize_season(season, width, count);
+        return;
+    }
+    fit(&mut rrd.archives[index], count * width);
+}
+
+/// A season is a ring: its oldest row stands behind its newest.
+fn resize_season(season: &mut Season, width: usize, count: usize) {
+    let old = season.values.len() / width;
+    let oldest = (season.current_row as usize + 1) % old;
+    season.values.rotate_left(oldest * width);
+    fit(&mut season.values, count * width);
+    season.current_row = count as u64 - 1;
+}
+
+/// Cuts off the oldest values, or puts unknown ones in front of them.
+fn fit(values: &mut Vec<f64>, count: usize) {
+    match values.len().checked_sub(count) {
+        Some(surplus) => drop(values.drain(..surplus)),
+        None => drop(values.splice(..0, std::iter::repeat_n(UNKNOWN, count - values.len()))),
+    }
+}

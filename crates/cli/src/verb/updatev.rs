@@ -1,0 +1,116 @@
+//! `rrdtool updatev`: `update` that lists the rows it wrote.
+
+use std::io::Write;
+use std::path::Path;
+
+use rrd::info::{InfoItem, Value};
+use store::direct::DirectError;
+
+use super::info::{items, text_of};
+use super::update::{Tag, UpdateArgs, for_store, is_past};
+use crate::environment::Environment;
+use crate::failure::{Failure, Result};
+use crate::options::{OptionSpec, flag, with_argument};
+use crate::target::{Location, Policy, Remote, file_failure};
+use crate::{Tool, Words, print};
+
+/// What it does and its syntax.
+pub const SYNTAX: &str = "updatev - update, and list the rows that were written\n\n\
+    \trrdtool updatev filename\n\
+    \t\t[--template|-t ds-name:ds-name:...]\n\
+    \t\t[--skip-past-updates|-s]\n\
+    \t\t[--locking|-L try|block|none]\n\
+    \t\t[--daemon|-d address]\n\
+    \t\ttime|N:value[:value...]\n\
+    \t\tat-time@value[:value...] ...\n";
+
+const OPTIONS: &[OptionSpec<Tag>] = &[
+    with_argument(b't', "template", Tag::Template),
+    with_argument(b'd', "daemon", Tag::Daemon),
+    flag(b's', "skip-past-updates", Tag::SkipPast),
+    with_argument(b'L', "locking", Tag::Locking),
+];
+
+/// What an update wrote: the rows, also those in front of what went wrong.
+pub struct Written {
+    /// `[time]RRA[cf][pdp_per_row]DS[name]` and the value.
+    pub items: Vec<InfoItem>,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+}
+
+/// Updates a file, or what a store has in its place. A daemon is asked when an option names it; the
+/// environment's, as by RRDtool, for a file never.
+///
+/// # Errors
+/// Words that make no sense; what goes wrong with the RRD is in the result.
+pub fn updatev(tool: &mut Tool, words: Words<'_>) -> Result<Written> {
+    let args = UpdateArgs::read(OPTIONS, words)?;
+    apply(tool, &args)
+}
+
+/// The same with words that are read.
+///
+/// # Errors
+/// As [`updatev`].
+pub fn apply(tool: &mut Tool, args: &UpdateArgs<'_>) -> Result<Written> {
+    let update = |path: &Path, environment: &Environment| match args.apply(path, environment, true) {
+        Err(error @ DirectError::Placeholder { .. }) => Err(error),
+        done => Ok(done),
+    };
+    let done = match tool.locate(Policy::UPDATE_LISTED, args.name, args.daemon, update)? {
+        Location::Local(done) => done,
+        Location::Remote(remote) => {
+            let readings = for_store(&tool.environment, args, &remote)?;
+            return send(args, &remote, &readings)?.ok_or_else(not_ours);
+        }
+    };
+    Ok(match done {
+        Ok(report) => Written { items: report.items(), failure: None },
+        Err(ref error @ DirectError::Update { ref report, .. }) => {
+            Written { items: report.items(), failure: Some(file_failure(error)) }
+        }
+        Err(error) => Written { items: Vec::new(), failure: Some(file_failure(&error)) },
+    })
+}
+
+/// What a daemon cannot do that is not ours, or an older one.
+fn not_ours() -> Failure {
+    Failure::new("the daemon does not list rows; use update")
+}
+
+/// Updates a daemon's RRD; `None` when the daemon does not list rows.
+///
+/// # Errors
+/// What the daemon says of all of it; what is wrong with a reading is in the result.
+pub(super) fn send(args: &UpdateArgs<'_>, remote: &Remote, readings: &[Vec<u8>]) -> Result<Option<Written>> {
+    let mut written = Written { items: Vec::new(), failure: None };
+    // Readings that may be passed over go one by one.
+    let at_once = if args.skip_past { 1 } else { readings.len().max(1) };
+    for readings in readings.chunks(at_once) {
+        let words: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
+        let Some(answer) = remote.ask_ours("updatev", &words)? else { return Ok(None) };
+        let mut rows = items(&answer)?;
+        let refused = rows.pop_if(|item| item.key == "error");
+        written.items.append(&mut rows);
+        match refused.map(|item| item.value) {
+            Some(Value::Text(text)) if args.skip_past && is_past(&text) => {}
+            Some(Value::Text(text)) => {
+                written.failure = Some(Failure::new([args.name, b": ", &*text].concat()));
+                break;
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(written))
+}
+
+/// Runs it.
+pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
+    let written = updatev(tool, words)?;
+    let status = if written.failure.is_none() { "return_value = 0\n" } else { "return_value = -1\n" };
+    let mut text = status.as_bytes().to_vec();
+    text.extend_from_slice(&text_of(&written.items, &tool.environment));
+    print(out, &text)?;
+    written.failure.map_or(Ok(()), Err)
+}

@@ -1,0 +1,65 @@
+//! Our `rrdtool` beside Debian's: scenarios that are kept, random ones by seed, sessions, hostile files.
+//!
+//! Called by the name `rrdtool` this executable is ours; else it runs the tests, those whose name holds
+//! the first argument if there is one. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the random scenarios.
+
+mod bad_input;
+mod cases;
+mod drivers;
+mod graphs;
+mod harness;
+mod locales;
+mod pictures;
+mod random;
+mod scenarios;
+mod session;
+mod spellings;
+
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+/// The tests by name.
+const TESTS: &[(&str, fn())] = &[
+    ("cases_are_answered_as_they_say", cases::check_all),
+    ("random_scenarios_are_answered_alike", random::check),
+    ("spellings_are_answered_alike", random::check_spellings),
+    ("graphs_are_answered_alike", graphs::check),
+    ("pictures_look_alike", pictures::check_likeness),
+    ("parts_of_pictures_are_at_the_same_pixels", pictures::check_places),
+    ("lazy_pictures_are_drawn_when_they_are_old", pictures::check_lazy),
+    ("fonts_and_modes_change_the_layout_alike", pictures::check_surroundings),
+    ("a_daemon_that_a_def_names_is_asked", pictures::check_daemon),
+    ("no_picture_takes_too_much_memory", pictures::check_bounds),
+    ("sessions_are_answered_alike", session::check),
+    ("a_session_takes_what_comes", session::check_ours),
+    ("programs_that_drive_a_pipe_read_the_same", drivers::check),
+    ("damaged_files_are_refused_alike", bad_input::check_files),
+    ("damaged_dumps_are_refused_alike", bad_input::check_dumps),
+    ("a_full_disk_and_a_missing_directory_leave_what_was_there", bad_input::check_system),
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let called = words.next().unwrap_or_default();
+    let words: Vec<_> = words.collect();
+    if called.as_bytes().ends_with(b"rrdtool") {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        return ExitCode::from(roundel_cli::process::rrdtool(&words));
+    }
+    let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+    let filter = words.iter().map(text).find(|word| !word.starts_with('-')).unwrap_or_default();
+    if words.iter().map(text).any(|word| word == "--list") {
+        for (name, _) in TESTS {
+            println!("{name}: test");
+        }
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
+        let started = std::time::Instant::now();
+        let passed = std::panic::catch_unwind(test).is_ok();
+        failed += usize::from(!passed);
+        println!("{name} ... {} ({:.1?})", if passed { "ok" } else { "FAILED" }, started.elapsed());
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

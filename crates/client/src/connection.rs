@@ -1,0 +1,252 @@
+//! One connection of a [`crate::daemon::Daemon`]: frames where both ends speak them, else the text protocol.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use protocol::frames::answer::Answer;
+use protocol::frames::request::{Update, push_command, push_fetch, push_updates};
+use protocol::frames::{AGREED, ANSWER_BYTES_MAX, Frame, HEADER_BYTES, NEGOTIATION, scan};
+use protocol::rrdcached::client;
+use protocol::rrdcached::rows::read_text;
+use protocol::rrdcached::words::push_escaped;
+use rrd::fetch::{FetchRequest, FetchRows};
+use rustix::io::Errno;
+
+use crate::daemon::Wire;
+use crate::socket::Socket;
+
+/// Bytes of an answer that are read at once.
+const READ_BYTES: usize = 32 * 1024;
+/// The longest answer to the request for frames.
+const AGREEMENT_BYTES_MAX: u64 = 4096;
+/// Bytes of a buffer that are kept for the next request.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: BufReader<Socket>,
+    frames: bool,
+    /// Of the last request.
+    number: u32,
+    out: Vec<u8>,
+    body: Vec<u8>,
+    /// Something was answered, so the connection may have gone stale since.
+    used: bool,
+}
+
+/// The updates that a daemon refused, by index, each with its text.
+pub(crate) type Refusals = Vec<(u32, Vec<u8>)>;
+
+impl Connection {
+    /// Connects, and asks for frames unless the wire is to be text.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(address: &[u8], wire: Wire) -> io::Result<Self> {
+        Connection::over(Socket::connect(address)?, wire)
+    }
+
+    /// The same over a connected socket.
+    pub fn over(socket: Socket, wire: Wire) -> io::Result<Self> {
+        let stream = BufReader::with_capacity(READ_BYTES, socket);
+        let mut connection =
+            Connection { stream, frames: false, number: 0, out: Vec::new(), body: Vec::new(), used: false };
+        if wire == Wire::Frames {
+            connection.frames = connection.negotiate()?;
+        }
+        Ok(connection)
+    }
+
+    fn negotiate(&mut self) -> io::Result<bool> {
+        let stream = &mut self.stream;
+        stream.get_mut().write_all(format!("{NEGOTIATION}\n").as_bytes())?;
+        let mut line = Vec::new();
+        stream.by_ref().take(AGREEMENT_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Err(Errno::CONNRESET.into());
+        }
+        Ok(line.strip_suffix(b"\n") == Some(AGREED.as_bytes()))
+    }
+
+    /// Whether a request that could not be sent may be sent again on a new connection: this one may have ended since its
+    /// last answer, and the daemon that closed it has read nothing more.
+    pub fn may_be_stale(&self, error: &io::Error) -> bool {
+        self.used && error.kind() == io::ErrorKind::BrokenPipe
+    }
+
+    /// Sends updates and waits for their answers.
+    ///
+    /// # Errors
+    /// The connection has ended; what became of the updates is unknown.
+    pub fn update<'a>(
+        &mut self,
+        updates: impl ExactSizeIterator<Item = Update<'a>> + Clone,
+    ) -> io::Result<Refusals> {
+        if !self.frames {
+            return self.update_by_lines(updates);
+        }
+        self.number = self.number.wrapping_add(1);
+        push_updates(&mut self.out, self.number, updates);
+        match self.exchange()? {
+            Answer::Updated(refusals) => {
+                Ok(refusals.iter().map(|refusal| (refusal.index, refusal.text.to_vec())).collect())
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Sends them as lines of the text protocol, all at once, and reads all answers.
+    fn update_by_lines<'a>(
+        &mut self,
+        updates: impl ExactSizeIterator<Item = Update<'a>>,
+    ) -> io::Result<Refusals> {
+        let count = updates.len() as u32;
+        for update in updates {
+            self.out.extend_from_slice(b"update ");
+            push_escaped(&mut self.out, update.name);
+            self.out.push(b' ');
+            self.out.extend_from_slice(update.values);
+            self.out.push(b'\n');
+        }
+        self.send()?;
+        let mut refusals = Vec::new();
+        for index in 0..count {
+            let answer = client::read_answer(&mut self.stream)?;
+            if answer.code < 0 {
+                refusals.push((index, answer.text.into_bytes()));
+            }
+        }
+        self.used = true;
+        Ok(refusals)
+    }
+
+    /// Sends a line of the text protocol, without its line feed.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn ask(&mut self, line: &[u8]) -> io::Result<client::Answer> {
+        if !self.frames {
+            self.out.extend_from_slice(line);
+            self.out.push(b'\n');
+            self.send()?;
+            let answer = client::read_answer(&mut self.stream)?;
+            self.used = true;
+            return Ok(answer);
+        }
+        self.number = self.number.wrapping_add(1);
+        push_command(&mut self.out, self.number, line);
+        match self.exchange()? {
+            Answer::Text(mut text) => client::read_answer(&mut text),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Asks for the rows of many RRDs, all at once; the answers are in the order of the requests. Compat: only our
+    /// daemon knows resolutions, so `resolutions` = false asks rrdcached for its finest rows.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn fetch(
+        &mut self,
+        requests: &[(&[u8], FetchRequest)],
+        resolutions: bool,
+    ) -> io::Result<Vec<Result<FetchRows, Vec<u8>>>> {
+        if !self.frames {
+            return self.fetch_by_lines(requests, resolutions);
+        }
+        let first = self.number.wrapping_add(1);
+        for (name, request) in requests {
+            self.number = self.number.wrapping_add(1);
+            push_fetch(&mut self.out, self.number, name, request);
+        }
+        self.send()?;
+        let mut answers = Vec::with_capacity(requests.len());
+        for index in 0..requests.len() {
+            answers.push(match self.receive(first.wrapping_add(index as u32))? {
+                Answer::Rows(rows) => Ok(rows),
+                Answer::Refused(_, text) => Err(text.to_vec()),
+                other => return Err(unexpected(&other)),
+            });
+        }
+        Ok(answers)
+    }
+
+    fn fetch_by_lines(
+        &mut self,
+        requests: &[(&[u8], FetchRequest)],
+        resolutions: bool,
+    ) -> io::Result<Vec<Result<FetchRows, Vec<u8>>>> {
+        // One second is as fine as there is.
+        let has_resolution = |request: &FetchRequest| resolutions && request.step > 1;
+        for (name, request) in requests {
+            let with_resolution = has_resolution(request);
+            self.out.extend_from_slice(if with_resolution { b"FETCHRES " } else { b"FETCH " });
+            push_escaped(&mut self.out, name);
+            let cf = request.cf.name();
+            let step = if with_resolution { format!(" {}", request.step) } else { String::new() };
+            let range = format!(" {cf}{step} {} {}\n", request.start, request.end);
+            self.out.extend_from_slice(range.as_bytes());
+        }
+        self.send()?;
+        let mut answers = Vec::with_capacity(requests.len());
+        for _ in requests {
+            let answer = client::read_answer(&mut self.stream)?;
+            answers.push(match answer.code {
+                ..0 => Err(answer.text.into_bytes()),
+                _ => Ok(read_text(&answer.lines).ok_or_else(|| invalid("an answer that is no fetch"))?),
+            });
+        }
+        self.used = true;
+        Ok(answers)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.stream.get_mut().write_all(&self.out);
+        self.out.clear();
+        self.out.shrink_to(KEPT_BYTES);
+        sent
+    }
+
+    /// Sends the frame that was made and reads its answer.
+    fn exchange(&mut self) -> io::Result<Answer<'_>> {
+        self.send()?;
+        self.receive(self.number)
+    }
+
+    /// Reads the answer to request `number`.
+    fn receive(&mut self, number: u32) -> io::Result<Answer<'_>> {
+        let mut header = [0; HEADER_BYTES];
+        self.stream.read_exact(&mut header)?;
+        // A header alone is a whole frame only where there is no body.
+        scan(&header, ANSWER_BYTES_MAX).map_err(|error| invalid(&error.to_string()))?;
+        let [a, b, c, d, kind, _, _, _, answered @ ..] = header;
+        let length = u32::from_le_bytes([a, b, c, d]);
+        self.body.clear();
+        self.body.shrink_to(KEPT_BYTES);
+        // No more memory than bytes have come.
+        self.stream.by_ref().take(u64::from(length)).read_to_end(&mut self.body)?;
+        if self.body.len() < length as usize {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let frame = Frame { kind, number: u32::from_le_bytes(answered), body: &self.body };
+        let answer = Answer::decode(frame, 1).map_err(|error| invalid(&error.to_string()))?;
+        if frame.number != number && !matches!(answer, Answer::Ended(_)) {
+            return Err(invalid("the answer to another request"));
+        }
+        self.used = true;
+        Ok(answer)
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+}
+
+/// An answer of another kind, which says why when the daemon ends the connection.
+fn unexpected(answer: &Answer<'_>) -> io::Error {
+    let text = match answer {
+        Answer::Ended(text) | Answer::Refused(_, text) => String::from_utf8_lossy(text).into_owned(),
+        _ => "an answer of another kind".to_string(),
+    };
+    invalid(&text)
+}

@@ -1,0 +1,295 @@
+//! A daemon at an address: its connections, and what it can be asked.
+//!
+//! Requests may come from several threads. Updates that arrive while another thread sends go together in one frame
+//! (`batch.rs`); every other request takes a connection for itself. Connections are kept for the next request.
+
+mod batch;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use protocol::rrdcached::client::Answer;
+use protocol::rrdcached::limits::PIECE_BYTES;
+use protocol::rrdcached::rows::read_text;
+use protocol::rrdcached::whole;
+use protocol::rrdcached::words::push_escaped;
+use rrd::fetch::{FetchRequest, FetchRows};
+
+use crate::connection::Connection;
+use crate::error::ClientError;
+use crate::placeholder::PlaceholderCache;
+use batch::Batches;
+
+type Result<T = (), E = ClientError> = std::result::Result<T, E>;
+
+/// Idle connections that are kept; more threads at once open their own.
+const IDLE_MAX: usize = 16;
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// Frames where the daemon knows them, else text: one more round trip to begin with.
+    Frames,
+    /// rrdcached's text.
+    Text,
+}
+
+/// The daemons that a process talks to, by address, and the placeholders that lead to them.
+#[derive(Debug, Default)]
+pub struct Daemons {
+    daemons: Mutex<Vec<Arc<Daemon>>>,
+    /// Placeholders that the process has met.
+    pub placeholders: PlaceholderCache,
+}
+
+impl Daemons {
+    /// The daemon at an address, which is not connected to yet.
+    pub fn at(&self, address: &[u8]) -> Arc<Daemon> {
+        let mut daemons = self.daemons.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(daemon) = daemons.iter().find(|daemon| daemon.address == address) {
+            return Arc::clone(daemon);
+        }
+        let daemon = Arc::new(Daemon::new(address, Wire::Frames));
+        daemons.push(Arc::clone(&daemon));
+        daemon
+    }
+}
+
+/// A daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    address: Vec<u8>,
+    wire: Wire,
+    batches: Batches,
+    /// It knows rrdcached's commands only.
+    is_rrdcached: AtomicBool,
+}
+
+impl Daemon {
+    /// The daemon at an address, which is not connected to yet.
+    pub fn new(address: &[u8], wire: Wire) -> Self {
+        let is_rrdcached = AtomicBool::new(false);
+        Daemon { address: address.to_vec(), wire, batches: Batches::default(), is_rrdcached }
+    }
+
+    /// Its address, as it was given.
+    pub fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// Makes sure that there is a connection.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`].
+    pub fn connect(&self) -> Result {
+        if self.batches.has_connection() {
+            return Ok(());
+        }
+        self.batches.give_back(self.open()?);
+        Ok(())
+    }
+
+    /// Closes the idle connections.
+    pub fn disconnect(&self) {
+        self.batches.disconnect();
+    }
+
+    /// What an RRD or directory is called there: the absolute path, links resolved, for a daemon on this host.
+    ///
+    /// # Errors
+    /// An absolute name for a daemon on another host; a directory that does not exist.
+    pub fn name(&self, word: &[u8]) -> Result<Vec<u8>> {
+        // Compat: only these two beginnings make an address one of this host's file system.
+        let is_local = self.address.starts_with(b"unix:") || self.address.starts_with(b"/");
+        if !is_local {
+            return if word.starts_with(b"/") { Err(ClientError::AbsoluteName) } else { Ok(word.to_vec()) };
+        }
+        let path = Path::new(std::ffi::OsStr::from_bytes(word));
+        match absolute(path) {
+            Ok(path) => Ok(path.into_os_string().as_bytes().to_vec()),
+            Err(error) => Err(ClientError::Path { name: word.to_vec(), error: Arc::new(error) }),
+        }
+    }
+
+    /// Sends a command with its words.
+    ///
+    /// # Errors
+    /// [`ClientError`]; a negative answer is [`ClientError::Refused`].
+    pub fn ask(&self, command: &str, words: &[&[u8]]) -> Result<Answer> {
+        self.ask_in_turn(std::iter::once(line(command, words)))
+    }
+
+    /// Sends a command that rrdcached does not know; `None` = this daemon does not know it either, and is not asked for
+    /// such a command again.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn ask_ours(&self, command: &str, words: &[&[u8]]) -> Result<Option<Answer>> {
+        if self.is_rrdcached.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match self.ask(command, words) {
+            Err(ClientError::Refused(text)) if is_unknown_command(&text) => {
+                self.is_rrdcached.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Updates an RRD by readings, each `time:value[:value...]`.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn update(&self, name: &[u8], readings: &[&[u8]]) -> Result {
+        let Some((first, others)) = readings.split_first() else {
+            return self.ask("update", &[name]).map(|_| ());
+        };
+        let mut values = Vec::with_capacity(64);
+        push_escaped(&mut values, first);
+        for reading in others {
+            values.push(b' ');
+            push_escaped(&mut values, reading);
+        }
+        self.batches.update(name, &values, || self.open())
+    }
+
+    /// The rows of an RRD.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn fetch(&self, name: &[u8], request: &FetchRequest) -> Result<FetchRows> {
+        // Frames take times as they are; text counts those below 1 from now.
+        if request.start > 0 && request.end > 0 {
+            let mut answers = self.fetch_all(&[(name, *request)])?;
+            return answers.pop().unwrap_or(Err(ClientError::NotAnAnswer("fetch")));
+        }
+        let [start, end, step] =
+            [request.start.to_string(), request.end.to_string(), request.step.to_string()];
+        let (cf, start, end) = (request.cf.name().as_bytes(), start.as_bytes(), end.as_bytes());
+        let ours = match request.step {
+            // One second is as fine as there is.
+            ..=1 => None,
+            _ => self.ask_ours("FETCHRES", &[name, cf, step.as_bytes(), start, end])?,
+        };
+        let answer = ours.map_or_else(|| self.ask("FETCH", &[name, cf, start, end]), Ok)?;
+        read_text(&answer.lines).ok_or(ClientError::NotAnAnswer("fetch"))
+    }
+
+    /// The rows of many RRDs, asked for before the first answer is read; in the order of the requests, whose times are
+    /// above 0.
+    ///
+    /// # Errors
+    /// That the connection has ended; each answer has its own errors.
+    pub fn fetch_all(&self, requests: &[(&[u8], FetchRequest)]) -> Result<Vec<Result<FetchRows>>> {
+        loop {
+            let resolutions = !self.is_rrdcached.load(Ordering::Relaxed);
+            let answers = self.exchange(|connection| connection.fetch(requests, resolutions))?;
+            let unknown = |answer: &Result<FetchRows, Vec<u8>>| {
+                answer.as_ref().is_err_and(|text| is_unknown_command(text))
+            };
+            if resolutions && answers.iter().any(unknown) {
+                self.is_rrdcached.store(true, Ordering::Relaxed);
+                continue;
+            }
+            return Ok(answers.into_iter().map(|answer| answer.map_err(ClientError::Refused)).collect());
+        }
+    }
+
+    /// The names of all RRDs of the daemon, relative to its base directory.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn list_all(&self) -> Result<Vec<Vec<u8>>> {
+        self.ask("LIST", &[b"RECURSIVE", b"/"]).map(|answer| answer.lines)
+    }
+
+    /// A whole RRD as the bytes of a `.rrd` file; `None` = the daemon is not ours.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn export(&self, name: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(answer) = self.ask_ours("export", &[name])? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        for line in &answer.lines {
+            whole::push_bytes(line, &mut bytes).ok_or(ClientError::NotAnAnswer("export"))?;
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Gives the daemon a whole RRD as the bytes of a `.rrd` file, which replaces one of the name unless `no_overwrite`.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask`].
+    pub fn import(&self, name: &[u8], file: &[u8], no_overwrite: bool) -> Result {
+        let count = file.len().to_string();
+        let lines = file.chunks(PIECE_BYTES).enumerate().map(|(index, piece)| {
+            let (offset, piece) = ((index * PIECE_BYTES).to_string(), whole::word(piece));
+            let mut words = vec![name];
+            if no_overwrite {
+                words.push(b"-O");
+            }
+            words.extend([count.as_bytes(), offset.as_bytes(), piece.as_bytes()]);
+            line("import", &words)
+        });
+        // The daemon holds the pieces by connection.
+        self.ask_in_turn(lines).map(|_| ())
+    }
+
+    /// Sends lines of text over one connection, each after the answer to the one before, up to the first that is
+    /// refused; the answer to the last.
+    fn ask_in_turn(&self, lines: impl Iterator<Item = Vec<u8>> + Clone) -> Result<Answer> {
+        let answer = self.exchange(|connection| {
+            let mut last = Err(io::ErrorKind::InvalidInput.into());
+            for line in lines.clone() {
+                let answer = connection.ask(&line)?;
+                if answer.code < 0 {
+                    return Ok(answer);
+                }
+                last = Ok(answer);
+            }
+            last
+        })?;
+        if answer.code < 0 { Err(ClientError::Refused(answer.text.into_bytes())) } else { Ok(answer) }
+    }
+
+    fn exchange<T>(&self, exchange: impl Fn(&mut Connection) -> io::Result<T>) -> Result<T> {
+        self.batches.exchange(self.batches.idle(), exchange, || self.open())
+    }
+
+    fn open(&self) -> Result<Connection> {
+        Connection::open(&self.address, self.wire).map_err(ClientError::connect)
+    }
+}
+
+/// Compat: rrdcached has no code for a command that it does not know.
+fn is_unknown_command(text: &[u8]) -> bool {
+    text.starts_with(b"Unknown command: ")
+}
+
+/// A command with its words, without its line feed.
+fn line(command: &str, words: &[&[u8]]) -> Vec<u8> {
+    let mut line = command.as_bytes().to_vec();
+    for word in words {
+        line.push(b' ');
+        push_escaped(&mut line, word);
+    }
+    line
+}
+
+/// A path from the root, free of links; its last name need not exist.
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().ok_or(error)?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok(parent.unwrap_or(Path::new(".")).canonicalize()?.join(name))
+        }
+        done => done,
+    }
+}

@@ -1,1 +1,0 @@
-//! Nothing but tests, in `tests/`: the rules of the house that the compiler does not know.

@@ -1,0 +1,53 @@
+//! A whole file's bytes: where the rows of a new file stand, and writing it with unknown rows.
+
+use std::io::{self, IoSlice};
+
+use rrd::definition::{Definition, Rra};
+use rrd::grid::ring_index;
+use rrd::live::{HeadShape, Live, UNKNOWN};
+
+use crate::handle::Handle;
+
+/// Parts of a write. Linux takes 1024.
+const PARTS_MAX: usize = 256;
+
+/// For each archive, the ring position where a new file puts its newest row.
+pub fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
+    let newest = HeadShape::of(definition).split(&live.words).last_update.whole;
+    let ring = |(index, rra): (usize, &Rra)| ring_index(definition.newest_row(index, newest), rra.row_count);
+    let mut rings: Vec<u64> = definition.rra.iter().enumerate().map(ring).collect();
+    live.seasons.iter().for_each(|season| rings[season.rra] = season.current_row);
+    rings
+}
+
+/// Writes `front` and then unknown values up to `bytes`, in pieces that begin at multiples of `piece_bytes`.
+/// All three are multiples of 8.
+pub fn write_pieces(file: &Handle, front: &[u8], bytes: u64, piece_bytes: usize) -> io::Result<()> {
+    let mut at = 0;
+    let mut parts = Vec::new();
+    while at < bytes {
+        parts.clear();
+        let mut from = at;
+        // A piece ends at a multiple of its size, also after a write that was cut short.
+        let end = bytes.min((at / piece_bytes as u64 + 1) * piece_bytes as u64);
+        while from < end && parts.len() < PARTS_MAX {
+            let rest = front.get(usize::try_from(from).unwrap_or(usize::MAX)..).unwrap_or_default();
+            let part = match rest {
+                // Values begin where the front ends.
+                [] => &unknown_rows()[(from - front.len() as u64) as usize % 8..],
+                rest => rest,
+            };
+            let part = &part[..part.len().min((end - from) as usize)];
+            from += part.len() as u64;
+            parts.push(IoSlice::new(part));
+        }
+        at += file.append(&parts, at)? as u64;
+    }
+    Ok(())
+}
+
+/// Unknown values as they stand in a file. Short enough to stay in the processor's cache.
+fn unknown_rows() -> &'static [u8] {
+    static UNKNOWN_ROWS: [u64; 2048] = [u64::to_le(UNKNOWN.to_bits()); 2048];
+    bytemuck::cast_slice(&UNKNOWN_ROWS)
+}

@@ -1,0 +1,161 @@
+//! Where the daemon of a store listens: a small text file at the root of the tree of placeholders.
+//!
+//! The daemon writes it when its sockets are bound; the command line, having met a placeholder, finds the
+//! root of the tree by the name in the placeholder and reads there whom to ask. It holds no data: a stale one
+//! names a socket nobody listens on, and the next start writes it again. So nothing here syncs.
+//!
+//! ```text
+//! roundel-daemon 1
+//! id 00112233445566778899aabbccddeeff
+//! address unix:/var/lib/roundel/rrdcached.sock
+//! ```
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::name::RrdName;
+use crate::placeholder::{Placeholder, StoreIdentity};
+
+/// Its name at the root of the tree.
+pub const FILE_NAME: &str = ".roundel-daemon";
+/// The first line.
+const FIRST_LINE: &str = "roundel-daemon 1";
+/// Longest file that is read; an address has at most a few hundred bytes.
+const BYTES_MAX: u64 = 4096;
+
+/// Why nobody can be asked for what a placeholder stands for.
+#[derive(Debug)]
+pub enum DaemonAddressError {
+    /// The placeholder does not stand where its name says: it was moved or copied.
+    Moved(Placeholder),
+    /// There is no such file, or it cannot be read.
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It is not one of this release's.
+    Malformed(PathBuf),
+    /// It belongs to another store than the placeholder.
+    Foreign(PathBuf),
+}
+
+impl fmt::Display for DaemonAddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DaemonAddressError::Moved(placeholder) => write!(
+                f,
+                "it is a placeholder for \"{}\" that was moved here; name the daemon (--daemon)",
+                placeholder.name
+            ),
+            DaemonAddressError::Missing { path, error } => write!(
+                f,
+                "it is a placeholder, and {} does not say which daemon has its store ({error}); \
+                 start it, or name it (--daemon)",
+                path.display()
+            ),
+            DaemonAddressError::Malformed(path) => {
+                write!(f, "it is a placeholder, and {} is no file of this release", path.display())
+            }
+            DaemonAddressError::Foreign(path) => write!(
+                f,
+                "it is a placeholder of another store than the daemon's that {} names",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DaemonAddressError {}
+
+/// Says at the root of a tree where the daemon of a store listens. The old file, if any, is replaced whole.
+///
+/// # Errors
+/// What the system says.
+pub fn write(tree: &Path, store: StoreIdentity, address: &str) -> io::Result<()> {
+    let id: String = store.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let new = tree.join(format!("{FILE_NAME}.{}", std::process::id()));
+    std::fs::write(&new, format!("{FIRST_LINE}\nid {id}\naddress {address}\n"))?;
+    std::fs::rename(&new, tree.join(FILE_NAME)).inspect_err(|_| {
+        // Left behind it would only be litter.
+        std::fs::remove_file(&new).ok();
+    })
+}
+
+/// The address of the daemon that has what a placeholder at `path` stands for.
+///
+/// # Errors
+/// [`DaemonAddressError`].
+pub fn find(path: &Path, placeholder: &Placeholder) -> Result<String, DaemonAddressError> {
+    let moved = || DaemonAddressError::Moved(placeholder.clone());
+    let real = path.canonicalize().map_err(|_| moved())?;
+    let bytes = real.as_os_str().as_bytes();
+    let tree = bytes.strip_suffix(placeholder.name.as_bytes()).and_then(|tree| tree.strip_suffix(b"/"));
+    let file = Path::new(OsStr::from_bytes(tree.ok_or_else(moved)?)).join(FILE_NAME);
+    let missing = |error| DaemonAddressError::Missing { path: file.clone(), error };
+    let length = std::fs::metadata(&file).map_err(missing)?.len();
+    if length > BYTES_MAX {
+        return Err(DaemonAddressError::Malformed(file));
+    }
+    let text = std::fs::read(&file).map_err(missing)?;
+    let Some((id, address)) = parse(&text) else { return Err(DaemonAddressError::Malformed(file)) };
+    let own: String = placeholder.store.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    if id == own { Ok(address.to_string()) } else { Err(DaemonAddressError::Foreign(file)) }
+}
+
+/// The address of the daemon in whose tree a path lies, and what it is called there. The path itself need not
+/// exist, its directory must.
+pub fn above(path: &Path) -> Option<(String, RrdName)> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = parent.canonicalize().ok()?.join(path.file_name()?);
+    let tree = real.ancestors().skip(1).find(|tree| tree.join(FILE_NAME).is_file())?;
+    let name = RrdName::new(real.strip_prefix(tree).ok()?.as_os_str().as_bytes()).ok()?;
+    let file = std::fs::File::open(tree.join(FILE_NAME)).ok()?;
+    let mut text = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut text).ok()?;
+    let (_, address) = parse(&text)?;
+    Some((address.to_string(), name))
+}
+
+/// The id and the address that a file says.
+fn parse(text: &[u8]) -> Option<(&str, &str)> {
+    let mut lines = std::str::from_utf8(text).ok()?.lines();
+    if lines.next()? != FIRST_LINE {
+        return None;
+    }
+    Some((lines.next()?.strip_prefix("id ")?, lines.next()?.strip_prefix("address ")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placeholder_leads_to_the_daemon_of_its_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = directory.path();
+        std::fs::create_dir(tree.join("host")).unwrap();
+        let path = tree.join("host/a.rrd");
+        std::fs::write(&path, "any").unwrap();
+        let name = RrdName::new(b"host/a.rrd").unwrap();
+        let placeholder = Placeholder { store: StoreIdentity([7; 16]), name };
+        assert!(matches!(find(&path, &placeholder), Err(DaemonAddressError::Missing { .. })));
+        write(tree, StoreIdentity([7; 16]), "unix:/x.sock").unwrap();
+        assert_eq!(find(&path, &placeholder).unwrap(), "unix:/x.sock");
+        assert_eq!(above(&tree.join("host/new.rrd")).unwrap().1.as_bytes(), b"host/new.rrd");
+        assert_eq!(above(&tree.join("new.rrd")).unwrap().0, "unix:/x.sock");
+        assert!(above(&tree.join("nodir/new.rrd")).is_none());
+        assert!(above(Path::new("/new.rrd")).is_none());
+        let foreign = Placeholder { store: StoreIdentity([8; 16]), ..placeholder.clone() };
+        assert!(matches!(find(&path, &foreign), Err(DaemonAddressError::Foreign(_))));
+        std::fs::rename(&path, tree.join("b.rrd")).unwrap();
+        assert!(matches!(find(&tree.join("b.rrd"), &placeholder), Err(DaemonAddressError::Moved(_))));
+        std::fs::write(tree.join(FILE_NAME), "hello\n").unwrap();
+        std::fs::rename(tree.join("b.rrd"), &path).unwrap();
+        assert!(matches!(find(&path, &placeholder), Err(DaemonAddressError::Malformed(_))));
+    }
+}

@@ -1,0 +1,141 @@
+//! What can go wrong with a file, in RRDtool's words.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rrd::codec::file::FileError;
+use rrd::reading::TemplateError;
+use rrd::tune::TuneError;
+use rrd::update::UpdateError;
+
+use crate::file::LOCKED;
+use crate::placeholder::Placeholder;
+use rrd::updatev::UpdateReport;
+
+/// Why a file could not be used. `Display` is RRDtool's text wherever it has one.
+#[derive(Debug)]
+pub enum Error {
+    /// It could not be opened: `opening 'PATH': No such file or directory`.
+    Open {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It is empty or no regular file, which RRDtool notices when it maps it.
+    Map {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system would say to `mmap`.
+        error: io::Error,
+    },
+    /// Another process or thread has it locked: `could not lock RRD`.
+    Locked,
+    /// Its bytes are no usable `.rrd` file.
+    File {
+        /// The path as given.
+        path: PathBuf,
+        /// What is wrong with them.
+        error: FileError,
+    },
+    /// A placeholder stands there: the store it names has the data.
+    Placeholder {
+        /// The path as given.
+        path: PathBuf,
+        /// Which store has it, under which name.
+        placeholder: Placeholder,
+    },
+    /// Reading or writing failed while it was open.
+    Io {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It could not be created: `creating 'PATH': File exists`.
+    Create {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A new file could not be written; nothing of it is left.
+    Write {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The temporary file beside a new file could not be made.
+    Temporary(io::Error),
+    /// The temporary file could not take the place of the file.
+    Rename(io::Error),
+    /// One argument of an update was refused; those before it are in the file.
+    Update {
+        /// The path as given.
+        path: PathBuf,
+        /// Why.
+        error: UpdateError,
+        /// What became of the arguments before it.
+        report: Box<UpdateReport>,
+    },
+    /// The template of an update was refused; nothing has changed.
+    Template(TemplateError),
+    /// A change by the words of `rrdtune(1)` was refused; nothing has changed.
+    Tune(TuneError),
+    /// More bytes than can be read at once.
+    TooLarge {
+        /// The path as given.
+        path: PathBuf,
+        /// How many.
+        bytes: u64,
+    },
+}
+
+impl Error {
+    /// An error of the system while the file at `path` was open.
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        Error::Io { path: path.to_path_buf(), error }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Open { path, error } => write!(f, "opening '{}': {}", path.display(), system_text(error)),
+            Error::Map { path, error } => {
+                write!(f, "mmaping file '{}': {}", path.display(), system_text(error))
+            }
+            Error::Locked => f.write_str(LOCKED),
+            Error::File { path, error } => error.named(&path.to_string_lossy()).fmt(f),
+            // What a stock rrdtool says of it.
+            Error::Placeholder { path, .. } => write!(f, "'{}' is not an RRD file", path.display()),
+            Error::Io { path, error } => write!(f, "'{}': {}", path.display(), system_text(error)),
+            Error::Create { path, error } => {
+                write!(f, "creating '{}': {}", path.display(), system_text(error))
+            }
+            Error::Write { path, error } => {
+                write!(f, "a file error occurred while creating '{}': {}", path.display(), system_text(error))
+            }
+            Error::Temporary(_) => f.write_str("Cannot create temporary file"),
+            Error::Rename(_) => f.write_str("Cannot rename temporary file to final file!"),
+            Error::Update { path, error, .. } => write!(f, "{}: {error}", path.display()),
+            Error::Template(error) => error.fmt(f),
+            Error::Tune(error) => error.fmt(f),
+            Error::TooLarge { path, bytes } => {
+                write!(f, "'{}': {bytes} bytes are too many to read at once", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The system's text of an error without Rust's "(os error n)", and without the operation and the path that a
+/// [`disk::RealDisk`] puts before it.
+pub fn system_text(error: &io::Error) -> String {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let full = cause.unwrap_or(error).to_string();
+    full.split(" (os error").next().unwrap_or_default().to_string()
+}

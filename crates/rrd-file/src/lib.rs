@@ -1,0 +1,43 @@
+//! Standard `.rrd` files, in place and whole, as RRDtool uses them without a daemon.
+//!
+//! For the command line and the C library ([`fn@update`], [`ReadFile`], [`WriteFile`], [`create`]): every call
+//! opens, locks, works and closes. Readers read the header and the rows they are asked for, nothing else;
+//! [`fn@update`] writes completed rows first and the live part, which makes them count, last; whole files are
+//! made beside their target and renamed. So a kill at any moment leaves a file that reads. Nothing is synced,
+//! as RRDtool does not either.
+//!
+//! For the files layout of `store`: the parts of the same work ([`mod@file`], [`geometry`], [`apply`], [`mod@rows`],
+//! [`content`]), and the tree of names that the files stand in ([`tree`], [`placeholder`]).
+//!
+//! Owns RRDtool's messages about files. Knows no protocol and no daemon: a placeholder is reported
+//! ([`Error::Placeholder`]), and the caller asks its store.
+
+#![forbid(unsafe_code)]
+
+pub mod apply;
+pub mod content;
+mod create;
+pub mod daemon_address;
+mod error;
+pub mod file;
+pub mod fuzzing;
+pub mod geometry;
+pub mod handle;
+mod lock;
+pub mod name;
+mod open;
+pub mod placeholder;
+mod read;
+pub mod rows;
+pub mod tree;
+pub mod update;
+mod volume;
+mod write;
+
+pub use create::{Existing, create, create_filled, create_on, write_bytes, write_file};
+pub use error::{Error, system_text};
+pub use lock::Locking;
+pub use read::ReadFile;
+pub use update::{UpdateOptions, update, update_on};
+pub use volume::Volume;
+pub use write::WriteFile;

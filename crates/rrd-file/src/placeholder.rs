@@ -1,0 +1,364 @@
+//! Placeholders: what stands in the tree where a program expects `NAME.rrd`.
+//!
+//! A placeholder is a sparse regular file as long as the real `.rrd` would be; it begins with our own
+//! magic, so that a stock rrdtool says "is not an RRD file" instead of reading old data, and says which
+//! store to ask for which name. It holds no data: a lost or torn one is simply written again. So nothing
+//! here syncs. Layout: `docs/format/placeholder.md`.
+//!
+//! Cost of a new one: openat, pwrite, ftruncate, close. Measured on one core of an AMD
+//! EPYC: 34,000/s on a fresh ext4, 75,000 to 81,000/s on tmpfs. After 40,000 files were removed from that ext4 it is 1,500 to
+//! 3,600/s for some minutes, all of it in the kernel's search for an inode (`recently_deleted`).
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::file::Access;
+use crate::handle::Handle;
+use crate::name::{NAME_BYTES_MAX, RrdName};
+use crate::tree::Tree;
+
+/// The first bytes of every placeholder.
+pub const MAGIC: [u8; 8] = *b"ROUNDELP";
+/// The format this release writes.
+pub const VERSION: u32 = 1;
+/// Bytes before the name.
+pub const HEADER_BYTES: usize = 40;
+
+const OFFSET_VERSION: usize = 8;
+const OFFSET_NAME_BYTES: usize = 12;
+const OFFSET_IDENTITY: usize = 16;
+const OFFSET_CHECKSUM: usize = 32;
+const OFFSET_RESERVED: usize = 36;
+
+/// Which store a placeholder belongs to: drawn at random when the store is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoreIdentity(pub [u8; 16]);
+
+/// What a placeholder says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placeholder {
+    /// The store to ask.
+    pub store: StoreIdentity,
+    /// The name to ask for.
+    pub name: RrdName,
+}
+
+/// Why a placeholder could not be written, removed or read.
+#[derive(Debug)]
+pub enum PlaceholderError {
+    /// Something that is not a placeholder stands there.
+    Occupied {
+        /// Its path in the tree.
+        name: RrdName,
+        /// True when it is a standard `.rrd` file.
+        rrd_file: bool,
+    },
+    /// The placeholder there belongs to another store.
+    Foreign {
+        /// Its path in the tree.
+        name: RrdName,
+    },
+    /// It was written by another release, in a format this one does not know.
+    Version(u32),
+    /// It says it is a placeholder and is not a sound one.
+    Damaged {
+        /// What is wrong, with its offset.
+        what: String,
+    },
+    /// The operating system said no.
+    Io {
+        /// The path in question.
+        path: String,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+impl std::fmt::Display for PlaceholderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PlaceholderError::Occupied { name, rrd_file: true } => write!(
+                f,
+                "cannot write placeholder \"{name}\": a real .rrd file stands there; import it first \
+                 (roundel import) or move it away"
+            ),
+            PlaceholderError::Occupied { name, rrd_file: false } => write!(
+                f,
+                "cannot write placeholder \"{name}\": something that is not a placeholder stands there; \
+                 move it away"
+            ),
+            PlaceholderError::Foreign { name } => write!(
+                f,
+                "cannot write placeholder \"{name}\": the one there belongs to another store; remove it if \
+                 that store is gone"
+            ),
+            PlaceholderError::Version(version) => write!(
+                f,
+                "placeholder has format version {version}; this release knows version {VERSION}: use the \
+                 release that wrote it"
+            ),
+            PlaceholderError::Damaged { what } => write!(f, "placeholder is damaged: {what}"),
+            PlaceholderError::Io { path, error } => write!(f, "cannot open placeholder \"{path}\": {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PlaceholderError {}
+
+/// Writes and removes the placeholders of one store in one tree.
+#[derive(Debug)]
+pub struct Placeholders {
+    tree: Tree,
+    store: StoreIdentity,
+}
+
+impl Placeholders {
+    /// Placeholders of `store` under `tree`.
+    pub fn new(tree: Tree, store: StoreIdentity) -> Self {
+        Placeholders { tree, store }
+    }
+
+    /// Makes the placeholder of `name` appear, `rrd_bytes` long (the length of the real file), with the
+    /// directories above it. One that is there already is brought up to date; anything else there stays.
+    pub fn write(&self, name: &RrdName, rrd_bytes: u64) -> Result<(), PlaceholderError> {
+        let header = encode(self.store, name);
+        let file = match self.tree.create_file(name) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_to_replace(name)?,
+            Err(error) => return Err(io_error(name, error)),
+        };
+        file.write_at(&header, 0)
+            .and_then(|()| file.truncate(rrd_bytes.max(header.len() as u64)))
+            .map_err(|error| io_error(name, error))
+    }
+
+    /// Removes the placeholder of `name`. Nothing there is fine; something else there is an error.
+    pub fn remove(&self, name: &RrdName) -> Result<(), PlaceholderError> {
+        match self.open_to_replace(name) {
+            Ok(_) => self.tree.remove(name).map_err(|error| io_error(name, error)),
+            Err(PlaceholderError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The placeholder of `name` in this tree; `None` when nothing or something else is there.
+    pub fn read(&self, name: &RrdName) -> Result<Option<Placeholder>, PlaceholderError> {
+        match self.tree.open_file(name, Access::Read) {
+            Ok(file) => decode(&read_front(&file).map_err(|error| io_error(name, error))?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io_error(name, error)),
+        }
+    }
+
+    /// Opens what stands at `name` for writing if it is ours to replace.
+    fn open_to_replace(&self, name: &RrdName) -> Result<Handle, PlaceholderError> {
+        let occupied = |rrd_file| PlaceholderError::Occupied { name: name.clone(), rrd_file };
+        let file = match self.tree.open_file(name, Access::Write) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(occupied(false)),
+            Err(error) => return Err(io_error(name, error)),
+        };
+        let front = read_front(&file).map_err(|_| occupied(false))?;
+        match decode(&front) {
+            Ok(Some(found)) if found.store == self.store => Ok(file),
+            Ok(Some(_)) => Err(PlaceholderError::Foreign { name: name.clone() }),
+            // After a power loss a placeholder may have its length but not all its bytes.
+            Ok(None) if is_torn(&front) => Ok(file),
+            Err(PlaceholderError::Damaged { .. }) => Ok(file),
+            Ok(None) => Err(occupied(front.starts_with(b"RRD\0"))),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The placeholder at a path anywhere; `None` when the file is something else.
+pub fn read(path: &Path) -> Result<Option<Placeholder>, PlaceholderError> {
+    let io = |error: io::Error| PlaceholderError::Io { path: path.display().to_string(), error };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| io(error.into()))?;
+    decode(&read_front(&Handle::System(file)).map_err(io)?)
+}
+
+/// The first bytes of a placeholder: header and name.
+pub fn encode(store: StoreIdentity, name: &RrdName) -> Vec<u8> {
+    let text = name.as_bytes();
+    let mut bytes = vec![0; HEADER_BYTES];
+    bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
+    put(&mut bytes, OFFSET_VERSION, &VERSION.to_le_bytes());
+    put(&mut bytes, OFFSET_NAME_BYTES, &(text.len() as u32).to_le_bytes());
+    put(&mut bytes, OFFSET_IDENTITY, &store.0);
+    bytes.extend_from_slice(text);
+    let checksum = checksum(&bytes);
+    put(&mut bytes, OFFSET_CHECKSUM, &checksum.to_le_bytes());
+    bytes
+}
+
+/// Reads the first bytes of a file: a placeholder, something else (`None`), or a damaged placeholder.
+pub fn decode(bytes: &[u8]) -> Result<Option<Placeholder>, PlaceholderError> {
+    if !bytes.starts_with(&MAGIC) {
+        return Ok(None);
+    }
+    let damaged = |what: String| Err(PlaceholderError::Damaged { what });
+    if bytes.len() < HEADER_BYTES {
+        return damaged(format!("it ends at byte {} of its {HEADER_BYTES}-byte header", bytes.len()));
+    }
+    let version = word(bytes, OFFSET_VERSION);
+    if version == 0 {
+        return damaged("version 0 at byte 8".to_string());
+    }
+    if version != VERSION {
+        return Err(PlaceholderError::Version(version));
+    }
+    let name_bytes = word(bytes, OFFSET_NAME_BYTES) as usize;
+    if name_bytes > NAME_BYTES_MAX || bytes.len() < HEADER_BYTES + name_bytes {
+        return damaged(format!("name of {name_bytes} bytes at byte 12 does not fit"));
+    }
+    let bytes = &bytes[..HEADER_BYTES + name_bytes];
+    if word(bytes, OFFSET_CHECKSUM) != checksum(bytes) {
+        return damaged("checksum at byte 32 does not match".to_string());
+    }
+    if word(bytes, OFFSET_RESERVED) != 0 {
+        return damaged("reserved bytes at byte 36 are not zero".to_string());
+    }
+    let Ok(name) = RrdName::new(&bytes[HEADER_BYTES..]) else {
+        return damaged("name at byte 40 is not the name of an RRD".to_string());
+    };
+    let mut identity = [0; 16];
+    identity.copy_from_slice(&bytes[OFFSET_IDENTITY..OFFSET_CHECKSUM]);
+    Ok(Some(Placeholder { store: StoreIdentity(identity), name }))
+}
+
+/// True for the beginning of the magic, or nothing of it, and zeros.
+fn is_torn(front: &[u8]) -> bool {
+    let there = front.iter().zip(MAGIC).take_while(|(byte, magic)| *byte == magic).count();
+    front[there..].iter().all(|&byte| byte == 0)
+}
+
+/// CRC32C of header and name with the checksum's own bytes taken as zero.
+fn checksum(bytes: &[u8]) -> u32 {
+    let front = crc32c::crc32c(&bytes[..OFFSET_CHECKSUM]);
+    let zeroed = crc32c::crc32c_append(front, &[0; 4]);
+    crc32c::crc32c_append(zeroed, &bytes[OFFSET_RESERVED..])
+}
+
+fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    bytes[offset..offset + field.len()].copy_from_slice(field);
+}
+
+fn word(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
+}
+
+fn io_error(name: &RrdName, error: io::Error) -> PlaceholderError {
+    PlaceholderError::Io { path: name.to_string(), error }
+}
+
+fn read_front(file: &Handle) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; HEADER_BYTES + NAME_BYTES_MAX];
+    let count = file.read_up_to(&mut bytes, 0)?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORE: StoreIdentity = StoreIdentity(*b"0123456789abcdef");
+
+    fn name(text: &str) -> RrdName {
+        RrdName::new(text.as_bytes()).unwrap()
+    }
+
+    fn placeholders() -> (tempfile::TempDir, Placeholders) {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = Tree::open(directory.path()).unwrap();
+        (directory, Placeholders::new(tree, STORE))
+    }
+
+    #[test]
+    fn the_bytes_are_these() {
+        let bytes = encode(STORE, &name("a/b.rrd"));
+        let mut want = b"ROUNDELP\x01\0\0\0\x07\0\0\x000123456789abcdef".to_vec();
+        want.extend_from_slice(&[0xb8, 0x23, 0x43, 0x1d]);
+        want.extend_from_slice(b"\0\0\0\0a/b.rrd");
+        assert_eq!(bytes, want);
+    }
+
+    #[test]
+    fn a_written_one_reads_back_has_the_size_and_stays_sparse() {
+        use std::os::unix::fs::MetadataExt;
+        let (directory, placeholders) = placeholders();
+        let want = Placeholder { store: STORE, name: name("host/a b.rrd") };
+        for _ in 0..2 {
+            placeholders.write(&want.name, 148_648).unwrap();
+            let path = directory.path().join("host/a b.rrd");
+            assert_eq!(read(&path).unwrap(), Some(want.clone()));
+            let metadata = std::fs::metadata(&path).unwrap();
+            assert_eq!(metadata.len(), 148_648);
+            assert!(metadata.blocks() * 512 <= 4096, "{} blocks", metadata.blocks());
+        }
+        assert_eq!(placeholders.read(&want.name).unwrap(), Some(want.clone()));
+        placeholders.remove(&want.name).unwrap();
+        placeholders.remove(&want.name).unwrap();
+        assert_eq!(placeholders.read(&want.name).unwrap(), None);
+    }
+
+    #[test]
+    fn only_our_own_and_torn_ones_are_replaced() {
+        let (directory, placeholders) = placeholders();
+        let check = |content: &[u8], good: bool| {
+            std::fs::write(directory.path().join("x.rrd"), content).unwrap();
+            let written = placeholders.write(&name("x.rrd"), 1000);
+            assert_eq!(written.is_ok(), good, "{content:?}: {written:?}");
+            if !good {
+                assert_eq!(std::fs::read(directory.path().join("x.rrd")).unwrap(), content);
+                assert!(placeholders.remove(&name("x.rrd")).is_err());
+            }
+        };
+        check(b"", true);
+        check(&[0; 5000], true);
+        check(&encode(STORE, &name("x.rrd"))[..43], true);
+        check(b"ROUND", true);
+        check(&[b"ROU".as_slice(), &[0; 900]].concat(), true);
+        check(&[MAGIC.as_slice(), &[0; 900]].concat(), true);
+        check(b"RRD\x000003", false);
+        check(b"my diary", false);
+        check(&encode(StoreIdentity([7; 16]), &name("x.rrd")), false);
+        let mut newer = encode(STORE, &name("x.rrd"));
+        newer[OFFSET_VERSION] = 2;
+        check(&newer, false);
+        std::fs::create_dir(directory.path().join("d.rrd")).unwrap();
+        assert!(matches!(placeholders.write(&name("d.rrd"), 9), Err(PlaceholderError::Occupied { .. })));
+    }
+
+    #[test]
+    fn a_real_file_there_is_named_with_what_to_do() {
+        let (directory, placeholders) = placeholders();
+        std::fs::write(directory.path().join("x.rrd"), b"RRD\x000003").unwrap();
+        let error = placeholders.write(&name("x.rrd"), 1000).unwrap_err().to_string();
+        assert!(error.contains("import it first") && error.contains("x.rrd"), "{error}");
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let good = encode(STORE, &name("a.rrd"));
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(decode(&bad), Ok(Some(_))), "bit {bit}");
+        }
+        (0..good.len()).for_each(|length| assert!(!matches!(decode(&good[..length]), Ok(Some(_)))));
+    }
+
+    #[test]
+    fn a_stock_rrdtool_says_it_is_no_rrd() {
+        let mut tool = oracle::RrdTool::start().unwrap();
+        let placeholders = Placeholders::new(Tree::open(tool.directory()).unwrap(), STORE);
+        placeholders.write(&name("x.rrd"), 148_648).unwrap();
+        let error = tool.run("info x.rrd").unwrap_err();
+        assert!(error.contains("is not an RRD file"), "{error}");
+    }
+}

@@ -1,0 +1,147 @@
+//! LIST: the `.rrd` files below a directory of the tree. Links are not followed.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use disk::Disk;
+use rustix::fs::{Dir, FileType};
+
+use super::{Place, Tree, path_of};
+use crate::system_text;
+
+/// Most names an answer holds. Beyond it the answer is an error rather than a part of the truth.
+const NAMES_MAX: usize = 10_000_000;
+/// Deepest directory looked into: more can only be a loop of mounts.
+const DEPTH_MAX: usize = 64;
+
+/// Why there is no list.
+#[derive(Debug)]
+pub enum ListError {
+    /// More names than an answer holds.
+    TooMany,
+    /// The system refused.
+    Io {
+        /// The directory, below the base.
+        directory: Vec<u8>,
+        /// What it said.
+        error: std::io::Error,
+    },
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListError::TooMany => write!(f, "more than {NAMES_MAX} names; list a directory at a time"),
+            ListError::Io { directory, error } => {
+                write!(f, "cannot list '{}': {}", String::from_utf8_lossy(directory), system_text(error))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ListError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ListError::TooMany => None,
+            ListError::Io { error, .. } => Some(error),
+        }
+    }
+}
+
+/// Names below `directory` (`""` = all), relative to the tree and sorted. Not recursive: the immediate
+/// children, directories with a trailing `/`. Recursive: files only. What is no directory has none.
+pub fn list(tree: &Tree, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, ListError> {
+    let path = directory.strip_suffix(b"/").unwrap_or(directory);
+    let directories = match &tree.place {
+        Place::System(directories) => directories,
+        Place::Disk(disk) => return list_disk(&**disk, path, recursive),
+    };
+    let opened = match directories.get(path, false) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        opened => opened.map_err(|error| failed(path, error))?,
+    };
+    let mut names = Vec::new();
+    let mut prefix = path.to_vec();
+    if !prefix.is_empty() {
+        prefix.push(b'/');
+    }
+    walk(&opened, &prefix, recursive, 0, &mut names)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The same on another disk, whose names are `.rrd` files and directories only.
+fn list_disk(disk: &dyn Disk, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, ListError> {
+    let mut names = Vec::new();
+    let Ok(children) = disk.list(path_of(directory)) else { return Ok(names) };
+    for child in children {
+        let prefix = if directory.is_empty() { Vec::new() } else { [directory, b"/"].concat() };
+        let full = [&prefix, child.as_bytes()].concat();
+        if full.ends_with(b".rrd") {
+            names.push(full);
+        } else if disk.list(path_of(&full)).is_ok() {
+            match recursive {
+                true => names.append(&mut list_disk(disk, &full, true)?),
+                false => names.push([&full[..], b"/"].concat()),
+            }
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn walk(
+    directory: &OwnedFd,
+    prefix: &[u8],
+    recursive: bool,
+    depth: usize,
+    names: &mut Vec<Vec<u8>>,
+) -> Result<(), ListError> {
+    let io = |error: rustix::io::Errno| failed(prefix, error.into());
+    // Opened anew: a shared descriptor has one reading position for everyone.
+    for item in Dir::read_from(directory).map_err(io)? {
+        let item = item.map_err(io)?;
+        let name = item.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        let full = [prefix, name].concat();
+        match kind(directory, &item) {
+            FileType::Directory if !recursive => names.push([&full[..], b"/"].concat()),
+            FileType::Directory if depth < DEPTH_MAX => {
+                use rustix::fs::{Mode, OFlags};
+                let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+                // What cannot be opened (permissions, just removed) is left out, as everything else is listed.
+                if let Ok(below) = rustix::fs::openat(directory, item.file_name(), flags, Mode::empty()) {
+                    walk(&below, &[&full[..], b"/"].concat(), true, depth + 1, names)?;
+                }
+            }
+            FileType::RegularFile if name.ends_with(b".rrd") => names.push(full),
+            _ => {}
+        }
+        if names.len() > NAMES_MAX {
+            return Err(ListError::TooMany);
+        }
+    }
+    Ok(())
+}
+
+/// What an entry is; some file systems do not say and must be asked.
+fn kind(directory: &OwnedFd, item: &rustix::fs::DirEntry) -> FileType {
+    match item.file_type() {
+        FileType::Unknown => {
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            rustix::fs::statat(directory, item.file_name(), flags)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+        }
+        known => known,
+    }
+}
+
+fn failed(path: &[u8], error: std::io::Error) -> ListError {
+    ListError::Io { directory: path.to_vec(), error }
+}

@@ -1,0 +1,144 @@
+//! Updates of one connection on their way to the store, many at a time.
+//!
+//! A session fills a chunk, hands it over and fills the next while the store works on the first.
+
+use protocol::rrdcached::update::PlainUpdate;
+use store::engine::{StoreError, UpdateBatch, UpdateFailure};
+
+use super::refusal::Refusal;
+use crate::limits::{CHUNK_BYTES_MAX, CHUNK_UPDATES_MAX};
+
+/// A chunk being filled.
+#[derive(Debug, Default)]
+pub struct UpdateChunk {
+    batch: UpdateBatch,
+    updates: SentChunk,
+    /// Bytes of the texts of refusals.
+    refused_bytes: usize,
+}
+
+/// The updates of a chunk that was handed over, in their order.
+#[derive(Debug, Default)]
+pub struct SentChunk {
+    /// For each update a number that its session knows it by.
+    tags: Vec<u32>,
+    refused: Vec<Refused>,
+}
+
+/// An update that was refused before the store saw it, or saw all of it.
+#[derive(Debug)]
+struct Refused {
+    /// Its place in the chunk.
+    index: u32,
+    /// The store got the words before the bad one.
+    has_line: bool,
+    refusal: Refusal,
+}
+
+impl UpdateChunk {
+    /// For the updates of one frame, which stay together.
+    pub fn with_capacity(count: usize) -> Self {
+        let mut chunk = UpdateChunk::default();
+        chunk.updates.tags.reserve(count);
+        chunk.batch.lines.reserve(count);
+        chunk
+    }
+
+    /// True when it should go.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.updates.tags.len() >= CHUNK_UPDATES_MAX
+            || self.batch.text.len() + self.refused_bytes >= CHUNK_BYTES_MAX
+    }
+
+    /// True when there is nothing in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.updates.tags.is_empty()
+    }
+
+    /// Adds an ordinary update.
+    #[inline]
+    pub fn push(&mut self, update: &PlainUpdate<'_>, tag: u32) {
+        self.push_words(update.name, update.values, tag);
+    }
+
+    /// Adds an update of a name in normal form and words separated by single spaces.
+    #[inline]
+    pub fn push_words(&mut self, name: &[u8], values: &[u8], tag: u32) {
+        if self.updates.tags.capacity() == 0 {
+            self.batch.text.reserve(CHUNK_BYTES_MAX + 4096);
+            self.batch.lines.reserve(CHUNK_UPDATES_MAX);
+            self.updates.tags.reserve(CHUNK_UPDATES_MAX);
+        }
+        self.batch.push(name, values);
+        self.updates.tags.push(tag);
+    }
+
+    /// Adds an update, or another line that is answered among them, of which the store gets nothing.
+    pub fn refuse(&mut self, refusal: Refusal, tag: u32) {
+        self.updates.tags.push(tag);
+        self.note(refusal, false);
+    }
+
+    /// Notes what is wrong with the word after those of the last update.
+    pub fn refuse_rest(&mut self, refusal: Refusal) {
+        self.note(refusal, true);
+    }
+
+    fn note(&mut self, refusal: Refusal, has_line: bool) {
+        self.refused_bytes += refusal.text.len();
+        let index = self.updates.tags.len() as u32 - 1;
+        self.updates.refused.push(Refused { index, has_line, refusal });
+    }
+
+    /// What the store gets, and what its answer is put together with.
+    pub fn into_parts(self) -> (UpdateBatch, SentChunk) {
+        (self.batch, self.updates)
+    }
+}
+
+/// What became of an update.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// All words went in.
+    Accepted,
+    /// The store refused a word; those before it went in.
+    Failed(&'a StoreError),
+    /// A word was refused before the store saw it; those before it went in.
+    Refused(&'a Refusal),
+}
+
+impl SentChunk {
+    /// Calls `each` with every update's tag and outcome, in order. Without `failures` the store dropped the chunk:
+    /// it is stopping, or a shard has failed.
+    pub fn settle(self, failures: Option<Vec<UpdateFailure>>, mut each: impl FnMut(u32, Outcome<'_>)) {
+        let dropped = failures.is_none();
+        let mut failures = failures.unwrap_or_default();
+        if failures.is_empty() && self.refused.is_empty() && !dropped {
+            self.tags.iter().for_each(|&tag| each(tag, Outcome::Accepted));
+            return;
+        }
+        failures.sort_by_key(|failure| failure.line);
+        let mut failures = failures.iter().peekable();
+        let mut refused = self.refused.iter().peekable();
+        let mut line = 0;
+        for (index, &tag) in (0u32..).zip(&self.tags) {
+            let refused = refused.next_if(|refused| refused.index == index);
+            let mut failure = None;
+            if refused.is_none_or(|refused| refused.has_line) {
+                failure = failures.next_if(|failure| failure.line == line).map(|failure| &failure.error);
+                line += 1;
+                if dropped {
+                    failure = Some(&StoreError::Stopping);
+                }
+            }
+            let outcome = match (failure, refused) {
+                (Some(error), _) => Outcome::Failed(error),
+                (None, Some(refused)) => Outcome::Refused(&refused.refusal),
+                (None, None) => Outcome::Accepted,
+            };
+            each(tag, outcome);
+        }
+    }
+}

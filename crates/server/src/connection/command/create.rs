@@ -1,0 +1,235 @@
+//! CREATE: words to a definition, and the answer.
+
+use protocol::frames::code::ErrorCode;
+use protocol::rrdcached::command::{Command, Verb};
+use protocol::rrdcached::request::integer;
+use protocol::rrdcached::words::Words;
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::prefill::{Forecasts, default_start, origins, prefill};
+use rrd::when::{Step, parse_step};
+use store::engine::{CreateRequest, StoreError};
+
+use super::{last_update, snapshot, text};
+use crate::connection::inbox::ReplyTo;
+use crate::connection::refusal::Refusal;
+use crate::connection::session::StoreReply;
+use crate::metrics::DropReason;
+use crate::names::Named;
+use crate::service::Service;
+
+/// Seconds in an RRD's PDP when CREATE does not say.
+const STEP_DEFAULT: u64 = 300;
+/// The first second RRDtool takes as a start: ten years of 365 days.
+const START_MIN: i64 = 315_360_000;
+/// Seconds before now when CREATE does not say when to start.
+const START_BEFORE_NOW: i64 = 10;
+
+/// Most RRDs that one is filled from: each is in memory meanwhile. Guessed: far above any in use.
+const SOURCES_MAX: usize = 64;
+
+/// Why the store did not make the RRD of a path.
+pub fn refusal(path: &[u8], error: &StoreError) -> Refusal {
+    match error {
+        StoreError::Exists(_) => {
+            let text = ("RRD Error: creating '", "': File exists");
+            Refusal::of_path(DropReason::Refused, text.0, path, text.1).with_code(ErrorCode::Exists)
+        }
+        error => Refusal::of_store("RRD Error: ", error),
+    }
+}
+
+/// Where an RRD is to be made.
+pub fn place(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
+    let named = match service.names.resolve(word) {
+        Ok(named) => named,
+        Err(failure) => {
+            return Err(Refusal::of_name(failure, |path| {
+                Refusal::of_path(DropReason::Name, "RRD Error: creating '", path, "': Is a directory")
+            }));
+        }
+    };
+    check_directory(service, &named)?;
+    Ok(named)
+}
+
+/// What the words of a CREATE ask for.
+#[derive(Debug, Default)]
+struct CreateArgs {
+    start: Option<i64>,
+    step: Option<Step>,
+    no_overwrite: bool,
+    template: Option<Vec<u8>>,
+    sources: Vec<Vec<u8>>,
+    definitions: Vec<String>,
+}
+
+/// Reads a CREATE and hands it to the store.
+pub fn create(service: &Service, word: &[u8], words: Words<'_>, reply: ReplyTo) {
+    let (named, new) = match prepare(service, word, words) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return reply.send(StoreReply::Created(Err(refusal))),
+    };
+    let Named { name, path } = named;
+    let answer = move |result: Result<(), StoreError>| {
+        reply.send(StoreReply::Created(result.map_err(|error| refusal(&path, &error))));
+    };
+    match new {
+        New::Empty(request) => service.engine.create(name, request, Box::new(answer)),
+        New::Filled(rrd, no_overwrite) => {
+            // Waits for the log: not on a thread that others' connections wait for.
+            answer(service.waits.run(false, || service.engine.import(name, *rrd, no_overwrite)));
+        }
+    }
+}
+
+/// What a CREATE makes.
+enum New {
+    Empty(CreateRequest),
+    /// With the past of others (`-r`), and whether an RRD that is there stays.
+    Filled(Box<Rrd>, bool),
+}
+
+fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(Named, New), Refusal> {
+    let args = read(words)?;
+    let named = place(service, word)?;
+    let (definition, template_start) = define(service, &args, word)?;
+    let no_overwrite = args.no_overwrite || service.create.no_overwrite;
+    if !args.sources.is_empty() {
+        // Reads whole RRDs.
+        let rrd = service.waits.run(false, || fill(service, &args, definition))?;
+        return Ok((named, New::Filled(Box::new(rrd), no_overwrite)));
+    }
+    let start = args.start.or(template_start).unwrap_or_else(|| service.now() - START_BEFORE_NOW);
+    Ok((named, New::Empty(CreateRequest { definition, start, no_overwrite })))
+}
+
+/// The RRD of this definition with the past of the sources; it starts, unless told otherwise, where the newest
+/// of them stands.
+fn fill(service: &Service, args: &CreateArgs, definition: Definition) -> Result<Rrd, Refusal> {
+    let mut sources = Vec::with_capacity(args.sources.len());
+    for word in &args.sources {
+        let missing = |_| {
+            let text = ("RRD Error: error checking for source RRD ", ": No such file or directory");
+            Refusal::of_path(DropReason::NoSuchRrd, text.0, word, text.1)
+        };
+        let (named, _) = snapshot(service, word).map_err(missing)?;
+        let read = service.engine.read(&named.name);
+        sources.push(read.map_err(|error| Refusal::of_store("RRD Error: ", &error))?);
+    }
+    let sources: Vec<&Rrd> = sources.iter().collect();
+    let origins = origins(&definition, &args.definitions);
+    let start = args.start.or_else(|| default_start(&sources));
+    let start = start.unwrap_or_else(|| service.now() - START_BEFORE_NOW);
+    let start = start.saturating_mul(i64::from(definition.units_per_second));
+    Ok(prefill(definition, start, &origins, &sources, Forecasts::Filled))
+}
+
+fn usage() -> Refusal {
+    Refusal::usage(Command::of(Verb::Create))
+}
+
+fn read(mut words: Words<'_>) -> Result<CreateArgs, Refusal> {
+    let mut args = CreateArgs::default();
+    while let Some(word) = words.next() {
+        match &*word {
+            b"-b" => {
+                let start = integer(&words.next().ok_or_else(usage)?).unwrap_or(0);
+                if start < START_MIN {
+                    return Err(Refusal::new(DropReason::Refused, "The first entry must be after 1980."));
+                }
+                args.start = Some(start);
+            }
+            b"-s" => args.step = step(&words.next().ok_or_else(usage)?)?,
+            b"-O" => args.no_overwrite = true,
+            b"-t" => args.template = Some(words.next().ok_or_else(usage)?.into_owned()),
+            b"-r" => {
+                let source = words.next().ok_or_else(usage)?.into_owned();
+                if args.sources.len() == SOURCES_MAX {
+                    return Err(Refusal::new(
+                        DropReason::Refused,
+                        format!("RRD Error: at most {SOURCES_MAX} sources (-r)"),
+                    ));
+                }
+                args.sources.push(source);
+            }
+            definition if definition.starts_with(b"DS:") || definition.starts_with(b"RRA:") => {
+                args.definitions.push(text(definition)?.to_string());
+            }
+            _ => return Err(usage()),
+        }
+    }
+    Ok(args)
+}
+
+/// Compat: an integer with anything after it, as `strtol` reads it, 0 being the default. Only `100ms` and
+/// fractions, which rrdcached does not know, are read as the store's own.
+fn step(word: &[u8]) -> Result<Option<Step>, Refusal> {
+    let word = text(word)?;
+    if word.ends_with("ms") || word.contains('.') {
+        let refuse = |error| Refusal::new(DropReason::Refused, format!("RRD Error: step size: {error}"));
+        return parse_step(word, true).map(Some).map_err(refuse);
+    }
+    match integer(word.as_bytes()).unwrap_or(0) {
+        0 => Ok(None),
+        seconds if seconds < 0 => {
+            Err(Refusal::new(DropReason::Refused, "RRD Error: step size should be no less than one second"))
+        }
+        seconds => Ok(Some(Step { units: seconds.unsigned_abs(), units_per_second: 1 })),
+    }
+}
+
+fn define(service: &Service, args: &CreateArgs, word: &[u8]) -> Result<(Definition, Option<i64>), Refusal> {
+    if let Some(template) = &args.template {
+        if !args.definitions.is_empty() {
+            return Err(Refusal::new(
+                DropReason::Refused,
+                "RRD Error: CREATE takes a template (-t) or definitions, not both",
+            ));
+        }
+        let refuse = || {
+            let shown = String::from_utf8_lossy(template);
+            Refusal::new(DropReason::NoSuchRrd, format!("RRD Error: Cannot open template RRD {shown}"))
+        };
+        let (_, snapshot) = snapshot(service, template).map_err(|_| refuse())?;
+        let mut definition = Definition::clone(&snapshot.definition);
+        if let Some(step) = args.step {
+            definition.step = step.units;
+            definition.units_per_second = step.units_per_second;
+        }
+        let start = last_update(&snapshot).in_seconds(snapshot.definition.units_per_second);
+        return Ok((definition, Some(start.whole)));
+    }
+    let step = args.step.unwrap_or(Step { units: STEP_DEFAULT, units_per_second: 1 });
+    let limits = if service.create.file_limits { Limits::FILE } else { Limits::STORE };
+    let options = CreateOptions { step, limits, file_name: &service.names.path(word) };
+    match parse_create(&options, &args.definitions) {
+        Ok(definition) => Ok((definition, None)),
+        Err(error) => Err(Refusal::new(DropReason::Refused, format!("RRD Error: {error}"))),
+    }
+}
+
+/// Without `-R`, the directory must be there: on the disk, or because the store has RRDs in it.
+fn check_directory(service: &Service, named: &Named) -> Result<(), Refusal> {
+    use std::os::unix::ffi::OsStrExt;
+    let name = named.name.as_bytes();
+    let Some(slash) = name.iter().rposition(|&byte| byte == b'/') else { return Ok(()) };
+    if service.create.make_directories {
+        return Ok(());
+    }
+    let directory = &name[..slash];
+    let path = [service.names.base(), directory].concat();
+    if std::path::Path::new(std::ffi::OsStr::from_bytes(&path)).is_dir() {
+        return Ok(());
+    }
+    match service.engine.list(directory, false) {
+        Ok(found) if !found.is_empty() => Ok(()),
+        _ => Err(Refusal::of_path(
+            DropReason::Refused,
+            "No permission to recursively create: ",
+            &path,
+            "\nDid you pass -R to the daemon?",
+        )),
+    }
+}

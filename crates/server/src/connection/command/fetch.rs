@@ -1,0 +1,115 @@
+//! FETCH, FETCHBIN and FETCHRES.
+
+use protocol::frames;
+use protocol::rrdcached::request::{Fetch, integer};
+use protocol::rrdcached::rows::{push_binary, push_text};
+use rrd::definition::Cf;
+use rrd::fetch::{FetchRequest, FetchRows};
+use store::engine::StoreError;
+
+use crate::connection::refusal::Refusal;
+use crate::metrics::DropReason;
+use crate::names::Named;
+use crate::service::Service;
+
+/// Seconds before now when FETCH does not say where to start.
+const START_BEFORE_NOW: i64 = 24 * 3600;
+
+/// Answers FETCH, FETCHBIN or FETCHRES.
+pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let named = resolve(service, &fetch.name)?;
+    let now = service.now();
+    let start = time(fetch.start.as_deref(), "start", now, now - START_BEFORE_NOW)?;
+    let end = time(fetch.end.as_deref(), "end", now, now)?;
+    let step = fetch.resolution.as_deref().map_or(Ok(1), resolution)?;
+    let request = FetchRequest::new(function(&fetch.cf)?, start, end, step);
+    let rows = rows(service, &named, request)?;
+    let columns = columns(fetch, &rows.ds_names)?;
+    if fetch.binary {
+        push_binary(out, &rows, &columns);
+    } else {
+        push_text(out, &rows, &columns);
+    }
+    Ok(())
+}
+
+/// Answers a fetch in frames.
+pub fn fetch_frame(
+    service: &Service,
+    fetch: &frames::request::Fetch<'_>,
+    number: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let named = resolve(service, fetch.name)?;
+    let rows = rows(service, &named, fetch.request.map_err(unknown_function)?)?;
+    frames::answer::push_rows(out, number, &rows);
+    Ok(())
+}
+
+fn no_such_rrd(path: &[u8]) -> Refusal {
+    let (before, after) = ("rrd_fetch_r failed: opening '", "': No such file or directory");
+    Refusal::of_path(DropReason::NoSuchRrd, before, path, after)
+}
+
+fn resolve(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
+    service.names.resolve(word).map_err(|failure| Refusal::of_name(failure, no_such_rrd))
+}
+
+fn function(word: &[u8]) -> Result<Cf, Refusal> {
+    std::str::from_utf8(word).ok().and_then(Cf::from_name).ok_or_else(|| unknown_function(word))
+}
+
+fn unknown_function(word: &[u8]) -> Refusal {
+    let cf = String::from_utf8_lossy(word);
+    Refusal::new(DropReason::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
+}
+
+fn rows(service: &Service, named: &Named, request: FetchRequest) -> Result<FetchRows, Refusal> {
+    let rows = match service.engine.fetch(&named.name, request) {
+        Ok(rows) => rows,
+        Err(StoreError::NoSuchRrd(_)) => return Err(no_such_rrd(&named.path)),
+        Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
+    };
+    if request.end < request.start && rows.values.is_empty() {
+        // Compat: what RRDtool says when it is asked for fewer rows than none.
+        return Err(Refusal::new(DropReason::Usage, "rrd_fetch_r failed: malloc fetch data area"));
+    }
+    Ok(rows)
+}
+
+/// Compat: as `strtol` reads it; zero and less is relative to now.
+fn time(word: Option<&[u8]>, what: &str, now: i64, default: i64) -> Result<i64, Refusal> {
+    let Some(word) = word else { return Ok(default) };
+    match integer(word) {
+        Some(time) if time > 0 => Ok(time),
+        Some(time) => Ok(now.saturating_add(time)),
+        None => {
+            let before = format!("Cannot parse {what} time `");
+            Err(Refusal::of_path(DropReason::Usage, &before, word, "': Only simple integers are allowed."))
+        }
+    }
+}
+
+/// Seconds in a row that are wished for.
+fn resolution(word: &[u8]) -> Result<u64, Refusal> {
+    let seconds = integer(word).and_then(|seconds| u64::try_from(seconds).ok());
+    seconds.ok_or_else(|| {
+        Refusal::of_path(DropReason::Usage, "Cannot parse resolution `", word, "': Only seconds are allowed.")
+    })
+}
+
+fn columns(fetch: &Fetch<'_>, names: &[String]) -> Result<Vec<usize>, Refusal> {
+    if fetch.columns.is_empty() {
+        return Ok((0..names.len()).collect());
+    }
+    if fetch.columns.len() > names.len() {
+        return Err(Refusal::new(DropReason::Usage, "too many fields given - duplicates!"));
+    }
+    let find = |column: &[u8]| {
+        names.iter().position(|name| name.as_bytes() == column).ok_or_else(|| {
+            let column = String::from_utf8_lossy(column);
+            Refusal::new(DropReason::Usage, format!("field {column} not found in {}", names.join(" ")))
+        })
+    };
+    fetch.columns.iter().map(|column| find(column)).collect()
+}

@@ -1,0 +1,92 @@
+//! FLUSH, FLUSHALL, PENDING, FORGET and QUEUE: what rrdcached has in its cache.
+
+use std::sync::Arc;
+
+use protocol::rrdcached::reply;
+use rrd::live::HeadShape;
+use store::engine::{Snapshot, StoreError};
+use store::name::RrdName;
+
+use crate::connection::refusal::Refusal;
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// Answers FLUSH.
+pub fn flush(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    service.metrics.flushes_received.inc();
+    let missing = |path: &[u8]| Refusal::of_path(DropReason::NoSuchRrd, "No such file: ", path, ".");
+    let named = match service.names.resolve(word) {
+        Ok(named) => named,
+        Err(failure) => return Err(Refusal::of_name(failure, missing)),
+    };
+    let snapshot = match service.engine.snapshot(&named.name) {
+        Ok(snapshot) => snapshot,
+        Err(StoreError::NoSuchRrd(_)) => return Err(missing(&named.path)),
+        Err(error) => return Err(Refusal::of_store("", &error)),
+    };
+    service.engine.flush(Some(&named.name)).map_err(|error| Refusal::of_store("", &error))?;
+    let what = if is_cached(service, &named.name, &snapshot) {
+        "Successfully flushed "
+    } else {
+        "Nothing to flush: "
+    };
+    reply::push_status(out, 0, &[what.as_bytes(), &named.path, b"."].concat());
+    Ok(())
+}
+
+/// Answers FLUSHALL. Compat: it says that it has begun, and no more. What goes wrong is in the log and the metrics.
+pub fn flush_all(service: &Service, out: &mut Vec<u8>) {
+    let engine = Arc::clone(&service.engine);
+    tokio::task::spawn_blocking(move || engine.flush(None));
+    reply::push_status(out, 0, b"Started flush.");
+}
+
+/// Answers PENDING.
+pub fn pending(service: &Service, word: &[u8], out: &mut Vec<u8>) {
+    // Compat: of a name that cannot be, nothing is pending.
+    let named = service.names.resolve(word).ok();
+    let updates = named.map_or_else(Vec::new, |named| service.engine.pending(&named.name));
+    reply::push_status(out, updates.len() as i64, b"updates pending");
+    updates.iter().for_each(|update| push_line(out, update));
+}
+
+/// Answers FORGET.
+pub fn forget(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let missing = || Refusal::new(DropReason::NoSuchRrd, "No such file or directory");
+    let named = match service.names.resolve(word) {
+        Ok(named) => named,
+        Err(failure) => return Err(Refusal::of_name(failure, |_| missing())),
+    };
+    match service.engine.snapshot(&named.name) {
+        Ok(snapshot) if is_cached(service, &named.name, &snapshot) => {
+            service.marks.forget(&named.name);
+            reply::push_status(out, 0, b"Gone!");
+            Ok(())
+        }
+        Ok(_) | Err(StoreError::NoSuchRrd(_)) => Err(missing()),
+        Err(error) => Err(Refusal::of_store("", &error)),
+    }
+}
+
+/// Answers QUEUE.
+pub fn queue(service: &Service, out: &mut Vec<u8>) {
+    let queue = service.engine.queue();
+    reply::push_status(out, queue.len() as i64, b"in queue.");
+    for (count, name) in queue {
+        let path = service.names.path(name.as_bytes());
+        push_line(out, &[count.to_string().as_bytes(), b" ", &*path].concat());
+    }
+}
+
+/// Whether rrdcached would have it in its cache. It caches what was updated since it started; here, what
+/// was ever updated and not forgotten.
+pub fn is_cached(service: &Service, name: &RrdName, snapshot: &Snapshot) -> bool {
+    let shape = HeadShape::of(&snapshot.definition);
+    let updated = shape.split(&snapshot.live.words).pdp.iter().any(|pdp| pdp.last_ds.as_bytes() != b"U");
+    updated && !service.marks.is_forgotten(name)
+}
+
+fn push_line(out: &mut Vec<u8>, line: &[u8]) {
+    out.extend_from_slice(line);
+    out.push(b'\n');
+}

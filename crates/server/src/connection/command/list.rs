@@ -1,0 +1,60 @@
+//! LIST.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use protocol::rrdcached::reply;
+use store::engine::StoreError;
+use store::name::RrdName;
+
+use crate::connection::refusal::Refusal;
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// Answers LIST.
+pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let base = service.names.base();
+    let shown = [&base[..base.len() - 1], path].concat();
+    let refuse = |why: &str| Err(Refusal::of_path(DropReason::Name, "List ", &shown, why));
+    let inside = path.iter().position(|&byte| byte != b'/').map_or(path, |at| &path[at..]);
+    let directory = match RrdName::new(inside.trim_ascii_end()) {
+        Ok(name) => name.as_bytes().to_vec(),
+        // The base directory itself, with any number of slashes.
+        Err(_) if path.iter().all(|&byte| byte == b'/') => Vec::new(),
+        Err(_) => return refuse(": Permission denied"),
+    };
+    let found = match service.engine.list(&directory, recursive) {
+        Ok(found) => found,
+        Err(StoreError::NoSuchRrd(_)) => Vec::new(),
+        Err(error) => return Err(Refusal::of_store("", &error)),
+    };
+    let mut names: Vec<&[u8]> = Vec::with_capacity(found.len());
+    for name in &found {
+        let inside = name.strip_prefix(&*directory).unwrap_or(name);
+        let inside = inside.strip_prefix(b"/").unwrap_or(inside);
+        names.push(inside.strip_suffix(b"/").unwrap_or(inside));
+    }
+    // A name may be an RRD instead of a directory.
+    let alone = directory.rsplit(|&byte| byte == b'/').next().unwrap_or(&directory);
+    if names.is_empty() && !directory.is_empty() {
+        match RrdName::new(&directory).map(|name| service.engine.snapshot(&name)) {
+            Ok(Ok(_)) => names.push(alone),
+            _ if is_directory(&shown) => {}
+            _ => return refuse(": No such file or directory"),
+        }
+    }
+    // A line feed in a name would upset the count of lines; such a name cannot be asked for anyway.
+    names.retain(|name| !name.contains(&b'\n'));
+    reply::push_status(out, names.len() as i64, b"RRDs");
+    for name in names {
+        out.extend_from_slice(name);
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// Whether a directory stands at a path, where there may be no RRD yet.
+fn is_directory(path: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_dir())
+}

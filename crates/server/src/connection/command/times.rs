@@ -1,0 +1,38 @@
+//! FIRST and LAST.
+
+use protocol::rrdcached::reply;
+
+use super::{last_update, snapshot};
+use crate::connection::refusal::Refusal;
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// Answers FIRST: when the oldest row of an archive ends.
+pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let Ok(index) = usize::try_from(rra) else {
+        return Err(Refusal::new(DropReason::Usage, format!("Invalid index specified ({rra})")));
+    };
+    let (_, snapshot) = snapshot(service, word)?;
+    let definition = &snapshot.definition;
+    let Some(archive) = definition.rra.get(index) else {
+        return Err(Refusal::new(DropReason::Refused, "RRD Error: invalid rraindex number"));
+    };
+    let newest = definition.newest_row(index, last_update(&snapshot).whole);
+    let oldest = newest.saturating_sub_unsigned(archive.row_count).saturating_add(1);
+    let time = rrd::grid::row_time(oldest, archive.span(definition.step));
+    push_time(out, time.div_euclid(i64::from(definition.units_per_second.max(1))));
+    Ok(())
+}
+
+/// Answers LAST. Compat: rrdcached rounds down to the step (`rrdtool last` on a file does not).
+pub fn last(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let (_, snapshot) = snapshot(service, word)?;
+    let mut time = last_update(&snapshot);
+    time.whole -= time.whole.rem_euclid(snapshot.definition.step as i64);
+    push_time(out, time.in_seconds(snapshot.definition.units_per_second).whole);
+    Ok(())
+}
+
+fn push_time(out: &mut Vec<u8>, seconds: i64) {
+    reply::push_status(out, 0, seconds.to_string().as_bytes());
+}

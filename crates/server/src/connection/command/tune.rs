@@ -1,0 +1,21 @@
+//! TUNE.
+
+use protocol::rrdcached::reply;
+use protocol::rrdcached::words::Words;
+
+use super::{snapshot, text};
+use crate::connection::refusal::Refusal;
+use crate::service::Service;
+
+/// Answers TUNE.
+pub fn tune(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let (named, _) = snapshot(service, word)?;
+    let words = words.map(|word| text(&word).map(str::to_string)).collect::<Result<Vec<_>, _>>()?;
+    match service.engine.tune(&named.name, &words) {
+        Ok(()) => {
+            reply::push_status(out, 0, b"RRD tuned OK");
+            Ok(())
+        }
+        Err(error) => Err(Refusal::of_store("RRD Error: ", &error)),
+    }
+}

@@ -1,0 +1,74 @@
+//! UPDATE: why one was refused, in rrdcached's words.
+
+use protocol::frames::code::ErrorCode;
+use protocol::rrdcached::update::{BadWord, not_later};
+use rrd::time::{MICROS, Timestamp};
+use rrd::update::UpdateError;
+use store::engine::StoreError;
+
+use super::last_update;
+use crate::connection::refusal::Refusal;
+use crate::metrics::DropReason;
+use crate::names::{Named, Names};
+use crate::service::Service;
+
+/// An UPDATE without a good word.
+#[derive(Debug)]
+pub struct RefusedUpdate {
+    /// The RRD.
+    pub named: Named,
+    /// Its first word, if it has one.
+    pub bad: Option<BadWord>,
+}
+
+/// Why it is refused: that depends on whether there is such an RRD.
+pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
+    match service.engine.snapshot(&update.named.name) {
+        Ok(snapshot) => {
+            let last = last_update(&snapshot).in_seconds(snapshot.definition.units_per_second);
+            let text = match &update.bad {
+                None => b"No values updated.".to_vec(),
+                Some(bad) => bad.text(as_seconds(last)),
+            };
+            let code = update.bad.as_ref().map_or(ErrorCode::Syntax, code);
+            Refusal::new(DropReason::Refused, text).with_code(code)
+        }
+        Err(StoreError::NoSuchRrd(_)) => no_such_rrd(&update.named.path),
+        Err(error) => Refusal::of_store("", &error),
+    }
+}
+
+/// Why the store refused an UPDATE.
+pub fn refusal(names: &Names, error: &StoreError) -> Refusal {
+    match error {
+        StoreError::NoSuchRrd(name) => no_such_rrd(&names.path(name.as_bytes())),
+        // Compat: the daemon prints these times with six decimals.
+        StoreError::Update(UpdateError::NotLater { time, last_update }) => {
+            let text = not_later(as_seconds(*time), as_seconds(*last_update));
+            Refusal::new(DropReason::Refused, text).with_code(ErrorCode::IllegalTime)
+        }
+        error => Refusal::of_store("", error),
+    }
+}
+
+/// What a program is told of a bad word.
+pub fn code(bad: &BadWord) -> ErrorCode {
+    match bad {
+        BadWord::NoTimestamp(_) => ErrorCode::Syntax,
+        BadWord::Negative(_) => ErrorCode::IllegalTime,
+    }
+}
+
+/// There is no RRD at a path.
+pub fn no_such_rrd(path: &[u8]) -> Refusal {
+    Refusal::of_path(DropReason::NoSuchRrd, "No such file: ", path, "")
+}
+
+/// A time in seconds as its text had it.
+///
+/// Compat: RRDtool cuts a time after its microseconds, and of `1000000020.3`, which no double holds, 299999
+/// are kept. The daemon prints what it read; so a last 9 is taken for such a cut.
+fn as_seconds(time: Timestamp) -> f64 {
+    let cut = time.micros % 10 == 9;
+    time.whole as f64 + f64::from(time.micros + u32::from(cut)) / f64::from(MICROS)
+}

@@ -1,0 +1,61 @@
+//! UPDATEV: an update that answers with the rows it wrote, as `rrdtool updatev` lists them.
+
+use protocol::rrdcached::command::{Command, Verb};
+use protocol::rrdcached::reply;
+use protocol::rrdcached::words::Words;
+use rrd::format::push_e;
+use rrd::info::Value;
+use store::engine::StoreError;
+
+use crate::connection::refusal::{Refusal, reason};
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// The item that says why a word was refused.
+const ERROR: &str = "error";
+/// Digits that give a value back bit for bit.
+const DIGITS: usize = 17;
+
+/// Answers UPDATEV. The words are those of a file: what is wrong with one is said as of a file.
+pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    service.metrics.updates_received.inc();
+    let named = match service.names.resolve(word) {
+        Ok(named) => named,
+        Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
+    };
+    let mut values = Vec::new();
+    for word in words {
+        if word.contains(&b' ') {
+            let text = ("RRD Error: '", "': a reading holds no space");
+            return Err(Refusal::of_path(DropReason::Refused, text.0, &word, text.1));
+        }
+        if !values.is_empty() {
+            values.push(b' ');
+        }
+        values.extend_from_slice(&word);
+    }
+    if values.is_empty() {
+        return Err(Refusal::usage(Command::of(Verb::UpdateV)));
+    }
+    service.marks.remember(named.name.as_bytes());
+    let listed = match service.engine.update_listed(&named.name, &values) {
+        Ok(listed) => listed,
+        Err(StoreError::NoSuchRrd(_)) => return Err(Refusal::no_such_rrd(&named.path)),
+        Err(error) => return Err(Refusal::of_store("RRD Error: ", &error)),
+    };
+    let items = listed.report.items();
+    let count = items.len() + usize::from(listed.refused.is_some());
+    reply::push_status(out, count as i64, &[b"Rows of ", &*named.path].concat());
+    for item in items {
+        let Value::Number(value) = item.value else { continue };
+        out.extend_from_slice(item.key.as_bytes());
+        out.extend_from_slice(b" 0 ");
+        push_e(out, value, DIGITS);
+        out.push(b'\n');
+    }
+    if let Some(error) = listed.refused {
+        service.metrics.drop_line(reason(&error));
+        out.extend_from_slice(format!("{ERROR} 2 {error}\n").as_bytes());
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! EXPORT and IMPORT: whole RRDs as the bytes of standard `.rrd` files.
+//!
+//! The parts of an IMPORT are held by its connection until the last has come; then the RRD goes through the log as
+//! one record, or does not. What all connections hold together is bounded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use protocol::rrdcached::request::Import;
+use protocol::rrdcached::{reply, whole};
+use rrd::codec::file;
+use store::engine::StoreError;
+use store::name::RrdName;
+
+use super::{create, snapshot};
+use crate::connection::refusal::Refusal;
+use crate::limits::IMPORT_BYTES_MAX;
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// Answers EXPORT.
+pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let (named, _) = snapshot(service, word)?;
+    let refuse = |error: StoreError| Refusal::of_store("RRD Error: ", &error);
+    let rrd = service.engine.read(&named.name).map_err(refuse)?;
+    // Seasons know their own place; where the others' newest rows lie in a file does not matter.
+    let current_rows = vec![0; rrd.definition.rra.len()];
+    let bytes = file::encode(&rrd, &current_rows)
+        .map_err(|error| refuse(StoreError::Refused(error.named(&named.name.to_string()).to_string())))?;
+    drop(rrd);
+    let status = [b"Export of ", &*named.path, b" follows"].concat();
+    reply::push_status(out, whole::line_count(&bytes) as i64, &status);
+    whole::push_lines(out, &bytes);
+    Ok(())
+}
+
+/// Bytes that connections hold of files whose last part has not come.
+#[derive(Clone, Debug, Default)]
+pub struct Held(Arc<AtomicU64>);
+
+impl Held {
+    /// Room for so many more bytes, if there is.
+    fn reserve(&self, bytes: u64) -> bool {
+        let add = |held: u64| held.checked_add(bytes).filter(|&held| held <= IMPORT_BYTES_MAX as u64);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+}
+
+/// A file of which parts have come.
+#[derive(Debug)]
+pub struct Staged {
+    name: RrdName,
+    bytes: u64,
+    content: Vec<u8>,
+    /// What of [`Held`] is this one's.
+    reserved: u64,
+    held: Held,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        self.held.0.fetch_sub(self.reserved, Ordering::Relaxed);
+    }
+}
+
+/// Answers IMPORT: holds the part, or takes the RRD in with the last of them. After an error nothing is held.
+pub fn import(
+    service: &Service,
+    staged: &mut Option<Staged>,
+    import: &Import<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let before = staged.take();
+    let named = create::place(service, &import.name)?;
+    let mut file = match before {
+        _ if import.offset == 0 => Staged {
+            name: named.name,
+            bytes: import.bytes,
+            content: Vec::new(),
+            reserved: 0,
+            held: service.imports.clone(),
+        },
+        Some(file)
+            if (&file.name, file.bytes, file.content.len() as u64)
+                == (&named.name, import.bytes, import.offset) =>
+        {
+            file
+        }
+        _ => {
+            return Err(Refusal::new(
+                DropReason::Usage,
+                "RRD Error: the piece does not follow the one before",
+            ));
+        }
+    };
+    file.push(&import.piece)?;
+    if (file.content.len() as u64) < file.bytes {
+        reply::push_status(out, 0, format!("{} bytes so far", file.content.len()).as_bytes());
+        *staged = Some(file);
+        return Ok(());
+    }
+    let parts = file::decode(&file.content).map_err(|error| {
+        let path = String::from_utf8_lossy(&named.path);
+        Refusal::new(DropReason::Refused, format!("RRD Error: {}", error.named(&path)))
+    })?;
+    let no_overwrite = import.no_overwrite || service.create.no_overwrite;
+    let imported = service.engine.import(file.name.clone(), parts.rrd, no_overwrite);
+    imported.map_err(|error| create::refusal(&named.path, &error))?;
+    reply::push_status(out, 0, b"RRD imported OK");
+    Ok(())
+}
+
+impl Staged {
+    fn push(&mut self, piece: &[u8]) -> Result<(), Refusal> {
+        let refuse = |why: &str| Err(Refusal::new(DropReason::Refused, format!("RRD Error: {why}")));
+        // A word is longer than its bytes.
+        let room = piece.len() as u64;
+        if !self.held.reserve(room) {
+            return refuse(&format!("over {IMPORT_BYTES_MAX} bytes are being imported; try again later"));
+        }
+        self.reserved += room;
+        if whole::push_bytes(piece, &mut self.content).is_none() {
+            return refuse("the piece is no base64");
+        }
+        if piece.is_empty() || self.content.len() as u64 > self.bytes {
+            return refuse("the pieces are not as long as the file");
+        }
+        Ok(())
+    }
+}

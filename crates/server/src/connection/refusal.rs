@@ -1,0 +1,117 @@
+//! Why a request was not done.
+
+use protocol::frames::code::ErrorCode;
+use protocol::rrdcached::command::Command;
+use rrd::update::UpdateError;
+use store::engine::StoreError;
+
+use crate::metrics::DropReason;
+use crate::names::NameFailure;
+
+/// Why a request was not done: for people, for programs, and for the operator's counters.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// As the client sees it, without status.
+    pub text: Vec<u8>,
+    /// As a program tells it from others.
+    pub code: ErrorCode,
+    /// As it is counted.
+    pub reason: DropReason,
+}
+
+impl Refusal {
+    /// A refusal of this text, with the code that goes with the reason.
+    pub fn new(reason: DropReason, text: impl Into<Vec<u8>>) -> Self {
+        let code = match reason {
+            DropReason::NoSuchRrd => ErrorCode::NoSuchRrd,
+            DropReason::UnknownCommand => ErrorCode::UnknownCommand,
+            DropReason::Permission => ErrorCode::Permission,
+            DropReason::LineTooLong | DropReason::Usage => ErrorCode::Syntax,
+            _ => ErrorCode::Other,
+        };
+        Refusal { text: text.into(), code, reason }
+    }
+
+    /// The same with another code.
+    pub fn with_code(self, code: ErrorCode) -> Self {
+        Refusal { code, ..self }
+    }
+
+    /// `before`, a path, `after`.
+    pub fn of_path(reason: DropReason, before: &str, path: &[u8], after: &str) -> Self {
+        Refusal::new(reason, [before.as_bytes(), path, after.as_bytes()].concat())
+    }
+
+    /// What the store said, after `before`.
+    pub fn of_store(before: &str, error: &StoreError) -> Self {
+        Refusal::new(reason(error), format!("{before}{error}")).with_code(code(error))
+    }
+
+    /// There is no such command.
+    pub fn unknown_command(word: &[u8]) -> Self {
+        Refusal::of_path(DropReason::UnknownCommand, "Unknown command: ", word, "")
+    }
+
+    /// The socket does not accept the request.
+    pub fn permission() -> Self {
+        Refusal::new(DropReason::Permission, "Permission denied.")
+    }
+
+    /// The command may stand elsewhere.
+    pub fn misplaced(command: &Command) -> Self {
+        Refusal::new(DropReason::Usage, format!("Can't use '{}' here.", command.name))
+    }
+
+    /// An argument of the command is missing or wrong.
+    pub fn usage(command: &Command) -> Self {
+        Refusal::new(DropReason::Usage, format!("Usage: {}", command.usage))
+    }
+
+    /// The name leads out of the base directory.
+    pub fn denied(path: &[u8]) -> Self {
+        Refusal::of_path(DropReason::Name, "", path, ": Permission denied").with_code(ErrorCode::Permission)
+    }
+
+    /// There is no RRD at a path, as INFO and others say it.
+    pub fn no_such_rrd(path: &[u8]) -> Self {
+        Refusal::of_path(DropReason::NoSuchRrd, "RRD Error: opening '", path, "': No such file or directory")
+    }
+
+    /// The word names no RRD; `missing` says so for a path where none can be.
+    pub fn of_name(failure: NameFailure, missing: impl FnOnce(&[u8]) -> Refusal) -> Self {
+        match failure {
+            NameFailure::Denied(path) => Refusal::denied(&path),
+            NameFailure::Missing(path) => missing(&path),
+        }
+    }
+}
+
+/// What a program is told of an error of the store.
+pub fn code(error: &StoreError) -> ErrorCode {
+    match error {
+        StoreError::NoSuchRrd(_) => ErrorCode::NoSuchRrd,
+        StoreError::Exists(_) => ErrorCode::Exists,
+        StoreError::Update(UpdateError::NotLater { .. }) => ErrorCode::IllegalTime,
+        StoreError::Update(_) | StoreError::Tune(_) => ErrorCode::Syntax,
+        StoreError::DiskFull => ErrorCode::DiskFull,
+        StoreError::Poisoned(_) => ErrorCode::Poisoned,
+        StoreError::Damaged(_) | StoreError::Segment(_) => ErrorCode::Damaged,
+        StoreError::Unsupported(_) => ErrorCode::Unsupported,
+        StoreError::Stopping => ErrorCode::Stopping,
+        _ => ErrorCode::Other,
+    }
+}
+
+/// How an error of the store is counted.
+pub fn reason(error: &StoreError) -> DropReason {
+    match error {
+        StoreError::NoSuchRrd(_) => DropReason::NoSuchRrd,
+        StoreError::Exists(_)
+        | StoreError::Update(_)
+        | StoreError::Fetch(_)
+        | StoreError::Tune(_)
+        | StoreError::Refused(_)
+        | StoreError::Unsupported(_) => DropReason::Refused,
+        _ => DropReason::Store,
+    }
+}

@@ -1,0 +1,298 @@
+//! One client without I/O: bytes in, effects out.
+//!
+//! A driver ([`super::task`] or [`super::thread`]) brings what the client sent and does what [`Session::next`] says:
+//! hand updates to the store, ask it, wait for it, write, read. So order, batches, limits and back-pressure are decided
+//! here, the same for text and for frames, and tested without sockets.
+//!
+//! What always holds: answers leave in the order of the requests, in whatever order the store replies; what a burst of
+//! requests is answered with leaves in as few writes as possible (gmetad wants one segment an answer); no error ends
+//! the session but bytes that are no frame. Updates are handed over in chunks and not waited for until an answer is
+//! due; any other command but CREATE waits for everything before it.
+//!
+//! Cost of an ordinary UPDATE line: no allocation; see `examples/parse_speed.rs`.
+#![allow(clippy::result_large_err, reason = "a step leaves at once; a box would be an allocation per chunk")]
+
+mod frames;
+mod queue;
+mod text;
+
+use std::sync::Arc;
+
+use protocol::frames::{OTHER_VERSIONS, VERSION};
+use protocol::rrdcached::command::{Command, Permissions};
+use protocol::rrdcached::request::{Request, Word, split};
+use protocol::rrdcached::update::UpdateWords;
+use protocol::rrdcached::words::Words;
+use store::engine::{StoreError, UpdateBatch};
+
+use self::frames::Frames;
+use self::queue::Queue;
+pub use self::queue::{StoreReply, Ticket};
+use self::text::Text;
+use super::chunk::Outcome;
+use super::command::Ask;
+use super::command::update::{self, RefusedUpdate};
+use super::command::whole::Staged;
+use super::refusal::Refusal;
+use crate::limits::{ANSWER_BYTES_HELD, CHUNKS_IN_FLIGHT_MAX};
+use crate::metrics::DropReason;
+use crate::service::Service;
+
+/// What a session wants done next.
+#[derive(Debug)]
+pub enum Effect<'b> {
+    /// Hand these updates to the store; its reply goes to [`Session::replied`] with the ticket.
+    Update(Ticket, UpdateBatch),
+    /// Make an RRD of this name and these words, and reply in the same way.
+    Create(Ticket, Word<'b>, Words<'b>),
+    /// Find the answer, with [`Session::answer_space`], and call [`Session::answered`] at once.
+    Ask(Ask<'b>),
+    /// Wait for a reply of the store.
+    Wait,
+    /// Write [`Session::output`], then call [`Session::written`].
+    Write,
+    /// Read more; with [`Input::Dry`] everything due was written and the driver may sleep.
+    Read,
+    /// The client goes on in frames of this version. Nothing has to be done.
+    Frames(u32),
+    /// The connection ends; everything due was written.
+    End,
+}
+
+/// What the driver knows of the bytes still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// There may be more: answers may wait for it.
+    More,
+    /// There are none for now.
+    Dry,
+    /// None will come.
+    End,
+}
+
+/// One client's requests and what is to be answered to them.
+pub struct Session {
+    shared: Shared,
+    codec: Codec,
+    /// An IMPORT of which parts have come.
+    staged: Option<Staged>,
+}
+
+/// How requests and answers look.
+#[derive(Debug)]
+enum Codec {
+    Text(Text),
+    Frames(Frames),
+}
+
+/// What both codecs work with.
+struct Shared {
+    service: Arc<Service>,
+    allowed: Permissions,
+    queue: Queue,
+    /// Answers to be written.
+    out: Vec<u8>,
+    /// No more requests are taken.
+    ended: bool,
+}
+
+/// What a codec made of the bytes.
+#[derive(Debug)]
+enum Step<'b> {
+    /// Go on with the bytes after those used.
+    Again,
+    /// The driver's turn.
+    Do(Effect<'b>),
+    /// No whole request is left.
+    Rest,
+}
+
+impl Session {
+    /// A client that has said nothing yet, and so speaks text. It may do nothing before [`Session::allow`].
+    pub fn new(service: Arc<Service>) -> Self {
+        let (allowed, queue) = (Permissions::NONE, Queue::default());
+        let shared = Shared { service, allowed, queue, out: Vec::new(), ended: false };
+        Session { shared, codec: Codec::Text(Text::default()), staged: None }
+    }
+
+    /// What the client may do from here on.
+    pub fn allow(&mut self, permissions: Permissions) {
+        self.shared.allowed = permissions;
+    }
+
+    /// Works on `bytes`, which begin where the call before stopped: how many were used, and what is to be done before
+    /// the next call.
+    pub fn next<'b>(&mut self, bytes: &'b [u8], input: Input) -> (usize, Effect<'b>) {
+        let mut at = 0;
+        loop {
+            self.settle();
+            if self.shared.out.len() > ANSWER_BYTES_HELD {
+                return (at, Effect::Write);
+            }
+            if self.shared.queue.len() > CHUNKS_IN_FLIGHT_MAX {
+                return (at, Effect::Wait);
+            }
+            let (used, step) = match &mut self.codec {
+                _ if self.shared.ended => (0, Step::Rest),
+                Codec::Text(text) => text.step(&mut self.shared, &bytes[at..]),
+                Codec::Frames(frames) => frames.step(&mut self.shared, &bytes[at..]),
+            };
+            at += used;
+            let step = if matches!(step, Step::Rest) { self.rest(input) } else { step };
+            if let Step::Do(effect) = step {
+                if let Effect::Frames(version) = effect {
+                    self.codec = Codec::Frames(Frames::new(version));
+                }
+                return (at, effect);
+            }
+        }
+    }
+
+    /// What is due when no whole request is left.
+    fn rest<'b>(&mut self, input: Input) -> Step<'b> {
+        let ends = self.shared.ended || input == Input::End;
+        let (waits, chunk_grows) = match &self.codec {
+            // What a BATCH has sent is answered at its end.
+            Codec::Text(text) => (ends || !text.in_batch(), !ends && input == Input::More),
+            Codec::Frames(_) => (true, false),
+        };
+        let queue = &mut self.shared.queue;
+        if chunk_grows {
+            return Step::Do(Effect::Read);
+        }
+        if waits {
+            if let Err(step) = queue.drained() {
+                return step;
+            }
+        } else if !queue.chunk.is_empty() {
+            return queue.send(None);
+        }
+        Step::Do(match ends {
+            _ if !self.shared.out.is_empty() => Effect::Write,
+            true => Effect::End,
+            false => Effect::Read,
+        })
+    }
+
+    /// The store's reply to an update or a CREATE; replies may come in any order.
+    pub fn replied(&mut self, ticket: Ticket, reply: StoreReply) {
+        self.shared.queue.replied(ticket, reply);
+    }
+
+    /// Writes down the answers whose turn it is.
+    fn settle(&mut self) {
+        while let Some((request, reply)) = self.shared.queue.pop() {
+            match &mut self.codec {
+                Codec::Text(text) => text.settle(&mut self.shared, request, reply),
+                Codec::Frames(frames) => frames.settle(&mut self.shared, request, reply),
+            }
+        }
+    }
+
+    /// Where the answer to [`Effect::Ask`] is appended, and the parts of an import that is under way.
+    pub fn answer_space(&mut self) -> (&mut Option<Staged>, &mut Vec<u8>) {
+        (&mut self.staged, &mut self.shared.out)
+    }
+
+    /// The answer was appended, or there is none.
+    pub fn answered(&mut self, result: Result<(), Refusal>) {
+        match &mut self.codec {
+            Codec::Text(text) => text.answered(&mut self.shared, result),
+            Codec::Frames(frames) => frames.answered(&mut self.shared, result),
+        }
+    }
+
+    /// What is to be written.
+    pub fn output(&self) -> &[u8] {
+        &self.shared.out
+    }
+
+    /// All of it was written, or the client reads no more.
+    pub fn written(&mut self) {
+        if self.shared.out.capacity() > ANSWER_BYTES_HELD {
+            self.shared.out = Vec::new();
+        } else {
+            self.shared.out.clear();
+        }
+    }
+}
+
+impl Shared {
+    /// The request of a line, of a command that `may_stand` here.
+    fn parse<'b>(
+        &self,
+        line: &'b [u8],
+        may_stand: impl FnOnce(&Command) -> bool,
+    ) -> Result<(&'static Command, Request<'b>), Refusal> {
+        let (word, command, words) = split(line);
+        let Some(command) = command else { return Err(Refusal::unknown_command(&word)) };
+        if !self.allowed.allow(command.verb) {
+            return Err(Refusal::permission());
+        }
+        if !may_stand(command) {
+            return Err(Refusal::misplaced(command));
+        }
+        let request = Request::parse(command, words).map_err(|usage| Refusal::usage(usage.0))?;
+        Ok((command, request))
+    }
+
+    /// Takes an UPDATE that needs unescaping, or of which something is wrong; its tag is the number of its words if
+    /// none is given. What is wrong with one that has no good word depends on the RRD, so the store is asked; the error
+    /// is what has to be done before this can be called again.
+    fn unusual_update<'b>(
+        &mut self,
+        name: &[u8],
+        words: Words<'_>,
+        tag: Option<u32>,
+    ) -> Result<Option<RefusedUpdate>, Step<'b>> {
+        let named = match self.service.names.resolve(name) {
+            Ok(named) => named,
+            Err(failure) => {
+                let refusal = Refusal::of_name(failure, update::no_such_rrd);
+                self.queue.chunk.refuse(refusal, tag.unwrap_or(0));
+                return Ok(None);
+            }
+        };
+        let read = UpdateWords::parse(words);
+        if read.count == 0 {
+            self.queue.drained()?;
+            return Ok(Some(RefusedUpdate { named, bad: read.bad }));
+        }
+        self.service.marks.remember(named.name.as_bytes());
+        let chunk = &mut self.queue.chunk;
+        chunk.push_words(named.name.as_bytes(), &read.values, tag.unwrap_or(read.count));
+        if let Some(bad) = read.bad {
+            let text = bad.text(read.last_time.unwrap_or(0.0));
+            chunk.refuse_rest(Refusal::new(DropReason::Refused, text).with_code(update::code(&bad)));
+        }
+        Ok(None)
+    }
+
+    /// The answer to a CREATE.
+    fn created(&self, reply: StoreReply) -> Result<&'static [u8], Refusal> {
+        let result = match reply {
+            StoreReply::Created(result) => result,
+            _ => Err(Refusal::of_store("RRD Error: ", &StoreError::Stopping)),
+        };
+        result.map(|()| CREATED).inspect_err(|refusal| self.service.metrics.drop_line(refusal.reason))
+    }
+
+    /// Counts an update that was refused, and gives the refusal.
+    fn refusal(&self, outcome: Outcome<'_>) -> Option<Refusal> {
+        let refusal = match outcome {
+            Outcome::Accepted => return None,
+            Outcome::Failed(error) => update::refusal(&self.service.names, error),
+            Outcome::Refused(refusal) => refusal.clone(),
+        };
+        self.service.metrics.drop_line(refusal.reason);
+        Some(refusal)
+    }
+}
+
+/// The text protocol's answer to a CREATE that went well.
+const CREATED: &[u8] = b"0 RRD created OK\n";
+
+/// Why a client that asks for another version of frames goes on with text.
+fn other_version() -> Refusal {
+    Refusal::new(DropReason::Usage, format!("{OTHER_VERSIONS}s 1 to {VERSION} are spoken here."))
+}

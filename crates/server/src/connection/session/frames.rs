@@ -1,0 +1,243 @@
+//! Frames (`docs/protocol/frames.md`) as a codec of a session.
+//!
+//! What always holds: a frame of updates is answered when the store has answered all of them, so with the promise of an
+//! UPDATE. Bytes that are no frame end the session, with the reason, after everything before them was answered.
+
+use protocol::frames::answer::{self, ENDED, TEXT, push_refused, push_text, push_updated};
+use protocol::frames::request::{Fetch, Request as FrameRequest, UPDATES_OFFSET, Update};
+use protocol::frames::{FrameError, REQUEST_BYTES_MAX, VERSION_WITH_CODES, begin, finish, scan};
+use protocol::rrdcached::command::{Command, Verb};
+use protocol::rrdcached::reply::push_error;
+use protocol::rrdcached::request::Request;
+use protocol::rrdcached::update::plain_update_parts;
+use protocol::rrdcached::words::Words;
+
+use super::queue::{Sent, StoreReply};
+use super::{Effect, Shared, Step};
+use crate::connection::chunk::UpdateChunk;
+use crate::connection::command::Ask;
+use crate::connection::refusal::Refusal;
+use crate::metrics::DropReason;
+
+/// The state of a session in frames. An update's tag is its index in its frame, a CREATE's the number of its frame.
+#[derive(Debug)]
+pub struct Frames {
+    version: u32,
+    /// A frame of updates that is being worked on.
+    updates: Option<Progress>,
+    asked: Asked,
+    /// Updates of the frame whose turn it is that were refused, by index.
+    refused: Vec<(u32, Refusal)>,
+}
+
+/// How far a frame of updates has come.
+#[derive(Debug)]
+struct Progress {
+    number: u32,
+    /// Index of the next update.
+    next: u32,
+    count: u32,
+}
+
+/// What the store was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+enum Asked {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The text of a frame that starts here in the output, and its number.
+    Text(usize, u32),
+    /// A frame of rows that starts here, and its number.
+    Rows(usize, u32),
+    /// Why the update of this index is refused.
+    Update(u32),
+}
+
+impl Frames {
+    /// For a client that asked for a version.
+    pub fn new(version: u32) -> Self {
+        Frames { version, updates: None, asked: Asked::Nothing, refused: Vec::new() }
+    }
+
+    /// Works on a frame, or on the rest of one.
+    pub fn step<'b>(&mut self, shared: &mut Shared, bytes: &'b [u8]) -> (usize, Step<'b>) {
+        if self.updates.is_some() {
+            return self.take_updates(shared, bytes);
+        }
+        let found = scan(bytes, REQUEST_BYTES_MAX).and_then(|found| {
+            found.map(|(frame, used)| Ok((frame.number, FrameRequest::decode(frame)?, used))).transpose()
+        });
+        match found {
+            Ok(None) => (0, Step::Rest),
+            Ok(Some((number, FrameRequest::Update(updates), _))) if shared.allowed.allow(Verb::Update) => {
+                shared.service.metrics.updates_received.inc_by(updates.len() as u64);
+                shared.queue.chunk = UpdateChunk::with_capacity(updates.len());
+                self.updates = Some(Progress { number, next: 0, count: updates.len() as u32 });
+                let (used, step) = self.take_updates(shared, &bytes[UPDATES_OFFSET..]);
+                (UPDATES_OFFSET + used, step)
+            }
+            // A frame that has to wait is read again.
+            Ok(Some((number, request, used))) => match self.request(shared, number, request) {
+                Ok(step) => (used, step),
+                Err(step) => (0, step),
+            },
+            Err(error) => (0, end(shared, &error).unwrap_or_else(|step| step)),
+        }
+    }
+
+    /// Hands the updates of a frame, which was found whole, to the store.
+    fn take_updates<'b>(&mut self, shared: &mut Shared, bytes: &'b [u8]) -> (usize, Step<'b>) {
+        let Some(progress) = &mut self.updates else { return (0, Step::Again) };
+        let mut at = 0;
+        while progress.next < progress.count
+            && let Ok((update, used)) = Update::decode(&bytes[at..])
+        {
+            let index = progress.next;
+            if let Some(plain) = plain_update_parts(update.name, update.values, shared.service.names.base()) {
+                shared.queue.chunk.push(&plain, index);
+                if shared.service.marks.any_forgotten() {
+                    shared.service.marks.remember(plain.name);
+                }
+            } else {
+                match shared.unusual_update(update.name, Words::new(update.values), Some(index)) {
+                    Ok(None) => {}
+                    Ok(Some(refused)) => {
+                        progress.next += 1;
+                        self.asked = Asked::Update(index);
+                        return (at + used, Step::Do(Effect::Ask(Ask::RefusedUpdate(refused))));
+                    }
+                    Err(step) => return (at, step),
+                }
+            }
+            at += used;
+            progress.next += 1;
+        }
+        let number = progress.number;
+        self.updates = None;
+        (at, shared.queue.send(Some(number)))
+    }
+
+    /// Works on any other frame. The error is what has to be done before it can be worked on.
+    fn request<'b>(
+        &mut self,
+        shared: &mut Shared,
+        number: u32,
+        request: FrameRequest<'b>,
+    ) -> Result<Step<'b>, Step<'b>> {
+        shared.queue.drained()?;
+        Ok(match request {
+            FrameRequest::Fetch(fetch) if shared.allowed.allow(Verb::FetchBin) => {
+                self.fetch(shared, number, fetch)
+            }
+            FrameRequest::Update(_) | FrameRequest::Fetch(_) => {
+                self.refuse(shared, number, &Refusal::permission());
+                Step::Again
+            }
+            FrameRequest::Command(line) => self.command(shared, number, line),
+        })
+    }
+
+    fn fetch<'b>(&mut self, shared: &Shared, number: u32, fetch: Fetch<'b>) -> Step<'b> {
+        shared.service.metrics.command(Verb::FetchBin);
+        self.asked = Asked::Rows(shared.out.len(), number);
+        Step::Do(Effect::Ask(Ask::Rows(number, fetch)))
+    }
+
+    /// A line of the text protocol.
+    fn command<'b>(&mut self, shared: &mut Shared, number: u32, line: &'b [u8]) -> Step<'b> {
+        match shared.parse(line, may_stand) {
+            Ok((command, Request::Create(name, words))) => {
+                shared.service.metrics.command(command.verb);
+                let ticket = shared.queue.push(Sent::Create(number));
+                Step::Do(Effect::Create(ticket, name, words))
+            }
+            Ok((command, request)) => {
+                shared.service.metrics.command(command.verb);
+                self.asked = Asked::Text(begin(&mut shared.out, TEXT, number), number);
+                Step::Do(Effect::Ask(Ask::Command(request)))
+            }
+            Err(refusal) => {
+                shared.service.metrics.drop_line(refusal.reason);
+                self.refuse_command(shared, number, &refusal);
+                Step::Again
+            }
+        }
+    }
+
+    /// The answer was appended.
+    pub fn answered(&mut self, shared: &mut Shared, result: Result<(), Refusal>) {
+        match (std::mem::take(&mut self.asked), result) {
+            (Asked::Text(start, _), Ok(())) => finish(&mut shared.out, start),
+            (Asked::Text(start, number), Err(refusal)) => {
+                shared.service.metrics.drop_line(refusal.reason);
+                shared.out.truncate(start);
+                self.refuse_command(shared, number, &refusal);
+            }
+            (Asked::Rows(start, number), Err(refusal)) => {
+                shared.out.truncate(start);
+                self.refuse(shared, number, &refusal);
+            }
+            (Asked::Update(index), Err(refusal)) => shared.queue.chunk.refuse(refusal, index),
+            (_, Ok(())) | (Asked::Nothing, _) => {}
+        }
+    }
+
+    /// Appends the answer to a frame, when `request` is its last part.
+    pub fn settle(&mut self, shared: &mut Shared, request: Sent, reply: StoreReply) {
+        match (request, reply) {
+            (Sent::Updates(chunk, frame), reply) => {
+                let failures = match reply {
+                    StoreReply::Updated(failures) => Some(failures),
+                    _ => None,
+                };
+                chunk.settle(failures, |index, outcome| {
+                    if let Some(refusal) = shared.refusal(outcome) {
+                        self.refused.push((index, refusal));
+                    }
+                });
+                if let Some(number) = frame {
+                    let refused = self.refused.iter().map(|(index, refusal)| answer::Refusal {
+                        index: *index,
+                        code: refusal.code,
+                        text: &refusal.text,
+                    });
+                    push_updated(&mut shared.out, number, self.version, refused);
+                    self.refused.clear();
+                }
+            }
+            (Sent::Create(number), reply) => match shared.created(reply) {
+                Ok(text) => push_text(&mut shared.out, TEXT, number, text),
+                Err(refusal) => self.refuse_command(shared, number, &refusal),
+            },
+        }
+    }
+
+    fn refuse(&self, shared: &mut Shared, number: u32, refusal: &Refusal) {
+        shared.service.metrics.drop_line(refusal.reason);
+        push_refused(&mut shared.out, number, self.version, refusal.code, &refusal.text);
+    }
+
+    /// In version 1 the errors of commands are text, too.
+    fn refuse_command(&self, shared: &mut Shared, number: u32, refusal: &Refusal) {
+        if self.version >= VERSION_WITH_CODES {
+            return push_refused(&mut shared.out, number, self.version, refusal.code, &refusal.text);
+        }
+        let start = begin(&mut shared.out, TEXT, number);
+        push_error(&mut shared.out, &refusal.text);
+        finish(&mut shared.out, start);
+    }
+}
+
+/// These have frames of their own, or change how the text protocol goes on.
+fn may_stand(command: &Command) -> bool {
+    command.alone && !matches!(command.verb, Verb::Update | Verb::Batch | Verb::Quit | Verb::Frames)
+}
+
+/// Where the next frame begins is unknown. The error is what has to be done first.
+fn end<'b>(shared: &mut Shared, error: &FrameError) -> Result<Step<'b>, Step<'b>> {
+    shared.queue.drained()?;
+    shared.service.metrics.drop_line(DropReason::BadFrame);
+    push_text(&mut shared.out, ENDED, 0, error.to_string().as_bytes());
+    shared.ended = true;
+    Ok(Step::Again)
+}

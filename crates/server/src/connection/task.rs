@@ -1,0 +1,115 @@
+//! Drives a connection as a task of the async runtime.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+
+use super::session::Input;
+use super::{Connection, SharedPermissions, Todo, thread};
+use crate::service::{Service, stopped};
+
+/// A connected socket.
+#[derive(Debug)]
+pub enum Stream {
+    /// `unix:`
+    Unix(UnixStream),
+    /// IPv4 or IPv6
+    Tcp(TcpStream),
+}
+
+/// Serves one client until it goes, asks to, or `stop` becomes true. One that goes on in frames gets a thread of its
+/// own while there are any.
+///
+/// # Errors
+/// What the system says of the socket.
+pub async fn serve(
+    stream: Stream,
+    service: Arc<Service>,
+    permissions: SharedPermissions,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let mut connection = Connection::new(service, permissions);
+    let mut input = Input::Dry;
+    loop {
+        match connection.next(input) {
+            Todo::Wait => {
+                let replies = connection.inbox.wait().await;
+                connection.replied(replies);
+            }
+            Todo::Write => {
+                let result = stream.write_all(connection.session.output()).await;
+                connection.wrote(result);
+            }
+            Todo::Read => {
+                if input == Input::Dry {
+                    connection.rest();
+                    tokio::select! {
+                        biased;
+                        readable = stream.readable() => if let Err(error) = readable {
+                            input = connection.read(Err(error));
+                            continue;
+                        },
+                        () = stopped(&mut stop) => {
+                            input = Input::End;
+                            continue;
+                        }
+                    }
+                }
+                let result = stream.try_read(connection.room());
+                input = connection.read(result);
+                // The burst is over: a client that goes on sending does not keep the daemon running.
+                if input == Input::Dry && *stop.borrow() {
+                    input = Input::End;
+                }
+            }
+            Todo::Frames => {
+                let result = stream.write_all(connection.session.output()).await;
+                connection.wrote(result);
+                if let Some(thread) = thread::spawn(&connection.service) {
+                    return thread.serve(connection, stream, stop).await;
+                }
+            }
+            Todo::End => return connection.result(),
+        }
+    }
+}
+
+impl Stream {
+    async fn readable(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.readable().await,
+            Stream::Tcp(stream) => stream.readable().await,
+        }
+    }
+
+    /// Reads what is there into the free part of `buffer`, which must not be full; 0 = the other end is gone, an error
+    /// of kind `WouldBlock` = nothing there.
+    fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.try_read_buf(buffer),
+            Stream::Tcp(stream) => stream.try_read_buf(buffer),
+        }
+    }
+
+    /// Writes everything: in one system call, and so in one segment, whenever the kernel takes it at once.
+    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = match self {
+                Stream::Unix(stream) => stream.try_write(bytes),
+                Stream::Tcp(stream) => stream.try_write(bytes),
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self {
+                    Stream::Unix(stream) => stream.writable().await?,
+                    Stream::Tcp(stream) => stream.writable().await?,
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Drives a connection on a thread of its own, which sleeps where a task waits.
+//!
+//! A client that speaks frames is most likely waiting for each answer: tokio wakes two threads to serve one request, and
+//! a thread that spins for the next one need not be woken at all.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use client::adaptive_spin::AdaptiveSpin;
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use super::session::Input;
+use super::task::Stream;
+use super::{Connection, Todo};
+use crate::service::{Service, stopped};
+
+/// What a thread is to do.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that waits for its connection.
+pub struct ConnectionThread {
+    thread: JoinHandle<()>,
+    give: mpsc::Sender<Job>,
+}
+
+/// A thread for one connection; `None` where there are enough, or the system gives no more.
+pub fn spawn(service: &Service) -> Option<ConnectionThread> {
+    let place = Arc::clone(&service.threads).try_acquire_owned().ok()?;
+    let (runtime, (give, taken)) = (Handle::current(), mpsc::channel::<Job>());
+    let body = move || {
+        let _place = place;
+        // FLUSHALL goes on without its connection, as a task of the runtime.
+        let _context = runtime.enter();
+        if let Ok(job) = taken.recv() {
+            job();
+        }
+    };
+    std::thread::Builder::new()
+        .name("frames".to_string())
+        .spawn(body)
+        .inspect_err(|error| tracing::warn!(%error, "no thread for a connection; it shares those of others"))
+        .ok()
+        .map(|thread| ConnectionThread { thread, give })
+}
+
+impl ConnectionThread {
+    /// Serves a client until it goes, or `stop` becomes true.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub async fn serve(
+        self,
+        mut connection: Connection,
+        stream: Stream,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        connection.has_thread = true;
+        let socket: Arc<OwnedFd> = Arc::new(match stream {
+            Stream::Unix(stream) => stream.into_std()?.into(),
+            Stream::Tcp(stream) => stream.into_std()?.into(),
+        });
+        // However this ends: the thread finds the end of its client.
+        let hang_up = HangUp(Arc::clone(&socket));
+        let (sender, mut ended) = oneshot::channel();
+        let stop_of_thread = stop.clone();
+        let job = Box::new(move || {
+            let result = drive(connection, &socket, &stop_of_thread);
+            // The daemon may have stopped waiting for it.
+            sender.send(result).ok();
+        });
+        // The thread waits for this and nothing else.
+        self.give.send(job).ok();
+        let result = tokio::select! {
+            biased;
+            result = &mut ended => result,
+            () = stopped(&mut stop) => {
+                hang_up.read_no_more();
+                ended.await
+            }
+        };
+        match result {
+            Ok(result) => result,
+            Err(_) => match self.thread.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => Ok(()),
+            },
+        }
+    }
+}
+
+/// Ends a connection that a thread sleeps on.
+struct HangUp(Arc<OwnedFd>);
+
+impl HangUp {
+    /// Nothing more is read; what was is answered.
+    fn read_no_more(&self) {
+        // It may have ended already.
+        shutdown(&self.0, Shutdown::Read).ok();
+    }
+}
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        shutdown(&self.0, Shutdown::Both).ok();
+    }
+}
+
+fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bool>) -> io::Result<()> {
+    let mut spin = AdaptiveSpin::default();
+    // Answers do not wait for more requests: a read may sleep.
+    let mut input = Input::Dry;
+    loop {
+        match connection.next(input) {
+            Todo::Wait => {
+                let replies = connection.inbox.wait_blocking();
+                connection.replied(replies);
+            }
+            Todo::Write => {
+                let result = write_all(socket, connection.session.output());
+                connection.wrote(result);
+            }
+            Todo::Read => {
+                if *stop.borrow() || read(&mut connection, socket, &mut spin) == Input::End {
+                    input = Input::End;
+                }
+            }
+            Todo::Frames => {}
+            Todo::End => return connection.result(),
+        }
+    }
+}
+
+/// Reads what is there; sleeps until there is something.
+fn read(connection: &mut Connection, socket: &OwnedFd, spin: &mut AdaptiveSpin) -> Input {
+    loop {
+        let buffer = connection.room();
+        let found = spin.spin(|| match recv(socket, spare_capacity(buffer), RecvFlags::DONTWAIT) {
+            Err(Errno::AGAIN) => None,
+            done => Some(done.map(|(count, _)| count)),
+        });
+        if let Some(result) = found {
+            return connection.read(result.map_err(io::Error::from));
+        }
+        connection.rest();
+        if let Err(error) = sleep(socket, PollFlags::IN) {
+            return connection.read(Err(error));
+        }
+    }
+}
+
+fn write_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::AGAIN) => sleep(socket, PollFlags::OUT)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps until a socket is ready, or at its end.
+fn sleep(socket: &OwnedFd, ready: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::new(socket, ready)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

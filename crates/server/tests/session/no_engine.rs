@@ -1,0 +1,55 @@
+//! A store that nothing may be asked of: a session leaves that to its driver.
+
+use rrd::content::Rrd;
+use rrd::fetch::{FetchRequest, FetchRows};
+use store::engine::{
+    CreateRequest, Engine, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+};
+use store::name::RrdName;
+
+/// Panics whatever it is asked.
+pub struct NoEngine;
+
+const WHY: &str = "a session asks no store";
+
+impl Engine for NoEngine {
+    fn update(&self, _: UpdateBatch, _: Reply<Vec<UpdateFailure>>) {
+        unreachable!("{WHY}")
+    }
+    fn update_listed(&self, _: &RrdName, _: &[u8]) -> Result<Listed, StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn create(&self, _: RrdName, _: CreateRequest, _: Reply<Result<(), StoreError>>) {
+        unreachable!("{WHY}")
+    }
+    fn import(&self, _: RrdName, _: Rrd, _: bool) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn tune(&self, _: &RrdName, _: &[String]) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn delete(&self, _: &RrdName) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn snapshot(&self, _: &RrdName) -> Result<Snapshot, StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn fetch(&self, _: &RrdName, _: FetchRequest) -> Result<FetchRows, StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn read(&self, _: &RrdName) -> Result<Rrd, StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn list(&self, _: &[u8], _: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn flush(&self, _: Option<&RrdName>) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn stats(&self) -> Stats {
+        unreachable!("{WHY}")
+    }
+    fn stop(&self) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
+}

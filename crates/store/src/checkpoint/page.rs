@@ -1,0 +1,162 @@
+//! What the frames of a checkpoint hold, decompressed: RRDs with their definitions and heads, and the groups.
+//!
+//! Nothing is copied but seasons and open rows, which few RRDs have: names, definitions and heads stay where
+//! they were read.
+
+use rrd::definition::{Cf, Definition};
+use rrd::live::{HeadShape, Season};
+
+use crate::catalogue::RrdId;
+use crate::group::{ArchiveGeometry, Geometry};
+use crate::log::catalogue::decode_definition;
+
+/// A definition that RRDs of one page share.
+#[derive(Debug)]
+pub struct PageDefinition<'a> {
+    /// The definition.
+    pub definition: Definition,
+    /// Its encoding ([`crate::log::catalogue::encode_definition`]).
+    pub key: &'a [u8],
+    head_bytes: usize,
+}
+
+/// One RRD of a checkpoint.
+#[derive(Debug)]
+pub struct LoadedRrd<'a> {
+    /// Its id.
+    pub id: RrdId,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Its definition.
+    pub definition: &'a PageDefinition<'a>,
+    /// The index of the definition in its page.
+    pub definition_index: usize,
+    /// The words of its head, little-endian.
+    pub head: &'a [u8],
+    /// Its seasons; empty for most.
+    pub seasons: Vec<Season>,
+    /// Its open rows, oldest first.
+    pub open: Vec<LoadedRows>,
+}
+
+impl LoadedRrd<'_> {
+    /// The words of its head.
+    pub fn head_words(&self) -> Vec<u64> {
+        bytemuck::pod_collect_to_vec(self.head)
+    }
+}
+
+/// Consecutive open rows of one source.
+#[derive(Debug)]
+pub struct LoadedRows {
+    /// Their source in the group.
+    pub source: u16,
+    /// Number of the first row.
+    pub first_row: i64,
+    /// Rows.
+    pub count: u64,
+    /// The values of one row when all rows are the same, else of all rows, row-major.
+    pub values: Vec<f64>,
+}
+
+/// Receives what a checkpoint holds.
+pub trait Loader {
+    /// How many pages there are; comes first, when it is known.
+    fn page_count(&mut self, _count: usize) {}
+    /// A stripe group; groups come in the order of their numbers.
+    fn group(&mut self, geometry: Geometry);
+    /// A page begins; these are the definitions of its RRDs.
+    fn page(&mut self, definitions: &[PageDefinition<'_>]);
+    /// An RRD of the page.
+    fn rrd(&mut self, rrd: LoadedRrd<'_>);
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.bytes(4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.bytes(8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
+    }
+
+    fn doubles(&mut self, count: usize) -> Option<Vec<f64>> {
+        Some(bytemuck::pod_collect_to_vec(self.bytes(count.checked_mul(8)?)?))
+    }
+}
+
+/// Reads the body of an end frame; `None` when it is cut.
+pub(super) fn decode_end(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
+    let mut cursor = Cursor(body);
+    for _ in 0..cursor.u32()? {
+        let units_per_second = cursor.u32()?;
+        let step = cursor.u64()?;
+        let ds_count = cursor.u32()? as usize;
+        let count = cursor.u32()?;
+        let archives: Option<Vec<_>> = (0..count)
+            .map(|_| {
+                let cf = *Cf::ALL.get(cursor.u32()? as usize)?;
+                Some(ArchiveGeometry { cf, pdp_per_row: cursor.u64()?, row_count: cursor.u64()? })
+            })
+            .collect();
+        loader.group(Geometry { units_per_second, step, ds_count, archives: archives? });
+    }
+    Some(())
+}
+
+/// Reads the body of a page; `None` when it is cut.
+pub(super) fn decode_page(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
+    let mut cursor = Cursor(body);
+    let mut definitions = Vec::new();
+    for _ in 0..cursor.u32()? {
+        let length = cursor.u32()? as usize;
+        let key = cursor.bytes(length)?;
+        let definition = decode_definition(key).ok()?;
+        let head_bytes = HeadShape::of(&definition).word_count().checked_mul(8)?;
+        definitions.push(PageDefinition { definition, key, head_bytes });
+    }
+    loader.page(&definitions);
+    for _ in 0..cursor.u32()? {
+        let rrd = take_rrd(&mut cursor, &definitions)?;
+        loader.rrd(rrd);
+    }
+    cursor.0.is_empty().then_some(())
+}
+
+fn take_rrd<'a>(cursor: &mut Cursor<'a>, definitions: &'a [PageDefinition<'a>]) -> Option<LoadedRrd<'a>> {
+    let id = cursor.u32()?;
+    let definition_index = cursor.u32()? as usize;
+    let definition = definitions.get(definition_index)?;
+    let _group = cursor.u32()?;
+    let name_length = cursor.u32()? as usize;
+    let name = cursor.bytes(name_length)?;
+    let head = cursor.bytes(definition.head_bytes)?;
+    let seasons = (0..cursor.u32()?).map(|_| take_season(cursor)).collect::<Option<_>>()?;
+    let open: Option<Vec<_>> = (0..cursor.u32()?).map(|_| take_rows(cursor)).collect();
+    let mut open = open?;
+    open.reverse();
+    Some(LoadedRrd { id, name, definition, definition_index, head, seasons, open })
+}
+
+fn take_season(cursor: &mut Cursor<'_>) -> Option<Season> {
+    let rra = cursor.u32()? as usize;
+    let current_row = cursor.u64()?;
+    let count = cursor.u32()? as usize;
+    Some(Season { rra, current_row, values: cursor.doubles(count)? })
+}
+
+fn take_rows(cursor: &mut Cursor<'_>) -> Option<LoadedRows> {
+    let source = cursor.u32()? as u16;
+    let first_row = cursor.u64()? as i64;
+    let count = cursor.u64()?;
+    let value_count = cursor.u32()? as usize;
+    Some(LoadedRows { source, first_row, count, values: cursor.doubles(value_count)? })
+}

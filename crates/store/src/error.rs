@@ -1,0 +1,209 @@
+//! Why the store could not be opened, or not do what was asked, with the cause where there is one.
+
+use std::fmt;
+use std::io;
+use std::mem::discriminant;
+use std::sync::Arc;
+
+use rrd::plan::PlanError;
+use rrd::tune::TuneError;
+use rrd::update::UpdateError;
+use rrd_file::file::LOCKED;
+use rrd_file::name::RrdName;
+use rrd_file::placeholder::PlaceholderError;
+use rrd_file::system_text;
+use rrd_file::tree::ListError;
+
+use crate::segment::SegmentError;
+
+/// Why the store could not do what was asked. Where RRDtool says something, `Display` is its text.
+#[derive(Debug, Clone)]
+pub enum StoreError {
+    /// No RRD of this name.
+    NoSuchRrd(RrdName),
+    /// `--no-overwrite`, and there is one.
+    Exists(RrdName),
+    /// An update was refused.
+    Update(UpdateError),
+    /// A fetch was refused.
+    Fetch(PlanError),
+    /// A tune was refused.
+    Tune(TuneError),
+    /// Something else was refused, such as a definition that no file can hold.
+    Refused(String),
+    /// The disk is full; goes on by itself when there is room.
+    DiskFull,
+    /// A write or sync failed: no more writes until the store is opened again.
+    Poisoned(String),
+    /// A segment could not be read; names file and offset.
+    Segment(Arc<SegmentError>),
+    /// A `.rrd` file is damaged; names the file.
+    Damaged(String),
+    /// Another program has the `.rrd` file locked.
+    Locked,
+    /// The operating system refused.
+    Io {
+        /// What was tried, with the file: `opening 'PATH'`.
+        what: String,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// A placeholder could not be written.
+    Placeholder(Arc<PlaceholderError>),
+    /// This layout cannot do it.
+    Unsupported(&'static str),
+    /// The store is stopping.
+    Stopping,
+}
+
+impl StoreError {
+    /// The operating system refused `what`.
+    pub fn io(what: impl Into<String>, error: io::Error) -> Self {
+        StoreError::Io { what: what.into(), error: Arc::new(error) }
+    }
+}
+
+/// Two errors are equal when they are of a kind and say the same.
+impl PartialEq for StoreError {
+    fn eq(&self, other: &Self) -> bool {
+        discriminant(self) == discriminant(other) && self.to_string() == other.to_string()
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::NoSuchRrd(_) => f.write_str("No such file or directory"),
+            StoreError::Exists(_) => f.write_str("File exists"),
+            StoreError::Update(error) => error.fmt(f),
+            StoreError::Fetch(error) => error.fmt(f),
+            StoreError::Tune(error) => error.fmt(f),
+            StoreError::Refused(text) | StoreError::Poisoned(text) | StoreError::Damaged(text) => {
+                f.write_str(text)
+            }
+            StoreError::DiskFull => f.write_str("No space left on device"),
+            StoreError::Segment(error) => error.fmt(f),
+            StoreError::Locked => f.write_str(LOCKED),
+            StoreError::Io { what, error } if what.is_empty() => f.write_str(&system_text(error)),
+            StoreError::Io { what, error } => write!(f, "{what}: {}", system_text(error)),
+            StoreError::Placeholder(error) => error.fmt(f),
+            StoreError::Unsupported(what) => f.write_str(what),
+            StoreError::Stopping => f.write_str("the daemon is stopping"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Update(error) => Some(error),
+            StoreError::Fetch(error) => Some(error),
+            StoreError::Tune(error) => Some(error),
+            StoreError::Segment(error) => Some(&**error),
+            StoreError::Io { error, .. } => Some(&**error),
+            StoreError::Placeholder(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}
+
+impl From<UpdateError> for StoreError {
+    fn from(error: UpdateError) -> Self {
+        StoreError::Update(error)
+    }
+}
+
+impl From<PlanError> for StoreError {
+    fn from(error: PlanError) -> Self {
+        StoreError::Fetch(error)
+    }
+}
+
+impl From<TuneError> for StoreError {
+    fn from(error: TuneError) -> Self {
+        StoreError::Tune(error)
+    }
+}
+
+impl From<SegmentError> for StoreError {
+    fn from(error: SegmentError) -> Self {
+        StoreError::Segment(Arc::new(error))
+    }
+}
+
+impl From<PlaceholderError> for StoreError {
+    fn from(error: PlaceholderError) -> Self {
+        StoreError::Placeholder(Arc::new(error))
+    }
+}
+
+impl From<ListError> for StoreError {
+    fn from(error: ListError) -> Self {
+        match error {
+            ListError::TooMany => StoreError::Refused(error.to_string()),
+            ListError::Io { directory, error } => {
+                StoreError::io(format!("cannot list '{}'", String::from_utf8_lossy(&directory)), error)
+            }
+        }
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug)]
+pub struct OpenError {
+    what: String,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl OpenError {
+    /// The store itself is the reason.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        OpenError { what: what.into(), cause: None }
+    }
+
+    /// `what` failed: `cannot lock the store`.
+    pub(crate) fn caused(
+        what: impl Into<String>,
+        cause: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        OpenError { what: what.into(), cause: Some(Box::new(cause)) }
+    }
+
+    /// An error that says by itself what failed.
+    pub(crate) fn told(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::caused("", cause)
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            None => f.write_str(&self.what),
+            Some(cause) if self.what.is_empty() => cause.fmt(f),
+            Some(cause) => write!(f, "{}: {cause}", self.what),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn the_cause_is_kept_and_the_text_is_the_system_s() {
+        let error = StoreError::io("opening 'a.rrd'", io::Error::from_raw_os_error(13));
+        assert_eq!(error.to_string(), "opening 'a.rrd': Permission denied");
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::PermissionDenied));
+        assert_eq!(error, StoreError::io("opening 'a.rrd'", io::Error::from_raw_os_error(13)));
+        assert_ne!(error, StoreError::Refused(error.to_string()));
+    }
+}

@@ -1,0 +1,52 @@
+//! What goes wrong with a file, as the store says it: RRDtool's words, with the path in the tree.
+
+use std::io;
+
+use rrd_file::file::{HeaderError, OpenError};
+use rrd_file::name::RrdName;
+use rrd_file::tree::Tree;
+use rustix::io::Errno;
+
+use crate::engine::StoreError;
+
+/// A header that could not be read.
+pub fn header_error(tree: &Tree, name: &RrdName, error: HeaderError) -> StoreError {
+    match error {
+        HeaderError::Io(error) => io_error(tree, name, error),
+        HeaderError::File(error) => StoreError::Damaged(error.named(&display_path(tree, name)).to_string()),
+    }
+}
+
+/// The path of an RRD's file, for messages.
+pub fn display_path(tree: &Tree, name: &RrdName) -> String {
+    format!("{}/{name}", tree.path().display())
+}
+
+/// A failed read or write of an open file.
+pub fn io_error(tree: &Tree, name: &RrdName, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
+        _ => StoreError::io(format!("'{}'", display_path(tree, name)), error),
+    }
+}
+
+/// A failed open, in RRDtool's words.
+pub fn open_error(tree: &Tree, name: &RrdName, error: OpenError) -> StoreError {
+    let path = display_path(tree, name);
+    let error = match error {
+        OpenError::NotRegular => {
+            return StoreError::io("", io::Error::other(format!("'{path}' is not a regular file")));
+        }
+        OpenError::Locked => return StoreError::Locked,
+        OpenError::Io(error) => error,
+    };
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        _ if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            StoreError::NoSuchRrd(name.clone())
+        }
+        Some(Errno::LOOP | Errno::XDEV) => StoreError::Refused(format!(
+            "opening '{path}': a symbolic link on the way leads out of the base directory"
+        )),
+        _ => StoreError::io(format!("opening '{path}'"), error),
+    }
+}

@@ -1,0 +1,62 @@
+//! An update whose rows are listed: past the buffer, into the file at once.
+//!
+//! Behind everything that waited for the RRD, under RRDtool's lock. The journal need not know: what the answer
+//! promises is in the file by then, which the death of the process does not touch.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rrd::time::Timestamp;
+use rrd::updatev::UpdateReport;
+use rrd_file::file::Access;
+use rrd_file::{Locking, UpdateOptions};
+
+use crate::engine::{Listed, StoreError};
+use crate::files::errors::{header_error, io_error};
+use crate::files::read::{Timeout, open};
+use crate::files::shared::Shared;
+use crate::files::write::write;
+use crate::name::RrdName;
+use rrd_file::apply::{Loaded, Workspace};
+
+/// Applies the words, `time:value...` parted by single spaces, up to the first that is refused.
+pub fn update(
+    shared: &Shared,
+    name: &RrdName,
+    values: &[u8],
+    work: &mut Workspace,
+) -> Result<Listed, StoreError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let options = UpdateOptions {
+        locking: Locking::None,
+        now: Timestamp::new(now.as_secs() as i64, now.subsec_micros()),
+        at_time: &|_| Err("AT times are not known to the daemon".to_string()),
+        template: None,
+        skip_past: false,
+        collect_rows: true,
+    };
+    let words: Vec<&[u8]> = values.split(|&byte| byte == b' ').collect();
+    shared.with_entry(name, |entry, buffer| {
+        write(shared, entry, buffer, work)?;
+        let (tree, io) = (&shared.tree, |error| io_error(&shared.tree, name, error));
+        let updated = open(shared, name, Access::Write, Timeout::Long).and_then(|mut file| {
+            let header = file.header(&shared.geometries, None, &mut work.bytes);
+            let header = header.map_err(|error| header_error(tree, name, error))?;
+            let definition = Some(Arc::clone(&header.geometry.definition));
+            let mut report = UpdateReport { definition, ..UpdateReport::default() };
+            let mut loaded = Loaded::new(header, &file).map_err(io)?;
+            let (changed, refused) =
+                rrd_file::update::apply(&mut loaded, work, &words, None, &options, &mut report);
+            if changed {
+                loaded.write(work, &mut file).map_err(io)?;
+            }
+            Ok(Listed { report, refused: refused.err().map(StoreError::Update) })
+        });
+        // The next update looks at the file anew.
+        buffer.geometry = None;
+        if buffer.words.is_empty() {
+            shared.forget(entry, buffer);
+        }
+        updated
+    })
+}

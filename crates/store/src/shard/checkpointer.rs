@@ -1,0 +1,182 @@
+//! The checkpointer: the shard's background thread that makes memory durable, a cycle at a time.
+//!
+//! A cycle takes the arena frozen at a log position to a segment, the pages taken after it to a
+//! checkpoint, and then one manifest names both and the position. Until the manifest is in place the old
+//! one and the log from its position on are the truth, so a crash at any point loses nothing.
+//! A full disk is waited out: the same write is tried again each second, until the shard is stopped.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use crate::checkpoint::{CheckpointWriter, RawFrame};
+use crate::engine::StoreError;
+use crate::filenames;
+use crate::group::Group;
+use crate::log::Position;
+use crate::open_rows::OpenRows;
+use crate::segment::SegmentWriter;
+use crate::segments::{CLASS_MIXED, DiskSink, SegmentFile, into_io, open_segment};
+use crate::shard::Shared;
+use crate::shard::compactor::notify;
+use crate::shard::files::Files;
+use crate::shard::flush::write_rows;
+use crate::shard::message::Event;
+
+/// How long to wait before a write that found the disk full is tried again.
+const FULL_RETRY: Duration = Duration::from_secs(1);
+
+/// Work for the checkpointer, in this order a cycle: one `Begin`, pages, one `End`.
+pub enum Job {
+    /// A cycle starts.
+    Begin {
+        /// The rows to write.
+        arena: Arc<OpenRows>,
+        /// The groups they belong to, by index.
+        groups: Vec<Arc<Group>>,
+        /// The arena holds the rows of everything before it that no segment has.
+        position: Position,
+    },
+    /// A page of the checkpoint.
+    Page(RawFrame),
+    /// The end of the checkpoint.
+    End(RawFrame),
+}
+
+/// A cycle under way.
+struct Cycle {
+    position: Position,
+    segment: Option<Arc<SegmentFile>>,
+    number: u64,
+    writer: CheckpointWriter,
+}
+
+/// Runs until the shard drops its end of the channel.
+pub fn run(shared: &Shared, jobs: &Receiver<Job>) {
+    let mut cycle: Option<Cycle> = None;
+    while let Ok(job) = jobs.recv() {
+        if shared.failure().is_some() {
+            continue;
+        }
+        if let Err(error) = work(shared, &mut cycle, job) {
+            let error = if error.kind() == io::ErrorKind::StorageFull {
+                StoreError::DiskFull
+            } else {
+                let text = format!("cannot write the shard's files: {error}; restart once the disk is well");
+                shared.poison(text.clone());
+                StoreError::Poisoned(text)
+            };
+            cycle = None;
+            end_cycle(shared, Err(error));
+        }
+    }
+}
+
+fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> {
+    match job {
+        Job::Begin { arena, groups, position } => {
+            let segment = if arena.is_empty() { None } else { Some(flush(shared, &arena, &groups)?) };
+            let number = shared.files.next_number();
+            let path = filenames::checkpoint(&shared.files.dir, number);
+            let writer = when_full_wait(shared, || CheckpointWriter::create(&*shared.files.disk, &path))?;
+            *cycle = Some(Cycle { position, segment, number, writer });
+        }
+        Job::Page(frame) => {
+            let Some(cycle) = cycle else { return Ok(()) };
+            cycle.writer.push(&frame)?;
+            when_full_wait(shared, || cycle.writer.write_if_large())?;
+        }
+        Job::End(frame) => {
+            let Some(mut cycle) = cycle.take() else { return Ok(()) };
+            cycle.writer.push(&frame)?;
+            let bytes = when_full_wait(shared, || cycle.writer.finish())?;
+            shared.stats.checkpoint_bytes_written.fetch_add(bytes, Ordering::Relaxed);
+            shared.files.disk.sync_dir(&shared.files.dir)?;
+            let new: Vec<_> = cycle.segment.into_iter().collect();
+            let checkpoint = Some((cycle.number, cycle.position));
+            when_full_wait(shared, || shared.files.commit(&[], new.clone(), checkpoint))?;
+            end_cycle(shared, Ok(()));
+        }
+    }
+    Ok(())
+}
+
+/// Tells the worker, and lets go of what it needs no longer.
+fn end_cycle(shared: &Shared, result: Result<(), StoreError>) {
+    drop(notify(shared, |reply| Event::CycleEnded(result, reply)));
+}
+
+/// Writes an arena to a new segment, durable when this returns.
+fn flush(shared: &Shared, arena: &OpenRows, groups: &[Arc<Group>]) -> io::Result<Arc<SegmentFile>> {
+    let number = shared.files.next_number();
+    when_full_wait(shared, || {
+        write_segment(shared, &shared.files, number, 0, CLASS_MIXED, &mut |writer| {
+            write_rows(arena, groups, writer)
+        })
+    })
+}
+
+/// Writes a segment with whatever `fill` puts into it; a file left from a failed attempt is replaced.
+pub fn write_segment(
+    shared: &Shared,
+    files: &Files,
+    number: u64,
+    level: u8,
+    class: u8,
+    fill: &mut dyn FnMut(&mut SegmentWriter<DiskSink>) -> io::Result<()>,
+) -> io::Result<Arc<SegmentFile>> {
+    let path = filenames::segment(&files.dir, number);
+    let attempt: io::Result<u64> = (|| {
+        let file = files.disk.create(&path)?;
+        let sink = DiskSink::new(Arc::clone(&file));
+        let mut writer = SegmentWriter::new(sink, &path.display().to_string(), number).map_err(into_io)?;
+        fill(&mut writer)?;
+        let (summary, mut sink) = writer.finish().map_err(into_io)?;
+        sink.flush()?;
+        file.sync()?;
+        Ok(summary.file_bytes)
+    })();
+    let bytes = match attempt {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let _ = files.disk.remove(&path);
+            return Err(error);
+        }
+    };
+    shared.stats.segment_bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    let segment = open_segment(&*files.disk, &path).map_err(into_io)?;
+    Ok(Arc::new(SegmentFile { number, level, class, bytes, path, segment }))
+}
+
+/// Tries again each second while the disk is full.
+pub fn when_full_wait<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error)
+                if error.kind() == io::ErrorKind::StorageFull && !shared.stopping.load(Ordering::Relaxed) =>
+            {
+                tell_full(&shared.checkpointer_full, true, &error.to_string());
+                std::thread::sleep(FULL_RETRY);
+            }
+            other => {
+                if other.is_ok() {
+                    tell_full(&shared.checkpointer_full, false, "");
+                }
+                return other;
+            }
+        }
+    }
+}
+
+/// Notes that the disk is full, or no longer is; says so once each time it changes.
+pub fn tell_full(flag: &AtomicBool, full: bool, detail: &str) {
+    if flag.swap(full, Ordering::Relaxed) != full {
+        if full {
+            tracing::error!(detail, "the disk is full: free some space, the store goes on by itself");
+        } else {
+            tracing::info!("the disk has room again");
+        }
+    }
+}

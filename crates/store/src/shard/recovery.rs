@@ -1,0 +1,340 @@
+//! Replay of the log, in two passes, so that a shard answers long before every update is applied again.
+//!
+//! 1. [`scan`], before the shard opens, reads and checks every record, finds the end of the log, and applies the
+//!    records that make, rename and remove RRDs.
+//! 2. [`Recovery`], in the worker's rounds, applies updates and tunes in order; meanwhile commands wait. A query about
+//!    an RRD first applies what the log still holds for that RRD alone ([`Recovery::advance`]).
+//!
+//! What holds: an update or a tune changes one RRD and depends on no other, so each RRD sees its records in the order
+//! of the log, and the state after the second pass is the one that was live. The methods of [`State`] are those that
+//! run live. What a page of the checkpoint already holds is skipped by the page's position.
+
+mod scan;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rrd::time::Timestamp;
+
+pub use scan::{Scanned, scan};
+
+use crate::catalogue::RrdId;
+use crate::checkpoint::{Loaded, PAGE_IDS};
+use crate::codec::DecodeError;
+use crate::disk::Disk;
+use crate::log::catalogue::Tune;
+use crate::log::{self, Kind, Position, Record};
+use crate::shard::spawn;
+use crate::shard::state::{RESOLVED_AHEAD, State};
+
+/// Updates decoded at once: about 200 KiB with their texts, which stay in a core's cache.
+const CHUNK_UPDATES: usize = 4096;
+/// Chunks that may wait to be applied.
+const CHUNKS_AHEAD: usize = 8;
+/// How long a round waits for the next chunk before it looks for queries.
+const CHUNK_WAIT: Duration = Duration::from_millis(1);
+/// RRDs brought up to date on their own, at most. Each costs a look through the rest of the log, some hundredths of a
+/// second, which a crowd of queries must not repeat until the recovery takes minutes.
+const ADVANCED_MAX: usize = 16;
+
+/// What the pages of a checkpoint already hold.
+#[derive(Clone, Debug)]
+struct Covered {
+    pages: Arc<[(RrdId, Position)]>,
+    /// From here on no page holds anything.
+    until: Position,
+}
+
+impl Covered {
+    fn by(loaded: &Loaded) -> Self {
+        let until = loaded.pages.iter().map(|&(_, position)| position).max();
+        Covered { pages: loaded.pages.as_slice().into(), until: until.unwrap_or_default() }
+    }
+
+    fn has(&self, id: RrdId, position: Position) -> bool {
+        position < self.until
+            && self
+                .pages
+                .get((id / PAGE_IDS) as usize)
+                .is_some_and(|(next_id, taken_at)| id < *next_id && position < *taken_at)
+    }
+}
+
+/// How far the second pass has come: this many updates of the record at `position`, and every record before it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    position: Position,
+    applied: usize,
+}
+
+/// What remains to be done after a round of the recovery.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More records follow.
+    More,
+    /// All is applied; this many updates and tunes could not be, which only damage can cause.
+    Done {
+        /// Their number.
+        refused: u64,
+    },
+}
+
+/// The second pass.
+pub struct Recovery {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    covered: Covered,
+    /// Removed by a record of the log, so that their updates are not missed.
+    gone: HashSet<RrdId>,
+    /// RRDs that are up to date already.
+    advanced: HashSet<RrdId>,
+    at: Place,
+    end: Position,
+    /// `None` once the recovery is dropped or has failed.
+    steps: Option<Receiver<Step>>,
+    used: Sender<Chunk>,
+    reader: Option<JoinHandle<()>>,
+    refused: u64,
+}
+
+impl Recovery {
+    /// Starts reading ahead from `from` on.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        from: Position,
+        loaded: &Loaded,
+        scanned: Scanned,
+    ) -> std::io::Result<Recovery> {
+        let (sender, steps) = sync_channel(CHUNKS_AHEAD);
+        let (used, spare) = channel();
+        let (for_reader, dir_of_reader) = (Arc::clone(&disk), dir.clone());
+        let reader = spawn("replay", move || {
+            let decoder = Decoder { sender, spare };
+            let end = log::replay(&*for_reader, &dir_of_reader, from, &mut |record| decoder.take(&record));
+            let _ = decoder.sender.send(Step::End(end.map(|end| end.end).map_err(|error| error.to_string())));
+        })?;
+        Ok(Recovery {
+            disk,
+            dir,
+            covered: Covered::by(loaded),
+            gone: scanned.gone,
+            advanced: HashSet::new(),
+            at: Place { position: from, applied: 0 },
+            end: scanned.end.end,
+            steps: Some(steps),
+            used,
+            reader: Some(reader),
+            refused: scanned.refused,
+        })
+    }
+
+    /// False once it has failed: what memory holds is then old, and nothing may be read from it.
+    pub fn is_running(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// Applies the next updates, if they come within a millisecond.
+    ///
+    /// # Errors
+    /// Why the log could not be read a second time; the recovery has then failed.
+    pub fn apply_some(&mut self, state: &mut State) -> Result<Progress, String> {
+        let Some(steps) = &self.steps else { return Err("the recovery has failed".into()) };
+        let step = match steps.recv_timeout(CHUNK_WAIT) {
+            Ok(step) => step,
+            Err(RecvTimeoutError::Timeout) => return Ok(Progress::More),
+            Err(RecvTimeoutError::Disconnected) => return Err(self.fail("the reader has ended early".into())),
+        };
+        match step {
+            Step::Updates(position, chunk) => {
+                self.update(state, position, &chunk);
+                let _ = self.used.send(chunk);
+            }
+            Step::Tune(position, body) => {
+                self.tune(state, position, &body, None).map_err(|error| self.fail(error.to_string()))?;
+                self.at = Place { position, applied: 1 };
+            }
+            Step::End(Ok(end)) if end >= self.end => return Ok(Progress::Done { refused: self.refused }),
+            Step::End(Ok(_)) => return Err(self.fail("it is shorter than a moment ago".into())),
+            Step::End(Err(error)) => return Err(self.fail(error)),
+        }
+        Ok(Progress::More)
+    }
+
+    fn fail(&mut self, error: String) -> String {
+        self.steps = None;
+        error
+    }
+
+    fn update(&mut self, state: &mut State, position: Position, chunk: &Chunk) {
+        let mut from = 0;
+        for updates in chunk.updates.chunks(RESOLVED_AHEAD) {
+            updates.iter().for_each(|update| state.touch(update.id));
+            for &DecodedUpdate { id, time, text_end } in updates {
+                let values = &chunk.text[from..text_end];
+                from = text_end;
+                if self.advanced.is_empty() || !self.advanced.contains(&id) {
+                    self.apply(state, position, id, time, values);
+                }
+            }
+        }
+        self.at = Place { position, applied: chunk.first + chunk.updates.len() };
+    }
+
+    #[inline]
+    fn apply(&mut self, state: &mut State, position: Position, id: RrdId, time: Timestamp, values: &[u8]) {
+        if self.covered.has(id, position) {
+            return;
+        }
+        let applied = match state.catalogue.get(id) {
+            Some(_) => state.replay_update(id, time, values).is_ok(),
+            None => self.gone.contains(&id),
+        };
+        self.refused += u64::from(!applied);
+    }
+
+    /// Applies a tune of any RRD, or only of the one.
+    fn tune(
+        &mut self,
+        state: &mut State,
+        position: Position,
+        body: &[u8],
+        only: Option<RrdId>,
+    ) -> Result<(), DecodeError> {
+        let Tune { id, words } = Tune::decode(body)?;
+        let is_wanted = only.map_or(!self.advanced.contains(&id), |only| only == id);
+        if is_wanted && !self.covered.has(id, position) {
+            let applied = match state.catalogue.get(id) {
+                Some(_) => state.tune(id, &words).is_ok(),
+                None => self.gone.contains(&id),
+            };
+            self.refused += u64::from(!applied);
+        }
+        Ok(())
+    }
+
+    /// Applies all the log still holds for one RRD, so that it can be read. False when too many were read before this
+    /// one: it is up to date once the recovery has ended.
+    ///
+    /// # Errors
+    /// Why the log could not be read a second time; the recovery has then failed.
+    pub fn advance(&mut self, state: &mut State, id: RrdId) -> Result<bool, String> {
+        if self.steps.is_none() {
+            return Err("the recovery has failed".into());
+        }
+        if self.advanced.contains(&id) {
+            return Ok(true);
+        }
+        if self.advanced.len() >= ADVANCED_MAX {
+            return Ok(false);
+        }
+        let (disk, dir, at, end) = (Arc::clone(&self.disk), self.dir.clone(), self.at, self.end);
+        let replayed = log::replay(&*disk, &dir, at.position, &mut |record: Record<'_>| {
+            let position = record.position;
+            let applied = if position == at.position { at.applied } else { 0 };
+            match record.kind {
+                _ if position >= end => Ok(()),
+                Kind::Updates => log::updates::decode_of(record.body, id, applied, &mut |time, values| {
+                    self.apply(state, position, id, time, values);
+                }),
+                Kind::Tune if applied == 0 => self.tune(state, position, record.body, Some(id)),
+                _ => Ok(()),
+            }
+        });
+        replayed.map_err(|error| self.fail(error.to_string()))?;
+        self.advanced.insert(id);
+        Ok(true)
+    }
+}
+
+impl Drop for Recovery {
+    fn drop(&mut self) {
+        // Without a receiver the reader stops at its next record.
+        self.steps = None;
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// What the reader hands to the worker.
+enum Step {
+    /// Updates of the record at a position.
+    Updates(Position, Chunk),
+    /// The body of the tune at a position.
+    Tune(Position, Vec<u8>),
+    /// The log has ended here, or could not be read.
+    End(Result<Position, String>),
+}
+
+/// Decoded updates in order.
+#[derive(Default)]
+struct Chunk {
+    /// The index of the first one in its record.
+    first: usize,
+    updates: Vec<DecodedUpdate>,
+    /// The texts of their values, one after the other.
+    text: Vec<u8>,
+}
+
+struct DecodedUpdate {
+    id: RrdId,
+    time: Timestamp,
+    /// Where its text ends.
+    text_end: usize,
+}
+
+/// The reader's side: decoding an update costs about as much as the step it leads to, so a thread of its own does it.
+struct Decoder {
+    sender: SyncSender<Step>,
+    /// Chunks that were applied, to be filled again.
+    spare: Receiver<Chunk>,
+}
+
+impl Decoder {
+    fn take(&self, record: &Record<'_>) -> Result<(), DecodeError> {
+        match record.kind {
+            Kind::Updates => self.take_updates(record),
+            Kind::Tune => self.send(Step::Tune(record.position, record.body.to_vec())),
+            // Applied by the scan.
+            _ => Ok(()),
+        }
+    }
+
+    fn take_updates(&self, record: &Record<'_>) -> Result<(), DecodeError> {
+        let mut chunk = self.empty_chunk(0);
+        log::updates::decode(record.body, &mut |id, time, values: &[u8]| {
+            chunk.text.extend_from_slice(values);
+            chunk.updates.push(DecodedUpdate { id, time, text_end: chunk.text.len() });
+            if chunk.updates.len() == CHUNK_UPDATES {
+                let next = self.empty_chunk(chunk.first + CHUNK_UPDATES);
+                // Whether the worker still wants it, the last chunk of the record tells.
+                let _ = self.send(Step::Updates(record.position, std::mem::replace(&mut chunk, next)));
+            }
+        })?;
+        self.send(Step::Updates(record.position, chunk))
+    }
+
+    fn empty_chunk(&self, first: usize) -> Chunk {
+        let mut chunk = self.spare.try_recv().unwrap_or_default();
+        chunk.first = first;
+        chunk.updates.clear();
+        chunk.text.clear();
+        chunk
+    }
+
+    /// Fails when the recovery was given up; nobody sees that error.
+    fn send(&self, step: Step) -> Result<(), DecodeError> {
+        self.sender.send(step).map_err(|_| DecodeError { offset: 0, expected: "a recovery under way" })
+    }
+}
+
+#[cfg(test)]
+mod tests;

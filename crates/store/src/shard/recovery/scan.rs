@@ -1,0 +1,142 @@
+//! The first pass over the log: its end, its damage, and the RRDs it makes, renames and removes.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::Covered;
+use crate::catalogue::RrdId;
+use crate::checkpoint::Loaded;
+use crate::codec::DecodeError;
+use crate::disk::Disk;
+use crate::log::catalogue::{Create, Delete, Import, Rename};
+use crate::log::parts::{ImportPart, Lost, Parts};
+use crate::log::{self, Kind, Position, Record, ReplayEnd, ReplayError};
+use crate::shard::state::State;
+
+/// What the first pass found.
+#[derive(Debug)]
+pub struct Scanned {
+    /// How the log ended.
+    pub end: ReplayEnd,
+    /// RRDs that a record removed.
+    pub gone: HashSet<RrdId>,
+    /// Changes that could not be applied, which only damage can cause.
+    pub refused: u64,
+}
+
+/// Reads the log in `dir` from `from` on, and applies to `state`, which holds the checkpoint `loaded`, all but updates
+/// and tunes.
+///
+/// # Errors
+/// When the log cannot be read, or a good record cannot be decoded: a newer program wrote it.
+pub fn scan(
+    disk: &dyn Disk,
+    dir: &Path,
+    from: Position,
+    loaded: &Loaded,
+    state: &mut State,
+) -> Result<Scanned, ReplayError<DecodeError>> {
+    let mut scanner = Scanner {
+        covered: Covered::by(loaded),
+        state,
+        parts: Parts::default(),
+        gone: HashSet::new(),
+        refused: 0,
+    };
+    let end = log::replay(disk, dir, from, &mut |record| scanner.take(&record))?;
+    let Scanner { gone, refused, .. } = scanner;
+    Ok(Scanned { end, gone, refused })
+}
+
+struct Scanner<'a> {
+    covered: Covered,
+    state: &'a mut State,
+    parts: Parts,
+    gone: HashSet<RrdId>,
+    refused: u64,
+}
+
+impl Scanner<'_> {
+    fn take(&mut self, record: &Record<'_>) -> Result<(), DecodeError> {
+        if record.kind == Kind::Part {
+            if let Some(import) = self.join_part(record)? {
+                self.import(record.position, &import)?;
+            }
+            return Ok(());
+        }
+        // The parts of an import are consecutive: any other record says that a crash cut the rest off before anyone
+        // was told, or that damage took it, which is reported by itself.
+        self.parts.abandon();
+        let (position, body) = (record.position, record.body);
+        match record.kind {
+            // Left to the second pass.
+            Kind::Updates | Kind::Tune => {}
+            Kind::Create => self.create(position, body)?,
+            Kind::Import => self.import(position, body)?,
+            Kind::Delete => {
+                let Delete { id } = Delete::decode(body)?;
+                if !self.covered.has(id, position) {
+                    self.state.delete(id);
+                    self.gone.insert(id);
+                }
+            }
+            Kind::Rename => self.rename(position, body)?,
+            Kind::Part => {}
+            // No program of this version writes one; going on would give other numbers than its writer's.
+            Kind::Behaviour => {
+                return Err(DecodeError {
+                    offset: 0,
+                    expected: "a log of this version; use the newer program",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The body of an import whose last part this is.
+    fn join_part(&mut self, record: &Record<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+        self.parts.take(&ImportPart::decode(record.body)?).or_else(|Lost| {
+            tracing::error!(position = %record.position, "a part of an import is lost in the log, and the import with it");
+            Ok(None)
+        })
+    }
+
+    fn create(&mut self, position: Position, body: &[u8]) -> Result<(), DecodeError> {
+        let Create { id, name, definition, start } = Create::decode(body)?;
+        if self.is_due(id, name, position) {
+            self.state.create(id, name, definition, start);
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, position: Position, body: &[u8]) -> Result<(), DecodeError> {
+        let Import { id, name, rrd } = Import::decode(body)?;
+        if self.is_due(id, name, position) {
+            self.state.import(id, name, rrd);
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, position: Position, body: &[u8]) -> Result<(), DecodeError> {
+        let Rename { id, name } = Rename::decode(body)?;
+        if self.covered.has(id, position) {
+            return Ok(());
+        }
+        if self.state.catalogue.get(id).is_some() && self.state.catalogue.find(name).is_none() {
+            self.state.catalogue.rename(id, name);
+        } else {
+            self.refused += 1;
+        }
+        Ok(())
+    }
+
+    /// True when a new RRD is not yet there; counts one whose id or name is taken.
+    fn is_due(&mut self, id: RrdId, name: &[u8], position: Position) -> bool {
+        if self.covered.has(id, position) {
+            return false;
+        }
+        let is_free = self.state.catalogue.get(id).is_none() && self.state.catalogue.find(name).is_none();
+        self.refused += u64::from(!is_free);
+        is_free
+    }
+}

@@ -1,0 +1,97 @@
+//! A look at a shard's memory between two updates: what queries are answered from.
+
+use std::sync::Arc;
+
+use rrd::fetch::FetchRequest;
+use rrd::time::Timestamp;
+
+use crate::catalogue::{Entry, RrdId};
+use crate::engine::{Snapshot, StoreError};
+use crate::group::Group;
+use crate::name::RrdName;
+use crate::read::{FetchTicket, ReadTicket};
+use crate::segments::SegmentSet;
+use crate::shard::current_rows;
+use crate::shard::state::State;
+
+/// The state and the segments that belong to it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// What memory holds.
+    pub state: &'a State,
+    /// The segments that hold the rows memory no longer has.
+    pub segments: &'a Arc<SegmentSet>,
+}
+
+impl View<'_> {
+    /// The id and entry of a name.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRrd`].
+    pub fn find(&self, name: &RrdName) -> Result<(RrdId, Entry), StoreError> {
+        let catalogue = &self.state.catalogue;
+        let found = catalogue.find(name.as_bytes()).and_then(|id| Some((id, *catalogue.get(id)?)));
+        found.ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
+    }
+
+    /// What memory has of a fetch, and the segments with the rest.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or no archive that can answer.
+    pub fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchTicket, StoreError> {
+        let (id, entry) = self.find(name)?;
+        FetchTicket::take(self.state, self.segments, id, &entry, request)
+    }
+
+    /// What memory has of a whole RRD, and the segments with the rest.
+    ///
+    /// # Errors
+    /// When there is no such RRD.
+    pub fn read(&self, name: &RrdName) -> Result<ReadTicket, StoreError> {
+        let (id, entry) = self.find(name)?;
+        Ok(ReadTicket::take(self.state, self.segments, id, &entry))
+    }
+
+    /// Definition and head of an RRD.
+    ///
+    /// # Errors
+    /// When there is no such RRD.
+    pub fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+        let (id, entry) = self.find(name)?;
+        let definition = Arc::clone(self.state.catalogue.definition(entry.definition));
+        let live = self.state.live(id, &entry);
+        let current_rows = current_rows(&definition, &live, self.state.last_update(&entry).whole);
+        Ok(Snapshot { definition, live, current_rows })
+    }
+
+    /// When an RRD was last updated.
+    ///
+    /// # Errors
+    /// When there is no such RRD.
+    pub fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+        let (_, entry) = self.find(name)?;
+        Ok(self.state.last_update(&entry))
+    }
+
+    /// Names that start with `prefix`.
+    pub fn names(&self, prefix: &[u8]) -> Vec<Vec<u8>> {
+        let catalogue = &self.state.catalogue;
+        let names = catalogue.ids().map(|id| catalogue.name(id));
+        names.filter(|name| name.starts_with(prefix)).map(<[u8]>::to_vec).collect()
+    }
+
+    /// For `count` ids from `first` on, or as many as there are: last update in units and group; `None` = removed.
+    pub fn last_updates(&self, first: RrdId, count: usize) -> Vec<Option<(i64, u32)>> {
+        let last = first.saturating_add(count as u32).min(self.state.catalogue.next_id());
+        let one = |id| {
+            let entry = self.state.catalogue.get(id)?;
+            Some((self.state.last_update(entry).whole, entry.group))
+        };
+        (first..last).map(one).collect()
+    }
+
+    /// The stripe groups, by index.
+    pub fn groups(&self) -> Vec<Arc<Group>> {
+        self.state.groups().iter().map(|group| Arc::clone(&group.group)).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! Commands that make, change and remove RRDs: logged one by one, applied at once.
+
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+
+use super::Worker;
+use crate::engine::{CreateRequest, StoreError};
+use crate::log::catalogue as record;
+use crate::log::parts::ImportPart;
+use crate::log::{BODY_BYTES_MAX, Kind};
+use crate::name::RrdName;
+use crate::shard::state::State;
+
+impl Worker {
+    /// Makes an RRD; returns the bytes its `.rrd` file would have.
+    pub(super) fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<u64, StoreError> {
+        State::check_definition(&request.definition)?;
+        self.make_room_for(name, request.no_overwrite)?;
+        let id = self.state.catalogue.next_id();
+        let CreateRequest { definition, start, .. } = request;
+        let bytes = file_bytes(&definition);
+        self.record(Kind::Create, |body| {
+            record::Create::encode(body, id, name.as_bytes(), &definition, start);
+        })?;
+        self.state.create(id, name.as_bytes(), definition, start);
+        Ok(bytes)
+    }
+
+    /// Imports an RRD; returns the bytes its `.rrd` file would have.
+    pub(super) fn import(&mut self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<u64, StoreError> {
+        State::check_definition(&rrd.definition)?;
+        let bytes = file_bytes(&rrd.definition);
+        if no_overwrite && self.state.catalogue.find(name.as_bytes()).is_some() {
+            return Err(StoreError::Exists(name.clone()));
+        }
+        let id = self.state.catalogue.next_id();
+        // Encoded before an RRD of that name is deleted: what cannot be logged is refused.
+        let mut body = Vec::new();
+        record::Import::encode(&mut body, id, name.as_bytes(), &rrd)
+            .map_err(|bytes| too_large(name, bytes))?;
+        self.make_room_for(name, no_overwrite)?;
+        if body.len() <= BODY_BYTES_MAX {
+            self.record(Kind::Import, |out| out.extend_from_slice(&body))?;
+        } else {
+            for part in ImportPart::of(&body) {
+                self.record(Kind::Part, |out| part.encode(out))?;
+            }
+        }
+        self.state.import(id, name.as_bytes(), rrd);
+        Ok(bytes)
+    }
+
+    /// Deletes the RRD of a name that is to be created, if there is one.
+    fn make_room_for(&mut self, name: &RrdName, no_overwrite: bool) -> Result<(), StoreError> {
+        match self.state.catalogue.find(name.as_bytes()) {
+            Some(_) if no_overwrite => Err(StoreError::Exists(name.clone())),
+            Some(_) => self.delete(name),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes an RRD by `tune`'s words.
+    pub(super) fn tune(&mut self, name: &RrdName, words: Vec<String>) -> Result<(), StoreError> {
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        if rrd::tune::is_structural(&texts) {
+            return self.rebuild(name, &texts);
+        }
+        let (id, _) = self.view().find(name)?;
+        self.state.tune(id, &words)?;
+        self.record(Kind::Tune, |body| record::Tune::encode(body, id, &words))
+    }
+
+    /// A tune that adds or drops data sources or archives: the RRD is read whole and imported again under a new
+    /// id. The worker does it in one go, so that no update comes between; it is rare, and delays others by some
+    /// milliseconds.
+    fn rebuild(&mut self, name: &RrdName, words: &[&str]) -> Result<(), StoreError> {
+        let mut rrd = self.view().read(name)?.complete()?;
+        rrd::tune::tune_content(&mut rrd, words).map_err(StoreError::Tune)?;
+        self.import(name, rrd, false).map(|_| ())
+    }
+
+    /// Removes an RRD.
+    pub(super) fn delete(&mut self, name: &RrdName) -> Result<(), StoreError> {
+        let (id, _) = self.view().find(name)?;
+        self.record(Kind::Delete, |body| record::Delete::encode(body, id))?;
+        self.state.delete(id);
+        Ok(())
+    }
+}
+
+/// Bytes of the `.rrd` file of an RRD, which is the length of its placeholder.
+fn file_bytes(definition: &Definition) -> u64 {
+    rrd::codec::file::FileLayout::of(definition).file_bytes
+}
+
+/// Why an RRD cannot be taken in whole.
+fn too_large(name: &RrdName, bytes: usize) -> StoreError {
+    StoreError::Refused(format!(
+        "cannot take in '{name}': its rows have {bytes} bytes, {} are the limit of one RRD; shorten its archives \
+         first (rrdtool tune FILE RRA#INDEX:=ROWS)",
+        record::RRD_BYTES_MAX
+    ))
+}

@@ -1,0 +1,166 @@
+//! Where the worker lives: on its own thread during a round, reachable by others between rounds.
+
+use std::sync::{Mutex, TryLockError};
+use std::time::Duration;
+
+use super::{IDLE, Worker};
+use crate::lock::lock;
+use crate::shard::message::Command;
+use crate::shard::view::View;
+use crate::shard::{Shared, or_end};
+
+/// The worker between its rounds. A thread with a query looks at the worker's state itself instead of waking the
+/// worker, which would cost two thread switches and half of a short fetch; a thread with a small command runs the
+/// round itself ([`WorkerSlot::run_inline`]). During a round, and once the worker has ended, neither is possible.
+pub struct WorkerSlot(Mutex<Option<Worker>>);
+
+impl WorkerSlot {
+    /// With a worker that has not begun.
+    pub fn new(worker: Worker) -> Self {
+        WorkerSlot(Mutex::new(Some(worker)))
+    }
+
+    /// Looks at the shard's memory unless a round or the recovery is under way. All it shows is in the log, and everything answered
+    /// is in it.
+    pub fn look<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> Option<T> {
+        let slot = match self.0.try_lock() {
+            Ok(slot) => slot,
+            // A look changes nothing, and a worker that panics ends the process.
+            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        slot.as_ref().filter(|worker| worker.recovery.is_none()).map(|worker| look(&worker.view()))
+    }
+
+    /// Runs a round with one small command on the caller's thread while the worker rests and nothing waits for it:
+    /// a client that waits for each answer then waits for no thread switch. Otherwise the command comes back.
+    pub fn run_inline(&self, shared: &Shared, command: Command) -> Option<Command> {
+        let Ok(mut slot) = self.0.try_lock() else { return Some(command) };
+        let Some(worker) = &mut *slot else { return Some(command) };
+        // Checked under the lock: when the mailbox is idle, the worker has done all it took from there.
+        if !worker.takes_commands() || !shared.mailbox.is_idle() {
+            return Some(command);
+        }
+        or_end(|| worker.round(&mut vec![command], &mut Vec::new()));
+        // The worker's thread sleeps as long as the round before this one allowed.
+        if worker.timeout() < IDLE || !worker.takes_commands() {
+            shared.mailbox.nudge();
+        }
+        None
+    }
+
+    /// Lets the worker work until the mailbox is closed and empty.
+    pub fn run(&self, shared: &Shared) {
+        let (mut commands, mut priority) = (Vec::new(), Vec::new());
+        let (mut bytes, mut timeout) = (0, Duration::ZERO);
+        while shared.mailbox.take(&mut commands, &mut priority, bytes, timeout) {
+            let mut slot = lock(&self.0);
+            let Some(worker) = &mut *slot else { return };
+            worker.round(&mut commands, &mut priority);
+            (bytes, timeout) = (worker.budget(), worker.timeout());
+        }
+        if let Some(worker) = lock(&self.0).take() {
+            worker.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+
+    use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
+    use rrd::time::Timestamp;
+
+    use super::*;
+    use crate::disk::sim::SimDisk;
+    use crate::engine::CreateRequest;
+    use crate::name::RrdName;
+    use crate::shard::{Shard, ShardOptions, recover};
+
+    const START: i64 = 1_700_000_000;
+
+    fn shard() -> Shard {
+        let clock = Arc::new(|| Timestamp::whole(START));
+        let disk = SimDisk::new(1).handle();
+        recover::open(disk, Path::new("shard"), ShardOptions::default(), None, clock).unwrap()
+    }
+
+    /// A command that makes an RRD and says on which thread it was answered.
+    fn create(name: &str, answered: mpsc::Sender<thread::ThreadId>) -> Command {
+        let kind = DsKind::Fed { ds_type: DsType::Gauge, heartbeat: 20, min: f64::NAN, max: f64::NAN };
+        let cf = Consolidation::Plain { cf: PlainCf::Average, xff: 0.5 };
+        let definition = Definition {
+            version: 3,
+            units_per_second: 1,
+            step: 10,
+            ds: vec![Ds { name: "a".into(), kind }],
+            rra: vec![Rra { cf, pdp_per_row: 1, row_count: 10 }],
+        };
+        let request = CreateRequest { definition, start: START, no_overwrite: true };
+        let reply = Box::new(move |result: Result<(), _>| {
+            result.unwrap();
+            answered.send(thread::current().id()).unwrap();
+        });
+        Command::Create(RrdName::new(name.as_bytes()).unwrap(), request, reply)
+    }
+
+    /// Waits until the worker rests, and looks.
+    fn look<T>(shard: &Shard, look: impl Fn(&View<'_>) -> T) -> T {
+        loop {
+            match shard.worker.look(&look) {
+                Some(seen) => return seen,
+                None => thread::yield_now(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_runs_on_the_callers_thread_while_the_worker_rests() {
+        let shard = shard();
+        let (sender, answers) = mpsc::channel();
+        let mut command = Some(create("a.rrd", sender));
+        while let Some(waiting) = command.take() {
+            // The worker may be in a round of its own.
+            command = shard.worker.run_inline(&shard.shared, waiting);
+            thread::yield_now();
+        }
+        assert_eq!(answers.try_recv(), Ok(thread::current().id()), "answered before the call returned");
+        assert_eq!(look(&shard, |view| view.names(b"")), [b"a.rrd"]);
+    }
+
+    #[test]
+    fn a_command_comes_back_during_a_look_and_after_the_end() {
+        let shard = shard();
+        let (sender, answers) = mpsc::channel();
+        let inline = |name| shard.worker.run_inline(&shard.shared, create(name, sender.clone()));
+        assert!(look(&shard, |_| inline("a.rrd").is_some()));
+        shard.stop();
+        assert!(inline("b.rrd").is_some());
+        assert!(shard.worker.look(|_| ()).is_none());
+        assert!(answers.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_command_overtakes_none_that_was_sent_before_it() {
+        let shard = shard();
+        let (sender, answers) = mpsc::channel();
+        // While this thread looks, the worker cannot do what it is sent.
+        look(&shard, |_| {
+            for name in ["a.rrd", "b.rrd"] {
+                let sent = shard.shared.mailbox.send_command(create(name, sender.clone()), 1);
+                assert!(sent.is_ok());
+            }
+        });
+        let mut command = Some(create("c.rrd", sender.clone()));
+        while let Some(waiting) = command.take() {
+            command = shard.worker.run_inline(&shard.shared, waiting);
+        }
+        let own = thread::current().id();
+        let order: Vec<bool> = answers.try_iter().map(|thread| thread == own).collect();
+        assert_eq!(order, [false, false, true]);
+        assert_eq!(look(&shard, |view| view.names(b"")), [b"a.rrd", b"b.rrd", b"c.rrd"]);
+    }
+}
