@@ -1,8 +1,8 @@
-//! The catalogue of a shard: the name, definition and place in memory of each RRD.
+//! The catalogue of a shard: the name, the definition and the location in memory of each RRD.
 //!
-//! One probe of a hash table resolves a name to a dense id; the id indexes everything else. Ids are given in the
-//! order of creation and never reused, so that rows on disk can be keyed by them.
-//! Cost of one RRD: 48 bytes of entry, its name and one byte (two beyond 127 bytes), about 6 bytes of hash table.
+//! One hash table lookup resolves a name to a dense id, which indexes everything else. Ids are assigned in
+//! order of creation and never reused, so rows on disk are keyed by them. Cost of one RRD: 48 bytes for its
+//! entry, its name plus one byte (two for names longer than 127 bytes), and about 6 bytes of hash table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -14,32 +14,32 @@ use rrd::definition::Definition;
 use crate::heads::HeadIndex;
 use crate::open_rows::ChainIndex;
 
-/// Dense number of an RRD in its shard.
+/// Dense number of an RRD within its shard.
 pub type RrdId = u32;
 
 /// Index into [`Catalogue::definition`]'s table.
 pub type DefinitionIndex = u32;
 
-/// Where an RRD's open rows are: the arena by its generation, and the chain in it.
+/// Where an RRD's open rows are: the generation of their arena, and the chain within it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainRef {
     /// Generation of the arena; 0 = none.
     pub generation: u32,
-    /// The chain in it.
+    /// The chain within the arena.
     pub chain: ChainIndex,
 }
 
-/// Everything about one RRD but its head and name.
+/// Everything about one RRD except its name and head.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     name: NameRef,
     /// Its definition.
     pub definition: DefinitionIndex,
-    /// Its stripe group.
+    /// Its group.
     pub group: u32,
     /// Its head in the group.
     pub head: HeadIndex,
-    /// Its newest chain and the one before, which may be frozen.
+    /// Its newest chain and the previous one, whose arena may be frozen.
     pub chains: [ChainRef; 2],
     alive: bool,
 }
@@ -83,8 +83,8 @@ impl Default for Catalogue {
             definition_index: HashMap::new(),
             free_definitions: Vec::new(),
             count: 0,
-            // The seed is drawn once a process: clients choose the names, so they must not know it. The
-            // order of the table reaches nothing that the log decides.
+            // Random per process: clients choose the names, so they must not be able to predict collisions.
+            // The order of the table affects nothing that the log decides.
             hasher: foldhash::fast::RandomState::default(),
         }
     }
@@ -102,37 +102,38 @@ impl Catalogue {
         self.entries.len() as RrdId
     }
 
-    /// RRDs alive.
+    /// The number of existing RRDs.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The entry of a living RRD.
+    /// The entry of an existing RRD.
     #[inline]
     pub fn get(&self, id: RrdId) -> Option<&Entry> {
         self.entries.get(id as usize).filter(|entry| entry.alive)
     }
 
-    /// The entry of a living RRD, to change.
+    /// The entry of an existing RRD, mutable.
     #[inline]
     pub fn get_mut(&mut self, id: RrdId) -> Option<&mut Entry> {
         self.entries.get_mut(id as usize).filter(|entry| entry.alive)
     }
 
-    /// The name of an RRD, also of a removed one.
+    /// The name of an RRD, even a removed one.
     #[inline]
     pub fn name(&self, id: RrdId) -> &[u8] {
         name_at(&self.names, self.entries[id as usize].name)
     }
 
-    /// Makes room for `count` more RRDs.
+    /// Reserves room for `count` more RRDs.
     pub fn reserve(&mut self, count: usize) {
         self.entries.reserve(count);
         let (names, entries, hasher) = (&self.names, &self.entries, &self.hasher);
         self.by_name.reserve(count, |&id| hash(hasher, name_at(names, entries[id as usize].name)));
     }
 
-    /// Adds an RRD under the next id, or, on recovery, under one that was left out. The name must be free.
+    /// Adds an RRD under the next id or, during recovery, under an id that was skipped. The name must be
+    /// free.
     pub fn insert(
         &mut self,
         id: RrdId,
@@ -142,7 +143,7 @@ impl Catalogue {
         head: HeadIndex,
     ) {
         self.skip_ids(id.saturating_add(1));
-        debug_assert!(!self.entries[id as usize].alive, "an id is given once");
+        debug_assert!(!self.entries[id as usize].alive, "an id is assigned once");
         let name = self.keep_name(name);
         self.entries[id as usize] =
             Entry { name, definition, group, head, chains: Default::default(), alive: true };
@@ -195,7 +196,7 @@ impl Catalogue {
         NameRef { block: block as u32, offset: offset as u32 }
     }
 
-    /// Removes a living RRD and gives back what it was.
+    /// Removes an existing RRD and returns its entry.
     pub fn remove(&mut self, id: RrdId) -> Option<Entry> {
         let entry = *self.get(id)?;
         self.unindex(id);
@@ -205,14 +206,15 @@ impl Catalogue {
         Some(entry)
     }
 
-    /// Gives a living RRD another name, which must be free.
+    /// Renames an existing RRD; the new name must be free.
     pub fn rename(&mut self, id: RrdId, name: &[u8]) {
         self.unindex(id);
         self.entries[id as usize].name = self.keep_name(name);
         self.index(id);
     }
 
-    /// Interns a definition for one more user. `key` is its encoding, equal for equal definitions.
+    /// Interns a definition and counts one more user. `key` is its encoding: equal definitions have equal
+    /// keys.
     pub fn intern(&mut self, definition: Definition, key: Vec<u8>) -> DefinitionIndex {
         if let Some(&index) = self.definition_index.get(&key) {
             self.retain_definition(index);
@@ -233,14 +235,14 @@ impl Catalogue {
         index
     }
 
-    /// One user more of a definition in use.
+    /// Counts one more user of an interned definition.
     pub fn retain_definition(&mut self, index: DefinitionIndex) {
         if let Some(interned) = &mut self.definitions[index as usize] {
             interned.users += 1;
         }
     }
 
-    /// One user less.
+    /// Counts one user less; the last one frees the definition.
     pub fn release_definition(&mut self, index: DefinitionIndex) {
         let Some(interned) = &mut self.definitions[index as usize] else { return };
         interned.users -= 1;
@@ -252,26 +254,26 @@ impl Catalogue {
         }
     }
 
-    /// A definition in use.
+    /// An interned definition.
     #[inline]
     pub fn definition(&self, index: DefinitionIndex) -> &Arc<Definition> {
         match &self.definitions[index as usize] {
             Some(interned) => &interned.definition,
-            None => unreachable!("a living entry's definition is in use"),
+            None => unreachable!("the definition of an existing RRD is interned"),
         }
     }
 
-    /// The encoding of a definition in use.
+    /// The encoding of an interned definition.
     pub fn definition_key(&self, index: DefinitionIndex) -> &[u8] {
         self.definitions[index as usize].as_ref().map_or(&[], |interned| &interned.key)
     }
 
-    /// Ids of the living, in order.
+    /// The ids of all existing RRDs, in order.
     pub fn ids(&self) -> impl Iterator<Item = RrdId> {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.alive).map(|(id, _)| id as RrdId)
     }
 
-    /// Bytes of entries, names and the table.
+    /// Bytes of entries, names and the hash table.
     pub fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.names.len() * NAME_BLOCK_BYTES
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_renamed_and_freed() {
+    fn find_rename_and_remove() {
         let mut catalogue = Catalogue::default();
         let one = catalogue.intern(definition(1), vec![1]);
         for id in 0..5000u32 {
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_definitions_are_kept_once_and_dropped_with_the_last_user() {
+    fn equal_definitions_are_shared_and_freed_with_the_last_user() {
         let mut catalogue = Catalogue::default();
         let one = catalogue.intern(definition(1), vec![1]);
         assert_eq!(catalogue.intern(definition(1), vec![1]), one);

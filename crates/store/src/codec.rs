@@ -1,18 +1,18 @@
-//! What the decoders of on-disk bytes share: a cursor whose errors have an address.
+//! A cursor for decoding bytes from disk, whose errors name an offset; and the encoders that match it.
 //!
-//! What holds: nothing here panics on any bytes, and nothing is allocated for a count before the bytes it
-//! promises are known to be there. Integers of variable length are those of [`crate::column::varint`].
+//! Nothing here panics on any input, and no decoder allocates for a count before it has checked that the
+//! bytes are there. Variable-length integers are those of [`crate::column::varint`].
 
 use std::fmt;
 
 use crate::column::varint;
 
-/// Bytes that are not what they should be.
+/// Bytes that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where, in the bytes given to the decoder.
+    /// Offset within the bytes given to the decoder.
     pub offset: usize,
-    /// What should have been there.
+    /// What the decoder expected there.
     pub expected: &'static str,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Reads from the front; every error says where and what.
+/// Reads from front to back.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -32,17 +32,17 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Starts at the front of `bytes`.
+    /// A cursor at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Cursor { rest: bytes, length: bytes.len() }
     }
 
-    /// Where it stands.
+    /// The current offset.
     pub fn offset(&self) -> usize {
         self.length - self.rest.len()
     }
 
-    /// The error of not finding `expected` here.
+    /// An error at the current offset: `expected` is not there.
     pub fn bad(&self, expected: &'static str) -> DecodeError {
         DecodeError { offset: self.offset(), expected }
     }
@@ -53,82 +53,112 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `count` bytes.
+    ///
+    /// # Errors
+    /// When fewer are left.
     pub fn bytes(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], DecodeError> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or_else(|| self.bad(expected))?;
         self.rest = rest;
         Ok(bytes)
     }
 
-    /// Everything left.
+    /// All remaining bytes.
     pub fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
     /// One byte.
+    ///
+    /// # Errors
+    /// At the end of the bytes.
     pub fn byte(&mut self, expected: &'static str) -> Result<u8, DecodeError> {
         self.bytes(1, expected).map(|bytes| bytes[0])
     }
 
-    /// An integer of variable length.
+    /// A variable-length integer.
+    ///
+    /// # Errors
+    /// When it is cut off or does not fit 64 bits.
     pub fn varint(&mut self, expected: &'static str) -> Result<u64, DecodeError> {
         varint::take(&mut self.rest).ok_or_else(|| self.bad(expected))
     }
 
-    /// An integer of variable length that fits `T`.
+    /// A variable-length integer that fits `T`.
+    ///
+    /// # Errors
+    /// When it is cut off or does not fit.
     pub fn number<T: TryFrom<u64>>(&mut self, expected: &'static str) -> Result<T, DecodeError> {
         let error = self.bad(expected);
         self.varint(expected).and_then(|value| T::try_from(value).map_err(|_| error))
     }
 
-    /// A signed integer, zigzag.
+    /// A zigzag-coded signed integer.
+    ///
+    /// # Errors
+    /// When it is cut off or does not fit 64 bits.
     pub fn signed(&mut self, expected: &'static str) -> Result<i64, DecodeError> {
         self.varint(expected).map(varint::unzigzag)
     }
 
-    /// A count of things that take at least `bytes_each` bytes, all of which must still be there.
+    /// A count of items of at least `bytes_each` bytes each.
+    ///
+    /// # Errors
+    /// When the remaining bytes cannot hold that many items.
     pub fn count(&mut self, bytes_each: usize, expected: &'static str) -> Result<usize, DecodeError> {
         let error = self.bad(expected);
         let count: usize = self.number(expected)?;
         if count > self.left() / bytes_each { Err(error) } else { Ok(count) }
     }
 
-    /// Bytes behind their length.
+    /// Length-prefixed bytes.
+    ///
+    /// # Errors
+    /// When the length or the bytes are cut off.
     pub fn counted_bytes(&mut self, expected: &'static str) -> Result<&'a [u8], DecodeError> {
         let count = self.count(1, expected)?;
         self.bytes(count, expected)
     }
 
-    /// Text behind its length.
+    /// Length-prefixed UTF-8 text.
+    ///
+    /// # Errors
+    /// When it is cut off or not UTF-8.
     pub fn text(&mut self, expected: &'static str) -> Result<&'a str, DecodeError> {
         let error = self.bad(expected);
         std::str::from_utf8(self.counted_bytes(expected)?).map_err(|_| error)
     }
 
-    /// The bits of a double.
+    /// A double, as its bits.
+    ///
+    /// # Errors
+    /// When fewer than 8 bytes are left.
     pub fn double(&mut self, expected: &'static str) -> Result<f64, DecodeError> {
         let mut bits = [0; 8];
         bits.copy_from_slice(self.bytes(8, expected)?);
         Ok(f64::from_bits(u64::from_le_bytes(bits)))
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// When bytes are left.
     pub fn end(&self) -> Result<(), DecodeError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.bad("the end")) }
     }
 }
 
-/// Appends bytes behind their length.
+/// Appends bytes with a length prefix.
 pub fn put_counted(out: &mut Vec<u8>, bytes: &[u8]) {
     varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Appends a signed integer, zigzag.
+/// Appends a zigzag-coded signed integer.
 pub fn put_signed(out: &mut Vec<u8>, value: i64) {
     varint::put(out, varint::zigzag(value));
 }
 
-/// Appends the bits of a double.
+/// Appends a double, as its bits.
 pub fn put_double(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(&value.to_bits().to_le_bytes());
 }
@@ -138,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_is_read_and_the_end_is_seen() {
+    fn values_round_trip_and_the_end_is_checked() {
         let mut bytes = Vec::new();
         put_counted(&mut bytes, b"name");
         put_signed(&mut bytes, -3);
@@ -159,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_held_against_what_is_left() {
+    fn a_count_beyond_the_remaining_bytes_is_refused() {
         let mut bytes = Vec::new();
         varint::put(&mut bytes, 1 << 40);
         bytes.extend_from_slice(&[0; 8]);

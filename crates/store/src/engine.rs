@@ -1,7 +1,7 @@
-//! The door of the store: what the rest of the house may ask of either layout.
+//! The store's interface, which both layouts implement: stripes and standard `.rrd` files.
 //!
-//! Two layouts stand behind it, stripes and standard `.rrd` files. Nothing here knows a protocol; names
-//! are already relative and checked, times of requests are already numbers.
+//! It knows no protocol: callers have already checked names (relative, normal form) and turned the times of
+//! requests into numbers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use rrd_file::name::RrdName;
 
 pub use crate::error::StoreError;
 
-/// Called once, from a thread of the store, with the answer.
+/// Called exactly once with the answer, on any thread: the caller's, or one of the store's.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
-/// Many updates in the order they arrived: one buffer of text and where each update stands in it.
+/// Many updates in order of arrival: one text buffer, and the ranges of each update in it.
 #[derive(Debug, Default)]
 pub struct UpdateBatch {
     /// Names and values, unescaped.
@@ -30,7 +30,7 @@ pub struct UpdateBatch {
 }
 
 impl UpdateBatch {
-    /// Appends a line, copying its text.
+    /// Appends a line; copies its text.
     #[inline]
     pub fn push(&mut self, name: &[u8], values: &[u8]) {
         let from = self.text.len() as u32;
@@ -51,7 +51,7 @@ impl UpdateBatch {
         &self.text[line.name.start as usize..line.name.end as usize]
     }
 
-    /// The update words of a line.
+    /// The update arguments of a line.
     pub fn values(&self, line: &UpdateLine) -> &[u8] {
         &self.text[line.values.start as usize..line.values.end as usize]
     }
@@ -62,23 +62,24 @@ impl UpdateBatch {
 pub struct UpdateLine {
     /// The name, in the normal form of [`RrdName::is_normal`].
     pub name: Range<u32>,
-    /// One or more `time:value:value...` words parted by single spaces (the word's time may be `N`, which
-    /// the engine replaces by its own clock before anything is logged).
+    /// One or more `time:value:value...` arguments separated by single spaces. A time may be `N`; the engine
+    /// replaces it with its clock's time before it logs anything.
     pub values: Range<u32>,
 }
 
-/// A line of a batch that did not go in whole. Lines not reported went in.
+/// A line of a batch that failed, entirely or from some argument on. Lines without a report were applied
+/// whole.
 #[derive(Debug)]
 pub struct UpdateFailure {
     /// Index into [`UpdateBatch::lines`].
     pub line: u32,
-    /// How many of its words had gone in before the one that failed.
+    /// How many of its arguments were applied before the failing one.
     pub accepted: u32,
-    /// Why that one failed; the words behind it were not tried.
+    /// Why that one failed; later arguments were not tried.
     pub error: StoreError,
 }
 
-/// What `create` needs; parsed by `rrd::definition` from RRDtool's words.
+/// A request to create an RRD; `rrd::definition` parses RRDtool's arguments into it.
 #[derive(Clone, Debug)]
 pub struct CreateRequest {
     /// The new RRD, its live head at the start time, no rows.
@@ -89,33 +90,33 @@ pub struct CreateRequest {
     pub no_overwrite: bool,
 }
 
-/// Definition and live head of an RRD at one moment: enough for info, last, first and lastupdate.
+/// Definition and live head of an RRD at one moment: enough for INFO, LAST, FIRST and `lastupdate`.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What it is.
+    /// Its definition.
     pub definition: Arc<Definition>,
-    /// Where it stands.
+    /// Its live head.
     pub live: Live,
-    /// For each archive, the ring position to report as `cur_row`.
+    /// For each archive, the position in the ring buffer to report as `cur_row`.
     pub current_rows: Vec<u64>,
 }
 
-/// Counters with rrdcached's meaning, and our own beside them.
+/// Counters with the meaning rrdcached gives them, and counters of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Updates accepted since the start.
     pub updates_received: u64,
-    /// RRD writes; in stripes, RRDs touched by a batch.
+    /// RRD writes; in stripes, the number of RRDs touched, summed over batches.
     pub updates_written: u64,
-    /// Values (update words) consolidated.
+    /// Update arguments consolidated.
     pub data_sets_written: u64,
     /// FLUSH requests.
     pub flushes_received: u64,
-    /// RRDs with accepted updates that are not yet consolidated. Always 0 in stripes once answered.
+    /// RRDs with accepted updates that are not yet consolidated; in stripes always 0.
     pub queue_length: u64,
     /// RRDs known.
     pub rrd_count: u64,
-    /// Update words refused.
+    /// Update arguments refused.
     pub updates_refused: u64,
     /// Bytes of log written since the start.
     pub log_bytes_written: u64,
@@ -135,12 +136,12 @@ pub struct Stats {
     pub read_only: u64,
 }
 
-/// What became of an update whose rows are listed.
+/// The result of UPDATEV.
 #[derive(Debug)]
 pub struct Listed {
-    /// The rows, also those in front of a refused word; `definition` is there.
+    /// The rows written, including those before a refused argument; `definition` is set.
     pub report: UpdateReport,
-    /// Why the word behind those that went in was refused.
+    /// Why the next argument was refused, if one was.
     pub refused: Option<StoreError>,
 }
 

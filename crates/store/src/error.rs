@@ -1,4 +1,5 @@
-//! Why the store could not be opened, or not do what was asked, with the cause where there is one.
+//! The store's errors: why it could not be opened, and why a request failed. Causes are kept where there are
+//! any.
 
 use std::fmt;
 use std::io;
@@ -16,12 +17,12 @@ use rrd_file::tree::ListError;
 
 use crate::segment::SegmentError;
 
-/// Why the store could not do what was asked. Where RRDtool says something, `Display` is its text.
+/// Why a request failed. Where RRDtool has a text for the failure, `Display` gives that text.
 #[derive(Debug, Clone)]
 pub enum StoreError {
     /// No RRD of this name.
     NoSuchRrd(RrdName),
-    /// `--no-overwrite`, and there is one.
+    /// `--no-overwrite` was given and the RRD exists.
     Exists(RrdName),
     /// An update was refused.
     Update(UpdateError),
@@ -29,11 +30,11 @@ pub enum StoreError {
     Fetch(PlanError),
     /// A tune was refused.
     Tune(TuneError),
-    /// Something else was refused, such as a definition that no file can hold.
+    /// Refused for another reason, such as a definition that no file can hold.
     Refused(String),
-    /// The disk is full; goes on by itself when there is room.
+    /// The disk is full; the store continues by itself once there is room.
     DiskFull,
-    /// A write or sync failed: no more writes until the store is opened again.
+    /// A write or sync failed: no more writes until the store is reopened.
     Poisoned(String),
     /// A segment could not be read; names file and offset.
     Segment(Arc<SegmentError>),
@@ -41,16 +42,16 @@ pub enum StoreError {
     Damaged(String),
     /// Another program has the `.rrd` file locked.
     Locked,
-    /// The operating system refused.
+    /// A system call failed.
     Io {
-        /// What was tried, with the file: `opening 'PATH'`.
+        /// What was attempted, with the file: `opening 'PATH'`.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: Arc<io::Error>,
     },
     /// A placeholder could not be written.
     Placeholder(Arc<PlaceholderError>),
-    /// This layout cannot do it.
+    /// This layout does not support the request.
     Unsupported(&'static str),
     /// The store is stopping.
     Stopping,
@@ -63,7 +64,7 @@ impl StoreError {
     }
 }
 
-/// Two errors are equal when they are of a kind and say the same.
+/// Two errors are equal when they have the same variant and text.
 impl PartialEq for StoreError {
     fn eq(&self, other: &Self) -> bool {
         discriminant(self) == discriminant(other) && self.to_string() == other.to_string()
@@ -156,12 +157,12 @@ pub struct OpenError {
 }
 
 impl OpenError {
-    /// The store itself is the reason.
+    /// The store's own reason, without a cause.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         OpenError { what: what.into(), cause: None }
     }
 
-    /// `what` failed: `cannot lock the store`.
+    /// `what` failed because of `error`: `cannot lock the store`.
     pub(crate) fn caused(
         what: impl Into<String>,
         cause: impl std::error::Error + Send + Sync + 'static,
@@ -169,7 +170,7 @@ impl OpenError {
         OpenError { what: what.into(), cause: Some(Box::new(cause)) }
     }
 
-    /// An error that says by itself what failed.
+    /// An error whose text needs no context.
     pub(crate) fn told(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::caused("", cause)
     }
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cause_is_kept_and_the_text_is_the_system_s() {
+    fn an_io_error_keeps_its_cause_and_text() {
         let error = StoreError::io("opening 'a.rrd'", io::Error::from_raw_os_error(13));
         assert_eq!(error.to_string(), "opening 'a.rrd': Permission denied");
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());

@@ -1,24 +1,24 @@
-//! Every file name of a store's directory, in one place. `docs/format/store.md` shows the tree.
+//! All file names in a store's directory. `docs/format/store.md` shows the tree.
 //!
-//! What holds: what [`kind_of`] does not recognise is not ours and is left alone.
+//! The store never touches a file whose name [`kind_of`] does not recognise.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::log::Position;
 
-/// What a file of a shard's directory is.
+/// The kind of a file in a shard's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// Part of the log, from this position on.
+    /// Part of the log that starts at this position.
     Log(Position),
-    /// A checkpoint, by number.
+    /// A checkpoint, with its number.
     Checkpoint(u64),
-    /// A segment, by number.
+    /// A segment, with its number.
     Segment(u64),
     /// The manifest.
     Manifest,
-    /// A manifest that was being written.
+    /// A manifest that is being written.
     ManifestNew,
 }
 
@@ -27,30 +27,30 @@ pub fn shard(root: &Path, index: u32) -> PathBuf {
     root.join(format!("shard-{index:03}"))
 }
 
-/// The number of a shard, by the name of its directory; `None` when it is none.
+/// The number of a shard from its directory's name; `None` for any other directory.
 pub fn shard_index(name: &OsStr) -> Option<u32> {
     let digits = name.to_str()?.strip_prefix("shard-")?;
     let index = digits.parse().ok()?;
-    // So that every shard has one name.
+    // Only the canonical spelling counts.
     (shard(Path::new(""), index).as_os_str() == name).then_some(index)
 }
 
-/// The file whose lock keeps a second daemon out of the store.
+/// The file whose lock keeps a second daemon off the store.
 pub fn lock(root: &Path) -> PathBuf {
     root.join("lock")
 }
 
-/// What the store is, for ever.
+/// The store's identity, written once.
 pub fn identity(root: &Path) -> PathBuf {
     root.join("STORE")
 }
 
-/// The same while it is being written.
+/// The identity while it is being written.
 pub fn identity_new(root: &Path) -> PathBuf {
     root.join("STORE.new")
 }
 
-/// A file of the log, by the position of its first byte.
+/// A file of the log, named by the position of its first byte.
 pub fn log(dir: &Path, start: Position) -> PathBuf {
     dir.join(format!("log-{:08x}-{:016x}", start.generation, start.offset))
 }
@@ -75,7 +75,7 @@ pub fn manifest_new(dir: &Path) -> PathBuf {
     dir.join("manifest.new")
 }
 
-/// What a file of a shard's directory is, by its name; `None` when it is not ours.
+/// The kind of a file in a shard's directory, by name; `None` when the store does not own it.
 pub fn kind_of(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
     match name {
@@ -96,7 +96,7 @@ pub fn kind_of(name: &OsStr) -> Option<FileKind> {
     }
 }
 
-/// A number of exactly `digits` lower-case digits, so that every file has one name.
+/// Parses exactly `digits` lower-case hexadecimal digits, so that each number has one spelling.
 fn hexadecimal(text: &str, digits: usize) -> Option<u64> {
     let good = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if good { u64::from_str_radix(text, 16).ok() } else { None }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_go_both_ways() {
+    fn names_round_trip() {
         let dir = Path::new("shard-000");
         let check = |path: PathBuf, name: &str, kind| {
             assert_eq!(path, dir.join(name));

@@ -1,8 +1,8 @@
-//! Stripe groups: the RRDs of one geometry, and the sources their rows are stored by.
+//! Groups: the RRDs of one geometry, and the sources by which their rows are stored.
 //!
-//! A *source* is one sequence of rows on disk. Archives with one PDP a row and a plain function hold the
-//! same numbers and share a source; every other archive has one of its own. SEASONAL and DEVSEASONAL
-//! have none: smoothing rewrites their rows in place, so they live in the head.
+//! A *source* is one sequence of rows on disk. Archives with one PDP per row and a plain function hold the
+//! same numbers and share a source; every other archive has its own. SEASONAL and DEVSEASONAL archives have
+//! none: smoothing rewrites their rows in place, so their rows live in the head.
 
 use rrd::definition::{Cf, Definition};
 use rrd::grid;
@@ -13,32 +13,32 @@ use crate::column::codec::ColumnHint;
 /// Index of a source within its group.
 pub type SourceIndex = u16;
 
-/// What must be equal for two RRDs to share a group.
+/// What two RRDs must have in common to share a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Units in a second.
+    /// Units per second.
     pub units_per_second: u32,
-    /// Units in a step.
+    /// Units per step.
     pub step: u64,
-    /// Data sources in a row.
+    /// Data sources per row.
     pub ds_count: usize,
     /// Its archives.
     pub archives: Vec<ArchiveGeometry>,
 }
 
-/// What must be equal for two archives to be stored together.
+/// What two archives must have in common to share a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArchiveGeometry {
     /// Its consolidation function.
     pub cf: Cf,
-    /// PDPs in a row.
+    /// PDPs per row.
     pub pdp_per_row: u64,
     /// Rows kept.
     pub row_count: u64,
 }
 
 impl ArchiveGeometry {
-    /// True for the six kinds with Holt-Winters state.
+    /// True for the six consolidation functions with Holt-Winters state.
     pub fn is_holt_winters(&self) -> bool {
         !matches!(self.cf, Cf::Average | Cf::Min | Cf::Max | Cf::Last)
     }
@@ -51,27 +51,27 @@ impl ArchiveGeometry {
 /// One sequence of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// PDPs in a row.
+    /// PDPs per row.
     pub pdp_per_row: u64,
-    /// Units in a row.
+    /// Units per row.
     pub span: i64,
-    /// Rows that can be asked for: the longest of the archives that share it.
+    /// Rows that can be fetched: those of the longest archive that shares the source.
     pub row_count: u64,
 }
 
-/// A geometry with everything derived from it.
+/// A geometry with all that is derived from it.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What it is the group of.
+    /// The geometry its RRDs have in common.
     pub geometry: Geometry,
-    /// How heads are laid out.
+    /// The layout of its heads.
     pub shape: HeadShape,
     /// Its sources.
     pub sources: Vec<Source>,
-    /// For each archive its source; `None` for SEASONAL and DEVSEASONAL.
+    /// The source of each archive; `None` for SEASONAL and DEVSEASONAL.
     pub source_of_archive: Vec<Option<SourceIndex>>,
-    /// For each archive, whether its rows are to be stored: of archives that share a source only the first
-    /// of those with the most rows is, because the others would say the same.
+    /// Whether each archive's rows are stored. Among archives that share a source, only the first of those
+    /// with the most rows is stored: the others would repeat its rows.
     pub stores: Vec<bool>,
 }
 
@@ -139,13 +139,13 @@ impl Group {
         }
     }
 
-    /// The oldest row of `source` that an RRD last updated at `last_update_whole` can still be asked for.
+    /// The oldest row of `source` that can still be fetched for an RRD last updated at `last_update_whole`.
     pub fn oldest_row(&self, source: SourceIndex, last_update_whole: i64) -> i64 {
         let source = &self.sources[usize::from(source)];
         grid::row_number(last_update_whole, source.span) - source.row_count as i64 + 1
     }
 
-    /// How the values of a source were made, for the encoder.
+    /// How the values of a source came about, for the encoder.
     pub fn hint(&self, source: SourceIndex) -> ColumnHint {
         ColumnHint {
             units_per_second: self.geometry.units_per_second,
@@ -154,7 +154,7 @@ impl Group {
         }
     }
 
-    /// Seconds of history the source keeps.
+    /// Seconds of history that the source keeps.
     pub fn retention_seconds(&self, source: SourceIndex) -> u64 {
         let source = &self.sources[usize::from(source)];
         (source.span as u64).saturating_mul(source.row_count) / u64::from(self.geometry.units_per_second)

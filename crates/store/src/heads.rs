@@ -1,9 +1,9 @@
-//! The live heads of a stripe group: fixed-size runs of words in large blocks that never move.
+//! The live heads of a group: fixed-size runs of 64-bit words in large blocks that never move.
 //!
-//! A head freed by a delete is used again. Cost: exactly [`rrd::live::HeadShape::word_count`] words per
-//! RRD, plus at most one block of slack per group.
+//! The slot of a deleted head is reused. Cost: exactly [`rrd::live::HeadShape::word_count`] words per RRD,
+//! plus at most one block of slack per group.
 
-/// Bytes of a block, guessed: large enough that a million heads are a few thousand allocations, small
+/// Bytes of a block. Guessed: large enough that a million heads take only a few thousand allocations, small
 /// enough that a group of one RRD costs little.
 const BLOCK_BYTES: usize = 64 * 1024;
 
@@ -21,13 +21,13 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// No heads yet, of `words_per_head` words each.
+    /// An empty set of heads of `words_per_head` words each.
     pub fn new(words_per_head: usize) -> Self {
         let heads_per_block = (BLOCK_BYTES / 8 / words_per_head.max(1)).max(1);
         Heads { words_per_head, heads_per_block, blocks: Vec::new(), used: 0, free: Vec::new() }
     }
 
-    /// Places a head; `bytes` are those of the group's word count.
+    /// Stores a head and returns its index; `bytes` must have the group's head size.
     pub fn insert(&mut self, bytes: &[u8]) -> HeadIndex {
         let index = self.free.pop().unwrap_or_else(|| {
             if self.used as usize == self.blocks.len() * self.heads_per_block {
@@ -40,19 +40,19 @@ impl Heads {
         index
     }
 
-    /// Gives a head's place back.
+    /// Frees a head's slot.
     pub fn remove(&mut self, index: HeadIndex) {
         self.free.push(index);
     }
 
-    /// A head, to read.
+    /// A head.
     #[inline]
     pub fn get(&self, index: HeadIndex) -> &[u64] {
         let (block, from) = self.place(index);
         &self.blocks[block][from..from + self.words_per_head]
     }
 
-    /// A head, to change.
+    /// A head, mutable.
     #[inline]
     pub fn get_mut(&mut self, index: HeadIndex) -> &mut [u64] {
         let (block, from) = self.place(index);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_keep_their_words_and_places_are_used_again() {
+    fn heads_keep_their_words_and_slots_are_reused() {
         let mut heads = Heads::new(3);
         let places: Vec<_> =
             (0..50_000u64).map(|n| heads.insert(bytemuck::bytes_of(&[n, n + 1, n + 2]))).collect();

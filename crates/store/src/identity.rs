@@ -1,7 +1,7 @@
 //! The identity of a store: a small text file at its root, written once.
 //!
-//! It fixes what can never change: the format version, the store's id (which placeholders carry), the
-//! number of shards and the seed of the hash that chooses among them.
+//! It records what never changes: the format version, the store's id (which placeholders carry), the number
+//! of shards, and the seed of the hash that maps names to shards.
 
 use std::io;
 use std::path::Path;
@@ -10,25 +10,28 @@ use crate::disk::{Disk, Mode};
 use crate::error::OpenError;
 use crate::filenames;
 
-/// Version of the store's layout as a whole; a reader refuses others.
+/// Version of the store's layout; a reader refuses any other.
 pub const VERSION: u32 = 1;
 
-/// Most shards a store can have: a thread each, and more would not help.
+/// The most shards a store can have: each takes several threads, and more would not help.
 pub const SHARDS_MAX: u32 = 256;
 
-/// What a store is.
+/// The identity of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Drawn when the store was made.
+    /// Random, drawn when the store was created.
     pub id: [u8; 16],
-    /// Seed of the hash that assigns names to shards; clients choose the names, so it is drawn too.
+    /// Seed of the hash that maps names to shards. Random, because clients choose the names.
     pub seed: u64,
     /// Number of shards.
     pub shard_count: u32,
 }
 
 impl Identity {
-    /// Reads a store's identity, or makes a store with `shard_count` shards.
+    /// Reads a store's identity, or creates a store with `shard_count` shards.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, is damaged, or has another version.
     pub fn load_or_create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
         match Identity::load(disk)? {
             Some(identity) => Ok(identity),
@@ -36,7 +39,10 @@ impl Identity {
         }
     }
 
-    /// Reads a store's identity; `None` when there is no such file.
+    /// Reads a store's identity; `None` when the file does not exist.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or has another version.
     pub fn load(disk: &dyn Disk) -> Result<Option<Identity>, OpenError> {
         let path = filenames::identity(Path::new(""));
         match disk.open(&path, Mode::Read) {
@@ -91,7 +97,10 @@ fn encode(identity: &Identity) -> String {
     format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()))
 }
 
-/// Reads the file's text.
+/// Parses the file's text.
+///
+/// # Errors
+/// When it is damaged or has another version.
 pub fn decode(text: &str) -> Result<Identity, OpenError> {
     let damaged = || OpenError::new("the file STORE is damaged; restore it from a backup (it never changes)");
     let word = |line: usize, key: &str| -> Option<&str> {
@@ -125,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identity_goes_both_ways_and_damage_is_told() {
+    fn identity_round_trips_and_damage_is_reported() {
         let identity = Identity { id: *b"0123456789abcdef", seed: 0xfeed, shard_count: 3 };
         let text = encode(&identity);
         assert_eq!(decode(&text).ok(), Some(identity));

@@ -1,7 +1,9 @@
-//! All the I/O there is: log, stripes, segments, checkpoint, catalogue, import and export.
+//! The storage engine: log, segments, checkpoints, catalogue, and the files layout with its buffer and
+//! journal.
 //!
-//! The interface is [`engine::Engine`], with two layouts that implement it. Synchronous and sharded: a shard has one
-//! worker, whose state no lock guards during a round. No async. Knows `rrd`, and no protocol.
+//! Its interface is [`engine::Engine`], implemented by two layouts: [`stripes`], and [`files`] for standard
+//! `.rrd` files in place. The crate is synchronous and knows no protocol. All I/O of the striped layout goes
+//! through [`disk::Disk`]; `.rrd` files are read and written by `rrd_file`.
 
 #![forbid(unsafe_code)]
 
@@ -30,14 +32,14 @@ pub mod stripes;
 pub use disk;
 pub use rrd_file::{daemon_address, name, placeholder, tree};
 
-/// The name that `rrd_file` had.
+/// The previous name of `rrd_file`.
 pub mod direct {
     pub use rrd::updatev::{UpdateReport, WrittenRow};
     pub use rrd_file::Error as DirectError;
     pub use rrd_file::*;
 }
 
-/// The inside, for tests, fuzzers and measurements only.
+/// Internals, public for tests, fuzzers and measurements only.
 pub mod testing {
     /// Checkpoints.
     pub mod checkpoint {

@@ -1,10 +1,10 @@
-//! The log of a shard: every change in order, written before it is applied.
+//! The log of a shard: every change in order, written before it is answered.
 //!
-//! `docs/format/log.md` describes the bytes and what recovery does with each kind of damage. A record is an
-//! [`envelope`] with a body; [`updates`] and [`catalogue`] are the bodies. [`LogWriter`] appends, a
-//! [`LogSyncer`] makes durable from another thread, [`replay`](fn@replay) reads back. Offsets are dense and
-//! every record says its own, so that a stale record in a recycled file is never taken for a live one.
-//! Nothing here knows what an update does to an RRD, or the time: the caller gives it.
+//! `docs/format/log.md` describes the bytes, and what recovery does about each kind of damage. A record is an
+//! [`envelope`] with a body from [`updates`] or [`catalogue`]. [`LogWriter`] appends, a [`LogSyncer`] makes
+//! the log durable from another thread, [`replay`](fn@replay) reads it back. Offsets are dense, and every
+//! record contains its own, so that a stale record in a recycled file is never mistaken for a live one. This
+//! module does not know what an update does to an RRD, and callers pass in the time.
 
 pub mod catalogue;
 pub mod envelope;
@@ -27,16 +27,16 @@ pub use replay::{Damage, Fault, ReplayEnd, ReplayError, replay};
 pub use updates::UpdatesBody;
 pub use writer::{LogSyncer, LogWriter, Options};
 
-/// Largest body of a record, in bytes: room for an import of a hundred megabytes of rows or more, and little
-/// enough that a reader may hold one in memory. A longer body is refused before anything is written.
+/// The largest body of a record in bytes: room for an import of a hundred megabytes of rows or more, yet
+/// small enough for a reader to hold in memory. Longer bodies are refused before anything is written.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Why an operation on the log failed.
 #[derive(Debug)]
 pub enum LogError {
-    /// The disk is full. Nothing of the commit counts as written; it may be tried again, or discarded.
+    /// The disk is full. Nothing of the commit was written; it may be retried or discarded.
     Full(io::Error),
-    /// A write or sync failed before: no more writes until the log is opened again.
+    /// A write or sync has failed: no more writes until the log is reopened.
     Poisoned(String),
     /// Reading, listing or removing failed.
     Io(io::Error),
@@ -45,13 +45,13 @@ pub enum LogError {
         /// Its length.
         bytes: usize,
     },
-    /// A good record that this program does not know: a newer one wrote it.
+    /// An intact record that this program does not know: a newer version wrote it.
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// Where the record starts in it.
+        /// Where in it the record starts.
         offset: u64,
-        /// What is not known.
+        /// What is unknown.
         what: String,
     },
 }

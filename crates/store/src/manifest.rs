@@ -1,7 +1,9 @@
-//! The manifest of a shard: which files are the shard at one moment.
+//! The manifest of a shard: which files make up the shard.
 //!
-//! A small text file, replaced by rename: written beside itself, synced, renamed, the directory synced.
-//! A crash leaves the old one or the new one. Whatever segment or checkpoint it does not name is left
+//! A small text file that is replaced atomically: written under another name, synced, renamed, and the
+//! directory synced. After a crash either the old or the new one is there. Segments and checkpoints that it
+//! does not name are left over from a crash; opening the shard removes them. `docs/format/store.md` describes
+//! the text.
 //! over from a crash and is removed when the shard opens. `docs/format/store.md` describes it.
 
 use std::fmt::Write as _;
@@ -12,19 +14,19 @@ use crate::disk::{Disk, Mode};
 use crate::filenames;
 use crate::log::Position;
 
-/// Version of the text; a reader refuses others.
+/// Version of the text; a reader refuses any other.
 pub const VERSION: u32 = 1;
 
-/// One segment as the manifest names it.
+/// A segment, as the manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentName {
     /// Its number.
     pub number: u64,
-    /// How often merged.
+    /// How often its rows have been merged.
     pub level: u8,
     /// Its retention class.
     pub class: u8,
-    /// Length of its file.
+    /// Length of its file in bytes.
     pub bytes: u64,
 }
 
@@ -44,9 +46,9 @@ pub struct Manifest {
 /// Why a manifest could not be read.
 #[derive(Debug)]
 pub enum ManifestError {
-    /// The disk said no.
+    /// The disk failed.
     Io(io::Error),
-    /// Not what was written; `line` is 1-based.
+    /// The text is damaged; `line` is 1-based.
     Damaged {
         /// The line.
         line: usize,
@@ -83,7 +85,7 @@ impl std::fmt::Display for ManifestError {
 }
 
 impl Manifest {
-    /// The file's text.
+    /// The text of the file.
     pub fn encode(&self) -> String {
         let mut text = format!(
             "roundel-manifest {VERSION}\ncheckpoint {}\nlog {} {}\nnext {}\n",
@@ -99,7 +101,10 @@ impl Manifest {
         text
     }
 
-    /// Reads the text back.
+    /// Parses the text.
+    ///
+    /// # Errors
+    /// When it is damaged or has another version.
     pub fn decode(text: &str) -> Result<Manifest, ManifestError> {
         let damaged = |line, what| ManifestError::Damaged { line, what };
         let mut manifest = Manifest::default();
@@ -146,6 +151,9 @@ impl Manifest {
     }
 
     /// Reads a shard's manifest; `None` when the shard is new.
+    ///
+    /// # Errors
+    /// When it cannot be read, is damaged, or has another version.
     pub fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, ManifestError> {
         let file = match disk.open(&filenames::manifest(dir), Mode::Read) {
             Ok(file) => file,
@@ -160,7 +168,10 @@ impl Manifest {
         Manifest::decode(text).map(Some)
     }
 
-    /// Puts this manifest in the place of the one before.
+    /// Atomically replaces the previous manifest with this one.
+    ///
+    /// # Errors
+    /// When a write, sync or rename fails; one of the two manifests is then in place.
     pub fn store(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
         let new = filenames::manifest_new(dir);
         match disk.remove(&new) {
@@ -193,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn text_goes_both_ways() {
+    fn text_round_trips() {
         let text = sample().encode();
         assert!(text.starts_with(
             "roundel-manifest 1\ncheckpoint 4\nlog 1 77\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
@@ -202,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn any_changed_or_cut_byte_is_noticed() {
+    fn every_changed_or_missing_byte_is_detected() {
         let text = sample().encode();
         for at in 0..text.len() {
             assert!(Manifest::decode(&text[..at]).is_err() || at == text.len() - 1, "cut at {at}");

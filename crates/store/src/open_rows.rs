@@ -1,35 +1,35 @@
-//! Open rows: completed rows that no segment holds yet, of all RRDs of a shard, in one arena.
+//! Open rows: the completed rows of all RRDs of a shard that no segment holds yet, in one arena.
 //!
-//! Rows are appended in the order they complete, so an update dirties one warm cache line and not a
-//! buffer of its own; the rows of one RRD are chained from the newest back. When the arena is full it is
-//! frozen: readers and the flush share it through an `Arc`, nothing changes it again.
+//! Rows are appended in order of completion, so all updates write to the same warm cache lines; the rows of
+//! one RRD are linked from the newest to the oldest. A full arena is frozen: from then on it never changes,
+//! and readers and the flush share it through an `Arc`.
 //!
-//! Cost of one row: 8 bytes and 8 per data source (16 bytes W1, 24 bytes W2). A row or run of rows whose
-//! values are all the unknown NaN is not kept at all: a row that is not stored reads as unknown.
+//! Cost of one row: 8 bytes plus 8 per data source (16 bytes in W1, 24 in W2). Rows whose values are all the
+//! unknown NaN are not stored at all: a missing row reads as unknown.
 
 use rrd::live::{CdpPrep, UNKNOWN};
 
 use crate::group::{Group, SourceIndex};
 
-/// Index of the RRD's chain in an arena.
+/// Index of an RRD's chain in an arena.
 pub type ChainIndex = u32;
 
-/// No entry: the end of a chain. Entries are addressed in words of 8 bytes, so an arena has 32 GiB at most.
+/// The end of a chain. Entries are addressed in words of 8 bytes, so an arena holds at most 32 GiB.
 const NONE: u32 = u32::MAX;
 
 const KIND_SHIFT: u32 = 28;
 const SOURCE_SHIFT: u32 = 16;
 const SOURCE_MASK: u32 = 0xfff;
-/// Sources a group may have: 12 bits of an entry's head.
+/// The most sources a group may have: an entry's head has 12 bits for them.
 pub const SOURCES_MAX: usize = SOURCE_MASK as usize + 1;
 
 /// One row; its number is the arena's base row of the source plus a signed 16-bit distance.
 const NEAR: u32 = 0;
 /// One row; its number is in the next word.
 const FAR: u32 = 1;
-/// Rows of one value: number and count in the next two words, then one value a data source.
+/// Equal rows: first row number and count in the next two words, then one value per data source.
 const REPEAT: u32 = 2;
-/// Rows: number and count in the next two words, then `count * ds_count` values, row-major.
+/// Rows: first row number and count in the next two words, then `count * ds_count` values, row-major.
 const BLOCK: u32 = 3;
 
 /// The rows of one RRD in an arena.
@@ -37,7 +37,7 @@ const BLOCK: u32 = 3;
 pub struct Chain {
     /// The RRD.
     pub id: u32,
-    /// Its stripe group.
+    /// Its group.
     pub group: u32,
     newest: u32,
 }
@@ -47,24 +47,24 @@ pub struct Chain {
 pub struct OpenRows {
     words: Vec<u64>,
     chains: Vec<Chain>,
-    /// Seconds since the epoch that near rows are counted from.
+    /// Time in seconds since the epoch from which near rows are counted.
     base_seconds: i64,
-    /// Rows held, for the numbers an operator sees.
+    /// Rows held, for statistics.
     row_count: u64,
 }
 
-/// A run of rows found in an arena.
+/// A run of rows in an arena.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRun<'a> {
-    /// Where the entry is, to find it again.
+    /// Where the entry is, for [`RunReader::run_at`].
     pub place: u32,
     /// Its source.
     pub source: SourceIndex,
     /// Number of its first row.
     pub first_row: i64,
-    /// Rows.
+    /// Number of rows.
     pub count: u64,
-    /// One row's values when every row has the same, else `count` rows, row-major.
+    /// One row of values when all rows are equal, else `count` rows, row-major.
     pub values: &'a [u64],
 }
 
@@ -81,8 +81,8 @@ fn is_unknown(value: f64) -> bool {
 }
 
 impl OpenRows {
-    /// An empty arena. `base_seconds` should be near the times of the rows to come; `words` are reserved,
-    /// not touched.
+    /// An empty arena. `base_seconds` should be close to the times of the rows to come; capacity for `words`
+    /// words is reserved but not touched.
     pub fn new(base_seconds: i64, words: usize) -> Self {
         OpenRows { words: Vec::with_capacity(words), chains: Vec::new(), base_seconds, row_count: 0 }
     }
@@ -102,13 +102,13 @@ impl OpenRows {
         self.chains.is_empty()
     }
 
-    /// Starts the chain of an RRD.
+    /// Starts an RRD's chain.
     pub fn start_chain(&mut self, id: u32, group: u32) -> ChainIndex {
         self.chains.push(Chain { id, group, newest: NONE });
         (self.chains.len() - 1) as ChainIndex
     }
 
-    /// The chains, in the order they were started. An RRD has one chain at most.
+    /// The chains, in the order they were started. An RRD has at most one.
     pub fn chains(&self) -> &[Chain] {
         &self.chains
     }
@@ -132,7 +132,7 @@ impl OpenRows {
         }
     }
 
-    /// Appends `count` rows of the same values.
+    /// Appends `count` equal rows.
     pub fn push_repeat(
         &mut self,
         chain: ChainIndex,
@@ -164,8 +164,8 @@ impl OpenRows {
         self.row_count += count;
     }
 
-    /// Appends `values` (row-major, `ds_count` a row) as rows from `first_row` on. Rows of only unknown
-    /// values at either end are left out.
+    /// Appends `values` (row-major, `ds_count` per row) as rows from `first_row` on. Rows that are entirely
+    /// unknown are dropped at both ends.
     pub fn push_block(
         &mut self,
         chain: ChainIndex,
@@ -228,7 +228,8 @@ impl OpenRows {
         })
     }
 
-    /// The runs of one source of a chain, newest first. Entries of other sources cost a look at their head.
+    /// The runs of one source of a chain, newest first. Skipping an entry of another source costs one read of
+    /// its head.
     pub fn runs_of<'a>(
         &'a self,
         chain: ChainIndex,
@@ -254,20 +255,20 @@ impl OpenRows {
         Some(self.chains[chain as usize].newest).filter(|&place| place != NONE)
     }
 
-    /// The source of the run at a place, and the place of the run before it in its chain.
+    /// The source of the run at `place`, and the place of the previous run in its chain.
     #[inline]
     pub fn link(&self, place: u32) -> (SourceIndex, Option<u32>) {
         let word = self.words[place as usize];
         (source_of(word), Some((word >> 32) as u32).filter(|&place| place != NONE))
     }
 
-    /// Calls the run at a place from memory, for a use to come.
+    /// Prefetches the run at `place` into the cache.
     #[inline]
     pub fn touch(&self, place: u32) {
         std::hint::black_box(self.words[place as usize]);
     }
 
-    /// For reading many runs of one source by their places.
+    /// A reader for many runs of one source.
     pub fn reader(&self, group: &Group, source: SourceIndex) -> RunReader<'_> {
         RunReader { rows: self, base_row: self.base_row(group, source), ds_count: group.geometry.ds_count }
     }
@@ -278,7 +279,7 @@ impl OpenRows {
         (self.run(place, word, group.geometry.ds_count, base_row), (word >> 32) as u32)
     }
 
-    /// The run whose first word is `word`; `base_row` is that of its source.
+    /// The run whose first word is `word`; `base_row` is the base row of its source.
     #[inline]
     fn run(&self, place: u32, word: u64, ds_count: usize, base_row: i64) -> OpenRun<'_> {
         let at = place as usize;
@@ -306,7 +307,7 @@ pub struct RunReader<'a> {
 }
 
 impl<'a> RunReader<'a> {
-    /// The run at a place from [`OpenRun::place`]; it must be of the reader's source.
+    /// The run at a place from [`OpenRun::place`], which must belong to the reader's source.
     #[inline]
     pub fn run_at(&self, place: u32) -> OpenRun<'a> {
         let word = self.rows.words[place as usize];
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_by_chain_newest_first() {
+    fn a_chain_returns_its_runs_newest_first() {
         let group = group();
         let mut rows = OpenRows::new(1_000_000, 64);
         let first = rows.start_chain(7, 0);

@@ -1,8 +1,9 @@
-//! Reading: what memory has of an answer, and the segments that have the rest.
+//! Reading: taking what memory holds of an answer, then completing it from segments.
 //!
-//! The shard's own part is short: it plans, copies open rows and hands out the set of segments. Reading
-//! and decoding the segments happens on the caller's thread and shares nothing with writers. Cost of a
-//! cold fetch: one read of about 16 KiB a segment that has rows of the RRD in the range.
+//! The part that runs against the shard's state is short: it plans, copies open rows and takes a reference to
+//! the set of segments. Segments are read and decoded on the caller's thread, which shares nothing with
+//! writers. Cost of a cold fetch: one read of about 16 KiB from each segment that has rows of the RRD in the
+//! range.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use crate::segment::{Key, ReadScratch};
 use crate::segments::SegmentSet;
 use crate::shard::state::State;
 
-/// Rows of one source in one range, as far as they are known.
+/// Rows of one source in a range; rows not filled in are unknown.
 #[derive(Debug)]
 pub struct RowMatrix {
     /// First row.
     first_row: i64,
-    /// Rows that may be known; the others stay unknown.
+    /// The rows that may be filled; all others stay unknown.
     known: Range<i64>,
     ds_count: usize,
     /// Row-major.
@@ -49,14 +50,15 @@ impl RowMatrix {
         let source = &column[(from - first_row) as usize..(to - first_row) as usize];
         let at = (from - self.first_row) as usize * self.ds_count + ds;
         for (cell, value) in self.values[at..].iter_mut().step_by(self.ds_count).zip(source) {
-            // Merged runs hold unknown values for rows between theirs, which another segment may have.
+            // Merged runs fill gaps between their rows with unknown values, for which another segment may
+            // have rows.
             if value.to_bits() != UNKNOWN.to_bits() {
                 *cell = *value;
             }
         }
     }
 
-    /// Fills from the arenas of an RRD.
+    /// Fills in rows from the RRD's arenas.
     fn fill_open(&mut self, state: &State, entry: &Entry, group: &Group, source: SourceIndex) {
         if self.known.is_empty() {
             return;
@@ -75,7 +77,7 @@ impl RowMatrix {
         }
     }
 
-    /// Fills from segments.
+    /// Fills in rows from segments.
     fn fill_segments(&mut self, segments: &SegmentSet, key: Key) -> Result<(), StoreError> {
         if self.known.is_empty() {
             return Ok(());
@@ -90,7 +92,7 @@ impl RowMatrix {
     }
 }
 
-/// What the shard has of a fetch.
+/// The part of a fetch that was answered from memory.
 #[derive(Debug)]
 pub struct FetchTicket {
     matrix: RowMatrix,
@@ -100,7 +102,10 @@ pub struct FetchTicket {
 }
 
 impl FetchTicket {
-    /// Plans a fetch and takes what memory has of it.
+    /// Plans a fetch and copies what memory holds of it.
+    ///
+    /// # Errors
+    /// When no archive can answer it, or the answer would exceed the request's limit.
     pub fn take(
         state: &State,
         segments: &Arc<SegmentSet>,
@@ -131,7 +136,10 @@ impl FetchTicket {
         Ok(FetchTicket { matrix, key, segments: Arc::clone(segments), answer })
     }
 
-    /// Reads the rest.
+    /// Reads the rest from segments.
+    ///
+    /// # Errors
+    /// When a segment cannot be read or is damaged.
     pub fn complete(mut self) -> Result<FetchRows, StoreError> {
         if let Some(key) = self.key {
             self.matrix.fill_segments(&self.segments, key)?;
@@ -160,7 +168,7 @@ fn fill_season(
     }
 }
 
-/// What the shard has of everything about an RRD.
+/// The part of a whole RRD that was read from memory.
 #[derive(Debug)]
 pub struct ReadTicket {
     id: RrdId,
@@ -173,7 +181,7 @@ pub struct ReadTicket {
 }
 
 impl ReadTicket {
-    /// Takes what memory has.
+    /// Copies what memory holds of the RRD.
     pub fn take(state: &State, segments: &Arc<SegmentSet>, id: RrdId, entry: &Entry) -> Self {
         let definition = Arc::clone(state.catalogue.definition(entry.definition));
         let group = Arc::clone(&state.groups()[entry.group as usize].group);
@@ -201,7 +209,10 @@ impl ReadTicket {
         }
     }
 
-    /// Reads the rest.
+    /// Reads the rest from segments.
+    ///
+    /// # Errors
+    /// When a segment cannot be read or is damaged.
     pub fn complete(self) -> Result<Rrd, StoreError> {
         let mut archives = Vec::with_capacity(self.matrices.len());
         for (rra, matrix) in self.matrices.into_iter().enumerate() {

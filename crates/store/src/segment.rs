@@ -1,8 +1,8 @@
 //! Segments: immutable files of runs, sorted by key and row, in checksummed blocks.
 //!
-//! `docs/format/segment.md` is the description of the bytes. A segment is written once, front to back,
-//! and never changed; opening it reads its footer only; a run is found by one binary search in memory and
-//! one positioned read a block. Damage is reported with its place and stays within the block it hit.
+//! `docs/format/segment.md` describes the bytes. A segment is written once, front to back, and never changed.
+//! Opening it reads only its footer; a run is found by one binary search in memory and one positioned read
+//! per block. Damage is reported with its offset and affects only its own block.
 
 mod block;
 mod footer;
@@ -22,91 +22,92 @@ pub use writer::SegmentWriter;
 
 use crate::column::codec::{CodecError, ColumnHint};
 
-/// Version of the format this code writes; it reads this one only.
+/// Version of the format; no other is read or written.
 pub const VERSION: u32 = 1;
-/// The body of a block is closed when it has reached this many bytes. A read of 16 KiB costs hardly more
-/// than one of 4 KiB and a directory entry then is 0.15 % of the file.
+/// Size at which the body of a block is closed. Reading 16 KiB costs hardly more than 4 KiB, and a directory
+/// entry is then 0.15 % of the file.
 pub const BLOCK_BODY_BYTES: usize = 16 * 1024;
-/// No block is longer: one run of [`RUN_VALUE_BYTES_MAX`] on top of an almost full block, and heads.
+/// The largest block: one run of [`RUN_VALUE_BYTES_MAX`] on top of an almost full block, and heads.
 pub const BLOCK_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Rows in a run; longer ones are cut. From 1,024 values on longer columns do not compress better.
+/// The most rows of a run; longer ones are split. Beyond 1,024 values, longer columns do not compress better.
 pub const RUN_ROWS_MAX: usize = 4096;
-/// Bytes of the values of a run, raw; wider ones are cut by rows. A row of the most data sources fits.
+/// The most bytes of a run's uncompressed values; larger runs are split by rows. A row of the most data
+/// sources fits.
 pub const RUN_VALUE_BYTES_MAX: usize = 1024 * 1024;
-/// Data sources in a row: the field has 16 bits.
+/// The most data sources of a row: the field has 16 bits.
 pub const DS_COUNT_MAX: usize = u16::MAX as usize;
 
-/// Whose rows: the order of its fields is the order in a segment.
+/// Identifies whose rows a run has. The order of the fields is the order within a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Stripe group.
+    /// The group.
     pub group: u32,
     /// Source within the group.
     pub source: u16,
-    /// Place of the RRD within the group.
+    /// The RRD: its id in the shard.
     pub slot: u32,
 }
 
-/// What a segment holds of one source of one group.
+/// What a segment contains of one source of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceSummary {
-    /// Stripe group.
+    /// The group.
     pub group: u32,
     /// Source within the group.
     pub source: u16,
-    /// Columns in a run.
+    /// Columns per run.
     pub ds_count: u16,
-    /// How its values were made.
+    /// How its values came about.
     pub hint: ColumnHint,
     /// Number of the oldest row.
     pub first_row: i64,
-    /// Number of the newest row, and one.
+    /// One past the newest row.
     pub end_row: i64,
-    /// Runs.
+    /// Number of runs.
     pub entry_count: u64,
-    /// Bytes of its entries in the blocks.
+    /// Bytes of its runs in the blocks.
     pub bytes: u64,
 }
 
-/// What was written.
+/// Summary of a finished segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentSummary {
-    /// The number the segment was given.
+    /// The number of the segment.
     pub segment_id: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub block_count: u64,
-    /// Runs.
+    /// Number of runs.
     pub entry_count: u64,
-    /// By source, sorted.
+    /// Its sources, sorted.
     pub sources: Vec<SourceSummary>,
 }
 
 /// Why a segment could not be written or read.
 #[derive(Debug)]
 pub enum SegmentError {
-    /// The operating system refused.
+    /// The disk failed.
     Io {
         /// The file.
         file: String,
-        /// Where in it.
+        /// Offset in it.
         offset: u64,
-        /// What it said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Bytes that cannot be right.
+    /// Invalid bytes.
     Damaged {
         /// The file.
         file: String,
         /// Where the damaged structure begins.
         offset: u64,
-        /// What should have been there.
+        /// What the decoder expected.
         expected: String,
-        /// What is there.
+        /// What it found.
         got: String,
     },
-    /// Written by a later Roundel.
+    /// Written by a newer Roundel.
     Newer {
         /// The file.
         file: String,
@@ -141,7 +142,7 @@ impl fmt::Display for SegmentError {
 
 impl std::error::Error for SegmentError {}
 
-/// An undecodable place inside a block whose checksum is good, or a bad checksum.
+/// Invalid bytes inside a block with a good checksum, or a bad checksum.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
     /// Offset within the block.
@@ -169,7 +170,7 @@ impl Fault {
     }
 }
 
-/// Rows of `ds_count` columns that one run may have.
+/// The most rows of a run of `ds_count` columns.
 fn run_rows_max(ds_count: usize) -> usize {
     (RUN_VALUE_BYTES_MAX / 8 / ds_count.max(1)).clamp(1, RUN_ROWS_MAX)
 }

@@ -1,23 +1,24 @@
-//! A shard: the state of its RRDs, its log, and the threads that keep both.
+//! A shard: the state of its RRDs, its log, and the threads that maintain both.
 //!
-//! - the *worker* applies commands to the state and logs them ([`worker`]); between its rounds others may look;
+//! - the *worker* applies commands to the state and logs them ([`worker`]); between its rounds other threads
+//!   may read the state;
 //! - the *syncer* makes the log durable ([`syncer`]);
 //! - the *checkpointer* writes segments and checkpoints ([`checkpointer`]);
-//! - the *compactor* rewrites short runs into long ones and drops expired rows ([`compactor`]).
+//! - the *compactor* merges short runs into long ones and drops expired rows ([`compactor`]).
 //!
 //! ```text
 //!             commands                    commit
 //!   clients ----------> mailbox -> worker ------> log <------ syncer
 //!      |                  ^  ^       | arena, pages
-//!      | looks, small     |  |       v
+//!      | reads, small     |  |       v
 //!      | commands         |  +-- checkpointer -> segment, checkpoint -\
 //!      v                  |    CycleEnded                             +-> manifest
 //!   WorkerSlot            +----- compactor ----> segments ------------/
 //!                              SegmentsChanged
 //! ```
 //!
-//! What holds: an answer is given only when the log holds the change; only a round of the worker changes the state;
-//! a failed write or sync poisons the shard, which then takes no more commands and still answers queries.
+//! Invariants: an answer is given only when the log holds the change; only a round of the worker changes the state; a
+//! failed write or sync poisons the shard, which then refuses commands and still answers queries.
 
 pub mod checkpointer;
 pub mod compactor;
@@ -54,7 +55,7 @@ use crate::shard::message::{Command, Priority};
 use crate::shard::syncer::SyncHandle;
 use crate::shard::worker::WorkerSlot;
 
-/// The clock of the striped store: seconds and microseconds since the epoch.
+/// The striped store's clock: seconds and microseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How a shard behaves.
@@ -62,13 +63,13 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct ShardOptions {
     /// Answer a command only after an fsync.
     pub sync_always: bool,
-    /// Time after which what was answered is durable, when not `sync_always`.
+    /// Without `sync_always`: how soon an answered command becomes durable.
     pub sync_interval: Duration,
-    /// Open rows are flushed when they take this many bytes (or 256 per RRD, when that is more).
+    /// Open rows are flushed once they take this many bytes, or 256 bytes per RRD if that is more.
     pub open_bytes_min: usize,
-    /// Log that replay may have to read, about.
+    /// About how much log a replay may have to read.
     pub log_bytes_max: u64,
-    /// Segments of a level that are merged into one of the next.
+    /// How many segments of one level are merged into one of the next.
     pub merge_count: usize,
 }
 
@@ -90,17 +91,17 @@ impl Default for ShardOptions {
 /// Counters of a shard; see [`crate::engine::Stats`].
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// UPDATE lines.
+    /// UPDATE lines received.
     pub updates_received: AtomicU64,
-    /// UPDATE lines that went in.
+    /// UPDATE lines applied whole.
     pub updates_written: AtomicU64,
-    /// Update words that went in.
+    /// Update arguments applied.
     pub data_sets_written: AtomicU64,
     /// UPDATE lines refused.
     pub updates_refused: AtomicU64,
     /// Bytes written to the log.
     pub log_bytes_written: AtomicU64,
-    /// Bytes a replay would read now.
+    /// Bytes that a replay would read now.
     pub log_bytes_live: AtomicU64,
     /// Bytes of segments written.
     pub segment_bytes_written: AtomicU64,
@@ -112,49 +113,49 @@ pub struct Counters {
     pub memory_bytes: AtomicU64,
     /// fsyncs of the log that failed.
     pub sync_failures: AtomicU64,
-    /// Updates and other changes that the recovery could not apply.
+    /// Updates and other changes that recovery could not apply.
     pub replay_refused: AtomicU64,
 }
 
 /// What the threads of a shard share.
 pub struct Shared {
-    /// The way to the worker.
+    /// The queue to the worker.
     pub mailbox: Mailbox<Command, Priority>,
-    /// Manifest and segments.
+    /// The manifest and its segments.
     pub files: Files,
     /// Counters.
     pub stats: Counters,
-    /// How it behaves.
+    /// The shard's options.
     pub options: ShardOptions,
-    /// The way to the syncer.
+    /// The channel to the syncer.
     pub syncer: SyncHandle,
-    /// The way to the compactor.
+    /// Wakes and stops the compactor.
     pub compactor: CompactorHandle,
-    /// Set when the shard is to stop: no more waiting for room.
+    /// Set when the shard is to stop: nothing waits for room on the disk any more.
     pub stopping: AtomicBool,
-    /// The checkpointer waits for room on the disk.
+    /// The checkpointer is waiting for room on the disk.
     pub checkpointer_full: AtomicBool,
     /// The worker refuses commands.
     pub refuses: AtomicBool,
-    /// The log waits for room on the disk.
+    /// The log is waiting for room on the disk.
     pub log_full: AtomicBool,
     placeholders: Option<Arc<Placeholders>>,
     failure: OnceLock<String>,
 }
 
 impl Shared {
-    /// Takes no more commands from now on, and says why. The first reason stays.
+    /// Stops accepting commands for good and records why. Only the first reason is kept.
     pub fn poison(&self, text: String) {
         tracing::error!(reason = %text, "the store takes no more updates");
         let _ = self.failure.set(text);
     }
 
-    /// Why no more commands are taken, if so.
+    /// Why commands are refused, if they are.
     pub fn failure(&self) -> Option<String> {
         self.failure.get().cloned()
     }
 
-    /// True while no command would be taken.
+    /// True while commands are refused.
     pub fn is_read_only(&self) -> bool {
         self.refuses.load(Ordering::Relaxed)
     }
@@ -180,18 +181,19 @@ impl Shared {
 pub struct Shard {
     /// What its threads share.
     pub shared: Arc<Shared>,
-    /// The worker, reachable between its rounds.
+    /// The worker, accessible between its rounds.
     pub worker: Arc<WorkerSlot>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Shard {
-    /// Stops taking commands, applies those that wait, makes the log durable and ends the threads. Idempotent.
+    /// Stops accepting commands, applies those that are queued, makes the log durable and joins the threads.
+    /// Idempotent.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.mailbox.close();
         self.shared.compactor.stop();
-        // The worker is the first; the syncer must outlive it, because answers may wait there.
+        // The worker's thread comes first; the syncer must outlive it, because answers may be waiting there.
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             let _ = thread.join();
@@ -211,8 +213,8 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
     std::thread::Builder::new().name(name.into()).spawn(move || or_end(body))
 }
 
-/// Runs work of a shard. A panic in it ends the process: a state that may be half changed must not be written, and the
-/// log is the truth.
+/// Runs the body of a shard's thread. A panic in it ends the process: the state may be half changed and must
+/// not be written, while the log is still good.
 fn or_end(body: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err() {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
@@ -221,7 +223,8 @@ fn or_end(body: impl FnOnce()) {
     }
 }
 
-/// The ring positions to report for an RRD's archives: a season's own, elsewhere one that follows from time.
+/// The ring positions to report for an RRD's archives. SEASONAL archives store theirs; all others follow from
+/// the time of the last update.
 pub fn current_rows(definition: &Definition, live: &Live, last_update_whole: i64) -> Vec<u64> {
     (0..definition.rra.len())
         .map(|rra| match live.seasons.iter().find(|season| season.rra == rra) {

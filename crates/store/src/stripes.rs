@@ -1,8 +1,8 @@
 //! The striped store: an [`Engine`] over shards.
 //!
-//! An RRD belongs to the shard its name hashes to, for ever; the number of shards is fixed when the store is made. A
-//! batch for one shard is passed on as it is. An unknown name may be that of a `.rrd` file in the tree, which
-//! [`adopt`] imports.
+//! The hash of an RRD's name determines its shard for good; the number of shards is fixed when the store is
+//! created. A batch for a single shard is passed on without a copy. An unknown name may belong to a `.rrd`
+//! file in the tree, which [`adopt`] imports.
 
 mod adopt;
 
@@ -35,34 +35,35 @@ use crate::shard::{Clock, Shard};
 use crate::stripes::adopt::Adopter;
 use crate::tree::Tree;
 
-/// A worker that is busy on another core answers within this: sleeping and being woken would cost both sides more,
-/// and under load a time slice of the processor.
+/// How long to spin for an answer. A worker that is busy on another core answers within this time; sleeping
+/// and being woken would cost both sides more, and under load a scheduler time slice.
 const ANSWER_SOON: Duration = Duration::from_micros(30);
 
-/// A batch of up to this many updates runs on the caller's thread while the shard rests: some tens of microseconds. A
-/// larger one goes to the worker, while the connection reads on.
+/// Batches of up to this many updates run on the caller's thread while the shard rests: some tens of
+/// microseconds. Larger ones go to the worker, while the connection reads on.
 const INLINE_LINES_MAX: usize = 64;
-/// Bytes of such a batch: a line may hold many updates.
+/// The same limit in bytes: a line may hold many updates.
 const INLINE_BYTES_MAX: usize = 8 * 1024;
 
 /// How a store is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// Shards of a store that is made now; an existing one keeps its own.
+    /// Shards of a newly created store; an existing one keeps its own.
     pub shard_count: u32,
-    /// How its shards behave.
+    /// Options of its shards.
     pub shard: ShardOptions,
-    /// Where placeholders are written; none when `None`.
+    /// Where placeholders are written; `None` = nowhere.
     pub placeholder_tree: Option<PathBuf>,
-    /// The tree whose `.rrd` files, made by other programs, are imported when their name is first used.
+    /// The tree whose `.rrd` files, made by other programs, are imported when their name is first used;
+    /// `None` = none.
     pub adopt_tree: Option<PathBuf>,
-    /// What the time is; the system's clock unless a test says otherwise.
+    /// The clock; the system's unless a test sets another.
     pub clock: Clock,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        // One shard per two cores: its worker uses one, parsing and the background threads the other.
+        // One shard per two cores: its worker takes one core, parsing and the background threads the other.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
@@ -79,7 +80,7 @@ fn system_clock() -> Timestamp {
     Timestamp::new(since.as_secs() as i64, since.subsec_micros())
 }
 
-/// A store of stripes.
+/// A striped store.
 pub struct Stripes {
     core: Arc<Core>,
     adopter: Option<Adopter>,
@@ -91,7 +92,7 @@ struct Core {
     seed: u64,
     identity: StoreIdentity,
     flushes: AtomicU64,
-    /// Held while the store is open: two daemons on one store would write over each other.
+    /// Held while the store is open: two daemons on one store would overwrite each other's files.
     _lock: Arc<dyn DiskFile>,
 }
 
@@ -109,7 +110,10 @@ fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
 }
 
 impl Stripes {
-    /// Opens the store on `disk`, or makes one.
+    /// Opens the store on `disk`, or creates one.
+    ///
+    /// # Errors
+    /// When another daemon has it open, a shard cannot be recovered, or a thread cannot be started.
     pub fn open(disk: Arc<dyn Disk>, options: &Options) -> Result<Stripes, OpenError> {
         let lock = take_lock(&*disk)?;
         let identity = Identity::load_or_create(&*disk, options.shard_count)?;
@@ -156,17 +160,20 @@ impl Stripes {
         Ok(Stripes { core, adopter })
     }
 
-    /// Which store it is, as its placeholders say.
+    /// The identity that its placeholders carry.
     pub fn identity(&self) -> StoreIdentity {
         self.core.identity
     }
 
     /// Flushes everything to segments and a checkpoint.
+    ///
+    /// # Errors
+    /// When a shard is poisoned or stopping.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.core.every_shard(Command::Checkpoint)
     }
 
-    /// Does something with an RRD; when there is none, looks for a `.rrd` file to import and tries again.
+    /// Runs `act`; when there is no such RRD, imports its `.rrd` file if there is one, and tries again.
     fn with_adoption<T>(
         &self,
         name: &RrdName,
@@ -214,7 +221,7 @@ impl Core {
         receiver.recv().unwrap_or(Err(StoreError::Stopping))
     }
 
-    /// Looks at a shard's memory: at once while its worker rests, else by a query.
+    /// Runs a query on a shard: directly while its worker rests, else through the mailbox.
     fn query<T: Send + 'static>(
         &self,
         shard: &Shard,
@@ -260,13 +267,13 @@ impl Core {
     }
 }
 
-/// Log that a stop leaves for the next start to replay: about a tenth of a second of work.
+/// Log that a stop may leave for the next start to replay: about a tenth of a second of work.
 const LOG_BYTES_AT_STOP_MAX: u64 = 4 << 20;
-/// How long a stop may wait for checkpoints: a million RRDs take some seconds. What they would have saved is replayed.
+/// How long a stop may wait for checkpoints. A million RRDs take some seconds; what is not saved is replayed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Core {
-    /// Checkpoints the shards with a long log, so that the next start takes updates at once.
+    /// Checkpoints the shards with a long log, so that the next start accepts updates at once.
     fn checkpoint_before_stop(&self) {
         let (sender, receiver) = mpsc::channel();
         for shard in &self.shards {
@@ -289,7 +296,7 @@ impl Core {
     }
 }
 
-/// Gathers the failures of a batch that was split over shards.
+/// Collects the failures of a batch that was split over shards.
 struct Gather {
     left: usize,
     failures: Vec<UpdateFailure>,
@@ -309,7 +316,7 @@ impl Core {
         }
     }
 
-    /// Runs a few updates here when their shard rests; others go to its worker.
+    /// Runs a few updates on this thread when their shard rests; others go to its worker.
     fn update_shard(&self, shard: &Shard, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
         let small = batch.lines.len() <= INLINE_LINES_MAX && batch.text.len() <= INLINE_BYTES_MAX;
         let command = Command::Update(batch, reply);

@@ -1,12 +1,12 @@
 //! Lossless compression of one column of doubles.
 //!
-//! Every bit pattern comes back as it went in, NaN payloads and signs of zero included. A column carries
-//! everything its decoder needs but the number of its values. Decoding is safe on any bytes and allocates
-//! no more than `count` values a few times over. `docs/format/segment.md` describes the bytes.
+//! Every bit pattern survives, including NaN payloads and the sign of zero. A column contains everything its
+//! decoder needs except the number of its values. Decoding is safe on any bytes and allocates at most a few
+//! times the memory of `count` values. `docs/format/segment.md` describes the bytes.
 //!
-//! The encoder peels: gaps of unknown values, runs of equal values, then fractions of a known denominator
-//! ([`scaled`]); what is none of these is kept as ordered bit patterns. It decodes what it wrote before it
-//! returns, and keeps the values raw should they not come back.
+//! The encoder works in layers: it takes out gaps of unknown values, then runs of equal values, then tries
+//! fractions of a known denominator ([`scaled`]); anything else is stored as ordered bit patterns. It decodes
+//! what it wrote before it returns, and stores the values raw should the result differ.
 
 mod bits;
 mod ints;
@@ -24,39 +24,39 @@ use scaled::{IntBuffers, ScaledScratch};
 const TAG_UNKNOWN: u8 = 1;
 /// All values are the 8 bytes that follow.
 const TAG_CONSTANT: u8 = 2;
-/// Values as they are.
+/// The values, uncompressed.
 const TAG_RAW: u8 = 3;
 /// Bit patterns in the order of their values, as integers.
 const TAG_ORDERED: u8 = 4;
-/// The same without the zero bits all of them end in.
+/// The same without the zero bits in which all of them end.
 const TAG_ORDERED_SHIFTED: u8 = 5;
 /// Runs of equal values.
 const TAG_RUNS: u8 = 6;
-/// Stretches of unknown values between a column of others.
+/// Stretches of unknown values between the values of another column.
 const TAG_GAPS: u8 = 7;
-/// The same, with one bit a value.
+/// The same, with one bit per value.
 const TAG_SPARSE: u8 = 8;
-/// Fractions; the low four bits belong to [`scaled`].
+/// Fractions; [`scaled`] owns the low four bits.
 const TAG_SCALED: u8 = 16;
 
-/// Columns with fewer values a run are not kept as runs.
+/// Runs are used only for columns of at least this many values per run.
 const VALUES_PER_RUN: usize = 4;
 
-/// Bits a value below which a fraction is taken without looking at the bit patterns.
+/// Bits per value below which fractions are used without trying bit patterns.
 const SCALED_BITS_SURE: usize = 36;
 
-/// How the values of a column were made; helps the encoder only, the decoder needs none of it.
+/// How the values of a column came about. Only the encoder uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ColumnHint {
-    /// Units in a second.
+    /// Units per second.
     pub units_per_second: u32,
-    /// Units in a step.
+    /// Units per step.
     pub step: u64,
-    /// PDPs in a row.
+    /// PDPs per row.
     pub pdp_per_row: u64,
 }
 
-/// Buffers the encoder keeps from column to column, and the denominator that fitted last.
+/// Buffers that the encoder reuses for each column, and the denominator that fitted last.
 #[derive(Debug, Default)]
 pub struct Scratch {
     scaled: ScaledScratch,
@@ -65,20 +65,20 @@ pub struct Scratch {
     check: Vec<f64>,
 }
 
-/// Time an encoder may take. What it writes is read by the same decoder, and about as fast.
+/// How much time an encoder may take. All levels share one decoder, about equally fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// For what will soon be merged.
+    /// For data that will soon be merged.
     #[default]
     Quick,
-    /// A third more time, some 5 % less room.
+    /// A third more time, about 5 % less space.
     Dense,
-    /// Ten times the time for columns of 128 values and more, and a little less room still.
+    /// Ten times the time for columns of at least 128 values, and slightly less space again.
     Thorough,
 }
 
 impl Scratch {
-    /// Of an encoder that takes so much time.
+    /// Buffers of an encoder with this effort.
     pub fn new(effort: Effort) -> Self {
         let mut scratch = Scratch::default();
         scratch.set_effort(effort);
@@ -91,14 +91,14 @@ impl Scratch {
     }
 }
 
-/// Why bytes are no column.
+/// Why bytes cannot be decoded as a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodecError {
     /// The bytes end before the column does.
     Cut,
     /// An unknown tag byte.
     Tag(u8),
-    /// A field that no encoder writes; says which.
+    /// A field with a value that no encoder writes, and its name.
     Field(&'static str),
 }
 
@@ -114,7 +114,7 @@ impl std::fmt::Display for CodecError {
 
 impl std::error::Error for CodecError {}
 
-/// Maps bit patterns to integers in the order of the values; its own inverse in [`unordered`].
+/// Maps bit patterns to integers that sort like the values; [`unordered`] is the inverse.
 #[inline]
 fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
@@ -140,7 +140,7 @@ pub fn encode(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &mu
     let good = taken == Ok(out.len() - from) && check.iter().zip(values).all(|(a, b)| same(*a, *b));
     scratch.check = check;
     if !good || out.len() - from > values.len() * 8 {
-        debug_assert!(good, "a column must come back as it went in");
+        debug_assert!(good, "a column must decode to the same bits");
         out.truncate(from);
         put_raw(values, out);
     }
@@ -151,7 +151,7 @@ fn put_raw(values: &[f64], out: &mut Vec<u8>) {
     out.extend(values.iter().flat_map(|value| value.to_bits().to_le_bytes()));
 }
 
-/// Takes the unknown values out.
+/// Takes out unknown values.
 fn encode_gaps(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &mut Vec<u8>) {
     let unknown = |value: &f64| same(*value, UNKNOWN);
     let unknown_count = values.iter().filter(|value| unknown(value)).count();
@@ -161,7 +161,7 @@ fn encode_gaps(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &m
     if unknown_count == values.len() {
         return out.push(TAG_UNKNOWN);
     }
-    // Lengths in turn: known, unknown, known ...; the first may be 0.
+    // Alternating lengths: known, unknown, known ...; the first may be 0.
     let mut lengths = vec![0i64];
     let mut in_gap = false;
     for value in values {
@@ -185,7 +185,7 @@ fn encode_gaps(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &m
     encode_runs(&known, hint, scratch, out);
 }
 
-/// Takes repetitions out.
+/// Takes out repetitions.
 fn encode_runs(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: &mut Vec<u8>) {
     let run_count = 1 + values.windows(2).filter(|pair| !same(pair[0], pair[1])).count();
     if run_count == 1 || run_count * VALUES_PER_RUN > values.len() {
@@ -232,7 +232,11 @@ fn encode_values(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch, out: 
     }
 }
 
-/// Appends the `count` values of the column at the front of `bytes` to `out`; returns the bytes it took.
+/// Decodes the column of `count` values at the start of `bytes` and appends them to `out`; returns how many
+/// bytes it had.
+///
+/// # Errors
+/// When the bytes are no such column; `out` may then have grown.
 pub fn decode(bytes: &[u8], count: usize, out: &mut Vec<f64>) -> Result<usize, CodecError> {
     let mut rest = bytes;
     let mut buffers = IntBuffers::default();
@@ -240,7 +244,7 @@ pub fn decode(bytes: &[u8], count: usize, out: &mut Vec<f64>) -> Result<usize, C
     Ok(bytes.len() - rest.len())
 }
 
-/// Columns inside columns: runs inside gaps are the most an encoder writes.
+/// Columns nested in columns: an encoder writes runs within gaps at most.
 const NESTING_MAX: u32 = 2;
 
 fn decode_column(

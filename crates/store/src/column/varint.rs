@@ -1,8 +1,8 @@
-//! Integers of variable length: seven bits a byte, lowest first, the top bit says that more follow.
+//! Variable-length integers: seven bits per byte, lowest first; a set top bit means that more bytes follow.
 //!
-//! Only the shortest form is valid, so that equal content means equal bytes.
+//! Only the shortest form is valid, so equal values have equal bytes.
 
-/// Bytes the longest `u64` takes.
+/// Bytes of the longest `u64`.
 pub const VARINT_BYTES_MAX: usize = 10;
 
 /// Appends `value`.
@@ -14,7 +14,8 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a value off the front of `bytes`; `None` when it is cut, too long or not in its shortest form.
+/// Reads a value and advances `bytes` past it; `None` when it is cut off, too long or not in its shortest
+/// form.
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
@@ -34,7 +35,7 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Maps small numbers of either sign to small numbers without sign.
+/// Maps signed integers to unsigned ones so that small magnitudes stay small.
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_have_one_form_each() {
+    fn varints_have_exactly_one_form() {
         let check = |value: u64, want: &[u8]| {
             let mut bytes = Vec::new();
             put(&mut bytes, value);
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn zigzag_goes_both_ways() {
+    fn zigzag_round_trips() {
         for value in [0, 1, -1, 63, -64, i64::MAX, i64::MIN] {
             assert_eq!(unzigzag(zigzag(value)), value);
         }

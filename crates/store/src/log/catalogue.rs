@@ -1,10 +1,10 @@
-//! The bodies of the records that make, change and remove RRDs, and the compact form of a definition.
+//! The bodies of the records that create, change and remove RRDs, and the compact encoding of a definition.
 //!
-//! `docs/format/log.md` describes the bytes. What holds: one value has one encoding, so that the bytes of a
-//! definition can serve as its key; doubles keep every bit; decoders never panic and allocate nothing that
-//! the bytes at hand do not back. They check form, and that nothing divides by zero; whether a definition
-//! makes sense was decided before it was logged. Records name RRDs by id; only create, rename and import
-//! carry a name.
+//! `docs/format/log.md` describes the bytes. Each value has exactly one encoding, so the bytes of a
+//! definition serve as its key; doubles keep every bit; decoders never panic and never allocate more than the
+//! bytes at hand justify. They check the form, and that nothing divides by zero; whether a definition makes
+//! sense was decided before it was logged. Records refer to RRDs by id; only create, rename and import carry
+//! a name.
 
 mod definition;
 
@@ -17,14 +17,14 @@ pub use definition::{decode_definition, encode_definition, put_definition, take_
 use crate::codec::{Cursor, DecodeError, put_counted, put_double, put_signed};
 use crate::column::varint;
 
-/// zstd level of an import: rows that are mostly unknown or repeat pack tightly at any level, 3 is the
-/// library's own choice between time and size.
+/// zstd level of an import. Rows that are mostly unknown or repeat compress well at any level; 3 is the
+/// library's default.
 const ZSTD_LEVEL: i32 = 3;
-/// Bytes of one RRD before compression, at most: what a 1 GiB `.rrd` file holds. A record that claims more
-/// is refused before anything is allocated.
+/// The largest uncompressed size of one RRD: what a 1 GiB `.rrd` file holds. A record that claims more is
+/// refused before anything is allocated.
 pub const RRD_BYTES_MAX: usize = 1 << 30;
 
-/// A new RRD; replaces one of the name.
+/// A new RRD, which replaces any of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Create<'a> {
     /// Its id.
@@ -38,7 +38,7 @@ pub struct Create<'a> {
 }
 
 impl<'a> Create<'a> {
-    /// Appends a body.
+    /// Appends the body of a record.
     pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], definition: &Definition, start: i64) {
         varint::put(out, u64::from(id));
         put_counted(out, name);
@@ -46,7 +46,10 @@ impl<'a> Create<'a> {
         put_definition(out, definition);
     }
 
-    /// Reads a body.
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
@@ -58,17 +61,17 @@ impl<'a> Create<'a> {
     }
 }
 
-/// Changes by `tune`'s words.
+/// Changes by the arguments of `tune`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tune {
     /// The RRD.
     pub id: u32,
-    /// As `rrdtune(1)` takes them after the file name.
+    /// The arguments that `rrdtune(1)` takes after the file name.
     pub words: Vec<String>,
 }
 
 impl Tune {
-    /// Appends a body.
+    /// Appends the body of a record.
     pub fn encode(out: &mut Vec<u8>, id: u32, words: &[String]) {
         varint::put(out, u64::from(id));
         varint::put(out, words.len() as u64);
@@ -77,7 +80,10 @@ impl Tune {
         }
     }
 
-    /// Reads a body.
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
@@ -97,12 +103,15 @@ pub struct Delete {
 }
 
 impl Delete {
-    /// Appends a body.
+    /// Appends the body of a record.
     pub fn encode(out: &mut Vec<u8>, id: u32) {
         varint::put(out, u64::from(id));
     }
 
-    /// Reads a body.
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
@@ -111,23 +120,26 @@ impl Delete {
     }
 }
 
-/// A new name; replaces an RRD that has it.
+/// A new name, which replaces any RRD that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rename<'a> {
     /// The RRD.
     pub id: u32,
-    /// Its name from now on.
+    /// Its new name.
     pub name: &'a [u8],
 }
 
 impl<'a> Rename<'a> {
-    /// Appends a body.
+    /// Appends the body of a record.
     pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8]) {
         varint::put(out, u64::from(id));
         put_counted(out, name);
     }
 
-    /// Reads a body.
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
@@ -137,20 +149,22 @@ impl<'a> Rename<'a> {
     }
 }
 
-/// A whole RRD; replaces one of the name.
+/// A whole RRD, which replaces any of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import<'a> {
     /// Its id.
     pub id: u32,
     /// Its name.
     pub name: &'a [u8],
-    /// All there is of it.
+    /// Its content.
     pub rrd: Rrd,
 }
 
 impl<'a> Import<'a> {
-    /// Appends a body. Costs one more copy of the RRD in memory. On error, the bytes of an RRD that has more
-    /// than [`RRD_BYTES_MAX`], nothing is appended.
+    /// Appends the body of a record. Takes one more copy of the RRD in memory.
+    ///
+    /// # Errors
+    /// The uncompressed size of an RRD beyond [`RRD_BYTES_MAX`]; nothing is appended then.
     pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], rrd: &Rrd) -> Result<(), usize> {
         let plain = encode_rrd(rrd);
         if plain.len() > RRD_BYTES_MAX {
@@ -164,7 +178,10 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// Reads a body.
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed, or decompress to more than [`RRD_BYTES_MAX`].
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         const PACKED: &str = "a packed RRD of the length given";
         let mut cursor = Cursor::new(body);
@@ -177,13 +194,13 @@ impl<'a> Import<'a> {
         }
         let packed_at = cursor.bad(PACKED);
         let plain = unpack(cursor.take_rest(), length).ok_or(packed_at)?;
-        // What is wrong inside has no address in the body: the packed bytes as a whole are it.
+        // An error inside has no offset in the body, so it is reported at the start of the compressed bytes.
         let rrd = decode_rrd(&plain).map_err(|error| DecodeError { offset: packed_at.offset, ..error })?;
         Ok(Import { id, name, rrd })
     }
 }
 
-/// Unpacks exactly `length` bytes; the buffer grows with what really comes out.
+/// Decompresses exactly `length` bytes; the buffer grows only with what is really produced.
 fn unpack(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut plain = Vec::new();
@@ -192,7 +209,7 @@ fn unpack(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     (plain.len() == length).then_some(plain)
 }
 
-/// The plain bytes of an RRD: definition, head, seasons, archives.
+/// The uncompressed encoding of an RRD: definition, head, seasons, archives.
 pub fn encode_rrd(rrd: &Rrd) -> Vec<u8> {
     let row_bytes: usize = rrd.archives.iter().map(|rows| rows.len() * 8).sum();
     let mut out = Vec::with_capacity(row_bytes + rrd.live.words.len() * 8 + 1024);
@@ -214,8 +231,11 @@ pub fn encode_rrd(rrd: &Rrd) -> Vec<u8> {
     out
 }
 
-/// Reads the plain bytes of an RRD. The head is as long as its definition wants; seasons and archives are
-/// of archives there are.
+/// Decodes the uncompressed encoding of an RRD. Checks that the head has the length that the definition
+/// demands, and that seasons and archives belong to archives of the definition.
+///
+/// # Errors
+/// When the bytes are malformed.
 pub fn decode_rrd(bytes: &[u8]) -> Result<Rrd, DecodeError> {
     let mut cursor = Cursor::new(bytes);
     let definition = take_definition(&mut cursor)?;

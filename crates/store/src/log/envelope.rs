@@ -1,7 +1,7 @@
-//! The envelope of a record: 64 bytes that say what the body is, where the record belongs and who sent it.
+//! The envelope of a record: 64 bytes with the kind of its body, its position, and its sender.
 //!
-//! What holds: the checksum covers everything but itself, the record's own place included, so bytes that
-//! stood elsewhere (an old record in a recycled file, a misplaced write) are never valid.
+//! The checksum covers everything except itself, including the record's own position. So bytes from another
+//! position (an old record in a recycled file, a misplaced write) are never valid.
 
 use super::BODY_BYTES_MAX;
 use super::position::Position;
@@ -36,7 +36,7 @@ pub const SEQUENCE_AT: usize = 48;
 /// Offset of the time.
 pub const TIME_AT: usize = 56;
 
-/// What a record's body is.
+/// The kind of a record's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -44,7 +44,7 @@ pub enum Kind {
     Updates = 1,
     /// A new RRD ([`super::catalogue::Create`]).
     Create = 2,
-    /// Changes by `tune`'s words ([`super::catalogue::Tune`]).
+    /// Changes by the arguments of `tune` ([`super::catalogue::Tune`]).
     Tune = 3,
     /// Removal of an RRD ([`super::catalogue::Delete`]).
     Delete = 4,
@@ -52,7 +52,7 @@ pub enum Kind {
     Rename = 5,
     /// A whole RRD ([`super::catalogue::Import`]).
     Import = 6,
-    /// From here on the engine behaves as a newer version does; reserved, nothing writes it yet.
+    /// Marks that from here on the engine behaves like a newer version; reserved, nothing writes it yet.
     Behaviour = 7,
     /// A part of an import whose body is longer than a record's ([`super::parts`]).
     Part = 8,
@@ -77,16 +77,16 @@ impl Kind {
     }
 }
 
-/// Who sent a record, and when: what the log carries for its readers and does not look at.
+/// The sender and time of a record, which the log stores for its readers without interpreting them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Id of the producer.
     pub producer: u64,
-    /// Counts the lives of the producer.
+    /// Counts the producer's restarts.
     pub epoch: u32,
-    /// Counts the records of that life.
+    /// Counts the producer's records since its last restart.
     pub sequence: u64,
-    /// Milliseconds since the Unix epoch, as the caller has them.
+    /// The caller's time in milliseconds since the Unix epoch.
     pub time_ms: i64,
 }
 
@@ -95,13 +95,13 @@ pub struct Stamp {
 pub struct Record<'a> {
     /// Where it starts.
     pub position: Position,
-    /// Where the next one starts: a checkpoint that includes this record carries this position.
+    /// Where the next one starts. A checkpoint that includes this record has this position.
     pub end: Position,
-    /// What the body is.
+    /// The kind of its body.
     pub kind: Kind,
-    /// Who sent it, and when.
+    /// Its sender and time.
     pub stamp: Stamp,
-    /// How far the log was durable when it was written: an offset in the same generation.
+    /// How far the log was durable when the record was written: an offset in the same generation.
     pub durable: u64,
     /// The body.
     pub body: &'a [u8],
@@ -123,7 +123,8 @@ pub fn open(buffer: &mut Vec<u8>, kind: Kind, stamp: Stamp, position: Position, 
     buffer.extend_from_slice(&head);
 }
 
-/// Ends the record that fills `record` from envelope to last byte. Its body is within [`BODY_BYTES_MAX`].
+/// Completes the record in `record`, which holds it from envelope to last byte. Its body must be within
+/// [`BODY_BYTES_MAX`].
 pub fn close(record: &mut [u8]) {
     let body_length = (record.len() - ENVELOPE_BYTES) as u32;
     put(record, BODY_LENGTH_AT, body_length.to_le_bytes());
@@ -135,21 +136,21 @@ fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..CRC_AT]), &record[BODY_LENGTH_AT..])
 }
 
-/// Why bytes are not the record of their place.
+/// Why bytes are not the record of their position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRecord {
-    /// No magic, or a record of another place.
+    /// No magic, or a record of another position.
     Foreign,
-    /// The record would go beyond the end of what there is.
+    /// The record extends beyond the end of the data.
     Cut,
     /// The checksum does not match.
     Checksum {
-        /// As the envelope says.
+        /// The checksum in the envelope.
         expected: u32,
-        /// As computed.
+        /// The computed checksum.
         found: u32,
     },
-    /// A good record, of a version or kind this program does not know: these are the two.
+    /// An intact record whose version or kind this program does not know.
     Unknown {
         /// Version.
         version: u8,
@@ -158,8 +159,11 @@ pub enum NotRecord {
     },
 }
 
-/// How many bytes the record that starts `bytes` has, going by its envelope alone, if it is one of
-/// `position`. `bytes` has at least an envelope.
+/// The length of the record of `position` that starts `bytes`, according to its envelope alone. `bytes` must
+/// hold at least an envelope.
+///
+/// # Errors
+/// When it is no record of that position, by its envelope.
 pub fn peek(bytes: &[u8], position: Position) -> Result<usize, NotRecord> {
     let here = bytes[..3] == MAGIC
         && u32::from_le_bytes(take(bytes, GENERATION_AT)) == position.generation
@@ -171,7 +175,7 @@ pub fn peek(bytes: &[u8], position: Position) -> Result<usize, NotRecord> {
     if body_length > BODY_BYTES_MAX { Err(NotRecord::Cut) } else { Ok(ENVELOPE_BYTES + body_length) }
 }
 
-/// The place that an envelope at the front of `bytes` says it has, whether or not it is sound.
+/// The position in the envelope at the start of `bytes`, which is not checked otherwise.
 pub fn place_of(bytes: &[u8]) -> Option<Position> {
     (bytes.len() >= ENVELOPE_BYTES && bytes.starts_with(&MAGIC)).then(|| Position {
         generation: u32::from_le_bytes(take(bytes, GENERATION_AT)),
@@ -179,7 +183,10 @@ pub fn place_of(bytes: &[u8]) -> Option<Position> {
     })
 }
 
-/// Checks the record that fills `bytes`, as long as [`peek`] said.
+/// Checks the record in `bytes`, whose length [`peek`] returned.
+///
+/// # Errors
+/// When it is damaged, or of an unknown version or kind.
 pub fn decode(bytes: &[u8], position: Position) -> Result<Record<'_>, NotRecord> {
     let expected = u32::from_le_bytes(take(bytes, CRC_AT));
     let found = checksum(bytes);
@@ -251,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_goes_unseen() {
+    fn every_flipped_bit_is_detected() {
         let good = sample();
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
@@ -266,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_other_places_and_kinds_are_told() {
+    fn records_of_other_positions_and_kinds_are_recognised() {
         let check = |change: &dyn Fn(&mut Vec<u8>), want| {
             let mut bytes = sample();
             change(&mut bytes);

@@ -1,26 +1,26 @@
-//! Imports that do not fit a record: the body of the import in parts, one record each, consecutive.
+//! Imports that do not fit into one record: the body is split into parts, one consecutive record each.
 //!
-//! What holds: the parts of one import are appended in one go and committed in one write, so nothing comes between
-//! them; the last one completes it. A crash that cuts the log within them leaves no trace of the import, which was
-//! not answered. Where damage took a part, the import is lost and reported.
+//! The parts of one import are appended together and committed in one write, so nothing comes between them;
+//! the last one completes the import. If a crash cuts the log within them, no trace of the import remains; it
+//! was not answered yet. If damage destroys a part, the import is lost and reported.
 
 use super::catalogue::RRD_BYTES_MAX;
 use crate::codec::{Cursor, DecodeError};
 use crate::column::varint;
 
-/// Bytes of an import in one part: as much as a log file has, a quarter of what a record may hold.
+/// Bytes of an import in one part: the size of a log file, a quarter of the largest record.
 pub const PART_BYTES: usize = 16 << 20;
-/// Longest body of an import: an RRD that does not compress is packed into a little more than it has.
+/// Longest body of an import: an RRD that does not compress grows slightly.
 const IMPORT_BYTES_MAX: u64 = RRD_BYTES_MAX as u64 + (64 << 20);
 
-/// One part.
+/// One part of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportPart<'a> {
     /// Bytes of the whole body.
     pub total: u64,
-    /// Offset of the part in it.
+    /// Offset of this part in the body.
     pub offset: u64,
-    /// The part.
+    /// The bytes of this part.
     pub bytes: &'a [u8],
 }
 
@@ -34,14 +34,17 @@ impl<'a> ImportPart<'a> {
         })
     }
 
-    /// Appends the body of a record.
+    /// Appends the body of the part's record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, self.total);
         varint::put(out, self.offset);
         out.extend_from_slice(self.bytes);
     }
 
-    /// Reads the body of a record.
+    /// Decodes the body of a part's record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let total_at = cursor.bad("the length of an import");
@@ -65,15 +68,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Drops what there is.
+    /// Drops the parts collected so far.
     pub fn abandon(&mut self) {
         *self = Parts::default();
     }
 
-    /// Takes the next part; gives the body when it was the last.
+    /// Adds the next part; returns the body when it was the last.
     ///
     /// # Errors
-    /// [`Lost`] when it does not go on where the one before ended: a part was lost, and with it the import.
+    /// [`Lost`] when the part does not continue the previous one: a part is missing, and the import with it.
     pub fn take(&mut self, piece: &ImportPart<'_>) -> Result<Option<Vec<u8>>, Lost> {
         if piece.offset == 0 {
             self.abandon();
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_make_the_whole_again() {
+    fn parts_reassemble_to_the_body() {
         let body: Vec<u8> = (0..PART_BYTES * 2 + 5).map(|index| (index % 251) as u8).collect();
         let encoded: Vec<Vec<u8>> = ImportPart::of(&body)
             .map(|piece| {
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_these_and_others_are_refused() {
+    fn the_encoding_is_fixed_and_malformed_parts_are_refused() {
         let mut out = Vec::new();
         ImportPart { total: 300, offset: 2, bytes: b"abc" }.encode(&mut out);
         assert_eq!(out, b"\xac\x02\x02abc");

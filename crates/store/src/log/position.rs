@@ -1,18 +1,18 @@
-//! A place in the log.
+//! A position in the log.
 
 use std::fmt;
 
-/// A place in the log: bytes since its generation began. Orders as the log does.
+/// A position in the log: an offset within a generation. Positions are ordered as in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// Counts the logs this shard has had; a new one starts when the old one cannot go on.
+    /// Counts the logs that this shard has had; a new one starts when the old one cannot be continued.
     pub generation: u32,
     /// Bytes from the start of the generation, dense across its files.
     pub offset: u64,
 }
 
 impl Position {
-    /// The place `bytes` further on in the same generation.
+    /// The position `bytes` further on in the same generation.
     pub fn plus(self, bytes: u64) -> Position {
         Position { generation: self.generation, offset: self.offset + bytes }
     }

@@ -1,14 +1,14 @@
-//! Reading the log back: every record from a position on, in order, and what to make of bytes that are none.
+//! Reads the log back: every record from a position on, in order, and decides what invalid bytes mean.
 //!
-//! The rule. Every record carries the *durable mark* of its moment: the offset up to which the log had been
-//! synced. Bytes that are no record, at offset B, are **damage** if a good record after them has a mark
-//! beyond B, for then B had once been on the disk: they are reported, and replay goes on with the next good
-//! record. Otherwise they are the **end**: what a crash tore or lost there was never durable, and good
-//! records after it (the disk may write in any order) are cut with it, so that what comes back is a prefix.
-//! Its limit: rot in what was synced last, with nothing written since, looks like the end.
+//! The rule: every record contains a *durable mark*, the offset up to which the log was synced when it was
+//! written. Invalid bytes at offset B are **damage** if a good record after them has a mark beyond B, because
+//! then B had once been on the disk: they are reported, and replay continues with the next good record.
+//! Otherwise they are the **end** of the log: what a crash tore or lost there was never durable, and good
+//! records after it (the disk may write in any order) are cut off too, so that what remains is a prefix. The
+//! limit of the rule: damage to what was synced last, with nothing written since, looks like the end.
 //!
-//! What holds: no record is delivered twice or out of order; memory is bounded by two read units and one
-//! record; what the visitor sees has passed its checksum.
+//! No record is delivered twice or out of order, memory is bounded by two read units and one record, and
+//! every delivered record has passed its checksum.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ use super::writer::log_files;
 use crate::disk::{Advice, Disk, DiskFile, Mode};
 use crate::filenames;
 
-/// Bytes read from the disk at a time: large enough for read-ahead, small enough to stay in the cache.
+/// Bytes per disk read: large enough for read-ahead, small enough to stay in the cache.
 const READ_BYTES: usize = 1 << 20;
 
 /// How replay ended.
@@ -30,7 +30,7 @@ const READ_BYTES: usize = 1 << 20;
 pub struct ReplayEnd {
     /// Where the next record goes.
     pub end: Position,
-    /// Ranges that were once durable and are no longer readable, in order.
+    /// Ranges that were once durable and can no longer be read, in order.
     pub damage: Vec<Damage>,
     /// Records delivered.
     pub record_count: u64,
@@ -39,11 +39,11 @@ pub struct ReplayEnd {
 /// A range of the log that was durable and is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file it starts in, or the one that should be there.
+    /// The file it starts in, or the missing file.
     pub path: PathBuf,
-    /// Where in that file.
+    /// Offset in that file.
     pub file_offset: u64,
-    /// Where in the log.
+    /// Position in the log.
     pub from: Position,
     /// Where the next good record starts.
     pub to: Position,
@@ -51,20 +51,20 @@ pub struct Damage {
     pub fault: Fault,
 }
 
-/// Why there is no record where one should be.
+/// Why there is no record at some position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No file holds this place.
+    /// No file contains this position.
     Missing,
-    /// No record of this place.
+    /// Other bytes than a record of this position.
     NoRecord,
-    /// A record that is longer than what is left.
+    /// A record longer than the rest of the file.
     Cut,
     /// A record with a bad checksum.
     Checksum {
-        /// As its envelope says.
+        /// The checksum in its envelope.
         expected: u32,
-        /// As computed.
+        /// The computed checksum.
         found: u32,
     },
 }
@@ -122,8 +122,11 @@ impl<E: fmt::Display> fmt::Display for ReplayError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for ReplayError<E> {}
 
-/// Delivers every record from `from` on, through all generations. `from` is the start of a record or
-/// the end of the log; a log that ends before it (the checkpoint outlived it) ends there.
+/// Delivers every record from `from` on, through all generations. `from` is the start of a record or the end
+/// of the log. A log that ends earlier (the checkpoint outlived it) ends at `from`.
+///
+/// # Errors
+/// When the log cannot be read, or `visit` returns an error.
 pub fn replay<E>(
     disk: &dyn Disk,
     dir: &Path,
@@ -142,7 +145,7 @@ pub fn replay<E>(
     Ok(end)
 }
 
-/// Goes on at `end.end` until its generation ends.
+/// Continues at `end.end` until its generation ends.
 fn replay_generation<E>(
     disk: &dyn Disk,
     dir: &Path,
@@ -173,7 +176,8 @@ fn replay_generation<E>(
 struct Reader<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
-    /// Starts of the files from the one that holds the first position, with the end of what each may hold.
+    /// Starts of the files, from the one that contains the first position on, with the end of what each may
+    /// hold.
     ranges: Vec<(Position, u64)>,
     open: Option<Window>,
 }
@@ -186,14 +190,14 @@ impl<'a> Reader<'a> {
         let mut ranges = Vec::new();
         for (index, &start) in generation.iter().enumerate().skip(first) {
             let file_end = start.offset.saturating_add(disk.length(&filenames::log(dir, start))?);
-            // From the start of the next file on there may be bytes that were cut or reserved.
+            // Bytes after the start of the next file were cut off or only reserved.
             let end = generation.get(index + 1).map_or(file_end, |next| file_end.min(next.offset));
             ranges.push((start, end));
         }
         Ok(Reader { disk, dir, ranges, open: None })
     }
 
-    /// The file that holds `position`: its index in `ranges`.
+    /// Index in `ranges` of the file that contains `position`.
     fn file_of(&self, position: Position) -> Option<usize> {
         self.ranges.iter().position(|&(start, end)| start <= position && position.offset < end)
     }
@@ -239,8 +243,8 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Looks after bad bytes at `bad` for a good record whose durable mark lies beyond them, and returns
-    /// where the first good record starts if there is such proof.
+    /// Searches the bytes after `bad` for a good record whose durable mark lies beyond `bad`. If there is
+    /// such proof, returns where the first good record starts.
     fn proof_of_damage(&mut self, bad: Position) -> Result<Option<Position>, LogError> {
         let mut first_good = None;
         let mut position = Position { offset: bad.offset.saturating_add(1), ..bad };
@@ -272,7 +276,7 @@ pub(super) struct Window {
     file: Arc<dyn DiskFile>,
     /// The position of the file's first byte.
     start: Position,
-    /// Offset in the generation where the file ends for us.
+    /// Offset in the generation at which the file ends for the reader.
     end: u64,
     buffer: Vec<u8>,
     /// Offset in the generation of the buffer's first byte.
@@ -287,7 +291,7 @@ impl Window {
         Window { file, start, end, buffer: Vec::new(), buffer_offset: 0, filled: 0 }
     }
 
-    /// Bytes from `offset` (in the generation, within this file) on: at least `want`, or all there are.
+    /// Bytes from `offset` (in the generation, within this file) on: at least `want`, or all that remain.
     pub(super) fn bytes(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
         let left = (self.end - offset).min(usize::MAX as u64) as usize;
         let want = want.min(left);
@@ -299,7 +303,7 @@ impl Window {
         Ok(&self.buffer[at.min(self.filled)..self.filled])
     }
 
-    /// Makes the buffer hold `count` bytes from `offset` on, keeping what it has of them.
+    /// Fills the buffer with `count` bytes from `offset` on, keeping those it already has.
     fn read(&mut self, offset: u64, count: usize) -> io::Result<()> {
         let skip = offset.checked_sub(self.buffer_offset).filter(|&skip| skip < self.filled as u64);
         let kept = match skip {
@@ -331,7 +335,7 @@ impl Window {
             Ok(length) => length,
             Err(not) => return Ok(Err(not)),
         };
-        // Reading only what is there: a length that is wrong costs nothing.
+        // Reads no more than there is, so a wrong length costs nothing.
         if length as u64 > self.end - position.offset {
             return Ok(Err(NotRecord::Cut));
         }
@@ -342,13 +346,13 @@ impl Window {
         Ok(envelope::decode(&bytes[..length], position))
     }
 
-    /// Bytes of the record at a position, going by its envelope alone.
+    /// Length of the record at a position, according to its envelope alone.
     pub(super) fn record_bytes(&mut self, position: Position) -> io::Result<Option<usize>> {
         let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
         Ok(if bytes.len() < ENVELOPE_BYTES { None } else { envelope::peek(bytes, position).ok() })
     }
 
-    /// Moves `position` to the next place in this file where a record could start.
+    /// Advances `position` to the next place in this file where a record could start.
     pub(super) fn find_magic(&mut self, position: &mut Position) -> io::Result<bool> {
         loop {
             let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;

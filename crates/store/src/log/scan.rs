@@ -1,7 +1,7 @@
-//! One file of the log, for an inspection: every record in it, and every byte that is none.
+//! Scans one log file for `inspect`: every record in it, and all bytes that are not a record.
 //!
-//! What holds: what is visited as a record has passed its checksum and is at its own place. Unlike
-//! [`super::replay`](fn@super::replay) it goes on after anything it meets and decides nothing.
+//! Every visited record has passed its checksum and is at its own position. Unlike
+//! [`super::replay`](fn@super::replay), the scan continues after any damage and decides nothing.
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ use super::position::Position;
 use super::replay::{Damage, Fault, Window};
 use crate::disk::{Disk, Mode};
 
-/// What is at a place of a log file.
+/// What the scan finds at a position.
 #[derive(Debug)]
 pub enum Item<'a> {
-    /// A good record.
+    /// An intact record.
     Record(Record<'a>),
-    /// A good record of a version or kind this program does not know.
+    /// An intact record whose version or kind this program does not know.
     Unknown {
         /// Where it starts.
         position: Position,
@@ -25,15 +25,15 @@ pub enum Item<'a> {
         /// Its kind.
         kind: u8,
     },
-    /// Bytes that are no record, with a good record after them. `durable`: that record proves that they
-    /// once were one; else a crash tore them, and recovery cuts the log here.
+    /// Invalid bytes with a good record after them. `durable`: that record proves that they were synced once;
+    /// otherwise a crash tore them, and recovery cuts the log here.
     Damaged {
         /// Where, and what is wrong.
         damage: Damage,
-        /// It had been synced.
+        /// The bytes had been synced.
         durable: bool,
     },
-    /// What follows the last good record.
+    /// Whatever follows the last good record.
     Tail(Tail),
 }
 
@@ -44,14 +44,17 @@ pub struct Tail {
     pub position: Position,
     /// Bytes of the file from there on.
     pub bytes: u64,
-    /// How many of them are reserved and still zero, from the front; all of them, usually.
+    /// How many of them, from the start, are reserved and still zero; usually all.
     pub zero_bytes: u64,
-    /// A record begins there and is torn, or damaged.
+    /// A torn or damaged record begins here.
     pub torn: Option<Fault>,
 }
 
-/// Visits what a log file holds, in order. `end` is the offset in the generation where the next file takes
-/// over, if there is one: what follows it does not count.
+/// Visits the content of a log file in order. `end` is the offset in the generation at which the next file
+/// starts, if there is one; anything after it is ignored.
+///
+/// # Errors
+/// When the file cannot be read.
 pub fn scan(
     disk: &dyn Disk,
     path: &Path,
@@ -73,7 +76,7 @@ pub fn scan(
             }
             Err(NotRecord::Unknown { version, kind }) => {
                 visit(Item::Unknown { position, version, kind });
-                // Its checksum is good, so its length is.
+                // Its checksum is good, therefore its length too.
                 (None, window.record_bytes(position)?)
             }
             Err(NotRecord::Foreign) => (Some(Fault::NoRecord), None),
@@ -103,7 +106,8 @@ pub fn scan(
     Ok(())
 }
 
-/// The next good record after bad bytes, and whether one of the records there proves that they were durable.
+/// The next good record after invalid bytes, and whether one of the records there proves that they had been
+/// synced.
 fn next_good(window: &mut Window, bad: Position, end: u64) -> io::Result<Option<(Position, bool)>> {
     let mut first_good = None;
     let mut position = bad.plus(1);

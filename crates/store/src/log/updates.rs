@@ -1,42 +1,42 @@
-//! The body of an update record: many updates as compressed columns, in the order they arrived.
+//! The body of an update record: many updates as compressed columns, in order of arrival.
 //!
-//! `docs/format/log.md` describes the bytes. Ids, times and microseconds are runs of differences; values are
-//! the clients' own text, a nibble a character. What holds: the updates come back in order, the text to the
-//! byte, whatever it is; no bytes make the decoder panic or allocate more than a few times their length.
+//! `docs/format/log.md` describes the bytes. Ids, times and microseconds are run-length coded differences;
+//! values are the clients' own text, one nibble per character. Updates are decoded in order, with any text
+//! restored exactly; no input makes the decoder panic or allocate more than a few times its length.
 //!
-//! Cost (`examples/log_body.rs`, one core of an AMD EPYC, ids in order, one time a round):
-//! W1 text ("123.45") 3.5 bytes, 7.5 ns a push and 11 ns a decode; W2 text ("123.45:2050006150") 9.2 bytes,
-//! 15 and 30 ns.
+//! Cost (`examples/log_body.rs`, one core of an AMD EPYC, ids in order, one time per round): W1 text
+//! ("123.45") 3.5 bytes, 7.5 ns per push and 11 ns per decode; W2 text ("123.45:2050006150") 9.2 bytes, 15
+//! and 30 ns.
 
 use rrd::time::{MICROS, Timestamp};
 
 use crate::codec::{Cursor, DecodeError};
 use crate::column::varint;
 
-/// Nibbles with a meaning of their own; 0 to 9 are the digits. Colon, minus and full stop are the low halves
-/// of their ASCII codes, as the digits are, so that eight characters are packed in a few operations.
+/// Nibbles with a special meaning; 0 to 9 are the digits. Colon, minus and full stop are the low halves of
+/// their ASCII codes, as the digits are, so that eight characters are packed in a few operations.
 mod nibble {
     /// Separates the values of data sources.
     pub const COLON: u8 = 0xa;
     /// `e` of an exponent.
     pub const EXPONENT: u8 = 0xb;
-    /// One of [`super::ESCAPED`] follows, or 15 and a byte, low half first.
+    /// An index into [`super::ESCAPED`] follows, or 15 and a byte, low half first.
     pub const ESCAPE: u8 = 0xc;
     /// A minus.
     pub const MINUS: u8 = 0xd;
     /// A full stop.
     pub const FULL_STOP: u8 = 0xe;
-    /// The update ends.
+    /// The end of an update.
     pub const END: u8 = 0xf;
 }
 
-/// Characters of two nibbles: an escape and the index here. `U` is RRDtool's unknown; the others are of
+/// Characters of two nibbles: an escape and the index here. `U` is RRDtool's unknown; the others occur in
 /// numbers as `printf` writes them.
 pub(super) const ESCAPED: [u8; 7] = *b"U+ENnai";
-/// Behind an escape: a whole byte follows in two nibbles.
+/// After an escape: a whole byte follows in two nibbles.
 const ESCAPED_BYTE: u8 = 0xf;
 
-/// A column of integers as differences from what is expected, runs of zero together.
+/// A column of integers as differences from the expected value, with runs of zeros combined.
 #[derive(Debug, Default)]
 struct DeltaColumn {
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl DeltaColumn {
         }
     }
 
-    /// A varint whose lowest bit is `tag`: a run less one, or a difference in zigzag.
+    /// A varint whose lowest bit is `tag`: the length of a run minus one, or a zigzag-coded difference.
     #[inline]
     fn put(&mut self, tag: u8, value: u64) {
         let low = (value as u8 & 0x3f) << 1 | tag;
@@ -73,7 +73,7 @@ impl DeltaColumn {
         }
     }
 
-    /// Appends the column after its length and empties it.
+    /// Appends the length-prefixed column and empties it.
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.end_run();
         varint::put(out, self.bytes.len() as u64);
@@ -137,7 +137,7 @@ impl<'a> Deltas<'a> {
     }
 }
 
-/// Gathers updates for one record. Keep it: nothing is allocated once its columns have grown.
+/// Collects updates for one record. Reuse it: nothing is allocated once its columns have grown.
 #[derive(Debug)]
 pub struct UpdatesBody {
     count: u64,
@@ -145,7 +145,7 @@ pub struct UpdatesBody {
     times: DeltaColumn,
     micros: DeltaColumn,
     values: Vec<u8>,
-    /// Nibbles not yet in `values`: fewer than eight, the first one lowest.
+    /// Nibbles not yet in `values`: fewer than eight, the first lowest.
     pending: u64,
     pending_bits: u32,
     last_id: u32,
@@ -185,7 +185,7 @@ impl UpdatesBody {
         self.ids.bytes.len() + self.times.bytes.len() + self.micros.bytes.len() + self.values.len() + 32
     }
 
-    /// Adds an update. `time` in seconds; `values` is the text after the time's colon, verbatim.
+    /// Adds an update. `time` is in seconds; `values` is the text after the time's colon, verbatim.
     #[inline]
     pub fn push(&mut self, rrd_id: u32, time: Timestamp, values: &[u8]) {
         self.count += 1;
@@ -205,7 +205,7 @@ impl UpdatesBody {
         self.push_nibbles(u64::from(nibble::END), 1);
     }
 
-    /// Adds the first `count` characters of `text`, first one lowest; the rest are `0`s.
+    /// Adds the first `count` characters of `text`, the first one lowest; the rest must be `0`s.
     #[inline]
     fn push_characters(&mut self, text: u64, count: u32) {
         if is_plain(text) {
@@ -240,7 +240,7 @@ impl UpdatesBody {
         }
     }
 
-    /// Adds `count` nibbles, at most eight; further ones in `nibbles` are ignored.
+    /// Adds `count` nibbles, at most eight; further nibbles in `nibbles` are ignored.
     #[inline]
     fn push_nibbles(&mut self, nibbles: u64, count: u32) {
         let bits = count * 4;
@@ -270,10 +270,10 @@ impl UpdatesBody {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 
-/// True when each of eight characters is a digit, `:`, `-` or `.`: when its low half is its nibble.
+/// True when each of eight characters is a digit, `:`, `-` or `.`, so that its low half is its nibble.
 #[inline]
 fn is_plain(text: u64) -> bool {
-    // With all top bits clear no sum carries into its neighbour; a set one fails the test by itself.
+    // With all top bits clear, no sum carries into its neighbour; a set one fails the test by itself.
     let low = text & !TOPS;
     let above_colon = low + (0x7f - 0x3a) * ONES;
     let from_minus_on = low + (0x80 - 0x2d) * ONES;
@@ -281,7 +281,7 @@ fn is_plain(text: u64) -> bool {
     (text | above_colon | !from_minus_on | !not_slash) & TOPS == 0
 }
 
-/// The low halves of eight bytes, the first byte's lowest.
+/// The low halves of eight bytes, the first byte lowest.
 #[inline]
 fn pack(text: u64) -> u64 {
     let x = text & (0x0f * ONES);
@@ -299,7 +299,7 @@ fn unpack(nibbles: u32) -> u64 {
     (x | x << 4) & (0x0f * ONES)
 }
 
-/// One to seven bytes as a word, padded with `0`s; without a loop, because the length changes with every
+/// One to seven bytes as a word, padded with `0`s. Avoids a loop, because the length changes with every
 /// value.
 #[inline]
 fn load_short(bytes: &[u8]) -> Option<(u32, u64)> {
@@ -307,7 +307,8 @@ fn load_short(bytes: &[u8]) -> Option<(u32, u64)> {
     let word = match count {
         0 => return None,
         1..=3 => {
-            // First, middle and last: for one or two bytes the same byte lands on the same place again.
+            // First, middle and last byte: with one or two bytes, the same byte is written to the same
+            // position twice.
             u64::from(bytes[0])
                 | u64::from(bytes[count / 2]) << (8 * (count / 2))
                 | u64::from(bytes[count - 1]) << (8 * (count - 1))
@@ -321,14 +322,19 @@ fn load_short(bytes: &[u8]) -> Option<(u32, u64)> {
     Some((count as u32, word | (0x30 * ONES) << (8 * count)))
 }
 
-/// How many updates a body says it has.
+/// How many updates a body claims to have.
+///
+/// # Errors
+/// When the body does not start with a count.
 pub fn count(body: &[u8]) -> Result<u64, DecodeError> {
     Cursor::new(body).varint("the number of updates")
 }
 
 /// Visits the updates of a body in the order they were pushed: id, time in seconds, text of the values.
 ///
-/// Stops with an error, its offset in the body, at the first byte that is not as it should be; what was
+/// # Errors
+/// At the first malformed byte, with its offset in the body; updates visited before that are valid. A body
+/// that passed its checksum never fails.
 /// visited before stands. A body that passed its checksum never gives one.
 pub fn decode(
     body: &[u8],
@@ -341,7 +347,7 @@ pub fn decode(
     let mut micros = Deltas::take(&mut cursor, "the microseconds")?;
     let base = cursor.offset();
     let mut values = Nibbles { bytes: cursor.take_rest(), at: 0 };
-    // Each update ends in a nibble, so a count cannot promise more than there is.
+    // Each update ends in a nibble, so a count cannot exceed the nibbles there are.
     if count > values.left() as u64 {
         return Err(DecodeError { offset: 0, expected: "no more updates than there are values" });
     }
@@ -442,7 +448,7 @@ impl Nibbles<'_> {
         (word >> (4 * (self.at % 2))) as u32
     }
 
-    /// Appends the text of one update.
+    /// Appends the text of one update to `text`.
     #[inline]
     fn take_text(&mut self, text: &mut Vec<u8>) -> Result<(), DecodeError> {
         loop {
@@ -457,7 +463,7 @@ impl Nibbles<'_> {
         }
     }
 
-    /// Takes an exponent, an escape or an end; true for the end.
+    /// Consumes an exponent, an escape or an end; true for the end.
     #[inline]
     fn take_special(&mut self, text: &mut Vec<u8>) -> Result<bool, DecodeError> {
         match self.need("the end of an update")? {
@@ -484,7 +490,7 @@ impl Nibbles<'_> {
     }
 }
 
-/// How many of eight nibbles, each in a byte, come before the first that is no character of its own.
+/// How many of eight nibbles, one per byte, come before the first special one.
 #[inline]
 fn plain_count(nibbles: u64) -> usize {
     let differs_from = |code: u8| (nibbles ^ (u64::from(code) * ONES)) + 0x7f * ONES;
@@ -493,7 +499,7 @@ fn plain_count(nibbles: u64) -> usize {
     ((plain ^ TOPS).trailing_zeros() / 8) as usize
 }
 
-/// The characters of eight nibbles, each in a byte: 0x30 more, or 0x20 from [`nibble::MINUS`] on.
+/// The characters of eight nibbles, one per byte: plus 0x30, or 0x20 from [`nibble::MINUS`] on.
 #[inline]
 fn ascii(nibbles: u64) -> u64 {
     let from_minus_on = (nibbles + (0x80 - u64::from(nibble::MINUS)) * ONES) & TOPS;

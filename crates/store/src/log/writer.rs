@@ -1,13 +1,14 @@
-//! Appending to the log, and making it durable from another thread.
+//! Appends to the log, and makes it durable from another thread.
 //!
-//! What holds: a commit is one write; a record lies in one file whole; files are dense and in order; the
-//! active file is the last. What is committed survives the death of the process, what is synced survives
-//! the loss of power. After a failed write or sync nothing more is written (a second fdatasync may succeed
-//! without the bytes of the first). A full disk is different: the tail is cut back to the last commit and
-//! the same commit may be tried again.
+//! A commit is one write, and a record lies entirely within one file. Files are dense and in order; the
+//! active file is the last. Committed records survive a crash of the process, synced ones also a loss of
+//! power. After a failed write or sync nothing more is written, because a second fdatasync may succeed
+//! without the bytes of the first. A full disk is different: the tail is cut back to the last commit, and the
+//! same commit may be retried.
 //!
-//! Cost: one `pwrite` a commit; one `fdatasync` a sync, and a directory sync after a roll. Files are
-//! preallocated and, once released, renamed and overwritten, so that a sync has no metadata to write.
+//! Cost: one `pwrite` per commit; one `fdatasync` per sync, plus a directory sync after a new file was
+//! started. Files are preallocated; released ones are renamed and overwritten, so that a sync has no metadata
+//! to write.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,36 +26,36 @@ use crate::lock::lock;
 /// Sizes of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes of a file before the next is begun. A larger commit gets a larger file.
+    /// Size at which the next file is started. A larger commit gets a larger file.
     pub file_bytes_max: u64,
-    /// Released files kept to be overwritten; more are removed.
+    /// Released files kept for reuse; more are removed.
     pub spare_files_max: usize,
 }
 
 impl Default for Options {
-    /// 16 MiB, so that a roll every second or two costs nothing and what a checkpoint releases is fine
-    /// enough; 4 spare files cover the rolls between two releases. Both guessed; measure.
+    /// 16 MiB, so that starting a file every second or two costs nothing, and checkpoints release space in
+    /// small steps; 4 spare files cover the new files between two releases. Both are guesses.
     fn default() -> Self {
         Options { file_bytes_max: 16 << 20, spare_files_max: 4 }
     }
 }
 
-/// Appends records. One a shard; owned by its thread.
+/// Appends records. Each shard has one, owned by the shard's worker.
 pub struct LogWriter {
     shared: Arc<Shared>,
     options: Options,
     generation: u32,
-    /// Offset of the first byte of `buffer`: everything before is committed.
+    /// Offset of the first byte of `buffer`: everything before it is committed.
     committed: u64,
     /// Records not yet committed.
     buffer: Vec<u8>,
-    /// Where the record under construction starts in `buffer`.
+    /// Where in `buffer` the unfinished record starts.
     record_start: Option<usize>,
-    /// Where writing goes on; none until the first commit needs it.
+    /// The file being written; `None` until the first commit.
     active: Option<Active>,
     /// All files of the log, oldest first, the active one last.
     files: VecDeque<LogFile>,
-    /// Released files, still under their old names.
+    /// Released files, still with their old names.
     spares: Vec<PathBuf>,
 }
 
@@ -68,12 +69,13 @@ struct Active {
 struct LogFile {
     start: Position,
     path: PathBuf,
-    /// True for a file this writer began. A file found at opening may hold, from a rename that a crash took
-    /// back, records of places that were then cut and will be given again: it is never overwritten.
+    /// True for a file that this writer started. A file found when the log was opened may contain records of
+    /// positions that were cut off and are assigned again (a crash can undo a rename); it is never
+    /// overwritten.
     recyclable: bool,
 }
 
-/// What writer and syncers share.
+/// State shared by the writer and its syncers.
 struct Shared {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -81,16 +83,16 @@ struct Shared {
     /// Everything before this offset survives a loss of power.
     durable: AtomicU64,
     unsynced: Mutex<Unsynced>,
-    /// Held through a sync: one at a time, so that none counts on the unfinished work of another.
+    /// Held during a sync: one at a time, so that none relies on the unfinished work of another.
     turn: Mutex<()>,
     poison: OnceLock<String>,
 }
 
 struct Unsynced {
     committed: u64,
-    /// Files written to since they were last synced, oldest first; the active file last.
+    /// Files written since they were last synced, oldest first; the active file last.
     files: Vec<Arc<dyn DiskFile>>,
-    /// A file was made, renamed or removed since the directory was last synced.
+    /// A file was created, renamed or removed since the directory was last synced.
     names: bool,
 }
 
@@ -108,9 +110,11 @@ impl Shared {
 }
 
 impl LogWriter {
-    /// Opens the log of `dir` to go on at `end`, as replay found it. What follows `end` is cut off,
-    /// durably, so that it can never come back. Earlier files stay until
-    /// [`LogWriter::release_before`].
+    /// Opens the log in `dir` to continue at `end`, where replay ended. Anything after `end` is durably cut
+    /// off, so that it can never reappear. Earlier files stay until [`LogWriter::release_before`].
+    ///
+    /// # Errors
+    /// When a file cannot be read, cut or synced.
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, end: Position, options: Options) -> Result<Self, LogError> {
         disk.create_dir_all(dir)?;
         let mut files: VecDeque<LogFile> = VecDeque::new();
@@ -132,7 +136,7 @@ impl LogWriter {
                     active = Some(Active { file: Arc::clone(&file), start: start.offset, allocated: used });
                 }
             }
-            // After the death of a process what replay read may be in the page cache only.
+            // After a crash of the process, what replay read may be in the page cache only.
             file.sync()?;
         }
         disk.sync_dir(dir)?;
@@ -168,7 +172,7 @@ impl LogWriter {
         self.at(self.committed + self.buffer.len() as u64)
     }
 
-    /// Everything before this is written.
+    /// Everything before this is written to the file.
     pub fn committed(&self) -> Position {
         self.at(self.committed)
     }
@@ -182,14 +186,17 @@ impl LogWriter {
         Position { generation: self.generation, offset }
     }
 
-    /// Appends a record; nothing is written before [`LogWriter::commit`]. Returns where the record ends.
+    /// Appends a record to the buffer; [`LogWriter::commit`] writes it. Returns where the record ends.
+    ///
+    /// # Errors
+    /// [`LogError::TooLarge`] and [`LogError::Poisoned`].
     pub fn append(&mut self, kind: Kind, stamp: Stamp, body: &[u8]) -> Result<Position, LogError> {
         self.begin(kind, stamp).extend_from_slice(body);
         self.end()
     }
 
-    /// Starts a record and returns the buffer to append its body to; what is in it must stay.
-    /// [`LogWriter::end`] completes the record, [`LogWriter::cancel`] drops it; a second `begin` drops it too.
+    /// Starts a record and returns the buffer to which its body must be appended; existing content must stay.
+    /// [`LogWriter::end`] completes the record, [`LogWriter::cancel`] or another `begin` drops it.
     pub fn begin(&mut self, kind: Kind, stamp: Stamp) -> &mut Vec<u8> {
         self.cancel();
         let position = self.position();
@@ -199,7 +206,10 @@ impl LogWriter {
         &mut self.buffer
     }
 
-    /// Completes the record begun and returns where it ends. A record that is too large is dropped.
+    /// Completes the started record and returns where it ends.
+    ///
+    /// # Errors
+    /// [`LogError::TooLarge`], which drops the record, and [`LogError::Poisoned`].
     pub fn end(&mut self) -> Result<Position, LogError> {
         if let Some(start) = self.record_start.take() {
             let bytes = self.buffer.len() - start - ENVELOPE_BYTES;
@@ -212,24 +222,25 @@ impl LogWriter {
         Ok(self.position())
     }
 
-    /// Drops the record begun and not ended.
+    /// Drops the record that was started but not ended.
     pub fn cancel(&mut self) {
         if let Some(start) = self.record_start.take() {
             self.buffer.truncate(start);
         }
     }
 
-    /// Drops all records not yet committed; their positions will be given to others.
+    /// Drops all records not yet committed; their positions will be reused.
     pub fn discard(&mut self) {
         self.record_start = None;
         self.buffer.clear();
     }
 
-    /// Writes everything appended, in one write, and returns where the log ends now. From here on it
-    /// survives the death of the process.
+    /// Writes everything appended in one write and returns the new end of the log. From then on it survives a
+    /// crash of the process.
     ///
-    /// After [`LogError::Full`] nothing is written and everything appended is still there: try again, or
-    /// [`LogWriter::discard`]. After any other error the log is poisoned.
+    /// # Errors
+    /// After [`LogError::Full`], nothing is written and everything appended is still buffered: retry, or
+    /// [`LogWriter::discard`]. Any other error poisons the log.
     pub fn commit(&mut self) -> Result<Position, LogError> {
         self.cancel();
         self.shared.check()?;
@@ -257,8 +268,8 @@ impl LogWriter {
         Ok(self.committed())
     }
 
-    /// After a failed write: takes back what part of it went in, if the disk was only full. Durably, so that
-    /// a loss of power cannot bring back what the caller was told is not there.
+    /// After a failed write: undoes the part that was written, if the disk was only full. It does so durably,
+    /// so that a loss of power cannot bring back what the caller was told is not there.
     fn cut_back(&mut self, error: io::Error) -> LogError {
         if error.kind() != io::ErrorKind::StorageFull {
             return self.shared.poison(&error);
@@ -271,7 +282,7 @@ impl LogWriter {
         }
     }
 
-    /// Begins the next file at the end of what is committed.
+    /// Starts the next file at the end of what is committed.
     fn roll(&mut self) -> Result<(), LogError> {
         let start = self.committed();
         let path = filenames::log(&self.shared.dir, start);
@@ -288,7 +299,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// A file of this name: a spare one, or else a new one. With it, how many bytes are reserved in it.
+    /// A file of this name, a spare or a new one, with the bytes already reserved in it.
     fn next_file(&mut self, path: &Path) -> io::Result<(Arc<dyn DiskFile>, u64)> {
         let disk = &*self.shared.disk;
         if let Some(spare) = self.spares.last() {
@@ -299,8 +310,11 @@ impl LogWriter {
         Ok((disk.create(path)?, 0))
     }
 
-    /// Gives up the files that hold nothing from `kept` on: some are overwritten later, the rest removed. Where
-    /// replay will start must be at or after `kept`, durably.
+    /// Releases the files that hold nothing from `kept` on: some are kept for reuse, the rest removed. The
+    /// position at which replay will start must already be durably at or after `kept`.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
     pub fn release_before(&mut self, kept: Position) -> Result<(), LogError> {
         self.shared.check()?;
         while self.files.get(1).is_some_and(|next| next.start <= kept) {
@@ -316,7 +330,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// How many bytes of log lie between `kept` and its end.
+    /// Bytes of log between `kept` and its end.
     pub fn bytes_since(&self, kept: Position) -> u64 {
         match kept.generation == self.generation {
             true => self.position().offset.saturating_sub(kept.offset),
@@ -324,19 +338,19 @@ impl LogWriter {
         }
     }
 
-    /// A handle to make the log durable, for any thread.
+    /// A handle for any thread to make the log durable.
     pub fn syncer(&self) -> LogSyncer {
         LogSyncer { shared: Arc::clone(&self.shared) }
     }
 }
 
-/// Cuts a file to `length`, and takes back what is reserved after its end. It may be shorter where a
-/// checkpoint outlived the log; then there is nothing to cut.
+/// Cuts a file to `length`, including any space reserved after it. The file may be shorter if a checkpoint
+/// outlived the log; then there is nothing to cut.
 fn cut(file: &dyn DiskFile, length: u64) -> io::Result<()> {
     if file.length()? >= length { file.truncate(length) } else { Ok(()) }
 }
 
-/// Reserves room for `needed` bytes in the active file, or a whole file if that is more.
+/// Reserves space for `needed` bytes in the active file, or for a whole file if that is more.
 fn reserve(active: &mut Active, needed: u64, file_bytes: u64) -> io::Result<()> {
     if needed > active.allocated {
         let length = needed.max(file_bytes);
@@ -346,7 +360,10 @@ fn reserve(active: &mut Active, needed: u64, file_bytes: u64) -> io::Result<()> 
     Ok(())
 }
 
-/// Positions of the log files of a directory, in order.
+/// Positions of the log files in a directory, in order.
+///
+/// # Errors
+/// When the directory cannot be listed.
 pub fn log_files(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Position>> {
     let mut starts: Vec<Position> = disk
         .list(dir)?
@@ -360,14 +377,17 @@ pub fn log_files(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Position>> {
     Ok(starts)
 }
 
-/// Makes a log durable. Cheap to clone; for any thread.
+/// Makes a log durable, from any thread. Cheap to clone.
 #[derive(Clone)]
 pub struct LogSyncer {
     shared: Arc<Shared>,
 }
 
 impl LogSyncer {
-    /// Makes everything durable that was committed when this was called, and returns up to where.
+    /// Makes everything durable that was committed before the call, and returns up to where.
+    ///
+    /// # Errors
+    /// When an fsync fails, which poisons the log, or one has failed before.
     pub fn sync(&self) -> Result<Position, LogError> {
         let shared = &*self.shared;
         let _turn = lock(&shared.turn);
@@ -385,7 +405,7 @@ impl LogSyncer {
         if names {
             shared.disk.sync_dir(&shared.dir).map_err(|error| shared.poison(&error))?;
         }
-        // The last one is, or was, the active file: what was written to it meanwhile is not yet synced.
+        // The last one is, or was, the active file: anything written to it meanwhile is not synced yet.
         lock(&shared.unsynced).files.drain(..files.len().saturating_sub(1));
         shared.durable.store(target, Ordering::Release);
         Ok(self.durable())
@@ -397,7 +417,7 @@ impl LogSyncer {
         Position { generation: self.shared.generation, offset }
     }
 
-    /// Everything before this is written.
+    /// Everything before this is written to the file.
     pub fn committed(&self) -> Position {
         Position { generation: self.shared.generation, offset: lock(&self.shared.unsynced).committed }
     }

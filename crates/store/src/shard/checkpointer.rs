@@ -1,9 +1,9 @@
-//! The checkpointer: the shard's background thread that makes memory durable, a cycle at a time.
+//! The checkpointer: the background thread of a shard that moves memory to disk, one cycle at a time.
 //!
-//! A cycle takes the arena frozen at a log position to a segment, the pages taken after it to a
-//! checkpoint, and then one manifest names both and the position. Until the manifest is in place the old
-//! one and the log from its position on are the truth, so a crash at any point loses nothing.
-//! A full disk is waited out: the same write is tried again each second, until the shard is stopped.
+//! A cycle writes the arena, frozen at some log position, to a segment, and the pages taken after it to a
+//! checkpoint; then one manifest names both and the position. Until that manifest is in place, the old one
+//! and the log from its position on are valid, so a crash at any point loses nothing. If the disk is full,
+//! the same write is retried each second until there is room or the shard stops.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::shard::files::Files;
 use crate::shard::flush::write_rows;
 use crate::shard::message::Event;
 
-/// How long to wait before a write that found the disk full is tried again.
+/// Pause before a write that found the disk full is retried.
 const FULL_RETRY: Duration = Duration::from_secs(1);
 
-/// Work for the checkpointer, in this order a cycle: one `Begin`, pages, one `End`.
+/// Work for the checkpointer. A cycle is one `Begin`, then pages, then one `End`.
 pub enum Job {
     /// A cycle starts.
     Begin {
@@ -36,7 +36,7 @@ pub enum Job {
         arena: Arc<OpenRows>,
         /// The groups they belong to, by index.
         groups: Vec<Arc<Group>>,
-        /// The arena holds the rows of everything before it that no segment has.
+        /// The log position at which the arena was frozen: rows of earlier records are in it or in a segment.
         position: Position,
     },
     /// A page of the checkpoint.
@@ -45,7 +45,7 @@ pub enum Job {
     End(RawFrame),
 }
 
-/// A cycle under way.
+/// A cycle in progress.
 struct Cycle {
     position: Position,
     segment: Option<Arc<SegmentFile>>,
@@ -103,12 +103,12 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
     Ok(())
 }
 
-/// Tells the worker, and lets go of what it needs no longer.
+/// Reports the result to the worker and drops what the worker returns.
 fn end_cycle(shared: &Shared, result: Result<(), StoreError>) {
     drop(notify(shared, |reply| Event::CycleEnded(result, reply)));
 }
 
-/// Writes an arena to a new segment, durable when this returns.
+/// Writes an arena to a new segment, which is durable when this returns.
 fn flush(shared: &Shared, arena: &OpenRows, groups: &[Arc<Group>]) -> io::Result<Arc<SegmentFile>> {
     let number = shared.files.next_number();
     when_full_wait(shared, || {
@@ -118,7 +118,10 @@ fn flush(shared: &Shared, arena: &OpenRows, groups: &[Arc<Group>]) -> io::Result
     })
 }
 
-/// Writes a segment with whatever `fill` puts into it; a file left from a failed attempt is replaced.
+/// Writes a segment whose content `fill` produces, replacing any file left by a failed attempt.
+///
+/// # Errors
+/// When the disk fails or the shard stops while the disk is full.
 pub fn write_segment(
     shared: &Shared,
     files: &Files,
@@ -150,7 +153,10 @@ pub fn write_segment(
     Ok(Arc::new(SegmentFile { number, level, class, bytes, path, segment }))
 }
 
-/// Tries again each second while the disk is full.
+/// Runs `attempt`, and again each second while the disk is full.
+///
+/// # Errors
+/// Any other error of `attempt`; that the disk is full only when the shard stops.
 pub fn when_full_wait<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
@@ -170,7 +176,7 @@ pub fn when_full_wait<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Resul
     }
 }
 
-/// Notes that the disk is full, or no longer is; says so once each time it changes.
+/// Records whether the disk is full, and logs each change of that.
 pub fn tell_full(flag: &AtomicBool, full: bool, detail: &str) {
     if flag.swap(full, Ordering::Relaxed) != full {
         if full {

@@ -1,7 +1,8 @@
-//! The compactor: merges segments into fewer, longer runs, and drops rows that no fetch can reach any more.
+//! The compactor: merges segments into fewer ones with longer runs, and drops rows that no fetch can reach
+//! any more.
 //!
-//! [`plan`](mod@plan) chooses what to merge. Rows expire by the last update of their own RRD, not by the clock: the
-//! history of a target that went silent stays, as it does in a `.rrd` file.
+//! [`plan`](mod@plan) chooses what to merge. Rows expire relative to the last update of their own RRD, not to
+//! the clock: the history of a target that stopped reporting stays, as it does in a `.rrd` file.
 
 mod plan;
 
@@ -21,7 +22,7 @@ use crate::shard::checkpointer::{when_full_wait, write_segment};
 use crate::shard::message::{Command, Event, Priority, Retired};
 use crate::shard::view::View;
 
-/// Ids in one query: a quarter of a millisecond of the shard's time.
+/// Ids per query: a quarter of a millisecond of the worker's time.
 const IDS_A_QUERY: usize = 16 * 1024;
 
 /// Wakes and stops the compactor.
@@ -38,13 +39,13 @@ struct CompactionRequest {
 }
 
 impl CompactorHandle {
-    /// There may be something to merge.
+    /// Signals that there may be something to merge.
     pub fn wake(&self) {
         lock(&self.request).look = true;
         self.requested.notify_one();
     }
 
-    /// Ends the compactor after the block it is at.
+    /// Stops the compactor after the block it is working on.
     pub fn stop(&self) {
         lock(&self.request).stop = true;
         self.requested.notify_one();
@@ -60,13 +61,13 @@ impl CompactorHandle {
     }
 }
 
-/// Segments to be replaced.
+/// Segments to be replaced by one merge.
 struct Job {
     inputs: Vec<Arc<SegmentFile>>,
     level: u8,
 }
 
-/// The next job that [`plan`] finds, if any. Segments in `failed` stay as they are.
+/// The next job that [`plan`] finds. Segments in `failed` are left alone.
 fn next_job(shared: &Shared, failed: &BTreeSet<u64>) -> Option<Job> {
     let groups = query(shared, |view| view.groups()).ok()?;
     let files = &shared.files.segments().files;
@@ -82,9 +83,9 @@ fn next_job(shared: &Shared, failed: &BTreeSet<u64>) -> Option<Job> {
     Some(Job { inputs: inputs.into_iter().map(|index| Arc::clone(&files[index])).collect(), level })
 }
 
-/// Runs until stopped.
+/// Runs until it is stopped.
 pub fn run(shared: &Shared) {
-    // Segments that could not be merged, mostly damaged ones.
+    // Segments that could not be merged, usually damaged ones.
     let mut failed = BTreeSet::new();
     while shared.compactor.wait() {
         while let Some(job) = next_job(shared, &failed) {
@@ -105,7 +106,7 @@ pub fn run(shared: &Shared) {
                     return;
                 }
                 Err(error) => {
-                    // Nothing is lost but time and room.
+                    // Only time and space are lost.
                     tracing::error!(%error, inputs = ?job.inputs, "cannot merge segments; they stay as they are until the next start");
                     failed.extend(job.inputs.iter().map(|file| file.number));
                 }
@@ -114,7 +115,7 @@ pub fn run(shared: &Shared) {
     }
 }
 
-/// What the state says about the rows to keep.
+/// Which rows must be kept, according to the state.
 struct Keep {
     groups: Vec<Arc<Group>>,
     last_updates: Vec<Option<(i64, u32)>>,
@@ -133,8 +134,9 @@ impl Keep {
                 break;
             }
         }
-        // Rows dropped by these times must not be missed after a crash that lost the newest updates. Some of those
-        // may not even be in the log yet, so the sync is sent after the queries.
+        // Rows are dropped on the strength of these times, which must therefore survive a crash: the updates
+        // have to be durable first. Some may not even be in the log yet, so the sync is requested after the
+        // queries.
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |result| {
             let _ = sender.send(result);
@@ -157,7 +159,7 @@ impl Keep {
     }
 }
 
-/// Looks at the worker's memory from a thread of the shard.
+/// Runs a query in the worker's next round.
 fn query<T: Send + 'static>(
     shared: &Shared,
     look: impl FnOnce(&View<'_>) -> T + Send + 'static,
@@ -165,7 +167,7 @@ fn query<T: Send + 'static>(
     ask(shared, |reply| Priority::Query { about: None, look: Box::new(move |view| reply(look(view))) })
 }
 
-/// Tells the worker of an event; returns what it needs no longer.
+/// Sends an event to the worker; returns what the worker no longer needs.
 pub(super) fn notify(
     shared: &Shared,
     event: impl FnOnce(Reply<Retired>) -> Event,

@@ -1,9 +1,9 @@
-//! The cycle, on the worker's side: when to freeze the open rows, and the checkpoint page by page.
+//! The worker's side of a checkpoint cycle: when to freeze the open rows, and which heads to hand over next.
 //!
-//! A cycle starts when the open arena or the log has grown to its limit. It freezes the arena, and between rounds
-//! hands the checkpointer pages of heads: one page a round under load, page after page when idle. The next cycle can
-//! start when the checkpointer reports this one ended; if memory fills before that, the worker stops taking commands
-//! until it does.
+//! A cycle starts when the open arena or the log reaches its limit. It freezes the arena, then hands pages of
+//! heads to the checkpointer between rounds: one page per round under load, continuously when idle. The next
+//! cycle can start once the checkpointer reports the end of this one; if memory fills up before that, the
+//! worker stops taking commands until then.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -15,49 +15,50 @@ use crate::log::Position;
 use crate::shard::checkpointer::Job;
 use crate::shard::state::State;
 
-/// Open rows may take this many bytes per RRD when that is more than the configured minimum: about ten rows of W2, so
-/// that a million RRDs are not flushed row by row.
+/// Open rows may take this many bytes per RRD if that is more than the configured minimum: about ten rows of
+/// W2, so that a million RRDs are not flushed row by row.
 const OPEN_BYTES_PER_RRD: usize = 256;
 
-/// Open rows of few RRDs are flushed from this many bytes per RRD on: about 2,000 rows of W1. A fetch walks the chain
-/// of its RRD, at some 5 ns a row: without this bound, the chains of 50 RRDs grew until a fetch took 0.8 ms.
+/// With few RRDs, open rows are flushed from this many bytes per RRD on: about 2,000 rows of W1. A fetch
+/// walks the chain of its RRD at about 5 ns per row; without this bound, the chains of 50 RRDs grew until a
+/// fetch took 0.8 ms.
 const CHAIN_BYTES_MAX: usize = 32 << 10;
-/// But not below this, so that a flush is worth its files.
+/// Lower bound of that limit, so that a flush is worth its files.
 const FLUSH_BYTES_MIN: usize = 1 << 20;
 
-/// How far the cycle has got.
+/// The stage of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing under way.
+    /// No cycle in progress.
     Idle,
-    /// The checkpointer writes the arena; pages from this id on are still to be taken.
+    /// The checkpointer is writing the arena; pages from this id on remain to be taken.
     Pages(RrdId),
     /// The checkpointer has everything.
     Waiting,
 }
 
-/// The worker's part of the cycle.
+/// The worker's side of the cycle.
 pub struct Cycle {
     jobs: SyncSender<Job>,
     stage: Stage,
-    /// A job the checkpointer had no room for yet.
+    /// A job for which the checkpointer had no room.
     held: Option<Job>,
-    /// Where replay would start now.
+    /// Where a replay would start now.
     replay_from: Position,
-    /// Where replay would start once the cycle under way has ended.
+    /// Where a replay will start once the current cycle has ended.
     began_at: Position,
-    /// To be answered by the next cycle that starts.
+    /// Answered at the end of the next cycle to start.
     asked: Vec<Reply<Result<(), StoreError>>>,
-    /// To be answered by the cycle under way.
+    /// Answered at the end of the current cycle.
     waiting: Vec<Reply<Result<(), StoreError>>>,
-    /// Why a cycle could not be ended: the store is poisoned, or stops on a full disk.
+    /// Why the last cycle failed: the store is poisoned, or stops on a full disk.
     failure: Option<StoreError>,
     open_bytes_min: usize,
     log_bytes_max: u64,
 }
 
 impl Cycle {
-    /// Nothing under way; replay would start at `replay_from`.
+    /// No cycle in progress; a replay would start at `replay_from`.
     pub fn new(
         jobs: SyncSender<Job>,
         replay_from: Position,
@@ -85,30 +86,30 @@ impl Cycle {
         self.open_bytes_min.min(few).max(count * OPEN_BYTES_PER_RRD)
     }
 
-    /// True while the arena is full and the cycle before has not ended.
+    /// True while the arena is full and the previous cycle has not ended.
     pub fn is_overdue(&self, state: &State) -> bool {
         self.failure.is_none()
             && self.stage != Stage::Idle
             && state.open().bytes() >= self.open_bytes_max(state)
     }
 
-    /// True when there is a page to take or a cycle to start, so that an idle worker should not sleep.
+    /// True when there is a page to take or a cycle to start, so an idle worker must not sleep.
     pub fn wants_turn(&self) -> bool {
         self.held.is_none() && matches!(self.stage, Stage::Pages(_))
             || !self.asked.is_empty() && self.stage == Stage::Idle
     }
 
-    /// True while the checkpointer had no room for a job: it takes some milliseconds for those it has.
+    /// True while a job is held back because the checkpointer's queue is full, which lasts some milliseconds.
     pub fn holds_job(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Why no cycle can be ended any more, if so.
+    /// Why no cycle can end any more, if so.
     pub fn failure(&self) -> Option<&StoreError> {
         self.failure.as_ref()
     }
 
-    /// Asks for a cycle; answered when it has ended.
+    /// Requests a cycle; `reply` is called when it has ended.
     pub fn ask(&mut self, reply: Reply<Result<(), StoreError>>) {
         self.asked.push(reply);
     }
@@ -129,7 +130,7 @@ impl Cycle {
         position.offset.saturating_sub(self.replay_from.offset)
     }
 
-    /// Hands a job over; false when the checkpointer has no room and the job is held.
+    /// Sends a job; false when the checkpointer's queue is full and the job is held.
     fn send(&mut self, job: Job) -> bool {
         match self.jobs.try_send(job) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => true,
@@ -140,16 +141,16 @@ impl Cycle {
         }
     }
 
-    /// Refuses the cycles asked for.
+    /// Fails all requested cycles that have not started.
     pub fn refuse_asked(&mut self, error: &StoreError) {
         for reply in self.asked.drain(..) {
             reply(Err(error.clone()));
         }
     }
 
-    /// Starts a cycle when one is due, and goes on with the one under way: one page when `is_busy`, else until the
-    /// checkpointer has no room or everything is handed over. `position` is the end of the log, which holds all the
-    /// state shows; `now` is in seconds since the epoch.
+    /// Starts a cycle when one is due, and continues the current one: by one page when `is_busy`, else until
+    /// the checkpointer's queue is full or everything is sent. `position` is the end of the log, which holds
+    /// everything in the state; `now` is in seconds since the epoch.
     pub fn turn(
         &mut self,
         state: &mut State,
@@ -160,7 +161,7 @@ impl Cycle {
         if let Some(job) = self.held.take()
             && !self.send(job)
         {
-            // The checkpointer is late; an idle worker must not spin on it.
+            // The checkpointer lags; an idle worker must not spin on it.
             std::thread::yield_now();
             return;
         }
@@ -193,7 +194,8 @@ impl Cycle {
         self.send(Job::Begin { arena, groups, position });
     }
 
-    /// Notes how the cycle under way ended. A failed one stays as it is: its rows are in memory and in the log.
+    /// Records how the current cycle ended. After a failure it stays as it is: its rows are in memory and in
+    /// the log.
     pub fn end(&mut self, result: &Result<(), StoreError>) {
         if result.is_ok() {
             self.replay_from = self.began_at;
@@ -202,7 +204,7 @@ impl Cycle {
         self.failure = result.clone().err();
     }
 
-    /// Answers those who asked for the cycle that ended.
+    /// Answers the requests that waited for the cycle that ended.
     pub fn answer(&mut self, result: &Result<(), StoreError>) {
         for reply in self.waiting.drain(..) {
             reply(result.clone());

@@ -1,7 +1,8 @@
-//! The files of a shard: the manifest and the set of segments it names, changed together.
+//! The files of a shard: the manifest and the set of segments it names, always changed together.
 //!
-//! Checkpointer and compactor both change them, so one lock guards them, held while the manifest is written (a few
-//! milliseconds, a few times a minute). Neither the update path nor a reader ever takes it.
+//! The checkpointer and the compactor both change them, so a lock guards them; it is held while the manifest
+//! is written (some milliseconds, a few times per minute). Neither the update path nor a reader ever takes
+//! it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ struct Inner {
 }
 
 impl Files {
-    /// What the manifest of an opened shard names.
+    /// The files that the manifest of an opened shard names.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, manifest: Manifest, segments: SegmentSet) -> Self {
         let inner = Mutex::new(Inner { manifest, segments: Arc::new(segments) });
         Files { disk, dir: dir.to_owned(), inner }
@@ -39,23 +40,23 @@ impl Files {
         lock(&self.inner)
     }
 
-    /// A number for a new segment or checkpoint.
+    /// Allocates a number for a new segment or checkpoint.
     pub fn next_number(&self) -> u64 {
         let mut inner = self.lock();
         inner.manifest.next_number += 1;
         inner.manifest.next_number - 1
     }
 
-    /// The segments now.
+    /// The current segments.
     pub fn segments(&self) -> Arc<SegmentSet> {
         Arc::clone(&self.lock().segments)
     }
 
-    /// Replaces the segments numbered `gone` by `new` ones and, with `checkpoint`, the old checkpoint by a new one. New
-    /// files must be durable. Files no longer named are removed.
+    /// Replaces the segments numbered `gone` with `new` ones and, given `checkpoint`, the old checkpoint with
+    /// that one. New files must already be durable. Files that are no longer named are removed.
     ///
     /// # Errors
-    /// When the manifest cannot be written; nothing has changed then.
+    /// When the manifest cannot be written; then nothing has changed.
     pub fn commit(
         &self,
         gone: &[u64],
@@ -84,7 +85,8 @@ impl Files {
         let old = std::mem::replace(&mut inner.segments, Arc::new(segments));
         inner.manifest = manifest;
         drop(inner);
-        // A file that cannot be removed now is removed when the shard is next opened: nothing names it.
+        // A file that cannot be removed now is removed when the shard is next opened, because nothing names
+        // it.
         for file in old.files.iter().filter(|file| gone.contains(&file.number)) {
             let _ = self.disk.remove(&file.path);
         }

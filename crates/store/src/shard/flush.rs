@@ -1,8 +1,8 @@
-//! From a frozen arena to one segment: rows of many RRDs, arrived in the order of time, written in the
-//! order of (group, source, RRD).
+//! Flushing a frozen arena to a segment: the rows of many RRDs, stored in order of time, are written in order
+//! of (group, source, RRD).
 //!
-//! Cost: every row is touched once along its chain and once to copy; 8 bytes of index per run while a group
-//! is being written. With many RRDs each touch is a cache miss, so several are under way at once.
+//! Cost: each row is read twice, once along its chain and once to copy it; 8 bytes of index per run while a
+//! group is written. With many RRDs each read is a cache miss, so several chains are followed at once.
 
 use std::io;
 use std::sync::Arc;
@@ -13,11 +13,14 @@ use crate::open_rows::{ChainIndex, OpenRows};
 use crate::segment::{Key, SegmentWriter};
 use crate::segments::{DiskSink, into_io};
 
-/// Rows of one run in a segment, at most: a longer run is cut so that a reader never decodes much more
-/// than it wants.
+/// The most rows of one run in a segment. Longer runs are split, so that a reader never decodes much more
+/// than it needs.
 pub const FLUSHED_RUN_ROWS: usize = 1024;
 
-/// Writes all rows of `arena` in the order a segment wants them.
+/// Writes all rows of `arena` in the segment's order.
+///
+/// # Errors
+/// When the segment cannot be written.
 pub fn write_rows(
     arena: &OpenRows,
     groups: &[Arc<Group>],
@@ -45,7 +48,7 @@ fn write_group(
     for (source, runs) in (0..).zip(&runs_of) {
         let hint = group.hint(source);
         let reader = arena.reader(group, source);
-        // The oldest run of a chain is its last.
+        // Chains run from newest to oldest, so the oldest run is the last.
         let mut ahead = 0;
         for of_one in runs.chunk_by(|a, b| a.0 == b.0) {
             let slot = arena.chains()[of_one[0].0 as usize].id;
@@ -72,10 +75,10 @@ fn write_group(
     Ok(())
 }
 
-/// Chains walked at once. A step of a walk waits for memory; those of several chains overlap.
+/// Chains followed at once: each step waits for memory, and the waits of several chains overlap.
 const CHAINS_AT_ONCE: usize = 16;
 
-/// For each source: the chain and the place of each of its runs, chains in order, newest run first.
+/// For each source, the chain and place of each of its runs: chains in order, newest run first.
 fn runs_by_source(
     arena: &OpenRows,
     source_count: usize,
@@ -103,7 +106,7 @@ fn runs_by_source(
     runs_of
 }
 
-/// A run under construction, column by column.
+/// A run being assembled, column by column.
 struct Columns {
     first_row: i64,
     columns: Vec<Vec<f64>>,

@@ -1,8 +1,8 @@
-//! The mailbox of a shard: two lanes to its worker.
+//! The mailbox of a shard: two queues to its worker.
 //!
-//! Commands wait in a bounded lane: a client that writes faster than the shard can apply is held back before it
-//! fills the memory. Queries and events have a priority lane that the worker looks at every few updates: a read
-//! waits some microseconds, and never for a whole batch.
+//! Commands wait in a bounded lane: a client that writes faster than the shard can apply is blocked before it
+//! fills the memory. Queries and events have a priority lane that the worker checks every few updates, so a
+//! read waits some microseconds and never for a whole batch.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use crate::lock::lock;
 
-/// Bytes of commands that may wait before senders are held back. Guessed: some milliseconds of work.
+/// Bytes of commands that may be queued before senders block. Guessed: some milliseconds of work.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Commands that may wait, however small.
+/// Commands that may be queued, however small.
 const WAITING_COUNT_MAX: usize = 16 * 1024;
 
 /// Two lanes to one owner.
@@ -33,14 +33,14 @@ struct Lanes<Command, Priority> {
     priority: VecDeque<Priority>,
     closed: bool,
     owner_sleeps: bool,
-    /// The owner may still be working on the commands it took last.
+    /// The owner may still be working on the commands it last took.
     owner_holds: bool,
-    /// The owner is to do a round, although the lanes may be empty.
+    /// The owner has to run a round, although the lanes may be empty.
     nudged: bool,
     senders_wait: usize,
 }
 
-/// The owner has gone; the message comes back.
+/// The owner is gone; the message is returned.
 #[derive(Debug)]
 pub struct Closed<T>(pub T);
 
@@ -114,8 +114,8 @@ impl<Command, Priority> Mailbox<Command, Priority> {
         }
     }
 
-    /// Moves the whole priority lane and about `bytes` of commands at most to the owner. Waits up to `timeout`
-    /// when there is neither. Returns false once the mailbox is closed and empty.
+    /// Moves the whole priority lane and at most about `bytes` of commands to the owner. Waits up to
+    /// `timeout` when there is neither. Returns false once the mailbox is closed and empty.
     pub fn take(
         &self,
         commands: &mut Vec<Command>,
@@ -151,20 +151,20 @@ impl<Command, Priority> Mailbox<Command, Priority> {
         !(lanes.closed && lanes.commands.is_empty() && commands.is_empty() && priority.is_empty())
     }
 
-    /// True when every command that was sent has been done: one that is done now overtakes none.
+    /// True when every command that was sent has been executed, so one executed now overtakes none.
     pub fn is_idle(&self) -> bool {
         let lanes = self.lock();
         lanes.commands.is_empty() && !lanes.owner_holds && !lanes.closed
     }
 
-    /// Wakes the owner, or keeps it from going to sleep once.
+    /// Wakes the owner, or cancels its next sleep.
     pub fn nudge(&self) {
         let mut lanes = self.lock();
         lanes.nudged = true;
         self.wake(lanes);
     }
 
-    /// True when anything waits.
+    /// True when any message is queued.
     pub fn is_waiting(&self) -> bool {
         let lanes = self.lock();
         !lanes.priority.is_empty() || !lanes.commands.is_empty()
@@ -186,7 +186,7 @@ impl<Command, Priority> Mailbox<Command, Priority> {
         priority.extend(lanes.priority.drain(..));
     }
 
-    /// Lets nothing more in. What waits is still taken.
+    /// Refuses further messages. Queued ones are still delivered.
     pub fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
@@ -200,7 +200,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_full_lane_holds_senders_back_and_priority_passes() {
+    fn a_full_lane_blocks_senders_but_not_the_priority_lane() {
         let mailbox: Arc<Mailbox<u32, u32>> = Arc::default();
         let sender = std::thread::spawn({
             let mailbox = Arc::clone(&mailbox);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_mailbox_is_emptied_and_takes_no_more() {
+    fn a_closed_mailbox_delivers_what_is_queued_and_refuses_more() {
         let mailbox: Mailbox<u32, u32> = Mailbox::default();
         mailbox.send_command(1, 1).expect("open");
         mailbox.close();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_idle_only_once_the_commands_taken_are_done() {
+    fn it_is_idle_only_after_the_taken_commands_are_done() {
         let mailbox: Mailbox<u32, u32> = Mailbox::default();
         assert!(mailbox.is_idle());
         mailbox.send_command(1, 1).expect("open");
@@ -239,7 +239,7 @@ mod tests {
         let (mut commands, mut priority) = (Vec::new(), Vec::new());
         assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
         assert!(!mailbox.is_idle() && !mailbox.is_waiting(), "the owner may still be at work");
-        // That the owner comes back says that it has done what it took.
+        // By coming back, the owner reports that it has executed what it took.
         assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
         assert!(mailbox.is_idle());
         mailbox.send_priority(1).expect("open");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nudge_ends_one_wait_and_no_bytes_leave_commands_where_they_are() {
+    fn a_nudge_ends_one_wait_and_a_budget_of_zero_takes_no_commands() {
         let mailbox: Mailbox<u32, u32> = Mailbox::default();
         let (mut commands, mut priority) = (Vec::new(), Vec::new());
         mailbox.nudge();

@@ -1,4 +1,5 @@
-//! What can be sent to a shard: commands, which wait their turn, and queries and events, which are taken first.
+//! The messages a shard accepts: commands, which wait their turn, and queries and events, which are handled
+//! first.
 
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use crate::shard::view::View;
 /// A batch with its failures.
 pub type UpdateOutcome = (UpdateBatch, Vec<UpdateFailure>);
 
-/// A change, which the log records, or something that must wait for the changes sent before it.
+/// A change that the log records, or a request that must wait for the changes sent before it.
 pub enum Command {
     /// Updates in order.
     Update(UpdateBatch, Reply<UpdateOutcome>),
-    /// Updates of one RRD whose rows are listed: its name and the words.
+    /// UPDATEV: updates of one RRD, given by its name and arguments, with the rows they write.
     UpdateListed(RrdName, Vec<u8>, Reply<Result<Listed, StoreError>>),
-    /// A new RRD.
+    /// Creates an RRD.
     Create(RrdName, CreateRequest, Reply<Result<(), StoreError>>),
-    /// A whole RRD.
+    /// Imports a whole RRD; the flag is `no_overwrite`.
     Import(RrdName, Box<Rrd>, bool, Reply<Result<(), StoreError>>),
-    /// `tune`'s words.
+    /// Changes an RRD by the arguments of `tune`.
     Tune(RrdName, Vec<String>, Reply<Result<(), StoreError>>),
-    /// Removal.
+    /// Removes an RRD.
     Delete(RrdName, Reply<Result<(), StoreError>>),
     /// Answered when everything before it is durable.
     Sync(Reply<Result<(), StoreError>>),
@@ -34,7 +35,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// About how many bytes it holds back in memory while it waits.
+    /// About how many bytes the command takes in memory while it is queued.
     pub fn bytes(&self) -> usize {
         match self {
             Command::Update(batch, _) => batch.text.len() + batch.lines.len() * 20,
@@ -47,7 +48,7 @@ impl Command {
         }
     }
 
-    /// Answers it with a failure.
+    /// Answers the command with an error.
     pub fn refuse(self, error: StoreError) {
         match self {
             Command::Update(batch, reply) => reply(refuse_all(batch, &error)),
@@ -62,18 +63,19 @@ impl Command {
     }
 }
 
-/// The same failure for every line of a batch.
+/// The same error for every line of a batch.
 pub fn refuse_all(batch: UpdateBatch, error: &StoreError) -> UpdateOutcome {
     let failure = |line| UpdateFailure { line, accepted: 0, error: error.clone() };
     let failures = (0..batch.lines.len() as u32).map(failure).collect();
     (batch, failures)
 }
 
-/// Something the worker does before the commands that wait, and between any two updates.
+/// A message that the worker handles before queued commands, and between any two updates.
 pub enum Priority {
-    /// Looks at the shard's memory and answers.
+    /// Reads the shard's memory and answers.
     Query {
-        /// The only RRD it is about; `None` when it is about none in particular and may see old heads during recovery.
+        /// The only RRD the query reads; `None` when it reads none in particular and may see outdated heads
+        /// during recovery.
         about: Option<RrdName>,
         /// The look.
         look: Query,
@@ -82,10 +84,10 @@ pub enum Priority {
     Event(Event),
 }
 
-/// A look at the shard's memory, which answers on its own.
+/// A read of the shard's memory; it sends the answer itself.
 pub type Query = Box<dyn FnOnce(&View<'_>) + Send>;
 
-/// What changes the worker but not the RRDs, so that the log knows nothing of it.
+/// A change of the worker's own state that affects no RRD, so the log does not record it.
 pub enum Event {
     /// From the checkpointer: a cycle ended.
     CycleEnded(Result<(), StoreError>, Reply<Retired>),
@@ -93,13 +95,13 @@ pub enum Event {
     SegmentsChanged(Reply<Retired>),
 }
 
-/// What the worker needs no longer. Dropping it frees an arena or closes removed files, which takes milliseconds:
-/// a background thread does it, not the worker.
+/// What the worker no longer needs. Dropping it frees an arena or closes removed files, which takes
+/// milliseconds, so a background thread does that instead of the worker.
 #[derive(Debug)]
 #[expect(dead_code, reason = "kept only to be dropped elsewhere")]
 pub struct Retired {
-    /// Rows that a segment holds now.
+    /// Rows that a segment now holds.
     pub rows: Option<Arc<OpenRows>>,
-    /// The segments as they were.
+    /// The previous set of segments.
     pub segments: Arc<SegmentSet>,
 }

@@ -1,5 +1,5 @@
-//! Opening a shard: manifest, checkpoint, segments, then the log from the checkpoint's position on, of which the
-//! worker applies most after the shard has opened ([`Recovery`]).
+//! Opening a shard: manifest, checkpoint, segments, then the log from the checkpoint's position on. Most of
+//! the log is applied by the worker after the shard has opened ([`Recovery`]).
 //!
 //! Files that the manifest does not name are left over from a crash and are removed.
 
@@ -28,10 +28,13 @@ use crate::shard::syncer::{self, SyncHandle};
 use crate::shard::worker::{Worker, WorkerSlot};
 use crate::shard::{Clock, Counters, Shard, ShardOptions, Shared, spawn};
 
-/// Pages that may wait for the checkpointer: some megabytes.
+/// Pages that may be queued for the checkpointer: some megabytes.
 const JOBS_MAX: usize = 16;
 
-/// Opens the shard in `dir` (made when missing) and starts its threads.
+/// Opens the shard in `dir`, which is created if missing, and starts its threads.
+///
+/// # Errors
+/// When a file cannot be read or is damaged beyond what recovery can skip, or a thread cannot be started.
 pub fn open(
     disk: Arc<dyn Disk>,
     dir: &Path,
@@ -72,7 +75,7 @@ fn new_manifest(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
     Ok(manifest)
 }
 
-/// Segments and checkpoints that the manifest does not name.
+/// Removes segments and checkpoints that the manifest does not name.
 fn remove_leftovers(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> io::Result<()> {
     for name in disk.list(dir)? {
         let leftover = match filenames::kind_of(&name) {
@@ -97,10 +100,10 @@ fn load_checkpoint(disk: &dyn Disk, dir: &Path, number: u64, state: &mut State) 
     Ok(loaded)
 }
 
-/// Puts what a checkpoint holds into the state.
+/// Loads the content of a checkpoint into the state.
 struct StateLoader<'a> {
     state: &'a mut State,
-    /// For each definition of the page, what it became with its first RRD.
+    /// For each definition of the page, its kind in the state; set by its first RRD.
     kinds: Vec<Option<RrdKind>>,
 }
 
@@ -158,7 +161,7 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     Ok(SegmentSet { files })
 }
 
-/// A shard as its files have it.
+/// A shard as loaded from its files.
 struct Recovered {
     files: Files,
     state: State,
@@ -206,7 +209,7 @@ fn start(
         spawn("compactor", move || compactor::run(&compacting)),
     ];
     let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(OpenError::told)?;
-    // The last stop may have come before everything was merged.
+    // The last stop may have interrupted merging.
     shared.compactor.wake();
     Ok(Shard { shared, worker, threads: Mutex::new(threads) })
 }

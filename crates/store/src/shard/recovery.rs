@@ -1,13 +1,14 @@
-//! Replay of the log, in two passes, so that a shard answers long before every update is applied again.
+//! Replays the log in two passes, so that a shard answers long before every update has been applied again.
 //!
-//! 1. [`scan`], before the shard opens, reads and checks every record, finds the end of the log, and applies the
-//!    records that make, rename and remove RRDs.
-//! 2. [`Recovery`], in the worker's rounds, applies updates and tunes in order; meanwhile commands wait. A query about
-//!    an RRD first applies what the log still holds for that RRD alone ([`Recovery::advance`]).
+//! 1. [`scan`], before the shard opens, reads and checks every record, finds the end of the log, and applies
+//! the records that create, rename and remove RRDs.
+//! 2. [`Recovery`], in the worker's rounds, applies updates and tunes in order while commands wait. A query
+//! about an RRD first applies the remaining log for that RRD alone ([`Recovery::advance`]).
 //!
-//! What holds: an update or a tune changes one RRD and depends on no other, so each RRD sees its records in the order
-//! of the log, and the state after the second pass is the one that was live. The methods of [`State`] are those that
-//! run live. What a page of the checkpoint already holds is skipped by the page's position.
+//! Invariant: an update or a tune changes one RRD and depends on no other, so each RRD sees its records in
+//! log order and the second pass ends in the same state as before the restart. It uses the same methods of
+//! [`State`] as live updates. Records that a checkpoint page already contains are skipped by the page's
+//! position.
 
 mod scan;
 
@@ -31,21 +32,21 @@ use crate::log::{self, Kind, Position, Record};
 use crate::shard::spawn;
 use crate::shard::state::{RESOLVED_AHEAD, State};
 
-/// Updates decoded at once: about 200 KiB with their texts, which stay in a core's cache.
+/// Updates decoded at once: with their texts about 200 KiB, which stay in a core's cache.
 const CHUNK_UPDATES: usize = 4096;
-/// Chunks that may wait to be applied.
+/// Decoded chunks that may be queued.
 const CHUNKS_AHEAD: usize = 8;
-/// How long a round waits for the next chunk before it looks for queries.
+/// How long a round waits for the next chunk before it checks for queries.
 const CHUNK_WAIT: Duration = Duration::from_millis(1);
-/// RRDs brought up to date on their own, at most. Each costs a look through the rest of the log, some hundredths of a
-/// second, which a crowd of queries must not repeat until the recovery takes minutes.
+/// The most RRDs brought up to date individually. Each costs a scan of the remaining log, some hundredths of a
+/// second; a flood of queries must not stretch the recovery to minutes.
 const ADVANCED_MAX: usize = 16;
 
-/// What the pages of a checkpoint already hold.
+/// What the pages of a checkpoint already contain.
 #[derive(Clone, Debug)]
 struct Covered {
     pages: Arc<[(RrdId, Position)]>,
-    /// From here on no page holds anything.
+    /// No page contains anything from this position on.
     until: Position,
 }
 
@@ -64,19 +65,21 @@ impl Covered {
     }
 }
 
-/// How far the second pass has come: this many updates of the record at `position`, and every record before it.
+/// Progress of the second pass: all records before `position` are applied, and this many updates of the
+/// record there.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     position: Position,
     applied: usize,
 }
 
-/// What remains to be done after a round of the recovery.
+/// What remains after a round of the recovery.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More records follow.
     More,
-    /// All is applied; this many updates and tunes could not be, which only damage can cause.
+    /// Everything is applied, except this many updates and tunes that could not be, which only damage can
+    /// cause.
     Done {
         /// Their number.
         refused: u64,
@@ -88,7 +91,7 @@ pub struct Recovery {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     covered: Covered,
-    /// Removed by a record of the log, so that their updates are not missed.
+    /// RRDs that a record of the log removes; their updates are skipped without being reported.
     gone: HashSet<RrdId>,
     /// RRDs that are up to date already.
     advanced: HashSet<RrdId>,
@@ -141,7 +144,7 @@ impl Recovery {
         self.steps.is_some()
     }
 
-    /// Applies the next updates, if they come within a millisecond.
+    /// Applies the next updates, if any arrive within a millisecond.
     ///
     /// # Errors
     /// Why the log could not be read a second time; the recovery has then failed.
@@ -200,7 +203,7 @@ impl Recovery {
         self.refused += u64::from(!applied);
     }
 
-    /// Applies a tune of any RRD, or only of the one.
+    /// Applies a tune to its RRD; with `only`, if it is that one.
     fn tune(
         &mut self,
         state: &mut State,
@@ -220,8 +223,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// Applies all the log still holds for one RRD, so that it can be read. False when too many were read before this
-    /// one: it is up to date once the recovery has ended.
+    /// Applies the rest of the log for one RRD, so that it can be read. Returns false when the limit of such
+    /// RRDs is used up; this one is then up to date only at the end of the recovery.
     ///
     /// # Errors
     /// Why the log could not be read a second time; the recovery has then failed.
@@ -256,7 +259,7 @@ impl Recovery {
 
 impl Drop for Recovery {
     fn drop(&mut self) {
-        // Without a receiver the reader stops at its next record.
+        // Without a receiver, the reader stops at its next record.
         self.steps = None;
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -264,13 +267,13 @@ impl Drop for Recovery {
     }
 }
 
-/// What the reader hands to the worker.
+/// What the reader sends to the worker.
 enum Step {
     /// Updates of the record at a position.
     Updates(Position, Chunk),
     /// The body of the tune at a position.
     Tune(Position, Vec<u8>),
-    /// The log has ended here, or could not be read.
+    /// The log ended here, or could not be read.
     End(Result<Position, String>),
 }
 
@@ -280,7 +283,7 @@ struct Chunk {
     /// The index of the first one in its record.
     first: usize,
     updates: Vec<DecodedUpdate>,
-    /// The texts of their values, one after the other.
+    /// The texts of their values, concatenated.
     text: Vec<u8>,
 }
 
@@ -291,10 +294,10 @@ struct DecodedUpdate {
     text_end: usize,
 }
 
-/// The reader's side: decoding an update costs about as much as the step it leads to, so a thread of its own does it.
+/// The reading side. Decoding an update costs about as much as applying it, so it has its own thread.
 struct Decoder {
     sender: SyncSender<Step>,
-    /// Chunks that were applied, to be filled again.
+    /// Applied chunks, to be reused.
     spare: Receiver<Chunk>,
 }
 
@@ -303,7 +306,7 @@ impl Decoder {
         match record.kind {
             Kind::Updates => self.take_updates(record),
             Kind::Tune => self.send(Step::Tune(record.position, record.body.to_vec())),
-            // Applied by the scan.
+            // The scan has applied it.
             _ => Ok(()),
         }
     }
@@ -315,7 +318,7 @@ impl Decoder {
             chunk.updates.push(DecodedUpdate { id, time, text_end: chunk.text.len() });
             if chunk.updates.len() == CHUNK_UPDATES {
                 let next = self.empty_chunk(chunk.first + CHUNK_UPDATES);
-                // Whether the worker still wants it, the last chunk of the record tells.
+                // If the worker is gone, sending the record's last chunk reports it.
                 let _ = self.send(Step::Updates(record.position, std::mem::replace(&mut chunk, next)));
             }
         })?;
@@ -330,7 +333,7 @@ impl Decoder {
         chunk
     }
 
-    /// Fails when the recovery was given up; nobody sees that error.
+    /// Fails when the recovery was given up; the error itself is never shown.
     fn send(&self, step: Step) -> Result<(), DecodeError> {
         self.sender.send(step).map_err(|_| DecodeError { offset: 0, expected: "a recovery under way" })
     }

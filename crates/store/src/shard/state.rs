@@ -1,8 +1,8 @@
-//! The state of a shard: the deterministic machine that the log drives, live and on replay alike.
+//! The state of a shard: a deterministic state machine driven by the log, live and during replay.
 //!
-//! No I/O and no clock. Every change is decided before anything is touched: a method that returns an
-//! error has changed nothing. Rows that an update completes go to the open rows; when they are flushed is not
-//! known here.
+//! It does no I/O and reads no clock. Every change is validated before anything is modified: a method that
+//! returns an error has changed nothing. Rows completed by an update go to the open rows; flushing them is
+//! decided elsewhere.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::open_rows::{ChainIndex, OpenRows, SOURCES_MAX};
 use rrd::updatev::RowRecorder;
 use rrd::updatev::WrittenRow;
 
-/// Updates whose heads are called from memory before the first of them is applied. With a million RRDs every name
-/// and head is a cache miss; sixteen at a time they overlap.
+/// Updates whose heads are prefetched before the first of them is applied. With a million RRDs every name and
+/// head is a cache miss; the misses of sixteen overlap.
 pub const RESOLVED_AHEAD: usize = 16;
 
-/// A stripe group with the heads of its RRDs.
+/// A group with the heads of its RRDs.
 #[derive(Debug)]
 pub struct GroupState {
-    /// What is common to its RRDs.
+    /// What its RRDs have in common.
     pub group: Arc<Group>,
     /// Their heads.
     pub heads: Heads,
@@ -45,35 +45,35 @@ pub struct RrdKind {
     pub group: u32,
 }
 
-/// Everything a shard knows in memory.
+/// A shard's whole state in memory.
 #[derive(Debug)]
 pub struct State {
-    /// Names, definitions and places.
+    /// Names, definitions and locations.
     pub catalogue: Catalogue,
     groups: Vec<GroupState>,
     group_of: HashMap<Geometry, u32>,
     seasons: HashMap<RrdId, Vec<Season>>,
     open: OpenRows,
-    /// Counts arenas; the open one has this generation. Starts at 1: 0 is "none" in [`ChainRef`].
+    /// Counts arenas: the generation of the open one. Starts at 1, because 0 means "none" in [`ChainRef`].
     generation: u32,
     frozen: Option<Arc<OpenRows>>,
     scratch: Scratch,
-    /// Room for the texts of a reading; empty between updates.
+    /// Reused memory for the texts of a reading; empty between updates.
     texts: Vec<&'static [u8]>,
 }
 
-/// The same allocation for texts of another lifetime.
+/// Reuses an allocation for texts of another lifetime.
 fn recycle<'a>(mut texts: Vec<&[u8]>) -> Vec<&'a [u8]> {
     texts.clear();
     texts.into_iter().map(|_| -> &'a [u8] { &[] }).collect()
 }
 
-/// AT times are the command line's; a daemon takes numbers and `N`.
+/// AT times are for the command line only; a daemon takes numbers and `N`.
 fn no_at_time(_: &[u8]) -> Result<i64, String> {
     Err("AT times are not known to the daemon".into())
 }
 
-/// Where rows of the RRD under update go.
+/// Collects the rows of the RRD being updated.
 struct Sink<'a> {
     open: &'a mut OpenRows,
     group: &'a Group,
@@ -98,8 +98,8 @@ impl RowSink for Sink<'_> {
 }
 
 impl State {
-    /// An empty shard. `base_seconds` is about the time of the first rows; `open_words` is reserved for
-    /// open rows.
+    /// An empty shard. `base_seconds` is roughly the time of the first rows; `open_words` words are reserved
+    /// for open rows.
     pub fn new(base_seconds: i64, open_words: usize) -> Self {
         State {
             catalogue: Catalogue::default(),
@@ -114,8 +114,11 @@ impl State {
         }
     }
 
-    /// Applies one `time:value...` word as it arrived. Returns what the log records: the time in seconds and the
-    /// texts after it.
+    /// Applies one `time:value...` argument as it arrived. Returns what the log records: the time in seconds
+    /// and the texts after it.
+    ///
+    /// # Errors
+    /// When the update is refused; nothing has changed then.
     #[inline]
     pub fn update<'w>(
         &mut self,
@@ -126,7 +129,10 @@ impl State {
         self.update_listed(id, word, now, None)
     }
 
-    /// The same; the rows it writes are appended to `listed`.
+    /// As [`State::update`], and appends the rows written to `listed`.
+    ///
+    /// # Errors
+    /// When the update is refused; nothing has changed then.
     #[inline]
     pub fn update_listed<'w>(
         &mut self,
@@ -149,8 +155,7 @@ impl State {
         done.map(|time| (time, &word[colon..]))
     }
 
-    /// Calls an RRD's head from memory. The loads do not depend on each other, so that those of several RRDs
-    /// are under way at once.
+    /// Prefetches an RRD's head into the cache. The loads are independent, so those of several RRDs overlap.
     #[inline]
     pub fn touch(&self, id: RrdId) {
         let Some(entry) = self.catalogue.get(id) else { return };
@@ -159,7 +164,10 @@ impl State {
         std::hint::black_box(lines.fold(0u64, |sum, word| sum.wrapping_add(*word)));
     }
 
-    /// Applies an update as the log records it.
+    /// Applies an update from the log.
+    ///
+    /// # Errors
+    /// When it is refused, which only damage can cause.
     pub fn replay_update(&mut self, id: RrdId, time: Timestamp, values: &[u8]) -> Result<(), UpdateError> {
         let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
         let mut texts = recycle(std::mem::take(&mut self.texts));
@@ -220,14 +228,18 @@ impl State {
         }
     }
 
-    /// Makes an RRD under `id`, which is the catalogue's next, with an empty history from `start` seconds on.
+    /// Creates an RRD under `id`, which is the catalogue's next, with an empty history from `start` seconds
+    /// on.
     pub fn create(&mut self, id: RrdId, name: &[u8], definition: Definition, start: i64) {
         let start = Timestamp::whole(start).in_units(definition.units_per_second).whole;
         let live = rrd::create::new_live(&definition, start);
         self.insert(id, name, definition, live);
     }
 
-    /// Checks that a definition fits this store.
+    /// Checks that this store can hold a definition.
+    ///
+    /// # Errors
+    /// When it has too many archives.
     pub fn check_definition(definition: &Definition) -> Result<(), StoreError> {
         if definition.rra.len() > SOURCES_MAX {
             return Err(StoreError::Refused(format!(
@@ -238,20 +250,21 @@ impl State {
         Ok(())
     }
 
-    /// Puts an RRD with its head in place, as create and import do.
+    /// Adds an RRD with its head, for create and import.
     fn insert(&mut self, id: RrdId, name: &[u8], definition: Definition, live: Live) {
         let key = encode_definition(&definition);
         let kind = self.intern(definition, key);
         self.insert_head(id, name, kind, bytemuck::cast_slice(&live.words), live.seasons);
     }
 
-    /// Counts one more user of a definition, which goes to its group. `key` is its encoding.
+    /// Counts one more user of a definition and finds or creates its group. `key` is the definition's
+    /// encoding.
     pub fn intern(&mut self, definition: Definition, key: Vec<u8>) -> RrdKind {
         let group = self.group_index(Geometry::of(&definition));
         RrdKind { definition: self.catalogue.intern(definition, key), group }
     }
 
-    /// Puts an RRD in place whose definition counts it as a user already; `head` has the bytes of its words.
+    /// Adds an RRD whose definition already counts it as a user; `head` is its head as bytes.
     pub fn insert_head(&mut self, id: RrdId, name: &[u8], kind: RrdKind, head: &[u8], seasons: Vec<Season>) {
         let RrdKind { definition, group } = kind;
         let head = self.groups[group as usize].heads.insert(head);
@@ -261,7 +274,7 @@ impl State {
         }
     }
 
-    /// The group of a geometry, made when there is none.
+    /// The index of a geometry's group, which is created when there is none.
     pub fn group_index(&mut self, geometry: Geometry) -> u32 {
         if let Some(&index) = self.group_of.get(&geometry) {
             return index;
@@ -279,7 +292,7 @@ impl State {
         &self.groups
     }
 
-    /// Takes in a whole RRD under `id`, its rows as open rows.
+    /// Imports a whole RRD under `id`; its rows become open rows.
     pub fn import(&mut self, id: RrdId, name: &[u8], rrd: Rrd) {
         let last_update = rrd.shape().split(&rrd.live.words).last_update;
         self.insert(id, name, rrd.definition, rrd.live);
@@ -295,7 +308,7 @@ impl State {
         }
     }
 
-    /// Adds `count` rows of the same values to the open rows of an RRD.
+    /// Adds `count` equal rows to the open rows of an RRD.
     pub fn push_open_repeat(&mut self, id: RrdId, source: u16, first_row: i64, count: u64, row: &[f64]) {
         let Some((group, chain)) = self.chain_for_rows(id) else { return };
         self.open.push_repeat(chain, &group, source, first_row, count, row);
@@ -318,7 +331,7 @@ impl State {
         Some((group, chain))
     }
 
-    /// Removes an RRD. Its rows stay where they are until a merge drops them; nothing finds them any more.
+    /// Removes an RRD. Its rows stay on disk until a merge drops them; nothing can find them any more.
     pub fn delete(&mut self, id: RrdId) {
         if let Some(entry) = self.catalogue.remove(id) {
             self.groups[entry.group as usize].heads.remove(entry.head);
@@ -326,7 +339,10 @@ impl State {
         }
     }
 
-    /// Changes definition and head by `tune`'s words. Only words that leave the geometry as it is.
+    /// Changes definition and head by the arguments of `tune`, which must not change the geometry.
+    ///
+    /// # Errors
+    /// When `tune` refuses; nothing has changed then.
     pub fn tune(&mut self, id: RrdId, words: &[String]) -> Result<(), StoreError> {
         let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
         let mut definition = Definition::clone(self.catalogue.definition(entry.definition));
@@ -355,12 +371,12 @@ impl State {
         }
     }
 
-    /// The seasons of an RRD; empty for most.
+    /// The seasons of an RRD; most have none.
     pub fn seasons(&self, id: RrdId) -> &[Season] {
         self.seasons.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// When an RRD was updated last, in its units.
+    /// The time of an RRD's last update.
     #[inline]
     pub fn last_update(&self, entry: &Entry) -> Timestamp {
         let GroupState { group, heads } = &self.groups[entry.group as usize];
@@ -392,7 +408,7 @@ impl State {
     }
 
     /// Freezes the open rows and starts an empty arena. The frozen one stays readable until
-    /// [`State::take_frozen`]; there must be none yet.
+    /// [`State::take_frozen`]; there must not be one already.
     pub fn freeze(&mut self, base_seconds: i64, open_words: usize) -> Arc<OpenRows> {
         debug_assert!(self.frozen.is_none(), "one flush at a time");
         let full = std::mem::replace(&mut self.open, OpenRows::new(base_seconds, open_words));
@@ -402,17 +418,17 @@ impl State {
         frozen
     }
 
-    /// Gives the frozen rows away: a segment holds them now.
+    /// Releases the frozen rows, which a segment now holds.
     pub fn take_frozen(&mut self) -> Option<Arc<OpenRows>> {
         self.frozen.take()
     }
 
-    /// True while a frozen arena waits for its segment.
+    /// True while a frozen arena waits for its segment to be written.
     pub fn has_frozen(&self) -> bool {
         self.frozen.is_some()
     }
 
-    /// Bytes of everything in memory, by part: heads, catalogue, open rows.
+    /// Bytes in memory by part: heads, catalogue, open rows.
     pub fn bytes(&self) -> (usize, usize, usize) {
         let heads = self.groups.iter().map(|group| group.heads.bytes()).sum();
         let frozen = self.frozen.as_ref().map_or(0, |rows| rows.bytes());

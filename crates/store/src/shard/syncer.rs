@@ -1,6 +1,6 @@
-//! The syncer: the thread that makes the log durable, each interval or, under `always`, for each answer.
+//! The syncer: the thread that makes the log durable, at each interval or, under `always`, for each answer.
 //!
-//! Requests that wait while an fsync runs share the next one: group commit.
+//! Requests that arrive during an fsync share the next one (group commit).
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -12,22 +12,22 @@ use crate::lock::lock;
 use crate::log::LogSyncer;
 use crate::shard::Shared;
 
-/// Something to be answered once everything committed before it is durable.
+/// Answers to give once everything committed so far is durable.
 pub struct SyncRequest {
     /// Who waits.
     pub answers: Vec<Reply<Result<(), StoreError>>>,
 }
 
-/// The way to the syncer.
+/// The channel to the syncer.
 pub struct SyncHandle(Mutex<Option<Sender<SyncRequest>>>);
 
 impl SyncHandle {
-    /// Over the sending end of the syncer's channel.
+    /// A handle around the sending end of the syncer's channel.
     pub fn new(sender: Sender<SyncRequest>) -> Self {
         SyncHandle(Mutex::new(Some(sender)))
     }
 
-    /// Asks for a sync of what is committed now.
+    /// Requests a sync of everything committed so far.
     pub fn send(&self, request: SyncRequest) {
         let sender = lock(&self.0);
         let refused = match &*sender {
@@ -40,13 +40,13 @@ impl SyncHandle {
         }
     }
 
-    /// Lets the syncer end once it has answered what it was sent.
+    /// Lets the syncer end after it has answered all requests.
     pub fn close(&self) {
         lock(&self.0).take();
     }
 }
 
-/// Runs until every sender is gone. `interval`: how much time may pass until what was committed is synced.
+/// Runs until every sender is gone. `interval`: the longest time a commit may wait for a sync.
 pub fn run(shared: &Shared, log: &LogSyncer, requests: &Receiver<SyncRequest>, interval: Duration) {
     let mut due = Instant::now() + interval;
     loop {

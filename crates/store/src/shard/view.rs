@@ -1,4 +1,4 @@
-//! A look at a shard's memory between two updates: what queries are answered from.
+//! Read access to a shard's memory between two updates: queries are answered from it.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::shard::state::State;
 /// The state and the segments that belong to it.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// What memory holds.
+    /// The state in memory.
     pub state: &'a State,
-    /// The segments that hold the rows memory no longer has.
+    /// The segments with the rows that memory no longer holds.
     pub segments: &'a Arc<SegmentSet>,
 }
 
@@ -34,7 +34,7 @@ impl View<'_> {
         found.ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
     }
 
-    /// What memory has of a fetch, and the segments with the rest.
+    /// What memory holds for a fetch, and the segments with the rest.
     ///
     /// # Errors
     /// When there is no such RRD, or no archive that can answer.
@@ -43,7 +43,7 @@ impl View<'_> {
         FetchTicket::take(self.state, self.segments, id, &entry, request)
     }
 
-    /// What memory has of a whole RRD, and the segments with the rest.
+    /// What memory holds of a whole RRD, and the segments with the rest.
     ///
     /// # Errors
     /// When there is no such RRD.
@@ -80,7 +80,8 @@ impl View<'_> {
         names.filter(|name| name.starts_with(prefix)).map(<[u8]>::to_vec).collect()
     }
 
-    /// For `count` ids from `first` on, or as many as there are: last update in units and group; `None` = removed.
+    /// For `count` ids from `first` on, or as many as exist: last update in units, and group; `None` for a
+    /// removed RRD.
     pub fn last_updates(&self, first: RrdId, count: usize) -> Vec<Option<(i64, u32)>> {
         let last = first.saturating_add(count as u32).min(self.state.catalogue.next_id());
         let one = |id| {
@@ -90,7 +91,7 @@ impl View<'_> {
         (first..last).map(one).collect()
     }
 
-    /// The stripe groups, by index.
+    /// The groups, by index.
     pub fn groups(&self) -> Vec<Arc<Group>> {
         self.state.groups().iter().map(|group| Arc::clone(&group.group)).collect()
     }

@@ -1,10 +1,11 @@
 //! The worker of a shard: its state, its log, and the rounds that change them.
 //!
-//! A round takes what waits, applies it, commits it to the log at once, and only then answers: what was answered
-//! is in the log. Queries and events are taken every few updates. Under `sync = "always"` the answers go on to the
-//! syncer, which gives them after its fsync.
+//! A round takes what is queued, applies it, commits it to the log in one write, and only then answers: what
+//! was answered is in the log. Queries and events are handled every few updates. Under `sync = "always"` the
+//! answers go on to the syncer, which gives them after its fsync.
 //!
-//! One thread at a time runs a round: the shard's own, or for a small command the caller's ([`WorkerSlot`]).
+//! Only one thread at a time runs a round: the shard's own or, for a small command, the caller's
+//! ([`WorkerSlot`]).
 
 mod answers;
 mod catalogue;
@@ -30,11 +31,12 @@ use crate::shard::syncer::SyncRequest;
 use crate::shard::view::View;
 use crate::shard::{Clock, Shared};
 
-/// Bytes of commands taken in a round: about half a millisecond of work, which is how long their senders wait.
+/// Bytes of commands per round: about half a millisecond of work, which is how long their senders wait.
 const ROUND_BYTES: usize = 64 * 1024;
 /// How long an idle worker sleeps.
 const IDLE: Duration = Duration::from_millis(500);
-/// How long it sleeps while the checkpointer has no room: less than the checkpointer needs for the pages it has.
+/// How long it sleeps while the checkpointer's queue is full: less than the checkpointer needs for what is
+/// queued.
 const HELD_RETRY: Duration = Duration::from_millis(1);
 
 /// The owner of a shard's state and log.
@@ -43,7 +45,7 @@ pub struct Worker {
     state: State,
     log: LogWriter,
     cycle: Cycle,
-    /// Until all of the log is applied again.
+    /// Present until the whole log has been replayed.
     recovery: Option<Recovery>,
     /// Queries that wait for the end of the recovery.
     deferred: Vec<Query>,
@@ -59,7 +61,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker over a state that `recovery` brings up to date.
+    /// A worker whose state `recovery` still has to bring up to date.
     pub fn new(
         shared: Arc<Shared>,
         state: State,
@@ -87,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// The memory of the shard, to look at.
+    /// A view of the shard's memory.
     fn view(&self) -> View<'_> {
         View { state: &self.state, segments: &self.segments }
     }
@@ -109,9 +111,9 @@ impl Worker {
         }
     }
 
-    /// While the log is replayed, or memory is full of rows that no segment holds yet, commands wait in the mailbox. Not
-    /// when the disk is full, for then they are refused; and not when the shard stops, for then no event ends the cycle any more, and
-    /// the mailbox takes no further commands.
+    /// While the log is replayed, or memory is full of rows that no segment holds yet, commands wait in the
+    /// mailbox. There are two exceptions: when the disk is full, commands are refused; and when the shard
+    /// stops, no event would end the cycle any more, while the mailbox is already closed to new commands.
     fn takes_commands(&self) -> bool {
         (self.recovery.is_none() && !self.cycle.is_overdue(&self.state))
             || self.refusal().is_some()
@@ -133,7 +135,7 @@ impl Worker {
         self.publish();
     }
 
-    /// Goes on with the recovery; to its end when commands are to follow.
+    /// Continues the recovery; to its end when commands are to follow.
     fn recover(&mut self, to_end: bool) {
         while let Some(recovery) = self.recovery.as_mut().filter(|recovery| recovery.is_running()) {
             match recovery.apply_some(&mut self.state) {
@@ -160,7 +162,7 @@ impl Worker {
 
     fn end(mut self) {
         self.commit();
-        // The syncer makes durable what was answered, and then ends.
+        // The syncer makes durable what was answered, then ends.
         self.shared.syncer.send(SyncRequest { answers: Vec::new() });
     }
 
@@ -205,7 +207,7 @@ impl Worker {
         }
     }
 
-    /// Why no change can be taken now, if so.
+    /// Why no change can be accepted now, if so.
     fn refusal(&self) -> Option<StoreError> {
         if let Some(text) = self.shared.failure() {
             return Some(StoreError::Poisoned(text));
@@ -219,7 +221,8 @@ impl Worker {
         no_room.then_some(StoreError::DiskFull)
     }
 
-    /// Does what came in the priority lane since the round began. Between any two updates the state is whole.
+    /// Handles priority messages that have arrived since the round began. Between any two updates the state
+    /// is consistent.
     #[inline]
     fn take_priority(&mut self) {
         if self.shared.mailbox.has_priority() {
@@ -241,33 +244,33 @@ impl Worker {
         }
     }
 
-    /// Answers a query. During the recovery the RRD it is about is brought up to date first.
+    /// Answers a query. During the recovery, the RRD it is about is first brought up to date.
     fn answer(&mut self, about: Option<&RrdName>, query: Query) {
         let Some(recovery) = &mut self.recovery else { return query(&self.view()) };
         let id = about.and_then(|name| self.state.catalogue.find(name.as_bytes()));
         match id.map_or(Ok(true), |id| recovery.advance(&mut self.state, id)) {
             Ok(true) => query(&self.view()),
             Ok(false) => self.deferred.push(query),
-            // A query that is dropped fails at its sender: no answer is better than an old one.
+            // Dropping a query fails it at its sender: no answer is better than an outdated one.
             Err(error) => self.shared.poison(format!(
                 "cannot replay the log: {error}; nothing can be read or updated until the store is restarted"
             )),
         }
     }
 
-    /// Takes the segments as they are now; returns those it had.
+    /// Switches to the current segments; returns the previous set.
     fn renew_segments(&mut self) -> Arc<SegmentSet> {
         std::mem::replace(&mut self.segments, self.shared.files.segments())
     }
 
-    /// Does what the cycle needs after a round. `busy`: the round had commands, so others may follow.
+    /// Advances the checkpoint cycle after a round. `busy`: the round had commands, so more may follow.
     fn turn_cycle(&mut self, busy: bool) {
         if self.recovery.is_some() {
             return;
         }
         if let Some(error) = self.refusal() {
             self.cycle.refuse_asked(&error);
-            // A page must show nothing that the log does not hold.
+            // A page must not contain anything that the log does not.
             if error != StoreError::DiskFull || self.full_since.is_some() {
                 return;
             }
@@ -277,7 +280,7 @@ impl Worker {
         self.cycle.turn(&mut self.state, position, &|| clock().whole, &|| busy || mailbox.is_waiting());
     }
 
-    /// The checkpointer has ended the cycle. Returns what is needed no longer.
+    /// Completes the cycle that the checkpointer has ended. Returns what is no longer needed.
     fn end_cycle(&mut self, result: Result<(), StoreError>) -> Retired {
         let mut retired = Retired { rows: None, segments: Arc::clone(&self.segments) };
         if result.is_ok() {
@@ -294,7 +297,7 @@ impl Worker {
         retired
     }
 
-    /// Adds a record that is not of updates to the log.
+    /// Appends one record to the log, of any kind but updates.
     fn record(&mut self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
         self.close_updates();
         let stamp = self.stamp();
@@ -302,7 +305,7 @@ impl Worker {
         self.log.end().map(|_| ()).map_err(|error| StoreError::Refused(error.to_string()))
     }
 
-    /// Numbers the records of one process consecutively; a replica that sees a number again skips its record.
+    /// Numbers the records of one process consecutively; a replica skips a record whose number it has seen.
     fn stamp(&mut self) -> Stamp {
         self.sequence += 1;
         let now = (self.clock)();

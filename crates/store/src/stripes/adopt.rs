@@ -1,9 +1,9 @@
-//! Adoption: a `.rrd` file that another program made in the tree is imported when its name is first used.
+//! Adoption: a `.rrd` file that another program created in the tree is imported when its name is first used.
 //!
-//! collectd's rrdcached plugin, gmetad and many scripts create files themselves and send only the updates
-//! to the daemon, which with rrdcached finds the file by its name. Here the first use of such a name imports
-//! the file; the file stays as it is and is not looked at again. Updates that came for it meanwhile are
-//! applied after the import, in order, on a thread of its own, so that other updates do not wait.
+//! collectd's rrdcached plugin, gmetad and many scripts create files themselves and send only the updates to
+//! the daemon; rrdcached finds the file by its name. Here, the first use of such a name imports the file,
+//! which stays unchanged and is not read again. Updates with such names are applied after the import, in
+//! order, on a separate thread, so that other updates do not wait.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -20,10 +20,10 @@ use crate::name::RrdName;
 use crate::stripes::Core;
 use crate::tree::Tree;
 
-/// The largest file that is imported: what a log record can hold when it does not compress at all.
+/// The largest file that is imported: what the log can hold when it does not compress at all.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Updates whose names were not known.
+/// Updates whose names were unknown.
 struct Retry {
     batch: UpdateBatch,
     failures: Vec<UpdateFailure>,
@@ -37,12 +37,12 @@ pub(super) struct Adopter {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The way to the adopter's thread.
+/// The channel to the adopter's thread.
 #[derive(Clone)]
 pub(super) struct Way(Option<Sender<Retry>>);
 
 impl Way {
-    /// Tries the lines with unknown names again, once the files of those names are imported.
+    /// Retries the lines with unknown names once the files of those names are imported.
     pub(super) fn send(
         &self,
         batch: UpdateBatch,
@@ -68,7 +68,7 @@ struct Source {
 }
 
 impl Adopter {
-    /// Imports files under `tree` from now on.
+    /// Starts importing files under `tree`.
     pub(super) fn start(core: Arc<Core>, tree: &Path) -> Result<Adopter, OpenError> {
         let failed = |error: std::io::Error| {
             OpenError::caused(format!("cannot look for .rrd files in \"{}\"", tree.display()), error)
@@ -84,7 +84,7 @@ impl Adopter {
         Ok(Adopter { source, way, thread: Mutex::new(Some(thread)) })
     }
 
-    /// The way to the thread.
+    /// A channel to the thread.
     pub(super) fn way(&self) -> Way {
         lock(&self.way).clone().unwrap_or(Way(None))
     }
@@ -94,8 +94,8 @@ impl Adopter {
         self.source.adopt(name)
     }
 
-    /// Names of files and directories in the tree, as [`list`](rrd_file::tree::list) gives them;
-    /// none that is hidden: the store itself may be there.
+    /// Names of files and directories in the tree, as [`list`](rrd_file::tree::list) returns them, without
+    /// hidden ones: the store itself may be there.
     pub(super) fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut names = rrd_file::tree::list(&self.source.tree, directory, recursive)?;
         let hidden = |name: &[u8]| name.split(|&byte| byte == b'/').any(|part| part.starts_with(b"."));
@@ -103,7 +103,7 @@ impl Adopter {
         Ok(names)
     }
 
-    /// Ends the thread once it has answered what it was sent.
+    /// Ends the thread after it has answered all requests.
     pub(super) fn stop(&self) {
         lock(&self.way).take();
         if let Some(thread) = lock(&self.thread).take() {
@@ -159,7 +159,7 @@ impl Source {
         Ok(())
     }
 
-    /// The bytes of a `.rrd` file; `None` when there is no file, or one of another kind.
+    /// The bytes of a `.rrd` file; `None` when there is none or the file is of another kind.
     fn read_file(&self, name: &RrdName) -> Result<Option<Vec<u8>>, StoreError> {
         let failed = |error| StoreError::io(format!("cannot read the file of \"{name}\""), error);
         let Ok(Handle::System(file)) = self.tree.open_file(name, Access::Read) else { return Ok(None) };

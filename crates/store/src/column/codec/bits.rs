@@ -1,4 +1,4 @@
-//! Numbers of fixed width, packed without gaps, lowest bit first.
+//! Fixed-width integers packed without gaps, lowest bit first.
 
 /// Bits `value` needs; 0 for 0.
 pub(super) fn width_of(value: u64) -> u32 {
@@ -10,7 +10,7 @@ pub(super) fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Appends bits to bytes.
+/// Appends bits to a byte buffer.
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     held: u128,
@@ -22,7 +22,7 @@ impl<'a> BitWriter<'a> {
         BitWriter { out, held: 0, held_bits: 0 }
     }
 
-    /// Appends the low `width` bits of `value`; all others must be zero.
+    /// Appends the low `width` bits of `value`; the others must be zero.
     pub(super) fn put(&mut self, value: u64, width: u32) {
         self.held |= u128::from(value) << self.held_bits;
         self.held_bits += width;
@@ -33,7 +33,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Fills the last byte with zero bits.
+    /// Pads the last byte with zero bits.
     pub(super) fn finish(self) {
         let bytes = (self.held as u64).to_le_bytes();
         self.out.extend_from_slice(&bytes[..self.held_bits.div_ceil(8) as usize]);
@@ -47,7 +47,7 @@ pub(super) fn pack(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: 
     writer.finish();
 }
 
-/// Takes bits off bytes.
+/// Reads bits from bytes.
 #[derive(Clone, Copy)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -55,7 +55,7 @@ pub(super) struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    /// Reads `count` numbers of `width` bits from the front of `bytes`, or `None` when it is too short.
+    /// A reader at the first bit of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         BitReader { bytes, bit: 0 }
     }
@@ -81,7 +81,8 @@ impl<'a> BitReader<'a> {
         (u128::from_le_bytes(word) >> shift) as u64 & mask
     }
 
-    /// Zero bits up to the next one bit, which is taken too; `None` when there are more than `max` (up to 48).
+    /// Counts zero bits up to the next one bit, and consumes that too; `None` when there are more than `max`
+    /// (up to 48).
     #[inline]
     pub(super) fn take_unary(&mut self, max: u32) -> Option<u32> {
         let (byte, shift) = (self.bit / 8, (self.bit % 8) as u32);
@@ -99,7 +100,7 @@ impl<'a> BitReader<'a> {
         (zeros <= max).then_some(zeros)
     }
 
-    /// Bytes begun so far; `None` when more was taken than there is.
+    /// Bytes consumed so far, rounded up; `None` when more was read than there is.
     pub(super) fn end(&self) -> Option<usize> {
         let bytes = self.bit.div_ceil(8);
         (bytes <= self.bytes.len()).then_some(bytes)

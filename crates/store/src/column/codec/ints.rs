@@ -1,9 +1,10 @@
-//! Columns of integers: frame of reference, deltas or frames of their own for parts, whichever is shortest,
-//! with the few numbers that do not fit in the common width patched in.
+//! Columns of integers: a frame of reference, deltas, or parts with their own frames, whichever is shortest;
+//! the few numbers that do not fit the common width are patched in.
 //!
-//! One byte says the layout and the width: `0..=63` a frame without patches, `64..=127` with patches,
-//! `128..=191` deltas, `192..=253` deltas with patches; the width is the low six bits, and 63 stands for 64
-//! bits. Those need no patches and 62 has no room for any: so 126 and 254 mean [`rice`], 127 pco and 255 parts.
+//! The first byte gives layout and width: `0..=63` a frame without patches, `64..=127` with patches,
+//! `128..=191` deltas, `192..=253` deltas with patches. The width is the low six bits, where 63 stands for 64
+//! bits. A width of 64 needs no patches, and 62 leaves no room for any; so 126 and 254 mean [`rice`], 127
+//! pco, and 255 parts.
 
 use super::bits::{self, BitReader, BitWriter, packed_bytes, width_of};
 use super::rice::Rice;
@@ -14,20 +15,20 @@ const PATCHED: u8 = 64;
 const DELTAS: u8 = 128;
 const PARTS: u8 = 255;
 const PCO: u8 = 127;
-/// With [`DELTAS`]: of the differences.
+/// With [`DELTAS`]: Rice coding of the differences.
 const RICE: u8 = 126;
 const WIDTH_MASK: u8 = 63;
-/// Positions of patches are one bit a value instead of gaps.
+/// The positions of patches are a bitmap instead of gaps.
 const BITMAP: u8 = 0x80;
 
-/// Numbers a frame of a part begins to grow with.
+/// Numbers by which the frame of a part grows.
 const PART_UNIT: usize = 4;
-/// pco's column is kept when it has at most this many per cent of the bytes of ours: it reads slower.
+/// pco's column is used only if it has at most this percentage of our bytes, because it decodes more slowly.
 const PCO_PER_CENT_MAX: usize = 98;
-/// Columns shorter than this are not cut into parts: nothing to win.
+/// Shorter columns are not split into parts: there is nothing to gain.
 const PARTS_VALUES_MIN: usize = 24;
 
-/// Buffers kept from column to column.
+/// Buffers reused for each column.
 #[derive(Debug, Default)]
 pub(super) struct IntScratch {
     pub(super) effort: Effort,
@@ -35,7 +36,7 @@ pub(super) struct IntScratch {
     parts: Vec<Part>,
 }
 
-/// A stretch of a column with its own frame.
+/// A part of a column with its own frame.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     len: usize,
@@ -43,7 +44,7 @@ struct Part {
     max: i64,
 }
 
-/// A frame: residuals against `base` in `width` bits, `patches` of them with more, up to `width_max`.
+/// A frame: residuals against `base` in `width` bits; `patches` of them need more, up to `width_max`.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     base: i64,
@@ -51,7 +52,7 @@ struct Frame {
     width_max: u32,
     patches: usize,
     bits: usize,
-    /// Bits an entropy coder of the widths would need; reckoned for long columns only.
+    /// Bits an entropy coder of the widths would need; estimated for long columns only.
     entropy: u64,
 }
 
@@ -63,7 +64,7 @@ pub(super) fn range(values: &[i64]) -> (i64, i64) {
     values.iter().fold((i64::MAX, i64::MIN), |(min, max), &value| (min.min(value), max.max(value)))
 }
 
-/// In 256ths of a bit; integers only, so that every machine decides alike.
+/// In 256ths of a bit. Integer arithmetic only, so that every machine decides alike.
 fn entropy_of_widths(counts: &[u32; 65], total: usize) -> u64 {
     let log2 = |value: u64| {
         let whole = value.ilog2();
@@ -76,13 +77,13 @@ fn entropy_of_widths(counts: &[u32; 65], total: usize) -> u64 {
     widths.map(bits).sum()
 }
 
-/// Bits of a number of variable length.
+/// Bits of a varint.
 pub(super) fn varint_bits(value: u64) -> usize {
     (width_of(value).max(1).div_ceil(7) * 8) as usize
 }
 
 impl Frame {
-    /// The cheapest frame of `values`, which are not empty; reckons the entropy when told to.
+    /// The cheapest frame of `values`, which must not be empty; estimates the entropy if `reckon`.
     fn of(values: &[i64], reckon: bool) -> Frame {
         let (base, max) = range(values);
         let width_max = storable(width_of(residual(max, base)));
@@ -150,7 +151,7 @@ impl Frame {
     }
 }
 
-/// A width of 63 has no code of its own.
+/// The width 63 has no code.
 fn storable(width: u32) -> u32 {
     if width == 63 { 64 } else { width }
 }
@@ -164,20 +165,20 @@ fn width_from(code: u8) -> u32 {
 }
 
 impl Plan {
-    /// Bits the column will take, entropy coding reckoned in where it will be tried.
+    /// Estimated bits of the column, with entropy coding where it will be tried.
     pub(super) fn reckoned(&self) -> usize {
         if self.entropy == 0 { self.bits } else { self.bits.min((self.entropy >> 8) as usize) }
     }
 }
 
-/// How a column will be laid out, and the bits that takes, near enough to choose by.
+/// The layout of a column, and its estimated size in bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     layout: Layout,
     pub(super) bits: usize,
-    /// Entropy coding of differences promises more than that of the numbers.
+    /// Entropy coding of the differences promises more than that of the values.
     deltas_vary_less: bool,
-    /// The smaller of both, in 256ths of a bit, or 0.
+    /// The smaller entropy of the two, in 256ths of a bit, or 0.
     entropy: u64,
 }
 
@@ -233,7 +234,7 @@ pub(super) fn plan(values: &[i64], scratch: &mut IntScratch) -> Plan {
     best
 }
 
-/// A plan for numbers that do not follow from each other.
+/// A plan for values that are independent of each other.
 pub(super) fn plan_noise(values: &[i64], scratch: &IntScratch) -> Plan {
     let frame = Frame::of(values, scratch.tries_pco(values));
     let plan = Plan {
@@ -260,12 +261,12 @@ fn take_deltas(values: &[i64], deltas: &mut Vec<i64>) {
     deltas.extend(values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])));
 }
 
-/// Appends the column of `values`. An empty one takes no bytes.
+/// Appends the column of `values`. An empty column takes no bytes.
 pub(super) fn encode(values: &[i64], scratch: &mut IntScratch, out: &mut Vec<u8>) {
     encode_planned(values, plan(values, scratch), scratch, out);
 }
 
-/// Appends the column of `values` for which `plan` was made.
+/// Appends the column of `values` according to `plan`.
 pub(super) fn encode_planned(values: &[i64], plan: Plan, scratch: &mut IntScratch, out: &mut Vec<u8>) {
     let width_max = match plan.layout {
         Layout::Empty => return,
@@ -306,7 +307,7 @@ pub(super) fn encode_planned(values: &[i64], plan: Plan, scratch: &mut IntScratc
     }
 }
 
-/// Cuts `values` where a new frame costs less than a wider one; returns the bits it all takes.
+/// Splits `values` where a new frame costs less than a wider one; returns the total bits.
 fn cut_into_parts(values: &[i64], width_max: u32, parts: &mut Vec<Part>) -> usize {
     let head_bits = 6 + width_max as usize + width_of(values.len() as u64) as usize;
     let bits = |part: &Part| part.len * width_of(residual(part.max, part.min)) as usize;
@@ -356,7 +357,7 @@ fn put_parts(values: &[i64], parts: &[Part], out: &mut Vec<u8>) {
     writer.finish();
 }
 
-/// Appends `count` numbers to `out`, taking their bytes off the front of `bytes`.
+/// Decodes `count` numbers into `out` and advances `bytes` past them.
 pub(super) fn decode(bytes: &mut &[u8], count: usize, out: &mut Vec<i64>) -> Result<(), CodecError> {
     if count == 0 {
         return Ok(());
@@ -501,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_come_back_and_stay_short() {
+    fn integers_round_trip_within_these_sizes() {
         check(&[], 0);
         check(&[0], 2);
         check(&[-5; 100], 2);
@@ -511,11 +512,11 @@ mod tests {
         check(&(0..100).map(hash).collect::<Vec<i64>>(), 820);
         let noise = |index: i64| (hash(index) as u64 >> 53) as i64;
         check(&(0..120).map(noise).collect::<Vec<i64>>(), 170);
-        // Every tenth number is far off.
+        // Every tenth number is an outlier.
         check(&(0..120).map(|i| noise(i) + if i % 10 == 0 { 1 << 40 } else { 0 }).collect::<Vec<i64>>(), 240);
-        // Every second one.
+        // Every second one is.
         check(&(0..120).map(|i| noise(i) + (i % 2) * (1 << 20)).collect::<Vec<i64>>(), 330);
-        // A level that changes every 30.
+        // A level that changes every 30 values.
         check(&(0..120).map(|i| noise(i) + (i / 30 * 7 % 4) * 1_000_000).collect::<Vec<i64>>(), 210);
     }
 

@@ -1,7 +1,7 @@
-//! Integers through pco's wrapped format: bins as wide as the values ask for, entropy coded.
+//! Integers in pco's wrapped format: bins whose widths adapt to the values, entropy coded.
 //!
-//! Ten times the time of a frame to write and twice to read, so only long columns are tried: those that
-//! merges write, once or twice in the life of a value.
+//! Writing takes ten times as long as a frame, reading twice as long, so only long columns are tried: those
+//! written by merges, once or twice in a value's life.
 
 use pco::wrapped::{FileCompressor, FileDecompressor};
 use pco::{ChunkConfig, DeltaSpec, ModeSpec};
@@ -11,7 +11,7 @@ use super::CodecError;
 /// Columns shorter than this do not pay for pco's table of bins (13 to 25 bytes).
 pub(super) const VALUES_MIN: usize = 128;
 
-/// The column of `values` as differences or as it is; `None` when pco refuses.
+/// The column of `values` or of their differences; `None` when pco refuses.
 pub(super) fn encode(values: &[i64], deltas: bool) -> Option<Vec<u8>> {
     let delta = if deltas { DeltaSpec::TryConsecutive(1) } else { DeltaSpec::NoOp };
     let config = ChunkConfig::default().with_mode_spec(ModeSpec::Classic).with_delta_spec(delta);
@@ -23,7 +23,7 @@ pub(super) fn encode(values: &[i64], deltas: bool) -> Option<Vec<u8>> {
     chunk.write_page(0, bytes).ok()
 }
 
-/// Appends `count` numbers to `out`, taking their bytes off the front of `bytes`.
+/// Decodes `count` numbers into `out` and advances `bytes` past them.
 pub(super) fn decode(bytes: &mut &[u8], count: usize, out: &mut Vec<i64>) -> Result<(), CodecError> {
     let bad = |_| CodecError::Field("pco column");
     let header = FileCompressor::default().write_header(Vec::new()).map_err(bad)?;

@@ -1,28 +1,27 @@
-//! Integers that lie near one number, most of them nearer than a few: minima above their floor, maxima below
-//! their ceiling, sums around their mean, rounding errors around zero; and integers spread evenly over a range that
-//! is no power of two.
+//! Integers that cluster around one number: minima above their floor, maxima below their ceiling, sums around
+//! their mean, rounding errors around zero; and integers spread evenly over a range that is no power of two.
 //!
-//! Each distance from the base is cut into `low` bits, kept as they are, and a quotient. Quotients of the first
-//! three shapes are kept in unary (Rice's code): within an eighth of a bit of the entropy of an exponential or
-//! a normal distribution, without a table, and so for columns of any length. An even spread takes its quotients as
-//! digits of a number instead. Costs about twice the time of a frame to write and to read.
+//! Each distance from the base is split into `low` bits, stored verbatim, and a quotient. For the clustered
+//! shapes, quotients are stored in unary (Rice coding): within an eighth of a bit of the entropy of an
+//! exponential or normal distribution, without a table, and therefore for columns of any length. For an even
+//! spread, quotients are the digits of a number. Reading and writing take about twice as long as a frame.
 
 use super::CodecError;
 use super::bits::{self, BitReader, BitWriter, packed_bytes, width_of};
 use crate::column::varint;
 
-/// Columns shorter than this gain less than the head of the layout takes.
+/// Shorter columns gain less than the head of the layout costs.
 pub(super) const VALUES_MIN: usize = 16;
-/// Wider columns are no such numbers, and distances must not overflow.
+/// Wider columns do not cluster, and distances must not overflow.
 const WIDTH_MAX: u32 = 56;
-/// A quotient beyond this is an outlier: another layout patches it.
+/// Larger quotients are outliers: another layout patches them.
 const QUOTIENT_MAX: u64 = 48;
-/// Digits go up to this; with more the range is as good as a power of two.
+/// The most values of a digit; beyond that, the range is as good as a power of two.
 const DIGIT_VALUES_MAX: u64 = 24;
 const LOW_MASK: u8 = 63;
 const SHAPE_SHIFT: u32 = 6;
 
-/// Where the values lie from their base.
+/// How the values are distributed around their base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// At it and above.
@@ -37,13 +36,13 @@ enum Shape {
 
 const SHAPES: [Shape; 4] = [Shape::Above, Shape::Below, Shape::Around, Shape::Even];
 
-/// A column's layout, and the bits that takes.
+/// The layout of a column, and its size in bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rice {
     shape: Shape,
     base: i64,
     low: u32,
-    /// Values of a digit; [`Shape::Even`] only.
+    /// Number of values of a digit; [`Shape::Even`] only.
     digit_values: u64,
     pub(super) bits: usize,
 }
@@ -69,7 +68,7 @@ impl Shape {
 }
 
 impl Rice {
-    /// The shortest of these layouts, if `values` are of such a kind.
+    /// The shortest of these layouts, if any suits `values`.
     pub(super) fn of(values: &[i64]) -> Option<Rice> {
         let (min, max) = super::ints::range(values);
         let spread = (max as u64).wrapping_sub(min as u64);
@@ -116,7 +115,7 @@ impl Rice {
             sum = sum.checked_add(distance)?;
             max = max.max(distance);
         }
-        // The best cut is near the mean times the logarithm of two; one below and one above are tried too.
+        // The best split is near the mean times the logarithm of two; its two neighbours are tried as well.
         let near = width_of(sum / values.len() as u64 * 11 / 16).saturating_sub(1);
         let from = near.saturating_sub(1).max(width_of(max / QUOTIENT_MAX));
         let bits = |low: u32| {
@@ -127,7 +126,7 @@ impl Rice {
         Some(Rice { shape, base, low, digit_values: 0, bits: Rice::head_bits(base) + 12 + bits })
     }
 
-    /// Appends `values` behind the layout's own byte.
+    /// Appends `values`, after the layout byte.
     pub(super) fn put(&self, values: &[i64], out: &mut Vec<u8>) {
         out.push(self.low as u8 | (self.shape as u8) << SHAPE_SHIFT);
         varint::put(out, varint::zigzag(self.base));
@@ -153,7 +152,7 @@ impl Rice {
     }
 }
 
-/// Digits of `digit_values` that a word of 64 bits holds, and the bits they take.
+/// How many digits of `digit_values` fit into a 64-bit word, and the bits they take.
 fn digits_a_word(digit_values: u64) -> (usize, u32) {
     let mut digits = 0;
     let mut bound = 1u64;
@@ -169,7 +168,7 @@ fn width_of_digits(digit_values: u64, digits: usize) -> u32 {
     width_of(bound - 1)
 }
 
-/// Appends `count` numbers to `out`, taking their bytes, which follow the layout's own byte, off the front of `bytes`.
+/// Decodes `count` numbers into `out` and advances `bytes`, which start after the layout byte, past them.
 pub(super) fn decode(bytes: &mut &[u8], count: usize, out: &mut Vec<i64>) -> Result<(), CodecError> {
     let head = super::take(bytes, 1)?[0];
     let (low, shape) = (u32::from(head & LOW_MASK), SHAPES[usize::from(head >> SHAPE_SHIFT)]);
@@ -211,7 +210,7 @@ pub(super) fn decode(bytes: &mut &[u8], count: usize, out: &mut Vec<i64>) -> Res
 mod tests {
     use super::*;
 
-    /// The column's bytes; it must come back.
+    /// The column's size in bytes, after a round trip.
     fn check(values: &[i64], want: Shape) -> usize {
         let rice = Rice::of(values).unwrap();
         assert_eq!(rice.shape, want);
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_come_near_their_entropy() {
+    fn distributions_are_coded_near_their_entropy() {
         let exponential = |index: i64| ((random(index) as f64 + 1.0) / 4_294_967_297.0).ln() * -450.0;
         let bits = |bytes: usize| bytes as f64 * 8.0 / 400.0;
         let above: Vec<i64> = (0..400).map(|index| 77_000 + exponential(index) as i64).collect();

@@ -1,28 +1,28 @@
-//! Values that are an integer over a known denominator, give or take a few units in the last place.
+//! Values that are an integer over a known denominator, within a few units in the last place.
 //!
-//! What arrives has a few decimals or is a whole number; RRDtool multiplies and divides it by seconds, and
-//! averages divide by the PDPs of a row. So `value = integer / (10^d * m)` with `m` made of step and PDPs per
-//! row, rounded at each stage. Two stages can be repeated exactly ([`Rounding`]); of longer sums the
-//! difference is kept, in units of the last place.
+//! Inputs have a few decimals or are whole; RRDtool multiplies and divides them by seconds, and averages
+//! divide by the PDPs of a row. So `value = integer / (10^d * m)`, with `m` made of step and PDPs per row,
+//! rounded at each stage. Two stages of rounding can be repeated exactly ([`Rounding`]); for longer sums the
+//! difference is stored, in units in the last place.
 
 use super::ints::{self, IntScratch, Plan};
 use super::{CodecError, ColumnHint, ordered, unordered};
 use crate::column::varint;
 
-/// Powers of ten tried; a `u64` holds them and a double holds them exactly.
+/// The most decimals tried; such a power of ten is exact in a `u64` and in a double.
 const DECIMALS_MAX: u32 = 12;
-/// Denominators and numerators beyond this are not exact in a double.
+/// Larger denominators and numerators are not exact in a double.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Values looked at before a whole column is tried.
+/// Values tested before a whole column is tried.
 const SAMPLES: usize = 5;
 /// Denominators tried on a whole column.
 const TRIALS_MAX: usize = 4;
-/// Of this many values one may be no such fraction; more, and it is not how they were made.
+/// One value in this many may be no such fraction; with more exceptions, the values came about differently.
 const VALUES_PER_EXCEPTION: usize = 8;
 
 /// The column has corrections.
 const CORRECTED: u8 = 1;
-/// Some of its values are kept as they are.
+/// Some of its values are stored verbatim.
 const EXCEPTIONS: u8 = 2;
 const ROUNDING_SHIFT: u32 = 2;
 /// Bits of the tag that this module owns.
@@ -35,17 +35,17 @@ const DIVIDED: u8 = 0x20;
 /// Integers are `quotient * unit + rest`, in two columns; the unit follows.
 const SPLIT: u8 = 0x40;
 const DECIMALS_MASK: u8 = 0x0f;
-/// Denominators of this many decimals come from times in microseconds: their rests are worth a column.
+/// Denominators of this many decimals come from times in microseconds, whose remainders deserve a column.
 const SPLIT_DECIMALS_MIN: u32 = 6;
-/// Bits a value that a split must promise to save before it is tried.
+/// Bits per value that a split must promise to save before it is tried.
 const SPLIT_BITS_MIN: usize = 1;
 
-/// What was done to the fraction after it was rounded to a double.
+/// What happened to the fraction after it was rounded to a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rounding {
     /// Nothing.
     None,
-    /// Times the step, by the step: an integer difference became a rate, an amount and a PDP.
+    /// Multiplied and divided by the step: an integer difference became a rate, an amount and a PDP.
     Once,
     /// The same twice: a gauge became an amount, a rate, an amount and a PDP.
     Twice,
@@ -89,7 +89,7 @@ impl Scale {
         }
     }
 
-    /// The integer next to `value`, and how many units in the last place its fraction is off.
+    /// The nearest integer to `value`, and the error of its fraction in units in the last place.
     #[inline]
     fn split(&self, value: f64) -> Option<(i64, i64)> {
         let product = value * self.denominator;
@@ -101,19 +101,19 @@ impl Scale {
     }
 }
 
-/// Buffers kept from column to column.
+/// Buffers reused for each column.
 #[derive(Debug, Default)]
 pub(super) struct ScaledScratch {
     hint: Option<ColumnHint>,
     /// Denominators to try for the hint, smallest first.
     candidates: Vec<Scale>,
-    /// What fitted the last column.
+    /// The scale that fitted the last column.
     last: Option<Scale>,
     trial: Trial,
     best: Trial,
 }
 
-/// A column taken apart by a scale.
+/// A column split by a scale.
 #[derive(Debug, Default)]
 struct Trial {
     scale: Option<Scale>,
@@ -122,7 +122,7 @@ struct Trial {
     corrected: bool,
     exceptions: Vec<i64>,
     divisor: u64,
-    /// Unit of a split column, or 0, and the rests by it; `integers` then are the quotients.
+    /// Unit of a split column, or 0, with the remainders; `integers` are then the quotients.
     unit: i64,
     rests: Vec<i64>,
     quotients: Vec<i64>,
@@ -133,7 +133,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Takes the common divisor out of the integers, and out of the denominator what it shares with that.
+    /// Divides the integers by their common divisor, and cancels it from the denominator as far as possible.
     fn divide(&mut self) {
         self.divisor = greatest_common_divisor(self.integers.iter().map(|integer| integer.unsigned_abs()));
         if self.divisor <= 1 {
@@ -149,7 +149,8 @@ impl Trial {
     }
 }
 
-/// Units in the last place that the sums of a row may be off: rounding errors add up like a random walk.
+/// The largest accepted error of a row's sums, in units in the last place: rounding errors add up like a
+/// random walk.
 fn correction_max(hint: &ColumnHint) -> i64 {
     4 + 2 * (hint.pdp_per_row.min(1 << 20) as f64).sqrt() as i64
 }
@@ -167,7 +168,7 @@ fn candidates(hint: &ColumnHint, out: &mut Vec<Scale>) {
     out.dedup_by_key(|scale| scale.denominator.to_bits());
 }
 
-/// Takes `values` apart; returns the bits that takes when less than `bits_max`, and then [`put`] writes it.
+/// Splits `values`; returns the size in bits if it is below `bits_max`, and then [`put`] writes the column.
 pub(super) fn fit(
     values: &[f64],
     hint: &ColumnHint,
@@ -216,7 +217,7 @@ pub(super) fn fit(
     scratch.best.scale.map(|_| scratch.best.bits)
 }
 
-/// Some values from all over the column, zeros left out because they fit anything.
+/// Some values from all over the column, without zeros, which fit any scale.
 fn samples(values: &[f64]) -> [f64; SAMPLES] {
     let mut samples = [0.0; SAMPLES];
     for (index, sample) in samples.iter_mut().enumerate() {
@@ -226,7 +227,7 @@ fn samples(values: &[f64]) -> [f64; SAMPLES] {
     samples
 }
 
-/// True when all samples but one are such a fraction, and that says something: the integers leave bits free.
+/// True when all samples but one are such fractions, and that is significant: the integers leave bits free.
 fn fits_samples(scale: &Scale, samples: &[f64; SAMPLES], correction_max: i64) -> bool {
     let mut unfit = 0;
     for &sample in samples {
@@ -272,7 +273,7 @@ fn attempt(
     }
 }
 
-/// Doubles that were single precision before: a Ganglia gauge of a few decimals.
+/// Doubles that were single-precision before, such as a Ganglia gauge with few decimals.
 fn attempt_single(
     values: &[f64],
     samples: &[f64; SAMPLES],
@@ -333,7 +334,7 @@ fn take_apart(
     true
 }
 
-/// Tries whether multiplying and dividing by the step explains the corrections; returns how many are left.
+/// Tries to explain the corrections by multiplying and dividing by the step; returns how many remain.
 fn repeat_rounding(values: &[f64], scale: Scale, hint: &ColumnHint, off: usize, trial: &mut Trial) -> usize {
     let mut best = (off, Rounding::None);
     let step = hint.step as f64 / f64::from(hint.units_per_second.max(1));
@@ -346,7 +347,7 @@ fn repeat_rounding(values: &[f64], scale: Scale, hint: &ColumnHint, off: usize, 
             best = (off, rounding);
         }
     }
-    // Sums of many are not explained by it; what is left must be rare to be worth the change.
+    // It does not explain sums of many values; few corrections must remain to make the change worthwhile.
     if best.1 == Rounding::None || best.0 * 4 > off * 3 {
         return off;
     }
@@ -359,7 +360,7 @@ fn repeat_rounding(values: &[f64], scale: Scale, hint: &ColumnHint, off: usize, 
     best.0
 }
 
-/// Bits of a factor in the head of a column, which 0 and 1 do not take.
+/// Bits of a factor in the column's head; 0 and 1 take none.
 fn factor_bits(factor: u64) -> usize {
     if factor > 1 { ints::varint_bits(factor) } else { 0 }
 }
@@ -369,7 +370,7 @@ fn split(integer: i64, unit: i64) -> (i64, i64) {
     (quotient, integer - quotient * unit)
 }
 
-/// The unit by which the rests are smallest against it: what the value would be had every sample been on time.
+/// The unit that makes the remainders smallest: what the value would be if every sample had been on time.
 fn unit_of(scale: &Scale, hint: &ColumnHint, trial: &Trial) -> Option<i64> {
     if scale.decimals < SPLIT_DECIMALS_MIN || trial.divisor > 1 {
         return None;
@@ -391,7 +392,7 @@ fn unit_of(scale: &Scale, hint: &ColumnHint, trial: &Trial) -> Option<i64> {
     (saved(best) >= SPLIT_BITS_MIN * probe.len()).then_some(best)
 }
 
-/// Splits the integers when that is shorter than `whole`; returns the plan of what are then the integers.
+/// Splits the integers if that is shorter than `whole`; returns the plan of what is then in `integers`.
 fn split_by(unit: i64, whole: Plan, trial: &mut Trial, ints: &mut IntScratch) -> Plan {
     trial.rests.clear();
     trial.rests.extend(trial.integers.iter().map(|&integer| split(integer, unit).1));
@@ -423,7 +424,7 @@ fn greatest_common_divisor(numbers: impl Iterator<Item = u64>) -> u64 {
     divisor
 }
 
-/// Appends what [`fit`] found; the tag is `family` with this module's bits. Not to be called when it was false.
+/// Appends what [`fit`] found; the tag is `family` plus this module's bits. Only valid after `fit` succeeded.
 pub(super) fn put(
     family: u8,
     values: &[f64],
@@ -470,7 +471,7 @@ pub(super) fn put(
     }
 }
 
-/// A step of whole seconds as itself, another one as zero and its bits.
+/// Writes the step: whole seconds as such, anything else as zero and its bits.
 fn put_step(step: f64, out: &mut Vec<u8>) {
     if step.fract() == 0.0 && (1.0..EXACT_MAX).contains(&step) {
         varint::put(out, step as u64);
@@ -495,14 +496,14 @@ fn take_number(bytes: &mut &[u8]) -> Result<u64, CodecError> {
     varint::take(bytes).ok_or(CodecError::Cut)
 }
 
-/// Buffers of the decoder.
+/// Buffers for decoding.
 #[derive(Debug, Default)]
 pub(super) struct IntBuffers {
     integers: Vec<i64>,
     corrections: Vec<i64>,
 }
 
-/// Appends `count` values to `out`, taking their bytes, which follow `tag`, off the front of `bytes`.
+/// Decodes `count` values into `out` and advances `bytes`, which start after `tag`, past them.
 pub(super) fn decode(
     tag: u8,
     bytes: &mut &[u8],

@@ -1,7 +1,7 @@
-//! A definition in few bytes: 65 for one source and three archives.
+//! A compact encoding of definitions: 65 bytes for one source and three archives.
 //!
-//! What holds: equal definitions (bit for bit) and only those have equal bytes. Kinds are numbered by the
-//! tables here, from 1; a new kind takes the next number and an old number is never given again.
+//! Two definitions have equal bytes exactly when they are equal bit for bit. Kinds are numbered from 1 by the
+//! tables here; a new kind takes the next number, and an old number is never reused.
 
 use rrd::definition::{
     ComputeNode, ComputeProgram, Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra,
@@ -13,7 +13,7 @@ use crate::column::varint;
 /// First byte of a definition: the version of this encoding.
 pub const DEFINITION_FORMAT: u8 = 1;
 
-/// Numbers of the source types that clients feed.
+/// Numbers of the source types that clients send values for.
 const DS_TYPES: [(u8, DsType); 6] = [
     (1, DsType::Gauge),
     (2, DsType::Counter),
@@ -28,20 +28,23 @@ const COMPUTE: u8 = 7;
 /// Numbers of the plain consolidation functions.
 const PLAIN: [(u8, PlainCf); 4] =
     [(1, PlainCf::Average), (2, PlainCf::Min), (3, PlainCf::Max), (4, PlainCf::Last)];
-/// Numbers of the others; the multiplicative or deviation form has the next one.
+/// Numbers of the other functions; the multiplicative or deviation form has the next one.
 const PREDICT: u8 = 5;
 const SEASONAL: u8 = 7;
 const DEV_PREDICT: u8 = 9;
 const FAILURES: u8 = 10;
 
-/// The bytes of a definition: also its key, for equal definitions have equal bytes.
+/// Encodes a definition; the bytes also serve as its key.
 pub fn encode_definition(definition: &Definition) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + 32 * definition.ds.len() + 16 * definition.rra.len());
     put_definition(&mut out, definition);
     out
 }
 
-/// Reads what [`encode_definition`] wrote.
+/// Decodes what [`encode_definition`] wrote.
+///
+/// # Errors
+/// When the bytes are malformed.
 pub fn decode_definition(bytes: &[u8]) -> Result<Definition, DecodeError> {
     let mut cursor = Cursor::new(bytes);
     let definition = take_definition(&mut cursor)?;
@@ -64,7 +67,10 @@ pub fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     }
 }
 
-/// Takes a definition off the cursor.
+/// Decodes a definition at the cursor.
+///
+/// # Errors
+/// When the bytes are malformed.
 pub fn take_definition(cursor: &mut Cursor<'_>) -> Result<Definition, DecodeError> {
     let format_at = cursor.bad("definition format 1");
     if cursor.byte(format_at.expected)? != DEFINITION_FORMAT {
@@ -85,7 +91,7 @@ fn take_list<T>(
     take: fn(&mut Cursor<'_>) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
     let count_at = cursor.bad(expected);
-    // Three bytes are the least that a source or an archive takes.
+    // A source or an archive takes at least three bytes.
     let count = cursor.count(3, expected)?;
     if count == 0 {
         return Err(count_at);

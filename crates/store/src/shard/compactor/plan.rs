@@ -1,10 +1,10 @@
-//! What to merge: a pure choice, by what the segments say of themselves.
+//! Chooses what to merge: a pure function of what segments say about themselves.
 //!
-//! Segments as flushed hold rows of every retention; eight of them are merged into one segment per *retention class*,
-//! and eight of a class into one of the next level, until a segment spans an eighth to a quarter of its retention.
-//! From then on it is left alone until half its rows have expired, is written once more without those, and is removed
-//! when all have. So a value is written about three times in its life, and expired rows take at most an eighth more
-//! room than promised, half of that on average.
+//! Freshly flushed segments hold rows of every retention. Eight of them are merged into one segment per
+//! *retention class*, then eight of a class into one of the next level, until a segment spans an eighth to a
+//! quarter of its retention. From then on it is left alone until half its rows have expired, rewritten once
+//! without those, and removed when all have expired. So a value is written about three times in its life, and
+//! expired rows take at most an eighth more space than the live ones; half of that on average.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use crate::group::{Group, SourceIndex};
 use crate::segment::SourceSummary;
 use crate::segments::{CLASS_MIXED, class_seconds};
 
-/// Level of a segment with what was left of expired ones: rows of RRDs that went silent.
+/// Level of a segment with the remains of expired ones: rows of RRDs that stopped reporting.
 const LEVEL_SILENT: u8 = 200;
-/// Level of a segment that was trimmed: half its rows had expired. It is not merged with others.
+/// Level of a segment that was rewritten when half its rows had expired. It is not merged with others.
 const LEVEL_TRIMMED: u8 = 100;
-/// Of segments smaller than this (one block) [`TINY_COUNT`] are worth a merge, because a file takes whole pages.
+/// Segments smaller than this (one block) are already merged [`TINY_COUNT`] at a time, because a file takes
+/// whole pages.
 const TINY_BYTES: u64 = 16 * 1024;
 const TINY_COUNT: usize = 4;
-/// Inputs of one merge, at most: each has a block in memory.
+/// The most inputs of one merge; each takes a block of memory.
 const INPUTS_MAX: usize = 64;
-/// A segment is not merged further once it spans this part of its retention; at most twice that.
+/// A segment is not merged further once it spans this fraction of its retention; it spans at most twice that.
 const SPAN_PARTS: u64 = 8;
 
 /// A segment that may be merged.
@@ -34,23 +35,23 @@ pub struct Candidate {
     pub class: u8,
     /// Bytes of its file.
     pub bytes: u64,
-    /// What it holds.
+    /// Its sources.
     pub sources: Vec<SourceSummary>,
-    /// It could not be merged before, so it stays as it is.
+    /// A merge of it has failed before, so it is left alone.
     pub failed: bool,
 }
 
-/// A merge that is worth its work.
+/// A merge worth doing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Indices of the candidates to be replaced, in order.
+    /// Indices of the candidates to replace, in order.
     pub inputs: Vec<usize>,
-    /// The level of what replaces them.
+    /// The level of the segment that replaces them.
     pub level: u8,
 }
 
-/// What to merge next of `files`, which are in the order of their numbers: the kind with the most files that wait, so
-/// that none piles up while the compactor is late.
+/// The next merge among `files`, which are ordered by number: the kind with the most waiting files goes
+/// first, so that none piles up while the compactor lags.
 pub fn plan(files: &[Candidate], groups: &[Arc<Group>], merge_count: usize) -> Option<Plan> {
     let kinds: BTreeSet<(u8, u8)> = files.iter().map(|file| (file.level, file.class)).collect();
     let of = |wanted: &dyn Fn(&Candidate) -> bool| -> Vec<usize> {
@@ -81,9 +82,9 @@ pub fn plan(files: &[Candidate], groups: &[Arc<Group>], merge_count: usize) -> O
     })
 }
 
-/// Consecutive segments of one level and class that are worth one merge: at least `merge_count`, or fewer that together
-/// are long enough to be left alone from then on. More when the compactor is late: what has expired by then is never
-/// written at all.
+/// Consecutive segments of one level and class that are worth a merge: at least `merge_count`, or fewer if
+/// together they are long enough to be left alone from then on. When the compactor lags there may be more;
+/// rows that have expired by then are never written at all.
 fn join(files: &[Candidate], of_kind: &[usize], groups: &[Arc<Group>], merge_count: usize) -> Option<Plan> {
     let (mut inputs, mut seconds, mut worth) = (Vec::new(), 0, false);
     for &index in of_kind {
@@ -117,8 +118,8 @@ fn join(files: &[Candidate], of_kind: &[usize], groups: &[Arc<Group>], merge_cou
     Some(Plan { inputs, level })
 }
 
-/// True when a segment as flushed holds so many rows of some source that they expire before seven more such segments
-/// are written: few RRDs, updated fast. It is then taken apart at once.
+/// True when a freshly flushed segment holds so many rows of some source that they expire before seven more
+/// such segments are written: few RRDs, updated often. It is split by class at once.
 fn spans_part_of_shortest(file: &Candidate, groups: &[Arc<Group>]) -> bool {
     file.sources.iter().any(|summary| {
         let group = groups.get(summary.group as usize);
@@ -144,8 +145,8 @@ fn newest_rows(files: &[Candidate]) -> NewestRows {
     newest
 }
 
-/// True when every row before `row` is older than its source keeps, measured from the newest row of the source. What
-/// silent RRDs still need of such a segment is copied when it is removed.
+/// True when every row before `row` is older than its source keeps, measured from the source's newest row.
+/// Rows of silent RRDs that are still needed are copied when the segment is removed.
 fn is_expired(
     file: &Candidate,
     groups: &[Arc<Group>],

@@ -1,4 +1,5 @@
-//! The first pass over the log: its end, its damage, and the RRDs it makes, renames and removes.
+//! The first pass over the log: finds its end and its damage, and applies what creates, renames and removes
+//! RRDs.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::log::parts::{ImportPart, Lost, Parts};
 use crate::log::{self, Kind, Position, Record, ReplayEnd, ReplayError};
 use crate::shard::state::State;
 
-/// What the first pass found.
+/// The result of the first pass.
 #[derive(Debug)]
 pub struct Scanned {
     /// How the log ended.
@@ -24,11 +25,11 @@ pub struct Scanned {
     pub refused: u64,
 }
 
-/// Reads the log in `dir` from `from` on, and applies to `state`, which holds the checkpoint `loaded`, all but updates
-/// and tunes.
+/// Reads the log in `dir` from `from` on, and applies everything except updates and tunes to `state`, which
+/// holds the checkpoint `loaded`.
 ///
 /// # Errors
-/// When the log cannot be read, or a good record cannot be decoded: a newer program wrote it.
+/// When the log cannot be read, or an intact record cannot be decoded because a newer version wrote it.
 pub fn scan(
     disk: &dyn Disk,
     dir: &Path,
@@ -64,12 +65,12 @@ impl Scanner<'_> {
             }
             return Ok(());
         }
-        // The parts of an import are consecutive: any other record says that a crash cut the rest off before anyone
-        // was told, or that damage took it, which is reported by itself.
+        // The parts of an import are consecutive. Any other record means that a crash cut off the rest before
+        // the import was answered, or that damage destroyed it, which is reported separately.
         self.parts.abandon();
         let (position, body) = (record.position, record.body);
         match record.kind {
-            // Left to the second pass.
+            // Left for the second pass.
             Kind::Updates | Kind::Tune => {}
             Kind::Create => self.create(position, body)?,
             Kind::Import => self.import(position, body)?,
@@ -82,7 +83,8 @@ impl Scanner<'_> {
             }
             Kind::Rename => self.rename(position, body)?,
             Kind::Part => {}
-            // No program of this version writes one; going on would give other numbers than its writer's.
+            // This version never writes one; continuing would compute other numbers than the program that
+            // wrote it.
             Kind::Behaviour => {
                 return Err(DecodeError {
                     offset: 0,
@@ -93,7 +95,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The body of an import whose last part this is.
+    /// The body of an import if this is its last part.
     fn join_part(&mut self, record: &Record<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
         self.parts.take(&ImportPart::decode(record.body)?).or_else(|Lost| {
             tracing::error!(position = %record.position, "a part of an import is lost in the log, and the import with it");
@@ -130,7 +132,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// True when a new RRD is not yet there; counts one whose id or name is taken.
+    /// True when a new RRD has yet to be created; counts it as refused when its id or name is taken.
     fn is_due(&mut self, id: RrdId, name: &[u8], position: Position) -> bool {
         if self.covered.has(id, position) {
             return false;

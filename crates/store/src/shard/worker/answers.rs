@@ -1,4 +1,4 @@
-//! Answers: they wait until the log holds what they answer for, and under `sync = "always"` for its fsync.
+//! Answers: they wait until the log holds the change, and under `sync = "always"` for the fsync.
 
 use std::time::{Duration, Instant};
 
@@ -9,30 +9,30 @@ use crate::name::RrdName;
 use crate::shard::checkpointer::tell_full;
 use crate::shard::syncer::SyncRequest;
 
-/// How long after a write that found the disk full the next attempt is made.
+/// Pause before a write that found the disk full is retried.
 const FULL_RETRY: Duration = Duration::from_secs(1);
 
-/// What most commands are answered with.
+/// The answer to most commands.
 pub(super) type Done = Result<(), StoreError>;
 
 /// An answer that waits for the log.
 pub(super) struct Answer {
-    /// The placeholder of a new RRD: it is written first.
+    /// The placeholder of a new RRD, written before the answer.
     pub(super) placeholder: Option<NewPlaceholder>,
-    /// Gives it, or the failure that kept the command out of the log.
+    /// Sends the answer, or the failure that kept the command out of the log.
     pub(super) give: Reply<Done>,
 }
 
 pub(super) struct NewPlaceholder {
     name: RrdName,
-    /// Bytes its `.rrd` file would have.
+    /// Bytes that its `.rrd` file would have.
     bytes: u64,
-    /// A real `.rrd` file of the name may stay in its place: the RRD was imported from one.
+    /// A real `.rrd` file of that name may stay there, because the RRD was imported from it.
     beside_file: bool,
 }
 
 impl Worker {
-    /// Answers with `result` once it is in the log.
+    /// Answers with `result` once the change is in the log.
     pub(super) fn answer_later<T: Send + 'static>(
         &mut self,
         result: Result<T, StoreError>,
@@ -42,7 +42,7 @@ impl Worker {
         self.answers.push(Answer { placeholder: None, give });
     }
 
-    /// Answers for a new RRD of `result` bytes once it is in the log and its placeholder in place.
+    /// Answers for a new RRD of `result` bytes once it is in the log and its placeholder is written.
     pub(super) fn answer_new(
         &mut self,
         name: RrdName,
@@ -59,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// Writes what was applied to the log, then answers.
+    /// Writes everything applied to the log, then answers.
     pub(super) fn commit(&mut self) {
         if let Some(text) = self.shared.failure() {
             return self.refuse_answers(&StoreError::Poisoned(text));
@@ -122,7 +122,7 @@ impl Worker {
         }
     }
 
-    /// Writes the placeholder of a new RRD. Where it cannot stand the RRD goes again.
+    /// Writes the placeholder of a new RRD. If that fails, the RRD is deleted again.
     fn place(
         &mut self,
         NewPlaceholder { name, bytes, beside_file }: &NewPlaceholder,

@@ -1,4 +1,4 @@
-//! Commands that make, change and remove RRDs: logged one by one, applied at once.
+//! Commands that create, change and remove RRDs: each gets its own log record and is applied at once.
 
 use rrd::content::Rrd;
 use rrd::definition::Definition;
@@ -12,7 +12,7 @@ use crate::name::RrdName;
 use crate::shard::state::State;
 
 impl Worker {
-    /// Makes an RRD; returns the bytes its `.rrd` file would have.
+    /// Creates an RRD; returns the bytes its `.rrd` file would have.
     pub(super) fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<u64, StoreError> {
         State::check_definition(&request.definition)?;
         self.make_room_for(name, request.no_overwrite)?;
@@ -50,7 +50,7 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// Deletes the RRD of a name that is to be created, if there is one.
+    /// Deletes an existing RRD of the name that is to be created.
     fn make_room_for(&mut self, name: &RrdName, no_overwrite: bool) -> Result<(), StoreError> {
         match self.state.catalogue.find(name.as_bytes()) {
             Some(_) if no_overwrite => Err(StoreError::Exists(name.clone())),
@@ -59,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// Changes an RRD by `tune`'s words.
+    /// Changes an RRD by the arguments of `tune`.
     pub(super) fn tune(&mut self, name: &RrdName, words: Vec<String>) -> Result<(), StoreError> {
         let texts: Vec<&str> = words.iter().map(String::as_str).collect();
         if rrd::tune::is_structural(&texts) {
@@ -70,9 +70,9 @@ impl Worker {
         self.record(Kind::Tune, |body| record::Tune::encode(body, id, &words))
     }
 
-    /// A tune that adds or drops data sources or archives: the RRD is read whole and imported again under a new
-    /// id. The worker does it in one go, so that no update comes between; it is rare, and delays others by some
-    /// milliseconds.
+    /// A tune that adds or removes data sources or archives: reads the whole RRD and imports it under a new
+    /// id. The worker does it in one step, so that no update comes between. It is rare, and delays other
+    /// commands by some milliseconds.
     fn rebuild(&mut self, name: &RrdName, words: &[&str]) -> Result<(), StoreError> {
         let mut rrd = self.view().read(name)?.complete()?;
         rrd::tune::tune_content(&mut rrd, words).map_err(StoreError::Tune)?;
@@ -93,7 +93,7 @@ fn file_bytes(definition: &Definition) -> u64 {
     rrd::codec::file::FileLayout::of(definition).file_bytes
 }
 
-/// Why an RRD cannot be taken in whole.
+/// The error for an RRD that is too large to import.
 fn too_large(name: &RrdName, bytes: usize) -> StoreError {
     StoreError::Refused(format!(
         "cannot take in '{name}': its rows have {bytes} bytes, {} are the limit of one RRD; shorten its archives \

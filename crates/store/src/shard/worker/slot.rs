@@ -1,4 +1,4 @@
-//! Where the worker lives: on its own thread during a round, reachable by others between rounds.
+//! The place of the worker: taken by its own thread during a round, open to other threads between rounds.
 
 use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
@@ -9,47 +9,48 @@ use crate::shard::message::Command;
 use crate::shard::view::View;
 use crate::shard::{Shared, or_end};
 
-/// The worker between its rounds. A thread with a query looks at the worker's state itself instead of waking the
-/// worker, which would cost two thread switches and half of a short fetch; a thread with a small command runs the
-/// round itself ([`WorkerSlot::run_inline`]). During a round, and once the worker has ended, neither is possible.
+/// The worker between its rounds. A thread with a query reads the worker's state itself instead of waking the
+/// worker, which would cost two thread switches and half of a short fetch; a thread with a small command runs
+/// the round itself ([`WorkerSlot::run_inline`]). During a round, and once the worker has ended, neither is
+/// possible.
 pub struct WorkerSlot(Mutex<Option<Worker>>);
 
 impl WorkerSlot {
-    /// With a worker that has not begun.
+    /// A slot with a worker that has not started yet.
     pub fn new(worker: Worker) -> Self {
         WorkerSlot(Mutex::new(Some(worker)))
     }
 
-    /// Looks at the shard's memory unless a round or the recovery is under way. All it shows is in the log, and everything answered
-    /// is in it.
+    /// Reads the shard's memory unless a round or the recovery is in progress. Everything it shows is in the
+    /// log, and so is everything that was answered.
     pub fn look<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> Option<T> {
         let slot = match self.0.try_lock() {
             Ok(slot) => slot,
-            // A look changes nothing, and a worker that panics ends the process.
+            // A read changes nothing, and a worker that panics ends the process.
             Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
         slot.as_ref().filter(|worker| worker.recovery.is_none()).map(|worker| look(&worker.view()))
     }
 
-    /// Runs a round with one small command on the caller's thread while the worker rests and nothing waits for it:
-    /// a client that waits for each answer then waits for no thread switch. Otherwise the command comes back.
+    /// Runs a round with one small command on the caller's thread, if the worker rests and nothing is queued:
+    /// a client that waits for each answer then needs no thread switch. Otherwise returns the command.
     pub fn run_inline(&self, shared: &Shared, command: Command) -> Option<Command> {
         let Ok(mut slot) = self.0.try_lock() else { return Some(command) };
         let Some(worker) = &mut *slot else { return Some(command) };
-        // Checked under the lock: when the mailbox is idle, the worker has done all it took from there.
+        // Checked under the lock: when the mailbox is idle, the worker has executed all that it took.
         if !worker.takes_commands() || !shared.mailbox.is_idle() {
             return Some(command);
         }
         or_end(|| worker.round(&mut vec![command], &mut Vec::new()));
-        // The worker's thread sleeps as long as the round before this one allowed.
+        // The worker's thread sleeps for as long as the previous round allowed.
         if worker.timeout() < IDLE || !worker.takes_commands() {
             shared.mailbox.nudge();
         }
         None
     }
 
-    /// Lets the worker work until the mailbox is closed and empty.
+    /// Runs the worker until the mailbox is closed and empty.
     pub fn run(&self, shared: &Shared) {
         let (mut commands, mut priority) = (Vec::new(), Vec::new());
         let (mut bytes, mut timeout) = (0, Duration::ZERO);
@@ -88,7 +89,7 @@ mod tests {
         recover::open(disk, Path::new("shard"), ShardOptions::default(), None, clock).unwrap()
     }
 
-    /// A command that makes an RRD and says on which thread it was answered.
+    /// A command that creates an RRD and reports the thread that answered it.
     fn create(name: &str, answered: mpsc::Sender<thread::ThreadId>) -> Command {
         let kind = DsKind::Fed { ds_type: DsType::Gauge, heartbeat: 20, min: f64::NAN, max: f64::NAN };
         let cf = Consolidation::Plain { cf: PlainCf::Average, xff: 0.5 };
@@ -107,7 +108,7 @@ mod tests {
         Command::Create(RrdName::new(name.as_bytes()).unwrap(), request, reply)
     }
 
-    /// Waits until the worker rests, and looks.
+    /// Waits until the worker rests, then reads its memory.
     fn look<T>(shard: &Shard, look: impl Fn(&View<'_>) -> T) -> T {
         loop {
             match shard.worker.look(&look) {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_comes_back_during_a_look_and_after_the_end() {
+    fn a_command_is_returned_during_a_read_and_after_the_worker_ended() {
         let shard = shard();
         let (sender, answers) = mpsc::channel();
         let inline = |name| shard.worker.run_inline(&shard.shared, create(name, sender.clone()));
@@ -144,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn a_command_overtakes_none_that_was_sent_before_it() {
+    fn a_command_never_overtakes_one_sent_before_it() {
         let shard = shard();
         let (sender, answers) = mpsc::channel();
-        // While this thread looks, the worker cannot do what it is sent.
+        // While this thread reads, the worker cannot execute what it is sent.
         look(&shard, |_| {
             for name in ["a.rrd", "b.rrd"] {
                 let sent = shard.shared.mailbox.send_command(create(name, sender.clone()), 1);

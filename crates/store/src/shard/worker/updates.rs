@@ -1,4 +1,4 @@
-//! Updates: applied word by word, gathered into one record, answered when the record is in the log.
+//! Updates: applied one by one, gathered into one record, answered when the record is in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +16,11 @@ use crate::shard::message::{UpdateOutcome, refuse_all};
 use crate::shard::state::RESOLVED_AHEAD;
 use rrd::updatev::{UpdateReport, WrittenRow};
 
-/// An update record is closed at this size: small enough to be one write, large enough to compress.
+/// Size at which an update record is closed: small enough for one write, large enough to compress.
 const RECORD_BYTES: usize = 256 * 1024;
 
 impl Worker {
-    /// Applies a batch line by line; a line ends at its first word that is refused.
+    /// Applies a batch line by line; a line ends at its first refused argument.
     pub(super) fn update(&mut self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
         let mut failures = Vec::new();
         let mut accepted_words = 0;
@@ -53,7 +53,7 @@ impl Worker {
         self.answers.push(Answer { placeholder: None, give });
     }
 
-    /// Applies words up to the first that is refused, and lists the rows they write.
+    /// Applies arguments up to the first that is refused, and lists the rows they write.
     pub(super) fn update_listed(&mut self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
         let (id, entry) = self.view().find(name)?;
         let now = (self.clock)();
@@ -77,7 +77,7 @@ impl Worker {
         Ok(Listed { report, refused })
     }
 
-    /// Applies the words of a line up to the first that is refused; how many went in.
+    /// Applies the arguments of a line up to the first that is refused; returns how many were applied.
     fn update_line(
         &mut self,
         batch: &UpdateBatch,
@@ -112,15 +112,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Puts the updates gathered so far into the log's buffer as one record.
+    /// Puts the updates gathered so far into the log's buffer, as one record.
     pub(super) fn close_updates(&mut self) {
         if self.updates.is_empty() {
             return;
         }
         let stamp = self.stamp();
         self.updates.finish(self.log.begin(Kind::Updates, stamp));
-        // A record of updates is closed long before it is too large. If the log refused it all the same, the state
-        // would hold what the log does not, and no further answer could be trusted.
+        // A record of updates is closed long before it is too large. If the log refused it all the same, the
+        // state would hold what the log does not, and no further answer could be trusted.
         if let Err(error) = self.log.end() {
             self.shared
                 .poison(format!("cannot log updates: {error}; no more updates until the store is restarted"));
