@@ -1,4 +1,4 @@
-//! The rules of the house that the compiler does not know are tests, in `tests/`. Here is what they share.
+//! Project rules that the compiler cannot check are tests in `tests/`. This library holds what they share.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of a file, named from the folder of the workspace.
+/// The text of a file; its path is relative to the workspace.
 ///
 /// # Panics
 /// When it cannot be read as UTF-8.
@@ -22,8 +22,8 @@ pub fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// All files under some folders of the workspace whose name ends like this, as (name from the workspace, text), sorted.
-/// Folders called `target` are left out.
+/// All files in some folders of the workspace with one of the endings, sorted, as (path relative to the workspace, text).
+/// Skips folders named `target`.
 ///
 /// # Panics
 /// When one of the files is not UTF-8.
@@ -52,10 +52,10 @@ pub fn files(folders: &[&str], endings: &[&str]) -> Vec<(String, String)> {
 /// All Rust sources.
 ///
 /// # Panics
-/// When they are not where this function looks.
+/// When hardly any are found, which means that this function looks in the wrong place.
 #[must_use]
 pub fn sources() -> Vec<(String, String)> {
     let found = files(&["crates", "fuzz"], &[".rs"]);
-    assert!(found.len() > 20, "the sources are not where this function looks");
+    assert!(found.len() > 20, "too few sources were found");
     found
 }

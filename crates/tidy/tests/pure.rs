@@ -1,4 +1,4 @@
-//! What crates promise about themselves: no unsafe code, nothing from outside.
+//! Promises of crates: which have no unsafe code, and which are pure functions of their arguments.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use roundel_tidy::{read, root};
 const UNSAFE: &[&str] = &["librrd", "localtime", "render", "roundel"];
 /// Crates whose functions depend on their arguments alone: no files, environment, clock, threads or sockets.
 const PURE: &[&str] = &["args", "collect", "graph", "protocol", "render", "rrd"];
-/// What the `lib.rs` of a pure crate says. Its `clippy.toml` is a link to `crates/tidy/pure-clippy.toml`.
+/// The lints that the `lib.rs` of a pure crate denies. Its `clippy.toml` is a copy of `crates/tidy/pure-clippy.toml`: a
+/// symbolic link does not survive every way of copying the tree.
 const PURE_LINTS: &str =
     "deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types)";
 
@@ -38,18 +39,18 @@ fn unsafe_code_is_forbidden_where_there_is_none() {
             let forbidden = text.lines().any(|line| line == "#![forbid(unsafe_code)]");
             let listed = UNSAFE.contains(&name.as_str());
             assert!(forbidden || listed, "{} does not say #![forbid(unsafe_code)]", path.display());
-            assert!(!forbidden || !listed, "{name} has no unsafe code: take it off the list");
+            assert!(!forbidden || !listed, "{name} has no unsafe code: remove it from the list");
         }
     }
-    assert!(seen > 10, "the crates are not where this test looks");
+    assert!(seen > 10, "too few crates were found");
 }
 
 #[test]
-fn pure_crates_reach_for_nothing_outside() {
+fn pure_crates_forbid_files_clocks_and_environment() {
     let list = read("crates/tidy/pure-clippy.toml");
     for name in PURE {
         let own = fs::read_to_string(crates().join(name).join("clippy.toml")).unwrap_or_default();
-        assert!(own == list, "crates/{name}/clippy.toml is no link to ../tidy/pure-clippy.toml");
+        assert!(own == list, "crates/{name}/clippy.toml is not a copy of crates/tidy/pure-clippy.toml");
         for (path, text) in roots(name) {
             let found = text.lines().any(|line| line.starts_with("#![") && line.contains(PURE_LINTS));
             assert!(found, "{} does not say {PURE_LINTS}", path.display());
