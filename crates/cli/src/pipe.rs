@@ -146,6 +146,8 @@ impl Session<'_> {
     /// Runs one line and answers it.
     fn take(&mut self, line: &[u8]) -> Next {
         let done = match split(line) {
+            // Compat: so says RRDtool of spaces that end the input without a line end.
+            _ if line.iter().all(|&byte| byte == b' ') => Err(Failure::new("not enough arguments")),
             None => Err(Failure::new("creating arguments")),
             Some(words) => {
                 let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();

@@ -135,7 +135,8 @@ fn finish(done: Result, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
 fn session(directory: Option<&[u8]>, out: &mut dyn Write) -> u8 {
     use_small_pages();
     let mut environment = Environment::of_process();
-    if let Some(word) = directory {
+    // Compat: no name is no directory.
+    if let Some(word) = directory.filter(|word| !word.is_empty()) {
         match enter(word) {
             Ok(base) => environment.confined_to = Some(base),
             Err(error) => {

@@ -31,6 +31,9 @@ pub trait TimeFormat {
     /// C's `strftime` for `time`, in seconds since the epoch.
     fn strftime(&self, format: &[u8], time: i64) -> Vec<u8>;
 
+    /// The same in universal time.
+    fn strftime_utc(&self, format: &[u8], time: i64) -> Vec<u8>;
+
     /// The decimal point.
     fn decimal_point(&self) -> String {
         ".".to_string()
@@ -106,8 +109,8 @@ impl<'a> Printer<'a> {
         Printer { times, base, kept: None, of_xport: false, point: times.decimal_point() }
     }
 
-    /// A printer for xport. Compat: xport prints without the C library, so NaN has no sign, the decimal point is a point
-    /// in every locale, and `valstrftime` and `valstrfduration` do nothing.
+    /// A printer for xport. Compat: xport prints without the C library, so NaN and zero have no sign, the decimal point is
+    /// a point in every locale, and `valstrftime` and `valstrfduration` do nothing.
     pub(crate) fn of_xport(times: &'a dyn TimeFormat, base: f64) -> Printer<'a> {
         Printer { of_xport: true, point: ".".to_string(), ..Printer::new(times, base) }
     }
@@ -125,7 +128,8 @@ impl<'a> Printer<'a> {
             return self.text(&print.format, print.style, value);
         }
         let style = if print.style == PrintStyle::Time { PrintStyle::Time } else { PrintStyle::Number };
-        let plain = if value.value.is_nan() { f64::NAN.copysign(1.0) } else { value.value };
+        // Adding 0 leaves every number but -0 as it is.
+        let plain = if value.value.is_nan() { f64::NAN.copysign(1.0) } else { value.value + 0.0 };
         self.text(&print.format, style, VdefValue { value: plain, ..value })
     }
 
@@ -142,9 +146,9 @@ impl<'a> Printer<'a> {
                 None if self.of_xport => b"-".to_vec(),
                 None => unknown_time(format),
             }),
-            // NaN is not below the limit either.
+            // NaN is not below the limit either. Compat: a value that is a time is universal time.
             PrintStyle::ValueAsTime if of.value.abs() < TIME_LIMIT => {
-                Ok(self.times.strftime(format, of.value as i64))
+                Ok(self.times.strftime_utc(format, of.value as i64))
             }
             PrintStyle::Duration if of.value.is_finite() => {
                 duration::text(format, of.value, &self.point).ok_or(PrintError::DurationFormat)
@@ -181,9 +185,10 @@ fn contains(text: &[u8], what: &[u8]) -> bool {
     text.windows(what.len()).any(|window| window == what)
 }
 
-/// Consolidates the known rows of `series` to one value without a time, for the deprecated `PRINT:vname:CF:format`.
+/// Consolidates the finite rows of `series` to one value without a time, for the deprecated `PRINT:vname:CF:format`.
+/// Compat: infinite rows are left out like unknown ones, whatever the consolidation function.
 fn consolidated(series: &Series, cf: Cf) -> VdefValue {
-    let mut known = series.values.iter().copied().filter(|value| !value.is_nan());
+    let mut known = series.values.iter().copied().filter(|value| value.is_finite());
     let value = match (known.next(), cf) {
         (None, _) => UNKNOWN,
         // Compat: of 0 and -0 the last one.
@@ -242,6 +247,10 @@ mod tests {
         fn strftime(&self, _format: &[u8], time: i64) -> Vec<u8> {
             format!("at {time}").into_bytes()
         }
+
+        fn strftime_utc(&self, _format: &[u8], time: i64) -> Vec<u8> {
+            format!("at {time} UTC").into_bytes()
+        }
     }
 
     fn texts(format: &str, values: &[f64]) -> String {
@@ -272,6 +281,10 @@ mod tests {
 
     impl TimeFormat for Comma {
         fn strftime(&self, _format: &[u8], _time: i64) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn strftime_utc(&self, _format: &[u8], _time: i64) -> Vec<u8> {
             Vec::new()
         }
 
@@ -330,7 +343,7 @@ mod tests {
         }
         check(PrintStyle::Time, 1.0, Some(7), "at 7");
         check(PrintStyle::Time, 1.0, None, "--");
-        check(PrintStyle::ValueAsTime, -750.9, None, "at -750");
+        check(PrintStyle::ValueAsTime, -750.9, None, "at -750 UTC");
         check(PrintStyle::ValueAsTime, 1e19, None, "10000000000000000000");
         check(PrintStyle::ValueAsTime, UNKNOWN, None, "-nan");
         check(PrintStyle::Duration, 7_200_000.0, None, "2");

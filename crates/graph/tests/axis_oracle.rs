@@ -253,6 +253,10 @@ impl TimeFormat for Comma {
         Vec::new()
     }
 
+    fn strftime_utc(&self, _format: &[u8], _time: i64) -> Vec<u8> {
+        Vec::new()
+    }
+
     fn decimal_point(&self) -> String {
         ",".to_string()
     }

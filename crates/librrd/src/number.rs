@@ -20,20 +20,21 @@ pub extern "C" fn rrd_set_to_DINF() -> c_double {
     f64::INFINITY
 }
 
-/// The number at the start of a text, and its length; 0 and 0 when there is none.
-fn prefix(text: &[u8]) -> (f64, usize) {
-    rrd::number::parse_prefix(text).map_or((0.0, 0), |(value, rest)| (value, text.len() - rest.len()))
+/// The number that the digits at the start of a text make, and their length.
+fn digits(text: &[u8]) -> Option<(f64, usize)> {
+    rrd::number::parse_digits(text).map(|(value, rest)| (value, text.len() - rest.len()))
 }
 
 /// The number that `text` starts with; sets `*end` to what follows it. Ignores the locale.
+/// Compat: without a number (`nan` and `inf` are none here) it returns 0 and leaves `*end` as it is.
 ///
 /// # Safety
 /// `text` is NULL or a C string; `end` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_strtod(text: *const c_char, end: *mut *mut c_char) -> c_double {
     // SAFETY: `text` is NULL or a C string, by this function's contract.
-    let (value, length) = prefix(unsafe { bytes(text) }.unwrap_or_default());
-    if !end.is_null() && !text.is_null() {
+    let Some((value, length)) = digits(unsafe { bytes(text) }.unwrap_or_default()) else { return 0.0 };
+    if !end.is_null() {
         // SAFETY: `end` is writable and `length` is at most the length of `text`.
         unsafe { end.write(text.add(length).cast_mut()) };
     }
@@ -41,7 +42,8 @@ pub unsafe extern "C" fn rrd_strtod(text: *const c_char, end: *mut *mut c_char) 
 }
 
 /// Puts the number that `text` starts with into `*value`. Returns 2 when it is the complete text, 1 when more follows,
-/// 0 when there is none. Without 2 it sets an error, prefixed with `message` unless that is NULL.
+/// 0 when there is none; sets `*end` to what follows the number. Without 2 it sets an error, prefixed with `message` unless
+/// that is NULL. Compat: `nan` and `inf` are complete texts, whatever follows them, and `*end` is then the start of the text.
 ///
 /// # Safety
 /// As [`rrd_strtod`]; `value` is NULL or writable; `message` is NULL or a C string.
@@ -55,7 +57,11 @@ pub unsafe extern "C" fn rrd_strtodbl(
     // SAFETY: `text` and `message` are NULL or C strings, and `value` is NULL or writable, by this function's contract.
     unsafe {
         let all = bytes(text).unwrap_or_default();
-        let (number, length) = prefix(all);
+        let word = rrd::number::parse_word(all).map(|word| match word.is_nan() {
+            true => f64::NAN.copysign(if all[0] == b'-' { -1.0 } else { 1.0 }),
+            false => word,
+        });
+        let (number, length) = word.map(|word| (word, 0)).or_else(|| digits(all)).unwrap_or_default();
         if !value.is_null() {
             value.write(number);
         }
@@ -63,6 +69,7 @@ pub unsafe extern "C" fn rrd_strtodbl(
             end.write(text.add(length).cast_mut());
         }
         let status = match length {
+            _ if word.is_some() => 2,
             0 => 0,
             length if length == all.len() => 2,
             _ => 1,

@@ -11,6 +11,7 @@
 /* Of rrd_tool.h, which is not installed. */
 #define READ_ONLY 1
 extern unsigned int rrd_strtodbl(const char *, char **, double *, const char *);
+extern double rrd_strtod(const char *, char **);
 extern int rrd_fetch_cb_register(int (*)(const char *, enum cf_en, time_t *, time_t *, unsigned long *, unsigned long *,
                                          char ***, rrd_value_t **));
 
@@ -137,6 +138,15 @@ int main(void) {
     double value;
     printf("strtodbl %u", rrd_strtodbl("12.5e1x", NULL, &value, NULL));
     printf(" %g %u\n", value, rrd_strtodbl("7", NULL, &value, NULL));
+    const char *numbers[] = {"nan", "-nan", "-inf", "+inf", "NaNny", " inf", "1e5", "1e+", "0x10", "  12z", "-", "", ".5", NULL};
+    for (const char **text = numbers; *text; text++) {
+        char *after = (char *)*text + 99;
+        unsigned int status = rrd_strtodbl(*text, &after, &value, NULL);
+        printf("strtodbl '%s' %u %g %ld", *text, status, value, (long)(after - *text));
+        after = (char *)*text + 99;
+        value = rrd_strtod(*text, &after);
+        printf(", strtod %g %ld\n", value, (long)(after - *text));
+    }
     rrd_t rrd;
     rrd_init(&rrd);
     rrd_file_t *file = rrd_open("x.rrd", &rrd, READ_ONLY);

@@ -104,7 +104,20 @@ pub(crate) fn create_filled_on(
 /// # Errors
 /// [`Error::Create`], [`Error::Write`]; [`Error::File`] when no file can hold the RRD.
 pub fn write_file(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), Error> {
-    let whole = encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(path, error))?;
+    write_file_with(path, rrd, &rings(&rrd.definition, &rrd.live), existing)
+}
+
+/// The same with the ring position of each archive's newest row given (`rra[n].cur_row` of `info`).
+///
+/// # Errors
+/// As [`write_file`].
+pub fn write_file_with(
+    path: &Path,
+    rrd: &Rrd,
+    current_rows: &[u64],
+    existing: Existing,
+) -> Result<(), Error> {
+    let whole = encode(rrd, current_rows).map_err(|error| refused(path, error))?;
     write_bytes(path, &whole, existing)
 }
 

@@ -87,9 +87,11 @@ fn parse_short(text: &[u8]) -> Option<f64> {
 
 /// The number at the start of the text, and what follows it; `None` when there is none.
 pub fn parse_prefix(text: &[u8]) -> Option<(f64, &[u8])> {
-    if let Some(value) = word(text) {
-        return Some((value, &[]));
-    }
+    parse_word(text).map(|value| (value, &[][..])).or_else(|| parse_digits(text))
+}
+
+/// As [`parse_prefix`], but `nan` and `inf` are no numbers.
+pub fn parse_digits(text: &[u8]) -> Option<(f64, &[u8])> {
     let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
     let mut rest = &text[blanks..];
     let negative = take_sign(&mut rest);
@@ -115,8 +117,8 @@ pub fn parse_prefix(text: &[u8]) -> Option<(f64, &[u8])> {
     EXPONENTS.contains(&exponent).then(|| (scale(number, exponent), rest))
 }
 
-/// `nan` and `inf`, which only a minus may precede and anything may follow.
-fn word(text: &[u8]) -> Option<f64> {
+/// The number of a text that starts with `nan` or `inf`, in any case; only a minus may precede, and anything may follow.
+pub fn parse_word(text: &[u8]) -> Option<f64> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),

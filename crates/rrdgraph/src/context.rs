@@ -52,6 +52,10 @@ impl TimeFormat for GraphContext {
         text.unwrap_or_default()
     }
 
+    fn strftime_utc(&self, format: &[u8], time: i64) -> Vec<u8> {
+        localtime::strftime_utc(OsStr::from_bytes(format), time).unwrap_or_default()
+    }
+
     fn decimal_point(&self) -> String {
         self.decimal_point.clone()
     }
@@ -70,5 +74,6 @@ mod tests {
         let want = localtime::strftime(OsStr::new("%F %T"), 1_000_000_000);
         assert_eq!(Some(local.strftime(b"%F %T", 1_000_000_000)), want);
         assert_eq!(local.strftime(b"nul\0", 0), b"");
+        assert_eq!(local.strftime_utc(b"%F %T", 1_000_000_000), b"2001-09-09 01:46:40");
     }
 }

@@ -1,9 +1,10 @@
 //! `rrdtool resize`: a copy, `resize.rrd`, in which one archive is longer or shorter.
 
+use rrd::codec::file::FileParts;
 use rrd::content::Rrd;
 use rrd::definition::{Definition, VERSION_DCOUNTER};
 use rrd::live::{Season, UNKNOWN};
-use store::direct::{Existing, WriteFile, write_file};
+use store::direct::{Existing, WriteFile, write_file_with};
 
 use std::path::Path;
 
@@ -42,7 +43,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
     if rows < 1 {
         return Err(Failure::new("Please grow or shrink with at least 1 row"));
     }
-    let mut source = Source::open(tool, name)?;
+    let source = Source::open(tool, name)?;
     let definition = source.definition();
     let index = usize::try_from(long(archive)).ok().filter(|&index| index < definition.rra.len());
     let index = index.ok_or_else(|| Failure::new("no such RRA in this RRD"))?;
@@ -58,21 +59,25 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
     if version == VERSION_DCOUNTER || version == 2 {
         return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
     }
-    let rrd = source.content()?;
-    resize(rrd, index, new_count as usize);
+    let FileParts { mut rrd, current_rows } = source.content()?;
+    resize(&mut rrd, index, new_count as usize);
     // The copy is a file, also of a store's RRD, unless that name is the store's.
     match tool.write_target(Policy::CHANGE, OUTPUT, None)? {
-        Location::Remote(remote) => remote.import(rrd, Existing::Replace),
+        Location::Remote(remote) => remote.import(&rrd, Existing::Replace),
         Location::Local(path) => {
-            write_file(&path, rrd, Existing::Replace).map_err(|error| file_failure(&error))
+            // Compat: each archive keeps the ring position of its newest row, as far as it still has that position.
+            let kept: Vec<u64> = std::iter::zip(&current_rows, &rrd.definition.rra)
+                .map(|(&row, archive)| row.min(archive.row_count - 1))
+                .collect();
+            write_file_with(&path, &rrd, &kept, Existing::Replace).map_err(|error| file_failure(&error))
         }
     }
 }
 
 /// What a copy is made of.
 enum Source {
-    /// A file, open, and what it holds once that is asked for.
-    File(WriteFile, Option<Box<Rrd>>),
+    /// A file, open.
+    File(WriteFile),
     /// A store's.
     Store(Box<Rrd>),
 }
@@ -83,25 +88,26 @@ impl Source {
         tool.environment.path(OUTPUT)?;
         let open = |path: &Path, environment: &Environment| WriteFile::open(path, environment.locking);
         Ok(match tool.locate(Policy::COPY, name, None, open)? {
-            Location::Local(file) => Source::File(file, None),
+            Location::Local(file) => Source::File(file),
             Location::Remote(remote) => Source::Store(Box::new(remote.content()?)),
         })
     }
 
     fn definition(&self) -> &Definition {
         match self {
-            Source::File(file, _) => file.content().definition(),
+            Source::File(file) => file.content().definition(),
             Source::Store(rrd) => &rrd.definition,
         }
     }
 
-    fn content(&mut self) -> Result<&mut Rrd> {
+    /// All of it. A store's archives have no ring positions: their newest rows are at the end.
+    fn content(self) -> Result<FileParts> {
         match self {
-            Source::File(file, read) => {
-                let content = file.content().content().map_err(|error| file_failure(&error))?;
-                Ok(read.insert(Box::new(content.rrd)))
+            Source::File(file) => file.content().content().map_err(|error| file_failure(&error)),
+            Source::Store(rrd) => {
+                let current_rows = rrd.definition.rra.iter().map(|archive| archive.row_count - 1).collect();
+                Ok(FileParts { rrd: *rrd, current_rows })
             }
-            Source::Store(rrd) => Ok(rrd),
         }
     }
 }
@@ -117,13 +123,14 @@ fn resize(rrd: &mut Rrd, index: usize, count: usize) {
     fit(&mut rrd.archives[index], count * width);
 }
 
-/// A season is a ring: its oldest row stands behind its newest.
+/// A season is a ring: its oldest row follows its newest. The newest keeps its position, as far as there still is one.
 fn resize_season(season: &mut Season, width: usize, count: usize) {
     let old = season.values.len() / width;
     let oldest = (season.current_row as usize + 1) % old;
     season.values.rotate_left(oldest * width);
     fit(&mut season.values, count * width);
-    season.current_row = count as u64 - 1;
+    season.current_row = season.current_row.min(count as u64 - 1);
+    season.values.rotate_right((season.current_row as usize + 1) % count * width);
 }
 
 /// Cuts off the oldest values, or puts unknown ones in front of them.

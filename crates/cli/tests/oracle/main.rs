@@ -11,6 +11,7 @@ mod harness;
 mod locales;
 mod pictures;
 mod random;
+mod resize;
 mod scenarios;
 mod session;
 mod spellings;
@@ -30,6 +31,7 @@ const TESTS: &[(&str, fn())] = &[
     ("fonts_and_modes_change_the_layout_alike", pictures::check_surroundings),
     ("a_daemon_that_a_def_names_is_asked", pictures::check_daemon),
     ("no_picture_takes_too_much_memory", pictures::check_bounds),
+    ("resized_copies_are_equal", resize::check_bytes),
     ("sessions_are_answered_alike", session::check),
     ("a_session_takes_what_comes", session::check_ours),
     ("programs_that_drive_a_pipe_read_the_same", drivers::check),

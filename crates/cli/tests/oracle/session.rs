@@ -25,6 +25,22 @@ pub fn check() {
         let differing = compare_files(&pair);
         assert!(differing.is_empty(), "seed {seed}: {differing}\nsession:\n{shown}");
     }
+    check_ends();
+}
+
+/// How a session begins and ends: without a directory's name, and in the middle of a line.
+fn check_ends() {
+    let pair = Pair::new();
+    let Some(theirs) = &pair.theirs else { return };
+    for words in [&["-"][..], &["-", ""]] {
+        for text in ["pwd\n", "pwd", "pwd\n ", "   ", "\t", " \r", "\r ", " \0", "\0", " pwd ", "\n", " \n"] {
+            let [ours, want] = [&pair.ours, theirs].map(|side| {
+                let answer = side.run(words, text.as_bytes());
+                pair.normal(&without_usage(&answer.output))
+            });
+            assert_eq!(ours, want, "{words:?}, {text:?}");
+        }
+    }
 }
 
 /// The usage page is in our own words.

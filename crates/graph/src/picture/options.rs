@@ -125,7 +125,7 @@ pub enum YGrid {
 pub enum AxisFormatter {
     /// Numbers.
     Numeric,
-    /// Seconds since the epoch, by `strftime`.
+    /// Seconds since the epoch, by `strftime` in universal time.
     Timestamp,
     /// Durations in milliseconds.
     Duration,

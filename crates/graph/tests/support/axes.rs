@@ -242,6 +242,10 @@ impl TimeFormat for Times {
     fn strftime(&self, format: &[u8], time: i64) -> Vec<u8> {
         localtime::strftime(OsStr::from_bytes(format), time).unwrap_or_default()
     }
+
+    fn strftime_utc(&self, format: &[u8], time: i64) -> Vec<u8> {
+        localtime::strftime_utc(OsStr::from_bytes(format), time).unwrap_or_default()
+    }
 }
 
 /// C's `%0.10e`.

@@ -104,6 +104,10 @@ impl TimeFormat for UtcDates {
             text.replace("%H", &format!("{:02}", civil.hour)).replace("%M", &format!("{:02}", civil.minute));
         text.replace("%Y", &civil.year.to_string()).into_bytes()
     }
+
+    fn strftime_utc(&self, format: &[u8], time: i64) -> Vec<u8> {
+        self.strftime(format, time)
+    }
 }
 
 /// Parses, fetches and evaluates.

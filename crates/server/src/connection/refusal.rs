@@ -57,9 +57,9 @@ impl Refusal {
         Refusal::new(DropReason::Permission, "Permission denied.")
     }
 
-    /// The command may stand elsewhere.
-    pub fn misplaced(command: &Command) -> Self {
-        Refusal::new(DropReason::Usage, format!("Can't use '{}' here.", command.name))
+    /// The command, which the client spelt `word`, may stand elsewhere.
+    pub fn misplaced(word: &[u8]) -> Self {
+        Refusal::of_path(DropReason::Usage, "Can't use '", word, "' here.")
     }
 
     /// An argument of the command is missing or wrong.

@@ -230,7 +230,7 @@ impl Shared {
             return Err(Refusal::permission());
         }
         if !may_stand(command) {
-            return Err(Refusal::misplaced(command));
+            return Err(Refusal::misplaced(&word));
         }
         let request = Request::parse(command, words).map_err(|usage| Refusal::usage(usage.0))?;
         Ok((command, request))

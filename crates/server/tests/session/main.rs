@@ -224,7 +224,7 @@ fn a_batch_is_answered_at_its_end_by_number() {
     let script =
         b"UPDATE a 1:1\nUPDATE bad 1:1\nfoo\nUPDATE a x\nFLUSH none\nCREATE c DS:x\nPING\nUPDATE a 1:1 y\n";
     assert!(!driver.send(script, Input::Dry));
-    assert!(!driver.send(b"UPDATE bad 1:1\nBATCH\n", Input::Dry));
+    assert!(!driver.send(b"UPDATE bad 1:1\nbatch\n", Input::Dry));
     assert_eq!(driver.written(), "");
     assert!(!driver.send(b".\nPING\n", Input::Dry));
     let want = [
@@ -236,7 +236,7 @@ fn a_batch_is_answered_at_its_end_by_number() {
         "7 Can't use 'PING' here.",
         "8 Cannot find timestamp in 'y'!",
         "9 No such file: /base/bad",
-        "10 Can't use 'BATCH' here.",
+        "10 Can't use 'batch' here.",
         "0 PONG\n",
     ];
     assert_eq!(driver.written(), want.join("\n"));

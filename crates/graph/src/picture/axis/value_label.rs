@@ -200,7 +200,7 @@ impl<'a> Writer<'a> {
         Ok(match self.formatter {
             AxisFormatter::Numeric => self.number.as_ref().map(|format| format.text(number, b"", point)),
             AxisFormatter::Timestamp => {
-                Some(self.times.strftime(self.format.unwrap_or(TIMESTAMP), value as i64))
+                Some(self.times.strftime_utc(self.format.unwrap_or(TIMESTAMP), value as i64))
             }
             AxisFormatter::Duration => Some(
                 duration::text(self.format.unwrap_or_default(), value, point).ok_or(LabelError::Duration)?,
