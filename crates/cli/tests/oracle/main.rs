@@ -14,6 +14,7 @@ mod random;
 mod resize;
 mod scenarios;
 mod session;
+mod slips;
 mod spellings;
 
 use std::os::unix::ffi::OsStrExt;
@@ -33,6 +34,7 @@ const TESTS: &[(&str, fn())] = &[
     ("no_picture_takes_too_much_memory", pictures::check_bounds),
     ("resized_copies_are_equal", resize::check_bytes),
     ("sessions_are_answered_alike", session::check),
+    ("slips_of_rrdtool_are_not_copied", slips::check_all),
     ("a_session_takes_what_comes", session::check_ours),
     ("programs_that_drive_a_pipe_read_the_same", drivers::check),
     ("damaged_files_are_refused_alike", bad_input::check_files),
