@@ -1,9 +1,9 @@
 //! Replays the log in two passes, so that a shard answers long before every update has been applied again.
 //!
 //! 1. [`scan`], before the shard opens, reads and checks every record, finds the end of the log, and applies
-//! the records that create, rename and remove RRDs.
+//!    the records that create, rename and remove RRDs.
 //! 2. [`Recovery`], in the worker's rounds, applies updates and tunes in order while commands wait. A query
-//! about an RRD first applies the remaining log for that RRD alone ([`Recovery::advance`]).
+//!    about an RRD first applies the remaining log for that RRD alone ([`Recovery::advance`]).
 //!
 //! Invariant: an update or a tune changes one RRD and depends on no other, so each RRD sees its records in
 //! log order and the second pass ends in the same state as before the restart. It uses the same methods of
