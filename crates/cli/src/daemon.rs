@@ -81,7 +81,7 @@ pub fn failure(address: &[u8], error: ClientError) -> Failure {
             Failure::new(format!("Unable to connect to rrdcached: {}", system_text(&error)))
         }
         ClientError::Lost => Failure::new("request: socket error (-1) while talking to rrdcached"),
-        ClientError::Refused(text) => Failure::new([b"rrdcached@", address, b": ", &*text].concat()),
+        ClientError::Refused { text, .. } => Failure::new([b"rrdcached@", address, b": ", &*text].concat()),
         ClientError::NotAnAnswer(what) => Failure::new(format!("rrdcached answers what is no {what}")),
         ClientError::Path { name, error } => {
             Failure::of_name("realpath(", &name, &format!("): {}", system_text(&error)))

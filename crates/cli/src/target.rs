@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use client::placeholder::FileId;
 use client::{ClientError, Daemon, RemoteRrd};
+use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::client::Answer;
 use rrd::codec::file::{decode, encode};
 use rrd::codec::xml::{RestoreOptions, restore};
@@ -166,6 +167,17 @@ impl Remote {
         done.map_err(|error| failure(self.daemon.address(), error))
     }
 
+    /// Updates it by one reading, or passes over one that is not later than the last update.
+    ///
+    /// # Errors
+    /// What the daemon says.
+    pub(crate) fn update_unless_past(&self, reading: &[u8]) -> Result {
+        match self.daemon.update(&self.name, &[reading]) {
+            Err(error) if error.is(ErrorCode::IllegalTime) => Ok(()),
+            done => done.map_err(|error| failure(self.daemon.address(), error)),
+        }
+    }
+
     /// Its rows. Compat: only our daemon knows resolutions.
     ///
     /// # Errors
@@ -176,7 +188,7 @@ impl Remote {
 
     fn failure(&self, error: ClientError) -> Failure {
         match (&self.in_place_of, error) {
-            (Some(word), ClientError::Refused(text)) => Failure::new(of_file(&text, &self.name, word)),
+            (Some(word), ClientError::Refused { text, .. }) => Failure::new(of_file(&text, &self.name, word)),
             (_, error) => failure(self.daemon.address(), error),
         }
     }

@@ -2,16 +2,21 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use protocol::frames::answer::Answer;
+use protocol::frames::answer::{Answer, Refusal};
+use protocol::frames::code::ErrorCode;
 use protocol::frames::request::{Update, push_command, push_fetch, push_updates};
-use protocol::frames::{AGREED, ANSWER_BYTES_MAX, Frame, HEADER_BYTES, NEGOTIATION, scan};
-use protocol::rrdcached::client;
+use protocol::frames::{
+    ANSWER_BYTES_MAX, Frame, HEADER_BYTES, OTHER_VERSIONS, VERSION, VERSION_WITH_CODES, agreement,
+    negotiation, scan,
+};
+use protocol::rrdcached::client::{self, code_of_text};
 use protocol::rrdcached::rows::read_text;
 use protocol::rrdcached::words::push_escaped;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rustix::io::Errno;
 
 use crate::daemon::Wire;
+use crate::error::ClientError;
 use crate::socket::Socket;
 
 /// Bytes of an answer that are read at once.
@@ -25,7 +30,8 @@ const KEPT_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: BufReader<Socket>,
-    frames: bool,
+    /// The version of frames that both ends speak; `None` = text.
+    frames: Option<u32>,
     /// Of the last request.
     number: u32,
     out: Vec<u8>,
@@ -34,8 +40,8 @@ pub(crate) struct Connection {
     used: bool,
 }
 
-/// The updates that a daemon refused, by index, each with its text.
-pub(crate) type Refusals = Vec<(u32, Vec<u8>)>;
+/// The updates that a daemon refused, by index.
+pub(crate) type Refusals = Vec<(u32, ClientError)>;
 
 impl Connection {
     /// Connects, and asks for frames unless the wire is to be text.
@@ -50,22 +56,32 @@ impl Connection {
     pub fn over(socket: Socket, wire: Wire) -> io::Result<Self> {
         let stream = BufReader::with_capacity(READ_BYTES, socket);
         let mut connection =
-            Connection { stream, frames: false, number: 0, out: Vec::new(), body: Vec::new(), used: false };
+            Connection { stream, frames: None, number: 0, out: Vec::new(), body: Vec::new(), used: false };
         if wire == Wire::Frames {
             connection.frames = connection.negotiate()?;
         }
         Ok(connection)
     }
 
-    fn negotiate(&mut self) -> io::Result<bool> {
-        let stream = &mut self.stream;
-        stream.get_mut().write_all(format!("{NEGOTIATION}\n").as_bytes())?;
-        let mut line = Vec::new();
-        stream.by_ref().take(AGREEMENT_BYTES_MAX).read_until(b'\n', &mut line)?;
-        if line.is_empty() {
-            return Err(Errno::CONNRESET.into());
+    /// Asks for the newest version of frames, and then for older ones of a daemon that knows no newer. Whatever else it
+    /// says, it speaks text.
+    fn negotiate(&mut self) -> io::Result<Option<u32>> {
+        for version in (1..=VERSION).rev() {
+            let stream = &mut self.stream;
+            stream.get_mut().write_all(format!("{}\n", negotiation(version)).as_bytes())?;
+            let mut line = Vec::new();
+            stream.by_ref().take(AGREEMENT_BYTES_MAX).read_until(b'\n', &mut line)?;
+            if line.is_empty() {
+                return Err(Errno::CONNRESET.into());
+            }
+            if line.strip_suffix(b"\n") == Some(agreement(version).as_bytes()) {
+                return Ok(Some(version));
+            }
+            if !line.strip_prefix(b"-1 ").is_some_and(|text| text.starts_with(OTHER_VERSIONS.as_bytes())) {
+                break;
+            }
         }
-        Ok(line.strip_suffix(b"\n") == Some(AGREED.as_bytes()))
+        Ok(None)
     }
 
     /// Whether a request that could not be sent may be sent again on a new connection: this one may have ended since its
@@ -82,14 +98,14 @@ impl Connection {
         &mut self,
         updates: impl ExactSizeIterator<Item = Update<'a>> + Clone,
     ) -> io::Result<Refusals> {
-        if !self.frames {
-            return self.update_by_lines(updates);
-        }
+        let Some(version) = self.frames else { return self.update_by_lines(updates) };
         self.number = self.number.wrapping_add(1);
         push_updates(&mut self.out, self.number, updates);
         match self.exchange()? {
             Answer::Updated(refusals) => {
-                Ok(refusals.iter().map(|refusal| (refusal.index, refusal.text.to_vec())).collect())
+                let each =
+                    |refusal: &Refusal<'_>| (refusal.index, refused(version, refusal.code, refusal.text));
+                Ok(refusals.iter().map(each).collect())
             }
             other => Err(unexpected(&other)),
         }
@@ -113,32 +129,36 @@ impl Connection {
         for index in 0..count {
             let answer = client::read_answer(&mut self.stream)?;
             if answer.code < 0 {
-                refusals.push((index, answer.text.into_bytes()));
+                refusals.push((index, refused_in_text(answer)));
             }
         }
         self.used = true;
         Ok(refusals)
     }
 
-    /// Sends a line of the text protocol, without its line feed.
+    /// Sends a line of the text protocol, without its line feed. The answer, or why there is none:
+    /// [`ClientError::Refused`].
     ///
     /// # Errors
     /// The connection has ended.
-    pub fn ask(&mut self, line: &[u8]) -> io::Result<client::Answer> {
-        if !self.frames {
+    pub fn ask(&mut self, line: &[u8]) -> io::Result<Result<client::Answer, ClientError>> {
+        let answer = if let Some(version) = self.frames {
+            self.number = self.number.wrapping_add(1);
+            push_command(&mut self.out, self.number, line);
+            match self.exchange()? {
+                Answer::Text(mut text) => client::read_answer(&mut text)?,
+                Answer::Refused(code, text) => return Ok(Err(refused(version, code, text))),
+                other => return Err(unexpected(&other)),
+            }
+        } else {
             self.out.extend_from_slice(line);
             self.out.push(b'\n');
             self.send()?;
             let answer = client::read_answer(&mut self.stream)?;
             self.used = true;
-            return Ok(answer);
-        }
-        self.number = self.number.wrapping_add(1);
-        push_command(&mut self.out, self.number, line);
-        match self.exchange()? {
-            Answer::Text(mut text) => client::read_answer(&mut text),
-            other => Err(unexpected(&other)),
-        }
+            answer
+        };
+        Ok(if answer.code < 0 { Err(refused_in_text(answer)) } else { Ok(answer) })
     }
 
     /// Asks for the rows of many RRDs, all at once; the answers are in the order of the requests. Compat: only our
@@ -150,10 +170,8 @@ impl Connection {
         &mut self,
         requests: &[(&[u8], FetchRequest)],
         resolutions: bool,
-    ) -> io::Result<Vec<Result<FetchRows, Vec<u8>>>> {
-        if !self.frames {
-            return self.fetch_by_lines(requests, resolutions);
-        }
+    ) -> io::Result<Vec<Result<FetchRows, ClientError>>> {
+        let Some(version) = self.frames else { return self.fetch_by_lines(requests, resolutions) };
         let first = self.number.wrapping_add(1);
         for (name, request) in requests {
             self.number = self.number.wrapping_add(1);
@@ -164,7 +182,7 @@ impl Connection {
         for index in 0..requests.len() {
             answers.push(match self.receive(first.wrapping_add(index as u32))? {
                 Answer::Rows(rows) => Ok(rows),
-                Answer::Refused(_, text) => Err(text.to_vec()),
+                Answer::Refused(code, text) => Err(refused(version, code, text)),
                 other => return Err(unexpected(&other)),
             });
         }
@@ -175,7 +193,7 @@ impl Connection {
         &mut self,
         requests: &[(&[u8], FetchRequest)],
         resolutions: bool,
-    ) -> io::Result<Vec<Result<FetchRows, Vec<u8>>>> {
+    ) -> io::Result<Vec<Result<FetchRows, ClientError>>> {
         // One second is as fine as there is.
         let has_resolution = |request: &FetchRequest| resolutions && request.step > 1;
         for (name, request) in requests {
@@ -192,7 +210,7 @@ impl Connection {
         for _ in requests {
             let answer = client::read_answer(&mut self.stream)?;
             answers.push(match answer.code {
-                ..0 => Err(answer.text.into_bytes()),
+                ..0 => Err(refused_in_text(answer)),
                 _ => Ok(read_text(&answer.lines).ok_or_else(|| invalid("an answer that is no fetch"))?),
             });
         }
@@ -229,13 +247,26 @@ impl Connection {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let frame = Frame { kind, number: u32::from_le_bytes(answered), body: &self.body };
-        let answer = Answer::decode(frame, 1).map_err(|error| invalid(&error.to_string()))?;
+        let version = self.frames.unwrap_or(VERSION);
+        let answer = Answer::decode(frame, version).map_err(|error| invalid(&error.to_string()))?;
         if frame.number != number && !matches!(answer, Answer::Ended(_)) {
             return Err(invalid("the answer to another request"));
         }
         self.used = true;
         Ok(answer)
     }
+}
+
+/// What the daemon refused in frames. Compat: version 1 has no codes.
+fn refused(version: u32, code: ErrorCode, text: &[u8]) -> ClientError {
+    let code = if version < VERSION_WITH_CODES { code_of_text(text) } else { code };
+    ClientError::Refused { code, text: text.to_vec() }
+}
+
+/// What a negative answer in text says.
+fn refused_in_text(answer: client::Answer) -> ClientError {
+    let text = answer.text.into_bytes();
+    ClientError::Refused { code: code_of_text(&text), text }
 }
 
 fn invalid(what: &str) -> io::Error {

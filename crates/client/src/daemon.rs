@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use protocol::frames::code::ErrorCode;
+use protocol::rrdcached::address::Address;
 use protocol::rrdcached::client::Answer;
 use protocol::rrdcached::limits::PIECE_BYTES;
 use protocol::rrdcached::rows::read_text;
@@ -104,9 +106,8 @@ impl Daemon {
     /// # Errors
     /// An absolute name for a daemon on another host; a directory that does not exist.
     pub fn name(&self, word: &[u8]) -> Result<Vec<u8>> {
-        // Compat: only these two beginnings make an address one of this host's file system.
-        let is_local = self.address.starts_with(b"unix:") || self.address.starts_with(b"/");
-        if !is_local {
+        let address = std::str::from_utf8(&self.address).ok().and_then(|text| Address::parse(text).ok());
+        if !matches!(address, Some(Address::Unix(_))) {
             return if word.starts_with(b"/") { Err(ClientError::AbsoluteName) } else { Ok(word.to_vec()) };
         }
         let path = Path::new(std::ffi::OsStr::from_bytes(word));
@@ -134,7 +135,7 @@ impl Daemon {
             return Ok(None);
         }
         match self.ask(command, words) {
-            Err(ClientError::Refused(text)) if is_unknown_command(&text) => {
+            Err(error) if error.is(ErrorCode::UnknownCommand) => {
                 self.is_rrdcached.store(true, Ordering::Relaxed);
                 Ok(None)
             }
@@ -190,14 +191,13 @@ impl Daemon {
         loop {
             let resolutions = !self.is_rrdcached.load(Ordering::Relaxed);
             let answers = self.exchange(|connection| connection.fetch(requests, resolutions))?;
-            let unknown = |answer: &Result<FetchRows, Vec<u8>>| {
-                answer.as_ref().is_err_and(|text| is_unknown_command(text))
-            };
+            let unknown =
+                |answer: &Result<_>| answer.as_ref().is_err_and(|error| error.is(ErrorCode::UnknownCommand));
             if resolutions && answers.iter().any(unknown) {
                 self.is_rrdcached.store(true, Ordering::Relaxed);
                 continue;
             }
-            return Ok(answers.into_iter().map(|answer| answer.map_err(ClientError::Refused)).collect());
+            return Ok(answers);
         }
     }
 
@@ -244,18 +244,16 @@ impl Daemon {
     /// Sends lines of text over one connection, each after the answer to the one before, up to the first that is
     /// refused; the answer to the last.
     fn ask_in_turn(&self, lines: impl Iterator<Item = Vec<u8>> + Clone) -> Result<Answer> {
-        let answer = self.exchange(|connection| {
+        self.exchange(|connection| {
             let mut last = Err(io::ErrorKind::InvalidInput.into());
             for line in lines.clone() {
-                let answer = connection.ask(&line)?;
-                if answer.code < 0 {
-                    return Ok(answer);
+                last = Ok(connection.ask(&line)?);
+                if matches!(last, Ok(Err(_))) {
+                    break;
                 }
-                last = Ok(answer);
             }
             last
-        })?;
-        if answer.code < 0 { Err(ClientError::Refused(answer.text.into_bytes())) } else { Ok(answer) }
+        })?
     }
 
     fn exchange<T>(&self, exchange: impl Fn(&mut Connection) -> io::Result<T>) -> Result<T> {
@@ -265,11 +263,6 @@ impl Daemon {
     fn open(&self) -> Result<Connection> {
         Connection::open(&self.address, self.wire).map_err(ClientError::connect)
     }
-}
-
-/// Compat: rrdcached has no code for a command that it does not know.
-fn is_unknown_command(text: &[u8]) -> bool {
-    text.starts_with(b"Unknown command: ")
 }
 
 /// A command with its words, without its line feed.

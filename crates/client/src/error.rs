@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use protocol::frames::code::ErrorCode;
 use rrd_file::daemon_address::DaemonAddressError;
 
 /// Why a daemon did not do what it was asked. `Display` is the reason alone, without the daemon's address.
@@ -13,8 +14,13 @@ pub enum ClientError {
     Connect(Arc<io::Error>),
     /// The connection ended before the answer; what became of the request is unknown.
     Lost,
-    /// The daemon refused; its text, which may hold the bytes of a name.
-    Refused(Vec<u8>),
+    /// The daemon refused.
+    Refused {
+        /// Why, for a program. A daemon that knows only text has told it by its text.
+        code: ErrorCode,
+        /// Why, for people; it may hold the bytes of a name.
+        text: Vec<u8>,
+    },
     /// The daemon answered something else than was asked for; what it was to be.
     NotAnAnswer(&'static str),
     /// An absolute name for a daemon on another host.
@@ -41,6 +47,11 @@ impl ClientError {
     pub(crate) fn connect(error: io::Error) -> Self {
         ClientError::Connect(Arc::new(error))
     }
+
+    /// Whether the daemon refused for this reason.
+    pub fn is(&self, reason: ErrorCode) -> bool {
+        matches!(self, ClientError::Refused { code, .. } if *code == reason)
+    }
 }
 
 impl fmt::Display for ClientError {
@@ -48,7 +59,7 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::Connect(error) => write!(f, "cannot connect to the daemon: {error}"),
             ClientError::Lost => f.write_str("the connection to the daemon was lost"),
-            ClientError::Refused(text) => f.write_str(&String::from_utf8_lossy(text)),
+            ClientError::Refused { text, .. } => f.write_str(&String::from_utf8_lossy(text)),
             ClientError::NotAnAnswer(what) => write!(f, "the daemon's answer is no {what}"),
             ClientError::AbsoluteName => {
                 f.write_str("absolute path names not allowed when talking to a remote daemon")

@@ -16,15 +16,15 @@ use std::fmt;
 pub const VERSION: u32 = 2;
 /// From this version on, refusals have an [`code::ErrorCode`].
 pub const VERSION_WITH_CODES: u32 = 2;
-/// The line that asks for version 1, without its line feed.
-pub const NEGOTIATION: &str = "FRAMES 1";
-/// What the daemon answers to it.
-pub const AGREED: &str = "0 Frames of version 1 from here on";
 /// How the error of a daemon begins that speaks only other versions.
 pub const OTHER_VERSIONS: &str = "Only frames of version";
 
-/// What the daemon answers to the line `FRAMES version`, without the line feed; whatever else it says, the text protocol
-/// goes on.
+/// The line that asks for a version, without its line feed.
+pub fn negotiation(version: u32) -> String {
+    format!("FRAMES {version}")
+}
+
+/// What the daemon answers to [`negotiation`], without the line feed; whatever else it says, the text protocol goes on.
 pub fn agreement(version: u32) -> String {
     format!("0 Frames of version {version} from here on")
 }

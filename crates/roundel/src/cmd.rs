@@ -1,5 +1,6 @@
 //! The commands, one file each. A failure is a text for standard error.
 
+pub mod address;
 pub mod export;
 pub mod import;
 pub mod inspect;

@@ -35,10 +35,14 @@ impl Place {
         Running(child)
     }
 
-    fn run(&self, program: &str, words: &[&str]) -> Output {
+    fn command(&self, program: &str, words: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(words).current_dir(self.0.path()).env_remove("RRDCACHED_ADDRESS");
-        command.output().unwrap()
+        command
+    }
+
+    fn run(&self, program: &str, words: &[&str]) -> Output {
+        self.command(program, words).output().unwrap()
     }
 }
 
@@ -98,11 +102,9 @@ fn it_stops_on_a_signal_and_keeps_everything() {
         let create = "CREATE d/x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
         assert_eq!(say(&sock, create), "0 RRD created OK\n");
         assert_eq!(say(&sock, "UPDATE d/x.rrd 1000000010:1"), "0 errors, enqueued 1 value(s).\n");
-        let mode = std::fs::metadata(place.path("sock.admin")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
         daemon.signal(signal);
         assert!(daemon.wait(), "{signal}");
-        assert!(!sock.exists() && !place.path("sock.admin").exists());
+        assert!(!sock.exists());
         let daemon = place.start(ROUNDEL, &words);
         assert_eq!(say(&sock, "LAST d/x.rrd"), "0 1000000010\n");
         daemon.signal("-KILL");
@@ -151,6 +153,23 @@ fn a_reload_changes_permissions_and_nothing_else() {
 }
 
 #[test]
+fn a_socket_may_have_the_longest_path_there_is() {
+    let place = Place::new();
+    for bytes in [102, 107] {
+        let directory = place.text("");
+        let name = "s".repeat(bytes - directory.len());
+        let sock = place.path(&name);
+        assert_eq!(sock.as_os_str().len(), bytes);
+        let address = format!("unix:{}", sock.display());
+        let daemon =
+            place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", &address]);
+        assert_eq!(say(&sock, "PING"), "0 PONG\n");
+        daemon.signal("-TERM");
+        assert!(daemon.wait());
+    }
+}
+
+#[test]
 fn two_daemons_do_not_share() {
     let place = Place::new();
     let daemon =
@@ -164,7 +183,7 @@ fn two_daemons_do_not_share() {
         place.run(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:two"]);
     assert!(!same_store.status.success());
     assert!(String::from_utf8_lossy(&same_store.stderr).contains("cannot open store"));
-    assert!(!place.path("two").exists() && !place.path("two.admin").exists());
+    assert!(!place.path("two").exists());
     assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
     drop(daemon);
 }
@@ -212,7 +231,7 @@ fn rrd_files_go_in_and_out_of_a_daemon_or_a_store() {
         place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"]);
     let sock = place.path("sock");
     assert_eq!(say(&sock, "PING"), "0 PONG\n");
-    let import = place.run(ROUNDEL, &["import", "tree", "--to", "sock"]);
+    let import = place.run(ROUNDEL, &["import", "tree", "--to", "unix:sock"]);
     let text = String::from_utf8_lossy(&import.stdout);
     assert!(!import.status.success() && text.contains("imported 2 RRDs"), "{import:?}");
     assert!(String::from_utf8_lossy(&import.stderr).contains("tree/junk.rrd: "), "{import:?}");
@@ -223,15 +242,30 @@ fn rrd_files_go_in_and_out_of_a_daemon_or_a_store() {
             assert!(before == after, "{directory}/{name} differs");
         }
     };
-    let export = place.run(ROUNDEL, &["export", "--all", "--to", "out", "--from", "sock"]);
+    // However the daemon is named.
+    let whole = sock.display().to_string();
+    for (index, from) in ["sock", "./sock", "unix:sock", &whole].into_iter().enumerate() {
+        let to = format!("out{index}");
+        let export = place.run(ROUNDEL, &["export", "--all", "--to", &to, "--from", from]);
+        assert!(export.status.success(), "{export:?}");
+        check(&to);
+    }
+    let mut asking = place.command(ROUNDEL, &["export", "--all", "--to", "out-environment"]);
+    let export = asking.env("RRDCACHED_ADDRESS", "unix:sock").output().unwrap();
     assert!(export.status.success(), "{export:?}");
-    check("out");
+    check("out-environment");
+    let nobody = place.run(ROUNDEL, &["export", "--all", "--to", "out-none", "--from", "unix:nobody"]);
+    assert!(
+        String::from_utf8_lossy(&nobody.stderr).contains("cannot talk to the daemon at \"unix:nobody\""),
+        "{nobody:?}"
+    );
     daemon.signal("-TERM");
     assert!(daemon.wait());
-    let export = place.run(ROUNDEL, &["export", "a.rrd", "d/b c.rrd", "--to", "out2", "--from", "store"]);
+    let export =
+        place.run(ROUNDEL, &["export", "a.rrd", "d/b c.rrd", "--to", "out-offline", "--from", "store"]);
     assert!(export.status.success(), "{export:?}");
-    check("out2");
-    let none = place.run(ROUNDEL, &["export", "none", "--to", "out3", "--from", "store"]);
+    check("out-offline");
+    let none = place.run(ROUNDEL, &["export", "none", "--to", "out-missing", "--from", "store"]);
     assert!(!none.status.success());
     assert!(String::from_utf8_lossy(&none.stderr).contains("none: No such file or directory"));
 }

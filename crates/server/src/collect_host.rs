@@ -1,6 +1,7 @@
 //! Records this machine's own metrics, so that a newcomer has data in ten seconds.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use collect::host::{Collected, HostCollector, STEP_SECONDS};
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::time::Timestamp;
 use rrd::when::Step;
-use store::engine::{CreateRequest, StoreError, UpdateBatch, UpdateLine};
+use store::engine::{CreateRequest, StoreError, UpdateBatch};
 use store::name::RrdName;
 use tokio::sync::{oneshot, watch};
 
@@ -44,7 +45,7 @@ async fn record(service: &Service, known: &mut HashSet<String>, due: i64, readin
     for reading in readings {
         if !known.contains(&reading.name) {
             match create(service, &reading, due).await {
-                Ok(()) | Err(StoreError::Exists(_)) => {
+                Ok(()) => {
                     known.insert(reading.name.clone());
                 }
                 Err(error) => {
@@ -53,12 +54,7 @@ async fn record(service: &Service, known: &mut HashSet<String>, due: i64, readin
                 }
             }
         }
-        let name_start = batch.text.len() as u32;
-        batch.text.extend_from_slice(reading.name.as_bytes());
-        let values_start = batch.text.len() as u32;
-        batch.text.extend_from_slice(reading.values.as_bytes());
-        let values = values_start..batch.text.len() as u32;
-        batch.lines.push(UpdateLine { name: name_start..values_start, values });
+        batch.push(reading.name.as_bytes(), reading.values.as_bytes());
     }
     let (sender, receiver) = oneshot::channel();
     service.engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
@@ -67,18 +63,26 @@ async fn record(service: &Service, known: &mut HashSet<String>, due: i64, readin
     }
 }
 
-async fn create(service: &Service, reading: &Collected, due: i64) -> Result<(), StoreError> {
-    let refuse = |error: &dyn std::fmt::Display| StoreError::Refused(error.to_string());
-    let name = RrdName::new(reading.name.as_bytes()).map_err(|error| refuse(&error))?;
+/// Creates the RRD of a reading, unless there is one.
+async fn create(
+    service: &Service,
+    reading: &Collected,
+    due: i64,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let name = RrdName::new(reading.name.as_bytes())?;
     let options = CreateOptions {
         step: Step { units: reading.step, units_per_second: 1 },
         limits: Limits::FILE,
         file_name: reading.name.as_bytes(),
     };
-    let definition = parse_create(&options, &reading.create_args).map_err(|error| refuse(&error))?;
+    let definition = parse_create(&options, &reading.create_args)?;
     let start = due - reading.step as i64;
     let request = CreateRequest { definition, start, no_overwrite: true };
     let (sender, receiver) = oneshot::channel();
     service.engine.create(name, request, Box::new(move |result| drop(sender.send(result))));
-    receiver.await.unwrap_or(Err(StoreError::Stopping))
+    match receiver.await {
+        Ok(Ok(()) | Err(StoreError::Exists(_))) => Ok(()),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(StoreError::Stopping.into()),
+    }
 }

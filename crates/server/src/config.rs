@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::listener::Listen;
 use crate::privileges;
 use crate::settings::{
-    FilesSettings, Layout, LogLevel, Settings, StripesSettings, SyncPolicy, admin_socket, parse_duration,
+    FilesSettings, Layout, LogLevel, Settings, StripesSettings, SyncPolicy, parse_duration,
 };
 
 /// Why a configuration cannot be used; names file and line.
@@ -42,7 +42,6 @@ struct File {
     group: Option<toml::Spanned<String>>,
     listen: Vec<FileListen>,
     http: FileHttp,
-    admin: FileAdmin,
     log: FileLog,
     stripes: FileStripes,
     files: FileFiles,
@@ -71,7 +70,6 @@ impl Default for File {
                 group: None,
             }],
             http: FileHttp { listen: Vec::new(), templates: None },
-            admin: FileAdmin { socket: None, enabled: true },
             log: FileLog { level: LevelName::Info, file: None },
             stripes: FileStripes::default(),
             files: FileFiles::default(),
@@ -110,19 +108,6 @@ struct FileListen {
 struct FileHttp {
     listen: Vec<String>,
     templates: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FileAdmin {
-    enabled: bool,
-    socket: Option<PathBuf>,
-}
-
-impl Default for FileAdmin {
-    fn default() -> Self {
-        FileAdmin { enabled: true, socket: None }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -219,21 +204,12 @@ impl Reader<'_> {
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
         };
         let listen = file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<Vec<_>, _>>()?;
-        let admin = match (&file.admin.socket, file.admin.enabled) {
-            (_, false) => None,
-            (Some(path), true) => Some(absolute(path)?),
-            (None, true) => listen.iter().find_map(|listen| match &listen.address {
-                Address::Unix(path) => Some(admin_socket(path)),
-                Address::Tcp { .. } => None,
-            }),
-        };
         Ok(Settings {
             layout,
             sync: self.sync(&file.sync)?,
             listen,
             http: file.http.listen,
             templates: file.http.templates.as_deref().map(Path::new).map(absolute).transpose()?,
-            admin,
             no_overwrite: file.no_overwrite,
             make_directories: file.make_directories,
             pid_file: file.pid_file.as_deref().map(absolute).transpose()?,
@@ -341,7 +317,6 @@ mod tests {
         let settings = parse("", "x.toml").unwrap();
         assert_eq!(settings.sync, SyncPolicy::Every(Duration::from_secs(1)));
         assert_eq!(settings.listen.len(), 1);
-        assert!(settings.admin.unwrap().ends_with("var/rrdcached.sock.admin"));
         assert!(matches!(settings.layout, Layout::Stripes(StripesSettings { placeholders: Some(_), .. })));
     }
 
@@ -365,7 +340,6 @@ mod tests {
         assert_eq!(settings.listen[1].group, Some(0));
         assert_eq!(settings.listen[0].permissions, Permissions::parse("FLUSH,BATCH").unwrap());
         assert_eq!(settings.templates.as_deref(), Some(Path::new("/x/graphs")));
-        assert_eq!(settings.admin.as_deref(), Some(Path::new("/x/sock.admin")));
         assert_eq!(settings.collect_host.as_deref(), Some("localhost"));
     }
 

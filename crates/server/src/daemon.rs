@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection::SharedPermissions;
 use crate::limits::WORKERS_MIN;
-use crate::listener::{self, Bound, SocketFile};
+use crate::listener::{self, Bound};
 use crate::service::{Service, stopped};
 use crate::{collect_host, http};
 
@@ -25,8 +24,6 @@ pub struct Sockets {
     pub http: Vec<TcpListener>,
     /// The directory of saved graphs.
     pub templates: Option<PathBuf>,
-    /// The administrator's socket.
-    pub admin: Option<(UnixListener, SocketFile)>,
 }
 
 /// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the
@@ -36,7 +33,6 @@ pub struct Daemon {
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<io::Result<()>>>,
     service: Arc<Service>,
-    admin_file: Option<SocketFile>,
 }
 
 impl Daemon {
@@ -60,22 +56,12 @@ impl Daemon {
             let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
             tasks.push(runtime.spawn(serving.into_future()));
         }
-        let mut admin_file = None;
-        if let Some((listener, file)) = sockets.admin {
-            listener.set_nonblocking(true)?;
-            let listener = tokio::net::UnixListener::from_std(listener)?;
-            let router = http::admin::router(Arc::clone(&service));
-            let stopping = wait(stop_seen.clone());
-            let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
-            tasks.push(runtime.spawn(serving.into_future()));
-            admin_file = Some(file);
-        }
         if let Some(directory) = collect_host {
             let collecting = collect_host::run(Arc::clone(&service), directory, stop_seen.clone());
             tasks.push(runtime.spawn(collecting));
         }
         drop(guard);
-        Ok(Daemon { runtime, stop, tasks, service, admin_file })
+        Ok(Daemon { runtime, stop, tasks, service })
     }
 
     /// What the connections share.
@@ -104,7 +90,6 @@ impl Daemon {
                 }
             }
         });
-        drop(self.admin_file);
         self.service.engine.stop()
     }
 }

@@ -1,8 +1,6 @@
-//! HTTP: `/graph`, `/api/v1`, `/metrics` and `/healthz` for everyone, import and export on the administrator's socket.
+//! HTTP: `/graph`, `/api/v1`, `/metrics` and `/healthz`.
 
-pub mod admin;
 mod api;
-pub mod client;
 mod failure;
 mod graph;
 mod percent;

@@ -14,7 +14,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::daemon::{Daemon, Sockets};
-use crate::listener::{self, SocketFile};
+use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
@@ -116,17 +116,6 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
         sockets.http.push(listener);
     }
     sockets.templates.clone_from(&settings.templates);
-    if let Some(path) = &settings.admin {
-        let cannot = |cause: String| {
-            fail(format!("cannot listen on the administrator's socket \"{}\": {cause}", path.display()))
-        };
-        let listener = listener::bind_unix(path).map_err(cannot)?;
-        let file = SocketFile::new(path);
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-            .map_err(|error| cannot(error.to_string()))?;
-        sockets.admin = Some((listener, file));
-    }
     Ok(sockets)
 }
 
@@ -136,14 +125,10 @@ fn hand_over(settings: &Settings) {
     if !privileges::is_root() || settings.user.is_none() {
         return;
     }
-    let mut paths: Vec<&Path> = settings.admin.as_deref().into_iter().collect();
     for listen in &settings.listen {
-        if let (Address::Unix(path), None) = (&listen.address, listen.group) {
-            paths.push(path);
-        }
-    }
-    for path in paths {
-        if let Err(error) = std::os::unix::fs::chown(path, settings.user, settings.group) {
+        if let (Address::Unix(path), None) = (&listen.address, listen.group)
+            && let Err(error) = std::os::unix::fs::chown(path, settings.user, settings.group)
+        {
             tracing::warn!(%error, path = %path.display(), "cannot hand over a socket");
         }
     }

@@ -1,6 +1,6 @@
 //! Everything a daemon needs to know before it starts, whichever way it was told.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use protocol::rrdcached::command::Permissions;
@@ -110,8 +110,6 @@ pub struct Settings {
     pub http: Vec<String>,
     /// The directory of saved graphs (`/graph?template=`); absolute.
     pub templates: Option<PathBuf>,
-    /// The administrator's socket; `None` = none.
-    pub admin: Option<PathBuf>,
     /// CREATE never replaces (`-O`).
     pub no_overwrite: bool,
     /// CREATE makes directories (`-R`).
@@ -151,7 +149,6 @@ impl Settings {
             listen: Vec::new(),
             http: Vec::new(),
             templates: None,
-            admin: None,
             no_overwrite: false,
             make_directories: true,
             foreground: true,
@@ -164,13 +161,6 @@ impl Settings {
             config_file: None,
         }
     }
-}
-
-/// The administrator's socket that goes with a UNIX socket of rrdcached's protocol.
-pub fn admin_socket(socket: &Path) -> PathBuf {
-    let mut name = socket.as_os_str().to_os_string();
-    name.push(".admin");
-    name.into()
 }
 
 /// A duration as rrdcached and `roundel.toml` give it: a number with an optional suffix `ms s m h d w`,

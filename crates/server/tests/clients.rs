@@ -3,11 +3,13 @@
 
 mod common;
 
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
+use client::{ClientError, Daemon, Wire};
 use common::{Client, Roundel};
+use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Permissions;
-use roundel_server::http::client as admin;
 use roundel_server::service::CreatePolicy;
 
 fn start() -> Roundel {
@@ -99,19 +101,32 @@ fn whole_files_go_in_and_come_out() {
     tool(&["create", &shown, "-b", "1000000000", "-s", "10", "DS:a:GAUGE:20:0:U", "RRA:AVERAGE:0.5:1:10"]);
     tool(&["update", &shown, "1000000010:1", "1000000025:3.5"]);
     let before = tool(&["dump", &shown]).stdout;
-    let socket = roundel.path("sock.admin");
     let bytes = std::fs::read(&file).unwrap();
-    admin::import(&socket, b"in/a b\xff.rrd", &bytes, false).unwrap();
-    let error = admin::import(&socket, b"in/a b\xff.rrd", &bytes, true).unwrap_err().to_string();
-    assert_eq!(error, "File exists");
-    assert!(admin::import(&socket, b"../x.rrd", &bytes, true).unwrap_err().to_string().contains("leads out"));
-    let error = admin::import(&socket, b"bad.rrd", b"RRD\0junk", false).unwrap_err().to_string();
-    assert!(error.contains("bad.rrd") || error.contains("stat_head"), "{error}");
+    for wire in [Wire::Text, Wire::Frames] {
+        let daemon = Daemon::new(roundel.socket().as_os_str().as_bytes(), wire);
+        daemon.import(b"in/a b\xff.rrd", &bytes, false).unwrap();
+        let refused = |name: &[u8], bytes: &[u8]| match daemon.import(name, bytes, true) {
+            Err(ClientError::Refused { code, text }) => (code, String::from_utf8_lossy(&text).into_owned()),
+            other => panic!("{other:?}"),
+        };
+        for (name, bytes, want, want_text) in [
+            (&b"in/a b\xff.rrd"[..], &bytes[..], ErrorCode::Exists, "File exists"),
+            (b"../x.rrd", &bytes, ErrorCode::Permission, "Permission denied"),
+            (b"bad.rrd", b"RRD\0junk", ErrorCode::Other, "rrd->stat_head"),
+        ] {
+            let (code, text) = refused(name, bytes);
+            assert!(text.contains(want_text), "{text}");
+            assert_eq!(code, if wire == Wire::Text { ErrorCode::Other } else { want });
+        }
+        let none = daemon.export(b"none").unwrap_err();
+        assert!(none.to_string().ends_with("/none': No such file or directory"), "{none}");
+        assert_eq!(none.is(ErrorCode::NoSuchRrd), wire == Wire::Frames);
+    }
+    let daemon = Daemon::new(roundel.socket().as_os_str().as_bytes(), Wire::Frames);
     assert_eq!(Client::connect(&roundel.socket()).say(b"LAST in/a\\ b\xff.rrd"), "0 1000000020\n");
-    std::fs::write(&file, admin::export(&socket, b"in/a b\xff.rrd").unwrap()).unwrap();
+    std::fs::write(&file, daemon.export(b"in/a b\xff.rrd").unwrap().unwrap()).unwrap();
     let after = tool(&["dump", &shown]).stdout;
     assert!(before == after, "the dump differs after the trip");
-    assert_eq!(admin::export(&socket, b"none").unwrap_err().to_string(), "No such file or directory");
 }
 
 #[test]
@@ -146,10 +161,10 @@ fn our_own_commands_answer() {
     client.say("CREATE x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:6 RRA:AVERAGE:0.5:3:6");
     let rows = client.say("UPDATEV x.rrd 1000000010:0.1 1000000020:2 1000000020:3 1000000030:4");
     assert!(
-        rows.starts_with("4 Rows of /") && rows.contains("\n[1000000010]RRA[AVERAGE][1]DS[a] 0 1.0"),
+        rows.starts_with("5 Rows of /") && rows.contains("\n[1000000010]RRA[AVERAGE][1]DS[a] 0 1.0"),
         "{rows}"
     );
-    assert!(rows.ends_with("\nerror 2 illegal attempt to update using time 1000000020 when last update time is 1000000020 (minimum one second step)\n"), "{rows}");
+    assert!(rows.ends_with("\ncode 1 4\nerror 2 illegal attempt to update using time 1000000020 when last update time is 1000000020 (minimum one second step)\n"), "{rows}");
     for (line, want) in [
         ("UPDATEV x.rrd", "-1 Usage: UPDATEV"),
         ("UPDATEV no.rrd 1:2", "-1 RRD Error: opening '"),

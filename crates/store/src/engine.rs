@@ -101,6 +101,26 @@ pub struct Snapshot {
     pub current_rows: Vec<u64>,
 }
 
+/// Where an RRD stands, for all that needs neither its values nor its seasons: those are as large as its live head.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// What it is.
+    pub definition: Arc<Definition>,
+    /// When it was last updated, in its units.
+    pub last_update: Timestamp,
+    /// Whether a reading has come in.
+    pub is_updated: bool,
+}
+
+impl Standing {
+    /// That of a live head's `words`.
+    pub fn of(definition: Arc<Definition>, shape: &HeadShape, words: &[u64]) -> Self {
+        let head = shape.split(words);
+        let is_updated = head.pdp.iter().any(|pdp| pdp.last_ds.as_bytes() != b"U");
+        Standing { definition, last_update: head.last_update, is_updated }
+    }
+}
+
 /// Counters with the meaning rrdcached gives them, and counters of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -162,18 +182,11 @@ pub trait Engine: Send + Sync {
     fn delete(&self, name: &RrdName) -> Result<(), StoreError>;
     /// Definition and live head.
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError>;
-    /// When an RRD was last updated.
-    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+    /// Where an RRD stands: also the cheapest way to learn that there is one.
+    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
         let Snapshot { definition, live, .. } = self.snapshot(name)?;
-        Ok(HeadShape::of(&definition).split(&live.words).last_update)
-    }
-    /// Whether there is an RRD of this name.
-    fn exists(&self, name: &RrdName) -> Result<bool, StoreError> {
-        match self.last_update(name) {
-            Ok(_) => Ok(true),
-            Err(StoreError::NoSuchRrd(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let shape = HeadShape::of(&definition);
+        Ok(Standing::of(definition, &shape, &live.words))
     }
     /// Rows by RRDtool's choice of archive.
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError>;

@@ -6,11 +6,12 @@ use std::io;
 use std::mem::discriminant;
 use std::sync::Arc;
 
+use rrd::codec::file::FileError;
 use rrd::plan::PlanError;
 use rrd::tune::TuneError;
 use rrd::update::UpdateError;
 use rrd_file::file::LOCKED;
-use rrd_file::name::RrdName;
+use rrd_file::name::{NameError, RrdName};
 use rrd_file::placeholder::PlaceholderError;
 use rrd_file::system_text;
 use rrd_file::tree::ListError;
@@ -30,16 +31,37 @@ pub enum StoreError {
     Fetch(PlanError),
     /// A tune was refused.
     Tune(TuneError),
-    /// Refused for another reason, such as a definition that no file can hold.
-    Refused(String),
+    /// No RRD can have this name.
+    Name(NameError),
+    /// A symbolic link on the way to the file leads out of the base directory.
+    LeadsOut {
+        /// The file's path.
+        path: String,
+    },
+    /// No `.rrd` file can hold the RRD.
+    Unfit {
+        /// The file's path, or the RRD's name.
+        path: String,
+        /// Why.
+        error: FileError,
+    },
+    /// More than a limit of the store; says which.
+    TooLarge(String),
+    /// So many updates wait for the RRD's file that no more are taken; says how many.
+    Backlog(String),
     /// The disk is full; the store continues by itself once there is room.
     DiskFull,
     /// A write or sync failed: no more writes until the store is reopened.
     Poisoned(String),
     /// A segment could not be read; names file and offset.
     Segment(Arc<SegmentError>),
-    /// A `.rrd` file is damaged; names the file.
-    Damaged(String),
+    /// A `.rrd` file is damaged.
+    Damaged {
+        /// Its path, or the RRD's name.
+        path: String,
+        /// What is wrong with it.
+        error: FileError,
+    },
     /// Another program has the `.rrd` file locked.
     Locked,
     /// A system call failed.
@@ -79,7 +101,14 @@ impl fmt::Display for StoreError {
             StoreError::Update(error) => error.fmt(f),
             StoreError::Fetch(error) => error.fmt(f),
             StoreError::Tune(error) => error.fmt(f),
-            StoreError::Refused(text) | StoreError::Poisoned(text) | StoreError::Damaged(text) => {
+            StoreError::Name(error) => error.fmt(f),
+            StoreError::LeadsOut { path } => {
+                write!(f, "opening '{path}': a symbolic link on the way leads out of the base directory")
+            }
+            StoreError::Unfit { path, error } | StoreError::Damaged { path, error } => {
+                error.named(path).fmt(f)
+            }
+            StoreError::TooLarge(text) | StoreError::Backlog(text) | StoreError::Poisoned(text) => {
                 f.write_str(text)
             }
             StoreError::DiskFull => f.write_str("No space left on device"),
@@ -100,6 +129,7 @@ impl std::error::Error for StoreError {
             StoreError::Update(error) => Some(error),
             StoreError::Fetch(error) => Some(error),
             StoreError::Tune(error) => Some(error),
+            StoreError::Name(error) => Some(error),
             StoreError::Segment(error) => Some(&**error),
             StoreError::Io { error, .. } => Some(&**error),
             StoreError::Placeholder(error) => Some(&**error),
@@ -126,6 +156,12 @@ impl From<TuneError> for StoreError {
     }
 }
 
+impl From<NameError> for StoreError {
+    fn from(error: NameError) -> Self {
+        StoreError::Name(error)
+    }
+}
+
 impl From<SegmentError> for StoreError {
     fn from(error: SegmentError) -> Self {
         StoreError::Segment(Arc::new(error))
@@ -141,7 +177,7 @@ impl From<PlaceholderError> for StoreError {
 impl From<ListError> for StoreError {
     fn from(error: ListError) -> Self {
         match error {
-            ListError::TooMany => StoreError::Refused(error.to_string()),
+            ListError::TooMany => StoreError::TooLarge(error.to_string()),
             ListError::Io { directory, error } => {
                 StoreError::io(format!("cannot list '{}'", String::from_utf8_lossy(&directory)), error)
             }
@@ -205,6 +241,6 @@ mod tests {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::PermissionDenied));
         assert_eq!(error, StoreError::io("opening 'a.rrd'", io::Error::from_raw_os_error(13)));
-        assert_ne!(error, StoreError::Refused(error.to_string()));
+        assert_ne!(error, StoreError::TooLarge(error.to_string()));
     }
 }

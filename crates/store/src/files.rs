@@ -38,13 +38,12 @@ use std::time::Duration;
 use disk::DiskFile;
 use rrd::content::Rrd;
 use rrd::fetch::{FetchRequest, FetchRows};
-use rrd::time::Timestamp;
 use rrd_file::apply::Workspace;
 use rrd_file::name::RrdName;
 use rrd_file::tree::Tree;
 
 use crate::engine::{
-    CreateRequest, Engine, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Listed, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
 };
 use accept::{Acceptor, JobLine, Message, UpdateJob};
 use buffer::name_hash;
@@ -240,8 +239,8 @@ impl Engine for FilesEngine {
         read::snapshot(&self.shared, name)
     }
 
-    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
-        read::last_update(&self.shared, name)
+    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
+        read::standing(&self.shared, name)
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {

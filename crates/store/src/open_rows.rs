@@ -9,6 +9,7 @@
 
 use rrd::live::{CdpPrep, UNKNOWN};
 
+use crate::error::StoreError;
 use crate::group::{Group, SourceIndex};
 
 /// Index of an RRD's chain in an arena.
@@ -16,6 +17,8 @@ pub type ChainIndex = u32;
 
 /// The end of a chain. Entries are addressed in words of 8 bytes, so an arena holds at most 32 GiB.
 const NONE: u32 = u32::MAX;
+/// Bytes at which an arena takes no more: what one command adds after that, an RRD of 1 GiB at most, still has a place.
+pub const ARENA_BYTES_MAX: usize = 24 << 30;
 
 const KIND_SHIFT: u32 = 28;
 const SOURCE_SHIFT: u32 = 16;
@@ -90,6 +93,19 @@ impl OpenRows {
     /// Bytes in use.
     pub fn bytes(&self) -> usize {
         self.words.len() * 8 + self.chains.len() * size_of::<Chain>()
+    }
+
+    /// Whether more may be appended.
+    ///
+    /// # Errors
+    /// [`StoreError::Backlog`].
+    #[inline]
+    pub fn check_room(&self) -> Result<(), StoreError> {
+        if self.words.len() < ARENA_BYTES_MAX / 8 {
+            return Ok(());
+        }
+        let limit = ARENA_BYTES_MAX >> 30;
+        Err(StoreError::Backlog(format!("{limit} GiB of a shard's rows wait to be written; use more shards")))
     }
 
     /// Rows held.

@@ -19,13 +19,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Listed, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::name::RrdName;
+use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
 pub use crate::shard::ShardOptions;
 use crate::shard::message::{Command, Priority, UpdateOutcome};
@@ -115,6 +116,12 @@ impl Stripes {
     /// # Errors
     /// When another daemon has it open, a shard cannot be recovered, or a thread cannot be started.
     pub fn open(disk: Arc<dyn Disk>, options: &Options) -> Result<Stripes, OpenError> {
+        if options.shard.open_bytes_min > ARENA_BYTES_MAX {
+            let (bytes, most) = (options.shard.open_bytes_min, ARENA_BYTES_MAX);
+            return Err(OpenError::new(format!(
+                "{bytes} bytes of open rows are too many: give {most} at most"
+            )));
+        }
         let lock = take_lock(&*disk)?;
         let identity = Identity::load_or_create(&*disk, options.shard_count)?;
         let store = StoreIdentity(identity.id);
@@ -336,9 +343,9 @@ impl Core {
         self.query(self.shard(name), Some(name), move |view| view.snapshot(&asked))?
     }
 
-    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
         let asked = name.clone();
-        self.query(self.shard(name), Some(name), move |view| view.last_update(&asked))?
+        self.query(self.shard(name), Some(name), move |view| view.standing(&asked))?
     }
 
     fn update_split(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
@@ -424,8 +431,8 @@ impl Engine for Stripes {
         self.with_adoption(name, |core| core.snapshot(name))
     }
 
-    fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
-        self.with_adoption(name, |core| core.last_update(name))
+    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
+        self.with_adoption(name, |core| core.standing(name))
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
@@ -473,7 +480,7 @@ impl Engine for Stripes {
         self.core.flushes.fetch_add(1, Ordering::Relaxed);
         match name {
             Some(name) => {
-                self.last_update(name)?;
+                self.standing(name)?;
                 self.core.send_and_wait(name, Command::Sync)
             }
             None => self.core.every_shard(Command::Sync),

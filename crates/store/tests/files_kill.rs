@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use oracle::RrdTool;
-use roundel_store::engine::{Engine, UpdateBatch, UpdateLine};
+use roundel_store::engine::{Engine, UpdateBatch};
 use roundel_store::files::{FilesEngine, Options};
 use roundel_store::name::RrdName;
 
@@ -56,12 +56,7 @@ fn child() {
         number += 1;
         let mut batch = UpdateBatch::default();
         for rrd in 0..RRDS {
-            let from = batch.text.len() as u32;
-            batch.text.extend_from_slice(file(rrd).as_bytes());
-            let middle = batch.text.len() as u32;
-            batch.text.extend_from_slice(word(number).as_bytes());
-            let values = middle..batch.text.len() as u32;
-            batch.lines.push(UpdateLine { name: from..middle, values });
+            batch.push(file(rrd).as_bytes(), word(number).as_bytes());
         }
         let (sender, receiver) = channel();
         engine.update(batch, Box::new(move |failures| sender.send(failures).unwrap()));

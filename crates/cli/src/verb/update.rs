@@ -144,11 +144,6 @@ pub(crate) fn for_store(
     args.readings.iter().map(map).collect()
 }
 
-/// Whether a refusal says that a reading is too old.
-pub(crate) fn is_past(text: &[u8]) -> bool {
-    memchr::memmem::find(text, b"illegal attempt to update").is_some()
-}
-
 /// Updates the RRD of a placeholder. A command line sends a command of ours, which says what is wrong with a reading in
 /// the words for a file; threads that share connections send their updates together instead.
 fn to_store(tool: &Tool, args: &UpdateArgs<'_>, remote: &Remote) -> Result {
@@ -161,13 +156,7 @@ fn to_store(tool: &Tool, args: &UpdateArgs<'_>, remote: &Remote) -> Result {
     if !args.skip_past {
         return remote.update(&readings);
     }
-    for reading in &readings {
-        match remote.update(std::slice::from_ref(reading)) {
-            Err(failure) if is_past(failure.text()) => {}
-            done => done?,
-        }
-    }
-    Ok(())
+    readings.iter().try_for_each(|reading| remote.update_unless_past(reading))
 }
 
 /// Compat: for a daemon only `N` is made a time here.

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
+use protocol::frames::code::ErrorCode;
 use rrd::info::{InfoItem, Value};
 use store::direct::DirectError;
 
 use super::info::{items, text_of};
-use super::update::{Tag, UpdateArgs, for_store, is_past};
+use super::update::{Tag, UpdateArgs, for_store};
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, flag, with_argument};
@@ -92,9 +93,11 @@ pub(super) fn send(args: &UpdateArgs<'_>, remote: &Remote, readings: &[Vec<u8>])
         let Some(answer) = remote.ask_ours("updatev", &words)? else { return Ok(None) };
         let mut rows = items(&answer)?;
         let refused = rows.pop_if(|item| item.key == "error");
+        let code = rows.pop_if(|item| item.key == "code").map(|item| item.value);
+        let is_past = code == Some(Value::Count(ErrorCode::IllegalTime.number().into()));
         written.items.append(&mut rows);
         match refused.map(|item| item.value) {
-            Some(Value::Text(text)) if args.skip_past && is_past(&text) => {}
+            Some(Value::Text(_)) if args.skip_past && is_past => {}
             Some(Value::Text(text)) => {
                 written.failure = Some(Failure::new([args.name, b": ", &*text].concat()));
                 break;

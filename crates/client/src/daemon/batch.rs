@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use protocol::frames::code::ErrorCode;
 use protocol::frames::request::{Update, update_bytes};
 use protocol::frames::{REQUEST_BYTES_MAX, UPDATES_MAX};
 
@@ -153,7 +154,7 @@ impl Batches {
         let bytes = update_bytes(name, values);
         if bytes + COUNT_BYTES > REQUEST_BYTES_MAX || name.len() > usize::from(u16::MAX) {
             let text = format!("Line too long ({REQUEST_BYTES_MAX} bytes at most)");
-            return Err(ClientError::Refused(text.into_bytes()));
+            return Err(ClientError::Refused { code: ErrorCode::Syntax, text: text.into_bytes() });
         }
         let mut state = self.lock();
         while !state.gathered.has_room(bytes) {
@@ -266,9 +267,8 @@ impl Batches {
         state.in_company = count > 1;
         match result {
             Ok(refusals) => {
-                for (index, text) in refusals {
-                    state.failures.insert(first + u64::from(index), ClientError::Refused(text));
-                }
+                let by_ticket = |(index, error)| (first + u64::from(index), error);
+                state.failures.extend(refusals.into_iter().map(by_ticket));
             }
             Err(failure) => {
                 state.failures.extend((first..first + count).map(|ticket| (ticket, failure.clone())));

@@ -9,9 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use protocol::frames::answer::{Refusal, push_refused, push_rows, push_text, push_updated};
-use protocol::frames::code::ErrorCode;
 use protocol::frames::request::Request;
-use protocol::frames::{AGREED, Frame, HEADER_BYTES};
+use protocol::frames::{Frame, HEADER_BYTES, agreement};
 use rrd::definition::Cf;
 
 use super::*;
@@ -19,7 +18,10 @@ use super::*;
 /// What the played daemon was asked, request by request: the names of an update's RRDs, or a line.
 type Asked = Arc<Mutex<Vec<Vec<String>>>>;
 
-/// A played daemon, which refuses what is called `bad...`.
+/// What the played daemon says of the RRD called `late`.
+const LATE: &str = "illegal attempt to update using time 1.000000 when last update time is 2.000000";
+
+/// A played daemon, which refuses what is called `bad...` or `late`.
 struct Played {
     daemon: Arc<Daemon>,
     asked: Asked,
@@ -31,6 +33,8 @@ struct Played {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Frames,
+    /// Frames of version 1 only.
+    OldFrames,
     /// rrdcached: text only.
     Text,
     /// Frames, and each connection ends after its first answer.
@@ -62,6 +66,14 @@ fn serve(kind: Kind, stream: UnixStream, log: &Asked, gate: &Mutex<Receiver<()>>
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
+    assert_eq!(line, "FRAMES 2\n");
+    let version = if kind == Kind::OldFrames { 1 } else { 2 };
+    if kind == Kind::OldFrames {
+        out.write_all(b"-1 Only frames of version 1 are spoken here.\n").unwrap();
+        line.clear();
+        stream.read_line(&mut line).unwrap();
+        assert_eq!(line, "FRAMES 1\n");
+    }
     if kind == Kind::Text {
         out.write_all(b"-1 Unknown command: FRAMES\n").unwrap();
         loop {
@@ -73,17 +85,19 @@ fn serve(kind: Kind, stream: UnixStream, log: &Asked, gate: &Mutex<Receiver<()>>
             gate.lock().unwrap().recv().ok();
             let answer = match line.split(' ').collect::<Vec<_>>()[..] {
                 [_, name, ..] if name.starts_with("bad") => format!("-1 no {name}\n"),
+                [_, "late", ..] => format!("-1 {LATE}\n"),
                 ["FETCHRES", ..] => "-1 Unknown command: FETCHRES\n".to_string(),
                 ["FETCH", ..] => "7 Success\nFlushVersion: 1\nStart: 10\nEnd: 20\nStep: 10\nDSCount: 1\n\
                                   DSName: a\n        20: 7.0\n"
                     .to_string(),
+                _ if line == "nonsense\n" => "-1 Unknown command: nonsense\n".to_string(),
                 _ => "0 done\n".to_string(),
             };
             out.write_all(answer.as_bytes()).unwrap();
         }
     }
-    out.write_all(format!("{AGREED}\n").as_bytes()).unwrap();
-    while let Some(answer) = answer_frame(&mut stream, log, gate) {
+    out.write_all(format!("{}\n", agreement(version)).as_bytes()).unwrap();
+    while let Some(answer) = answer_frame(version, &mut stream, log, gate) {
         if kind == Kind::DiesOnce {
             return;
         }
@@ -94,7 +108,12 @@ fn serve(kind: Kind, stream: UnixStream, log: &Asked, gate: &Mutex<Receiver<()>>
     }
 }
 
-fn answer_frame(stream: &mut impl Read, log: &Asked, gate: &Mutex<Receiver<()>>) -> Option<Vec<u8>> {
+fn answer_frame(
+    version: u32,
+    stream: &mut impl Read,
+    log: &Asked,
+    gate: &Mutex<Receiver<()>>,
+) -> Option<Vec<u8>> {
     let mut header = [0; HEADER_BYTES];
     stream.read_exact(&mut header).ok()?;
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
@@ -105,18 +124,23 @@ fn answer_frame(stream: &mut impl Read, log: &Asked, gate: &Mutex<Receiver<()>>)
     match Request::decode(Frame { kind: header[4], number, body: &body }).unwrap() {
         Request::Update(updates) => {
             names.extend(updates.map(|update| text(update.name)));
-            let refusals: Vec<(u32, Vec<u8>)> = (0..)
+            let refusals: Vec<(u32, ErrorCode, Vec<u8>)> = (0..)
                 .zip(&names)
-                .filter(|(_, name)| name.starts_with("bad"))
-                .map(|(index, name)| (index, format!("no {name}").into_bytes()))
+                .filter_map(|(index, name)| match &**name {
+                    "late" => Some((index, ErrorCode::IllegalTime, LATE.into())),
+                    bad if bad.starts_with("bad") => {
+                        Some((index, ErrorCode::Poisoned, format!("no {bad}").into()))
+                    }
+                    _ => None,
+                })
                 .collect();
             let refusals =
-                refusals.iter().map(|(index, text)| Refusal { index: *index, code: ErrorCode::Other, text });
-            push_updated(&mut out, number, 1, refusals);
+                refusals.iter().map(|(index, code, text)| Refusal { index: *index, code: *code, text });
+            push_updated(&mut out, number, version, refusals);
         }
         Request::Fetch(fetch) if fetch.name.starts_with(b"bad") => {
             names.push(text(fetch.name));
-            push_refused(&mut out, number, 1, ErrorCode::Other, &[b"no ", fetch.name].concat());
+            push_refused(&mut out, number, version, ErrorCode::Damaged, &[b"no ", fetch.name].concat());
         }
         Request::Fetch(fetch) => {
             names.push(text(fetch.name));
@@ -128,7 +152,14 @@ fn answer_frame(stream: &mut impl Read, log: &Asked, gate: &Mutex<Receiver<()>>)
         }
         Request::Command(line) => {
             names.push(text(line));
-            push_text(&mut out, protocol::frames::answer::TEXT, number, b"0 done\n");
+            let text = |out: &mut _, text| push_text(out, protocol::frames::answer::TEXT, number, text);
+            match (line, version) {
+                (b"nonsense", 1) => text(&mut out, b"-1 Unknown command: nonsense\n"),
+                (b"nonsense", _) => {
+                    push_refused(&mut out, number, version, ErrorCode::UnknownCommand, b"what is that?");
+                }
+                _ => text(&mut out, b"0 done\n"),
+            }
         }
     }
     log.lock().unwrap().push(names);
@@ -221,13 +252,40 @@ fn a_daemon_that_knows_only_text_is_asked_in_text() {
     let request = FetchRequest::new(Cf::Average, 10, 20, 5);
     let rows = played.daemon.fetch_all(&[(b"a", request), (b"bad", request)]).unwrap();
     assert_eq!(rows[0].as_ref().unwrap().values, [7.0]);
-    assert!(matches!(&rows[1], Err(ClientError::Refused(text)) if text == b"no bad"));
+    assert!(rows[1].as_ref().is_err_and(|error| error.is(ErrorCode::Other) && error.to_string() == "no bad"));
     assert_eq!(text(played.daemon.export(b"a").map(|bytes| bytes.is_some())), "false");
     let asked = played.asked().concat();
     let want = ["update a 1:2 3:4", "update bad 1:2 3:4", "FETCHRES a AVERAGE 5 10 20"];
     assert_eq!(asked[..3], want);
     // It does not know FETCHRES, so it is asked for its own resolution, and never again for what only ours knows.
     assert_eq!(asked[4..], ["FETCH a AVERAGE 10 20", "FETCH bad AVERAGE 10 20"]);
+}
+
+#[test]
+fn a_refusal_has_its_code_whatever_is_spoken() {
+    let codes = |kind: Kind| {
+        let mut played = play(kind);
+        played.answers();
+        let code = |result: Result| match result {
+            Err(ClientError::Refused { code, .. }) => Some(code),
+            _ => None,
+        };
+        let fetched = played.daemon.fetch(b"bad", &FetchRequest::new(Cf::Max, 10, 20, 1));
+        let codes = [
+            code(played.update("good").join().unwrap()),
+            code(played.update("bad").join().unwrap()),
+            code(played.update("late").join().unwrap()),
+            code(fetched.map(|_| ())),
+        ];
+        // It is told that a command is unknown by the code, where there is one.
+        assert!(played.daemon.ask_ours("nonsense", &[]).is_ok_and(|answer| answer.is_none()), "{codes:?}");
+        codes
+    };
+    use ErrorCode::{Damaged, IllegalTime, Other, Poisoned};
+    assert_eq!(codes(Kind::Frames), [None, Some(Poisoned), Some(IllegalTime), Some(Damaged)]);
+    let by_text = [None, Some(Other), Some(IllegalTime), Some(Other)];
+    assert_eq!(codes(Kind::OldFrames), by_text);
+    assert_eq!(codes(Kind::Text), by_text);
 }
 
 #[test]

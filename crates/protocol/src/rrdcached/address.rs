@@ -30,7 +30,7 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "cannot use address \"{}\": give unix:/path, /path, host, host:port, [host]:port or :port",
+            "cannot use address \"{}\": give unix:path, /path, host, host:port, [host]:port or :port",
             self.0
         )
     }
@@ -57,7 +57,8 @@ impl Address {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err(error()) } else { Ok(Address::Unix(path.into())) };
         }
-        if text.starts_with('/') {
+        // Compat: RRDtool wants `unix:` before a path that does not begin with a slash. No host has a slash in its name.
+        if text.contains('/') {
             return Ok(Address::Unix(text.into()));
         }
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
@@ -91,6 +92,8 @@ mod tests {
         unix("unix:/run/x.sock", "/run/x.sock");
         unix("unix:x.sock", "x.sock");
         unix("/run/x.sock", "/run/x.sock");
+        unix("var/x.sock", "var/x.sock");
+        unix("./x:1", "./x:1");
         let tcp = |text: &str, host: &str, port| {
             assert_eq!(Address::parse(text), Ok(Address::Tcp { host: host.into(), port }), "{text}");
         };

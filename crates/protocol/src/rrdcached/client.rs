@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use crate::frames::code::ErrorCode;
+
 use super::limits::{ANSWER_LINE_BYTES_MAX, ANSWER_LINES_MAX};
 
 /// An answer: its status and the lines behind it.
@@ -13,6 +15,21 @@ pub struct Answer {
     pub text: String,
     /// The lines, without their line feeds.
     pub lines: Vec<Vec<u8>>,
+}
+
+/// What a program is told by the text of a negative answer.
+///
+/// Compat: the text protocol has no codes, so this is the one place that looks into texts. It knows what callers decide
+/// by: rrdcached and Roundel say both in the same words.
+pub fn code_of_text(text: &[u8]) -> ErrorCode {
+    let illegal_time = b"illegal attempt to update";
+    if text.starts_with(b"Unknown command: ") {
+        ErrorCode::UnknownCommand
+    } else if text.windows(illegal_time.len()).any(|window| window == illegal_time) {
+        ErrorCode::IllegalTime
+    } else {
+        ErrorCode::Other
+    }
 }
 
 /// Reads one answer. An answer of too many or too long lines, or none at all, is an error of kind `InvalidData`.
@@ -53,6 +70,7 @@ fn read_line(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rrdcached::update::not_later;
 
     fn check(bytes: &str, want: Option<(i64, &str, &[&str])>) {
         let got = read_answer(&mut bytes.as_bytes()).ok();
@@ -73,6 +91,16 @@ mod tests {
         check("hello\n", None);
         check("99999999999 lines\n", None);
         check("", None);
+    }
+
+    #[test]
+    fn texts_tell_what_callers_decide_by() {
+        let check = |text: &str, code| assert_eq!(code_of_text(text.as_bytes()), code, "{text}");
+        check("Unknown command: FETCHRES", ErrorCode::UnknownCommand);
+        check(&not_later(5.0, 7.0), ErrorCode::IllegalTime);
+        check(&format!("a.rrd: {}", not_later(5.0, 7.0)), ErrorCode::IllegalTime);
+        check("No such file: Unknown command: x", ErrorCode::Other);
+        check("", ErrorCode::Other);
     }
 
     #[test]

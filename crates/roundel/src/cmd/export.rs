@@ -24,10 +24,10 @@ pub struct Arguments {
     /// The directory to write the files to, each under its name
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// The daemon's socket, or the directory of a store that no daemon holds [default: RRDCACHED_ADDRESS, else
-    /// ./var/rrdcached.sock]
-    #[arg(long, value_name = "SOCKET|DIR")]
-    from: Option<PathBuf>,
+    /// The daemon's address, as in RRDCACHED_ADDRESS, or the directory of a store that no daemon holds [default:
+    /// RRDCACHED_ADDRESS, else unix:var/rrdcached.sock]
+    #[arg(long, value_name = "ADDRESS|DIR")]
+    from: Option<String>,
 }
 
 /// Runs the command.

@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,10 +22,10 @@ pub struct Arguments {
     /// Directories (every .rrd file below, named by its path inside) and files
     #[arg(required = true)]
     from: Vec<PathBuf>,
-    /// The daemon's socket, or the directory of a store that no daemon holds [default: RRDCACHED_ADDRESS, else
-    /// ./var/rrdcached.sock]
-    #[arg(long, value_name = "SOCKET|DIR")]
-    to: Option<PathBuf>,
+    /// The daemon's address, as in RRDCACHED_ADDRESS, or the directory of a store that no daemon holds [default:
+    /// RRDCACHED_ADDRESS, else unix:var/rrdcached.sock]
+    #[arg(long, value_name = "ADDRESS|DIR")]
+    to: Option<String>,
     /// Names of single files are relative to this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
@@ -33,6 +33,10 @@ pub struct Arguments {
     #[arg(long)]
     no_overwrite: bool,
 }
+
+/// Bytes of a file up to which it is imported beside others; a larger one goes alone. So no more than eight times this
+/// is in memory, or one file.
+const SHARED_BYTES_MAX: u64 = 32 << 20;
 
 /// A file to import.
 struct Source {
@@ -59,9 +63,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let skipped = AtomicUsize::new(0);
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(failures);
+    let turns = RwLock::new(());
     let work = || {
         while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match import_one(&peer, source, arguments.no_overwrite) {
+            match import_one(&peer, &turns, source, arguments.no_overwrite) {
                 Ok(true) => imported.fetch_add(1, Ordering::Relaxed),
                 Ok(false) => skipped.fetch_add(1, Ordering::Relaxed),
                 Err(error) => {
@@ -114,7 +119,14 @@ pub fn progress(count: u64) -> ProgressBar {
 }
 
 /// False when the file is a placeholder, which holds no data.
-fn import_one(peer: &Peer, source: &Source, no_overwrite: bool) -> Result<bool, String> {
+fn import_one(peer: &Peer, turns: &RwLock<()>, source: &Source, no_overwrite: bool) -> Result<bool, String> {
+    let bytes = std::fs::metadata(&source.path).map_err(|error| error.to_string())?.len();
+    // A file is in memory here, and at the daemon, until its last byte has come.
+    let (_alone, _among_others) = if bytes > SHARED_BYTES_MAX {
+        (Some(turns.write().unwrap_or_else(std::sync::PoisonError::into_inner)), None)
+    } else {
+        (None, Some(turns.read().unwrap_or_else(std::sync::PoisonError::into_inner)))
+    };
     let bytes = std::fs::read(&source.path).map_err(|error| error.to_string())?;
     if bytes.starts_with(&placeholder::MAGIC) {
         return Ok(false);

@@ -1,50 +1,52 @@
 //! Where `import` and `export` find the store: a running daemon, or a directory no daemon holds.
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use client::{ClientError, Daemon, Wire};
-use protocol::rrdcached::address::Address;
 use rrd::codec::file;
-use server::http::client as admin;
-use server::settings::{Settings, admin_socket};
+use server::settings::{Settings, StripesSettings};
 use store::engine::Engine;
 use store::name::RrdName;
 
+use super::address;
+
+/// Where `roundel serve` listens when it is not told.
+const SOCKET_HERE: &str = "unix:var/rrdcached.sock";
+
 /// A store, one way or the other.
 pub enum Peer {
-    /// The administrator's socket of a daemon.
-    Daemon(PathBuf),
-    /// A store opened here.
+    /// A daemon's.
+    Daemon(Box<Daemon>),
+    /// One that was opened here.
     Store(Arc<dyn Engine>),
 }
 
 impl Peer {
-    /// Finds it: `given` is a directory or a socket; else the daemon of RRDCACHED_ADDRESS, else the one of
+    /// Finds it: `given` is a directory or an address; else the daemon of RRDCACHED_ADDRESS, else the one of
     /// `roundel serve` here.
-    pub fn find(given: Option<&Path>) -> Result<Self, String> {
-        match given {
-            Some(path) if path.is_dir() => Self::open(path),
-            Some(path) => Ok(Peer::Daemon(socket(path))),
-            None => match std::env::var("RRDCACHED_ADDRESS") {
-                Ok(address) => match Address::parse(&address).map_err(|error| error.to_string())? {
-                    Address::Unix(path) => Ok(Peer::Daemon(socket(&path))),
-                    Address::Tcp { .. } => Err(format!(
-                        "cannot use RRDCACHED_ADDRESS \"{address}\": whole RRDs go through a UNIX socket; name it"
-                    )),
-                },
-                Err(_) => Ok(Peer::Daemon(socket(Path::new("var/rrdcached.sock")))),
-            },
+    pub fn find(given: Option<&str>) -> Result<Self, String> {
+        if let Some(directory) = given.map(Path::new).filter(|path| path.is_dir()) {
+            return Self::open(directory.to_path_buf());
         }
+        let address = address::daemon(given)?.unwrap_or_else(|| SOCKET_HERE.to_string());
+        // Text: the answers of frames are limited, and an RRD may be larger.
+        let daemon = Daemon::new(address.as_bytes(), Wire::Text);
+        let advice = "start it, or name a daemon or a store's directory";
+        daemon.connect().map_err(|error| match error {
+            ClientError::Connect(error) => {
+                format!("cannot talk to the daemon at \"{address}\": {error}; {advice}")
+            }
+            error => error.to_string(),
+        })?;
+        Ok(Peer::Daemon(Box::new(daemon)))
     }
 
-    fn open(path: &Path) -> Result<Self, String> {
-        let mut settings = Settings::new(path.to_path_buf(), path.to_path_buf());
+    fn open(path: PathBuf) -> Result<Self, String> {
+        let mut settings = Settings::new(path.clone(), path);
         if let server::settings::Layout::Stripes(stripes) = &mut settings.layout {
             // Offline there is no tree; the daemon makes placeholders when it finds the names.
-            stripes.placeholders = None;
-            stripes.adopt = None;
+            *stripes = StripesSettings { placeholders: None, adopt: None, ..stripes.clone() };
         }
         server::layout::open(&settings).map(Peer::Store)
     }
@@ -52,9 +54,7 @@ impl Peer {
     /// Takes in the bytes of a `.rrd` file.
     pub fn import(&self, name: &RrdName, bytes: &[u8], no_overwrite: bool) -> Result<(), String> {
         match self {
-            Peer::Daemon(socket) => {
-                admin::import(socket, name.as_bytes(), bytes, no_overwrite).map_err(|error| error.to_string())
-            }
+            Peer::Daemon(daemon) => daemon.import(name.as_bytes(), bytes, no_overwrite).map_err(told),
             Peer::Store(engine) => {
                 let parts =
                     file::decode(bytes).map_err(|error| error.named(&name.to_string()).to_string())?;
@@ -66,7 +66,10 @@ impl Peer {
     /// The bytes of a `.rrd` file.
     pub fn export(&self, name: &RrdName) -> Result<Vec<u8>, String> {
         match self {
-            Peer::Daemon(socket) => admin::export(socket, name.as_bytes()).map_err(|error| error.to_string()),
+            Peer::Daemon(daemon) => {
+                let bytes = daemon.export(name.as_bytes()).map_err(told)?;
+                bytes.ok_or_else(|| "the daemon does not know EXPORT: it is not Roundel".to_string())
+            }
             Peer::Store(engine) => {
                 let rrd = engine.read(name).map_err(|error| error.to_string())?;
                 let current_rows = vec![0; rrd.definition.rra.len()];
@@ -78,15 +81,8 @@ impl Peer {
     /// All names.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, String> {
         match self {
-            Peer::Daemon(admin) => {
-                let socket = admin.as_os_str().to_string_lossy();
-                let socket = socket.strip_suffix(".admin").unwrap_or(&socket);
-                let daemon = Daemon::new(format!("unix:{socket}").as_bytes(), Wire::Text);
-                daemon.list_all().map_err(|error| match error {
-                    ClientError::Refused(text) => String::from_utf8_lossy(&text).into_owned(),
-                    ClientError::Connect(error) => format!("cannot list the RRDs of \"{socket}\": {error}"),
-                    error => format!("cannot list the RRDs of \"{socket}\": {error}"),
-                })
+            Peer::Daemon(daemon) => {
+                daemon.list_all().map_err(|error| format!("cannot list the RRDs: {}", told(error)))
             }
             Peer::Store(engine) => engine.list(b"", true).map_err(|error| error.to_string()),
         }
@@ -101,10 +97,8 @@ impl Peer {
     }
 }
 
-/// The administrator's socket that a socket means: itself, or the one beside it.
-fn socket(path: &Path) -> PathBuf {
-    let beside = admin_socket(path);
-    let is_socket = |path: &Path| std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    let is_admin = path.extension().is_some_and(|extension| extension == "admin");
-    if is_socket(&beside) || !is_admin { beside } else { path.to_path_buf() }
+/// What a daemon says, without what it puts in front for rrdtool.
+fn told(error: ClientError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("RRD Error: ").map_or(text.clone(), str::to_string)
 }

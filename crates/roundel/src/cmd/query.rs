@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The daemon to ask [default: RRDCACHED_ADDRESS, else the files are read]
+    /// The daemon to ask: unix:path, a path, host or host:port [default: RRDCACHED_ADDRESS, else the files are read]
     #[arg(short, long, value_name = "ADDRESS")]
     daemon: Option<String>,
     /// Number of threads [default: the number of processors]
@@ -97,14 +97,13 @@ pub fn run(arguments: &Arguments) -> Result {
         Some(rows) => TimeRange::new(start, end, arguments.step, rows),
         None => TimeRange { start, end, step: arguments.step },
     };
-    let environment = || std::env::var("RRDCACHED_ADDRESS").ok();
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let query = Query {
         arguments: arguments.arguments.iter().map(|argument| argument.clone().into_vec()).collect(),
         percentiles: arguments.percentile.clone(),
         range,
         now,
-        daemon: arguments.daemon.clone().or_else(environment).filter(|address| !address.is_empty()),
+        daemon: super::address::daemon(arguments.daemon.as_deref())?,
         threads: arguments.threads.unwrap_or_else(processors),
     };
     let format = match arguments.format {

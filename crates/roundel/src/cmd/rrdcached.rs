@@ -13,7 +13,7 @@ use protocol::rrdcached::address::{Address, SOCKET_DEFAULT};
 use protocol::rrdcached::command::Permissions;
 use server::listener::Listen;
 use server::privileges;
-use server::settings::{FilesSettings, Layout, LogLevel, Settings, admin_socket, parse_duration};
+use server::settings::{FilesSettings, Layout, LogLevel, Settings, parse_duration};
 
 /// Where the number of the process goes when `-p` does not say. Debian's rrdcached has the same.
 const PID_FILE_DEFAULT: &str = "/var/run/rrdcached.pid";
@@ -296,10 +296,6 @@ impl Options {
         } else if self.files != FilesSettings::default() {
             self.note("-F, -f, -t, -w or -z", "the stripes layout writes in sequence by itself");
         }
-        settings.admin = self.settings.listen.iter().find_map(|listen| match &listen.address {
-            Address::Unix(path) => Some(admin_socket(path)),
-            Address::Tcp { .. } => None,
-        });
         let given = self.settings;
         let settings = Settings {
             listen: given.listen,
@@ -367,7 +363,6 @@ mod tests {
         let Layout::Files(files) = &settings.layout else { panic!() };
         assert_eq!(files.write_interval, Duration::from_secs(90));
         assert_eq!(settings.listen[0].address, Address::Unix("/tmp/y.sock".into()));
-        assert_eq!(settings.admin.as_deref(), Some(Path::new("/tmp/y.sock.admin")));
         let (settings, _) = read("").unwrap();
         assert_eq!(settings.listen[0].address, Address::Unix("/tmp/rrdcached.sock".into()));
         assert!(!settings.foreground);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use protocol::rrdcached::address::Address;
 use server::config;
-use server::settings::{FilesSettings, Layout, Settings, admin_socket, listen_plain};
+use server::settings::{FilesSettings, Layout, Settings, listen_plain};
 
 use super::Result;
 
@@ -134,12 +134,6 @@ fn listen(settings: &mut Settings, addresses: &[String]) -> Result {
             tcp => tcp,
         };
         settings.listen.push(listen_plain(address));
-    }
-    if settings.admin.is_some() {
-        settings.admin = settings.listen.iter().find_map(|listen| match &listen.address {
-            Address::Unix(path) => Some(admin_socket(path)),
-            Address::Tcp { .. } => None,
-        });
     }
     Ok(())
 }

@@ -20,8 +20,8 @@ pub mod whole;
 use protocol::frames::request::Fetch;
 use protocol::rrdcached::request::Request;
 use protocol::rrdcached::{help, reply};
-use rrd::live::HeadShape;
-use store::engine::{Snapshot, StoreError};
+use store::engine::{Engine, StoreError};
+use store::name::RrdName;
 
 use self::update::RefusedUpdate;
 use self::whole::Staged;
@@ -123,22 +123,21 @@ fn command(
     Ok(())
 }
 
-/// Definition and live head of the RRD a word names, with the errors of INFO, FIRST and LAST.
-pub fn snapshot(service: &Service, word: &[u8]) -> Result<(Named, Snapshot), Refusal> {
+/// What `ask` says of the RRD that a word names, with the errors of INFO, FIRST and LAST.
+fn find<T>(
+    service: &Service,
+    word: &[u8],
+    ask: impl FnOnce(&dyn Engine, &RrdName) -> Result<T, StoreError>,
+) -> Result<(Named, T), Refusal> {
     let named = match service.names.resolve(word) {
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
     };
-    match service.engine.snapshot(&named.name) {
-        Ok(snapshot) => Ok((named, snapshot)),
+    match ask(&*service.engine, &named.name) {
+        Ok(found) => Ok((named, found)),
         Err(StoreError::NoSuchRrd(_)) => Err(Refusal::no_such_rrd(&named.path)),
         Err(error) => Err(Refusal::of_store("RRD Error: ", &error)),
     }
-}
-
-/// When it was last updated, in units.
-pub fn last_update(snapshot: &Snapshot) -> rrd::time::Timestamp {
-    HeadShape::of(&snapshot.definition).split(&snapshot.live.words).last_update
 }
 
 /// A word that must be text.

@@ -4,6 +4,7 @@ use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Command;
 use rrd::update::UpdateError;
 use store::engine::StoreError;
+use store::name::NameError;
 
 use crate::metrics::DropReason;
 use crate::names::NameFailure;
@@ -93,12 +94,19 @@ pub fn code(error: &StoreError) -> ErrorCode {
         StoreError::Exists(_) => ErrorCode::Exists,
         StoreError::Update(UpdateError::NotLater { .. }) => ErrorCode::IllegalTime,
         StoreError::Update(_) | StoreError::Tune(_) => ErrorCode::Syntax,
+        StoreError::Name(NameError::Outside) | StoreError::LeadsOut { .. } => ErrorCode::Permission,
+        StoreError::Name(_) => ErrorCode::NoSuchRrd,
         StoreError::DiskFull => ErrorCode::DiskFull,
         StoreError::Poisoned(_) => ErrorCode::Poisoned,
-        StoreError::Damaged(_) | StoreError::Segment(_) => ErrorCode::Damaged,
-        StoreError::Unsupported(_) => ErrorCode::Unsupported,
+        StoreError::Damaged { .. } | StoreError::Segment(_) => ErrorCode::Damaged,
+        StoreError::Unsupported(_) | StoreError::Unfit { .. } => ErrorCode::Unsupported,
         StoreError::Stopping => ErrorCode::Stopping,
-        _ => ErrorCode::Other,
+        StoreError::Fetch(_)
+        | StoreError::TooLarge(_)
+        | StoreError::Backlog(_)
+        | StoreError::Locked
+        | StoreError::Io { .. }
+        | StoreError::Placeholder(_) => ErrorCode::Other,
     }
 }
 
@@ -110,8 +118,19 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::Update(_)
         | StoreError::Fetch(_)
         | StoreError::Tune(_)
-        | StoreError::Refused(_)
+        | StoreError::Name(_)
+        | StoreError::LeadsOut { .. }
+        | StoreError::Unfit { .. }
+        | StoreError::TooLarge(_)
+        | StoreError::Backlog(_)
         | StoreError::Unsupported(_) => DropReason::Refused,
-        _ => DropReason::Store,
+        StoreError::DiskFull
+        | StoreError::Poisoned(_)
+        | StoreError::Segment(_)
+        | StoreError::Damaged { .. }
+        | StoreError::Locked
+        | StoreError::Io { .. }
+        | StoreError::Placeholder(_)
+        | StoreError::Stopping => DropReason::Store,
     }
 }

@@ -4,7 +4,10 @@ use std::fmt;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rrd::plan::PlanError;
 use store::engine::StoreError;
+use store::name::NameError;
+use store::placeholder::PlaceholderError;
 
 /// See the module. On the wire it is `{"error": "text"}`.
 #[derive(Debug)]
@@ -34,6 +37,11 @@ impl Failure {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     }
 
+    /// Whether it says that a request asks for too much, or takes too long.
+    pub fn is_limit(&self) -> bool {
+        matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::SERVICE_UNAVAILABLE)
+    }
+
     /// What the store said about the RRD called `name`.
     pub fn of_store(name: &[u8], error: &StoreError) -> Failure {
         let name = String::from_utf8_lossy(name);
@@ -46,13 +54,29 @@ pub fn status(error: &StoreError) -> StatusCode {
     match error {
         StoreError::NoSuchRrd(_) => StatusCode::NOT_FOUND,
         StoreError::Exists(_) => StatusCode::CONFLICT,
+        StoreError::Placeholder(error) => match &**error {
+            PlaceholderError::Occupied { .. } | PlaceholderError::Foreign { .. } => StatusCode::CONFLICT,
+            PlaceholderError::Version(_) | PlaceholderError::Damaged { .. } | PlaceholderError::Io { .. } => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        },
+        StoreError::LeadsOut { .. } | StoreError::Name(NameError::Outside) => StatusCode::FORBIDDEN,
+        StoreError::Fetch(PlanError::TooMany { .. }) | StoreError::TooLarge(_) => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
         StoreError::Update(_)
         | StoreError::Fetch(_)
         | StoreError::Tune(_)
-        | StoreError::Refused(_)
+        | StoreError::Name(_)
+        | StoreError::Unfit { .. }
         | StoreError::Unsupported(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        // These pass by themselves.
+        StoreError::Stopping | StoreError::Locked | StoreError::Backlog(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+        StoreError::Poisoned(_)
+        | StoreError::Segment(_)
+        | StoreError::Damaged { .. }
+        | StoreError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -72,5 +96,48 @@ impl IntoResponse for Failure {
             response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rrd::codec::file::FileError;
+    use rrd::update::UpdateError;
+    use store::name::RrdName;
+    use store::testing::segment::SegmentError;
+
+    use super::*;
+
+    #[test]
+    fn the_status_tells_whose_fault_it_is() {
+        let name = RrdName::new(b"a.rrd").unwrap();
+        let io = || std::io::Error::from_raw_os_error(5);
+        let path = || "a.rrd".to_string();
+        for (error, want) in [
+            (StoreError::NoSuchRrd(name.clone()), 404),
+            (StoreError::Exists(name.clone()), 409),
+            (StoreError::Update(UpdateError::NoTimestamp { argument: String::new() }), 422),
+            (StoreError::Fetch(PlanError::NoSuchCf), 422),
+            (StoreError::Fetch(PlanError::TooMany { rows: 9, ds_count: 9, values_max: 1 }), 413),
+            (StoreError::Tune(rrd::tune::TuneError::DeltaTooSmall), 422),
+            (StoreError::Name(NameError::Outside), 403),
+            (StoreError::Name(NameError::TooLong), 422),
+            (StoreError::LeadsOut { path: path() }, 403),
+            (StoreError::Unfit { path: path(), error: FileError::NotRrd }, 422),
+            (StoreError::TooLarge(String::new()), 413),
+            (StoreError::Backlog(String::new()), 503),
+            (StoreError::DiskFull, 507),
+            (StoreError::Poisoned(String::new()), 500),
+            (StoreError::from(SegmentError::Io { file: path(), offset: 0, error: io() }), 500),
+            (StoreError::from(PlaceholderError::Foreign { name: name.clone() }), 409),
+            (StoreError::from(PlaceholderError::Version(9)), 500),
+            (StoreError::Damaged { path: path(), error: FileError::NotRrd }, 500),
+            (StoreError::Locked, 503),
+            (StoreError::io("", io()), 500),
+            (StoreError::Unsupported(""), 422),
+            (StoreError::Stopping, 503),
+        ] {
+            assert_eq!(status(&error).as_u16(), want, "{error:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::daemon::{Daemon, Sockets};
-use roundel_server::listener::{self, Listen, SocketFile};
+use roundel_server::listener::{self, Listen};
 use roundel_server::names::Names;
 use roundel_server::service::{CreatePolicy, Service};
 use roundel_server::settings::{Settings, listen_plain};
@@ -175,8 +175,6 @@ impl Roundel {
         for bound in listen.bind().unwrap() {
             sockets.rrdcached.push((bound, listener::shared(permissions)));
         }
-        let admin = directory.path().join("sock.admin");
-        sockets.admin = Some((listener::bind_unix(&admin).unwrap(), SocketFile::new(&admin)));
         let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
         sockets.http.push(http);

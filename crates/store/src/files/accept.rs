@@ -20,7 +20,7 @@ use crate::files::journal::{Frame, Record, WORDS_BYTES_MAX};
 use crate::files::read::{Timeout, load_header};
 use crate::files::shared::{Shared, lock};
 use crate::files::words::{self, Word};
-use crate::name::RrdName;
+use crate::name::{NameError, RrdName};
 use rrd_file::apply::Workspace;
 
 /// Text taken in a round: about a thousand lines, so that the first of them need not wait long.
@@ -215,7 +215,7 @@ impl Acceptor {
             }
         };
         let found = self.shared.shards[self.shard].table.find(hash, name, make);
-        found.ok_or_else(|| StoreError::Refused(unsound.map_or_else(String::new, |error| error.to_string())))
+        found.ok_or_else(|| StoreError::Name(unsound.unwrap_or(NameError::Empty)))
     }
 
     /// Writes the journal and answers.
@@ -275,7 +275,7 @@ fn prepare(
         return Err(trouble.clone());
     }
     if buffer.words.len() > BUFFER_BYTES_MAX {
-        return Err(StoreError::Refused(format!(
+        return Err(StoreError::Backlog(format!(
             "{} bytes of updates already wait for '{}'; see the log for why it cannot be written",
             buffer.words.len(),
             entry.name
@@ -296,7 +296,7 @@ fn take_words<'w>(
     let definition = &geometry.definition;
     let text = batch.values(line);
     if text.len() + words::HEAD_BYTES * (text.len() / 2 + 1) > WORDS_BYTES_MAX {
-        return Err(StoreError::Refused(format!("a line of {} bytes is too long", text.len())));
+        return Err(StoreError::TooLarge(format!("a line of {} bytes is too long", text.len())));
     }
     let no_at_time = |_: &[u8]| Err("only absolute times are taken here".to_string());
     for word in text.split(|&byte| byte == b' ') {

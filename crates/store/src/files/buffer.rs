@@ -112,7 +112,8 @@ impl Table {
     }
 }
 
-/// The hash that places a name: which shard (by its low bits) and where in its table.
+/// The hash that places a name: which shard (by its upper half) and where in its table (by the rest). Nothing on the disk
+/// depends on it: a journal is replayed by names.
 #[inline]
 pub fn name_hash(name: &[u8]) -> u64 {
     xxh3_64(name)

@@ -13,7 +13,7 @@ use crate::engine::StoreError;
 pub fn header_error(tree: &Tree, name: &RrdName, error: HeaderError) -> StoreError {
     match error {
         HeaderError::Io(error) => io_error(tree, name, error),
-        HeaderError::File(error) => StoreError::Damaged(error.named(&display_path(tree, name)).to_string()),
+        HeaderError::File(error) => StoreError::Damaged { path: display_path(tree, name), error },
     }
 }
 
@@ -44,9 +44,7 @@ pub fn open_error(tree: &Tree, name: &RrdName, error: OpenError) -> StoreError {
         _ if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             StoreError::NoSuchRrd(name.clone())
         }
-        Some(Errno::LOOP | Errno::XDEV) => StoreError::Refused(format!(
-            "opening '{path}': a symbolic link on the way leads out of the base directory"
-        )),
+        Some(Errno::LOOP | Errno::XDEV) => StoreError::LeadsOut { path },
         _ => StoreError::io(format!("opening '{path}'"), error),
     }
 }

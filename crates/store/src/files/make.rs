@@ -50,7 +50,7 @@ pub fn create(
     let head = shape.split(&live.words);
     let mut front = Vec::new();
     encode_head(definition, &shape, head, &rings(definition, &live), &mut front)
-        .map_err(|error| refused(shared, name, &error))?;
+        .map_err(|error| refused(shared, name, error))?;
     replace(shared, name, (&front, bytes), request.no_overwrite, work)
 }
 
@@ -64,7 +64,7 @@ pub fn import(
 ) -> Result<(), StoreError> {
     let bytes = checked_bytes(&rrd.definition)?;
     let front =
-        encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, &error))?;
+        encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, error))?;
     replace(shared, name, (&front, bytes), no_overwrite, work)
 }
 
@@ -94,14 +94,14 @@ pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(
 fn checked_bytes(definition: &Definition) -> Result<u64, StoreError> {
     match FileLayout::of(definition).file_bytes {
         bytes if bytes > FILE_BYTES_MAX => {
-            Err(StoreError::Refused(format!("the file would have {bytes} bytes")))
+            Err(StoreError::TooLarge(format!("the file would have {bytes} bytes")))
         }
         bytes => Ok(bytes),
     }
 }
 
-fn refused(shared: &Shared, name: &RrdName, error: &FileError) -> StoreError {
-    StoreError::Refused(error.named(&display_path(&shared.tree, name)).to_string())
+fn refused(shared: &Shared, name: &RrdName, error: FileError) -> StoreError {
+    StoreError::Unfit { path: display_path(&shared.tree, name), error }
 }
 
 /// Puts a changed content in the place of an RRD's file, which is `old` and locked; mode and owner stay. The
@@ -112,7 +112,7 @@ pub fn exchange(shared: &Shared, entry: &Entry, rrd: &Rrd, old: &RrdFile) -> Res
     let io = |error| io_error(tree, name, error);
     let bytes = checked_bytes(&rrd.definition)?;
     let front =
-        encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, &error))?;
+        encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, error))?;
     let like = Like(old.handle().stat().map_err(io)?);
     // What the journal is about to forget must not be in the page cache alone.
     old.handle().sync().map_err(io)?;
@@ -172,7 +172,7 @@ fn settle(
             file.and_then(|file| file.sync()).map_err(|error| io_error(&shared.tree, &entry.name, error))
         }
         // A file that is gone, or cannot be used any more, can be replaced and removed.
-        Err(StoreError::NoSuchRrd(_) | StoreError::Damaged(_) | StoreError::Refused(_)) => Ok(()),
+        Err(StoreError::NoSuchRrd(_) | StoreError::Damaged { .. } | StoreError::LeadsOut { .. }) => Ok(()),
         other => other,
     }
 }
@@ -210,8 +210,7 @@ fn put_in_place(
     let number = TEMPORARY_COUNT.fetch_add(1, Ordering::Relaxed);
     let leaf = format!(".roundel-{}-{number}.tmp", std::process::id());
     let temporary =
-        RrdName::new(&[directory, b"/", leaf.as_bytes()].concat()[usize::from(directory.is_empty())..])
-            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        RrdName::new(&[directory, b"/", leaf.as_bytes()].concat()[usize::from(directory.is_empty())..])?;
     let file = tree.create_file(&temporary).map_err(io)?;
     let made = fill(&file, new)
         .map_err(io)

@@ -7,11 +7,11 @@ use rrd::codec::file::decode;
 use rrd::content::Rrd;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::live::UNKNOWN;
-use rrd::time::Timestamp;
 use rrd::update::effective_time;
 use rrd_file::file::{Access, OpenError, RrdFile};
+use rrd_file::geometry::FileHeader;
 
-use crate::engine::{Snapshot, StoreError};
+use crate::engine::{Snapshot, Standing, StoreError};
 use crate::files::buffer::{Buffer, Entry};
 use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::Shared;
@@ -62,7 +62,7 @@ pub fn load_header(
     buffer: &mut Buffer,
     work: &mut Workspace,
     patience: Timeout,
-) -> Result<(), StoreError> {
+) -> Result<FileHeader, StoreError> {
     let header = open(shared, &entry.name, Access::Read, patience).and_then(|file| {
         let header = file.header(&shared.geometries, None, &mut work.bytes);
         header.map_err(|error| header_error(&shared.tree, &entry.name, error))
@@ -72,8 +72,8 @@ pub fn load_header(
             let in_file = header.geometry.shape.split(&header.words).last_update;
             buffer.last =
                 buffer.last.map(|last| effective_time(&header.geometry.definition, last)).max(Some(in_file));
-            buffer.geometry = Some(header.geometry);
-            Ok(())
+            buffer.geometry = Some(Arc::clone(&header.geometry));
+            Ok(header)
         }
         Err(error) => {
             // A name that is no RRD must not stay in memory because someone asked for it.
@@ -116,16 +116,22 @@ pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError>
     })
 }
 
-/// When an RRD was last updated, what waits for its file included. Reads the header only.
-pub fn last_update(shared: &Shared, name: &RrdName) -> Result<Timestamp, StoreError> {
+/// Where an RRD stands, what waits for its file included. Reads the header only.
+pub fn standing(shared: &Shared, name: &RrdName) -> Result<Standing, StoreError> {
     let mut work = Workspace::default();
     shared.with_entry(name, |entry, buffer| {
         // Another program may have written the file, or put another in its place, since it was looked at.
         if buffer.words.is_empty() {
             buffer.last = None;
         }
-        load_header(shared, entry, buffer, &mut work, Timeout::Long)?;
-        Ok(buffer.last.unwrap_or(Timestamp::whole(0)))
+        let header = load_header(shared, entry, buffer, &mut work, Timeout::Long)?;
+        let geometry = &header.geometry;
+        let in_file = Standing::of(Arc::clone(&geometry.definition), &geometry.shape, &header.words);
+        Ok(Standing {
+            last_update: buffer.last.unwrap_or(in_file.last_update),
+            is_updated: in_file.is_updated || !buffer.words.is_empty(),
+            ..in_file
+        })
     })
 }
 
@@ -134,14 +140,15 @@ pub fn read(shared: &Shared, name: &RrdName) -> Result<Rrd, StoreError> {
     ask(shared, name, |file, loaded, work| {
         let bytes = loaded.header.geometry.layout.file_bytes;
         if bytes > READ_BYTES_MAX {
-            return Err(StoreError::Refused(format!("'{name}' has {bytes} bytes, too many to read at once")));
+            return Err(StoreError::TooLarge(format!(
+                "'{name}' has {bytes} bytes, too many to read at once"
+            )));
         }
         let mut copy = vec![0; bytes as usize];
         let io = |error| io_error(&shared.tree, name, error);
         file.read_at(&mut copy, 0).map_err(io)?;
         loaded.write(work, &mut copy).map_err(io)?;
-        let parts =
-            decode(&copy).map_err(|error| StoreError::Damaged(error.named(&name.to_string()).to_string()))?;
+        let parts = decode(&copy).map_err(|error| StoreError::Damaged { path: name.to_string(), error })?;
         Ok(parts.rrd)
     })
 }

@@ -12,7 +12,6 @@ use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
 
 use super::*;
-use crate::engine::UpdateLine;
 
 /// How long a test waits for what happens in a moment.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -37,11 +36,7 @@ fn base() -> tempfile::TempDir {
 fn batch(lines: &[(&str, &str)]) -> UpdateBatch {
     let mut batch = UpdateBatch::default();
     for (name, values) in lines {
-        let start = batch.text.len() as u32;
-        batch.text.extend_from_slice(name.as_bytes());
-        let middle = batch.text.len() as u32;
-        batch.text.extend_from_slice(values.as_bytes());
-        batch.lines.push(UpdateLine { name: start..middle, values: middle..batch.text.len() as u32 });
+        batch.push(name.as_bytes(), values.as_bytes());
     }
     batch
 }

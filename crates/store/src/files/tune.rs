@@ -61,12 +61,12 @@ fn tune_whole(shared: &Shared, entry: &Entry, words: &[&str]) -> Result<(), Stor
     let old = open(shared, name, Access::Write, Timeout::Long)?;
     let bytes = old.bytes();
     if bytes > READ_BYTES_MAX {
-        return Err(StoreError::Refused(format!("'{name}' has {bytes} bytes, too many to read at once")));
+        return Err(StoreError::TooLarge(format!("'{name}' has {bytes} bytes, too many to read at once")));
     }
     let mut content = vec![0; bytes as usize];
     old.read_at(&mut content, 0).map_err(io)?;
-    let parts = decode(&content)
-        .map_err(|error| StoreError::Damaged(error.named(&display_path(tree, name)).to_string()))?;
+    let parts =
+        decode(&content).map_err(|error| StoreError::Damaged { path: display_path(tree, name), error })?;
     let mut rrd = parts.rrd;
     rrd::tune::tune_content(&mut rrd, words).map_err(StoreError::Tune)?;
     make::exchange(shared, entry, &rrd, &old)
@@ -91,7 +91,7 @@ fn tune_in_place(
     rrd::tune::tune(&mut definition, &mut live, words).map_err(StoreError::Tune)?;
     let mut front = Vec::new();
     encode_head(&definition, &geometry.shape, geometry.shape.split(&live.words), &rings, &mut front)
-        .map_err(|error| StoreError::Refused(error.named(&display_path(tree, name)).to_string()))?;
+        .map_err(|error| StoreError::Unfit { path: display_path(tree, name), error })?;
     if front.len() != geometry.layout.header_bytes {
         // A file of version 1 or 2 that becomes one of version 4: the header grows, and all of it moves.
         return Ok(Place::Elsewhere);

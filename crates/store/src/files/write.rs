@@ -216,7 +216,7 @@ pub fn write(
             Err(error)
         }
         Err(error) => {
-            if matches!(error, StoreError::Damaged(_) | StoreError::Refused(_)) {
+            if matches!(error, StoreError::Damaged { .. } | StoreError::LeadsOut { .. }) {
                 buffer.trouble = Some(error.clone());
             }
             Err(error)

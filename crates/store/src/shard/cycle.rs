@@ -12,6 +12,7 @@ use crate::catalogue::RrdId;
 use crate::checkpoint::{PAGE_IDS, take_end, take_page};
 use crate::engine::{Reply, StoreError};
 use crate::log::Position;
+use crate::open_rows::ARENA_BYTES_MAX;
 use crate::shard::checkpointer::Job;
 use crate::shard::state::State;
 
@@ -83,7 +84,7 @@ impl Cycle {
     pub fn open_bytes_max(&self, state: &State) -> usize {
         let count = state.catalogue.count() as usize;
         let few = (count * CHAIN_BYTES_MAX).max(FLUSH_BYTES_MIN);
-        self.open_bytes_min.min(few).max(count * OPEN_BYTES_PER_RRD)
+        self.open_bytes_min.min(few).max(count * OPEN_BYTES_PER_RRD).min(ARENA_BYTES_MAX)
     }
 
     /// True while the arena is full and the previous cycle has not ended.

@@ -150,6 +150,9 @@ impl Recovery {
     /// Why the log could not be read a second time; the recovery has then failed.
     pub fn apply_some(&mut self, state: &mut State) -> Result<Progress, String> {
         let Some(steps) = &self.steps else { return Err("the recovery has failed".into()) };
+        if let Err(error) = state.open().check_room() {
+            return Err(self.fail(error.to_string()));
+        }
         let step = match steps.recv_timeout(CHUNK_WAIT) {
             Ok(step) => step,
             Err(RecvTimeoutError::Timeout) => return Ok(Progress::More),

@@ -242,7 +242,7 @@ impl State {
     /// When it has too many archives.
     pub fn check_definition(definition: &Definition) -> Result<(), StoreError> {
         if definition.rra.len() > SOURCES_MAX {
-            return Err(StoreError::Refused(format!(
+            return Err(StoreError::TooLarge(format!(
                 "cannot store {} archives in one RRD; the limit is {SOURCES_MAX}",
                 definition.rra.len()
             )));

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use rrd::fetch::FetchRequest;
-use rrd::time::Timestamp;
 
 use crate::catalogue::{Entry, RrdId};
-use crate::engine::{Snapshot, StoreError};
+use crate::engine::{Snapshot, Standing, StoreError};
 use crate::group::Group;
 use crate::name::RrdName;
 use crate::read::{FetchTicket, ReadTicket};
 use crate::segments::SegmentSet;
 use crate::shard::current_rows;
-use crate::shard::state::State;
+use crate::shard::state::{GroupState, State};
 
 /// The state and the segments that belong to it.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +63,15 @@ impl View<'_> {
         Ok(Snapshot { definition, live, current_rows })
     }
 
-    /// When an RRD was last updated.
+    /// Where an RRD stands.
     ///
     /// # Errors
     /// When there is no such RRD.
-    pub fn last_update(&self, name: &RrdName) -> Result<Timestamp, StoreError> {
+    pub fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
         let (_, entry) = self.find(name)?;
-        Ok(self.state.last_update(&entry))
+        let definition = Arc::clone(self.state.catalogue.definition(entry.definition));
+        let GroupState { group, heads } = &self.state.groups()[entry.group as usize];
+        Ok(Standing::of(definition, &group.shape, heads.get(entry.head)))
     }
 
     /// Names that start with `prefix`.

@@ -167,7 +167,7 @@ impl Worker {
     }
 
     fn apply(&mut self, command: Command) {
-        if let Some(error) = self.refusal() {
+        if let Some(error) = self.refusal().or_else(|| self.state.open().check_room().err()) {
             command.refuse(error);
             return;
         }
@@ -302,7 +302,7 @@ impl Worker {
         self.close_updates();
         let stamp = self.stamp();
         encode(self.log.begin(kind, stamp));
-        self.log.end().map(|_| ()).map_err(|error| StoreError::Refused(error.to_string()))
+        self.log.end().map(|_| ()).map_err(|error| StoreError::TooLarge(error.to_string()))
     }
 
     /// Numbers the records of one process consecutively; a replica skips a record whose number it has seen.

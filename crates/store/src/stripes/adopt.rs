@@ -148,12 +148,11 @@ impl Source {
             None => return Err(StoreError::NoSuchRrd(name.clone())),
         };
         let _turn = lock(&self.turn);
-        if self.core.last_update(name).is_ok() {
+        if self.core.standing(name).is_ok() {
             return Ok(());
         }
-        let shown = name.to_string();
         let parts = rrd::codec::file::decode(&bytes)
-            .map_err(|error| StoreError::Refused(error.named(&shown).to_string()))?;
+            .map_err(|error| StoreError::Damaged { path: name.to_string(), error })?;
         self.core.import(name, parts.rrd, true)?;
         tracing::info!(rrd = %name, bytes = bytes.len(), "took in a .rrd file that stood in the tree");
         Ok(())
@@ -173,7 +172,7 @@ impl Source {
             return Ok(None);
         }
         if about.len() > FILE_BYTES_MAX {
-            return Err(StoreError::Refused(format!(
+            return Err(StoreError::TooLarge(format!(
                 "cannot take in \"{name}\": it has {} bytes, {FILE_BYTES_MAX} are the limit",
                 about.len()
             )));

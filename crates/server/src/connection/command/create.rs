@@ -11,7 +11,7 @@ use rrd::prefill::{Forecasts, default_start, origins, prefill};
 use rrd::when::{Step, parse_step};
 use store::engine::{CreateRequest, StoreError};
 
-use super::{last_update, snapshot, text};
+use super::{find, text};
 use crate::connection::inbox::ReplyTo;
 use crate::connection::refusal::Refusal;
 use crate::connection::session::StoreReply;
@@ -114,7 +114,7 @@ fn fill(service: &Service, args: &CreateArgs, definition: Definition) -> Result<
             let text = ("RRD Error: error checking for source RRD ", ": No such file or directory");
             Refusal::of_path(DropReason::NoSuchRrd, text.0, word, text.1)
         };
-        let (named, _) = snapshot(service, word).map_err(missing)?;
+        let (named, _) = find(service, word, |engine, name| engine.standing(name)).map_err(missing)?;
         let read = service.engine.read(&named.name);
         sources.push(read.map_err(|error| Refusal::of_store("RRD Error: ", &error))?);
     }
@@ -192,13 +192,14 @@ fn define(service: &Service, args: &CreateArgs, word: &[u8]) -> Result<(Definiti
             let shown = String::from_utf8_lossy(template);
             Refusal::new(DropReason::NoSuchRrd, format!("RRD Error: Cannot open template RRD {shown}"))
         };
-        let (_, snapshot) = snapshot(service, template).map_err(|_| refuse())?;
-        let mut definition = Definition::clone(&snapshot.definition);
+        let (_, standing) =
+            find(service, template, |engine, name| engine.standing(name)).map_err(|_| refuse())?;
+        let mut definition = Definition::clone(&standing.definition);
         if let Some(step) = args.step {
             definition.step = step.units;
             definition.units_per_second = step.units_per_second;
         }
-        let start = last_update(&snapshot).in_seconds(snapshot.definition.units_per_second);
+        let start = standing.last_update.in_seconds(standing.definition.units_per_second);
         return Ok((definition, Some(start.whole)));
     }
     let step = args.step.unwrap_or(Step { units: STEP_DEFAULT, units_per_second: 1 });

@@ -5,7 +5,7 @@ use protocol::rrdcached::reply;
 use rrd::codec::xml::{Header, dump as write_xml};
 use store::engine::StoreError;
 
-use super::{snapshot, text};
+use super::{find, text};
 use crate::connection::refusal::Refusal;
 use crate::service::Service;
 
@@ -14,9 +14,7 @@ use crate::service::Service;
 /// # Errors
 /// An RRD that cannot be read, as the answer that refuses it.
 pub fn dump(service: &Service, word: &[u8], header: Option<&[u8]>, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, _) = snapshot(service, word)?;
-    let refuse = |error: StoreError| Refusal::of_store("RRD Error: ", &error);
-    let rrd = service.engine.read(&named.name).map_err(refuse)?;
+    let (named, rrd) = find(service, word, |engine, name| engine.read(name))?;
     let header = match header {
         Some(word) => Header::from_arg(text(word)?),
         None => Header::default(),
@@ -25,7 +23,9 @@ pub fn dump(service: &Service, word: &[u8], header: Option<&[u8]>, out: &mut Vec
     let mut times = DumpTimes::default();
     let mut time_text = |seconds: i64, out: &mut Vec<u8>| times.push(seconds, out);
     let written = write_xml(&rrd, header, &mut time_text, &mut xml);
-    written.map_err(|error| refuse(StoreError::io("", std::io::Error::other(error))))?;
+    written.map_err(|error| {
+        Refusal::of_store("RRD Error: ", &StoreError::io("", std::io::Error::other(error)))
+    })?;
     if xml.last() != Some(&b'\n') {
         xml.push(b'\n');
     }

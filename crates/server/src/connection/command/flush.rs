@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use protocol::rrdcached::reply;
-use rrd::live::HeadShape;
-use store::engine::{Snapshot, StoreError};
+use store::engine::{Standing, StoreError};
 use store::name::RrdName;
 
 use crate::connection::refusal::Refusal;
@@ -19,13 +18,13 @@ pub fn flush(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Re
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, missing)),
     };
-    let snapshot = match service.engine.snapshot(&named.name) {
-        Ok(snapshot) => snapshot,
+    let standing = match service.engine.standing(&named.name) {
+        Ok(standing) => standing,
         Err(StoreError::NoSuchRrd(_)) => return Err(missing(&named.path)),
         Err(error) => return Err(Refusal::of_store("", &error)),
     };
     service.engine.flush(Some(&named.name)).map_err(|error| Refusal::of_store("", &error))?;
-    let what = if is_cached(service, &named.name, &snapshot) {
+    let what = if is_cached(service, &named.name, &standing) {
         "Successfully flushed "
     } else {
         "Nothing to flush: "
@@ -57,8 +56,8 @@ pub fn forget(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), R
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, |_| missing())),
     };
-    match service.engine.snapshot(&named.name) {
-        Ok(snapshot) if is_cached(service, &named.name, &snapshot) => {
+    match service.engine.standing(&named.name) {
+        Ok(standing) if is_cached(service, &named.name, &standing) => {
             service.marks.forget(&named.name);
             reply::push_status(out, 0, b"Gone!");
             Ok(())
@@ -80,10 +79,8 @@ pub fn queue(service: &Service, out: &mut Vec<u8>) {
 
 /// Whether rrdcached would have it in its cache. It caches what was updated since it started; here, what
 /// was ever updated and not forgotten.
-pub fn is_cached(service: &Service, name: &RrdName, snapshot: &Snapshot) -> bool {
-    let shape = HeadShape::of(&snapshot.definition);
-    let updated = shape.split(&snapshot.live.words).pdp.iter().any(|pdp| pdp.last_ds.as_bytes() != b"U");
-    updated && !service.marks.is_forgotten(name)
+pub fn is_cached(service: &Service, name: &RrdName, standing: &Standing) -> bool {
+    standing.is_updated && !service.marks.is_forgotten(name)
 }
 
 fn push_line(out: &mut Vec<u8>, line: &[u8]) {

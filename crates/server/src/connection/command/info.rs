@@ -3,13 +3,13 @@
 use protocol::rrdcached::reply;
 use rrd::info;
 
-use super::snapshot;
+use super::find;
 use crate::connection::refusal::Refusal;
 use crate::service::Service;
 
 /// Answers INFO.
 pub fn info(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, snapshot) = snapshot(service, word)?;
+    let (named, snapshot) = find(service, word, |engine, name| engine.snapshot(name))?;
     let items = info::info(&snapshot.definition, &snapshot.live, &snapshot.current_rows, &named.path);
     let status = [b"Info for ", &*named.path, b" follows"].concat();
     reply::push_status(out, items.len() as i64, &status);

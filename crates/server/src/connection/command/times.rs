@@ -2,7 +2,7 @@
 
 use protocol::rrdcached::reply;
 
-use super::{last_update, snapshot};
+use super::find;
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::service::Service;
@@ -12,12 +12,12 @@ pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Res
     let Ok(index) = usize::try_from(rra) else {
         return Err(Refusal::new(DropReason::Usage, format!("Invalid index specified ({rra})")));
     };
-    let (_, snapshot) = snapshot(service, word)?;
-    let definition = &snapshot.definition;
+    let (_, standing) = find(service, word, |engine, name| engine.standing(name))?;
+    let definition = &standing.definition;
     let Some(archive) = definition.rra.get(index) else {
         return Err(Refusal::new(DropReason::Refused, "RRD Error: invalid rraindex number"));
     };
-    let newest = definition.newest_row(index, last_update(&snapshot).whole);
+    let newest = definition.newest_row(index, standing.last_update.whole);
     let oldest = newest.saturating_sub_unsigned(archive.row_count).saturating_add(1);
     let time = rrd::grid::row_time(oldest, archive.span(definition.step));
     push_time(out, time.div_euclid(i64::from(definition.units_per_second.max(1))));
@@ -26,10 +26,10 @@ pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Res
 
 /// Answers LAST. Compat: rrdcached rounds down to the step (`rrdtool last` on a file does not).
 pub fn last(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (_, snapshot) = snapshot(service, word)?;
-    let mut time = last_update(&snapshot);
-    time.whole -= time.whole.rem_euclid(snapshot.definition.step as i64);
-    push_time(out, time.in_seconds(snapshot.definition.units_per_second).whole);
+    let (_, standing) = find(service, word, |engine, name| engine.standing(name))?;
+    let (definition, mut time) = (&standing.definition, standing.last_update);
+    time.whole -= time.whole.rem_euclid(definition.step as i64);
+    push_time(out, time.in_seconds(definition.units_per_second).whole);
     Ok(())
 }
 

@@ -3,13 +3,13 @@
 use protocol::rrdcached::reply;
 use protocol::rrdcached::words::Words;
 
-use super::{snapshot, text};
+use super::{find, text};
 use crate::connection::refusal::Refusal;
 use crate::service::Service;
 
 /// Answers TUNE.
 pub fn tune(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, _) = snapshot(service, word)?;
+    let (named, _) = find(service, word, |engine, name| engine.standing(name))?;
     let words = words.map(|word| text(&word).map(str::to_string)).collect::<Result<Vec<_>, _>>()?;
     match service.engine.tune(&named.name, &words) {
         Ok(()) => {

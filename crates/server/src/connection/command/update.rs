@@ -6,7 +6,6 @@ use rrd::time::{MICROS, Timestamp};
 use rrd::update::UpdateError;
 use store::engine::StoreError;
 
-use super::last_update;
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::names::{Named, Names};
@@ -23,9 +22,9 @@ pub struct RefusedUpdate {
 
 /// Why it is refused: that depends on whether there is such an RRD.
 pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
-    match service.engine.snapshot(&update.named.name) {
-        Ok(snapshot) => {
-            let last = last_update(&snapshot).in_seconds(snapshot.definition.units_per_second);
+    match service.engine.standing(&update.named.name) {
+        Ok(standing) => {
+            let last = standing.last_update.in_seconds(standing.definition.units_per_second);
             let text = match &update.bad {
                 None => b"No values updated.".to_vec(),
                 Some(bad) => bad.text(as_seconds(last)),

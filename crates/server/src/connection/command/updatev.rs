@@ -7,11 +7,12 @@ use rrd::format::push_e;
 use rrd::info::Value;
 use store::engine::StoreError;
 
-use crate::connection::refusal::{Refusal, reason};
+use crate::connection::refusal::{Refusal, code, reason};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
-/// The item that says why a word was refused.
+/// The items that say why a word was refused: for programs, a number of `docs/protocol/frames.md`, and for people.
+const CODE: &str = "code";
 const ERROR: &str = "error";
 /// Digits that give a value back bit for bit.
 const DIGITS: usize = 17;
@@ -44,7 +45,7 @@ pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u
         Err(error) => return Err(Refusal::of_store("RRD Error: ", &error)),
     };
     let items = listed.report.items();
-    let count = items.len() + usize::from(listed.refused.is_some());
+    let count = items.len() + if listed.refused.is_some() { 2 } else { 0 };
     reply::push_status(out, count as i64, &[b"Rows of ", &*named.path].concat());
     for item in items {
         let Value::Number(value) = item.value else { continue };
@@ -55,7 +56,8 @@ pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u
     }
     if let Some(error) = listed.refused {
         service.metrics.drop_line(reason(&error));
-        out.extend_from_slice(format!("{ERROR} 2 {error}\n").as_bytes());
+        let code = code(&error).number();
+        out.extend_from_slice(format!("{CODE} 1 {code}\n{ERROR} 2 {error}\n").as_bytes());
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use rrd::codec::file;
 use store::engine::StoreError;
 use store::name::RrdName;
 
-use super::{create, snapshot};
+use super::{create, find};
 use crate::connection::refusal::Refusal;
 use crate::limits::IMPORT_BYTES_MAX;
 use crate::metrics::DropReason;
@@ -20,13 +20,12 @@ use crate::service::Service;
 
 /// Answers EXPORT.
 pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, _) = snapshot(service, word)?;
-    let refuse = |error: StoreError| Refusal::of_store("RRD Error: ", &error);
-    let rrd = service.engine.read(&named.name).map_err(refuse)?;
+    let (named, rrd) = find(service, word, |engine, name| engine.read(name))?;
     // Seasons know their own place; where the others' newest rows lie in a file does not matter.
     let current_rows = vec![0; rrd.definition.rra.len()];
     let bytes = file::encode(&rrd, &current_rows)
-        .map_err(|error| refuse(StoreError::Refused(error.named(&named.name.to_string()).to_string())))?;
+        .map_err(|error| StoreError::Unfit { path: named.name.to_string(), error })
+        .map_err(|error| Refusal::of_store("RRD Error: ", &error))?;
     drop(rrd);
     let status = [b"Export of ", &*named.path, b" follows"].concat();
     reply::push_status(out, whole::line_count(&bytes) as i64, &status);
@@ -113,8 +112,8 @@ pub fn import(
 impl Staged {
     fn push(&mut self, piece: &[u8]) -> Result<(), Refusal> {
         let refuse = |why: &str| Err(Refusal::new(DropReason::Refused, format!("RRD Error: {why}")));
-        // A word is longer than its bytes.
-        let room = piece.len() as u64;
+        // Four characters of base64 hold three bytes.
+        let room = piece.len() as u64 / 4 * 3;
         if !self.held.reserve(room) {
             return refuse(&format!("over {IMPORT_BYTES_MAX} bytes are being imported; try again later"));
         }

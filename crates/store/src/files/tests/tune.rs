@@ -101,7 +101,10 @@ fn what_cannot_be_leaves_everything_as_it_was() {
         "DEL:v DEL:c",
     ] {
         let refused = engine.tune(&name("hw.rrd"), &words(tune));
-        assert!(matches!(refused, Err(StoreError::Tune(_) | StoreError::Refused(_))), "{tune}: {refused:?}");
+        assert!(
+            matches!(refused, Err(StoreError::Tune(_) | StoreError::Unfit { .. })),
+            "{tune}: {refused:?}"
+        );
         assert!(std::fs::read(&path).unwrap() == before, "{tune}");
         assert_eq!(std::fs::read_dir(base.path().join("tree")).unwrap().count(), 1, "{tune}");
     }

@@ -95,7 +95,7 @@ fn file_bytes(definition: &Definition) -> u64 {
 
 /// The error for an RRD that is too large to import.
 fn too_large(name: &RrdName, bytes: usize) -> StoreError {
-    StoreError::Refused(format!(
+    StoreError::TooLarge(format!(
         "cannot take in '{name}': its rows have {bytes} bytes, {} are the limit of one RRD; shorten its archives \
          first (rrdtool tune FILE RRA#INDEX:=ROWS)",
         record::RRD_BYTES_MAX

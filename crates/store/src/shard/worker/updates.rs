@@ -131,6 +131,6 @@ impl Worker {
 fn no_such_rrd(name: &[u8]) -> StoreError {
     match RrdName::new(name) {
         Ok(name) => StoreError::NoSuchRrd(name),
-        Err(error) => StoreError::Refused(error.to_string()),
+        Err(error) => StoreError::Name(error),
     }
 }

@@ -1,0 +1,49 @@
+//! The daemon that a command asks: one way to spell its address for every option and for RRDCACHED_ADDRESS.
+
+use std::os::unix::fs::FileTypeExt;
+
+use protocol::rrdcached::address::Address;
+
+/// The address of the daemon to ask: the option's, else RRDCACHED_ADDRESS, else none. `unix:path`, a path, a host or
+/// host:port; a word without a slash that names a socket here is a path, too.
+///
+/// # Errors
+/// An address that nobody can understand.
+pub fn daemon(option: Option<&str>) -> Result<Option<String>, String> {
+    let environment = || std::env::var("RRDCACHED_ADDRESS").ok();
+    let address = option.map(str::to_string).or_else(environment).filter(|address| !address.is_empty());
+    address.map(|address| spelt_out(&address)).transpose()
+}
+
+fn spelt_out(address: &str) -> Result<String, String> {
+    if std::fs::metadata(address).is_ok_and(|found| found.file_type().is_socket()) {
+        return Ok(format!("unix:{address}"));
+    }
+    match Address::parse(address).map_err(|error| error.to_string())? {
+        Address::Unix(path) => Ok(format!("unix:{}", path.display())),
+        Address::Tcp { .. } => Ok(address.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_spelt_as_everywhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sock").display().to_string();
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        for (given, want) in [
+            (&*path, Ok(format!("unix:{path}"))),
+            (&format!("unix:{path}"), Ok(format!("unix:{path}"))),
+            ("var/none.sock", Ok("unix:var/none.sock".to_string())),
+            ("unix:none.sock", Ok("unix:none.sock".to_string())),
+            ("db1", Ok("db1".to_string())),
+            ("[::1]:4242", Ok("[::1]:4242".to_string())),
+        ] {
+            assert_eq!(daemon(Some(given)), want.map(Some), "{given}");
+        }
+        assert!(daemon(Some("host:port")).is_err());
+    }
+}
