@@ -11,11 +11,12 @@ const START_DEFAULT: &str = "end-24h";
 const END_DEFAULT: &str = "now";
 
 /// The current time and the local calendar.
-pub trait Clock {
+#[derive(Clone, Copy)]
+pub struct Clock<'a> {
     /// Seconds since the epoch.
-    fn now(&self) -> i64;
+    pub now: i64,
     /// Local time.
-    fn calendar(&self) -> &dyn Calendar;
+    pub calendar: &'a dyn Calendar,
 }
 
 /// Why a range could not be read. `Display` is RRDtool's text.
@@ -55,7 +56,7 @@ impl Range {
     ///
     /// # Errors
     /// [`RangeError::Time`].
-    pub fn start(&mut self, arg: &[u8], clock: &dyn Clock) -> Result<(), RangeError> {
+    pub fn start(&mut self, arg: &[u8], clock: Clock<'_>) -> Result<(), RangeError> {
         self.start = Some(end_of_range("start", arg, clock)?);
         Ok(())
     }
@@ -64,7 +65,7 @@ impl Range {
     ///
     /// # Errors
     /// [`RangeError::Time`].
-    pub fn end(&mut self, arg: &[u8], clock: &dyn Clock) -> Result<(), RangeError> {
+    pub fn end(&mut self, arg: &[u8], clock: Clock<'_>) -> Result<(), RangeError> {
         self.end = Some(end_of_range("end", arg, clock)?);
         Ok(())
     }
@@ -73,17 +74,17 @@ impl Range {
     ///
     /// # Errors
     /// [`RangeError`].
-    pub fn resolve(&self, clock: &dyn Clock) -> Result<(i64, i64), RangeError> {
+    pub fn resolve(&self, clock: Clock<'_>) -> Result<(i64, i64), RangeError> {
         let or = |spec: Option<TimeSpec>, what, default: &str| {
             spec.map_or_else(|| end_of_range(what, default.as_bytes(), clock), Ok)
         };
         let start = or(self.start, "start", START_DEFAULT)?;
         let end = or(self.end, "end", END_DEFAULT)?;
-        range(&start, &end, clock.calendar()).map_err(RangeError::Pair)
+        range(&start, &end, clock.calendar).map_err(RangeError::Pair)
     }
 }
 
-fn end_of_range(what: &'static str, arg: &[u8], clock: &dyn Clock) -> Result<TimeSpec, RangeError> {
+fn end_of_range(what: &'static str, arg: &[u8], clock: Clock<'_>) -> Result<TimeSpec, RangeError> {
     spec(arg, clock).map_err(|why| RangeError::Time { what, why })
 }
 
@@ -91,8 +92,8 @@ fn end_of_range(what: &'static str, arg: &[u8], clock: &dyn Clock) -> Result<Tim
 ///
 /// # Errors
 /// [`AtError`].
-pub fn spec(arg: &[u8], clock: &dyn Clock) -> Result<TimeSpec, AtError> {
-    TimeSpec::parse(&String::from_utf8_lossy(arg), clock.now(), clock.calendar())
+pub fn spec(arg: &[u8], clock: Clock<'_>) -> Result<TimeSpec, AtError> {
+    TimeSpec::parse(&String::from_utf8_lossy(arg), clock.now, clock.calendar)
 }
 
 #[cfg(test)]
@@ -100,17 +101,7 @@ mod tests {
     use super::*;
     use rrd::when::calendar::Utc;
 
-    struct Fixed;
-
-    impl Clock for Fixed {
-        fn now(&self) -> i64 {
-            1_000_000_000
-        }
-
-        fn calendar(&self) -> &dyn Calendar {
-            &Utc
-        }
-    }
+    const FIXED: Clock<'_> = Clock { now: 1_000_000_000, calendar: &Utc };
 
     /// `args`: start and end, `-` for an option that is absent.
     fn check(args: &str, want: Result<(i64, i64), &str>) {
@@ -118,13 +109,13 @@ mod tests {
         let parts: Vec<&str> = args.split(' ').collect();
         let result = match parts[0] {
             "-" => Ok(()),
-            arg => range.start(arg.as_bytes(), &Fixed),
+            arg => range.start(arg.as_bytes(), FIXED),
         };
         let result = result.and_then(|()| match parts[1] {
             "-" => Ok(()),
-            arg => range.end(arg.as_bytes(), &Fixed),
+            arg => range.end(arg.as_bytes(), FIXED),
         });
-        let got = result.and_then(|()| range.resolve(&Fixed)).map_err(|error| error.to_string());
+        let got = result.and_then(|()| range.resolve(FIXED)).map_err(|error| error.to_string());
         assert_eq!(got, want.map_err(str::to_string), "{args}");
     }
 

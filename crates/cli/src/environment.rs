@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
+use args::times::Clock;
 use rrd::time::Timestamp;
 use rrd::when::calendar::Calendar;
 use rrdgraph::GraphContext;
@@ -61,6 +62,11 @@ impl Environment {
         }
     }
 
+    /// What the times among the arguments are relative to.
+    pub(crate) fn clock(&self) -> Clock<'_> {
+        Clock { now: (self.now)().whole, calendar: &*self.calendar }
+    }
+
     /// Puts the locale's decimal point where the number behind `start` has a point.
     pub(crate) fn localise(&self, text: &mut Vec<u8>, start: usize) {
         if self.decimal_point != "."
@@ -82,16 +88,6 @@ impl Environment {
             }
             _ => Ok(path),
         }
-    }
-}
-
-impl args::times::Clock for Environment {
-    fn now(&self) -> i64 {
-        (self.now)().whole
-    }
-
-    fn calendar(&self) -> &dyn Calendar {
-        &*self.calendar
     }
 }
 

@@ -18,7 +18,7 @@ fn failed(what: &str, why: &AtError) -> Failure {
 /// # Errors
 /// RRDtool's text.
 pub fn start(word: &[u8], environment: &Environment) -> Result<i64> {
-    let spec = spec(word, environment).map_err(|why| failed("start", &why))?;
+    let spec = spec(word, environment.clock()).map_err(|why| failed("start", &why))?;
     spec.alone(&*environment.calendar).map_err(|error| Failure::new(error.to_string()))
 }
 
@@ -27,7 +27,7 @@ pub fn start(word: &[u8], environment: &Environment) -> Result<i64> {
 /// # Errors
 /// RRDtool's text.
 pub fn at(word: &[u8], environment: &Environment) -> Result<i64, String> {
-    let spec = spec(word, environment).map_err(|error| error.to_string())?;
+    let spec = spec(word, environment.clock()).map_err(|error| error.to_string())?;
     spec.alone(&*environment.calendar).map_err(|error| error.to_string())
 }
 

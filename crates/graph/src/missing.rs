@@ -27,6 +27,7 @@ impl Rows for MissingAsUnknown<'_> {
     fn fetch(&mut self, request: &Request) -> Result<FetchRows, Box<dyn Error + Send + Sync>> {
         let mut fetched = match self.rows.fetch(request) {
             Ok(rows) => rows,
+            Err(error) if self.rows.is_limit(&*error) => return Err(error),
             Err(_) => {
                 let rows = unknown(&request.fetch);
                 self.rows.reserve(rows.values.len() as u64)?;
@@ -57,6 +58,10 @@ impl Rows for MissingAsUnknown<'_> {
 
     fn compute(&mut self, rows: usize, words: usize) -> Result<ComputeLimit, Box<dyn Error + Send + Sync>> {
         self.rows.compute(rows, words)
+    }
+
+    fn is_limit(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        self.rows.is_limit(error)
     }
 }
 
@@ -101,7 +106,7 @@ mod tests {
     impl Rows for One {
         fn fetch(&mut self, request: &Request) -> Result<FetchRows, Box<dyn Error + Send + Sync>> {
             if request.file != b"here.rrd" {
-                return Err("nothing".into());
+                return Err(if request.file == b"large.rrd" { "too much" } else { "nothing" }.into());
             }
             let ds_names = vec!["in".to_string()];
             Ok(FetchRows {
@@ -112,6 +117,10 @@ mod tests {
                 ds_names,
                 values: vec![1.0, 2.0],
             })
+        }
+
+        fn is_limit(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+            error.to_string() == "too much"
         }
     }
 
@@ -135,6 +144,7 @@ mod tests {
         assert_eq!((gone.start, gone.step, gone.row_count()), (400_000_000, 10, 4));
         assert!(gone.ds_names.contains(&"x".to_string()));
         assert!(gone.column(1).iter().all(|value| value.is_nan()));
+        assert_eq!(rows.fetch(&request("large.rrd", 1)).unwrap_err().to_string(), "too much");
         let mut long = request("gone.rrd", 1);
         long.fetch.end = i64::MAX;
         assert!(rows.fetch(&long).unwrap().row_count() as i64 <= 2 * ROWS_MAX);

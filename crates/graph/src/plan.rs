@@ -68,6 +68,11 @@ pub trait Rows {
     fn compute(&mut self, _rows: usize, _words: usize) -> Result<ComputeLimit, Box<dyn Error + Send + Sync>> {
         Ok(ComputeLimit::default())
     }
+
+    /// Whether an error of [`Rows::fetch`] is the refusal of a limit: that is no missing data.
+    fn is_limit(&self, _error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        false
+    }
 }
 
 /// How a CDEF may be computed.

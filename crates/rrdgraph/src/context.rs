@@ -32,15 +32,10 @@ impl GraphContext {
     pub fn calendar(&self) -> &'static dyn Calendar {
         if self.utc { &Utc } else { &localtime::Local }
     }
-}
 
-impl Clock for GraphContext {
-    fn now(&self) -> i64 {
-        self.now
-    }
-
-    fn calendar(&self) -> &dyn Calendar {
-        GraphContext::calendar(self)
+    /// What the times among the arguments are relative to.
+    pub(crate) fn clock(&self) -> Clock<'static> {
+        Clock { now: self.now, calendar: self.calendar() }
     }
 }
 

@@ -45,11 +45,11 @@ impl<'w> Graph<'w> {
         limits: Limits,
     ) -> Result<Graph<'w>, Error> {
         let font = context.default_font.clone();
-        let mut parsed = parse(args, &context, font.as_deref())?;
+        let mut parsed = parse(args, context.clock(), font.as_deref())?;
         if parsed.options.utc {
             // Times before --utc were in local time.
             context.utc = true;
-            parsed = parse(args, &context, font.as_deref())?;
+            parsed = parse(args, context.clock(), font.as_deref())?;
         }
         let options = &parsed.options;
         limits.check_pixels((i64::from(options.width), i64::from(options.height)), options.zoom)?;

@@ -56,14 +56,14 @@ pub fn fetch(tool: &mut Tool, words: Words<'_>) -> Result<FetchRows> {
     let (mut range, mut resolution, mut align, mut daemon) = (Range::default(), 1, false, None);
     while let Some(given) = options.next() {
         match given? {
-            (Tag::Start, word) => range.start(word, &tool.environment)?,
-            (Tag::End, word) => range.end(word, &tool.environment)?,
+            (Tag::Start, word) => range.start(word, tool.environment.clock())?,
+            (Tag::End, word) => range.end(word, tool.environment.clock())?,
             (Tag::Resolution, word) => resolution = duration(word)?,
             (Tag::Align, _) => align = true,
             (Tag::Daemon, word) => daemon = Some(word),
         }
     }
-    let (mut start, mut end) = range.resolve(&tool.environment)?;
+    let (mut start, mut end) = range.resolve(tool.environment.clock())?;
     if start < START_MIN {
         return Err(Failure::new(format!("the first entry to fetch should be after 1980 ({start})")));
     }

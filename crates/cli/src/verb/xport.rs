@@ -102,8 +102,8 @@ fn make(tool: &mut Tool, words: Words<'_>) -> Result<Export> {
     let mut xport = XportOptions::default();
     while let Some(given) = options.next() {
         match given? {
-            (Tag::Start, word) => range.start(word, &tool.environment)?,
-            (Tag::End, word) => range.end(word, &tool.environment)?,
+            (Tag::Start, word) => range.start(word, tool.environment.clock())?,
+            (Tag::End, word) => range.end(word, tool.environment.clock())?,
             (Tag::Rows, word) => {
                 rows = int(word);
                 if rows < ROWS_MIN {
@@ -117,7 +117,7 @@ fn make(tool: &mut Tool, words: Words<'_>) -> Result<Export> {
             (Tag::Daemon, word) => daemon = Some(word.to_vec()),
         }
     }
-    let (start, end) = range.resolve(&tool.environment)?;
+    let (start, end) = range.resolve(tool.environment.clock())?;
     check_span(start, end).map_err(failure)?;
     let arguments = options.rest();
     if arguments.is_empty() {

@@ -157,6 +157,10 @@ impl Rows for Source<'_> {
     fn compute(&mut self, rows: usize, words: usize) -> Result<ComputeLimit, Box<dyn Error + Send + Sync>> {
         Ok(self.budget.compute(rows, words)?)
     }
+
+    fn is_limit(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        error.downcast_ref::<Failure>().is_some_and(Failure::is_limit)
+    }
 }
 
 /// The consolidation function called `text`.

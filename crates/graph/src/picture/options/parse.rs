@@ -49,7 +49,7 @@ pub struct GraphArgs<'w> {
 /// The first [`OptionsError`] in RRDtool's order.
 pub fn parse<'w>(
     words: &'w [&'w [u8]],
-    clock: &dyn Clock,
+    clock: Clock<'_>,
     font: Option<&[u8]>,
 ) -> Result<GraphArgs<'w>, OptionsError> {
     let mut parser = Parser::new(theme(words).options(font));
@@ -115,7 +115,7 @@ impl<'w> Parser<'w> {
         Parser { options, range: Range::default(), step: 0, daemon: None, units: false }
     }
 
-    fn take(&mut self, tag: Tag, word: &'w [u8], clock: &dyn Clock) -> Result<(), OptionsError> {
+    fn take(&mut self, tag: Tag, word: &'w [u8], clock: Clock<'_>) -> Result<(), OptionsError> {
         match tag {
             Tag::Start => self.range.start(word, clock).map_err(OptionsError::Range)?,
             Tag::End => self.range.end(word, clock).map_err(OptionsError::Range)?,
@@ -136,7 +136,7 @@ impl<'w> Parser<'w> {
     }
 
     /// Checks what depends on several options, and resolves the time range.
-    fn finish(&self, clock: &dyn Clock) -> Result<(i64, i64), OptionsError> {
+    fn finish(&self, clock: Clock<'_>) -> Result<(i64, i64), OptionsError> {
         for text in [&self.options.left_axis, &self.options.right_axis_text] {
             check_axis(text)?;
         }

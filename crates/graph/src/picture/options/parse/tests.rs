@@ -1,34 +1,24 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
-use rrd::when::calendar::{Calendar, Utc};
+use rrd::when::calendar::Utc;
 
 use super::*;
 use crate::picture::options::{ColourTag, FontTag, ImageFormat, Interval, TimeUnit, XGrid, YGrid};
 use crate::picture::scene::Colour;
 
-struct Fixed;
-
-impl Clock for Fixed {
-    fn now(&self) -> i64 {
-        1_000_000_000
-    }
-
-    fn calendar(&self) -> &dyn Calendar {
-        &Utc
-    }
-}
+const FIXED: Clock<'_> = Clock { now: 1_000_000_000, calendar: &Utc };
 
 /// Words with a bar between.
 fn read(words: &str) -> Result<Options, String> {
     let words: Vec<&[u8]> = words.split('|').map(str::as_bytes).collect();
-    parse(&words, &Fixed, None).map(|asked| asked.options).map_err(|error| error.to_string())
+    parse(&words, FIXED, None).map(|asked| asked.options).map_err(|error| error.to_string())
 }
 
 #[test]
 fn words_are_file_options_and_elements() {
     let words: Vec<&[u8]> =
         vec![b"x.png", b"-s", b"999990000", b"LINE:5", b"-S", b"60", b"--daemon=a", b"-w20"];
-    let asked = parse(&words, &Fixed, Some(b"Vera")).unwrap();
+    let asked = parse(&words, FIXED, Some(b"Vera")).unwrap();
     assert_eq!((asked.file, asked.elements), (&b"x.png"[..], vec![&b"LINE:5"[..]]));
     assert_eq!((asked.start, asked.end, asked.step), (999_990_000, 1_000_000_000, 60));
     assert_eq!((asked.daemon, asked.options.width), (Some(&b"a"[..]), 20));
