@@ -1,11 +1,11 @@
-//! The checkpoint of a shard: names, definitions, heads and the still open rows of every RRD.
+//! The checkpoint of a shard: names, definitions, heads and open rows of every RRD.
 //!
-//! Written while updates go on, a page of RRDs at a time: each page carries the log position it was taken
-//! at, and replay skips what a page already holds. So no update waits for a checkpoint, and nothing
-//! is copied but the page at hand. `docs/format/store.md` describes the bytes.
+//! It is written page by page while updates continue. Each page carries the log position at which it was
+//! taken, and replay skips what a page already contains. So no update waits for a checkpoint, and only one
+//! page at a time is copied. `docs/format/store.md` describes the bytes.
 //!
-//! What holds: the file ends in an END frame or it is not a checkpoint; every frame has a checksum; a
-//! manifest names the file only after it is synced.
+//! A file without an END frame is not a checkpoint, every frame has a checksum, and a manifest names the file
+//! only after it is synced.
 
 mod page;
 mod read;
@@ -22,19 +22,19 @@ pub use write::{CheckpointWriter, take_end, take_page};
 use crate::catalogue::RrdId;
 use crate::log::Position;
 
-/// First bytes of the file: name and format version.
+/// First bytes of the file: name and version of the format.
 pub const MAGIC: &[u8; 8] = b"RNDLCKP\x01";
-/// RRDs in a page: one page is about a quarter of a millisecond of the shard's time.
+/// RRDs per page: a page takes about a quarter of a millisecond of the worker's time.
 pub const PAGE_IDS: u32 = 256;
 /// Bytes of a frame's head.
 pub const FRAME_HEAD_BYTES: usize = 40;
-/// A frame larger than this is damage: a page of 256 RRDs with a season of a year at a second each.
+/// Larger frames are damage. This is a page of 256 RRDs, each with a season of a year in rows of a second.
 const FRAME_BYTES_MAX: u32 = 1 << 31;
 
 const KIND_PAGE: u32 = 1;
 const KIND_END: u32 = 2;
 
-/// A page or the end, as bytes not yet compressed.
+/// A page or the end frame, not yet compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFrame {
     kind: u32,
@@ -42,7 +42,7 @@ pub struct RawFrame {
     first_id: RrdId,
     /// One past the last id covered.
     next_id: RrdId,
-    /// Everything up to here is in it.
+    /// The log position up to which it contains all changes.
     position: Position,
     body: Vec<u8>,
 }
@@ -50,9 +50,9 @@ pub struct RawFrame {
 /// Why a checkpoint could not be read.
 #[derive(Debug)]
 pub enum CheckpointError {
-    /// The disk said no.
+    /// The disk failed.
     Io(io::Error),
-    /// Not what was written.
+    /// The file is damaged.
     Damaged {
         /// The file.
         path: PathBuf,

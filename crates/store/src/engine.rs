@@ -101,19 +101,20 @@ pub struct Snapshot {
     pub current_rows: Vec<u64>,
 }
 
-/// Where an RRD stands, for all that needs neither its values nor its seasons: those are as large as its live head.
+/// A small part of an RRD's state, for requests that need neither its values nor its seasons, which are as large as its
+/// live head.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// What it is.
+    /// Its definition.
     pub definition: Arc<Definition>,
-    /// When it was last updated, in its units.
+    /// The time of its last update, in its units.
     pub last_update: Timestamp,
-    /// Whether a reading has come in.
+    /// Whether it has ever been updated.
     pub is_updated: bool,
 }
 
 impl Standing {
-    /// That of a live head's `words`.
+    /// The standing that follows from a live head's `words`.
     pub fn of(definition: Arc<Definition>, shape: &HeadShape, words: &[u64]) -> Self {
         let head = shape.split(words);
         let is_updated = head.pdp.iter().any(|pdp| pdp.last_ds.as_bytes() != b"U");
@@ -165,49 +166,84 @@ pub struct Listed {
     pub refused: Option<StoreError>,
 }
 
-/// What both layouts do. Blocking calls may wait for a shard or the disk; `update` and `create` do not
-/// block except for back-pressure, and answer through their reply when the log holds the change.
+/// The requests that both layouts serve. Calls that return a result may block on a shard or the disk. `update` and
+/// `create` block only for back-pressure, and call their reply once the log or journal holds the change.
 pub trait Engine: Send + Sync {
     /// Applies a batch in order. The reply lists the failures by line, empty when all went in.
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>);
-    /// Applies the words of one line, as [`UpdateLine::values`], and lists the rows they write.
+    /// Applies the arguments of one line, as in [`UpdateLine::values`], and lists the rows they write. A refused
+    /// argument is part of the result.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or the change cannot be made durable.
     fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError>;
-    /// Makes an RRD.
+    /// Creates an RRD. The reply gets an error when it exists and must not be overwritten, when the definition does not
+    /// fit the layout, or when the change cannot be made durable.
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>);
-    /// Takes in a whole RRD, replacing one of the name unless `no_overwrite`.
+    /// Imports a whole RRD, replacing any of the same name unless `no_overwrite`.
+    ///
+    /// # Errors
+    /// When it exists and must not be overwritten, is too large, or cannot be made durable.
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError>;
-    /// Changes an RRD by `tune`'s words (`rrdtune(1)`, without the file name).
-    fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError>;
+    /// Changes an RRD by the arguments of `tune` (`rrdtune(1)`, without the file name).
+    ///
+    /// # Errors
+    /// When there is no such RRD, `tune` refuses, or the change cannot be made durable.
+    fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError>;
     /// Removes an RRD for good.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or the removal cannot be made durable.
     fn delete(&self, name: &RrdName) -> Result<(), StoreError>;
     /// Definition and live head.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or it cannot be read.
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError>;
-    /// Where an RRD stands: also the cheapest way to learn that there is one.
+    /// Definition and last update; also the cheapest way to check that an RRD exists.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or it cannot be read.
     fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
         let Snapshot { definition, live, .. } = self.snapshot(name)?;
         let shape = HeadShape::of(&definition);
         Ok(Standing::of(definition, &shape, &live.words))
     }
-    /// Rows by RRDtool's choice of archive.
+    /// Rows from the archive that RRDtool would choose.
+    ///
+    /// # Errors
+    /// When there is no such RRD, no archive can answer, the answer would be too large, or it cannot be read.
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError>;
-    /// Everything there is of one RRD.
+    /// A whole RRD.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or it cannot be read.
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError>;
     /// Names under a directory (`""` = all), each relative to the store; not recursive: immediate children,
     /// directories with a trailing `/`.
+    ///
+    /// # Errors
+    /// When the directory does not exist or cannot be read.
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError>;
-    /// Makes everything accepted so far durable and, in the files layout, written to this RRD (or to all).
+    /// Makes everything accepted so far durable; in the files layout, also writes it to this RRD's file (or to all).
+    ///
+    /// # Errors
+    /// When a write or sync fails.
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError>;
     /// The updates accepted for an RRD that are not yet in its file, oldest first, as `time:value:value...`.
-    /// Nothing waits where what is answered is consolidated.
+    /// Empty in a layout that consolidates updates before it answers them.
     fn pending(&self, _name: &RrdName) -> Vec<Vec<u8>> {
         Vec::new()
     }
-    /// The RRDs that wait for a writer, first the next, with how many updates wait for each.
+    /// The RRDs queued for writing, in order, each with its number of buffered updates.
     fn queue(&self) -> Vec<(u64, RrdName)> {
         Vec::new()
     }
     /// Counters.
     fn stats(&self) -> Stats;
-    /// Finishes what was accepted and closes. Idempotent.
+    /// Completes everything accepted and closes the store. Idempotent.
+    ///
+    /// # Errors
+    /// When something accepted could not be made durable.
     fn stop(&self) -> Result<(), StoreError>;
 }

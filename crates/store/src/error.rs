@@ -207,7 +207,7 @@ impl OpenError {
     }
 
     /// An error whose text needs no context.
-    pub(crate) fn told(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub(crate) fn transparent(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::caused("", cause)
     }
 }

@@ -1,16 +1,16 @@
-//! The files layout: standard `.rrd` files in place, and a daemon's memory in front of them.
+//! The files layout: standard `.rrd` files in place, with a write buffer in the daemon's memory.
 //!
-//! What `rrdcached(1)` does, with these differences: an update is checked when it arrives; what was
-//! answered is in the journal (written by `write(2)`, so a `kill -9` loses nothing); replay does not open
-//! files; questions are answered from the file plus what waits, without writing it; writes are positioned
-//! and coalesced, never through a memory map.
+//! It does what `rrdcached(1)` does, with these differences: an update is validated when it arrives;
+//! everything answered is in the journal (written by `write(2)`, so a `kill -9` loses nothing); replay does
+//! not open files; queries are answered from the file plus the buffered updates, without writing the file;
+//! writes are positioned and coalesced, never through a memory map.
 //!
-//! `accept` (a thread a shard) checks, keeps and journals; `write` (some threads) brings what is due to
-//! the files; `upkeep` (one thread) syncs, rotates and retries. The file is the truth and is read anew on
-//! each visit, under RRDtool's locks: other programs may use the files at any time. Must not know any
-//! protocol. Memory: see `buffer`. Measured on two busy cores
-//! of an AMD EPYC, client in the same process: 640 to 706 thousand values/s accepted and drained
-//! at 30 values a file, 2.4 to 2.6 us of processor a value (rrdcached over its socket: 201 thousand, 6.3 us).
+//! `accept` (one thread per shard) validates, buffers and journals updates; `write` (some threads) writes
+//! what is due to the files; `upkeep` (one thread) syncs, rotates and retries. The file is authoritative and
+//! read anew on each visit, under RRDtool's locks, because other programs may use the files at any time. This
+//! layout knows no protocol. For memory, see `buffer`. Measured on two busy cores of an AMD EPYC, client in
+//! the same process: 640 to 706 thousand values/s accepted and written at 30 values per file, 2.4 to 2.6 us
+//! of processor time per value (rrdcached over its socket: 201 thousand, 6.3 us).
 
 mod accept;
 mod buffer;
@@ -23,9 +23,9 @@ mod read;
 mod replay;
 mod shared;
 mod tune;
+pub(crate) mod updates;
 mod updatev;
 mod upkeep;
-pub(crate) mod words;
 mod write;
 
 use std::path::Path;
@@ -51,23 +51,23 @@ pub use journal::Directory;
 pub use options::{Options, SyncMode};
 use shared::{Shared, lock};
 
-/// Batches that may wait for a shard before whoever sends the next has to wait.
+/// Batches that may be queued for a shard before senders block.
 const MAILBOX_MESSAGES: usize = 64;
-/// How often a FLUSH tries a file that another program has locked, and how long it waits between.
+/// How often FLUSH retries a file that another program has locked, and the pause between attempts.
 const FLUSH_TRIES: usize = 100;
 const FLUSH_PAUSE: Duration = Duration::from_millis(10);
 
-/// The file whose lock keeps other daemons from the journal.
+/// The file whose lock keeps other daemons off the journal.
 type JournalLock = Arc<dyn DiskFile>;
 
 /// The engine of the files layout.
 pub struct FilesEngine {
     shared: Arc<Shared>,
-    /// One a shard; emptied by `stop`.
+    /// One per shard; emptied by `stop`.
     mailboxes: Mutex<Vec<SyncSender<Message>>>,
     acceptors: Mutex<Vec<JoinHandle<()>>>,
     helpers: Mutex<Vec<JoinHandle<()>>>,
-    /// Keeps other daemons from this journal until the end.
+    /// Keeps other daemons off this journal until the engine ends.
     journal_lock: Mutex<Option<JournalLock>>,
 }
 
@@ -75,7 +75,7 @@ impl FilesEngine {
     /// Opens a tree: reads the journal into memory and starts the threads. Opens no `.rrd` file.
     ///
     /// # Errors
-    /// [`StoreError::Io`] that names the directory that is missing, or the journal that another daemon uses.
+    /// [`StoreError::Io`] that names the missing directory, or the journal that another daemon uses.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let tree =
             Tree::open(&options.base).map_err(|error| cannot("open base directory", &options.base, error))?;
@@ -87,7 +87,7 @@ impl FilesEngine {
         Self::open_on(options, tree, journal)
     }
 
-    /// The same on any disk; `options` then only shows where files and journal are.
+    /// As [`FilesEngine::open`], on any disk; `options` then only provides the paths for messages.
     ///
     /// # Errors
     /// As [`FilesEngine::open`].
@@ -133,7 +133,7 @@ impl FilesEngine {
         Ok(engine)
     }
 
-    /// Runs a change on the thread of a name's shard, behind the updates that came before it.
+    /// Runs a change on the thread of the name's shard, after all earlier updates.
     fn change<T: Send + 'static>(
         &self,
         name: &RrdName,
@@ -147,11 +147,12 @@ impl FilesEngine {
         let message = Message::Change(Box::new(move |shared, work| {
             reply(shared.check_sound().and_then(|()| change(shared, work)));
         }));
-        // The mailbox outlives its thread's last message; an error drops the reply, which its waiter sees.
+        // The mailbox outlives its thread's last message; an error drops the reply, which the waiting caller
+        // notices.
         mailbox.send(message).ok();
     }
 
-    /// The same, waiting for the answer.
+    /// As `change`, and waits for the answer.
     fn change_and_wait<T: Send + 'static>(
         &self,
         name: &RrdName,
@@ -162,7 +163,7 @@ impl FilesEngine {
         receiver.recv().unwrap_or(Err(StoreError::Stopping))
     }
 
-    /// Ends all threads. `finish` = with everything written that is to be written.
+    /// Ends all threads; with `finish`, after writing everything that is due at a stop.
     fn end(&self, finish: bool) -> Result<(), StoreError> {
         lock(&self.mailboxes).clear();
         join(&self.acceptors);
@@ -197,7 +198,7 @@ impl Engine for FilesEngine {
             let hash = name_hash(batch.name(line));
             parts[self.shared.shard_of(hash)].push((index as u32, hash));
         }
-        // Only the shards that have lines are woken.
+        // Only shards that have lines are woken.
         let count = parts.iter().filter(|lines| !lines.is_empty()).count();
         if count == 0 {
             return reply(Vec::new());
@@ -225,9 +226,9 @@ impl Engine for FilesEngine {
         self.change_and_wait(&of, move |shared, work| make::import(shared, &name, &rrd, no_overwrite, work))
     }
 
-    fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError> {
-        let (target, words) = (name.clone(), words.to_vec());
-        self.change_and_wait(name, move |shared, work| tune::tune(shared, &target, &words, work))
+    fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError> {
+        let (target, args) = (name.clone(), args.to_vec());
+        self.change_and_wait(name, move |shared, work| tune::tune(shared, &target, &args, work))
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
@@ -286,12 +287,12 @@ impl Engine for FilesEngine {
         let table = &self.shared.shards[self.shared.shard_of(hash)].table;
         let Some(entry) = table.find(hash, name.as_bytes(), || None) else { return Vec::new() };
         let buffer = entry.lock();
-        words::iter(&buffer.words).map(|word| word.text()).collect()
+        updates::iter(&buffer.updates).map(|update| update.text()).collect()
     }
 
     fn queue(&self) -> Vec<(u64, RrdName)> {
         let entries = self.shared.queue.waiting();
-        entries.into_iter().map(|entry| (u64::from(entry.lock().word_count), entry.name.clone())).collect()
+        entries.into_iter().map(|entry| (u64::from(entry.lock().update_count), entry.name.clone())).collect()
     }
 
     fn stats(&self) -> Stats {
@@ -320,7 +321,7 @@ impl Engine for FilesEngine {
 }
 
 impl Drop for FilesEngine {
-    /// As a kill would: what is not in a file stays in the journal.
+    /// Ends like a kill: what is not in a file stays in the journal.
     fn drop(&mut self) {
         self.end(false).ok();
     }
@@ -337,7 +338,7 @@ fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> std::io::Result<J
 fn join(threads: &Mutex<Vec<JoinHandle<()>>>) {
     let threads = std::mem::take(&mut *lock(threads));
     for thread in threads {
-        // A thread that panicked has said so itself.
+        // A thread that panicked has already reported it.
         thread.join().ok();
     }
 }

@@ -1,8 +1,8 @@
-//! What a file or directory of ours holds, in words, read-only and as far as damage allows.
+//! Describes a file or directory of the store as text, read-only and as far as damage allows.
 //!
-//! The door of `roundel inspect`. It takes no lock and writes nothing, so it may look at a store that a
-//! daemon has open; a file that the daemon replaces meanwhile is then reported as missing. Every damage is
-//! told with its place and counted, and what can be read around it is shown.
+//! This is what `roundel inspect` prints. It takes no lock and writes nothing, so it can read a store that a
+//! daemon has open; a file that the daemon replaces meanwhile is then reported as missing. All damage is
+//! reported with its offset and counted, and readable content around it is shown.
 
 mod checkpoint;
 mod journal;
@@ -28,30 +28,30 @@ use crate::{checkpoint as checkpoint_file, log as log_file, segment as segment_f
 /// How much is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Of a directory: read and check every block of every segment too, not only the footers.
+    /// For a directory: read and check every block of every segment too, not only the footers.
     pub verify: bool,
 }
 
-/// What was found.
+/// The result of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Places that are damaged or missing.
+    /// Number of damaged or missing places.
     pub damage_count: u64,
 }
 
 /// Why nothing could be shown.
 #[derive(Debug)]
 pub enum InspectError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Read {
-        /// What.
+        /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is nothing of ours, nor RRDtool's.
+    /// The file belongs neither to Roundel nor to RRDtool.
     Unknown {
-        /// What.
+        /// The file.
         path: PathBuf,
     },
     /// The report could not be written.
@@ -75,7 +75,10 @@ impl fmt::Display for InspectError {
 
 impl std::error::Error for InspectError {}
 
-/// Shows what is at `path`.
+/// Describes what is at `path`.
+///
+/// # Errors
+/// When it cannot be read or is of an unknown kind, or `out` fails.
 pub fn inspect(path: &Path, options: Options, out: &mut dyn Write) -> Result<Found, InspectError> {
     let read = |error| InspectError::Read { path: path.to_owned(), error };
     let what =
@@ -88,7 +91,7 @@ pub fn inspect(path: &Path, options: Options, out: &mut dyn Write) -> Result<Fou
     }
 }
 
-/// The text under construction. The first failure to write is kept; what follows is dropped.
+/// The text being written. Keeps the first error of a write and drops everything after it.
 struct Report<'a> {
     out: &'a mut dyn Write,
     broken: Option<io::Error>,
@@ -110,9 +113,9 @@ impl Report<'_> {
     }
 }
 
-/// What something is.
+/// The kind of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum PathKind {
     Store,
     Shard,
     JournalDirectory,
@@ -123,17 +126,17 @@ enum What {
     RrdFile,
 }
 
-impl What {
+impl PathKind {
     fn show(self, path: &Path, options: Options, report: &mut Report<'_>) -> io::Result<()> {
         match self {
-            What::Store => return store::store(path, options, report),
-            What::Shard => return store::shard(path, options, report),
-            What::JournalDirectory => return journal::directory(path, report),
-            What::Journal => return journal::file(path, report),
-            What::Placeholder => rrd_file::placeholder(path, report),
-            What::RrdFile => return rrd_file::file(path, report),
-            What::Identity => store::identity(path, report)?,
-            What::Kind(kind) => {
+            PathKind::Store => return store::store(path, options, report),
+            PathKind::Shard => return store::shard(path, options, report),
+            PathKind::JournalDirectory => return journal::directory(path, report),
+            PathKind::Journal => return journal::file(path, report),
+            PathKind::Placeholder => rrd_file::placeholder(path, report),
+            PathKind::RrdFile => return rrd_file::file(path, report),
+            PathKind::Identity => store::identity(path, report)?,
+            PathKind::Kind(kind) => {
                 let (directory, name) = split(path);
                 let disk = RealDisk::open(&directory)?;
                 match kind {
@@ -148,9 +151,9 @@ impl What {
     }
 }
 
-/// What is at `path`; `None` when it is nothing known. The first bytes decide, and where they are damaged
-/// the name does.
-fn identify(path: &Path) -> io::Result<Option<What>> {
+/// Identifies what is at `path`; `None` when it is unknown. The first bytes decide; if they are damaged, the
+/// name does.
+fn identify(path: &Path) -> io::Result<Option<PathKind>> {
     if fs::metadata(path)?.is_dir() {
         return identify_directory(path);
     }
@@ -158,38 +161,38 @@ fn identify(path: &Path) -> io::Result<Option<What>> {
     fs::File::open(path)?.take(64).read_to_end(&mut front)?;
     let named = path.file_name().and_then(filenames::kind_of);
     let what = match () {
-        () if front.starts_with(&placeholder::MAGIC) => What::Placeholder,
-        () if front.starts_with(b"RRD\0") => What::RrdFile,
-        () if front.starts_with(&journal_file::MAGIC) => What::Journal,
-        () if front.starts_with(b"roundel-store ") => What::Identity,
-        () if front.starts_with(b"roundel-manifest ") => What::Kind(FileKind::Manifest),
-        () if front.starts_with(&checkpoint_file::MAGIC[..7]) => What::Kind(FileKind::Checkpoint(0)),
-        () if front.starts_with(&segment_file::HEAD_MAGIC) => What::Kind(FileKind::Segment(0)),
-        () if named.is_some() => return Ok(named.map(What::Kind)),
+        () if front.starts_with(&placeholder::MAGIC) => PathKind::Placeholder,
+        () if front.starts_with(b"RRD\0") => PathKind::RrdFile,
+        () if front.starts_with(&journal_file::MAGIC) => PathKind::Journal,
+        () if front.starts_with(b"roundel-store ") => PathKind::Identity,
+        () if front.starts_with(b"roundel-manifest ") => PathKind::Kind(FileKind::Manifest),
+        () if front.starts_with(&checkpoint_file::MAGIC[..7]) => PathKind::Kind(FileKind::Checkpoint(0)),
+        () if front.starts_with(&segment_file::HEAD_MAGIC) => PathKind::Kind(FileKind::Segment(0)),
+        () if named.is_some() => return Ok(named.map(PathKind::Kind)),
         () if front.starts_with(&log_file::envelope::MAGIC) => {
-            // A copy under another name: its first record says where it stands.
+            // A copy under another name: its first record has its position.
             let start = log_file::envelope::place_of(&front);
-            return Ok(start.map(|start| What::Kind(FileKind::Log(start))));
+            return Ok(start.map(|start| PathKind::Kind(FileKind::Log(start))));
         }
-        () if path.extension().is_some_and(|extension| extension == "journal") => What::Journal,
-        () if path.extension().is_some_and(|extension| extension == "rrd") => What::RrdFile,
+        () if path.extension().is_some_and(|extension| extension == "journal") => PathKind::Journal,
+        () if path.extension().is_some_and(|extension| extension == "rrd") => PathKind::RrdFile,
         () => return Ok(None),
     };
     Ok(Some(what))
 }
 
-fn identify_directory(path: &Path) -> io::Result<Option<What>> {
+fn identify_directory(path: &Path) -> io::Result<Option<PathKind>> {
     let mut found = None;
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
         let text = name.to_string_lossy();
         if text == "STORE" || filenames::shard_index(&name).is_some() {
-            return Ok(Some(What::Store));
+            return Ok(Some(PathKind::Store));
         }
         if filenames::kind_of(&name).is_some() {
-            found = Some(What::Shard);
+            found = Some(PathKind::Shard);
         } else if text.ends_with(".journal") {
-            found = Some(What::JournalDirectory);
+            found = Some(PathKind::JournalDirectory);
         }
     }
     Ok(found)
@@ -202,14 +205,14 @@ fn split(path: &Path) -> (PathBuf, PathBuf) {
     (directory.unwrap_or(Path::new(".")).to_owned(), name)
 }
 
-/// A moment given in units since the epoch, in UTC.
+/// A time in units since the epoch, as UTC.
 fn moment(units: i64, units_per_second: u32) -> String {
     let rate = i64::from(units_per_second.max(1));
     let nanoseconds = units.rem_euclid(rate) * 1_000_000_000 / rate;
     utc_text(units.div_euclid(rate), nanoseconds as u32).unwrap_or_else(|| format!("{units}/{rate} s"))
 }
 
-/// The same of a time as updates have it.
+/// An update's time, as UTC.
 fn moment_of(time: rrd::time::Timestamp, units_per_second: u32) -> String {
     match time.micros {
         0 => moment(time.whole, units_per_second),
@@ -217,12 +220,12 @@ fn moment_of(time: rrd::time::Timestamp, units_per_second: u32) -> String {
     }
 }
 
-/// A name or other bytes from outside, quoted and printable.
+/// Quotes a name or other untrusted bytes in printable form.
 fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }
 
-/// Units as seconds.
+/// Converts units to seconds.
 fn seconds(units: u64, units_per_second: u32) -> String {
     format!("{} s", units as f64 / f64::from(units_per_second.max(1)))
 }

@@ -1,4 +1,4 @@
-//! The segments of a shard: an immutable set that readers share and the checkpointer replaces as a whole.
+//! The segments of a shard: an immutable set that readers share and that is replaced as a whole.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::disk::{Advice, Disk, DiskFile, Mode};
 use crate::segment::{ReadAt, Segment, SegmentError};
 
-/// Class of the segments that flushes write: rows of every retention together.
+/// Class of freshly flushed segments: rows of every retention together.
 pub const CLASS_MIXED: u8 = u8::MAX;
 
-/// A segment with its place in the shard.
+/// A segment of a shard.
 pub struct SegmentFile {
-    /// Its number; never given twice in a shard.
+    /// Its number, which a shard never assigns twice.
     pub number: u64,
-    /// How often its rows have been merged: 0 = as flushed.
+    /// How often its rows have been merged; 0 = freshly flushed.
     pub level: u8,
     /// Retention class ([`retention_class`]), or [`CLASS_MIXED`].
     pub class: u8,
@@ -32,10 +32,10 @@ impl std::fmt::Debug for SegmentFile {
     }
 }
 
-/// Bytes a segment's sink gathers before it writes.
+/// Bytes that a segment's sink buffers before it writes.
 const SINK_BYTES: usize = 1 << 20;
 
-/// A segment's file while it is written, front to back.
+/// The file of a segment that is being written, front to back.
 pub struct DiskSink {
     file: Arc<dyn DiskFile>,
     buffer: Vec<u8>,
@@ -43,7 +43,7 @@ pub struct DiskSink {
 }
 
 impl DiskSink {
-    /// Over an empty file.
+    /// A sink for an empty file.
     pub fn new(file: Arc<dyn DiskFile>) -> Self {
         DiskSink { file, buffer: Vec::with_capacity(SINK_BYTES), written: 0 }
     }
@@ -66,7 +66,7 @@ impl Write for DiskSink {
     }
 }
 
-/// A segment's file, to read.
+/// A segment's file, for reading.
 struct DiskReader(Arc<dyn DiskFile>);
 
 impl ReadAt for DiskReader {
@@ -82,13 +82,19 @@ impl ReadAt for DiskReader {
     }
 }
 
-/// A segment's file as bytes, for what reads it without a footer.
+/// A segment's file, for readers that do not need its footer.
+///
+/// # Errors
+/// When it cannot be opened.
 pub fn disk_reader(disk: &dyn Disk, path: &Path) -> Result<Box<dyn ReadAt>, SegmentError> {
     let failed = |error| SegmentError::Io { file: path.display().to_string(), offset: 0, error };
     Ok(Box::new(DiskReader(disk.open(path, Mode::Read).map_err(failed)?)))
 }
 
-/// Opens a segment for reading; blocks are read here and there, so no read-ahead is wanted.
+/// Opens a segment for reading, without read-ahead, because blocks are read at random.
+///
+/// # Errors
+/// When it cannot be opened or read, or its footer is damaged.
 pub fn open_segment(disk: &dyn Disk, path: &Path) -> Result<Segment, SegmentError> {
     let name = path.display().to_string();
     let file = disk.open(path, Mode::Read).map_err(|error| SegmentError::Io {
@@ -100,7 +106,7 @@ pub fn open_segment(disk: &dyn Disk, path: &Path) -> Result<Segment, SegmentErro
     Segment::open(Box::new(DiskReader(file)), &name)
 }
 
-/// A segment's failure as the store's threads pass it on: the kind stays that of its cause.
+/// Converts a segment's error for the store's threads, keeping the kind of its cause.
 pub fn into_io(error: SegmentError) -> io::Error {
     let kind = match &error {
         SegmentError::Io { error, .. } => error.kind(),
@@ -109,7 +115,7 @@ pub fn into_io(error: SegmentError) -> io::Error {
     io::Error::new(kind, error.to_string())
 }
 
-/// All segments of a shard, in the order of their numbers.
+/// All segments of a shard, ordered by number.
 #[derive(Debug, Default)]
 pub struct SegmentSet {
     /// The files.
@@ -117,7 +123,7 @@ pub struct SegmentSet {
 }
 
 impl SegmentSet {
-    /// This set less `gone` and with `new`.
+    /// This set without `gone` and with `new`.
     pub fn replace(&self, gone: &[u64], new: Vec<Arc<SegmentFile>>) -> SegmentSet {
         let mut files: Vec<_> =
             self.files.iter().filter(|file| !gone.contains(&file.number)).cloned().chain(new).collect();
@@ -131,12 +137,12 @@ impl SegmentSet {
     }
 }
 
-/// Sources whose rows are kept for about the same time share a class, so that their segments expire as a
-/// whole: quarters of a power of two of the seconds kept, 19 % apart.
+/// The class of a retention: quarters of a power of two, 19 % apart. Sources whose rows are kept for about
+/// the same time share a class, so that their segments expire as a whole.
 pub fn retention_class(retention_seconds: u64) -> u8 {
     let seconds = retention_seconds.max(1);
     let power = seconds.ilog2();
-    // The two bits behind the leading one, which cut [2^p, 2^(p+1)) into four.
+    // The two bits after the leading one split [2^p, 2^(p+1)) into four.
     let quarter = if power >= 2 { (seconds >> (power - 2)) & 3 } else { 0 };
     (power * 4 + quarter as u32).min(u32::from(CLASS_MIXED) - 1) as u8
 }
@@ -164,7 +170,7 @@ mod tests {
                 "{seconds} {class} {from}"
             );
         }
-        // The last quarter shares a class with the one before it.
+        // The last quarter shares a class with the previous one.
         assert!(retention_class(u64::MAX) < CLASS_MIXED);
     }
 }

@@ -210,12 +210,12 @@ impl Drop for Shard {
 
 /// Starts a thread of a shard.
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name.into()).spawn(move || or_end(body))
+    std::thread::Builder::new().name(name.into()).spawn(move || abort_on_panic(body))
 }
 
 /// Runs the body of a shard's thread. A panic in it ends the process: the state may be half changed and must
 /// not be written, while the log is still good.
-fn or_end(body: impl FnOnce()) {
+fn abort_on_panic(body: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err() {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         tracing::error!(thread = %thread, "a bug stopped this thread of the store; the process ends and the next start replays the log");

@@ -388,7 +388,7 @@ impl Engine for Stripes {
         match &self.adopter {
             None => self.core.update(batch, Box::new(move |(_, failures)| reply(failures))),
             Some(adopter) => {
-                let way = adopter.way();
+                let way = adopter.retry_sender();
                 let look = Box::new(move |(batch, failures): UpdateOutcome| {
                     let unknown = |failure: &UpdateFailure| matches!(failure.error, StoreError::NoSuchRrd(_));
                     if failures.iter().any(unknown) {
@@ -417,9 +417,9 @@ impl Engine for Stripes {
         self.core.import(&name, rrd, no_overwrite)
     }
 
-    fn tune(&self, name: &RrdName, words: &[String]) -> Result<(), StoreError> {
+    fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError> {
         self.with_adoption(name, |core| {
-            core.send_and_wait(name, |reply| Command::Tune(name.clone(), words.to_vec(), reply))
+            core.send_and_wait(name, |reply| Command::Tune(name.clone(), args.to_vec(), reply))
         })
     }
 

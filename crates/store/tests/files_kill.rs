@@ -87,7 +87,7 @@ fn live_and_die(directory: &Path, from: i64, pause: Duration) -> i64 {
 }
 
 #[test]
-fn what_was_answered_is_there_after_kills_at_random_moments() {
+fn answered_updates_survive_kills_at_random_moments() {
     let mut tool = RrdTool::start().unwrap();
     let base = tempfile::tempdir().unwrap();
     std::fs::create_dir(base.path().join("tree")).unwrap();

@@ -37,7 +37,7 @@ fn bits(rrd: &Rrd) -> Vec<u64> {
 }
 
 #[test]
-fn more_than_a_record_holds_goes_in_and_survives_a_kill() {
+fn an_import_larger_than_a_record_survives_a_kill() {
     let directory = tempfile::tempdir().unwrap();
     let open = || {
         let options = Options { shard_count: 1, ..Options::default() };

@@ -349,7 +349,7 @@ fn crashes_lose_nothing_acknowledged() {
 }
 
 #[test]
-fn long_lives_lose_no_rows() {
+fn flushes_and_merges_lose_no_rows() {
     each_seed(300, run_long);
 }
 
@@ -418,7 +418,7 @@ fn run_rotten(seed: u64) {
 }
 
 #[test]
-fn rotten_bits_are_told_and_confined() {
+fn bit_rot_is_reported_and_contained() {
     each_seed(500, run_rotten);
     let (all, opened) = (ROTTEN.load(Ordering::Relaxed), ROTTEN_OPENED.load(Ordering::Relaxed));
     // These stores are small: most of their bytes are log and checkpoint, whose damage stops the start. 44 of 500
@@ -470,6 +470,6 @@ fn run_full(seed: u64) {
 }
 
 #[test]
-fn a_full_disk_is_told_and_waited_out() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     each_seed(20, run_full);
 }

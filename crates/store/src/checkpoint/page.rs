@@ -1,7 +1,7 @@
-//! What the frames of a checkpoint hold, decompressed: RRDs with their definitions and heads, and the groups.
+//! The decompressed content of a checkpoint's frames: RRDs with their definitions and heads, and the groups.
 //!
-//! Nothing is copied but seasons and open rows, which few RRDs have: names, definitions and heads stay where
-//! they were read.
+//! Names, definitions and heads are borrowed from the frame's bytes; only seasons and open rows, which few
+//! RRDs have, are copied.
 
 use rrd::definition::{Cf, Definition};
 use rrd::live::{HeadShape, Season};
@@ -10,7 +10,7 @@ use crate::catalogue::RrdId;
 use crate::group::{ArchiveGeometry, Geometry};
 use crate::log::catalogue::decode_definition;
 
-/// A definition that RRDs of one page share.
+/// A definition shared by RRDs of one page.
 #[derive(Debug)]
 pub struct PageDefinition<'a> {
     /// The definition.
@@ -33,7 +33,7 @@ pub struct LoadedRrd<'a> {
     pub definition_index: usize,
     /// The words of its head, little-endian.
     pub head: &'a [u8],
-    /// Its seasons; empty for most.
+    /// Its seasons; most RRDs have none.
     pub seasons: Vec<Season>,
     /// Its open rows, oldest first.
     pub open: Vec<LoadedRows>,
@@ -49,23 +49,23 @@ impl LoadedRrd<'_> {
 /// Consecutive open rows of one source.
 #[derive(Debug)]
 pub struct LoadedRows {
-    /// Their source in the group.
+    /// Their source within the group.
     pub source: u16,
     /// Number of the first row.
     pub first_row: i64,
     /// Rows.
     pub count: u64,
-    /// The values of one row when all rows are the same, else of all rows, row-major.
+    /// The values of one row if all rows are equal, else of all rows, row-major.
     pub values: Vec<f64>,
 }
 
-/// Receives what a checkpoint holds.
+/// Receives the content of a checkpoint.
 pub trait Loader {
-    /// How many pages there are; comes first, when it is known.
+    /// The number of pages; called first, if the number is known.
     fn page_count(&mut self, _count: usize) {}
-    /// A stripe group; groups come in the order of their numbers.
+    /// A group; groups come in the order of their numbers.
     fn group(&mut self, geometry: Geometry);
-    /// A page begins; these are the definitions of its RRDs.
+    /// The start of a page, with the definitions of its RRDs.
     fn page(&mut self, definitions: &[PageDefinition<'_>]);
     /// An RRD of the page.
     fn rrd(&mut self, rrd: LoadedRrd<'_>);
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Reads the body of an end frame; `None` when it is cut.
+/// Decodes the body of an end frame; `None` when it is truncated.
 pub(super) fn decode_end(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
     let mut cursor = Cursor(body);
     for _ in 0..cursor.u32()? {
@@ -112,7 +112,7 @@ pub(super) fn decode_end(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
     Some(())
 }
 
-/// Reads the body of a page; `None` when it is cut.
+/// Decodes the body of a page; `None` when it is truncated.
 pub(super) fn decode_page(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
     let mut cursor = Cursor(body);
     let mut definitions = Vec::new();

@@ -1,4 +1,4 @@
-//! Reading a checkpoint: all of it, in order, its pages checked and decompressed on threads of their own.
+//! Reads a checkpoint: all of it, in order; several threads check and decompress its pages.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,14 +10,14 @@ use crate::catalogue::RrdId;
 use crate::disk::{Advice, Disk, DiskFile, Mode};
 use crate::log::Position;
 
-/// Threads that decompress one checkpoint, at most: four of them keep up with one that inserts.
+/// The most threads that decompress one checkpoint: four keep up with the one that inserts.
 const THREADS_MAX: usize = 4;
-/// Pages a thread must have to be worth its start.
+/// A thread is started only for at least this many pages.
 const PAGES_PER_THREAD: usize = 16;
-/// Decompressed pages that may wait on each thread: some hundred kilobytes each.
+/// Decompressed pages that each thread may queue: some hundred kilobytes each.
 const PAGES_AHEAD: usize = 4;
 
-/// How the pages of a checkpoint cover the ids.
+/// Which ids the pages of a checkpoint cover.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// For each page in order: one past its last id, and the position it was taken at.
@@ -29,7 +29,7 @@ pub struct Loaded {
 /// Reads a checkpoint: its groups first, then page after page in order.
 ///
 /// # Errors
-/// When the disk fails, or a frame is not what was written. `loader` has then seen the frames before it.
+/// When the disk fails or a frame is damaged. `loader` has then received the frames before it.
 pub fn load(disk: &dyn Disk, path: &Path, loader: &mut dyn Loader) -> Result<Loaded, CheckpointError> {
     let file = disk.open(path, Mode::Read)?;
     let length = file.length()?;
@@ -61,8 +61,8 @@ pub fn load(disk: &dyn Disk, path: &Path, loader: &mut dyn Loader) -> Result<Loa
 
 type Body = Result<Vec<u8>, CheckpointError>;
 
-/// The bodies of pages, in order. With many pages, threads read and decompress ahead: thread `n` of `m` every
-/// `m`-th page from the `n`-th on.
+/// The bodies of pages, in order. With many pages, threads read and decompress ahead: thread `n` of `m`
+/// handles every `m`-th page from the `n`-th on.
 struct Bodies<'a> {
     file: &'a dyn DiskFile,
     pages: &'a [FrameHead],
@@ -104,7 +104,7 @@ impl Iterator for Bodies<'_> {
         self.next += 1;
         match self.threads.len() {
             0 => Some(read_body(self.file, page, self.damaged)),
-            // A thread ends early only when it panics, which the scope passes on.
+            // A thread ends early only by a panic, which the scope propagates.
             count => self.threads[index % count].recv().ok(),
         }
     }
@@ -117,7 +117,7 @@ fn send_bodies<'a>(
     sender: &SyncSender<Body>,
 ) {
     for page in pages {
-        // The receiver is gone once a page before this one was damaged.
+        // The receiver is gone if an earlier page was damaged.
         if sender.send(read_body(file, page, damaged)).is_err() {
             return;
         }
@@ -140,7 +140,7 @@ impl FrameHead {
     }
 }
 
-/// Makes the error for damage at an offset.
+/// Creates the error for damage at an offset.
 pub(super) type Damage<'a> = &'a (dyn Fn(u64, &'static str) -> CheckpointError + Sync);
 
 fn frames(file: &dyn DiskFile, length: u64, damaged: Damage<'_>) -> Result<Vec<FrameHead>, CheckpointError> {

@@ -1,4 +1,4 @@
-//! Reading a checkpoint for an inspection: a damaged frame is reported and skipped.
+//! Reads a checkpoint for `inspect`: damaged frames are reported and skipped.
 
 use std::path::Path;
 
@@ -14,25 +14,28 @@ use crate::log::Position;
 pub struct Frame {
     /// Where it starts in the file.
     pub offset: u64,
-    /// Bytes it takes, its head included.
+    /// Its length including its head.
     pub bytes: u64,
     /// One past the last id it covers; in the end frame the next free id.
     pub next_id: RrdId,
-    /// Everything up to here is in it.
+    /// The log position up to which it contains all changes.
     pub position: Position,
-    /// It is the end frame.
+    /// True for the end frame.
     pub is_end: bool,
 }
 
-/// Receives frames and damage besides what the frames hold; the groups come last.
+/// Receives frames and damage in addition to the content of frames; the groups come last.
 pub trait Visitor: Loader {
-    /// A frame whose content follows.
+    /// A frame, whose content follows.
     fn frame(&mut self, frame: &Frame);
-    /// Something that cannot be read; readable frames after it follow.
+    /// Something unreadable; readable frames after it follow.
     fn damage(&mut self, error: CheckpointError);
 }
 
 /// Visits every frame of a checkpoint. Returns false when the end frame is missing.
+///
+/// # Errors
+/// When the file cannot be read.
 pub fn survey(disk: &dyn Disk, path: &Path, visitor: &mut dyn Visitor) -> Result<bool, CheckpointError> {
     let file = disk.open(path, Mode::Read)?;
     let length = file.length()?;
@@ -46,7 +49,7 @@ pub fn survey(disk: &dyn Disk, path: &Path, visitor: &mut dyn Visitor) -> Result
     while offset < length {
         let head = match read_head(&*file, offset, length, &damaged) {
             Ok(head) => head,
-            // Without its head a frame's end is unknown, and with it where the next begins.
+            // Without its head, the end of a frame is unknown, and so is the start of the next one.
             Err(error) => {
                 visitor.damage(error);
                 return Ok(false);

@@ -83,7 +83,7 @@ impl Visitor for Seen {
 }
 
 #[test]
-fn what_was_written_comes_back_in_order() {
+fn checkpoints_round_trip_in_order() {
     let state = state();
     let disk = write(&state);
     let mut seen = Seen::default();
@@ -102,7 +102,7 @@ fn what_was_written_comes_back_in_order() {
 }
 
 #[test]
-fn a_damaged_page_is_an_error_with_its_address_and_an_inspection_passes_it() {
+fn a_damaged_page_fails_a_load_at_its_offset_and_inspect_skips_it() {
     let disk = write(&state());
     let mut whole = Seen::default();
     assert!(survey(&*disk.handle(), path(), &mut whole).unwrap());

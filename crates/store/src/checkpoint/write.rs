@@ -1,4 +1,4 @@
-//! Writing a checkpoint: frames taken from the state, compressed, and written front to back.
+//! Writes a checkpoint: frames taken from the state, compressed, and written front to back.
 
 use std::io;
 use std::path::Path;
@@ -13,12 +13,13 @@ use crate::group::{Geometry, Group};
 use crate::log::Position;
 use crate::shard::state::State;
 
-/// zstd level: 1 packs heads to about a quarter at 400 MB/s, which is less than the disk would take.
+/// zstd level: 1 compresses heads to about a quarter at 400 MB/s, which takes less time than writing the rest
+/// to disk.
 const ZSTD_LEVEL: i32 = 1;
-/// Bytes gathered before a write.
+/// Bytes buffered before a write.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Takes the page of ids `first_id..first_id + PAGE_IDS` as they are at `position`.
+/// Takes the page of ids `first_id..first_id + PAGE_IDS`, with their state at `position`.
 pub fn take_page(state: &State, first_id: RrdId, position: Position) -> RawFrame {
     let next_id = first_id.saturating_add(PAGE_IDS).min(state.catalogue.next_id());
     let mut definitions: Vec<u32> = Vec::new();
@@ -55,7 +56,7 @@ pub fn take_page(state: &State, first_id: RrdId, position: Position) -> RawFrame
     RawFrame { kind: KIND_PAGE, first_id, next_id, position, body }
 }
 
-/// The closing frame: the groups, so that their numbers stay the same, and the next id.
+/// The end frame: the groups, so that they keep their numbers, and the next id.
 pub fn take_end(state: &State, position: Position) -> RawFrame {
     let mut body = Vec::new();
     put_u32(&mut body, state.groups().len() as u32);
@@ -96,7 +97,7 @@ fn put_open_rows(out: &mut Vec<u8>, state: &State, id: RrdId, group: &Group) {
     let count_at = out.len();
     put_u32(out, 0);
     let mut count = 0u32;
-    // Only the open arena: the frozen one is on its way to a segment of the same cycle.
+    // Only the open arena: the frozen one is being written to a segment of the same cycle.
     if let Some((rows, chain)) = state.open_chain_of(id) {
         for run in rows.runs(chain, group) {
             put_u32(out, u32::from(run.source));
@@ -118,12 +119,18 @@ pub struct CheckpointWriter {
 }
 
 impl CheckpointWriter {
-    /// Starts the file.
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// When the disk fails.
     pub fn create(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         Ok(CheckpointWriter { file: disk.create(path)?, buffer: MAGIC.to_vec(), written: 0 })
     }
 
-    /// Adds a frame; nothing is written yet.
+    /// Adds a frame to the buffer; nothing is written yet.
+    ///
+    /// # Errors
+    /// When the frame cannot be compressed.
     pub fn push(&mut self, frame: &RawFrame) -> io::Result<()> {
         let stored = zstd::bulk::compress(&frame.body, ZSTD_LEVEL)?;
         let mut head = Vec::with_capacity(FRAME_HEAD_BYTES);
@@ -146,7 +153,10 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// Writes what was gathered once it is worth a write. May be tried again after a failure.
+    /// Writes the buffer once it is large enough. May be retried after a failure.
+    ///
+    /// # Errors
+    /// When the disk fails.
     pub fn write_if_large(&mut self) -> io::Result<()> {
         if self.buffer.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
     }
@@ -158,8 +168,10 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// Writes what is left and makes the file durable. Returns its length. May be tried again after a
-    /// failed write.
+    /// Writes the rest and makes the file durable. Returns its length. May be retried after a failed write.
+    ///
+    /// # Errors
+    /// When the disk fails.
     pub fn finish(&mut self) -> io::Result<u64> {
         self.write()?;
         self.file.sync()?;

@@ -1,8 +1,8 @@
-//! Taking updates: one thread a shard checks them, keeps them, and answers when the journal holds them.
+//! Accepts updates: one thread per shard validates and buffers them, and answers when the journal holds them.
 //!
-//! A round takes what waits in the mailbox, appends it to the buffers, writes one journal frame and only
-//! then answers. When the journal fails, the buffers are put back as they were. Cost an update: one hash,
-//! one search, two uncontended locks, and its bytes twice.
+//! A round takes what is queued in the mailbox, appends it to the buffers, writes one journal frame and only
+//! then answers. If the journal fails, the buffers are restored. Cost per update: one hash, one lookup, two
+//! uncontended locks, and copying its bytes twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,31 +16,31 @@ use rrd::update::check;
 
 use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
 use crate::files::buffer::{Buffer, Entry};
-use crate::files::journal::{Frame, Record, WORDS_BYTES_MAX};
+use crate::files::journal::{Frame, Record, UPDATES_BYTES_MAX};
 use crate::files::read::{Timeout, load_header};
 use crate::files::shared::{Shared, lock};
-use crate::files::words::{self, Word};
+use crate::files::updates::{self, PendingUpdate};
 use crate::name::{NameError, RrdName};
 use rrd_file::apply::Workspace;
 
-/// Text taken in a round: about a thousand lines, so that the first of them need not wait long.
+/// Text per round: about a thousand lines, so that the first of them does not wait long.
 const ROUND_BYTES: usize = 64 * 1024;
-/// Most bytes that wait for one RRD. Reached only when its file cannot be written for long.
+/// The most bytes buffered for one RRD; reached only when its file cannot be written for a long time.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
-/// How long taking updates waits for room in memory before it goes on regardless.
+/// How long to wait for buffered updates to be written before accepting more regardless.
 const ROOM_WAIT: Duration = Duration::from_secs(10);
 
 /// A batch on its way through the shards.
 pub struct UpdateJob {
     batch: UpdateBatch,
-    /// Shards that are not done with it.
+    /// Shards that have not finished it yet.
     shards_left: AtomicUsize,
     failures: Mutex<Vec<UpdateFailure>>,
     reply: Mutex<Option<Reply<Vec<UpdateFailure>>>>,
 }
 
 impl UpdateJob {
-    /// A batch of which `shards` shards have lines.
+    /// A batch with lines for `shards` shards.
     pub fn new(batch: UpdateBatch, shards: usize, reply: Reply<Vec<UpdateFailure>>) -> Self {
         UpdateJob {
             batch,
@@ -50,7 +50,7 @@ impl UpdateJob {
         }
     }
 
-    /// One shard is done with it; the last one answers.
+    /// Reports that one shard has finished; the last one answers.
     pub fn finish_part(&self) {
         if self.shards_left.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(reply) = lock(&self.reply).take()
@@ -61,7 +61,7 @@ impl UpdateJob {
         }
     }
 
-    /// Refuses every line of it.
+    /// Refuses every line.
     pub fn refuse(self, error: &StoreError) {
         let fail = |line| UpdateFailure { line, accepted: 0, error: error.clone() };
         if let Some(reply) = lock(&self.reply).take() {
@@ -73,14 +73,14 @@ impl UpdateJob {
 /// A line of a batch: its index, and the hash of its name.
 pub type JobLine = (u32, u64);
 
-/// Something to do on a shard's thread.
+/// A task for a shard's thread.
 pub type Change = Box<dyn FnOnce(&Shared, &mut Workspace) + Send>;
 
-/// What a shard's thread is asked to do.
+/// A message to a shard's thread.
 pub enum Message {
-    /// The lines of a batch that are the shard's.
+    /// The shard's lines of a batch.
     Update(Arc<UpdateJob>, Vec<JobLine>),
-    /// Something that must keep its place among the updates.
+    /// A task that must keep its order relative to updates.
     Change(Change),
 }
 
@@ -94,7 +94,7 @@ pub struct Acceptor {
     work: Workspace,
 }
 
-/// How to take back one accepted line.
+/// How to undo one accepted line.
 struct Undo {
     job: usize,
     line: u32,
@@ -141,7 +141,7 @@ impl Acceptor {
         }
     }
 
-    /// Checks and keeps the shard's lines of a batch.
+    /// Validates and buffers the shard's lines of a batch.
     fn take(&mut self, job: Arc<UpdateJob>, lines: &[JobLine]) {
         let now = now();
         let now_seconds = self.shared.now_seconds();
@@ -179,19 +179,19 @@ impl Acceptor {
         let entry = self.find(hash, name).map_err(|error| (0, error))?;
         let mut buffer = entry.lock();
         if buffer.removed {
-            // Removed between the search and the lock; the name is free again.
+            // Removed between the lookup and the lock; the name is free again.
             drop(buffer);
             return self.line(batch, index, line, (hash, name), now, now_seconds, values);
         }
         prepare(&shared, &entry, &mut buffer, &mut self.work).map_err(|error| (0, error))?;
-        let (bytes, count, last) = (buffer.words.len(), buffer.word_count, buffer.last);
+        let (bytes, count, last) = (buffer.updates.len(), buffer.update_count, buffer.last);
         let result = take_words(batch, line, &mut buffer, now, values);
-        if buffer.words.len() > bytes {
+        if buffer.updates.len() > bytes {
             if bytes == 0 {
                 buffer.generation = shard.generation();
             }
-            self.frame.put(Record::Update { name, words: &buffer.words[bytes..] });
-            let added = buffer.words.len() - bytes;
+            self.frame.put(Record::Update { name, updates: &buffer.updates[bytes..] });
+            let added = buffer.updates.len() - bytes;
             shared.counters.waiting_bytes.fetch_add(added as u64, Ordering::Relaxed);
             let epoch = buffer.epoch;
             let job = self.done.len();
@@ -225,22 +225,22 @@ impl Acceptor {
         }
         let shared = Arc::clone(&self.shared);
         if let Err(error) = shared.commit(&shared.shards[self.shard], &mut self.frame) {
-            self.take_back(&error);
+            self.roll_back(&error);
         }
         self.undo.clear();
         self.done.drain(..).for_each(|job| job.finish_part());
     }
 
-    /// The journal has none of this round: no buffer may keep it, and no client may believe it.
-    fn take_back(&mut self, error: &StoreError) {
+    /// The journal holds nothing of this round, so no buffer may keep it and every client must be told.
+    fn roll_back(&mut self, error: &StoreError) {
         for undo in self.undo.drain(..).rev() {
             let mut buffer = undo.entry.lock();
-            // If the file has it by now it is as safe as can be, yet its client hears the error.
+            // If it has reached the file meanwhile, it is safe, yet the client gets the error.
             if buffer.epoch == undo.epoch && !buffer.removed {
-                let freed = buffer.words.len().saturating_sub(undo.bytes);
+                let freed = buffer.updates.len().saturating_sub(undo.bytes);
                 self.shared.counters.waiting_bytes.fetch_sub(freed as u64, Ordering::Relaxed);
-                buffer.words.truncate(undo.bytes);
-                (buffer.word_count, buffer.last) = (undo.count, undo.last);
+                buffer.updates.truncate(undo.bytes);
+                (buffer.update_count, buffer.last) = (undo.count, undo.last);
             }
             drop(buffer);
             let mut failures = lock(&self.done[undo.job].failures);
@@ -249,7 +249,7 @@ impl Acceptor {
         }
     }
 
-    /// Back-pressure: when too much waits in memory, everything is sent to the writers and awaited.
+    /// Back-pressure: when too much is buffered, queues everything for writing and waits.
     fn wait_for_room(&self) {
         let limit = self.shared.options.waiting_bytes_max;
         if self.shared.counters.waiting_bytes.load(Ordering::Relaxed) <= limit {
@@ -261,7 +261,7 @@ impl Acceptor {
     }
 }
 
-/// Looks at an RRD's file when it is new to us, and refuses one that is in trouble.
+/// Reads the header of an RRD's file when it is new to the engine, and refuses one that cannot be written.
 fn prepare(
     shared: &Shared,
     entry: &Entry,
@@ -274,17 +274,17 @@ fn prepare(
     if let Some(trouble) = &buffer.trouble {
         return Err(trouble.clone());
     }
-    if buffer.words.len() > BUFFER_BYTES_MAX {
+    if buffer.updates.len() > BUFFER_BYTES_MAX {
         return Err(StoreError::Backlog(format!(
             "{} bytes of updates already wait for '{}'; see the log for why it cannot be written",
-            buffer.words.len(),
+            buffer.updates.len(),
             entry.name
         )));
     }
     Ok(())
 }
 
-/// Appends the words of a line up to the first that is refused.
+/// Appends the arguments of a line up to the first that is refused.
 fn take_words<'w>(
     batch: &'w UpdateBatch,
     line: &UpdateLine,
@@ -295,7 +295,7 @@ fn take_words<'w>(
     let Some(geometry) = buffer.geometry.clone() else { unreachable!("prepared above") };
     let definition = &geometry.definition;
     let text = batch.values(line);
-    if text.len() + words::HEAD_BYTES * (text.len() / 2 + 1) > WORDS_BYTES_MAX {
+    if text.len() + updates::HEAD_BYTES * (text.len() / 2 + 1) > UPDATES_BYTES_MAX {
         return Err(StoreError::TooLarge(format!("a line of {} bytes is too long", text.len())));
     }
     let no_at_time = |_: &[u8]| Err("only absolute times are taken here".to_string());
@@ -304,18 +304,18 @@ fn take_words<'w>(
             parse_argument(word, now, definition, None, &no_at_time, values).map_err(StoreError::Update)?;
         let last = buffer.last.unwrap_or(Timestamp::whole(i64::MIN));
         let time = check(definition, last, &reading).map_err(StoreError::Update)?;
-        // The values follow the time's separator, as many as the definition wants.
+        // The values follow the time's separator; there are as many as the definition demands.
         let length = reading.values.iter().map(|value| value.len() + 1).sum::<usize>();
         let values = &word[word.len() + 1 - length.max(1)..];
-        words::push(&mut buffer.words, Word { time, values });
-        buffer.word_count += 1;
+        updates::push(&mut buffer.updates, PendingUpdate { time, values });
+        buffer.update_count += 1;
         buffer.last = Some(time);
     }
     Ok(())
 }
 
 fn count_since(buffer: &Buffer, count: u32) -> u32 {
-    buffer.word_count.saturating_sub(count)
+    buffer.update_count.saturating_sub(count)
 }
 
 /// The wall clock, for `N`.

@@ -1,4 +1,4 @@
-//! What goes wrong with a file, as the store says it: RRDtool's words, with the path in the tree.
+//! Errors about files, in RRDtool's words and with the path in the tree.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::engine::StoreError;
 
-/// A header that could not be read.
+/// Converts the error of a header that could not be read.
 pub fn header_error(tree: &Tree, name: &RrdName, error: HeaderError) -> StoreError {
     match error {
         HeaderError::Io(error) => io_error(tree, name, error),
@@ -22,7 +22,7 @@ pub fn display_path(tree: &Tree, name: &RrdName) -> String {
     format!("{}/{name}", tree.path().display())
 }
 
-/// A failed read or write of an open file.
+/// Converts a failed read or write of an open file.
 pub fn io_error(tree: &Tree, name: &RrdName, error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
@@ -30,7 +30,7 @@ pub fn io_error(tree: &Tree, name: &RrdName, error: io::Error) -> StoreError {
     }
 }
 
-/// A failed open, in RRDtool's words.
+/// Converts a failed open, in RRDtool's words.
 pub fn open_error(tree: &Tree, name: &RrdName, error: OpenError) -> StoreError {
     let path = display_path(tree, name);
     let error = match error {

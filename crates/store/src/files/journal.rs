@@ -1,9 +1,9 @@
-//! The journal of the files layout: which accepted updates may not have reached their `.rrd` files yet.
+//! The journal of the files layout: the accepted updates that may not be in their `.rrd` files yet.
 //!
-//! One file per shard and generation; every open and every rotation starts a new generation. A frame is
-//! one `write(2)`, so what a `kill -9` leaves is whole frames and at most one torn tail. Replay gives back
-//! records in order and touches no `.rrd` file. Layout: `docs/format/journal.md`. Cost: 7 bytes, the
-//! name and the words an update record, 8 bytes a frame.
+//! There is one file per shard and generation; every start and every rotation begins a new generation. A
+//! frame is one `write(2)`, so a `kill -9` leaves whole frames and at most one torn tail. Replay returns
+//! records in order and opens no `.rrd` file. `docs/format/journal.md` describes the bytes. Cost: 7 bytes
+//! plus name and updates per update record, 8 bytes per frame.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -16,24 +16,24 @@ use rrd::time::{MICROS, Timestamp};
 
 /// The first bytes of a journal file.
 pub const MAGIC: [u8; 8] = *b"ROUNDELJ";
-/// The format this release writes.
+/// The version of the format that this release writes.
 pub const VERSION: u32 = 1;
 /// Bytes before the first frame.
 pub const HEADER_BYTES: usize = 32;
 /// Bytes before a frame's body: length and checksum.
 pub const FRAME_HEADER_BYTES: usize = 8;
 
-/// Largest frame body. A batch that is larger is cut into several frames at record boundaries; on replay a
-/// larger length can only be damage. One record needs at most 4,102 + `WORDS_BYTES_MAX` bytes.
+/// The largest frame body. A larger batch is split into several frames at record boundaries; in replay, a
+/// larger length can only be damage. One record needs at most 4,102 + `UPDATES_BYTES_MAX` bytes.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
-/// Most bytes of words in one update record: the longest line a client may send and then some.
-pub const WORDS_BYTES_MAX: usize = 2 << 20;
+/// The most bytes of updates in one record: more than the longest line a client may send.
+pub const UPDATES_BYTES_MAX: usize = 2 << 20;
 
-/// Bytes read at once on replay.
+/// Bytes per read in replay.
 const READ_BYTES: usize = 1 << 20;
 /// Mode of journal files, before the umask.
 const FILE_MODE: u32 = 0o666;
-/// The file whose lock keeps other daemons out.
+/// The file whose lock keeps other daemons off the journal.
 const LOCK_NAME: &str = "lock";
 
 const KIND_UPDATE: u8 = 1;
@@ -51,40 +51,40 @@ const OFFSET_CHECKSUM: usize = 28;
 pub enum Record<'a> {
     /// Updates were accepted for the RRD.
     Update {
-        /// Whose.
+        /// The RRD.
         name: &'a [u8],
-        /// What they were, as [`super::words`] lays them out. At most [`WORDS_BYTES_MAX`].
-        words: &'a [u8],
+        /// The updates, encoded as in [`super::updates`]; at most [`UPDATES_BYTES_MAX`].
+        updates: &'a [u8],
     },
     /// Everything accepted for the RRD up to this time is in its file.
     Written {
-        /// Whose.
+        /// The RRD.
         name: &'a [u8],
         /// Time of the newest update written.
         until: Timestamp,
     },
-    /// Everything accepted for the RRD so far is void: it was removed or replaced.
+    /// Everything accepted for the RRD so far is void, because it was removed or replaced.
     Forgotten {
-        /// Whose.
+        /// The RRD.
         name: &'a [u8],
     },
 }
 
-/// Records on their way into one frame.
+/// Records being collected for one frame.
 #[derive(Debug, Default)]
 pub struct Frame {
     bytes: Vec<u8>,
-    /// Ends of full frames within `bytes`, each of which gets its own header.
+    /// Where each frame within `bytes` starts; a full one is followed by another.
     starts: Vec<usize>,
 }
 
 impl Frame {
-    /// True when nothing was put.
+    /// True when it has no records.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Appends a record. Names and words must be within their limits.
+    /// Appends a record. Names and updates must be within their limits.
     pub fn put(&mut self, record: Record<'_>) {
         let (kind, name) = match record {
             Record::Update { name, .. } => (KIND_UPDATE, name),
@@ -93,14 +93,14 @@ impl Frame {
         };
         let time;
         let text: &[u8] = match record {
-            Record::Update { words, .. } => words,
+            Record::Update { updates, .. } => updates,
             Record::Written { until, .. } => {
                 time = time_bytes(until);
                 &time
             }
             Record::Forgotten { .. } => &[],
         };
-        debug_assert!(text.len() <= WORDS_BYTES_MAX && name.len() <= usize::from(u16::MAX));
+        debug_assert!(text.len() <= UPDATES_BYTES_MAX && name.len() <= usize::from(u16::MAX));
         let needed = 7 + name.len() + text.len();
         let open = self.starts.last().copied();
         if open.is_none_or(|start| self.bytes.len() - start - FRAME_HEADER_BYTES + needed > FRAME_BYTES_MAX) {
@@ -114,7 +114,7 @@ impl Frame {
         self.bytes.extend_from_slice(text);
     }
 
-    /// Completes the frame headers and gives the bytes to write.
+    /// Completes the frame headers and returns the bytes to write.
     fn seal(&mut self) -> &[u8] {
         for (index, &start) in self.starts.iter().enumerate() {
             let end = self.starts.get(index + 1).copied().unwrap_or(self.bytes.len());
@@ -126,13 +126,13 @@ impl Frame {
         &self.bytes
     }
 
-    /// The body of a frame that is not full.
+    /// The body of the only frame.
     #[cfg(test)]
     pub fn body_for_test(&self) -> &[u8] {
         &self.bytes[FRAME_HEADER_BYTES..]
     }
 
-    /// Empties it, keeping its memory unless a rare large batch made it large.
+    /// Empties it. Keeps its memory unless a rare large batch made it large.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(FRAME_BYTES_MAX);
@@ -140,11 +140,11 @@ impl Frame {
     }
 }
 
-/// The directory that the journal files stand in.
+/// The directory of the journal files.
 #[derive(Clone)]
 pub struct Directory {
     disk: Arc<dyn Disk>,
-    /// For messages.
+    /// Its path, for messages.
     path: PathBuf,
 }
 
@@ -155,7 +155,7 @@ impl fmt::Debug for Directory {
 }
 
 impl Directory {
-    /// The root of a disk, shown as `path` in messages.
+    /// The root of a disk; messages show it as `path`.
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Self {
         Directory { disk, path: path.to_path_buf() }
     }
@@ -163,29 +163,29 @@ impl Directory {
     /// A directory of the operating system.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the system cannot open it.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self::on_disk(Arc::new(RealDisk::open(path)?.with_file_mode(FILE_MODE)), path))
     }
 
-    /// The same, made if it is missing.
+    /// As [`Directory::open`], but creates the directory if it is missing.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the system cannot create or open it.
     pub fn create(path: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         Self::open(path)
     }
 
-    /// Where it is, for messages.
+    /// Its path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps other daemons out for as long as the file lives; `None` when another has it.
+    /// Locks the journal for as long as the returned file lives; `None` when another daemon holds the lock.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the lock file cannot be opened or locked.
     pub fn lock(&self) -> io::Result<Option<Arc<dyn DiskFile>>> {
         let name = Path::new(LOCK_NAME);
         let file = match self.disk.open(name, Mode::Write) {
@@ -195,10 +195,10 @@ impl Directory {
         Ok(file.try_lock()?.then_some(file))
     }
 
-    /// The journal files, oldest generation first, each by its name.
+    /// The journal files with their generations, oldest first.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the directory cannot be listed.
     pub fn files(&self) -> io::Result<Vec<(u64, OsString)>> {
         let names = self.disk.list(Path::new(""))?.into_iter();
         let mut found: Vec<_> =
@@ -210,13 +210,13 @@ impl Directory {
     /// Removes a journal file.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the system cannot remove it.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.disk.remove(Path::new(name))
     }
 }
 
-/// The journal file a shard appends to.
+/// The journal file to which a shard appends.
 pub struct Journal {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
@@ -231,10 +231,10 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Starts the file of a new generation. Its entry in the directory is made durable.
+    /// Creates the file of a new generation and makes its directory entry durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the file cannot be created, written or synced.
     pub fn create(directory: &Directory, generation: u64, shard: u32) -> io::Result<Self> {
         let name = file_name(generation, shard);
         let file = directory.disk.create(Path::new(&name))?;
@@ -248,16 +248,17 @@ impl Journal {
         self.bytes
     }
 
-    /// Appends a frame in one write. On an error the file is as before, so that the next append may succeed
-    /// (a full disk gets room again).
+    /// Appends a frame in one write. After an error the file is unchanged, so that a later append may succeed
+    /// (when a full disk has room again).
     ///
     /// # Errors
-    /// What the system says.
+    /// When the frame cannot be written.
     pub fn append(&mut self, frame: &mut Frame) -> io::Result<()> {
         let bytes = frame.seal();
         self.synced = false;
         if let Err(error) = self.file.write_at(bytes, self.bytes) {
-            // A torn frame in the middle would end replay there: it must go before anything follows it.
+            // A torn frame in the middle would end replay there, so it must be cut off before anything
+            // follows it.
             self.file.truncate(self.bytes)?;
             return Err(error);
         }
@@ -265,10 +266,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Drops all frames.
+    /// Removes all frames.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the file cannot be truncated.
     pub fn empty(&mut self) -> io::Result<()> {
         self.file.truncate(HEADER_BYTES as u64)?;
         self.bytes = HEADER_BYTES as u64;
@@ -276,10 +277,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes everything appended durable. True when there was anything to do.
+    /// Makes everything appended durable. Returns true if there was anything to sync.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the sync fails.
     pub fn sync(&mut self) -> io::Result<bool> {
         if self.synced {
             return Ok(false);
@@ -289,12 +290,12 @@ impl Journal {
         Ok(true)
     }
 
-    /// The file to sync without holding up appends; `None` when nothing was appended since the last sync.
+    /// The file, to be synced without blocking appends; `None` when nothing was appended since the last sync.
     pub fn sync_handle(&mut self) -> Option<Arc<dyn DiskFile>> {
         if self.synced {
             return None;
         }
-        // What is appended while the sync runs is marked unsynced again by the append itself.
+        // An append during the sync marks the file as unsynced again.
         self.synced = true;
         Some(Arc::clone(&self.file))
     }
@@ -305,14 +306,14 @@ impl Journal {
     }
 }
 
-/// Damage met on replay; what was good around it was replayed.
+/// Damage found in replay; good records around it were replayed.
 #[derive(Debug)]
 pub struct Damage {
-    /// In which file.
+    /// The file.
     pub path: PathBuf,
-    /// Where, in bytes.
+    /// Offset in bytes.
     pub offset: u64,
-    /// What was found.
+    /// What is wrong.
     pub what: String,
 }
 
@@ -322,11 +323,11 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Reads one journal file, record by record. Damage is reported and skipped as far as frames can still be
-/// told apart; a torn tail, which every kill may leave, is not damage.
+/// Reads one journal file, record by record. Damage is reported and skipped as long as frame boundaries can
+/// be found; a torn tail, which any kill may leave, is not damage.
 ///
 /// # Errors
-/// What the system says.
+/// When the file cannot be read.
 pub fn replay(
     directory: &Directory,
     name: &OsStr,
@@ -340,7 +341,7 @@ pub fn replay(
     };
     let length = file.length()?;
     if length < HEADER_BYTES as u64 {
-        // Killed while the file was being made: nothing was acknowledged from it.
+        // Killed while the file was being created: nothing in it was acknowledged.
         return Ok(damages);
     }
     let mut input = io::BufReader::with_capacity(READ_BYTES, Input { file, offset: 0 });
@@ -372,7 +373,7 @@ pub fn replay(
         input.read_exact(&mut body)?;
         let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
         if checksum != frame_checksum(field, &body) {
-            // A power loss may tear the last frame; only one that others follow is damage.
+            // A power loss may tear the last frame; only one with frames after it is damage.
             if (body_bytes as u64) < rest {
                 damage(offset, "checksum does not match; this frame is skipped".to_string());
             }
@@ -384,7 +385,7 @@ pub fn replay(
     Ok(damages)
 }
 
-/// A file read from front to back.
+/// A file that is read front to back.
 struct Input {
     file: Arc<dyn DiskFile>,
     offset: u64,
@@ -399,6 +400,9 @@ impl Read for Input {
 }
 
 /// Calls `take` for every record of a frame's body.
+///
+/// # Errors
+/// When a record is truncated or unknown.
 pub fn records(body: &[u8], take: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
     let mut rest = body;
     while !rest.is_empty() {
@@ -410,7 +414,7 @@ pub fn records(body: &[u8], take: &mut impl FnMut(Record<'_>)) -> Result<(), Str
         let (text, behind) = behind.split_at_checked(text_bytes).ok_or_else(cut)?;
         let unknown = || format!("record of kind {} and {text_bytes} bytes is none of ours", head[0]);
         take(match (head[0], text_bytes) {
-            (KIND_UPDATE, 1..=WORDS_BYTES_MAX) => Record::Update { name, words: text },
+            (KIND_UPDATE, 1..=UPDATES_BYTES_MAX) => Record::Update { name, updates: text },
             (KIND_WRITTEN, 12) => Record::Written { name, until: time_of(text).ok_or_else(unknown)? },
             (KIND_FORGOTTEN, 0) => Record::Forgotten { name },
             _ => return Err(unknown()),

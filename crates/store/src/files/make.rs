@@ -1,7 +1,7 @@
-//! Making, replacing and removing files: whole or not at all, by a temporary file and a rename.
+//! Creates, replaces and removes files atomically, by a temporary file and a rename.
 //!
-//! A temporary file is named `.roundel-PID-NUMBER.tmp` and stands beside its target; one that a kill left
-//! behind is never read and may be removed.
+//! A temporary file is named `.roundel-PID-NUMBER.tmp` and lies beside its target; one that a kill leaves is
+//! never read and may be removed.
 
 use std::io;
 use std::sync::Arc;
@@ -28,15 +28,20 @@ use crate::files::write::write;
 
 /// Mode of new files: RRDtool's.
 const FILE_MODE: u32 = 0o644;
-/// Unknown rows are written in pieces of a page: a longer write makes a larger folio of the page cache, and an
-/// update of eight bytes then dirties all of it (measured: 127 kB a visit of W1 in place of 35).
+/// Unknown rows are written in chunks of one page: a longer write creates a larger folio in the page cache,
+/// and an update of eight bytes then dirties all of it (measured: 127 kB per visit in W1 instead of 35).
 const PIECE_BYTES: usize = 4096;
-/// Largest file made. RRDtool has no limit; this one keeps a typing error from filling the disk.
+/// The largest file that is created. RRDtool has no limit; this one keeps a typing error from filling the
+/// disk.
 const FILE_BYTES_MAX: u64 = 64 << 30;
 
 static TEMPORARY_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Makes a new file, all unknown, in the place of the name's. What waited for the name is dropped.
+/// Creates a file with only unknown rows, replacing any file of that name. Buffered updates for the name are
+/// dropped.
+///
+/// # Errors
+/// When the definition does not fit a file, the file exists and `no_overwrite` is set, or writing fails.
 pub fn create(
     shared: &Shared,
     name: &RrdName,
@@ -54,7 +59,11 @@ pub fn create(
     replace(shared, name, (&front, bytes), request.no_overwrite, work)
 }
 
-/// Writes a whole file of this content in the place of the name's. What waited for the name is dropped.
+/// Writes a whole file with this content, replacing any file of that name. Buffered updates for the name are
+/// dropped.
+///
+/// # Errors
+/// As [`create`].
 pub fn import(
     shared: &Shared,
     name: &RrdName,
@@ -68,7 +77,10 @@ pub fn import(
     replace(shared, name, (&front, bytes), no_overwrite, work)
 }
 
-/// Removes an RRD's file and everything that waits for it.
+/// Removes an RRD's file and its buffered updates.
+///
+/// # Errors
+/// When there is no such file, or it cannot be removed.
 pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(), StoreError> {
     shared.with_entry(name, |entry, buffer| {
         settle(shared, entry, buffer, work)?;
@@ -84,7 +96,7 @@ pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(
             }),
             SyncMode::Every(_) => removed,
         };
-        if removed.is_ok() || buffer.words.is_empty() {
+        if removed.is_ok() || buffer.updates.is_empty() {
             shared.forget(entry, buffer);
         }
         removed
@@ -104,9 +116,12 @@ fn refused(shared: &Shared, name: &RrdName, error: FileError) -> StoreError {
     StoreError::Unfit { path: display_path(&shared.tree, name), error }
 }
 
-/// Puts a changed content in the place of an RRD's file, which is `old` and locked; mode and owner stay. The
-/// caller holds the entry, and nothing waits for it. Durable when it returns: a power loss must not bring the
+/// Replaces the content of an RRD's file, which is `old` and locked; mode and owner stay. The caller holds
+/// the entry's lock, and nothing is buffered for it. Durable when it returns: a power loss must not bring the
 /// old file back under updates that only fit the new one.
+///
+/// # Errors
+/// When the new file cannot be written, synced or renamed; the old one then stays.
 pub fn exchange(shared: &Shared, entry: &Entry, rrd: &Rrd, old: &RrdFile) -> Result<(), StoreError> {
     let (tree, name) = (&shared.tree, &entry.name);
     let io = |error| io_error(tree, name, error);
@@ -114,7 +129,7 @@ pub fn exchange(shared: &Shared, entry: &Entry, rrd: &Rrd, old: &RrdFile) -> Res
     let front =
         encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, error))?;
     let like = Like(old.handle().stat().map_err(io)?);
-    // What the journal is about to forget must not be in the page cache alone.
+    // The journal is about to forget these updates, so they must not be in the page cache only.
     old.handle().sync().map_err(io)?;
     let forget = || shared.journal_forgotten(entry);
     put_in_place(
@@ -138,16 +153,16 @@ fn replace(
         if !no_overwrite {
             settle(shared, entry, buffer, work)?;
         }
-        // Told before the rename: updates of the old file must not be replayed into the new one.
+        // Recorded before the rename: updates of the old file must not be replayed into the new one.
         let forget = || shared.journal_forgotten(entry);
         let durable = shared.options.sync == SyncMode::Always;
         let io = |error| io_error(&shared.tree, name, error);
         let new = NewFile { front, bytes, like: None, durable };
         let made = put_in_place(shared, name, &new, no_overwrite, forget);
         if made.is_ok() {
-            shared.drop_words(buffer);
+            shared.clear_buffer(buffer);
             (buffer.last, buffer.geometry, buffer.trouble) = (None, None, None);
-        } else if buffer.words.is_empty() && buffer.geometry.is_none() {
+        } else if buffer.updates.is_empty() && buffer.geometry.is_none() {
             shared.forget(entry, buffer);
         }
         made?;
@@ -155,15 +170,16 @@ fn replace(
     })
 }
 
-/// Brings what waits for an RRD into its file, which is about to go. The journal forgets it before the file goes,
-/// and without this a kill in between would leave the file without what was acknowledged for it.
+/// Writes an RRD's buffered updates to its file, which is about to be replaced or removed. The journal
+/// forgets them before that happens, and otherwise a kill in between would leave the file without
+/// acknowledged updates.
 fn settle(
     shared: &Shared,
     entry: &Arc<Entry>,
     buffer: &mut Buffer,
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
-    if buffer.words.is_empty() {
+    if buffer.updates.is_empty() {
         return Ok(());
     }
     match write(shared, entry, buffer, work) {
@@ -171,26 +187,26 @@ fn settle(
             let file = shared.tree.open_file(&entry.name, Access::Write);
             file.and_then(|file| file.sync()).map_err(|error| io_error(&shared.tree, &entry.name, error))
         }
-        // A file that is gone, or cannot be used any more, can be replaced and removed.
+        // A file that is missing or unusable can still be replaced and removed.
         Err(StoreError::NoSuchRrd(_) | StoreError::Damaged { .. } | StoreError::LeadsOut { .. }) => Ok(()),
         other => other,
     }
 }
 
-/// What a new file is to be: `front`, then unknown values up to `bytes`.
+/// The content of a new file: `front`, then unknown values up to `bytes`.
 struct NewFile<'a> {
     front: &'a [u8],
     bytes: u64,
-    /// The file whose mode and owner it takes over.
+    /// The file whose mode and owner it keeps.
     like: Option<Like>,
-    /// Whether it is durable before it gets its name.
+    /// Whether it is synced before it gets its name.
     durable: bool,
 }
 
-/// The mode and owner of a file; `None` on a disk that knows neither.
+/// The mode and owner of a file; `None` on a disk without them.
 struct Like(Option<Stat>);
 
-/// A new file under the name.
+/// Writes a new file and renames it to `name`.
 fn put_in_place(
     shared: &Shared,
     name: &RrdName,
@@ -228,17 +244,17 @@ fn fill(file: &Handle, new: &NewFile<'_>) -> io::Result<()> {
     if let Handle::System(file) = file {
         if let Some(like) = like {
             let (user, group) = (Uid::from_raw(like.st_uid), Gid::from_raw(like.st_gid));
-            // Only root may give a file away; without it the file is ours, as after a tune by hand.
+            // Only root may give a file away; otherwise it belongs to this user, as after a manual tune.
             rustix::fs::fchown(file, Some(user), Some(group)).ok();
         }
-        // RRDtool does not heed the umask either.
+        // RRDtool ignores the umask too.
         let mode = like.map_or(FILE_MODE, |like| like.st_mode & 0o7777);
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
     }
     write_pieces(file, new.front, new.bytes, PIECE_BYTES)?;
     match file {
         _ if !new.durable => Ok(()),
-        // Mode and owner, too, must be durable before the name.
+        // Mode and owner must also be durable before the rename.
         Handle::System(file) => Ok(rustix::fs::fsync(file)?),
         Handle::Disk(file) => file.sync(),
     }

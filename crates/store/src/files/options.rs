@@ -1,14 +1,14 @@
-//! How the files layout behaves: rrdcached's options, with rrdcached's defaults, and the limits of memory.
+//! Options of the files layout: those of rrdcached, with its defaults, and limits of memory.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// When an accepted update is safe from a power loss. From a death of the process it is safe at once.
+/// When an accepted update becomes safe from a power loss. It is always safe from a crash of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
     /// Before it is answered.
     Always,
-    /// This long after, at the latest.
+    /// After this time, at the latest.
     Every(Duration),
 }
 
@@ -17,24 +17,24 @@ pub enum SyncMode {
 pub struct Options {
     /// The tree of `.rrd` files (`-b`). Must exist.
     pub base: PathBuf,
-    /// Where the journal is kept (`-j`), made if missing; `None` = no journal: what is not in its file yet
-    /// is lost when the process dies.
+    /// Directory of the journal (`-j`), created if missing; `None` = no journal: updates that are not in
+    /// their files yet are lost when the process dies.
     pub journal: Option<PathBuf>,
-    /// How long updates of an RRD wait in memory (`-w`).
+    /// How long updates of an RRD stay in memory (`-w`).
     pub write_interval: Duration,
-    /// Spread of the first write of each RRD after that (`-z`).
+    /// The random delay added to that for the first write of each RRD (`-z`).
     pub write_jitter: Duration,
-    /// How often RRDs whose updates have stopped are looked for and the journal is rotated (`-f`).
+    /// How often RRDs whose updates have stopped are written and the journal is rotated (`-f`).
     pub flush_interval: Duration,
     /// Threads that write files (`-t`).
     pub write_threads: usize,
-    /// Threads that take updates, each for a part of the names.
+    /// Threads that accept updates, each for a part of the names.
     pub accept_threads: usize,
-    /// See [`SyncMode`]. Only with a journal.
+    /// See [`SyncMode`]. Needs a journal.
     pub sync: SyncMode,
-    /// Write everything to the files at `stop` even though the journal has it (`-F`).
+    /// Write everything to the files at `stop`, even though the journal has it (`-F`).
     pub flush_at_stop: bool,
-    /// Bytes of updates waiting at which taking more waits for writing.
+    /// Bytes of buffered updates at which accepting more waits for writers.
     pub waiting_bytes_max: u64,
 }
 
@@ -47,7 +47,7 @@ impl Options {
             write_interval: Duration::from_secs(300),
             write_jitter: Duration::ZERO,
             flush_interval: Duration::from_secs(3600),
-            // Two cores are what was measured on; more threads only wait for each other there.
+            // Measured on two cores; there, more threads only wait for each other.
             write_threads: 2,
             accept_threads: 2,
             sync: SyncMode::Every(Duration::from_secs(1)),

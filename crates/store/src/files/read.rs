@@ -1,4 +1,4 @@
-//! Questions: the file as it is, with what waits for it applied in memory. Nothing is written.
+//! Queries: read from the file, with the buffered updates applied in memory. Nothing is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +15,28 @@ use crate::engine::{Snapshot, Standing, StoreError};
 use crate::files::buffer::{Buffer, Entry};
 use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::Shared;
-use crate::files::words;
+use crate::files::updates;
 use crate::name::RrdName;
 use rrd_file::apply::{Loaded, Workspace};
 
-/// Largest file that is read whole, for an export. Guessed.
+/// The largest file that is read whole, for an export. Guessed.
 pub const READ_BYTES_MAX: u64 = 4 << 30;
-/// Pause before a locked file is tried again: an update of it takes some 50 us.
+/// Pause before a locked file is retried: an update of it takes some 50 us.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long to wait for a lock that another program holds.
+/// How long to wait for another program's lock.
 #[derive(Clone, Copy, Debug)]
 pub enum Timeout {
-    /// 5 ms: others wait behind us.
+    /// 5 ms, because others are waiting for this thread.
     Short,
     /// A second.
     Long,
 }
 
-/// Opens a file, waiting a little for another program's lock. The entry must be locked.
+/// Opens a file, waiting up to `timeout` for another program's lock. The caller must hold the entry's lock.
+///
+/// # Errors
+/// When there is no such file, it stays locked, or it is no RRD.
 pub fn open(
     shared: &Shared,
     name: &RrdName,
@@ -55,7 +58,10 @@ pub fn open(
     }
 }
 
-/// Looks at a file for the first time: its definition and its last update.
+/// Reads a file's definition and last update when the engine first needs it.
+///
+/// # Errors
+/// When the file cannot be opened or its header is damaged.
 pub fn load_header(
     shared: &Shared,
     entry: &Entry,
@@ -76,8 +82,8 @@ pub fn load_header(
             Ok(header)
         }
         Err(error) => {
-            // A name that is no RRD must not stay in memory because someone asked for it.
-            if buffer.words.is_empty() {
+            // A name without an RRD must not stay in memory because of a query.
+            if buffer.updates.is_empty() {
                 shared.forget(entry, buffer);
             }
             Err(error)
@@ -85,7 +91,7 @@ pub fn load_header(
     }
 }
 
-/// Calls `ask` with an RRD's open file, its state with everything accepted applied, and what was waiting.
+/// Calls `ask` with an RRD's open file, its state including all buffered updates, and those updates.
 fn ask<T>(
     shared: &Shared,
     name: &RrdName,
@@ -102,12 +108,15 @@ fn ask<T>(
             .header(&shared.geometries, buffer.geometry.as_ref(), &mut work.bytes)
             .map_err(|error| header_error(&shared.tree, name, error))?;
         let mut loaded = Loaded::new(header, &file).map_err(io)?;
-        loaded.apply(words::pending(&buffer.words), &mut work);
+        loaded.apply(updates::pending(&buffer.updates), &mut work);
         ask(&file, loaded, &mut work)
     })
 }
 
 /// Definition and live head.
+///
+/// # Errors
+/// When the file cannot be opened or read, or is damaged.
 pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError> {
     ask(shared, name, |_, loaded, _| {
         let definition = Arc::clone(&loaded.header.geometry.definition);
@@ -120,8 +129,8 @@ pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError>
 pub fn standing(shared: &Shared, name: &RrdName) -> Result<Standing, StoreError> {
     let mut work = Workspace::default();
     shared.with_entry(name, |entry, buffer| {
-        // Another program may have written the file, or put another in its place, since it was looked at.
-        if buffer.words.is_empty() {
+        // Another program may have updated or replaced the file since it was last read.
+        if buffer.updates.is_empty() {
             buffer.last = None;
         }
         let header = load_header(shared, entry, buffer, &mut work, Timeout::Long)?;
@@ -129,13 +138,16 @@ pub fn standing(shared: &Shared, name: &RrdName) -> Result<Standing, StoreError>
         let in_file = Standing::of(Arc::clone(&geometry.definition), &geometry.shape, &header.words);
         Ok(Standing {
             last_update: buffer.last.unwrap_or(in_file.last_update),
-            is_updated: in_file.is_updated || !buffer.words.is_empty(),
+            is_updated: in_file.is_updated || !buffer.updates.is_empty(),
             ..in_file
         })
     })
 }
 
-/// Everything there is of one RRD.
+/// A whole RRD.
+///
+/// # Errors
+/// When the file cannot be opened or read, is damaged, or exceeds [`READ_BYTES_MAX`].
 pub fn read(shared: &Shared, name: &RrdName) -> Result<Rrd, StoreError> {
     ask(shared, name, |file, loaded, work| {
         let bytes = loaded.header.geometry.layout.file_bytes;
@@ -153,14 +165,17 @@ pub fn read(shared: &Shared, name: &RrdName) -> Result<Rrd, StoreError> {
     })
 }
 
-/// Rows by RRDtool's choice of archive.
+/// Rows from the archive that RRDtool would choose.
+///
+/// # Errors
+/// When no archive can answer, the answer would be too large, or the file cannot be read.
 pub fn fetch(shared: &Shared, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
     ask(shared, name, |file, loaded, work| {
         let definition = &loaded.header.geometry.definition;
         let last_update = loaded.last_update().whole;
         let plan = rrd::plan::plan(definition, last_update, &request).map_err(StoreError::Fetch)?;
         let ds_count = definition.ds.len();
-        // The plan keeps the number of values within bounds.
+        // The plan has limited the number of values.
         let mut values = vec![UNKNOWN; (plan.rows.end - plan.rows.start) as usize * ds_count];
         let newest = definition.newest_row(plan.rra, last_update);
         let oldest = newest - definition.rra[plan.rra].row_count as i64 + 1;
@@ -176,7 +191,7 @@ pub fn fetch(shared: &Shared, name: &RrdName, request: FetchRequest) -> Result<F
     })
 }
 
-/// Fills `window` with consecutive rows of an archive, the first of them `age` rows older than the newest.
+/// Fills `window` with consecutive rows of an archive; the first is `age` rows older than the newest.
 fn read_window(
     file: &RrdFile,
     loaded: &Loaded,

@@ -1,4 +1,4 @@
-//! Start: the journals back into the buffers, without opening one `.rrd` file.
+//! At start: loads the journals into the buffers, without opening any `.rrd` file.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -8,19 +8,22 @@ use rrd::time::Timestamp;
 use crate::files::buffer::Buffer;
 use crate::files::journal::{self, Directory, Record};
 use crate::files::shared::Shared;
-use crate::files::words;
+use crate::files::updates;
 use crate::name::RrdName;
 
-/// What replay found.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub struct Replayed {
-    /// The newest generation there was; 0 when there was none.
+    /// The newest generation; 0 when there was none.
     pub generation: u64,
-    /// Updates that wait again.
+    /// Updates that are buffered again.
     pub updates: u64,
 }
 
-/// Reads all journal files of a directory, oldest first. Damage is logged with its address.
+/// Replays all journal files of a directory, oldest first. Damage is logged with its offset.
+///
+/// # Errors
+/// When a file cannot be read.
 pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
     let mut found = Replayed::default();
     for (generation, name) in directory.files()? {
@@ -42,13 +45,13 @@ pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
     let mut bytes = 0;
     for entry in shared.shards.iter().flat_map(|shard| shard.table.all()) {
         let mut buffer = entry.lock();
-        if buffer.words.is_empty() {
+        if buffer.updates.is_empty() {
             shared.forget(&entry, &mut buffer);
             continue;
         }
-        bytes += buffer.words.len() as u64;
-        found.updates += u64::from(buffer.word_count);
-        // Spread over one interval: after a crash everything would be due at once.
+        bytes += buffer.updates.len() as u64;
+        found.updates += u64::from(buffer.update_count);
+        // Spread over one interval; otherwise everything would be due at once after a crash.
         let interval = shared.options.write_interval.as_secs().max(1);
         buffer.due_seconds = (crate::files::buffer::name_hash(entry.name.as_bytes()) % interval) as u32;
     }
@@ -56,18 +59,18 @@ pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
     Ok(found)
 }
 
-/// `None` when the record cannot be of ours.
+/// Applies a record; `None` when it is invalid.
 fn take(shared: &Shared, generation: u64, record: Record<'_>) -> Option<()> {
     match record {
-        Record::Update { name, words } => {
+        Record::Update { name, updates } => {
             let name = sound(name)?;
-            let newest = words::is_sound(words).then(|| words::iter(words).last())??.time;
+            let newest = updates::is_sound(updates).then(|| updates::iter(updates).last())??.time;
             shared.with_entry(&name, |_, buffer| {
-                if buffer.words.is_empty() {
+                if buffer.updates.is_empty() {
                     buffer.generation = generation;
                 }
-                buffer.words.extend_from_slice(words);
-                buffer.word_count += words::iter(words).count() as u32;
+                buffer.updates.extend_from_slice(updates);
+                buffer.update_count += updates::iter(updates).count() as u32;
                 buffer.last = Some(newest);
             });
         }
@@ -75,8 +78,8 @@ fn take(shared: &Shared, generation: u64, record: Record<'_>) -> Option<()> {
             shared.with_entry(&sound(name)?, |_, buffer| drop_written(buffer, until));
         }
         Record::Forgotten { name } => shared.with_entry(&sound(name)?, |_, buffer| {
-            buffer.words.clear();
-            buffer.word_count = 0;
+            buffer.updates.clear();
+            buffer.update_count = 0;
             buffer.last = None;
         }),
     }
@@ -84,11 +87,11 @@ fn take(shared: &Shared, generation: u64, record: Record<'_>) -> Option<()> {
 }
 
 fn drop_written(buffer: &mut Buffer, until: Timestamp) {
-    let written = words::iter(&buffer.words).take_while(|word| word.time <= until);
+    let written = updates::iter(&buffer.updates).take_while(|update| update.time <= until);
     let (bytes, count) = written
-        .fold((0, 0), |(bytes, count), word| (bytes + words::HEAD_BYTES + word.values.len(), count + 1));
-    buffer.words.drain(..bytes);
-    buffer.word_count -= count;
+        .fold((0, 0), |(bytes, count), word| (bytes + updates::HEAD_BYTES + word.values.len(), count + 1));
+    buffer.updates.drain(..bytes);
+    buffer.update_count -= count;
 }
 
 fn sound(name: &[u8]) -> Option<RrdName> {

@@ -1,4 +1,5 @@
-//! What the threads of the files layout share: the shards' tables and journals, counters, trouble.
+//! State shared by the threads of the files layout: shards with their tables and journals, counters,
+//! failures.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,51 +18,51 @@ use crate::name::RrdName;
 use crate::tree::Tree;
 use rrd_file::geometry::Geometries;
 
-/// One part of the names, with a journal of its own.
+/// A part of the names, with its own journal.
 #[derive(Debug, Default)]
 pub struct Shard {
     /// Its RRDs.
     pub table: Table,
     journal: Mutex<Option<Journal>>,
-    /// Generation of the journal file that is appended to now.
+    /// Generation of its current journal file.
     generation: AtomicU64,
-    /// Writes to files that the journal does not know of yet.
+    /// Writes to files that are not in the journal yet.
     written: Mutex<Vec<(Arc<Entry>, Timestamp)>>,
 }
 
-/// Counters with the meaning of `rrdcached(1)`, and ours.
+/// Counters with the meaning `rrdcached(1)` gives them, and our own.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// UPDATE commands.
     pub updates_received: AtomicU64,
     /// Files written.
     pub updates_written: AtomicU64,
-    /// Updates in files.
+    /// Updates written to files.
     pub data_sets_written: AtomicU64,
     /// FLUSH commands.
     pub flushes_received: AtomicU64,
-    /// Updates refused, when they came or by their file.
+    /// Updates refused, on arrival or by their file.
     pub updates_refused: AtomicU64,
-    /// Bytes of journal since the start.
+    /// Bytes of journal written since the start.
     pub journal_bytes: AtomicU64,
     /// Times the journal was rotated since the start.
     pub journal_rotations: AtomicU64,
-    /// Bytes of updates that wait in memory.
+    /// Bytes of updates buffered in memory.
     pub waiting_bytes: AtomicU64,
     /// 1 while the journal's disk is full.
     pub disk_full: AtomicBool,
 }
 
-/// Everything the threads share.
+/// The shared state.
 #[derive(Debug)]
 pub struct Shared {
-    /// As opened.
+    /// The options it was opened with.
     pub options: Options,
     /// The `.rrd` files.
     pub tree: Tree,
-    /// Where the journal is, if there is one.
+    /// The journal's directory, if there is one.
     pub journal: Option<Directory>,
-    /// Their definitions.
+    /// The files' definitions.
     pub geometries: Geometries,
     /// The parts of the names; never empty.
     pub shards: Vec<Shard>,
@@ -69,7 +70,7 @@ pub struct Shared {
     pub queue: WriteQueue,
     /// What happened so far.
     pub counters: Counters,
-    /// The process is to end: no more work is begun.
+    /// The engine is stopping: no new work is started.
     pub stopping: AtomicBool,
     started: Instant,
     poison: Mutex<Option<StoreError>>,
@@ -93,12 +94,12 @@ impl Shared {
         }
     }
 
-    /// Which shard a name with this hash belongs to. The table uses the other bits.
+    /// The shard for a name with this hash. The shard's table uses the other bits.
     pub fn shard_of(&self, hash: u64) -> usize {
         ((hash >> 32) % self.shards.len() as u64) as usize
     }
 
-    /// Calls `with` with the entry of a name, made if it is new, and its lock.
+    /// Calls `with` with the entry of a name, which is created if necessary, and its locked buffer.
     pub fn with_entry<T>(&self, name: &RrdName, with: impl FnOnce(&Arc<Entry>, &mut Buffer) -> T) -> T {
         let hash = name_hash(name.as_bytes());
         let table = &self.shards[self.shard_of(hash)].table;
@@ -107,7 +108,7 @@ impl Shared {
                 unreachable!("find makes what it does not find");
             };
             let mut buffer = entry.lock();
-            // Taken out of the table between the search and the lock: the next search makes a new one.
+            // Removed from the table between lookup and lock; the next lookup creates a new one.
             if !buffer.removed {
                 return with(&entry, &mut buffer);
             }
@@ -124,14 +125,17 @@ impl Shared {
         self.started.elapsed().as_secs() as u32
     }
 
-    /// When an RRD that is (re)started now is next due, spread by its name.
+    /// When an RRD that is (re)started now is next due; the name determines the delay.
     pub fn due_after(&self, now_seconds: u32, entry: &Entry) -> u32 {
         let spread = self.options.write_jitter.as_secs();
         let jitter = if spread == 0 { 0 } else { name_hash(entry.name.as_bytes()) % spread };
         now_seconds.saturating_add((self.options.write_interval.as_secs() + jitter) as u32)
     }
 
-    /// An error when no more updates may be taken.
+    /// Checks that updates may be accepted.
+    ///
+    /// # Errors
+    /// Why they may not: a failure of the journal.
     pub fn check_sound(&self) -> Result<(), StoreError> {
         match &*lock(&self.poison) {
             Some(error) => Err(error.clone()),
@@ -139,45 +143,52 @@ impl Shared {
         }
     }
 
-    /// No more updates until the engine is opened again: the journal can no longer be trusted to hold them.
+    /// Refuses all further updates until the engine is reopened, because the journal may not hold them.
     pub fn poison(&self, what: String) -> StoreError {
         tracing::error!("{what}; no more updates are taken until the daemon is started again");
         let error = StoreError::Poisoned(what);
         lock(&self.poison).get_or_insert(error).clone()
     }
 
-    /// Forgets an entry nothing waits for.
+    /// Removes an entry for which nothing is buffered.
     pub fn forget(&self, entry: &Entry, buffer: &mut Buffer) {
-        self.drop_words(buffer);
+        self.clear_buffer(buffer);
         self.shard(entry).table.remove(entry, buffer);
     }
 
     /// Empties a buffer.
-    pub fn drop_words(&self, buffer: &mut Buffer) {
-        self.counters.waiting_bytes.fetch_sub(buffer.words.len() as u64, Ordering::Relaxed);
-        buffer.words.clear();
-        // What 30 updates of a few values need is kept for the next 30.
-        buffer.words.shrink_to(2048);
-        buffer.word_count = 0;
+    pub fn clear_buffer(&self, buffer: &mut Buffer) {
+        self.counters.waiting_bytes.fetch_sub(buffer.updates.len() as u64, Ordering::Relaxed);
+        buffer.updates.clear();
+        // Keeps the memory that 30 updates of a few values need, for the next 30.
+        buffer.updates.shrink_to(2048);
+        buffer.update_count = 0;
         buffer.epoch = buffer.epoch.wrapping_add(1);
     }
 
-    /// Tells the journal, with its next append, that all of an entry's updates up to `until` are in its file.
-    pub fn note_written(&self, entry: &Arc<Entry>, until: Timestamp) {
+    /// Records, with the journal's next append, that all of an entry's updates up to `until` are in its file.
+    pub fn record_written(&self, entry: &Arc<Entry>, until: Timestamp) {
         if self.journal.is_some() {
             lock(&self.shard(entry).written).push((Arc::clone(entry), until));
         }
     }
 
-    /// Tells the journal now that nothing it holds of this name counts any more.
+    /// Records in the journal at once that its earlier records of this name are void.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
     pub fn journal_forgotten(&self, entry: &Entry) -> Result<(), StoreError> {
         let mut frame = Frame::default();
         frame.put(Record::Forgotten { name: entry.name.as_bytes() });
         self.commit(self.shard(entry), &mut frame)
     }
 
-    /// Appends a frame, and what was written meanwhile, to a shard's journal and empties the frame. When it
-    /// returns, the records survive the death of the process, and of the machine under [`SyncMode::Always`].
+    /// Appends a frame to a shard's journal, together with the writes recorded meanwhile, and empties the
+    /// frame. When it returns, the records survive a crash of the process and, under [`SyncMode::Always`], of
+    /// the machine.
+    ///
+    /// # Errors
+    /// When the journal cannot be written or synced.
     pub fn commit(&self, shard: &Shard, frame: &mut Frame) -> Result<(), StoreError> {
         let mut journal = lock(&shard.journal);
         let Some(journal) = journal.as_mut() else {
@@ -218,7 +229,7 @@ impl Shared {
         self.poison(format!("cannot write journal \"{}\": {text}", journal.path().display()))
     }
 
-    /// Makes all that was appended durable, without holding up appends.
+    /// Makes everything appended durable, without blocking appends.
     pub fn sync_journals(&self) {
         for shard in &self.shards {
             let handle = match lock(&shard.journal).as_mut() {
@@ -231,7 +242,10 @@ impl Shared {
         }
     }
 
-    /// Starts the next generation of every shard's journal; the one before is made durable first.
+    /// Starts the next generation of every shard's journal, after making the previous one durable.
+    ///
+    /// # Errors
+    /// When a journal cannot be synced or created.
     pub fn rotate(&self, generation: u64) -> io::Result<()> {
         let Some(directory) = &self.journal else { return Ok(()) };
         for (number, shard) in self.shards.iter().enumerate() {
@@ -246,11 +260,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Empties the journals of those shards that nothing waits in, once the files are durable.
+    /// Empties the journals of shards with nothing buffered, once the files are durable.
     pub fn empty_journals(&self) {
         for shard in &self.shards {
             let mut journal = lock(&shard.journal);
-            // Under the journal's lock: nothing new can get into it, and what is just being taken is not in it.
+            // Under the journal's lock nothing new can be added to it, and a round in progress has not
+            // reached it yet.
             let waits = || shard.table.all().iter().any(|entry| entry.may_wait());
             let Some(journal) = journal.as_mut().filter(|_| !waits()) else {
                 continue;
@@ -263,7 +278,7 @@ impl Shared {
         }
     }
 
-    /// Bytes of the journal files that are appended to now.
+    /// Bytes of the current journal files.
     pub fn journal_bytes_live(&self) -> u64 {
         let bytes = |shard: &Shard| lock(&shard.journal).as_ref().map_or(0, Journal::bytes);
         self.shards.iter().map(bytes).sum()
@@ -271,13 +286,13 @@ impl Shared {
 }
 
 impl Shard {
-    /// Generation of the journal file that updates go to now.
+    /// Generation of the current journal file.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 }
 
-/// A lock whose data is whole even after a panic under it.
+/// Locks data that is consistent even after a panic of a holder.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -101,7 +101,7 @@ fn random_word(random: &mut Random, time: &mut f64, sources: usize) -> String {
 }
 
 #[test]
-fn files_are_those_that_rrdtool_writes() {
+fn files_equal_those_that_rrdtool_writes() {
     let mut tool = RrdTool::start().unwrap();
     for seed in 1..=6 {
         let base = base();
@@ -132,7 +132,7 @@ fn files_are_those_that_rrdtool_writes() {
 }
 
 #[test]
-fn refusals_are_rrdtool_s_and_good_words_around_them_count() {
+fn refusals_are_rrdtools_and_do_not_affect_other_updates() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w2.rrd", W2);
@@ -165,7 +165,7 @@ fn refusals_are_rrdtool_s_and_good_words_around_them_count() {
 }
 
 #[test]
-fn what_was_answered_survives_a_kill_and_replay_opens_no_file() {
+fn answered_updates_survive_a_kill_and_replay_opens_no_file() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
@@ -196,7 +196,7 @@ fn what_was_answered_survives_a_kill_and_replay_opens_no_file() {
 }
 
 #[test]
-fn a_torn_journal_costs_only_what_was_not_answered() {
+fn a_torn_journal_loses_only_unanswered_updates() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
@@ -217,7 +217,7 @@ fn a_torn_journal_costs_only_what_was_not_answered() {
 }
 
 #[test]
-fn questions_see_what_waits_and_write_nothing() {
+fn queries_include_buffered_updates_and_write_nothing() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
@@ -261,7 +261,7 @@ fn questions_see_what_waits_and_write_nothing() {
 }
 
 #[test]
-fn a_damaged_file_disturbs_nobody_and_is_refused_by_its_name() {
+fn a_damaged_file_is_refused_by_name_and_affects_no_other() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "good.rrd", W1);
@@ -293,7 +293,7 @@ fn a_damaged_file_disturbs_nobody_and_is_refused_by_its_name() {
 }
 
 #[test]
-fn other_programs_may_write_the_file_between_our_writes() {
+fn other_programs_may_write_the_file_between_visits() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
@@ -340,7 +340,7 @@ fn a_file_locked_by_another_process_is_written_later() {
 }
 
 #[test]
-fn created_files_are_rrdtool_s_and_replacing_one_drops_what_waited() {
+fn created_files_equal_rrdtools_and_replacing_one_drops_its_buffer() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
@@ -381,7 +381,7 @@ fn created_files_are_rrdtool_s_and_replacing_one_drops_what_waited() {
 }
 
 #[test]
-fn tune_changes_the_header_as_rrdtool_does_and_writes_what_waited_first() {
+fn tune_writes_the_buffer_first_and_changes_the_header_as_rrdtool_does() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w2.rrd", W2);
@@ -408,7 +408,7 @@ fn tune_changes_the_header_as_rrdtool_does_and_writes_what_waited_first() {
 }
 
 #[test]
-fn rotation_removes_only_journals_whose_updates_are_in_their_files() {
+fn rotation_removes_only_journals_without_buffered_updates() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "a.rrd", W1);
@@ -450,7 +450,7 @@ fn a_link_out_of_the_tree_is_refused() {
 }
 
 #[test]
-fn stopping_answers_everything_and_takes_nothing_more() {
+fn a_stop_answers_everything_and_accepts_nothing_more() {
     let mut tool = RrdTool::start().unwrap();
     for flush_at_stop in [false, true] {
         let base = base();
@@ -481,7 +481,7 @@ fn stopping_answers_everything_and_takes_nothing_more() {
 }
 
 #[test]
-fn a_full_disk_refuses_updates_loses_none_and_goes_on_by_itself() {
+fn a_full_disk_refuses_updates_loses_none_and_recovers_by_itself() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);

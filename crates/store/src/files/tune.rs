@@ -1,7 +1,7 @@
-//! `tune`: settings by a new header in place, a new layout by a new file in its place.
+//! `tune`: settings change the header in place; a new layout needs a new file.
 //!
-//! Both under RRDtool's lock, behind everything that waited for the RRD: a reading belongs to the definition
-//! it was accepted by.
+//! Both happen under RRDtool's lock and after all buffered updates were written, because an update belongs to
+//! the definition under which it was accepted.
 
 use std::sync::Arc;
 
@@ -19,43 +19,47 @@ use crate::name::RrdName;
 use rrd_file::apply::{Loaded, Workspace};
 use rrd_file::rows::write_seasons;
 
-/// Changes an RRD by the words of `rrdtune(1)`. What waits for it is written first, by its old definition.
+/// Changes an RRD by the arguments of `rrdtune(1)`, after writing its buffered updates under the old
+/// definition.
+///
+/// # Errors
+/// When `tune` refuses, or the file cannot be read or written.
 pub fn tune(
     shared: &Shared,
     name: &RrdName,
-    words: &[String],
+    args: &[String],
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     shared.with_entry(name, |entry, buffer| {
         write(shared, entry, buffer, work)?;
-        let tuned = match rrd::tune::is_structural(&words) {
+        let tuned = match rrd::tune::is_structural(&args) {
             true => Ok(Place::Elsewhere),
-            false => tune_in_place(shared, name, &words, work),
+            false => tune_in_place(shared, name, &args, work),
         }
         .and_then(|place| match place {
             Place::Here => Ok(()),
-            Place::Elsewhere => tune_whole(shared, entry, &words),
+            Place::Elsewhere => tune_whole(shared, entry, &args),
         });
-        // The next update looks at the file anew.
+        // The next update reads the header again.
         buffer.geometry = None;
-        if buffer.words.is_empty() {
+        if buffer.updates.is_empty() {
             shared.forget(entry, buffer);
         }
         tuned
     })
 }
 
-/// Where the changed RRD goes.
+/// Where the changed RRD can be written.
 enum Place {
-    /// It is in its file.
+    /// It was written in place.
     Here,
-    /// It needs a new file; nothing has changed yet.
+    /// It needs a new file; nothing has been changed yet.
     Elsewhere,
 }
 
-/// Writes a new file and puts it in the place of the old one, whose lock is held meanwhile.
-fn tune_whole(shared: &Shared, entry: &Entry, words: &[&str]) -> Result<(), StoreError> {
+/// Writes a new file and replaces the old one with it, holding the old one's lock.
+fn tune_whole(shared: &Shared, entry: &Entry, args: &[&str]) -> Result<(), StoreError> {
     let (tree, name) = (&shared.tree, &entry.name);
     let io = |error| io_error(tree, name, error);
     let old = open(shared, name, Access::Write, Timeout::Long)?;
@@ -68,14 +72,14 @@ fn tune_whole(shared: &Shared, entry: &Entry, words: &[&str]) -> Result<(), Stor
     let parts =
         decode(&content).map_err(|error| StoreError::Damaged { path: display_path(tree, name), error })?;
     let mut rrd = parts.rrd;
-    rrd::tune::tune_content(&mut rrd, words).map_err(StoreError::Tune)?;
+    rrd::tune::tune_content(&mut rrd, args).map_err(StoreError::Tune)?;
     make::exchange(shared, entry, &rrd, &old)
 }
 
 fn tune_in_place(
     shared: &Shared,
     name: &RrdName,
-    words: &[&str],
+    args: &[&str],
     work: &mut Workspace,
 ) -> Result<Place, StoreError> {
     let tree = &shared.tree;
@@ -88,12 +92,12 @@ fn tune_in_place(
     let rings = header.current_rows.clone();
     let before = Loaded::new(header, &file).map_err(io)?.into_live();
     let (mut definition, mut live) = ((*geometry.definition).clone(), before.clone());
-    rrd::tune::tune(&mut definition, &mut live, words).map_err(StoreError::Tune)?;
+    rrd::tune::tune(&mut definition, &mut live, args).map_err(StoreError::Tune)?;
     let mut front = Vec::new();
     encode_head(&definition, &geometry.shape, geometry.shape.split(&live.words), &rings, &mut front)
         .map_err(|error| StoreError::Unfit { path: display_path(tree, name), error })?;
     if front.len() != geometry.layout.header_bytes {
-        // A file of version 1 or 2 that becomes one of version 4: the header grows, and all of it moves.
+        // A version 1 or 2 file that becomes version 4: the header grows, so everything moves.
         return Ok(Place::Elsewhere);
     }
     write_seasons(&before.seasons, &live.seasons, &geometry.layout, &mut file, &mut work.bytes)

@@ -1,7 +1,7 @@
-//! An update whose rows are listed: past the buffer, into the file at once.
+//! UPDATEV: an update that bypasses the buffer and lists the rows it writes.
 //!
-//! Behind everything that waited for the RRD, under RRDtool's lock. The journal need not know: what the answer
-//! promises is in the file by then, which the death of the process does not touch.
+//! It runs after all buffered updates of the RRD, under RRDtool's lock. The journal need not record it: when
+//! it is answered, it is in the file, which survives a crash of the process.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,7 +19,10 @@ use crate::files::write::write;
 use crate::name::RrdName;
 use rrd_file::apply::{Loaded, Workspace};
 
-/// Applies the words, `time:value...` parted by single spaces, up to the first that is refused.
+/// Applies arguments `time:value...`, separated by single spaces, up to the first that is refused.
+///
+/// # Errors
+/// When the file cannot be opened, read or written.
 pub fn update(
     shared: &Shared,
     name: &RrdName,
@@ -52,9 +55,9 @@ pub fn update(
             }
             Ok(Listed { report, refused: refused.err().map(StoreError::Update) })
         });
-        // The next update looks at the file anew.
+        // The next update reads the header again.
         buffer.geometry = None;
-        if buffer.words.is_empty() {
+        if buffer.updates.is_empty() {
             shared.forget(entry, buffer);
         }
         updated

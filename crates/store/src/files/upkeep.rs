@@ -1,7 +1,7 @@
 //! Upkeep: one thread that syncs the journals, retries files that could not be written, and rotates.
 //!
-//! A journal file is removed when no update in it waits any more and the file system has been synced since,
-//! so that a power loss finds each update in its file or in a journal.
+//! A journal file is removed once none of its updates is still buffered and the file system has been synced
+//! since, so that after a power loss each update is in its file or in a journal.
 
 use std::io;
 use std::sync::Arc;
@@ -16,17 +16,18 @@ use crate::files::options::SyncMode;
 use crate::files::shared::Shared;
 use crate::files::write::push_all;
 
-/// Longest pause: files that were locked or failed are tried again this often.
+/// Longest pause: locked or failed files are retried this often.
 const TICK_MAX: Duration = Duration::from_secs(1);
-/// Shortest pause, whatever sync interval was asked for.
+/// Shortest pause, however short the configured sync interval is.
 const TICK_MIN: Duration = Duration::from_millis(10);
-/// How often it is looked whether old journal files can go.
+/// How often old journal files are checked for removal.
 const REMOVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Journal files together this large are rotated early, which bounds the disk and the time of a replay
-/// (0.5 GB is some ten million updates of one value).
+/// Total size at which journal files are rotated early, which limits disk space and replay time (0.5 GB is
+/// some ten million updates of one value).
 const JOURNAL_BYTES_MAX: u64 = 512 << 20;
 
-/// A daemon that just ended may still hold its journal for a moment, through a child it was starting.
+/// A daemon that has just ended may still hold its journal for a moment, through a child process it was
+/// starting.
 const LOCK_TRIES: usize = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(25);
 
@@ -48,7 +49,7 @@ pub fn run(shared: &Shared) {
         if synced.elapsed() >= sync_interval {
             synced = Instant::now();
             for shard in &shared.shards {
-                // The shard's next commit reports a failure to whoever can act on it.
+                // The shard's next commit reports a failure to a caller that can act on it.
                 shared.commit(shard, &mut Frame::default()).ok();
             }
             shared.sync_journals();
@@ -65,7 +66,7 @@ pub fn run(shared: &Shared) {
     }
 }
 
-/// The journal's disk is full: once everything is in the files, the journal need hold nothing.
+/// The journal's disk is full: once everything is in the files, the journal can be emptied.
 fn make_room(shared: &Shared) {
     push_all(shared, u64::MAX);
     shared.queue.wait_for_all();
@@ -73,7 +74,7 @@ fn make_room(shared: &Shared) {
     shared.empty_journals();
 }
 
-/// Sends every RRD to the writers that something waits for, and starts new journal files.
+/// Queues every RRD with buffered updates for writing, and starts new journal files.
 fn rotate(shared: &Shared) {
     let generation = shared.shards.iter().map(|shard| shard.generation()).max().unwrap_or_default();
     if shared.journal.is_some() {
@@ -88,7 +89,7 @@ fn rotate(shared: &Shared) {
     shared.geometries.shrink();
 }
 
-/// Removes the journal files nothing waits in.
+/// Removes journal files with no buffered updates.
 pub fn remove_old(shared: &Shared) {
     let Some(directory) = &shared.journal else { return };
     let Ok(files) = directory.files() else { return };
@@ -99,7 +100,7 @@ pub fn remove_old(shared: &Shared) {
     let mut oldest = current;
     for entry in shared.shards.iter().flat_map(|shard| shard.table.all()) {
         let buffer = entry.lock();
-        if !buffer.words.is_empty() {
+        if !buffer.updates.is_empty() {
             oldest = oldest.min(buffer.generation);
         }
     }
@@ -119,10 +120,10 @@ pub fn remove_old(shared: &Shared) {
     }
 }
 
-/// Keeps other daemons out of the journal for as long as the file lives.
+/// Keeps other daemons off the journal for as long as the file lives.
 ///
 /// # Errors
-/// What the system says, or that another daemon uses it.
+/// When the system fails, or another daemon uses the journal.
 pub fn lock_journal(directory: &Directory) -> io::Result<Arc<dyn DiskFile>> {
     for _ in 0..LOCK_TRIES {
         match directory.lock()? {

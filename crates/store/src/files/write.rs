@@ -1,9 +1,9 @@
-//! Writing files: a queue of RRDs that are due, and the threads that empty it.
+//! Writes files: a queue of RRDs that are due, and the threads that empty it.
 //!
-//! One visit to a file takes all that waits for it: open, lock, read the header, apply, write each
-//! archive's new rows in one piece and the live part once, close (which unlocks). The header is read anew
-//! each time, from the page cache, so that other programs may write under the same locks. Queues are
-//! filled in name order, which is about the order in which files were made and lie on the disk.
+//! One visit to a file writes all that is buffered for it: open, lock, read the header, apply, write each
+//! archive's new rows in one piece and the live head once, close (which unlocks). The header is read anew
+//! each time, from the page cache, so that other programs may write under the same locks. RRDs are queued in
+//! name order, which is roughly the order in which files were created and lie on the disk.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -14,42 +14,42 @@ use crate::engine::StoreError;
 use crate::files::buffer::{Buffer, Entry};
 use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::{Shared, lock};
-use crate::files::words;
+use crate::files::updates;
 use rrd_file::apply::{Loaded, Workspace};
 use rrd_file::file::{Access, RrdFile};
 
-/// How often someone who waits for the queue looks whether the engine is stopping.
+/// How often a thread that waits for the queue checks whether the engine is stopping.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// RRDs whose files are to be written, first in, first out.
 #[derive(Debug, Default)]
 pub struct WriteQueue {
     state: Mutex<QueueState>,
-    /// Something was pushed, or everything is to end.
+    /// Signals a push or the end.
     filled: Condvar,
-    /// Nothing is left to write, or everything is to end.
+    /// Signals that the queue is empty or ended.
     emptied: Condvar,
-    /// Everything is to end.
+    /// Signals the end.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct QueueState {
     waiting: VecDeque<(u64, Arc<Entry>)>,
-    /// Numbers of the entries being written.
+    /// Numbers of the entries that are being written.
     in_flight: Vec<u64>,
-    /// To be tried again soon: another program had the file locked, or the disk said no.
+    /// To be retried soon: another program held the lock, or the disk failed.
     again: Vec<Arc<Entry>>,
     pushed: u64,
-    /// Writers that wait for something to write.
+    /// Writers that are waiting for work.
     idle: usize,
     closed: bool,
 }
 
 impl WriteQueue {
-    /// Puts an RRD at the end unless it stands in the queue. `buffer` is its lock.
+    /// Queues an RRD unless it is queued already. `buffer` is its locked buffer.
     pub fn push(&self, entry: &Arc<Entry>, buffer: &mut Buffer) {
-        if buffer.queued || buffer.words.is_empty() {
+        if buffer.queued || buffer.updates.is_empty() {
             return;
         }
         buffer.queued = true;
@@ -57,19 +57,20 @@ impl WriteQueue {
         state.push(Arc::clone(entry));
         let wake = state.idle > 0;
         drop(state);
-        // Waking costs a system call even when nobody sleeps.
+        // A wake-up costs a system call even when no thread sleeps.
         if wake {
             self.filled.notify_one();
         }
     }
 
-    /// RRDs that wait or are being written.
+    /// RRDs that are queued or being written.
     pub fn length(&self) -> usize {
         let state = lock(&self.state);
         state.waiting.len() + state.in_flight.len() + state.again.len()
     }
 
-    /// Those that wait, first the next. A copy: whoever looks at them must not hold this lock.
+    /// The queued RRDs in order. A copy, because callers lock the entries, which must not happen under this
+    /// lock.
     pub fn waiting(&self) -> Vec<Arc<Entry>> {
         let state = lock(&self.state);
         state.waiting.iter().map(|(_, entry)| entry).chain(&state.again).map(Arc::clone).collect()
@@ -87,24 +88,24 @@ impl WriteQueue {
         }
     }
 
-    /// Waits until the queue is closed, at most so long.
-    pub fn pause(&self, patience: Duration) {
+    /// Waits until the queue is closed, at most for `timeout`.
+    pub fn pause(&self, timeout: Duration) {
         let state = lock(&self.state);
         if !state.closed {
-            drop(wait(&self.ended, state, patience));
+            drop(wait(&self.ended, state, timeout));
         }
     }
 
-    /// Waits at most `patience` until `done`, which is looked at now and then.
-    pub fn wait_until(&self, patience: Duration, done: impl Fn() -> bool) {
+    /// Waits at most `timeout` until `done`, which is polled.
+    pub fn wait_until(&self, timeout: Duration, done: impl Fn() -> bool) {
         let begin = Instant::now();
         let mut state = lock(&self.state);
-        while !done() && !state.closed && begin.elapsed() < patience {
+        while !done() && !state.closed && begin.elapsed() < timeout {
             state = wait(&self.emptied, state, LOOK);
         }
     }
 
-    /// Ends the writers; what still waits stays where it is.
+    /// Ends the writers; queued RRDs stay buffered.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.filled.notify_all();
@@ -112,7 +113,7 @@ impl WriteQueue {
         self.ended.notify_all();
     }
 
-    /// Puts back what could not be written.
+    /// Queues again what could not be written.
     pub fn retry(&self) {
         let mut state = lock(&self.state);
         let again = std::mem::take(&mut state.again);
@@ -160,12 +161,12 @@ impl QueueState {
 fn wait<'a>(
     condvar: &Condvar,
     state: MutexGuard<'a, QueueState>,
-    patience: Duration,
+    timeout: Duration,
 ) -> MutexGuard<'a, QueueState> {
-    condvar.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0
+    condvar.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// Puts every RRD into the queue whose oldest waiting update is of this journal generation or older.
+/// Queues every RRD whose oldest buffered update is of this journal generation or older.
 pub fn push_all(shared: &Shared, generation_max: u64) {
     let mut entries: Vec<Arc<Entry>> = shared.shards.iter().flat_map(|shard| shard.table.all()).collect();
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -177,13 +178,13 @@ pub fn push_all(shared: &Shared, generation_max: u64) {
     }
 }
 
-/// A writer's thread: writes what the queue gives until it is closed.
+/// The loop of a writer thread: writes what is queued until the queue is closed.
 pub fn run_writer(shared: &Shared) {
     let mut work = Workspace::default();
     while let Some((number, entry)) = shared.queue.pop() {
         let mut buffer = entry.lock();
         let written = write(shared, &entry, &mut buffer, &mut work);
-        let again = written.is_err() && !buffer.words.is_empty() && buffer.trouble.is_none();
+        let again = written.is_err() && !buffer.updates.is_empty() && buffer.trouble.is_none();
         buffer.queued = again;
         drop(buffer);
         if let Err(error) = written {
@@ -193,15 +194,18 @@ pub fn run_writer(shared: &Shared) {
     }
 }
 
-/// Writes everything that waits for an RRD to its file. `buffer` is its lock. On an error it all still
-/// waits, unless the file is gone: then it is dropped.
+/// Writes everything buffered for an RRD to its file. `buffer` is its locked buffer.
+///
+/// # Errors
+/// When the file cannot be written. The updates stay buffered, unless the file does not exist: then they are
+/// dropped.
 pub fn write(
     shared: &Shared,
     entry: &Arc<Entry>,
     buffer: &mut Buffer,
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
-    if buffer.words.is_empty() {
+    if buffer.updates.is_empty() {
         return Ok(());
     }
     match write_file(shared, entry, buffer, work) {
@@ -210,7 +214,7 @@ pub fn write(
             Ok(())
         }
         Err(error @ StoreError::NoSuchRrd(_)) => {
-            tracing::warn!("'{}' is gone: {} updates for it are dropped", entry.name, buffer.word_count);
+            tracing::warn!("'{}' is gone: {} updates for it are dropped", entry.name, buffer.update_count);
             shared.journal_forgotten(entry)?;
             shared.forget(entry, buffer);
             Err(error)
@@ -236,7 +240,7 @@ fn write_file(
         .header(&shared.geometries, buffer.geometry.as_ref(), &mut work.bytes)
         .map_err(|error| header_error(tree, name, error))?;
     let mut loaded = Loaded::new(header, &file).map_err(|error| io_error(tree, name, error))?;
-    let outcome = loaded.apply(words::pending(&buffer.words), work);
+    let outcome = loaded.apply(updates::pending(&buffer.updates), work);
     if outcome.applied > 0 {
         loaded.write(work, &mut file).map_err(|error| io_error(tree, name, error))?;
     }
@@ -254,12 +258,12 @@ fn write_file(
     buffer.last = Some(loaded.last_update());
     buffer.geometry = Some(Arc::clone(&loaded.header.geometry));
     buffer.due_seconds = shared.due_after(shared.now_seconds(), entry);
-    shared.note_written(entry, newest.unwrap_or(loaded.last_update()));
-    shared.drop_words(buffer);
+    shared.record_written(entry, newest.unwrap_or(loaded.last_update()));
+    shared.clear_buffer(buffer);
     Ok(())
 }
 
-/// True for the error of a file that another program has locked: worth another try soon.
+/// True when another program holds the file's lock: worth retrying soon.
 pub fn is_locked(error: &StoreError) -> bool {
     matches!(error, StoreError::Locked)
 }

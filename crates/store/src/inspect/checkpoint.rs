@@ -1,4 +1,4 @@
-//! A checkpoint: its pages, what they hold together, and the groups its end frame names.
+//! Describes a checkpoint: its pages, their total content, and the groups in its end frame.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::group::Geometry;
 use crate::log::Position;
 
-/// What a checkpoint amounts to.
+/// Totals over a checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub pages: u64,
@@ -72,7 +72,7 @@ impl Loader for Counting<'_, '_> {
     }
 
     fn page(&mut self, definitions: &[PageDefinition<'_>]) {
-        // Sixty-four bits tell a few thousand definitions apart; nothing but a count depends on it.
+        // Sixty-four bits are enough to count a few thousand definitions.
         self.summary.definitions.extend(definitions.iter().map(|one| xxhash_rust::xxh3::xxh3_64(one.key)));
     }
 
@@ -91,7 +91,7 @@ impl Loader for Counting<'_, '_> {
     }
 }
 
-/// Reads a checkpoint, telling its damages.
+/// Reads a checkpoint and reports its damage.
 pub(super) fn summarize(
     disk: &dyn Disk,
     path: &Path,
@@ -113,7 +113,7 @@ pub(super) fn summarize(
     Ok(summary)
 }
 
-/// Shows one checkpoint.
+/// Describes one checkpoint.
 pub(super) fn file(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) -> io::Result<()> {
     report.line(format_args!("checkpoint, {} bytes", disk.length(name)?));
     let summary = summarize(disk, name, true, report)?;
@@ -125,7 +125,7 @@ pub(super) fn file(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) -> io:
     Ok(())
 }
 
-/// A line a group.
+/// Prints a line per group.
 pub(super) fn groups(summary: &Summary, report: &mut Report<'_>) {
     for (number, geometry) in summary.groups.iter().enumerate() {
         let archives: Vec<String> = geometry

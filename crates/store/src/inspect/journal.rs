@@ -1,4 +1,4 @@
-//! The journal of the files layout: what each RRD still had waiting.
+//! Describes the journal of the files layout: the buffered updates of each RRD.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::{Report, moment_of, quoted};
 use crate::files::journal::{self, Record};
-use crate::files::words;
+use crate::files::updates;
 
-/// What one RRD's records say.
+/// The records of one RRD, summed up.
 #[derive(Debug, Default)]
 struct Waiting {
     updates: u64,
@@ -18,7 +18,7 @@ struct Waiting {
     forgotten: u64,
 }
 
-/// Shows every journal file of a directory, oldest first.
+/// Describes every journal file of a directory, oldest first.
 pub(super) fn directory(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
     let directory = journal::Directory::open(path)?;
     let files = directory.files()?;
@@ -26,7 +26,7 @@ pub(super) fn directory(path: &Path, report: &mut Report<'_>) -> io::Result<()> 
     files.iter().try_for_each(|(_, name)| show(&directory, name, report))
 }
 
-/// Shows one journal file.
+/// Describes one journal file.
 pub(super) fn file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::NotFound.into());
@@ -44,14 +44,14 @@ fn show(directory: &journal::Directory, name: &OsStr, report: &mut Report<'_>) -
     let damages = journal::replay(directory, name, |record| {
         records += 1;
         match record {
-            Record::Update { name, words } => {
-                if !words::is_sound(words) {
+            Record::Update { name, updates } => {
+                if !updates::is_sound(updates) {
                     unsound += 1;
                     return;
                 }
                 let waiting = rrds.entry(name.to_vec()).or_default();
-                waiting.updates += words::iter(words).count() as u64;
-                waiting.newest = words::iter(words).last().map(|word| word.time).or(waiting.newest);
+                waiting.updates += updates::iter(updates).count() as u64;
+                waiting.newest = updates::iter(updates).last().map(|update| update.time).or(waiting.newest);
             }
             Record::Written { name, until } => {
                 rrds.entry(name.to_vec()).or_default().written_until = Some(until);

@@ -1,4 +1,4 @@
-//! A file of the log: its records, one a line, and what stands between and behind them.
+//! Describes a log file: one line per record, and the bytes between and after them.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::log::scan::{Item, Tail, scan};
 use crate::log::writer::log_files;
 use crate::log::{Kind, Position, Record, updates};
 
-/// What the records of a log amount to.
+/// Totals over the records of a log.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub records: u64,
@@ -26,7 +26,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes a record in.
+    /// Counts a record.
     pub(super) fn add(&mut self, record: &Record<'_>) -> Result<(), DecodeError> {
         self.records += 1;
         let count = match record.kind {
@@ -40,7 +40,7 @@ impl Counts {
             Kind::Tune => &mut self.tuned,
             Kind::Rename => &mut self.renamed,
             Kind::Part => {
-                // The last piece of an import counts for it.
+                // An import in several parts is counted at its last.
                 let piece = ImportPart::decode(record.body)?;
                 self.imported += u64::from(piece.offset + piece.bytes.len() as u64 == piece.total);
                 return Ok(());
@@ -63,7 +63,7 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// Shows one file of a log.
+/// Describes one file of a log.
 pub(super) fn file(disk: &dyn Disk, name: &Path, start: Position, report: &mut Report<'_>) -> io::Result<()> {
     let bytes = disk.length(name)?;
     let next = next_file(disk, name, start)?;
@@ -109,9 +109,9 @@ pub(super) fn file(disk: &dyn Disk, name: &Path, start: Position, report: &mut R
     Ok(())
 }
 
-/// Where the file behind `start` takes over, if there is one in the same generation.
+/// Where the file after `start` begins, if there is one in the same generation.
 fn next_file(disk: &dyn Disk, name: &Path, start: Position) -> io::Result<Option<Position>> {
-    // Only a file under its own name has neighbours.
+    // Only a file with its original name has neighbours.
     if filenames::log(Path::new(""), start) != name {
         return Ok(None);
     }
@@ -151,7 +151,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// What a record says, in a few words.
+/// Describes a record in a few words.
 fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
     Ok(match record.kind {
         Kind::Updates => {
@@ -179,8 +179,8 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
             )
         }
         Kind::Tune => {
-            let Tune { id, words } = Tune::decode(record.body)?;
-            format!("id {id} by {}", quoted(words.join(" ").as_bytes()))
+            let Tune { id, args } = Tune::decode(record.body)?;
+            format!("id {id} by {}", quoted(args.join(" ").as_bytes()))
         }
         Kind::Delete => format!("id {}", Delete::decode(record.body)?.id),
         Kind::Rename => {

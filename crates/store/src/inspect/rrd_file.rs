@@ -1,4 +1,4 @@
-//! A standard `.rrd` file, or a placeholder that stands for one.
+//! Describes a standard `.rrd` file or a placeholder.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rrd::codec::file as codec;
 use super::{Report, moment_of};
 use crate::placeholder::{self, PlaceholderError};
 
-/// Shows a placeholder.
+/// Describes a placeholder.
 pub(super) fn placeholder(path: &Path, report: &mut Report<'_>) {
     match placeholder::read(path) {
         Ok(Some(found)) => {
@@ -21,7 +21,7 @@ pub(super) fn placeholder(path: &Path, report: &mut Report<'_>) {
     }
 }
 
-/// Shows a `.rrd` file.
+/// Describes a `.rrd` file.
 pub(super) fn file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
     let bytes = std::fs::read(path)?;
     let parts = match codec::decode(&bytes) {

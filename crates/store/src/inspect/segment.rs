@@ -1,4 +1,4 @@
-//! A segment: head, footer, and the runs of each archive.
+//! Describes a segment: head, footer, and the runs of each archive.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::segment::{Segment, SegmentError, SourceSummary};
 use crate::segments::{disk_reader, open_segment};
 use std::collections::BTreeMap;
 
-/// The rows of a segment as a whole.
+/// Totals over the rows of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rows {
     pub runs: u64,
     pub rows: u64,
 }
 
-/// Shows one segment, reading all of it.
+/// Describes one segment, reading all of it.
 pub(super) fn file(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) {
     let segment = match open_segment(disk, name) {
         Ok(segment) => segment,
@@ -53,7 +53,7 @@ pub(super) fn file(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) {
     }
 }
 
-/// Reads and decodes every run; tells each damage and counts what is good, by (group, source).
+/// Reads and decodes every run; reports all damage and counts good rows by (group, source).
 pub(super) fn verify(segment: &Segment, report: &mut Report<'_>) -> BTreeMap<(u32, u16), Rows> {
     if let Err(error) = segment.check_head() {
         report.damage(error);
@@ -73,7 +73,7 @@ pub(super) fn verify(segment: &Segment, report: &mut Report<'_>) -> BTreeMap<(u3
     }
 }
 
-/// Rows as times: the end of the first row to the end of the last.
+/// The time span of the rows: from the end of the first row to the end of the last.
 pub(super) fn span(source: &SourceSummary) -> String {
     let (first, last) = times(source);
     let rate = source.hint.units_per_second;

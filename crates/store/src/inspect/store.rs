@@ -1,4 +1,5 @@
-//! A store, or one shard of it: identity, manifest, checkpoint, log and segments, each in a line or a few.
+//! Describes a store or one shard: identity, manifest, checkpoint, log and segments, in one or a few lines
+//! each.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::manifest::{Manifest, SegmentName};
 use crate::segment::Segment;
 use crate::segments::{CLASS_MIXED, open_segment};
 
-/// Shows a whole store.
+/// Describes a whole store.
 pub(super) fn store(root: &Path, options: Options, report: &mut Report<'_>) -> io::Result<()> {
     let disk = RealDisk::open(root)?;
     let mut shards: Vec<u32> =
@@ -40,7 +41,7 @@ pub(super) fn store(root: &Path, options: Options, report: &mut Report<'_>) -> i
     Ok(())
 }
 
-/// Shows the file `STORE`.
+/// Describes the file `STORE`.
 pub(super) fn identity(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
     match identity::decode(&String::from_utf8_lossy(&std::fs::read(path)?)) {
         Ok(identity) => describe_identity("identity of store", &identity, report),
@@ -59,7 +60,7 @@ fn describe_identity(what: &str, identity: &Identity, report: &mut Report<'_>) {
     ));
 }
 
-/// Shows a manifest as a file of its own.
+/// Describes a manifest.
 pub(super) fn manifest_file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
     match Manifest::decode(&String::from_utf8_lossy(&std::fs::read(path)?)) {
         Ok(manifest) => describe_manifest(&manifest, report),
@@ -79,7 +80,7 @@ fn describe_manifest(manifest: &Manifest, report: &mut Report<'_>) {
     ));
 }
 
-/// Shows one shard.
+/// Describes one shard.
 pub(super) fn shard(directory: &Path, options: Options, report: &mut Report<'_>) -> io::Result<()> {
     let disk = RealDisk::open(directory)?;
     let here = Path::new("");
@@ -97,7 +98,7 @@ pub(super) fn shard(directory: &Path, options: Options, report: &mut Report<'_>)
             None
         }
     };
-    // Without a manifest every file there is may be the shard.
+    // Without a manifest, every file may belong to the shard.
     let manifest = match manifest {
         Some(manifest) => manifest,
         None => guess(&disk)?,
@@ -112,7 +113,7 @@ pub(super) fn shard(directory: &Path, options: Options, report: &mut Report<'_>)
     show_leftovers(&disk, &manifest, report)
 }
 
-/// What a shard without a manifest may consist of: everything.
+/// A manifest that names all files, for a shard that has lost its own.
 fn guess(disk: &dyn Disk) -> io::Result<Manifest> {
     let mut manifest = Manifest::default();
     for name in disk.list(Path::new(""))? {
@@ -147,7 +148,7 @@ fn show_checkpoint(disk: &dyn Disk, number: u64, report: &mut Report<'_>) {
     }
 }
 
-/// The files of the log, and what the records behind the checkpoint amount to.
+/// Describes the log files, and totals the records after the checkpoint.
 fn show_log(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>) -> io::Result<()> {
     let here = Path::new("");
     for start in log_files(disk, here)? {
@@ -206,7 +207,7 @@ fn show_segment(disk: &dyn Disk, name: &SegmentName, options: Options, report: &
     ));
 }
 
-/// Rows of a segment: counted when every block is read, else the most that any archive spans.
+/// Rows of a segment: counted if every block is read, else the maximum over archives.
 fn rows(segment: &Segment, options: Options, report: &mut Report<'_>) -> String {
     if options.verify {
         let rows = segment::verify(segment, report).values().map(|rows| rows.rows).sum::<u64>();
@@ -216,7 +217,7 @@ fn rows(segment: &Segment, options: Options, report: &mut Report<'_>) -> String 
     format!("up to {} rows an RRD", widest.unwrap_or(0))
 }
 
-/// From the oldest to the newest row of any archive.
+/// From the oldest to the newest row over all archives.
 fn span(segment: &Segment) -> String {
     let mut span: Option<((i64, u32), (i64, u32))> = None;
     let seconds = |(units, rate): (i64, u32)| units as f64 / f64::from(rate.max(1));
@@ -238,7 +239,7 @@ fn span(segment: &Segment) -> String {
     }
 }
 
-/// Files that a crash left behind, or that are none of ours.
+/// Files left by a crash, and files that do not belong to the store.
 fn show_leftovers(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>) -> io::Result<()> {
     for name in disk.list(Path::new(""))? {
         let why = match filenames::kind_of(&name) {

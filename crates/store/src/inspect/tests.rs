@@ -111,7 +111,7 @@ fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_sound_store_is_shown_whole_and_left_as_it_is() {
+fn an_intact_store_is_described_and_not_modified() {
     let directory = store();
     let before = files(directory.path());
     let (text, damages) = look(directory.path());
@@ -138,7 +138,7 @@ fn a_sound_store_is_shown_whole_and_left_as_it_is() {
 }
 
 #[test]
-fn a_store_that_is_open_can_be_looked_at() {
+fn an_open_store_can_be_inspected() {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions {
         shard_count: 2,
@@ -155,7 +155,7 @@ fn a_store_that_is_open_can_be_looked_at() {
 }
 
 #[test]
-fn a_log_file_is_shown_record_by_record_and_damage_has_its_byte() {
+fn a_log_file_is_described_by_record_with_offsets_of_damage() {
     let directory = store();
     let log = file_of(directory.path(), |kind| matches!(kind, FileKind::Log(_)));
     let (text, damages) = look(&log);
@@ -194,7 +194,7 @@ fn a_log_file_is_shown_record_by_record_and_damage_has_its_byte() {
 }
 
 #[test]
-fn a_segment_is_shown_by_archive_and_read_around_damage() {
+fn a_segment_is_described_by_archive_around_damage() {
     let directory = store();
     let segment = file_of(directory.path(), |kind| matches!(kind, FileKind::Segment(_)));
     let (text, damages) = look(&segment);
@@ -227,7 +227,7 @@ fn a_segment_is_shown_by_archive_and_read_around_damage() {
 }
 
 #[test]
-fn a_checkpoint_is_shown_by_page_and_a_bad_page_is_passed_over() {
+fn a_checkpoint_is_described_by_page_without_bad_pages() {
     let directory = store();
     let checkpoint = file_of(directory.path(), |kind| matches!(kind, FileKind::Checkpoint(_)));
     let (text, damages) = look(&checkpoint);
@@ -251,7 +251,7 @@ fn a_checkpoint_is_shown_by_page_and_a_bad_page_is_passed_over() {
 }
 
 #[test]
-fn without_manifest_or_identity_what_is_there_is_shown() {
+fn a_store_without_manifest_or_identity_is_described() {
     let directory = store();
     fs::write(directory.path().join("shard-000/manifest"), b"roundel-manifest 1\nrubbish\n").unwrap();
     fs::remove_file(directory.path().join("STORE")).unwrap();
@@ -265,7 +265,7 @@ fn without_manifest_or_identity_what_is_there_is_shown() {
 }
 
 #[test]
-fn a_journal_of_the_files_layout_says_what_waits() {
+fn a_journal_is_described_by_buffered_updates() {
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -300,7 +300,7 @@ fn a_journal_of_the_files_layout_says_what_waits() {
 }
 
 #[test]
-fn bytes_of_no_kind_are_refused_and_changed_ones_never_panic() {
+fn unknown_files_are_refused_and_changed_ones_never_panic() {
     let directory = store();
     let other = directory.path().join("notes.txt");
     fs::write(&other, b"hello").unwrap();

@@ -67,16 +67,16 @@ pub struct Tune {
     /// The RRD.
     pub id: u32,
     /// The arguments that `rrdtune(1)` takes after the file name.
-    pub words: Vec<String>,
+    pub args: Vec<String>,
 }
 
 impl Tune {
     /// Appends the body of a record.
-    pub fn encode(out: &mut Vec<u8>, id: u32, words: &[String]) {
+    pub fn encode(out: &mut Vec<u8>, id: u32, args: &[String]) {
         varint::put(out, u64::from(id));
-        varint::put(out, words.len() as u64);
-        for word in words {
-            put_counted(out, word.as_bytes());
+        varint::put(out, args.len() as u64);
+        for arg in args {
+            put_counted(out, arg.as_bytes());
         }
     }
 
@@ -87,11 +87,11 @@ impl Tune {
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
-        let words = (0..cursor.count(1, "the number of words")?)
+        let args = (0..cursor.count(1, "the number of arguments")?)
             .map(|_| cursor.text("a word").map(str::to_owned))
             .collect::<Result<_, _>>()?;
         cursor.end()?;
-        Ok(Tune { id, words })
+        Ok(Tune { id, args })
     }
 }
 

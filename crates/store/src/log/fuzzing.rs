@@ -106,8 +106,8 @@ pub fn fuzz_catalogue(bytes: &[u8]) {
     if let Ok(Create { id, name, definition, start }) = Create::decode(bytes) {
         same(&|out| Create::encode(out, id, name, &definition, start));
     }
-    if let Ok(Tune { id, words }) = Tune::decode(bytes) {
-        same(&|out| Tune::encode(out, id, &words));
+    if let Ok(Tune { id, args }) = Tune::decode(bytes) {
+        same(&|out| Tune::encode(out, id, &args));
     }
     if let Ok(Delete { id }) = Delete::decode(bytes) {
         same(&|out| Delete::encode(out, id));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn decoders_stand_up_to_changed_bytes() {
+    fn decoders_survive_changed_bytes() {
         let mut builder = UpdatesBody::default();
         for id in 0..30u32 {
             let text = [&b"12.5:U"[..], b"-1e+7:\xff", b"", b"99999999999"][id as usize % 4];

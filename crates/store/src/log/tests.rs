@@ -61,7 +61,7 @@ fn write(log: &mut LogWriter, sequences: impl IntoIterator<Item = u64>) {
 }
 
 #[test]
-fn what_is_committed_comes_back_in_order_across_files_and_restarts() {
+fn commits_are_replayed_in_order_across_files_and_restarts() {
     let root = tempfile::tempdir().unwrap();
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(root.path()).unwrap());
     assert_eq!(read_all(&*disk, start()).1.end, start());
@@ -121,7 +121,7 @@ fn a_body_over_the_limit_is_refused_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn released_files_are_overwritten_and_their_old_records_never_come_back() {
+fn old_records_of_reused_files_never_reappear() {
     let disk = SimDisk::new(1);
     let mut log = open(&disk.handle(), start());
     let syncer = log.syncer();
@@ -142,7 +142,7 @@ fn released_files_are_overwritten_and_their_old_records_never_come_back() {
 }
 
 #[test]
-fn a_full_disk_refuses_commits_until_there_is_room_and_keeps_what_was_committed() {
+fn a_full_disk_refuses_commits_until_there_is_room() {
     for capacity in (0..4000).step_by(61) {
         let disk = SimDisk::new(capacity);
         let mut log = open(&disk.handle(), start());
@@ -171,7 +171,7 @@ fn a_full_disk_refuses_commits_until_there_is_room_and_keeps_what_was_committed(
 }
 
 #[test]
-fn after_a_full_disk_the_refused_records_may_be_given_up() {
+fn after_a_full_disk_refused_records_can_be_discarded() {
     let disk = SimDisk::new(1);
     let mut log = open(&disk.handle(), start());
     write(&mut log, 0..1);
@@ -233,7 +233,7 @@ fn a_failed_write_or_sync_poisons_the_log() {
 }
 
 #[test]
-fn damage_in_what_was_durable_is_reported_and_confined() {
+fn damage_to_durable_records_is_reported_and_contained() {
     // Two files of six records; a sync after each, so that record n carries the mark n.
     let written = || {
         let disk = SimDisk::new(1);

@@ -1,7 +1,7 @@
-//! One block: a checksummed header, then runs, each with a short head that builds on the run before it.
+//! One block: a checksummed header, then runs, each with a short head that is relative to the previous run.
 //!
-//! The first head of a block is whole, so a block can be read by itself. The checksum covers the segment's
-//! number and the block's offset too: a block that landed elsewhere is damage.
+//! The first head of a block is complete, so a block can be read on its own. The checksum covers the
+//! segment's number and the block's offset, so a block at the wrong place is damage.
 
 use super::{DS_COUNT_MAX, Fault, Key, run_rows_max};
 use crate::column::codec::ColumnHint;
@@ -16,17 +16,17 @@ pub(super) const ENTRY_COUNT_AT: usize = 8;
 /// Bytes of a block before its body.
 pub(super) const BLOCK_HEAD_BYTES: usize = 12;
 
-/// Bits 0 and 1 of a head: whose run it is, against the run before it.
+/// Bits 0 and 1 of a head: the run's key, relative to the previous run.
 const KEY_MASK: u8 = 0b11;
 const KEY_SAME: u8 = 0;
 const KEY_NEXT_SLOT: u8 = 1;
 const KEY_LATER_SLOT: u8 = 2;
 const KEY_WHOLE: u8 = 3;
-/// The first row is not the one expected.
+/// The first row is not the expected one.
 const FIRST_ROW_FOLLOWS: u8 = 1 << 2;
-/// The row count is not that of the run before.
+/// The row count differs from the previous run's.
 const COUNT_FOLLOWS: u8 = 1 << 3;
-/// Bits 4 to 7: bytes of the columns less one, or this for more, which follows.
+/// Bits 4 to 7: bytes of the columns minus one; this value means that the length follows.
 const LENGTH_FOLLOWS: u8 = 15;
 const LENGTH_SHIFT: u32 = 4;
 
@@ -50,13 +50,13 @@ impl Head {
             == (other.key.group, other.key.source, other.ds_count, other.hint)
     }
 
-    /// The first row of the next run when nothing else is said.
+    /// The first row of the next run unless its head gives another.
     fn expected_row(&self, key: Key) -> i64 {
         if key == self.key { self.end_row() } else { self.first_row }
     }
 }
 
-/// Appends head and columns of a run that follows `previous` in the block.
+/// Appends head and columns of a run after `previous`.
 pub(super) fn put_entry(out: &mut Vec<u8>, previous: Option<&Head>, head: &Head, columns: &[u8]) {
     let related = previous.filter(|previous| previous.same_source(head));
     let expected_row = related.map_or(0, |previous| previous.expected_row(head.key));
@@ -100,7 +100,7 @@ pub(super) fn put_entry(out: &mut Vec<u8>, previous: Option<&Head>, head: &Head,
     out.extend_from_slice(columns);
 }
 
-/// Fills in the header of a finished block; `block` begins with [`BLOCK_HEAD_BYTES`] bytes to overwrite.
+/// Fills in the header of a finished block; `block` starts with [`BLOCK_HEAD_BYTES`] bytes for it.
 pub(super) fn seal(block: &mut [u8], segment_id: u64, offset: u64, entry_count: u32) {
     let body_bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
     block[BODY_BYTES_AT..][..4].copy_from_slice(&body_bytes.to_le_bytes());
@@ -118,7 +118,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Checks a block as the directory delimits it and returns its runs.
+/// Checks a block as delimited by the directory and returns its runs.
 pub(super) fn open(block: &[u8], segment_id: u64, offset: u64) -> Result<Runs<'_>, Fault> {
     if block.len() < BLOCK_HEAD_BYTES {
         let want = format!("a block of {BLOCK_HEAD_BYTES} bytes or more");
@@ -144,18 +144,18 @@ pub(super) struct Runs<'a> {
     previous: Option<Head>,
 }
 
-/// A run as it stands in a block.
+/// A run as stored in a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run<'a> {
     pub head: Head,
-    /// Its columns, one after the other.
+    /// Its columns, concatenated.
     pub columns: &'a [u8],
     /// Offset of the columns within the block.
     pub columns_at: usize,
 }
 
 impl<'a> Runs<'a> {
-    /// The next run; `Ok(None)` behind the last one. Not to be called again after an error.
+    /// The next run; `Ok(None)` after the last one. Must not be called again after an error.
     pub(super) fn next(&mut self) -> Result<Option<Run<'a>>, Fault> {
         if self.left == 0 {
             let extra = self.block.len() - self.at;
@@ -178,7 +178,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Takes a head and the length of its columns; `None` when no writer makes such a head.
+/// Reads a head and the length of its columns; `None` when no writer produces such a head.
 fn take_head(rest: &mut &[u8], previous: Option<&Head>) -> Option<(Head, usize)> {
     let flags = take_byte(rest)?;
     let mut head = match (flags & KEY_MASK, previous) {

@@ -1,6 +1,6 @@
-//! Head and footer of a segment file: what it is, what it holds, where its blocks begin.
+//! Head and footer of a segment file: identification, sources, and the directory of blocks.
 //!
-//! The trailer, the last bytes of the file, is read first; its length field notices a cut file.
+//! The trailer, the last bytes of the file, is read first; its length field reveals a truncated file.
 
 use super::{BLOCK_BYTES_MAX, Fault, SegmentError, SourceSummary, VERSION};
 use crate::column::codec::ColumnHint;
@@ -53,18 +53,18 @@ pub(super) const TRAILER_ENTRY_COUNT_AT: usize = 48;
 pub(super) const TRAILER_ZERO_AT: usize = 56;
 pub(super) const TRAILER_CHECKSUM_AT: usize = 60;
 
-/// Where a block begins, and with which run. Its end is the next block's beginning.
+/// Where a block begins, and its first run. It ends where the next block begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockPlace {
     pub offset: u64,
     /// Index into the sources.
     pub source_index: u32,
     pub slot: u32,
-    /// First row, counted from the oldest of the source; `u32::MAX` = that many or more.
+    /// First row, relative to the oldest row of the source; `u32::MAX` means that or more.
     pub row: u32,
 }
 
-/// What the footer says.
+/// The decoded footer.
 #[derive(Debug)]
 pub(super) struct Footer {
     pub segment_id: u64,
@@ -74,7 +74,7 @@ pub(super) struct Footer {
     pub directory: Vec<BlockPlace>,
 }
 
-/// The fixed part of the footer.
+/// The fixed-size part of the footer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trailer {
     pub footer_offset: u64,
@@ -116,7 +116,7 @@ pub(super) fn file_head(segment_id: u64) -> [u8; FILE_HEAD_BYTES] {
     bytes
 }
 
-/// Checks the bytes before the first block. Nothing in them is needed to read the segment.
+/// Checks the bytes before the first block; reading the segment needs nothing from them.
 pub(super) fn check_file_head(bytes: &[u8; FILE_HEAD_BYTES], segment_id: u64) -> Result<(), Fault> {
     let want = file_head(segment_id);
     let unlike = (0..FILE_HEAD_BYTES).find(|&at| bytes[at] != want[at]);
@@ -125,7 +125,7 @@ pub(super) fn check_file_head(bytes: &[u8; FILE_HEAD_BYTES], segment_id: u64) ->
     })
 }
 
-/// The bytes behind the last block, which begin at `footer_offset`.
+/// Encodes what follows the last block, from `footer_offset` on.
 pub(super) fn encode(
     segment_id: u64,
     footer_offset: u64,
@@ -150,7 +150,7 @@ pub(super) fn encode(
     bytes
 }
 
-/// The trailer behind a footer of any `body` that begins with `source_count` sources.
+/// Encodes the trailer of a footer whose `body` starts with `source_count` sources.
 pub(super) fn encode_trailer(
     segment_id: u64,
     footer_offset: u64,
@@ -224,7 +224,7 @@ fn encode_place(place: &BlockPlace) -> [u8; PLACE_BYTES] {
     bytes
 }
 
-/// Reads the last [`TRAILER_BYTES`] bytes of a file of `file_bytes`.
+/// Decodes the last [`TRAILER_BYTES`] bytes of a file of `file_bytes`.
 pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Result<Trailer, SegmentError> {
     let base = file_bytes - TRAILER_BYTES as u64;
     let bad = |at, expected: String, got: String| Err(Fault::new(at, expected, got).in_file(file, base));
@@ -271,7 +271,7 @@ pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Resul
     Ok(trailer)
 }
 
-/// Reads what stands between the last block and the trailer.
+/// Decodes the bytes between the last block and the trailer.
 pub(super) fn decode(bytes: &[u8], trailer: &Trailer, file: &str) -> Result<Footer, SegmentError> {
     let in_file = |fault: Fault| fault.in_file(file, trailer.footer_offset);
     let (stored, computed) = (trailer.footer_checksum, crc32c::crc32c(bytes));
@@ -308,7 +308,7 @@ fn decode_place(bytes: &[u8]) -> BlockPlace {
     }
 }
 
-/// What the reader relies on, whatever the checksum says.
+/// Checks what the reader relies on, even if the checksum is good.
 fn check(footer: &Footer) -> Result<(), Fault> {
     let sorted = footer.sources.is_sorted_by(|a, b| (a.group, a.source) < (b.group, b.source));
     let sound = |source: &SourceSummary| source.first_row < source.end_row && source.ds_count > 0;

@@ -1,7 +1,7 @@
-//! Merging: several segments into one with fewer, longer runs, without what need not be kept.
+//! Merges several segments into one with fewer, longer runs, and drops rows that need not be kept.
 //!
-//! Streams: holds one block of each input, and the rows of one RRD that wait to be joined. Runs that are
-//! already long are copied as they are.
+//! The merge is streaming: it holds one block of each input and the rows of one RRD that wait to be joined.
+//! Runs that are already long are copied without decoding.
 
 use std::io::Write;
 use std::ops::Range;
@@ -13,16 +13,21 @@ use super::block::Head;
 use super::reader::{Entries, Segment};
 use super::{Key, SegmentError, SegmentWriter};
 
-/// Rows of a joined run. Longer columns do not compress better; a shorter read decodes less for nothing.
+/// Rows of a joined run. Longer columns do not compress better, and with shorter runs a reader decodes fewer
+/// rows it does not need.
 pub const JOINED_ROWS: usize = 1024;
-/// Runs this near to each other are joined, unknown rows between them: a run of its own costs more.
+/// Runs this close to each other are joined, with unknown rows in between: a separate run would take more
+/// space.
 pub const GAP_ROWS_MAX: i64 = 64;
 
 /// Appends to `output` the rows of `inputs` whose (group, source) is `wanted`.
 ///
-/// `oldest_row(group, source, slot)` tells the first row to keep, `None` that the RRD is gone. Where inputs
-/// hold the same row, the later input counts. Stops with [`SegmentError::Stopped`] soon after `stopping` was
-/// set, and at the first damage: the inputs then must stay, because they hold what could not be copied.
+/// `oldest_row(group, source, slot)` returns the first row to keep, `None` for a removed RRD. Where several
+/// inputs hold the same row, the last input wins.
+///
+/// # Errors
+/// [`SegmentError::Stopped`] soon after `stopping` was set; the first damage. The inputs must then be kept,
+/// because they hold rows that were not copied.
 pub fn merge<W: Write>(
     inputs: &[&Segment],
     wanted: &dyn Fn(u32, u16) -> bool,
@@ -70,29 +75,29 @@ struct Cursor<'a> {
     head: Option<Head>,
 }
 
-/// The run that comes first in the output; of equal ones the earlier input's.
+/// The run that comes first in the output; among equal ones, the one of the earlier input.
 fn next_run(cursors: &[Cursor<'_>]) -> Option<(usize, Head)> {
     let heads = cursors.iter().enumerate().filter_map(|(index, cursor)| Some((index, cursor.head?)));
     heads.min_by_key(|(index, head)| (head.key, head.first_row, *index))
 }
 
-/// True when a run is as long as a joined one and no other input has rows in it.
+/// True when a run is as long as a joined one and no other input has rows in its range.
 fn stands_alone(cursors: &[Cursor<'_>], index: usize, head: &Head) -> bool {
     let overlaps = |other: &Head| other.key == head.key && other.first_row < head.end_row();
     let mut others = cursors.iter().enumerate().filter(|(other, _)| *other != index);
     head.count == JOINED_ROWS && !others.any(|(_, cursor)| cursor.head.as_ref().is_some_and(overlaps))
 }
 
-/// Rows of one RRD and source that wait for more to come.
+/// Rows of one RRD and source, waiting for more to be joined with.
 #[derive(Default)]
 struct Pending {
     key: Option<Key>,
     shape: Option<Head>,
     first_row: i64,
     columns: Vec<Vec<f64>>,
-    /// For each row the latest input that had it.
+    /// For each row, the last input that had it.
     owners: Vec<usize>,
-    /// Rows before this one are in the output.
+    /// Rows before this one have been written.
     written_to: i64,
 }
 
@@ -116,7 +121,7 @@ impl Pending {
         self.first_row + self.count() as i64
     }
 
-    /// Takes `rows` of a run whose columns stand one behind the other in `values`.
+    /// Adds the rows in `rows` of a run whose concatenated columns are `values`.
     fn add<W: Write>(
         &mut self,
         head: &Head,
@@ -142,7 +147,7 @@ impl Pending {
             column.resize(count, UNKNOWN);
             let values = &values[(rows.start - head.first_row) as usize..];
             for ((into, value), owner) in column[at..end].iter_mut().zip(values).zip(&self.owners[at..end]) {
-                // An unknown value may stand for a row that an input does not have at all: it hides nothing.
+                // An unknown value may fill a gap of the input, so it overrides nothing.
                 let is_newest = *owner <= input || into.to_bits() == UNKNOWN.to_bits();
                 if is_newest && value.to_bits() != UNKNOWN.to_bits() {
                     *into = *value;
@@ -153,7 +158,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Writes full runs of rows before `row`: no other run can have those.
+    /// Writes full runs of rows before `row`: no later run can have such rows.
     fn write_before<W: Write>(
         &mut self,
         row: i64,
@@ -179,7 +184,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Writes all that is left, in runs of the joined length.
+    /// Writes all remaining rows in runs of the joined length.
     fn finish<W: Write>(&mut self, output: &mut SegmentWriter<W>) -> Result<(), SegmentError> {
         while !self.is_empty() {
             self.write(self.count().min(JOINED_ROWS), output)?;
@@ -221,7 +226,7 @@ mod tests {
         Segment::open(Box::new(writer.finish().unwrap().1), "out").unwrap()
     }
 
-    /// All rows but the unknown ones, read RRD by RRD.
+    /// All rows except unknown ones, read RRD by RRD.
     fn rows_of(segment: &Segment, keys: &[Key]) -> Rows {
         let mut rows = Rows::new();
         for key in keys {
@@ -236,7 +241,7 @@ mod tests {
         rows
     }
 
-    /// The state of a small generator: xorshift.
+    /// A small xorshift generator.
     fn random(state: &mut u64) -> u64 {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_are_what_a_map_would_be() {
+    fn a_merge_equals_a_merge_of_maps() {
         for seed in 1..60u64 {
             let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let key = |number: u64| Key { group: 1, source: (number % 3) as u16, slot: (number / 3) as u32 };
@@ -274,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_in_a_later_input_hides_nothing() {
+    fn a_gap_in_a_later_input_overrides_nothing() {
         let key = Key { group: 0, source: 0, slot: 3 };
         let rows = |id: i64| -> Rows { (id * 4..id * 4 + 4).map(|row| ((key, row), row as f64)).collect() };
         let outer = [segment(0, &rows(0)), segment(2, &rows(2))];
@@ -298,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_stops_when_told() {
+    fn a_merge_stops_on_request() {
         let key = Key { group: 0, source: 0, slot: 0 };
         let input = segment(1, &Rows::from([((key, 1), 1.0)]));
         let mut writer = SegmentWriter::new(Vec::new(), "out", 2).unwrap();

@@ -1,4 +1,4 @@
-//! Reading a segment. Holds its footer (24 bytes a block, 64 a source) and nothing of its blocks.
+//! Reads a segment. Keeps its footer in memory (24 bytes per block, 64 per source) and nothing of its blocks.
 
 use std::io;
 use std::ops::Range;
@@ -8,11 +8,17 @@ use super::footer::{self, BlockPlace, TRAILER_BYTES};
 use super::{Fault, Key, SegmentError, SourceSummary};
 use crate::column::codec::{self, ColumnHint};
 
-/// A file that can be read at any place, by many threads at once.
+/// A file that supports positioned reads by many threads at once.
 pub trait ReadAt: Send + Sync {
-    /// Fills `buffer` from `offset` on; fails when the file ends before.
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// When the file ends before that, or cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Length of the file.
+    ///
+    /// # Errors
+    /// When the system does not report it.
     fn bytes(&self) -> io::Result<u64>;
 }
 
@@ -51,7 +57,7 @@ pub struct Segment {
     directory: Vec<BlockPlace>,
 }
 
-/// Buffers of a reader, to be kept from read to read.
+/// Buffers of a reader, to be reused for each read.
 #[derive(Debug, Default)]
 pub struct ReadScratch {
     block: Vec<u8>,
@@ -59,7 +65,10 @@ pub struct ReadScratch {
 }
 
 impl Segment {
-    /// Opens a segment by its footer: two reads. `name` is for messages.
+    /// Opens a segment by reading its footer: two reads. `name` is for messages.
+    ///
+    /// # Errors
+    /// When the file cannot be read, the footer is damaged, or a newer version wrote it.
     pub fn open(file: Box<dyn ReadAt>, name: &str) -> Result<Segment, SegmentError> {
         let failed = |offset| move |error| SegmentError::Io { file: name.into(), offset, error };
         let file_bytes = file.bytes().map_err(failed(0))?;
@@ -88,7 +97,7 @@ impl Segment {
         })
     }
 
-    /// The name given at opening.
+    /// The name given to [`Segment::open`].
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -103,17 +112,17 @@ impl Segment {
         self.file_bytes
     }
 
-    /// Runs in it.
+    /// Number of runs.
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
-    /// What it holds, by source, sorted.
+    /// Its sources, sorted.
     pub fn sources(&self) -> &[SourceSummary] {
         &self.sources
     }
 
-    /// What it holds of one source.
+    /// The summary of one source.
     pub fn source(&self, group: u32, source: u16) -> Option<&SourceSummary> {
         self.source_index(group, source).map(|index| &self.sources[index])
     }
@@ -122,10 +131,11 @@ impl Segment {
         self.sources.binary_search_by_key(&(group, source), |summary| (summary.group, summary.source)).ok()
     }
 
-    /// Visits the rows of `key` that lie in `rows`: `visit(first_row, ds, values)` for each data source of
-    /// each run, oldest run first. One read a block.
+    /// Visits the rows of `key` within `rows`: `visit(first_row, ds, values)` for each data source of each
+    /// run, oldest run first. One read per block.
     ///
-    /// A damaged block loses its own runs only: the others are visited, then the first damage is returned.
+    /// # Errors
+    /// The first damage. A damaged block loses only its own runs: the others are still visited.
     pub fn read(
         &self,
         key: Key,
@@ -154,7 +164,7 @@ impl Segment {
         }
         let whose = |place: &BlockPlace| (place.source_index as usize, place.slot);
         let sought = (source_index, key.slot);
-        // A row of u32::MAX in the directory is a lower bound only: such a block does not end the search.
+        // A row of u32::MAX in the directory is only a lower bound: such a block does not end the search.
         let start = u32::try_from(rows.start.saturating_sub(summary.first_row).max(0)).unwrap_or(u32::MAX);
         let start = start.min(u32::MAX - 1);
         let before =
@@ -216,7 +226,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Blocks in it.
+    /// Number of blocks.
     pub fn block_count(&self) -> usize {
         self.directory.len()
     }
@@ -227,6 +237,9 @@ impl Segment {
     }
 
     /// Checks the bytes before the first block, which nothing else reads.
+    ///
+    /// # Errors
+    /// When they are damaged or cannot be read.
     pub fn check_head(&self) -> Result<(), SegmentError> {
         let mut head = [0; footer::FILE_HEAD_BYTES];
         let read = self.file.read_at(0, &mut head);
@@ -234,7 +247,7 @@ impl Segment {
         footer::check_file_head(&head, self.segment_id).map_err(|fault| fault.in_file(&self.name, 0))
     }
 
-    /// Reads the whole file and decodes every run; tells each damage it finds.
+    /// Reads the whole file and decodes every run; reports each damage it finds.
     pub fn verify(&self, damage: &mut dyn FnMut(SegmentError)) {
         if let Err(error) = self.check_head() {
             damage(error);
@@ -249,12 +262,12 @@ impl Segment {
         }
     }
 
-    /// All runs in order, block by block.
+    /// Iterates over all runs in order, block by block.
     pub fn entries(&self) -> Entries<'_> {
         self.entries_of(&|_, _| true)
     }
 
-    /// The runs of wanted (group, source)s in order; blocks without any are not read.
+    /// Iterates in order over the runs of wanted (group, source) pairs; blocks without any are not read.
     pub fn entries_of(&self, wanted: &dyn Fn(u32, u16) -> bool) -> Entries<'_> {
         Entries {
             segment: self,
@@ -268,7 +281,7 @@ impl Segment {
     }
 }
 
-/// Decodes all columns of a run, one behind the other.
+/// Decodes all columns of a run, concatenated.
 pub(super) fn decode_columns(run: &Run<'_>, values: &mut Vec<f64>) -> Result<(), Fault> {
     values.clear();
     let mut at = 0;
@@ -285,7 +298,7 @@ pub(super) fn decode_columns(run: &Run<'_>, values: &mut Vec<f64>) -> Result<(),
 /// One run of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry<'a> {
-    /// Whose rows.
+    /// Identifies whose rows these are.
     pub key: Key,
     /// Number of the first row.
     pub first_row: i64,
@@ -293,28 +306,31 @@ pub struct Entry<'a> {
     pub count: usize,
     /// Columns.
     pub ds_count: usize,
-    /// How the values were made.
+    /// How the values came about.
     pub hint: ColumnHint,
-    /// `ds_count` columns of `count` values, one behind the other.
+    /// `ds_count` concatenated columns of `count` values.
     pub values: &'a [f64],
 }
 
-/// Walks through a segment. Holds one block.
+/// Iterates over the runs of a segment. Holds one block.
 pub struct Entries<'a> {
     segment: &'a Segment,
-    /// By source of the segment.
+    /// For each source of the segment.
     wanted: Vec<bool>,
     next_block: usize,
     block: Vec<u8>,
-    /// Wanted runs of the block: head, and where its columns stand in the block.
+    /// The wanted runs of the block: head, and the range of its columns in the block.
     runs: Vec<(Head, Range<usize>)>,
     next_run: usize,
     values: Vec<f64>,
 }
 
 impl Entries<'_> {
-    /// The next run, or `None` at the end. After an error the walk goes on behind the damage: at the next
-    /// block, or at the next run when only one column was bad.
+    /// The next run, or `None` at the end.
+    ///
+    /// # Errors
+    /// At damage. The next call continues after it: with the next block, or with the next run when only one
+    /// column was damaged.
     pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, SegmentError> {
         let Some(head) = self.advance()? else { return Ok(None) };
         let values = self.decoded()?;
@@ -328,7 +344,7 @@ impl Entries<'_> {
         }))
     }
 
-    /// Goes to the next run without decoding it.
+    /// Moves to the next run without decoding it.
     pub(super) fn advance(&mut self) -> Result<Option<Head>, SegmentError> {
         while self.next_run == self.runs.len() {
             if self.next_block == self.segment.directory.len() {
@@ -340,12 +356,12 @@ impl Entries<'_> {
         Ok(Some(self.runs[self.next_run - 1].0))
     }
 
-    /// The columns of the run that [`Entries::advance`] went to, as they stand in the block.
+    /// The encoded columns of the current run of [`Entries::advance`].
     pub(super) fn encoded(&self) -> &[u8] {
         self.block_offset_and_run().1
     }
 
-    /// The values of the run that [`Entries::advance`] went to, column by column.
+    /// The values of the current run of [`Entries::advance`], column by column.
     pub(super) fn decoded(&mut self) -> Result<&[f64], SegmentError> {
         let mut values = std::mem::take(&mut self.values);
         let (block_offset, columns) = self.block_offset_and_run();
@@ -362,7 +378,7 @@ impl Entries<'_> {
         (self.segment.directory[self.next_block - 1].offset, columns)
     }
 
-    /// True when the block may hold a wanted run: its first run, or those of the sources that begin in it.
+    /// True when the block may hold a wanted run: its first run, or one of the sources that begin in it.
     fn is_wanted(&self, index: usize) -> bool {
         let directory = &self.segment.directory;
         let first = directory[index].source_index as usize;

@@ -1,7 +1,7 @@
-//! The blocks of a segment whose footer is lost, for an inspection.
+//! Reads the blocks of a segment whose footer is lost, for `inspect`.
 //!
-//! A block says its own length and its checksum covers number and offset, so that the blocks can be walked
-//! from the front. The first thing that is no block ends the walk: the footer, a cut, or damage.
+//! A block contains its own length, and its checksum covers number and offset, so blocks can be followed from
+//! the front. The first bytes that are no block end that: the footer, the end of a truncated file, or damage.
 
 use super::block::{self, BLOCK_HEAD_BYTES, BODY_BYTES_AT};
 use super::footer::{self, FILE_HEAD_BYTES, HEAD_SEGMENT_ID_AT};
@@ -11,11 +11,11 @@ use crate::column::codec::ColumnHint;
 /// One run of a block, without its values.
 #[derive(Clone, Copy, Debug)]
 pub struct RunHead {
-    /// Whose rows.
+    /// Identifies whose rows these are.
     pub key: Key,
     /// Columns.
     pub ds_count: usize,
-    /// How the values were made.
+    /// How the values came about.
     pub hint: ColumnHint,
     /// Number of the first row.
     pub first_row: i64,
@@ -25,21 +25,21 @@ pub struct RunHead {
     pub bytes: usize,
 }
 
-/// How far a walk came.
+/// How far [`salvage`] got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
-    /// The segment's number, as its head says.
+    /// The segment's number, from its head.
     pub segment_id: u64,
-    /// Good blocks.
+    /// Number of good blocks.
     pub block_count: u64,
-    /// Where what is no block begins.
+    /// Offset of the first byte that is no block.
     pub end: u64,
 }
 
-/// Visits the runs of every block that can be read without a footer.
+/// Visits the runs of every block that can be read without the footer.
 ///
 /// # Errors
-/// The head is damaged, or the file cannot be read; without the head nothing can be told apart.
+/// When the head is damaged or the file cannot be read; blocks cannot be checked without the head.
 pub fn salvage(
     file: &dyn ReadAt,
     name: &str,

@@ -45,7 +45,7 @@ fn read(segment: &Segment, key: Key, rows: std::ops::Range<i64>) -> Vec<(i64, us
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn segments_round_trip() {
     let segment = open(sample()).unwrap();
     assert_eq!(segment.sources().len(), 3);
     assert_eq!(segment.source(1, 1).map(|source| (source.first_row, source.end_row)), Some((1000, 2016)));
@@ -137,7 +137,7 @@ const SMALL: &[&[u8]] = &[
 ];
 
 #[test]
-fn the_bytes_are_those_of_version_1() {
+fn the_encoding_of_version_1_is_fixed() {
     let bytes = small();
     let want: Vec<u8> = SMALL.concat();
     assert_eq!(bytes, want);
@@ -147,7 +147,7 @@ fn the_bytes_are_those_of_version_1() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let good = small();
     let all = |segment: &Segment| {
         let mut damage = 0;
@@ -194,7 +194,7 @@ fn damage_stays_in_its_block() {
 }
 
 #[test]
-fn a_block_that_landed_elsewhere_is_damage() {
+fn a_block_at_the_wrong_offset_is_damage() {
     let other = {
         let mut writer = SegmentWriter::new(Vec::new(), "other", 8).unwrap();
         writer.push(key(1, 2, 3), 100, &[&[1.0, 2.0, 4.0]], &HINT).unwrap();
@@ -210,7 +210,7 @@ fn a_block_that_landed_elsewhere_is_damage() {
 }
 
 #[test]
-fn a_later_version_is_named() {
+fn a_newer_version_is_reported() {
     let mut bytes = small();
     let trailer = bytes.len() - footer::TRAILER_BYTES;
     bytes[trailer + footer::TRAILER_VERSION_AT] = 2;

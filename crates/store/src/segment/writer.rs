@@ -1,4 +1,4 @@
-//! Writing a segment: runs in, blocks out, footer last. Holds one block and the directory.
+//! Writes a segment: runs in, blocks out, footer last. Holds one block and the directory.
 
 use std::io::Write;
 
@@ -7,16 +7,16 @@ use super::footer::{self, BlockPlace};
 use super::{BLOCK_BODY_BYTES, DS_COUNT_MAX, Key, SegmentError, SegmentSummary, SourceSummary, run_rows_max};
 use crate::column::codec::{self, ColumnHint, Effort, Scratch};
 
-/// Rows of this many seconds and more are few enough that a merge takes all the time there is for them, some 200
-/// ns a value: a million RRDs complete one such row of an archive in 300 microseconds.
+/// Merges encode rows of at least this many seconds thoroughly, at some 200 ns per value: they are few. A
+/// million RRDs complete one such row of an archive in 300 microseconds of that rate.
 const THOROUGH_SECONDS_MIN: u64 = 300;
-/// Single PDPs are not: they are merged most often and kept shortest.
+/// Rows of single PDPs are excepted: they are merged most often and kept for the shortest time.
 const THOROUGH_PDPS_MIN: u64 = 2;
 
-/// Writes one segment front to back. Costs one `write` a block.
+/// Writes one segment front to back, with one `write` per block.
 ///
-/// A segment that was not [finished](SegmentWriter::finish) has no footer and cannot be opened. Syncing the
-/// file, and naming it so that a reader finds it, is the caller's.
+/// Until [`SegmentWriter::finish`] has written the footer, the segment cannot be opened. The caller syncs the
+/// file and makes it known to readers.
 pub struct SegmentWriter<W: Write> {
     sink: W,
     name: String,
@@ -24,7 +24,7 @@ pub struct SegmentWriter<W: Write> {
     offset: u64,
     block: Vec<u8>,
     block_entries: u32,
-    /// First run of the open block.
+    /// Key and first row of the open block's first run.
     block_first: Option<(u32, u32, i64)>,
     previous: Option<Head>,
     columns: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct SegmentWriter<W: Write> {
     entry_count: u64,
 }
 
-/// A directory entry before the oldest row of its source is known.
+/// A directory entry whose source's oldest row is not known yet.
 struct PendingPlace {
     source_index: u32,
     slot: u32,
@@ -45,6 +45,9 @@ struct PendingPlace {
 
 impl<W: Write> SegmentWriter<W> {
     /// Starts a segment. `name` is for messages; `segment_id` is part of every checksum.
+    ///
+    /// # Errors
+    /// When the sink fails.
     pub fn new(sink: W, name: &str, segment_id: u64) -> Result<Self, SegmentError> {
         let mut writer = SegmentWriter {
             sink,
@@ -66,8 +69,8 @@ impl<W: Write> SegmentWriter<W> {
         Ok(writer)
     }
 
-    /// Takes the time that merges have, to save some 10 % of the bytes: ten times that of a flush for rows of many
-    /// PDPs, of which there are few, and a third more for others.
+    /// Encodes with the effort that suits merges, which saves some 10 % of the bytes: ten times the time of a
+    /// flush for rows of many PDPs, which are few, and a third more for all others.
     pub fn set_merging(&mut self) {
         self.merging = true;
     }
@@ -77,10 +80,13 @@ impl<W: Write> SegmentWriter<W> {
         self.offset
     }
 
-    /// Appends rows of `key` from `first_row` on, one slice a data source, all of one length.
+    /// Appends rows of `key` from `first_row` on: one slice per data source, all of equal length.
     ///
-    /// Keys come in order, the rows of a key in order and without overlap; columns and hint are the same for
-    /// all runs of a (group, source).
+    /// Keys must come in order, and the rows of a key in order and without overlap; all runs of a (group,
+    /// source) must have the same columns and hint.
+    ///
+    /// # Errors
+    /// [`SegmentError::Misuse`] when they do not; when the sink fails.
     pub fn push(
         &mut self,
         key: Key,
@@ -123,14 +129,14 @@ impl<W: Write> SegmentWriter<W> {
         }
     }
 
-    /// Appends a run with its columns as another segment has them.
+    /// Appends a run with the encoded columns of another segment.
     pub(super) fn push_encoded(&mut self, head: Head, columns: &[u8]) -> Result<(), SegmentError> {
         self.columns.clear();
         self.columns.extend_from_slice(columns);
         self.put(head)
     }
 
-    /// Appends the run whose encoded columns stand in `self.columns`.
+    /// Appends the run whose encoded columns are in `self.columns`.
     fn put(&mut self, head: Head) -> Result<(), SegmentError> {
         let source_index = self.note_source(&head)?;
         let before = self.block.len();
@@ -147,7 +153,7 @@ impl<W: Write> SegmentWriter<W> {
         Ok(())
     }
 
-    /// Checks the order and keeps the summary of the run's source; returns the source's index.
+    /// Checks the order and updates the summary of the run's source; returns the source's index.
     fn note_source(&mut self, head: &Head) -> Result<u32, SegmentError> {
         if self
             .previous
@@ -199,7 +205,10 @@ impl<W: Write> SegmentWriter<W> {
         Ok(())
     }
 
-    /// Writes the footer. Returns what was written, and the sink, to be synced.
+    /// Writes the footer. Returns the summary, and the sink to be synced.
+    ///
+    /// # Errors
+    /// When the sink fails.
     pub fn finish(mut self) -> Result<(SegmentSummary, W), SegmentError> {
         self.close_block()?;
         let sources = std::mem::take(&mut self.sources);
@@ -226,7 +235,7 @@ impl<W: Write> SegmentWriter<W> {
     }
 }
 
-/// Rows from the oldest of the source on; saturates, and then only says "this far at least".
+/// Rows since the oldest of the source; saturates, and then means "at least this many".
 fn relative_row(row: i64, oldest: i64) -> u32 {
     u32::try_from(row.wrapping_sub(oldest) as u64).unwrap_or(u32::MAX)
 }

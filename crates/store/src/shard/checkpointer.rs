@@ -80,23 +80,23 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
             let segment = if arena.is_empty() { None } else { Some(flush(shared, &arena, &groups)?) };
             let number = shared.files.next_number();
             let path = filenames::checkpoint(&shared.files.dir, number);
-            let writer = when_full_wait(shared, || CheckpointWriter::create(&*shared.files.disk, &path))?;
+            let writer = retry_while_full(shared, || CheckpointWriter::create(&*shared.files.disk, &path))?;
             *cycle = Some(Cycle { position, segment, number, writer });
         }
         Job::Page(frame) => {
             let Some(cycle) = cycle else { return Ok(()) };
             cycle.writer.push(&frame)?;
-            when_full_wait(shared, || cycle.writer.write_if_large())?;
+            retry_while_full(shared, || cycle.writer.write_if_large())?;
         }
         Job::End(frame) => {
             let Some(mut cycle) = cycle.take() else { return Ok(()) };
             cycle.writer.push(&frame)?;
-            let bytes = when_full_wait(shared, || cycle.writer.finish())?;
+            let bytes = retry_while_full(shared, || cycle.writer.finish())?;
             shared.stats.checkpoint_bytes_written.fetch_add(bytes, Ordering::Relaxed);
             shared.files.disk.sync_dir(&shared.files.dir)?;
             let new: Vec<_> = cycle.segment.into_iter().collect();
             let checkpoint = Some((cycle.number, cycle.position));
-            when_full_wait(shared, || shared.files.commit(&[], new.clone(), checkpoint))?;
+            retry_while_full(shared, || shared.files.commit(&[], new.clone(), checkpoint))?;
             end_cycle(shared, Ok(()));
         }
     }
@@ -111,7 +111,7 @@ fn end_cycle(shared: &Shared, result: Result<(), StoreError>) {
 /// Writes an arena to a new segment, which is durable when this returns.
 fn flush(shared: &Shared, arena: &OpenRows, groups: &[Arc<Group>]) -> io::Result<Arc<SegmentFile>> {
     let number = shared.files.next_number();
-    when_full_wait(shared, || {
+    retry_while_full(shared, || {
         write_segment(shared, &shared.files, number, 0, CLASS_MIXED, &mut |writer| {
             write_rows(arena, groups, writer)
         })
@@ -157,18 +157,18 @@ pub fn write_segment(
 ///
 /// # Errors
 /// Any other error of `attempt`; that the disk is full only when the shard stops.
-pub fn when_full_wait<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub fn retry_while_full<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
             Err(error)
                 if error.kind() == io::ErrorKind::StorageFull && !shared.stopping.load(Ordering::Relaxed) =>
             {
-                tell_full(&shared.checkpointer_full, true, &error.to_string());
+                report_full(&shared.checkpointer_full, true, &error.to_string());
                 std::thread::sleep(FULL_RETRY);
             }
             other => {
                 if other.is_ok() {
-                    tell_full(&shared.checkpointer_full, false, "");
+                    report_full(&shared.checkpointer_full, false, "");
                 }
                 return other;
             }
@@ -177,7 +177,7 @@ pub fn when_full_wait<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Resul
 }
 
 /// Records whether the disk is full, and logs each change of that.
-pub fn tell_full(flag: &AtomicBool, full: bool, detail: &str) {
+pub fn report_full(flag: &AtomicBool, full: bool, detail: &str) {
     if flag.swap(full, Ordering::Relaxed) != full {
         if full {
             tracing::error!(detail, "the disk is full: free some space, the store goes on by itself");

@@ -18,7 +18,7 @@ use crate::lock::lock;
 use crate::segment::merge;
 use crate::segments::{SegmentFile, into_io, retention_class};
 use crate::shard::Shared;
-use crate::shard::checkpointer::{when_full_wait, write_segment};
+use crate::shard::checkpointer::{retry_while_full, write_segment};
 use crate::shard::message::{Command, Event, Priority, Retired};
 use crate::shard::view::View;
 
@@ -92,14 +92,14 @@ pub fn run(shared: &Shared) {
             if shared.failure().is_some() || shared.stopping.load(Ordering::Relaxed) {
                 break;
             }
-            let keep = match Keep::ask(shared) {
-                Ok(keep) => keep,
+            let retention = match Retention::ask(shared) {
+                Ok(retention) => retention,
                 Err(error) => {
                     tracing::debug!(%error, "nothing is merged while the store takes no commands");
                     break;
                 }
             };
-            match execute(shared, &job, &keep) {
+            match execute(shared, &job, &retention) {
                 Ok(()) => {}
                 Err(error) if shared.stopping.load(Ordering::Relaxed) => {
                     tracing::debug!(%error, "a merge was given up because the store stops");
@@ -116,13 +116,13 @@ pub fn run(shared: &Shared) {
 }
 
 /// Which rows must be kept, according to the state.
-struct Keep {
+struct Retention {
     groups: Vec<Arc<Group>>,
     last_updates: Vec<Option<(i64, u32)>>,
 }
 
-impl Keep {
-    fn ask(shared: &Shared) -> Result<Keep, StoreError> {
+impl Retention {
+    fn ask(shared: &Shared) -> Result<Retention, StoreError> {
         let groups = query(shared, |view| view.groups())?;
         let mut last_updates = Vec::new();
         loop {
@@ -145,7 +145,7 @@ impl Keep {
         let bytes = sync.bytes();
         shared.mailbox.send_command(sync, bytes).map_err(|_| StoreError::Stopping)?;
         receiver.recv().unwrap_or(Err(StoreError::Stopping))?;
-        Ok(Keep { groups, last_updates })
+        Ok(Retention { groups, last_updates })
     }
 
     fn class(&self, group: u32, source: SourceIndex) -> u8 {
@@ -187,20 +187,21 @@ fn ask<T: Send + 'static>(
     receiver.recv().map_err(|_| StoreError::Stopping)
 }
 
-fn execute(shared: &Shared, job: &Job, keep: &Keep) -> io::Result<()> {
+fn execute(shared: &Shared, job: &Job, retention: &Retention) -> io::Result<()> {
     let sources = job.inputs.iter().flat_map(|file| file.segment.sources());
-    let classes: BTreeSet<u8> = sources.map(|summary| keep.class(summary.group, summary.source)).collect();
+    let classes: BTreeSet<u8> =
+        sources.map(|summary| retention.class(summary.group, summary.source)).collect();
     let inputs: Vec<_> = job.inputs.iter().map(|file| &file.segment).collect();
     let mut outputs = Vec::new();
     for class in classes {
         let number = shared.files.next_number();
-        let output = when_full_wait(shared, || {
+        let output = retry_while_full(shared, || {
             write_segment(shared, &shared.files, number, job.level, class, &mut |writer| {
                 writer.set_merging();
                 merge::merge(
                     &inputs,
-                    &|group, source| keep.class(group, source) == class,
-                    &|group, source, id| keep.oldest_row(group, source, id),
+                    &|group, source| retention.class(group, source) == class,
+                    &|group, source, id| retention.oldest_row(group, source, id),
                     &shared.stopping,
                     writer,
                 )
@@ -215,7 +216,7 @@ fn execute(shared: &Shared, job: &Job, keep: &Keep) -> io::Result<()> {
     }
     shared.files.disk.sync_dir(&shared.files.dir)?;
     let gone: Vec<u64> = job.inputs.iter().map(|file| file.number).collect();
-    when_full_wait(shared, || shared.files.commit(&gone, outputs.clone(), None))?;
+    retry_while_full(shared, || shared.files.commit(&gone, outputs.clone(), None))?;
     // Dropped on this thread: closing a removed file takes milliseconds.
     drop(notify(shared, Event::SegmentsChanged));
     Ok(())

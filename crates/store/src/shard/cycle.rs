@@ -49,7 +49,7 @@ pub struct Cycle {
     /// Where a replay will start once the current cycle has ended.
     began_at: Position,
     /// Answered at the end of the next cycle to start.
-    asked: Vec<Reply<Result<(), StoreError>>>,
+    requested: Vec<Reply<Result<(), StoreError>>>,
     /// Answered at the end of the current cycle.
     waiting: Vec<Reply<Result<(), StoreError>>>,
     /// Why the last cycle failed: the store is poisoned, or stops on a full disk.
@@ -72,7 +72,7 @@ impl Cycle {
             held: None,
             replay_from,
             began_at: replay_from,
-            asked: Vec::new(),
+            requested: Vec::new(),
             waiting: Vec::new(),
             failure: None,
             open_bytes_min,
@@ -97,7 +97,7 @@ impl Cycle {
     /// True when there is a page to take or a cycle to start, so an idle worker must not sleep.
     pub fn wants_turn(&self) -> bool {
         self.held.is_none() && matches!(self.stage, Stage::Pages(_))
-            || !self.asked.is_empty() && self.stage == Stage::Idle
+            || !self.requested.is_empty() && self.stage == Stage::Idle
     }
 
     /// True while a job is held back because the checkpointer's queue is full, which lasts some milliseconds.
@@ -112,11 +112,11 @@ impl Cycle {
 
     /// Requests a cycle; `reply` is called when it has ended.
     pub fn ask(&mut self, reply: Reply<Result<(), StoreError>>) {
-        self.asked.push(reply);
+        self.requested.push(reply);
     }
 
     fn is_due(&self, state: &State, position: Position) -> bool {
-        !self.asked.is_empty()
+        !self.requested.is_empty()
             || state.open().bytes() >= self.open_bytes_max(state)
             || self.log_bytes(position) >= self.log_bytes_max
     }
@@ -143,8 +143,8 @@ impl Cycle {
     }
 
     /// Fails all requested cycles that have not started.
-    pub fn refuse_asked(&mut self, error: &StoreError) {
-        for reply in self.asked.drain(..) {
+    pub fn refuse_requested(&mut self, error: &StoreError) {
+        for reply in self.requested.drain(..) {
             reply(Err(error.clone()));
         }
     }
@@ -190,7 +190,7 @@ impl Cycle {
         let arena = state.freeze(seconds, open_words);
         let groups = state.groups().iter().map(|group| Arc::clone(&group.group)).collect();
         self.began_at = position;
-        self.waiting = std::mem::take(&mut self.asked);
+        self.waiting = std::mem::take(&mut self.requested);
         self.stage = Stage::Pages(0);
         self.send(Job::Begin { arena, groups, position });
     }

@@ -42,12 +42,12 @@ pub fn open(
     placeholders: Option<Arc<Placeholders>>,
     clock: Clock,
 ) -> Result<Shard, OpenError> {
-    disk.create_dir_all(dir).map_err(OpenError::told)?;
-    let manifest = match Manifest::load(&*disk, dir).map_err(OpenError::told)? {
+    disk.create_dir_all(dir).map_err(OpenError::transparent)?;
+    let manifest = match Manifest::load(&*disk, dir).map_err(OpenError::transparent)? {
         Some(manifest) => manifest,
         None => new_manifest(&*disk, dir)?,
     };
-    remove_leftovers(&*disk, dir, &manifest).map_err(OpenError::told)?;
+    remove_leftovers(&*disk, dir, &manifest).map_err(OpenError::transparent)?;
     let open_words = options.open_bytes_min / 8;
     let mut state = State::new(clock().whole, open_words);
     let loaded = match manifest.checkpoint {
@@ -56,22 +56,22 @@ pub fn open(
     };
     let segments = open_segments(&*disk, dir, &manifest)?;
     let from = manifest.position;
-    let scanned = scan(&*disk, dir, from, &loaded, &mut state).map_err(OpenError::told)?;
+    let scanned = scan(&*disk, dir, from, &loaded, &mut state).map_err(OpenError::transparent)?;
     for damage in &scanned.end.damage {
         tracing::error!(%damage, "the log is damaged: the updates in the damaged part are lost, all others are not");
     }
     let end = scanned.end.end;
-    let log =
-        LogWriter::open(Arc::clone(&disk), dir, end, log::Options::default()).map_err(OpenError::told)?;
+    let log = LogWriter::open(Arc::clone(&disk), dir, end, log::Options::default())
+        .map_err(OpenError::transparent)?;
     let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
-        .map_err(OpenError::told)?;
+        .map_err(OpenError::transparent)?;
     let files = Files::new(disk, dir, manifest, segments);
     start(Recovered { files, state, log, recovery, replay_from: from }, options, placeholders, clock)
 }
 
 fn new_manifest(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
     let manifest = Manifest { next_number: 1, ..Manifest::default() };
-    manifest.store(disk, dir).map_err(OpenError::told)?;
+    manifest.store(disk, dir).map_err(OpenError::transparent)?;
     Ok(manifest)
 }
 
@@ -95,7 +95,7 @@ fn remove_leftovers(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> io::Res
 fn load_checkpoint(disk: &dyn Disk, dir: &Path, number: u64, state: &mut State) -> Result<Loaded, OpenError> {
     let path = filenames::checkpoint(dir, number);
     let mut loader = StateLoader { state, kinds: Vec::new() };
-    let loaded = checkpoint::load(disk, &path, &mut loader).map_err(OpenError::told)?;
+    let loaded = checkpoint::load(disk, &path, &mut loader).map_err(OpenError::transparent)?;
     state.catalogue.skip_ids(loaded.next_id);
     Ok(loaded)
 }
@@ -147,7 +147,7 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     let mut files = Vec::with_capacity(manifest.segments.len());
     for name in &manifest.segments {
         let path = filenames::segment(dir, name.number);
-        let segment = open_segment(disk, &path).map_err(OpenError::told)?;
+        let segment = open_segment(disk, &path).map_err(OpenError::transparent)?;
         let file = SegmentFile {
             number: name.number,
             level: name.level,
@@ -208,7 +208,7 @@ fn start(
         spawn("syncer", move || syncer::run(&syncing, &log_syncer, &sync_requests, interval)),
         spawn("compactor", move || compactor::run(&compacting)),
     ];
-    let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(OpenError::told)?;
+    let threads = threads.into_iter().collect::<Result<Vec<_>, _>>().map_err(OpenError::transparent)?;
     // The last stop may have interrupted merging.
     shared.compactor.wake();
     Ok(Shard { shared, worker, threads: Mutex::new(threads) })

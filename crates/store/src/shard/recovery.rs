@@ -168,7 +168,7 @@ impl Recovery {
                 self.at = Place { position, applied: 1 };
             }
             Step::End(Ok(end)) if end >= self.end => return Ok(Progress::Done { refused: self.refused }),
-            Step::End(Ok(_)) => return Err(self.fail("it is shorter than a moment ago".into())),
+            Step::End(Ok(_)) => return Err(self.fail("it has become shorter since it was checked".into())),
             Step::End(Err(error)) => return Err(self.fail(error)),
         }
         Ok(Progress::More)
@@ -214,11 +214,11 @@ impl Recovery {
         body: &[u8],
         only: Option<RrdId>,
     ) -> Result<(), DecodeError> {
-        let Tune { id, words } = Tune::decode(body)?;
+        let Tune { id, args } = Tune::decode(body)?;
         let is_wanted = only.map_or(!self.advanced.contains(&id), |only| only == id);
         if is_wanted && !self.covered.has(id, position) {
             let applied = match state.catalogue.get(id) {
-                Some(_) => state.tune(id, &words).is_ok(),
+                Some(_) => state.tune(id, &args).is_ok(),
                 None => self.gone.contains(&id),
             };
             self.refused += u64::from(!applied);

@@ -269,7 +269,7 @@ impl Worker {
             return;
         }
         if let Some(error) = self.refusal() {
-            self.cycle.refuse_asked(&error);
+            self.cycle.refuse_requested(&error);
             // A page must not contain anything that the log does not.
             if error != StoreError::DiskFull || self.full_since.is_some() {
                 return;

@@ -33,15 +33,15 @@ struct Retry {
 /// Imports files.
 pub(super) struct Adopter {
     source: Arc<Source>,
-    way: Mutex<Option<Way>>,
+    sender: Mutex<Option<RetrySender>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// The channel to the adopter's thread.
 #[derive(Clone)]
-pub(super) struct Way(Option<Sender<Retry>>);
+pub(super) struct RetrySender(Option<Sender<Retry>>);
 
-impl Way {
+impl RetrySender {
     /// Retries the lines with unknown names once the files of those names are imported.
     pub(super) fn send(
         &self,
@@ -80,13 +80,13 @@ impl Adopter {
             .name("adopter".into())
             .spawn(move || for_thread.run(&retries))
             .map_err(failed)?;
-        let way = Mutex::new(Some(Way(Some(sender))));
-        Ok(Adopter { source, way, thread: Mutex::new(Some(thread)) })
+        let sender = Mutex::new(Some(RetrySender(Some(sender))));
+        Ok(Adopter { source, sender, thread: Mutex::new(Some(thread)) })
     }
 
     /// A channel to the thread.
-    pub(super) fn way(&self) -> Way {
-        lock(&self.way).clone().unwrap_or(Way(None))
+    pub(super) fn retry_sender(&self) -> RetrySender {
+        lock(&self.sender).clone().unwrap_or(RetrySender(None))
     }
 
     /// Imports the file of a name now, if there is one.
@@ -105,7 +105,7 @@ impl Adopter {
 
     /// Ends the thread after it has answered all requests.
     pub(super) fn stop(&self) {
-        lock(&self.way).take();
+        lock(&self.sender).take();
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();
         }

@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_have_these_bytes() {
+    fn the_encoding_of_layouts_is_fixed() {
         assert_eq!(check(&[7, 8, 10], 9), [2, 14, 0b11_01_00]);
         assert_eq!(check(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 1001], 9), [0x40, 2, 1, 0x8a, 0, 2, 0xe8, 3]);
         assert_eq!(check(&[100, 200, 300, 400, 500], 9), [128, 200, 1, 200, 1]);

@@ -17,7 +17,7 @@ fn round_trip(values: &[f64], hint: &ColumnHint, scratch: &mut Scratch) -> Vec<u
 }
 
 #[test]
-fn columns_have_these_bytes() {
+fn the_encoding_of_columns_is_fixed() {
     let check = |values: &[f64], hint: ColumnHint, want: &[u8]| {
         assert_eq!(round_trip(values, &hint, &mut Scratch::default()), want, "{values:?}");
         let mut back = Vec::new();
@@ -75,7 +75,7 @@ fn columns_have_these_bytes() {
 }
 
 #[test]
-fn all_bits_come_back() {
+fn all_bit_patterns_round_trip() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = || {
         state ^= state << 13;

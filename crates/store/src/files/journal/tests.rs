@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn update<'a>(name: &'a str, words: &'a str) -> Record<'a> {
-    Record::Update { name: name.as_bytes(), words: words.as_bytes() }
+fn update<'a>(name: &'a str, updates: &'a str) -> Record<'a> {
+    Record::Update { name: name.as_bytes(), updates: updates.as_bytes() }
 }
 
 /// Every record replayed, as text, and how many damages were met.
@@ -12,8 +12,8 @@ fn replayed(path: &Path) -> (Vec<String>, Vec<Damage>) {
     let directory = Directory::open(path.parent().unwrap()).unwrap();
     let damages = replay(&directory, path.file_name().unwrap(), |record| {
         records.push(match record {
-            Record::Update { name, words } => {
-                format!("{} {}", String::from_utf8_lossy(name), String::from_utf8_lossy(words))
+            Record::Update { name, updates } => {
+                format!("{} {}", String::from_utf8_lossy(name), String::from_utf8_lossy(updates))
             }
             Record::Written { name, until } => {
                 format!("{} written {}.{}", String::from_utf8_lossy(name), until.whole, until.micros)
@@ -39,7 +39,7 @@ fn three_frames(directory: &Path) -> (PathBuf, Vec<u64>) {
 }
 
 #[test]
-fn the_bytes_are_these() {
+fn the_encoding_is_fixed() {
     let mut frame = Frame::default();
     frame.put(update("a", "5:1"));
     frame.put(Record::Written { name: b"a", until: Timestamp::new(5, 6) });
@@ -55,7 +55,7 @@ fn the_bytes_are_these() {
 }
 
 #[test]
-fn records_come_back_in_order() {
+fn records_are_replayed_in_order() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(&Directory::open(directory.path()).unwrap(), 7, 1).unwrap();
     let mut frame = Frame::default();
@@ -76,9 +76,9 @@ fn records_come_back_in_order() {
 fn a_large_batch_becomes_several_frames() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(&Directory::open(directory.path()).unwrap(), 0, 0).unwrap();
-    let words = "1:2 ".repeat(WORDS_BYTES_MAX / 4);
+    let updates = "1:2 ".repeat(UPDATES_BYTES_MAX / 4);
     let mut frame = Frame::default();
-    (0..9).for_each(|_| frame.put(update("a", &words)));
+    (0..9).for_each(|_| frame.put(update("a", &updates)));
     journal.append(&mut frame).unwrap();
     let (records, damages) = replayed(journal.path());
     assert_eq!((records.len(), damages.len()), (9, 0));
@@ -99,7 +99,7 @@ fn a_tail_cut_anywhere_costs_only_the_torn_frame() {
 }
 
 #[test]
-fn every_flipped_bit_costs_at_most_its_frame_and_is_reported_with_its_address() {
+fn every_flipped_bit_costs_at_most_its_frame_and_is_reported_with_its_offset() {
     let directory = tempfile::tempdir().unwrap();
     let (path, offsets) = three_frames(directory.path());
     let bytes = std::fs::read(&path).unwrap();

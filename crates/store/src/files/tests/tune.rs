@@ -20,7 +20,7 @@ fn bits(rrd: &Rrd) -> Vec<u8> {
 }
 
 #[test]
-fn what_goes_goes_as_in_rrdtool() {
+fn removing_sources_and_archives_matches_rrdtool() {
     for tune in ["DEL:b", "DEL:a DEL:d", "DELRRA:2", "RRA#0:-20", "RRA#1:=7", "-h a:77 DEL:c", "DEL:nothing"]
     {
         let mut tool = RrdTool::start().unwrap();
@@ -45,7 +45,7 @@ fn what_goes_goes_as_in_rrdtool() {
 }
 
 #[test]
-fn what_comes_takes_updates() {
+fn added_sources_and_archives_accept_updates() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "w1.rrd", W1);
@@ -82,7 +82,7 @@ fn what_comes_takes_updates() {
 }
 
 #[test]
-fn what_cannot_be_leaves_everything_as_it_was() {
+fn a_refused_tune_changes_nothing() {
     let mut tool = RrdTool::start().unwrap();
     let base = base();
     make(&mut tool, base.path(), "hw.rrd", HW);

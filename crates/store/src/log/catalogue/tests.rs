@@ -74,7 +74,7 @@ pub(in crate::log) fn small_rrd() -> Rrd {
 }
 
 #[test]
-fn a_definition_is_these_bytes() {
+fn the_encoding_of_a_definition_is_fixed() {
     let want: &[u8] = b"\x01\x03\x01\xac\x02\
         \x01\x02in\x02\xd8\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xf0\x3f\
         \x01\x03\0\0\0\0\0\0\xe0\x3f\x06\xbc\x05";
@@ -83,7 +83,7 @@ fn a_definition_is_these_bytes() {
 }
 
 #[test]
-fn every_kind_of_source_and_archive_comes_back() {
+fn every_kind_of_source_and_archive_round_trips() {
     let bytes = encode_definition(&everything());
     assert_eq!(decode_definition(&bytes).unwrap(), everything());
     // NaN is not equal to itself, so bytes are compared: the payload must come back too.
@@ -95,7 +95,7 @@ fn every_kind_of_source_and_archive_comes_back() {
 }
 
 #[test]
-fn cut_or_changed_definitions_are_refused_or_read_never_worse() {
+fn truncated_or_changed_definitions_are_refused_or_decoded_without_panic() {
     let bytes = encode_definition(&everything());
     for length in 0..bytes.len() {
         assert!(decode_definition(&bytes[..length]).is_err(), "cut at {length}");
@@ -126,7 +126,7 @@ fn cut_or_changed_definitions_are_refused_or_read_never_worse() {
 }
 
 #[test]
-fn bodies_are_these_bytes() {
+fn the_encoding_of_bodies_is_fixed() {
     let body = |encode: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
         encode(&mut out);
@@ -138,10 +138,10 @@ fn bodies_are_these_bytes() {
     let made = Create { id: 300, name: b"a.rrd", definition: small(), start: -1 };
     assert_eq!(Create::decode(&create).unwrap(), made);
 
-    let words = ["--heartbeat".to_owned(), "in:9".to_owned()];
-    let tune = body(&|out| Tune::encode(out, 1, &words));
+    let args = ["--heartbeat".to_owned(), "in:9".to_owned()];
+    let tune = body(&|out| Tune::encode(out, 1, &args));
     assert_eq!(tune, b"\x01\x02\x0b--heartbeat\x04in:9");
-    assert_eq!(Tune::decode(&tune).unwrap(), Tune { id: 1, words: words.to_vec() });
+    assert_eq!(Tune::decode(&tune).unwrap(), Tune { id: 1, args: args.to_vec() });
 
     let delete = body(&|out| Delete::encode(out, u32::MAX));
     assert_eq!(delete, b"\xff\xff\xff\xff\x0f");
@@ -157,7 +157,7 @@ fn bodies_are_these_bytes() {
 }
 
 #[test]
-fn a_whole_rrd_comes_back_and_bad_ones_are_refused() {
+fn a_whole_rrd_round_trips_and_bad_ones_are_refused() {
     let mut body = Vec::new();
     Import::encode(&mut body, 5, b"c/d.rrd", &small_rrd()).unwrap();
     assert!(body.len() < 300, "{} bytes: 700 equal rows must pack well", body.len());

@@ -142,7 +142,7 @@ fn restart(model: &mut Model, log: &mut LogWriter, disk: &SimDisk, what: &str, p
 }
 
 #[test]
-fn what_was_promised_comes_back_and_nothing_else() {
+fn exactly_the_promised_records_are_replayed() {
     for seed in 0..4000 {
         one_history(seed);
     }

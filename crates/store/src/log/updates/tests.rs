@@ -58,7 +58,7 @@ fn a_body_is_these_bytes() {
 }
 
 #[test]
-fn every_byte_string_comes_back() {
+fn every_byte_string_round_trips() {
     let check = |values: &[u8]| {
         let updates = [update(1, 2, 0, "1"), (2, Timestamp::whole(2), values.to_vec()), update(3, 2, 0, "2")];
         assert_eq!(decode_all(&encode(&updates)).unwrap(), updates, "{values:?}");
@@ -103,7 +103,7 @@ fn a_round_in_order_costs_little_more_than_its_text() {
 }
 
 #[test]
-fn random_updates_come_back() {
+fn random_updates_round_trip() {
     for seed in 1..200u64 {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut below = |limit: u64| {

@@ -88,7 +88,7 @@ fn under_load_a_round_takes_one_page() {
 }
 
 #[test]
-fn a_late_checkpointer_is_waited_for_and_no_job_is_lost() {
+fn a_lagging_checkpointer_loses_no_job() {
     let mut harness = Harness::new(PAGE_IDS + 1, 1);
     harness.position.offset = 1000;
     let mut jobs = String::new();
@@ -101,7 +101,7 @@ fn a_late_checkpointer_is_waited_for_and_no_job_is_lost() {
 }
 
 #[test]
-fn the_log_is_needed_from_where_the_last_ended_cycle_began() {
+fn replay_starts_where_the_last_completed_cycle_began() {
     let mut harness = Harness::new(1, 16);
     harness.position.offset = 5000;
     harness.turn(false);
@@ -114,7 +114,7 @@ fn the_log_is_needed_from_where_the_last_ended_cycle_began() {
 }
 
 #[test]
-fn a_failed_cycle_stays_and_is_told() {
+fn a_failed_cycle_keeps_its_rows_and_is_reported() {
     let mut harness = Harness::new(1, 16);
     harness.position.offset = 1000;
     harness.turn(false);
@@ -129,7 +129,7 @@ fn a_failed_cycle_stays_and_is_told() {
 }
 
 #[test]
-fn memory_that_fills_during_a_cycle_holds_commands_back() {
+fn memory_that_fills_up_during_a_cycle_blocks_commands() {
     let mut harness = Harness::new(1, 16);
     let limit = harness.cycle.open_bytes_max(&harness.state);
     let fill = |harness: &mut Harness| {
@@ -148,7 +148,7 @@ fn memory_that_fills_during_a_cycle_holds_commands_back() {
 }
 
 #[test]
-fn who_asks_is_answered_by_a_cycle_that_starts_later() {
+fn a_request_is_answered_by_a_cycle_that_starts_later() {
     let mut harness = Harness::new(1, 16);
     let (sender, answers) = channel();
     let reply = |name: &'static str| -> Reply<Result<(), StoreError>> {
@@ -164,6 +164,6 @@ fn who_asks_is_answered_by_a_cycle_that_starts_later() {
     harness.cycle.answer(&Ok(()));
     assert_eq!(answers.try_iter().collect::<Vec<_>>(), [("first", Ok(()))]);
     assert!(harness.cycle.wants_turn());
-    harness.cycle.refuse_asked(&StoreError::Stopping);
+    harness.cycle.refuse_requested(&StoreError::Stopping);
     assert_eq!(answers.try_iter().collect::<Vec<_>>(), [("second", Err(StoreError::Stopping))]);
 }

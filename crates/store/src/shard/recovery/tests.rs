@@ -105,7 +105,7 @@ fn shown(state: &State, id: u32) -> String {
 }
 
 #[test]
-fn an_rrd_is_brought_up_to_date_alone_at_any_point_and_not_twice() {
+fn an_rrd_is_brought_up_to_date_alone_at_any_point_exactly_once() {
     let log = sample();
     let (mut want, mut recovery) = log.open();
     // The second reading of one time by RRD 7 is refused, live and on replay alike.
@@ -131,7 +131,7 @@ fn an_rrd_is_brought_up_to_date_alone_at_any_point_and_not_twice() {
 }
 
 #[test]
-fn a_crowd_of_queries_waits_for_the_end() {
+fn queries_of_too_many_rrds_wait_for_the_end() {
     let log = sample();
     let (mut state, mut recovery) = log.open();
     for id in 0..RRDS {
@@ -141,7 +141,7 @@ fn a_crowd_of_queries_waits_for_the_end() {
 }
 
 #[test]
-fn updates_of_an_rrd_removed_later_are_not_missed() {
+fn updates_of_an_rrd_removed_later_are_not_counted_as_refused() {
     let mut log = Log::new();
     log.updates(&[1, 2], 1..4);
     log.record(Kind::Delete, |body| Delete::encode(body, 2));
@@ -153,7 +153,7 @@ fn updates_of_an_rrd_removed_later_are_not_missed() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_again_gives_no_answer() {
+fn a_log_that_cannot_be_read_again_fails_queries() {
     let log = sample();
     let (mut state, mut recovery) = (State::new(START, 1024), None);
     let (from, loaded) = (Position::default(), Loaded::default());
@@ -170,7 +170,7 @@ fn a_log_that_cannot_be_read_again_gives_no_answer() {
             Err(error) => break error,
         }
     };
-    assert_eq!(error, "it is shorter than a moment ago");
+    assert_eq!(error, "it has become shorter since it was checked");
     assert!(!recovery.is_running());
     assert!(recovery.advance(&mut state, 1).is_err() && recovery.apply_some(&mut state).is_err());
 }

@@ -6,7 +6,7 @@ use super::Worker;
 use crate::engine::{Reply, StoreError};
 use crate::log::LogError;
 use crate::name::RrdName;
-use crate::shard::checkpointer::tell_full;
+use crate::shard::checkpointer::report_full;
 use crate::shard::syncer::SyncRequest;
 
 /// Pause before a write that found the disk full is retried.
@@ -74,7 +74,7 @@ impl Worker {
         match self.log.commit() {
             Ok(_) => {
                 if self.full_since.take().is_some() {
-                    tell_full(&self.shared.log_full, false, "");
+                    report_full(&self.shared.log_full, false, "");
                 }
                 self.give_answers();
             }
@@ -88,7 +88,7 @@ impl Worker {
     fn commit_failed(&mut self, error: &LogError) -> StoreError {
         if matches!(error, LogError::Full(_)) {
             self.full_since = Some(Instant::now());
-            tell_full(&self.shared.log_full, true, &error.to_string());
+            report_full(&self.shared.log_full, true, &error.to_string());
             return StoreError::DiskFull;
         }
         let text = format!("cannot write the log: {error}; no more updates until the store is restarted");

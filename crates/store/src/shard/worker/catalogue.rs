@@ -60,22 +60,22 @@ impl Worker {
     }
 
     /// Changes an RRD by the arguments of `tune`.
-    pub(super) fn tune(&mut self, name: &RrdName, words: Vec<String>) -> Result<(), StoreError> {
-        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    pub(super) fn tune(&mut self, name: &RrdName, args: Vec<String>) -> Result<(), StoreError> {
+        let texts: Vec<&str> = args.iter().map(String::as_str).collect();
         if rrd::tune::is_structural(&texts) {
             return self.rebuild(name, &texts);
         }
         let (id, _) = self.view().find(name)?;
-        self.state.tune(id, &words)?;
-        self.record(Kind::Tune, |body| record::Tune::encode(body, id, &words))
+        self.state.tune(id, &args)?;
+        self.record(Kind::Tune, |body| record::Tune::encode(body, id, &args))
     }
 
     /// A tune that adds or removes data sources or archives: reads the whole RRD and imports it under a new
     /// id. The worker does it in one step, so that no update comes between. It is rare, and delays other
     /// commands by some milliseconds.
-    fn rebuild(&mut self, name: &RrdName, words: &[&str]) -> Result<(), StoreError> {
+    fn rebuild(&mut self, name: &RrdName, args: &[&str]) -> Result<(), StoreError> {
         let mut rrd = self.view().read(name)?.complete()?;
-        rrd::tune::tune_content(&mut rrd, words).map_err(StoreError::Tune)?;
+        rrd::tune::tune_content(&mut rrd, args).map_err(StoreError::Tune)?;
         self.import(name, rrd, false).map(|_| ())
     }
 

@@ -7,7 +7,7 @@ use super::{IDLE, Worker};
 use crate::lock::lock;
 use crate::shard::message::Command;
 use crate::shard::view::View;
-use crate::shard::{Shared, or_end};
+use crate::shard::{Shared, abort_on_panic};
 
 /// The worker between its rounds. A thread with a query reads the worker's state itself instead of waking the
 /// worker, which would cost two thread switches and half of a short fetch; a thread with a small command runs
@@ -42,7 +42,7 @@ impl WorkerSlot {
         if !worker.takes_commands() || !shared.mailbox.is_idle() {
             return Some(command);
         }
-        or_end(|| worker.round(&mut vec![command], &mut Vec::new()));
+        abort_on_panic(|| worker.round(&mut vec![command], &mut Vec::new()));
         // The worker's thread sleeps for as long as the previous round allowed.
         if worker.timeout() < IDLE || !worker.takes_commands() {
             shared.mailbox.nudge();

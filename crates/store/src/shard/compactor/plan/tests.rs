@@ -36,7 +36,7 @@ fn check(files: &[Candidate], want: Option<(&[usize], u8)>) {
 }
 
 #[test]
-fn eight_of_a_kind_are_merged_and_seven_wait() {
+fn eight_segments_of_a_kind_are_merged_and_seven_are_not() {
     check(&short(0, CLASS_MIXED, 7), None);
     check(&short(0, CLASS_MIXED, 8), Some((&[0, 1, 2, 3, 4, 5, 6, 7], 1)));
     check(&short(1, class(), 7), None);
@@ -46,7 +46,7 @@ fn eight_of_a_kind_are_merged_and_seven_wait() {
 }
 
 #[test]
-fn a_late_compactor_takes_all_that_wait_of_the_largest_kind() {
+fn a_lagging_compactor_merges_all_segments_of_the_largest_kind() {
     let files = [short(0, CLASS_MIXED, 9), short(1, class(), 12)].concat();
     check(&files, Some((&(9..21).collect::<Vec<_>>(), 2)));
     let many = short(0, CLASS_MIXED, 100);
@@ -66,7 +66,7 @@ fn a_segment_of_an_eighth_of_its_retention_is_left_alone() {
 }
 
 #[test]
-fn a_flushed_segment_that_spans_much_of_its_shortest_source_is_taken_apart_alone() {
+fn a_flushed_segment_that_spans_much_of_its_shortest_source_is_split_at_once() {
     check(&[file(0, CLASS_MIXED, 0, KEPT / 8 - 1)], None);
     check(&[file(0, CLASS_MIXED, 0, KEPT / 8)], Some((&[0], 1)));
 }
@@ -80,7 +80,7 @@ fn four_tiny_segments_are_merged() {
 }
 
 #[test]
-fn what_has_expired_goes_and_what_half_expired_is_trimmed_once() {
+fn expired_segments_are_removed_and_half_expired_ones_rewritten_once() {
     let newest = file(5, class(), 20_000 - 2000, 20_000);
     let with = |older: Candidate| vec![older, newest.clone()];
     // A row is expired when more than KEPT rows lie between its end and the newest.
@@ -93,7 +93,7 @@ fn what_has_expired_goes_and_what_half_expired_is_trimmed_once() {
 }
 
 #[test]
-fn a_segment_that_failed_stays_and_parts_its_neighbours() {
+fn a_segment_that_failed_stays_and_separates_its_neighbours() {
     let mut files = short(0, CLASS_MIXED, 15);
     files[7].failed = true;
     check(&files, None);
