@@ -1,4 +1,4 @@
-//! Records this machine's own metrics, so that a newcomer has data in ten seconds.
+//! Records metrics of the daemon's own host, so that a new installation has data at once.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -16,7 +16,10 @@ use tokio::sync::{oneshot, watch};
 
 use crate::service::{Service, stopped};
 
-/// Samples on every multiple of the step until `stop` becomes true.
+/// Samples at every multiple of the step until `stop` becomes true.
+///
+/// # Errors
+/// None: failures are logged and sampling continues.
 pub async fn run(
     service: Arc<Service>,
     directory: String,

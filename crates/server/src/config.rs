@@ -1,4 +1,5 @@
-//! `roundel.toml`: read, checked, and turned into [`Settings`]. `roundel.example.toml` documents every key.
+//! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
+//! key.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::settings::{
     FilesSettings, Layout, LogLevel, Settings, StripesSettings, SyncPolicy, parse_duration,
 };
 
-/// Why a configuration cannot be used; names file and line.
+/// Why a configuration cannot be used, with file and line.
 #[derive(Debug)]
 pub struct ConfigError(String);
 
@@ -155,7 +156,10 @@ impl Default for FileCollect {
     }
 }
 
-/// Reads a configuration file. Relative paths in it are relative to the directory of the daemon.
+/// Reads a configuration file. Relative paths in it are relative to the daemon's working directory.
+///
+/// # Errors
+/// When the file cannot be read, or a key or value is invalid.
 pub fn load(path: &Path) -> Result<Settings, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError(format!("cannot read configuration \"{}\": {error}", path.display())))?;
@@ -164,7 +168,10 @@ pub fn load(path: &Path) -> Result<Settings, ConfigError> {
     Ok(settings)
 }
 
-/// Reads the text of a configuration; `source` names it in errors.
+/// Parses the text of a configuration; errors call it `source`.
+///
+/// # Errors
+/// When a key or value is invalid.
 pub fn parse(text: &str, source: &str) -> Result<Settings, ConfigError> {
     let file: File = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(0, |span| line_of(text, span.start));
@@ -177,7 +184,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Turns what TOML allows into what the daemon can use, with the place of what it cannot.
+/// Converts TOML values to settings; errors name the key's line.
 struct Reader<'a> {
     text: &'a str,
     source: &'a str,
@@ -301,7 +308,10 @@ impl Reader<'_> {
     }
 }
 
-/// A path made absolute against the current directory.
+/// Makes a path absolute, relative to the current directory.
+///
+/// # Errors
+/// When there is no current directory, or the path is empty.
 pub fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
     std::path::absolute(path)
         .map_err(|error| ConfigError(format!("cannot use path \"{}\": {error}", path.display())))
@@ -321,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_arrives() {
+    fn every_key_is_applied() {
         let settings = parse(
             "layout = 'files'\nstore = '/s'\nbase = '/b'\nsync = 'always'\nno_overwrite = true\n\
              [[listen]]\naddress = '[::1]:4242'\npermissions = ['flush', 'BATCH']\n\
@@ -366,7 +376,7 @@ mod tests {
         let text = include_str!("../../../roundel.example.toml");
         let settings = parse(text, "roundel.example.toml").unwrap();
         assert_eq!(settings.listen.len(), 1);
-        // Every key that is commented out is a key all the same.
+        // Keys that are commented out must be valid too.
         let uncommented: String =
             text.lines().map(|line| format!("{}\n", line.strip_prefix("#: ").unwrap_or(line))).collect();
         parse(&uncommented, "roundel.example.toml, uncommented").unwrap();

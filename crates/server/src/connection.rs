@@ -1,4 +1,4 @@
-//! Connections: sessions without I/O ([`session`]), and what drives them: a task ([`task`]) or a thread ([`thread`]).
+//! Connections: sessions without I/O ([`session`]), driven by a task ([`task`]) or a thread ([`thread`]).
 
 pub mod chunk;
 pub mod command;
@@ -20,36 +20,37 @@ use crate::limits::READ_BYTES;
 use crate::metrics::DropReason;
 use crate::service::Service;
 
-/// What a listener lets its clients do; changed by a reload.
+/// What a listener allows its clients; a reload changes it.
 pub type SharedPermissions = Arc<RwLock<Permissions>>;
 
-/// A session with its buffer and the store's replies: what both drivers have in common. An idle one holds no buffer.
+/// A session with its read buffer and the store's replies, as both drivers need them. An idle one holds no
+/// buffer.
 pub struct Connection {
     service: Arc<Service>,
     permissions: SharedPermissions,
     session: Session,
     inbox: Arc<Inbox>,
-    /// Bytes of the client; those before `used` are done.
+    /// Bytes received; those before `used` are processed.
     buffer: Vec<u8>,
     used: usize,
-    /// On a thread of its own, where a call that waits holds up no other connection.
+    /// The connection has its own thread, where a blocking call delays no other connection.
     has_thread: bool,
-    /// The client takes no more answers. What it sent before is done all the same.
+    /// Writing to the client failed. What it sent before is still processed.
     broken: Option<io::Error>,
 }
 
-/// What a driver has to do with its socket.
+/// What a driver has to do with its socket next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Todo {
-    /// Wait for the store and call [`Connection::replied`].
+    /// Wait for the store, then call [`Connection::replied`].
     Wait,
-    /// Write the session's output and call [`Connection::wrote`].
+    /// Write the session's output, then call [`Connection::wrote`].
     Write,
     /// Read into [`Connection::room`], or sleep.
     Read,
-    /// The client goes on in frames.
+    /// The client switches to frames.
     Frames,
-    /// Hang up.
+    /// Close the connection.
     End,
 }
 
@@ -60,9 +61,9 @@ impl Connection {
         Connection { service, permissions, session, inbox, buffer, used: 0, has_thread: false, broken: None }
     }
 
-    /// Does everything that needs no socket, up to what does.
+    /// Does everything that needs no socket, until something does.
     fn next(&mut self, input: Input) -> Todo {
-        // A client that takes no answers is served until it pauses.
+        // A client that reads no answers is served until it pauses.
         let input = if self.broken.is_some() && input == Input::Dry { Input::End } else { input };
         loop {
             let (used, effect) = self.session.next(&self.buffer[self.used..], input);
@@ -111,8 +112,8 @@ impl Connection {
         self.broken = result.err();
     }
 
-    /// The buffer with room for more. The client has sent something, so it holds one again, and its permissions count
-    /// as they are now.
+    /// The buffer, with room for more. Called when the client has sent something; also applies the current
+    /// permissions.
     fn room(&mut self) -> &mut Vec<u8> {
         self.session.allow(*self.permissions.read().unwrap_or_else(PoisonError::into_inner));
         if self.buffer.capacity() < READ_BYTES {
@@ -128,7 +129,7 @@ impl Connection {
         &mut self.buffer
     }
 
-    /// What a read has brought; what the session may expect.
+    /// Handles the result of a read; returns what the session may expect.
     fn read(&mut self, result: io::Result<usize>) -> Input {
         match result {
             Ok(0) => {
@@ -152,7 +153,8 @@ impl Connection {
         }
     }
 
-    /// Before it sleeps: a partial request is kept in a vector of its own size, and the buffer serves others.
+    /// Prepares for sleep: copies a partial request to a vector of its own size, so that others can use the
+    /// buffer.
     fn rest(&mut self) {
         if self.buffer.capacity() >= READ_BYTES {
             let partial = self.buffer[self.used..].to_vec();

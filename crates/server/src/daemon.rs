@@ -1,4 +1,4 @@
-//! A running daemon: its runtime, its listeners, and the way it stops.
+//! A running daemon: its runtime, its listeners, and its shutdown.
 
 use std::io;
 use std::net::TcpListener;
@@ -15,19 +15,19 @@ use crate::listener::{self, Bound};
 use crate::service::{Service, stopped};
 use crate::{collect_host, http};
 
-/// Sockets, bound and not yet served.
+/// Bound sockets that are not served yet.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    /// rrdcached's protocol, with what the clients of each may do.
+    /// Sockets for rrdcached's protocol, with the permissions of their clients.
     pub rrdcached: Vec<(Bound, SharedPermissions)>,
-    /// HTTP for everyone.
+    /// Sockets for HTTP.
     pub http: Vec<TcpListener>,
     /// The directory of saved graphs.
     pub templates: Option<PathBuf>,
 }
 
-/// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the
-/// store as after a crash.
+/// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the store
+/// as after a crash.
 pub struct Daemon {
     runtime: Runtime,
     stop: watch::Sender<bool>,
@@ -37,6 +37,9 @@ pub struct Daemon {
 
 impl Daemon {
     /// Starts serving.
+    ///
+    /// # Errors
+    /// When the runtime or a listener cannot be started.
     pub fn start(service: Arc<Service>, sockets: Sockets, collect_host: Option<String>) -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -64,7 +67,7 @@ impl Daemon {
         Ok(Daemon { runtime, stop, tasks, service })
     }
 
-    /// What the connections share.
+    /// The state shared by all connections.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
@@ -74,12 +77,15 @@ impl Daemon {
         self.runtime.block_on(future)
     }
 
-    /// Stops accepting, finishes what was read, and closes the store.
+    /// Stops accepting connections, completes the requests already read, and closes the store.
+    ///
+    /// # Errors
+    /// When the store cannot be closed cleanly.
     pub fn stop(self) -> Result<(), store::engine::StoreError> {
-        // Nobody listens any more only if every task has ended already.
+        // Nothing receives this only if every task has already ended.
         self.stop.send_replace(true);
         self.runtime.block_on(async {
-            let patience = crate::limits::STOP_PATIENCE + std::time::Duration::from_secs(1);
+            let patience = crate::limits::STOP_TIMEOUT + std::time::Duration::from_secs(1);
             let deadline = tokio::time::Instant::now() + patience;
             for task in self.tasks {
                 match tokio::time::timeout_at(deadline, task).await {

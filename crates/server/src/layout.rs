@@ -1,4 +1,4 @@
-//! Opens the store that the settings ask for.
+//! Opens the store that the settings describe.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +14,17 @@ use store::{daemon_address, filenames, identity};
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
-/// Opens the store; a text for the operator when it cannot.
+/// Opens the store.
+///
+/// # Errors
+/// A text for the operator.
 pub fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
     make_directory(&settings.base)?;
     match &settings.layout {
         Layout::Stripes(stripes) => {
             let engine = open_stripes(stripes, settings.sync)?;
             if let Some(tree) = &stripes.placeholders {
-                say_where(tree, stripes, &settings.listen);
+                write_daemon_address(tree, stripes, &settings.listen);
             }
             Ok(engine)
         }
@@ -29,9 +32,9 @@ pub fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
     }
 }
 
-/// Leads those who meet a placeholder to this daemon: its UNIX socket, else its first address. Without, they
-/// have to name it.
-fn say_where(tree: &Path, settings: &StripesSettings, listen: &[Listen]) {
+/// Records beside the placeholders where this daemon listens, so that clients which meet one find it: its
+/// UNIX socket, else its first address. Without that, clients must be given the address.
+fn write_daemon_address(tree: &Path, settings: &StripesSettings, listen: &[Listen]) {
     let local = listen.iter().find(|listen| matches!(listen.address, Address::Unix(_)));
     let Some(listen) = local.or(listen.first()) else { return };
     let address = match &listen.address {

@@ -1,7 +1,8 @@
-//! The daemon: listeners, connections, HTTP, configuration, and how it starts and stops.
+//! The daemon: listeners, connections, HTTP, configuration, start and stop.
 //!
-//! Everything asynchronous is here, and here only: one task a connection, which parses and hands pieces to
-//! the store. The store is synchronous; its blocking calls run where they hold up nobody else.
+//! All asynchronous code is in this crate. A connection is one task, or for frames a thread; it parses
+//! requests and sends chunks of updates to the store. The store is synchronous; its blocking calls run where
+//! they delay no other connection.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! From settings to a running daemon and back: sockets, background, privileges, store, signals.
 //!
-//! The order matters: sockets are bound while privileges last and before the caller is told that all is
-//! well; the store is opened by the user it belongs to, after the last fork, since threads do not survive one.
+//! The order matters: sockets are bound before privileges are dropped and before the starting process reports
+//! success; the store is opened by the user that owns it, after the last fork, because threads do not survive
+//! a fork.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,7 +21,7 @@ use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
 use crate::{config, layout, logging, privileges};
 
-/// Why a daemon did not start, or did not stop well; a text for the operator.
+/// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
 pub struct LifecycleError(String);
 
@@ -36,7 +37,7 @@ fn fail(what: impl std::fmt::Display) -> LifecycleError {
     LifecycleError(what.to_string())
 }
 
-/// What a signal asks for.
+/// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopRequest {
     Stop,
@@ -45,28 +46,31 @@ enum StopRequest {
 }
 
 /// Runs a daemon until it is told to stop.
+///
+/// # Errors
+/// When it cannot start, or the store cannot be closed cleanly.
 pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let sockets = bind(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
-        // The working directory stays: relative paths of the settings are absolute by now, but the
-        // operator's core dumps and profiles go there.
+        // The working directory stays: relative paths in the settings are absolute by now, and the operator's
+        // core dumps and profiles go there.
         privileges::to_background().map_err(|error| fail(format!("cannot go to the background: {error}")))?;
     }
     if let Some(pid_file) = &pid_file {
         pid_file.write(&settings)?;
     }
-    hand_over(&settings);
+    change_owners(&settings);
     if privileges::is_root() {
         privileges::drop_to(settings.user, settings.group)
             .map_err(|error| fail(format!("cannot drop privileges: {error}")))?;
     }
     let reload_log = logging::start(&settings).map_err(fail)?;
-    // From the background, the log is the only way to tell.
+    // In the background, only the log reaches the operator.
     serve(settings, sockets, &reload_log).inspect_err(|error| tracing::error!("{error}"))
 }
 
-/// Opens the store and serves until a signal comes.
+/// Opens the store and serves until a signal arrives.
 fn serve(
     mut settings: Settings,
     sockets: Sockets,
@@ -84,7 +88,7 @@ fn serve(
         sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
-    // Before anyone is told that it runs: a signal that comes right then must stop it well.
+    // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
     let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
     let mut signals = daemon.block_on(async { Signals::new() }).map_err(cannot_wait)?;
     announce(&settings);
@@ -119,9 +123,9 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     Ok(sockets)
 }
 
-/// Gives what was made as root to the user the daemon becomes, as far as it can. What it cannot shows when
-/// the store is opened.
-fn hand_over(settings: &Settings) {
+/// Changes the owner of files created as root to the daemon's user, where possible. Otherwise opening the
+/// store will fail with the reason.
+fn change_owners(settings: &Settings) {
     if !privileges::is_root() || settings.user.is_none() {
         return;
     }
@@ -145,11 +149,11 @@ fn announce(settings: &Settings) {
         Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),
         Layout::Files(_) => tracing::info!("standard .rrd files in {}", settings.base.display()),
     }
-    // Without systemd there is nobody to tell.
+    // Fails without systemd, which does not matter.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 }
 
-/// The signals that are heeded, from the moment it is made.
+/// The signals that are handled from here on.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -174,7 +178,7 @@ impl Signals {
             let request = tokio::select! {
                 _ = self.terminate.recv() => StopRequest::Stop,
                 _ = self.interrupt.recv() => StopRequest::Stop,
-                // rrdcached: flush everything, then exit; or leave everything to the journal.
+                // As in rrdcached: flush everything, then exit; or leave everything to the journal.
                 _ = self.user_1.recv() => StopRequest::StopFlushed,
                 _ = self.user_2.recv() => StopRequest::Stop,
                 _ = self.hang_up.recv() => StopRequest::Reload,
@@ -187,7 +191,7 @@ impl Signals {
     }
 }
 
-/// Takes over what may change while running: the log level and the permissions of the sockets.
+/// Applies the settings that may change at run time: the log level and the permissions of the sockets.
 fn reload(settings: &Settings, permissions: &[crate::connection::SharedPermissions], log: &logging::Reload) {
     let Some(path) = &settings.config_file else {
         tracing::info!("nothing to reload: the daemon was started without a configuration file");
@@ -210,7 +214,7 @@ fn reload(settings: &Settings, permissions: &[crate::connection::SharedPermissio
     }
     let mut shared = permissions.iter();
     for (old, new) in settings.listen.iter().zip(&new.listen) {
-        // A host name may stand for several sockets, which share one set of permissions.
+        // A host name may resolve to several sockets, which share one set of permissions.
         let Some(first) = shared.next() else { break };
         if old.address == new.address {
             *first.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new.permissions;
@@ -222,14 +226,14 @@ fn reload(settings: &Settings, permissions: &[crate::connection::SharedPermissio
     tracing::info!("reloaded log level and permissions from {}", path.display());
 }
 
-/// The file that says which process the daemon is; goes away with the daemon.
+/// The file with the daemon's process id, removed when the daemon ends.
 struct PidFile {
     file: File,
     path: PathBuf,
 }
 
 impl PidFile {
-    /// Makes it, in place of one whose process is gone.
+    /// Creates it, replacing that of a process that is gone.
     fn create(path: &Path) -> Result<Self, LifecycleError> {
         let cannot = |cause: &dyn std::fmt::Display| {
             fail(format!("cannot write pid file \"{}\": {cause}", path.display()))
@@ -254,7 +258,7 @@ impl PidFile {
         file.write_all(text.as_bytes())
             .map_err(|error| fail(format!("cannot write pid file \"{}\": {error}", self.path.display())))?;
         if privileges::is_root() && settings.user.is_some() {
-            // So that it can be removed in the end; where its directory does not allow that, it stays.
+            // So that it can be removed at the end; where its directory does not allow that, it stays.
             std::os::unix::fs::chown(&self.path, settings.user, settings.group).ok();
         }
         Ok(())

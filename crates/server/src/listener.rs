@@ -1,6 +1,7 @@
 //! Sockets: bound before privileges are dropped, served afterwards.
 //!
-//! A socket file left by a daemon that is gone is replaced; one that somebody still answers on is refused.
+//! A socket file left by a daemon that is gone is replaced; if another daemon still answers on it, binding
+//! fails.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -18,16 +19,16 @@ use tokio::task::JoinSet;
 
 use crate::connection::SharedPermissions;
 use crate::connection::task::{self, Stream};
-use crate::limits::{ACCEPT_PAUSE, CONNECTIONS_MAX, STOP_PATIENCE};
+use crate::limits::{ACCEPT_PAUSE, CONNECTIONS_MAX, STOP_TIMEOUT};
 use crate::service::{Service, stopped};
 
-/// Connections the kernel holds until they are accepted. Linux cuts it at `net.core.somaxconn`.
+/// Connections that the kernel queues until they are accepted. Linux limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// A socket to listen on, and what its clients may do.
+/// A socket to listen on, with the permissions of its clients.
 #[derive(Clone, Debug)]
 pub struct Listen {
-    /// Where.
+    /// The address.
     pub address: Address,
     /// What its clients may do.
     pub permissions: Permissions,
@@ -40,18 +41,18 @@ pub struct Listen {
 /// A bound socket.
 #[derive(Debug)]
 pub enum Bound {
-    /// With its file, which goes when it does.
+    /// A UNIX socket with its file, which is removed when this is dropped.
     Unix(UnixListener, SocketFile),
-    /// One address of the host asked for.
+    /// A TCP socket on one address of the requested host.
     Tcp(TcpListener),
 }
 
-/// The file of a UNIX socket; removed when dropped, so that a start that fails leaves none behind.
+/// The file of a UNIX socket; removed when dropped, so that a failed start leaves none.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 
 impl SocketFile {
-    /// Of a socket that was bound there.
+    /// The file of a socket that was bound there.
     pub fn new(path: &Path) -> Self {
         SocketFile(path.to_path_buf())
     }
@@ -59,7 +60,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
+        // Another process may have removed it already.
         std::fs::remove_file(&self.0).ok();
     }
 }
@@ -80,26 +81,29 @@ impl std::fmt::Display for BindError {
 impl std::error::Error for BindError {}
 
 impl Listen {
-    /// Binds it: a UNIX socket, or every address the host name stands for.
+    /// Binds it: a UNIX socket, or one for every address of the host name.
+    ///
+    /// # Errors
+    /// When an address cannot be bound, or the file cannot be replaced or given its mode.
     pub fn bind(&self) -> Result<Vec<Bound>, BindError> {
         let fail = |cause: String| BindError { address: self.address.clone(), cause };
         match &self.address {
             Address::Unix(path) => {
                 let listener = bind_unix(path).map_err(fail)?;
                 let bound = Bound::Unix(listener, SocketFile::new(path));
-                self.dress(path).map_err(|error| fail(error.to_string()))?;
+                self.set_group_and_mode(path).map_err(|error| fail(error.to_string()))?;
                 Ok(vec![bound])
             }
             Address::Tcp { host, port } => bind_tcp(host, *port).map_err(fail),
         }
     }
 
-    /// Gives the socket file its group and mode.
-    fn dress(&self, path: &Path) -> io::Result<()> {
+    /// Sets the group and mode of the socket file.
+    fn set_group_and_mode(&self, path: &Path) -> io::Result<()> {
         if self.group.is_some() {
             std::os::unix::fs::chown(path, None, self.group)?;
         }
-        // The manual: a group alone means mode 0760.
+        // According to the manual, a group alone means mode 0760.
         let mode = self.mode.or(self.group.map(|_| 0o760));
         match mode {
             Some(mode) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
@@ -108,7 +112,10 @@ impl Listen {
     }
 }
 
-/// Binds a UNIX socket, in place of a stale one.
+/// Binds a UNIX socket, replacing a stale one.
+///
+/// # Errors
+/// When another daemon answers there, or the system refuses; a text for the operator.
 pub fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
@@ -120,7 +127,7 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener, String> {
         Ok(_) => return Err("something that is no socket is there; move it away".to_string()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(directory) = path.parent() {
-                // An unwritable place shows in the bind.
+                // If this fails, so does the bind.
                 std::fs::create_dir_all(directory).ok();
             }
         }
@@ -160,7 +167,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// A listener at work.
+/// A listening socket in use.
 enum Acceptor {
     Unix(tokio::net::UnixListener),
     Tcp(tokio::net::TcpListener),
@@ -185,7 +192,7 @@ impl Acceptor {
             Acceptor::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
             Acceptor::Tcp(listener) => {
                 let stream = listener.accept().await?.0;
-                // Answers are whole when they are written; nothing is gained by waiting.
+                // Answers are complete when they are written, so waiting for more gains nothing.
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
@@ -193,8 +200,11 @@ impl Acceptor {
     }
 }
 
-/// Accepts and serves until `stop` becomes true and every connection has ended or [`STOP_PATIENCE`] is over.
-/// Removes a UNIX socket's file in the end.
+/// Accepts and serves connections until `stop` becomes true and every connection has ended or
+/// [`STOP_TIMEOUT`] is over. Finally removes a UNIX socket's file.
+///
+/// # Errors
+/// When the runtime cannot use the socket.
 pub async fn serve(
     bound: Bound,
     service: Arc<Service>,
@@ -208,7 +218,7 @@ pub async fn serve(
         tokio::select! {
             biased;
             () = stopped(&mut stop) => break,
-            ended = connections.join_next(), if !connections.is_empty() => note_end(&service, ended),
+            ended = connections.join_next(), if !connections.is_empty() => log_end(&service, ended),
             accepted = acceptor.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok(stream) => {
                     service.metrics.connections.inc();
@@ -227,17 +237,17 @@ pub async fn serve(
     drop((acceptor, file));
     let all_ended = async {
         while let Some(ended) = connections.join_next().await {
-            note_end(&service, Some(ended));
+            log_end(&service, Some(ended));
         }
     };
-    if tokio::time::timeout(STOP_PATIENCE, all_ended).await.is_err() {
+    if tokio::time::timeout(STOP_TIMEOUT, all_ended).await.is_err() {
         tracing::warn!(count = connections.len(), "connections did not end in time");
         connections.shutdown().await;
     }
     Ok(())
 }
 
-fn note_end(service: &Service, ended: Option<Result<io::Result<()>, tokio::task::JoinError>>) {
+fn log_end(service: &Service, ended: Option<Result<io::Result<()>, tokio::task::JoinError>>) {
     service.metrics.connections_open.dec();
     match ended {
         Some(Ok(Err(error))) => tracing::debug!(%error, "connection ended"),
@@ -268,7 +278,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new/sock");
         let first = bind_unix(&path).unwrap();
-        listen(&path).dress(&path).unwrap();
+        listen(&path).set_group_and_mode(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let error = listen(&path).bind().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The log: structured lines to standard error, a file, or the system's log.
+//! The log: structured lines to standard error, a file, or syslog.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -12,15 +12,15 @@ use tracing_subscriber::reload;
 
 use crate::settings::{LogLevel, Settings};
 
-/// Changes the level of a running log.
+/// Changes the level of the running log.
 #[derive(Clone, Debug)]
 pub struct Reload(Option<reload::Handle<EnvFilter, tracing_subscriber::Registry>>);
 
 impl Reload {
-    /// Sets the level; `RUST_LOG`, where it is set, goes on counting.
+    /// Sets the level, unless `RUST_LOG` is set.
     pub fn set(&self, level: LogLevel) {
         if let Some(handle) = &self.0 {
-            // The log itself is gone only at the very end.
+            // The log is gone only at the very end.
             handle.reload(filter(level)).ok();
         }
     }
@@ -30,7 +30,10 @@ fn filter(level: LogLevel) -> EnvFilter {
     EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level.directive()))
 }
 
-/// Starts the log that the settings ask for. A second log in one process is not started.
+/// Starts the log according to the settings. If the process has a log already, that one stays.
+///
+/// # Errors
+/// When the log file cannot be opened.
 pub fn start(settings: &Settings) -> Result<Reload, String> {
     let (filter, handle) = reload::Layer::new(filter(settings.log_level));
     let layer = tracing_subscriber::fmt::layer().with_target(false);
@@ -54,14 +57,14 @@ pub fn start(settings: &Settings) -> Result<Reload, String> {
     Ok(Reload(started.is_ok().then_some(handle)))
 }
 
-/// The system's log: a datagram a line, to `/dev/log`.
+/// Syslog: one datagram per line, to `/dev/log`.
 struct SystemLog(Option<UnixDatagram>);
 
-/// Facility "daemon" (3), severity "notice" (5), as in syslog.h: the text itself carries the level.
+/// Facility "daemon" (3), severity "notice" (5), as in syslog.h; the text contains the level.
 const PRIORITY: &str = "<29>";
 
 impl SystemLog {
-    /// Without a system log, lines are dropped: there is nobody left to tell.
+    /// Without syslog, lines are dropped.
     fn open() -> Self {
         let socket = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log").map(|()| socket));
         SystemLog(socket.ok())
@@ -76,7 +79,7 @@ impl<'a> MakeWriter<'a> for SystemLog {
     }
 }
 
-/// One line on its way.
+/// A line being written.
 struct SystemLogLine<'a> {
     log: &'a SystemLog,
     line: Mutex<Vec<u8>>,
@@ -99,7 +102,7 @@ impl Drop for SystemLogLine<'_> {
     fn drop(&mut self) {
         let (Some(socket), Ok(line)) = (&self.log.0, self.line.get_mut()) else { return };
         let head = format!("{PRIORITY}roundel[{}]: ", std::process::id());
-        // A log that is full must not stop the daemon.
+        // A full log must not stop the daemon.
         socket.send(&[head.as_bytes(), line.trim_ascii_end()].concat()).ok();
     }
 }

@@ -1,6 +1,6 @@
-//! What clients were told about single RRDs and may ask about again: SUSPEND and FORGET.
+//! Marks that clients set on RRDs and can query: SUSPEND and FORGET.
 //!
-//! Stripes neither cache nor rest, so these are marks only: they change answers, never data.
+//! They only affect answers, never data, because stripes have no cache to suspend.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use store::name::RrdName;
 
 use crate::limits::MARKS_MAX;
 
-/// The marks of all RRDs. Bounded by [`MARKS_MAX`] of either kind.
+/// The marks of all RRDs, at most [`MARKS_MAX`] of each kind.
 #[derive(Debug, Default)]
 pub struct Marks {
     suspended: Mutex<Suspended>,
@@ -20,18 +20,18 @@ pub struct Marks {
 
 #[derive(Debug, Default)]
 struct Suspended {
-    /// All are, but for the exceptions; else only the exceptions are.
+    /// All RRDs are suspended except these; otherwise only these are.
     all: bool,
     exceptions: HashSet<RrdName>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A set is whole between any two steps, so one left behind by a panic may be used.
+    // A set is consistent between any two steps, so it can be used after a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Marks {
-    /// Marks an RRD as suspended or resumed; true if it was not so before, `None` if there are too many.
+    /// Suspends or resumes an RRD; true if that changed its state, `None` if there are too many marks.
     pub fn suspend(&self, name: &RrdName, suspend: bool) -> Option<bool> {
         let mut suspended = lock(&self.suspended);
         let is = suspended.all != suspended.exceptions.contains(name);
@@ -49,7 +49,7 @@ impl Marks {
         Some(true)
     }
 
-    /// Marks all `count` RRDs; returns how many were not so before.
+    /// Suspends or resumes all `count` RRDs; returns how many changed their state.
     pub fn suspend_all(&self, suspend: bool, count: u64) -> u64 {
         let mut suspended = lock(&self.suspended);
         let exceptions = suspended.exceptions.len() as u64;
@@ -58,7 +58,8 @@ impl Marks {
         changed
     }
 
-    /// Notes FORGET of an RRD. With too many of them the oldest knowledge is dropped: it is only manners.
+    /// Records FORGET of an RRD. When there are too many, all earlier marks are dropped: they only affect
+    /// answers.
     pub fn forget(&self, name: &RrdName) {
         let mut forgotten = lock(&self.forgotten);
         if forgotten.len() >= MARKS_MAX {
@@ -68,18 +69,18 @@ impl Marks {
         self.any_forgotten.store(true, Ordering::Release);
     }
 
-    /// True when the RRD was forgotten and not updated since.
+    /// True when the RRD was forgotten and has not been updated since.
     pub fn is_forgotten(&self, name: &RrdName) -> bool {
         self.any_forgotten() && lock(&self.forgotten).contains(name)
     }
 
-    /// False when there is nothing to remember: the usual case, and all that an update pays for.
+    /// False when there are no marks, which is the usual case and the only cost for an update.
     #[inline]
     pub fn any_forgotten(&self) -> bool {
         self.any_forgotten.load(Ordering::Acquire)
     }
 
-    /// Notes an update of an RRD.
+    /// Records an update of an RRD, which removes its mark.
     pub fn remember(&self, name: &[u8]) {
         let Ok(name) = RrdName::new(name) else { return };
         let mut forgotten = lock(&self.forgotten);
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_updated_is_remembered() {
+    fn an_update_removes_the_mark() {
         let marks = Marks::default();
         marks.forget(&name("a"));
         assert!(marks.is_forgotten(&name("a")) && !marks.is_forgotten(&name("b")));

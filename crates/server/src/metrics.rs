@@ -1,4 +1,4 @@
-//! What the daemon counts about itself. Every name is declared here, where it is counted.
+//! The daemon's own metrics, declared with their names where they are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,28 +12,28 @@ use prometheus_client::registry::Registry;
 use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
-/// Why a request line was not done.
+/// Why a request line was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// Longer than the protocol's limit.
     LineTooLong,
     /// No such command.
     UnknownCommand,
-    /// The socket does not accept the command.
+    /// The socket does not allow the command.
     Permission,
-    /// Not allowed here, or with missing arguments.
+    /// Not allowed at this point, or with missing arguments.
     Usage,
-    /// The name leads out of the base directory or names nothing.
+    /// The name leads outside the base directory, or no RRD can have it.
     Name,
     /// The store has no RRD of that name.
     NoSuchRrd,
     /// The store refused it.
     Refused,
-    /// The store could not write or read.
+    /// The store failed to write or read.
     Store,
-    /// The client went away before the end of its line.
+    /// The client disconnected in the middle of a line.
     Unfinished,
-    /// Bytes that are no frame, which ended the connection.
+    /// Bytes that are not a frame; they ended the connection.
     BadFrame,
 }
 
@@ -54,19 +54,19 @@ impl DropReason {
     }
 }
 
-/// One label.
+/// The label of dropped lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reason {
     reason: &'static str,
 }
 
-/// One label.
+/// The label of commands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CommandName {
     command: &'static str,
 }
 
-/// The counters of the daemon's edge.
+/// The daemon's counters.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// `roundel_connections_total`
@@ -77,7 +77,7 @@ pub struct Metrics {
     pub connections_refused: Counter,
     /// `roundel_connection_panics_total`
     pub panics: Counter,
-    /// `roundel_update_lines_total`: UPDATE commands received, good or bad.
+    /// `roundel_update_lines_total`: UPDATE commands received, valid or not.
     pub updates_received: Counter,
     /// `roundel_flush_lines_total`: FLUSH commands received.
     pub flushes_received: Counter,
@@ -90,7 +90,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counts a line that was not done.
+    /// Counts a line that was not executed.
     pub fn drop_line(&self, reason: DropReason) {
         self.drops.get_or_create(&Reason { reason: reason.label() }).inc();
     }
@@ -101,7 +101,7 @@ impl Metrics {
         self.commands.get_or_create(&CommandName { command }).inc();
     }
 
-    /// Everything, the store's counters included, ready to be written out.
+    /// All metrics, including the store's, ready for exposition.
     pub fn registry(&self, engine: Arc<dyn Engine>) -> Registry {
         let mut registry = Registry::with_prefix("roundel");
         registry.register("connections", "Connections accepted", self.connections.clone());
@@ -131,7 +131,7 @@ impl std::fmt::Debug for StoreCollector {
     }
 }
 
-/// A counter of the store: its name, help and place in [`Stats`]; true when it only grows.
+/// A metric of the store: its name, its help, its value in [`Stats`], and whether it is a counter.
 type StoreMetric = (&'static str, &'static str, fn(&Stats) -> u64, bool);
 
 const STORE_METRICS: [StoreMetric; 14] = [
@@ -166,7 +166,7 @@ impl Collector for StoreCollector {
                 let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
                 metric.encode(one)?;
             } else {
-                // Prometheus' gauges are signed; no count here comes near the sign.
+                // Prometheus gauges are signed; no value here comes near the sign bit.
                 let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
                 let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
                 metric.encode(one)?;
@@ -176,7 +176,7 @@ impl Collector for StoreCollector {
     }
 }
 
-/// Reads a counter back.
+/// The value of a counter.
 pub fn value(counter: &Counter<u64, AtomicU64>) -> u64 {
     counter.get()
 }

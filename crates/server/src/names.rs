@@ -1,24 +1,24 @@
-//! Names as clients write them, and the base directory they are relative to.
+//! Names as clients write them, relative to the base directory.
 
 use std::path::Path;
 
 use store::name::RrdName;
 
-/// What a client's word for a file means.
+/// The RRD that a client's argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct ResolvedName {
     /// The RRD's name in the store.
     pub name: RrdName,
-    /// The path as answers show it: the word itself if absolute, else below the base directory.
+    /// The path shown in answers: the argument itself if absolute, else below the base directory.
     pub path: Vec<u8>,
 }
 
-/// Why a word names no RRD. Both carry the path as answers show it.
+/// Why an argument names no RRD, with the path shown in answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameFailure {
-    /// It leads out of the base directory.
+    /// It leads outside the base directory.
     Denied(Vec<u8>),
-    /// It is no name an RRD can have.
+    /// No RRD can have this name.
     Missing(Vec<u8>),
 }
 
@@ -31,36 +31,39 @@ impl NameFailure {
     }
 }
 
-/// The base directory, by name only: nothing here looks at a disk.
+/// The base directory as a name; this type never accesses the disk.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// With a slash at its end.
+    /// With a trailing slash.
     base: Vec<u8>,
-    /// The same directory by its real path, where the base was given through a symbolic link.
+    /// The real path of the same directory, if the base was given through a symbolic link.
     real_base: Vec<u8>,
 }
 
 impl Names {
-    /// Names relative to `base`, an absolute path, also known as `real_base`.
+    /// Names relative to `base`, an absolute path whose real path is `real_base`.
     pub fn new(base: &Path, real_base: &Path) -> Self {
         Names { base: with_slash(base), real_base: with_slash(real_base) }
     }
 
-    /// The base directory with a slash at its end.
+    /// The base directory with a trailing slash.
     pub fn base(&self) -> &[u8] {
         &self.base
     }
 
-    /// The path of a word as answers show it.
+    /// The path of an argument, as answers show it.
     pub fn path(&self, word: &[u8]) -> Vec<u8> {
         if word.starts_with(b"/") { word.to_vec() } else { [&self.base, word].concat() }
     }
 
-    /// The RRD a word names.
+    /// The RRD that an argument names.
     ///
-    /// Compat: `../` anywhere is refused, as rrdcached does under `-B`; a path outside the base directory
-    /// is refused always, since a store has nothing there.
-    pub fn resolve(&self, word: &[u8]) -> Result<Named, NameFailure> {
+    /// Compat: `../` anywhere is refused, as in rrdcached with `-B`; a path outside the base directory is
+    /// always refused, since the store has nothing there.
+    ///
+    /// # Errors
+    /// When it leads outside the base directory, or no RRD can have that name.
+    pub fn resolve(&self, word: &[u8]) -> Result<ResolvedName, NameFailure> {
         let path = self.path(word);
         let relative = if word.starts_with(b"/") {
             let inside = word.strip_prefix(&*self.base).or_else(|| word.strip_prefix(&*self.real_base));
@@ -74,10 +77,10 @@ impl Names {
         if relative.windows(3).any(|three| three == b"../") {
             return Err(NameFailure::Denied(path));
         }
-        // An absolute remainder ("/base//a.rrd") is inside all the same.
+        // An absolute remainder ("/base//a.rrd") is still inside.
         let slashes = relative.iter().take_while(|&&byte| byte == b'/').count();
         match RrdName::new(&relative[slashes..]) {
-            Ok(name) => Ok(Named { name, path }),
+            Ok(name) => Ok(ResolvedName { name, path }),
             Err(_) => Err(NameFailure::Missing(path)),
         }
     }
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out_of_the_base() {
+    fn no_name_leads_out_of_the_base() {
         for word in ["/etc/passwd", "../x", "a/../b", "/var/lib/rrdx/a", "/var/lib/rrd/../x", "/"] {
             let failure = names().resolve(word.as_bytes()).expect_err(word);
             assert!(matches!(failure, NameFailure::Denied(_)), "{word}");

@@ -1,6 +1,6 @@
-//! Users and groups by name, the way from root to one of them, and into the background.
+//! Users and groups by name, dropping root privileges, and going to the background.
 //!
-//! The only place of the daemon that uses `nix`: `rustix` changes the user of one thread only, and has no `daemon`.
+//! The only user of `nix` in the daemon: `rustix` changes the user of one thread only, and has no `daemon`.
 
 use std::io;
 
@@ -22,15 +22,15 @@ pub fn group_id(text: &str) -> Option<u32> {
     }
 }
 
-/// True when this process may become somebody else.
+/// True when this process may change its user.
 pub fn is_root() -> bool {
     Uid::effective().is_root()
 }
 
-/// Becomes `group`, then `user`, for good. Before any thread is started.
+/// Changes to `group`, then `user`, permanently. Must be called before any thread is started.
 ///
 /// # Errors
-/// When the system says no, or when root could be had back afterwards.
+/// When the system refuses, or root privileges could be regained afterwards.
 pub fn drop_to(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
     if user.is_none() && group.is_none() {
         return Ok(());
@@ -50,10 +50,10 @@ pub fn drop_to(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
     Ok(())
 }
 
-/// Goes to the background, in the working directory it is in. Before any thread is started.
+/// Moves to the background, keeping the working directory. Must be called before any thread is started.
 ///
 /// # Errors
-/// When the system gives no process.
+/// When the system cannot create a process.
 pub fn to_background() -> io::Result<()> {
     Ok(nix::unistd::daemon(true, false)?)
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_are_understood() {
+    fn users_and_groups_are_found_by_name_and_number() {
         assert_eq!(user_id("root"), Some(0));
         assert_eq!(group_id("root"), Some(0));
         assert_eq!(user_id("4242"), Some(4242));

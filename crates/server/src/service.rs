@@ -1,4 +1,4 @@
-//! What all connections share: the store, the names, the rules, the counters.
+//! State shared by all connections: the store, names, policies, counters.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use store::engine::Engine;
 use tokio::sync::Semaphore;
 
-use crate::connection::command::whole::Held;
+use crate::connection::command::whole::ImportBytes;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
@@ -18,13 +18,13 @@ use crate::names::Names;
 pub struct CreatePolicy {
     /// Never replace an existing RRD (`-O`).
     pub no_overwrite: bool,
-    /// Make missing directories (`-R`).
+    /// Create missing directories (`-R`).
     pub make_directories: bool,
-    /// Only what a standard `.rrd` file can hold (the files layout).
+    /// Allow only what a standard `.rrd` file can hold (the files layout).
     pub file_limits: bool,
 }
 
-/// Shared by all connections, immutable but for its counters.
+/// State shared by all connections.
 pub struct Service {
     /// The store.
     pub engine: Arc<dyn Engine>,
@@ -34,20 +34,20 @@ pub struct Service {
     pub create: CreatePolicy,
     /// Counters.
     pub metrics: Metrics,
-    /// SUSPEND and FORGET.
+    /// Marks of SUSPEND and FORGET.
     pub marks: Marks,
-    /// Read buffers at rest.
+    /// Unused read buffers.
     pub buffers: Buffers,
-    /// Calls that wait for the store.
-    pub waits: Waits,
-    /// What is held of RRDs that are being imported.
-    pub imports: Held,
-    /// Places for connections with a thread of their own.
+    /// Runs blocking calls to the store.
+    pub waits: BlockingCalls,
+    /// Incomplete imports.
+    pub imports: ImportBytes,
+    /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
 }
 
 impl Service {
-    /// A service on `engine`.
+    /// A service for `engine`.
     pub fn new(engine: Arc<dyn Engine>, names: Names, create: CreatePolicy) -> Arc<Self> {
         Arc::new(Service {
             engine,
@@ -56,32 +56,32 @@ impl Service {
             metrics: Metrics::default(),
             marks: Marks::default(),
             buffers: Buffers::default(),
-            waits: Waits::default(),
-            imports: Held::default(),
+            waits: BlockingCalls::default(),
+            imports: ImportBytes::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }
 
-    /// Seconds since 1970: the `now` of FETCH's relative times and of CREATE without a start.
+    /// Seconds since the epoch: the `now` of FETCH's relative times and of CREATE without a start.
     pub fn now(&self) -> i64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
     }
 }
 
-/// Waits until the daemon is to stop, or nobody is left to say so.
+/// BlockingCalls until the daemon is told to stop, or can no longer be told.
 pub async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
     stop.wait_for(|&stop| stop).await.ok();
 }
 
-/// Calls that wait for the store, on a thread that has connections to serve.
+/// Runs blocking calls to the store on a thread that serves connections.
 ///
-/// Handing the connections over to another thread costs 12 to 17 us a call (measured: half of a fetch), so
-/// the first few short calls keep theirs waiting instead; the other threads steal what is runnable.
+/// Moving the connections to another thread costs 12 to 17 us per call (measured: half of a fetch). So the
+/// first few short calls just block; other threads steal the tasks that can run.
 #[derive(Debug, Default)]
-pub struct Waits(AtomicUsize);
+pub struct BlockingCalls(AtomicUsize);
 
-impl Waits {
-    /// Runs `call`, which is `quick` when it waits for a shard at most.
+impl BlockingCalls {
+    /// Runs `call`; it is `quick` when it waits at most for a shard.
     pub fn run<T>(&self, quick: bool, call: impl FnOnce() -> T) -> T {
         struct Slot<'a>(&'a AtomicUsize);
         impl Drop for Slot<'_> {
@@ -95,7 +95,7 @@ impl Waits {
     }
 }
 
-/// Read buffers, handed round.
+/// Read buffers, shared by all connections.
 #[derive(Debug, Default)]
 pub struct Buffers(Mutex<Vec<Vec<u8>>>);
 
@@ -106,7 +106,7 @@ impl Buffers {
         kept.unwrap_or_else(|| Vec::with_capacity(READ_BYTES))
     }
 
-    /// Gives a buffer back; one that has grown, or one too many, is let go.
+    /// Returns a buffer; one that has grown, or one too many, is freed.
     pub fn give(&self, mut buffer: Vec<u8>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < BUFFERS_KEPT && buffer.capacity() <= 2 * READ_BYTES {

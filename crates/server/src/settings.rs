@@ -1,4 +1,4 @@
-//! Everything a daemon needs to know before it starts, whichever way it was told.
+//! The daemon's settings, from the configuration file or rrdcached's options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use protocol::rrdcached::command::Permissions;
 
 use crate::listener::Listen;
 
-/// Where RRDs are kept.
+/// Where RRDs are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Log, stripes, segments: the default.
+    /// Log and segments: the default.
     Stripes(StripesSettings),
     /// Standard `.rrd` files in the base directory.
     Files(FilesSettings),
@@ -19,13 +19,13 @@ pub enum Layout {
 /// The stripes layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StripesSettings {
-    /// Directory of the store; made if missing.
+    /// Directory of the store; created if missing.
     pub store: PathBuf,
-    /// Shards of a new store; `None` = by the machine.
+    /// Shards of a new store; `None` = depends on the machine.
     pub shards: Option<u32>,
-    /// Where placeholders appear; `None` = nowhere.
+    /// Where placeholders are written; `None` = nowhere.
     pub placeholders: Option<PathBuf>,
-    /// Where `.rrd` files made by other programs are taken in from; `None` = nowhere.
+    /// The tree from which `.rrd` files of other programs are imported; `None` = none.
     pub adopt: Option<PathBuf>,
     /// Bytes of open rows kept in memory; `None` = the store's default.
     pub open_bytes: Option<usize>,
@@ -64,7 +64,7 @@ impl Default for FilesSettings {
     }
 }
 
-/// When an acknowledged update survives a loss of power. It always survives the death of the process.
+/// When an acknowledged update survives a loss of power. It always survives a crash of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
     /// Before it is acknowledged.
@@ -84,7 +84,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// As a directive of the log filter.
+    /// The level as a directive of the log filter.
     pub fn directive(self) -> &'static str {
         match self {
             LogLevel::Error => "error",
@@ -95,12 +95,12 @@ impl LogLevel {
     }
 }
 
-/// Everything a daemon needs to know.
+/// All settings of a daemon.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where RRDs are kept.
+    /// Where RRDs are stored.
     pub layout: Layout,
-    /// Names are relative to it; absolute, made if missing.
+    /// The directory that names are relative to; absolute, created if missing.
     pub base: PathBuf,
     /// When updates are durable.
     pub sync: SyncPolicy,
@@ -110,30 +110,30 @@ pub struct Settings {
     pub http: Vec<String>,
     /// The directory of saved graphs (`/graph?template=`); absolute.
     pub templates: Option<PathBuf>,
-    /// CREATE never replaces (`-O`).
+    /// CREATE never replaces an existing RRD (`-O`).
     pub no_overwrite: bool,
-    /// CREATE makes directories (`-R`).
+    /// CREATE creates missing directories (`-R`).
     pub make_directories: bool,
     /// Stay in the foreground (`-g`).
     pub foreground: bool,
-    /// Written while the daemon runs (`-p`).
+    /// File for the process id while the daemon runs (`-p`).
     pub pid_file: Option<PathBuf>,
-    /// Who to become (`-U`).
+    /// User to change to (`-U`).
     pub user: Option<u32>,
-    /// Which group to become (`-G`).
+    /// Group to change to (`-G`).
     pub group: Option<u32>,
-    /// What is logged.
+    /// The log level.
     pub log_level: LogLevel,
-    /// Where the log goes; `None` = standard error, or the system's log once in the background.
+    /// The log file; `None` = standard error, or syslog in the background.
     pub log_file: Option<PathBuf>,
-    /// Record this machine's own metrics under this directory of the store; `None` = do not.
+    /// Record the host's own metrics under this directory of the store; `None` = do not.
     pub collect_host: Option<String>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Settings that listen nowhere and keep stripes in `store`, with names relative to `base`.
+    /// Settings without listeners, with stripes in `store` and names relative to `base`.
     pub fn new(store: PathBuf, base: PathBuf) -> Self {
         Settings {
             layout: Layout::Stripes(StripesSettings {
@@ -163,8 +163,8 @@ impl Settings {
     }
 }
 
-/// A duration as rrdcached and `roundel.toml` give it: a number with an optional suffix `ms s m h d w`,
-/// seconds when there is none.
+/// Parses a duration as in rrdcached's options and `roundel.toml`: a number with an optional suffix `ms s m h d w`;
+/// seconds without.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;
@@ -180,7 +180,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.checked_mul(unit_ms)?))
 }
 
-/// A socket that anybody may say anything to.
+/// A socket whose clients may use every command.
 pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
     Listen { address, permissions: Permissions::ALL, mode: None, group: None }
 }

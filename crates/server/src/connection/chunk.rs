@@ -1,6 +1,6 @@
-//! Updates of one connection on their way to the store, many at a time.
+//! Updates of one connection on their way to the store, in chunks.
 //!
-//! A session fills a chunk, hands it over and fills the next while the store works on the first.
+//! A session fills a chunk, sends it, and fills the next one while the store works on the first.
 
 use protocol::rrdcached::update::PlainUpdate;
 use store::engine::{StoreError, UpdateBatch, UpdateFailure};
@@ -17,26 +17,26 @@ pub struct UpdateChunk {
     refused_bytes: usize,
 }
 
-/// The updates of a chunk that was handed over, in their order.
+/// The updates of a chunk that was sent, in order.
 #[derive(Debug, Default)]
 pub struct SentChunk {
-    /// For each update a number that its session knows it by.
+    /// For each update, a number that means something to its session.
     tags: Vec<u32>,
     refused: Vec<Refused>,
 }
 
-/// An update that was refused before the store saw it, or saw all of it.
+/// An update that was refused, entirely or in part, before the store saw it.
 #[derive(Debug)]
 struct Refused {
-    /// Its place in the chunk.
+    /// Its index in the chunk.
     index: u32,
-    /// The store got the words before the bad one.
+    /// The store gets the arguments before the invalid one.
     has_line: bool,
     refusal: Refusal,
 }
 
 impl UpdateChunk {
-    /// For the updates of one frame, which stay together.
+    /// A chunk for the updates of one frame, which stay together.
     pub fn with_capacity(count: usize) -> Self {
         let mut chunk = UpdateChunk::default();
         chunk.updates.tags.reserve(count);
@@ -44,14 +44,14 @@ impl UpdateChunk {
         chunk
     }
 
-    /// True when it should go.
+    /// True when it should be sent.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.updates.tags.len() >= CHUNK_UPDATES_MAX
             || self.batch.text.len() + self.refused_bytes >= CHUNK_BYTES_MAX
     }
 
-    /// True when there is nothing in it.
+    /// True when it has no updates.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.updates.tags.is_empty()
@@ -63,7 +63,7 @@ impl UpdateChunk {
         self.push_words(update.name, update.values, tag);
     }
 
-    /// Adds an update of a name in normal form and words separated by single spaces.
+    /// Adds an update with a name in normal form and arguments separated by single spaces.
     #[inline]
     pub fn push_words(&mut self, name: &[u8], values: &[u8], tag: u32) {
         if self.updates.tags.capacity() == 0 {
@@ -75,13 +75,13 @@ impl UpdateChunk {
         self.updates.tags.push(tag);
     }
 
-    /// Adds an update, or another line that is answered among them, of which the store gets nothing.
+    /// Adds an update, or another line that is answered in order with them, that the store does not see.
     pub fn refuse(&mut self, refusal: Refusal, tag: u32) {
         self.updates.tags.push(tag);
         self.note(refusal, false);
     }
 
-    /// Notes what is wrong with the word after those of the last update.
+    /// Records why the argument after those of the last update is invalid.
     pub fn refuse_rest(&mut self, refusal: Refusal) {
         self.note(refusal, true);
     }
@@ -92,26 +92,26 @@ impl UpdateChunk {
         self.updates.refused.push(Refused { index, has_line, refusal });
     }
 
-    /// What the store gets, and what its answer is put together with.
+    /// Splits into what the store gets, and what is needed to answer.
     pub fn into_parts(self) -> (UpdateBatch, SentChunk) {
         (self.batch, self.updates)
     }
 }
 
-/// What became of an update.
+/// The outcome of an update.
 #[derive(Debug)]
 pub enum Outcome<'a> {
-    /// All words went in.
+    /// All arguments were accepted.
     Accepted,
-    /// The store refused a word; those before it went in.
+    /// The store refused an argument; those before it were accepted.
     Failed(&'a StoreError),
-    /// A word was refused before the store saw it; those before it went in.
+    /// An argument was refused before the store saw it; those before it were accepted.
     Refused(&'a Refusal),
 }
 
 impl SentChunk {
-    /// Calls `each` with every update's tag and outcome, in order. Without `failures` the store dropped the chunk:
-    /// it is stopping, or a shard has failed.
+    /// Calls `each` with every update's tag and outcome, in order. `failures` is `None` when the store
+    /// dropped the chunk because it is stopping or a shard has failed.
     pub fn settle(self, failures: Option<Vec<UpdateFailure>>, mut each: impl FnMut(u32, Outcome<'_>)) {
         let dropped = failures.is_none();
         let mut failures = failures.unwrap_or_default();

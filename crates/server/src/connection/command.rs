@@ -1,7 +1,7 @@
-//! What each command answers: texts as rrdcached's, rows and states from the store. One file for each command, or for
-//! those that belong together.
+//! Answers to commands: texts as in rrdcached, rows and state from the store. Each command, or group of
+//! related commands, has a file.
 //!
-//! Blocking: a fetch may wait for the disk. Drivers see to that.
+//! Answering may block, for instance on the disk in a fetch; drivers take care of that.
 
 pub mod create;
 pub mod dump;
@@ -27,22 +27,22 @@ use self::update::RefusedUpdate;
 use self::whole::Staged;
 use super::refusal::Refusal;
 use crate::metrics::DropReason;
-use crate::names::Named;
+use crate::names::ResolvedName;
 use crate::service::Service;
 
-/// What a session needs the store for to answer.
+/// A request that a session cannot answer without the store.
 #[derive(Debug)]
 pub enum Ask<'a> {
     /// A command of the text protocol.
     Command(Request<'a>),
-    /// A fetch in frames, and the number of its frame.
+    /// A fetch in frames, with the number of its frame.
     Rows(u32, Fetch<'a>),
-    /// Why an UPDATE without a good word is refused.
+    /// An UPDATE without a valid argument, to find out why it is refused.
     RefusedUpdate(RefusedUpdate),
 }
 
 impl Ask<'_> {
-    /// True when the answer waits for a shard at most, or for a cold read: not for an fsync or a whole RRD.
+    /// True when the answer needs at most a shard or a cold read, but no fsync and no whole RRD.
     pub fn is_quick(&self) -> bool {
         match self {
             Ask::Rows(..) => true,
@@ -66,10 +66,10 @@ impl Ask<'_> {
     }
 }
 
-/// Finds the answer and appends it. `staged` is what the connection holds of a file that comes in parts.
+/// Appends the answer. `staged` is the file that the connection is importing in parts.
 ///
 /// # Errors
-/// Why there is none; what was appended does not count then.
+/// The refusal; anything appended must then be discarded.
 pub fn answer(
     service: &Service,
     ask: Ask<'_>,
@@ -112,7 +112,7 @@ fn command(
         Request::Resume(name) => return suspend::suspend(service, &name, false, out),
         Request::SuspendAll => suspend::suspend_all(service, true, out),
         Request::ResumeAll => suspend::suspend_all(service, false, out),
-        // Sessions do these themselves; one that does not must not leave its client without an answer.
+        // Sessions handle these themselves; should one not, its client still gets an answer.
         Request::Update(..)
         | Request::Create(..)
         | Request::Batch
@@ -123,12 +123,12 @@ fn command(
     Ok(())
 }
 
-/// What `ask` says of the RRD that a word names, with the errors of INFO, FIRST and LAST.
+/// Calls `ask` with the RRD that `word` names; errors are those of INFO, FIRST and LAST.
 fn find<T>(
     service: &Service,
     word: &[u8],
     ask: impl FnOnce(&dyn Engine, &RrdName) -> Result<T, StoreError>,
-) -> Result<(Named, T), Refusal> {
+) -> Result<(ResolvedName, T), Refusal> {
     let named = match service.names.resolve(word) {
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
@@ -140,7 +140,10 @@ fn find<T>(
     }
 }
 
-/// A word that must be text.
+/// An argument that must be text.
+///
+/// # Errors
+/// When it is not UTF-8.
 pub fn text(word: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(word).map_err(|_| {
         let word = String::from_utf8_lossy(word);

@@ -1,4 +1,4 @@
-//! Replies of the store on their way to one connection.
+//! The store's replies on their way to a connection.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -6,12 +6,12 @@ use tokio::sync::Notify;
 
 use super::session::{StoreReply, Ticket};
 
-/// Replies that have come, for the driver of a connection to fetch. The store calls from any of its threads, or from
-/// within the call that hands it the request.
+/// Replies that have arrived for a connection's driver. The store calls from any of its threads, or within
+/// the call that makes the request.
 #[derive(Debug, Default)]
 pub struct Inbox {
     replies: Mutex<Vec<(Ticket, StoreReply)>>,
-    /// A task waits for this, a thread for the other.
+    /// Wakes a task; the other wakes a thread.
     for_task: Notify,
     for_thread: Condvar,
 }
@@ -27,12 +27,12 @@ impl Inbox {
         self.for_thread.notify_one();
     }
 
-    /// What has come.
+    /// Takes the replies that have arrived.
     pub fn take(&self) -> Vec<(Ticket, StoreReply)> {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Waits until something has come.
+    /// BlockingCalls until a reply arrives.
     pub async fn wait(&self) -> Vec<(Ticket, StoreReply)> {
         loop {
             let replies = self.take();
@@ -43,14 +43,14 @@ impl Inbox {
         }
     }
 
-    /// The same on a thread of its own.
+    /// BlockingCalls until a reply arrives, blocking the thread.
     pub fn wait_blocking(&self) -> Vec<(Ticket, StoreReply)> {
         let replies = self.for_thread.wait_while(self.lock(), |replies| replies.is_empty());
         std::mem::take(&mut *replies.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Where the store's reply to one request goes.
+/// The destination of the store's reply to one request.
 #[derive(Debug)]
 pub struct ReplyTo {
     inbox: Arc<Inbox>,
@@ -59,12 +59,12 @@ pub struct ReplyTo {
 }
 
 impl ReplyTo {
-    /// To the request of this ticket.
+    /// A destination for the request with this ticket.
     pub fn new(inbox: &Arc<Inbox>, ticket: Ticket) -> Self {
         ReplyTo { inbox: Arc::clone(inbox), ticket, sent: false }
     }
 
-    /// Replies.
+    /// Sends the reply.
     pub fn send(mut self, reply: StoreReply) {
         self.sent = true;
         self.inbox.put(self.ticket, reply);
@@ -72,7 +72,7 @@ impl ReplyTo {
 }
 
 impl Drop for ReplyTo {
-    /// A request that is dropped is answered, too.
+    /// A request that is dropped gets a reply too.
     fn drop(&mut self) {
         if !self.sent {
             self.inbox.put(self.ticket, StoreReply::Dropped);

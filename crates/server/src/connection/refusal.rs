@@ -1,4 +1,4 @@
-//! Why a request was not done.
+//! Refusals: why a request was not executed.
 
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Command;
@@ -9,19 +9,19 @@ use store::name::NameError;
 use crate::metrics::DropReason;
 use crate::names::NameFailure;
 
-/// Why a request was not done: for people, for programs, and for the operator's counters.
+/// Why a request was not executed, for people, for programs, and for counters.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// As the client sees it, without status.
+    /// The text for the client, without status.
     pub text: Vec<u8>,
-    /// As a program tells it from others.
+    /// The code for programs.
     pub code: ErrorCode,
-    /// As it is counted.
+    /// The reason by which it is counted.
     pub reason: DropReason,
 }
 
 impl Refusal {
-    /// A refusal of this text, with the code that goes with the reason.
+    /// A refusal with this text, and the reason's default code.
     pub fn new(reason: DropReason, text: impl Into<Vec<u8>>) -> Self {
         let code = match reason {
             DropReason::NoSuchRrd => ErrorCode::NoSuchRrd,
@@ -33,17 +33,17 @@ impl Refusal {
         Refusal { text: text.into(), code, reason }
     }
 
-    /// The same with another code.
+    /// Replaces the code.
     pub fn with_code(self, code: ErrorCode) -> Self {
         Refusal { code, ..self }
     }
 
-    /// `before`, a path, `after`.
+    /// A refusal with the text `before`, path, `after`.
     pub fn of_path(reason: DropReason, before: &str, path: &[u8], after: &str) -> Self {
         Refusal::new(reason, [before.as_bytes(), path, after.as_bytes()].concat())
     }
 
-    /// What the store said, after `before`.
+    /// A refusal with the store's text after `before`.
     pub fn of_store(before: &str, error: &StoreError) -> Self {
         Refusal::new(reason(error), format!("{before}{error}")).with_code(code(error))
     }
@@ -53,12 +53,12 @@ impl Refusal {
         Refusal::of_path(DropReason::UnknownCommand, "Unknown command: ", word, "")
     }
 
-    /// The socket does not accept the request.
+    /// The socket does not allow the request.
     pub fn permission() -> Self {
         Refusal::new(DropReason::Permission, "Permission denied.")
     }
 
-    /// The command, which the client spelt `word`, may stand elsewhere.
+    /// The command, which the client spelt `word`, is not allowed at this point.
     pub fn misplaced(word: &[u8]) -> Self {
         Refusal::of_path(DropReason::Usage, "Can't use '", word, "' here.")
     }
@@ -68,17 +68,17 @@ impl Refusal {
         Refusal::new(DropReason::Usage, format!("Usage: {}", command.usage))
     }
 
-    /// The name leads out of the base directory.
+    /// The name leads outside the base directory.
     pub fn denied(path: &[u8]) -> Self {
         Refusal::of_path(DropReason::Name, "", path, ": Permission denied").with_code(ErrorCode::Permission)
     }
 
-    /// There is no RRD at a path, as INFO and others say it.
+    /// There is no RRD at a path, in the words of INFO and others.
     pub fn no_such_rrd(path: &[u8]) -> Self {
         Refusal::of_path(DropReason::NoSuchRrd, "RRD Error: opening '", path, "': No such file or directory")
     }
 
-    /// The word names no RRD; `missing` says so for a path where none can be.
+    /// The argument names no RRD; `missing` makes the refusal for a path where none can be.
     pub fn of_name(failure: NameFailure, missing: impl FnOnce(&[u8]) -> Refusal) -> Self {
         match failure {
             NameFailure::Denied(path) => Refusal::denied(&path),
@@ -87,7 +87,7 @@ impl Refusal {
     }
 }
 
-/// What a program is told of an error of the store.
+/// The error code for an error of the store.
 pub fn code(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::NoSuchRrd(_) => ErrorCode::NoSuchRrd,
@@ -110,7 +110,7 @@ pub fn code(error: &StoreError) -> ErrorCode {
     }
 }
 
-/// How an error of the store is counted.
+/// The reason by which an error of the store is counted.
 pub fn reason(error: &StoreError) -> DropReason {
     match error {
         StoreError::NoSuchRrd(_) => DropReason::NoSuchRrd,

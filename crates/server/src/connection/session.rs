@@ -1,13 +1,14 @@
-//! One client without I/O: bytes in, effects out.
+//! One client's session without I/O: bytes in, effects out.
 //!
-//! A driver ([`super::task`] or [`super::thread`]) brings what the client sent and does what [`Session::next`] says:
-//! hand updates to the store, ask it, wait for it, write, read. So order, batches, limits and back-pressure are decided
-//! here, the same for text and for frames, and tested without sockets.
+//! A driver ([`super::task`] or [`super::thread`]) passes in what the client sent and does what
+//! [`Session::next`] returns: send updates to the store, query it, wait for it, write, read. So order,
+//! batching, limits and back-pressure are decided here, for text and frames alike, and tested without
+//! sockets.
 //!
-//! What always holds: answers leave in the order of the requests, in whatever order the store replies; what a burst of
-//! requests is answered with leaves in as few writes as possible (gmetad wants one segment an answer); no error ends
-//! the session but bytes that are no frame. Updates are handed over in chunks and not waited for until an answer is
-//! due; any other command but CREATE waits for everything before it.
+//! Invariants: answers leave in the order of the requests, in whatever order the store replies; the answers
+//! to a burst of requests leave in as few writes as possible (gmetad wants one segment per answer); no error
+//! ends the session except bytes that are not a frame. Updates are sent in chunks, and the session waits for
+//! their replies only when an answer is due; any other command except CREATE waits for everything before it.
 //!
 //! Cost of an ordinary UPDATE line: no allocation; see `examples/parse_speed.rs`.
 #![allow(clippy::result_large_err, reason = "a step leaves at once; a box would be an allocation per chunk")]
@@ -38,90 +39,91 @@ use crate::limits::{ANSWER_BYTES_HELD, CHUNKS_IN_FLIGHT_MAX};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
-/// What a session wants done next.
+/// What the driver must do next.
 #[derive(Debug)]
 pub enum Effect<'b> {
-    /// Hand these updates to the store; its reply goes to [`Session::replied`] with the ticket.
+    /// Send these updates to the store; pass its reply to [`Session::replied`] with the ticket.
     Update(Ticket, UpdateBatch),
-    /// Make an RRD of this name and these words, and reply in the same way.
+    /// Create an RRD with this name and these arguments, and pass on the reply in the same way.
     Create(Ticket, Word<'b>, Words<'b>),
-    /// Find the answer, with [`Session::answer_space`], and call [`Session::answered`] at once.
+    /// Append the answer to [`Session::answer_space`] and call [`Session::answered`] at once.
     Ask(Ask<'b>),
-    /// Wait for a reply of the store.
+    /// Wait for a reply from the store.
     Wait,
     /// Write [`Session::output`], then call [`Session::written`].
     Write,
-    /// Read more; with [`Input::Dry`] everything due was written and the driver may sleep.
+    /// Read more; with [`Input::Dry`] everything due has been written and the driver may sleep.
     Read,
-    /// The client goes on in frames of this version. Nothing has to be done.
+    /// The client switches to frames of this version; nothing has to be done.
     Frames(u32),
-    /// The connection ends; everything due was written.
+    /// The connection ends; everything due has been written.
     End,
 }
 
-/// What the driver knows of the bytes still to come.
+/// What the driver knows about further bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// There may be more: answers may wait for it.
+    /// There may be more, so answers may wait for it.
     More,
-    /// There are none for now.
+    /// There are none at the moment.
     Dry,
-    /// None will come.
+    /// No more will arrive.
     End,
 }
 
-/// One client's requests and what is to be answered to them.
+/// One client's requests and their answers.
 pub struct Session {
     shared: Shared,
     codec: Codec,
-    /// An IMPORT of which parts have come.
+    /// An IMPORT that has arrived in part.
     staged: Option<Staged>,
 }
 
-/// How requests and answers look.
+/// The encoding of requests and answers.
 #[derive(Debug)]
 enum Codec {
     Text(Text),
     Frames(Frames),
 }
 
-/// What both codecs work with.
+/// State that both codecs use.
 struct Shared {
     service: Arc<Service>,
     allowed: Permissions,
     queue: Queue,
     /// Answers to be written.
     out: Vec<u8>,
-    /// No more requests are taken.
+    /// No more requests are accepted.
     ended: bool,
 }
 
-/// What a codec made of the bytes.
+/// The result of a codec's step.
 #[derive(Debug)]
 enum Step<'b> {
-    /// Go on with the bytes after those used.
+    /// Continue with the bytes after those used.
     Again,
-    /// The driver's turn.
+    /// The driver has something to do.
     Do(Effect<'b>),
-    /// No whole request is left.
+    /// No complete request is left.
     Rest,
 }
 
 impl Session {
-    /// A client that has said nothing yet, and so speaks text. It may do nothing before [`Session::allow`].
+    /// A session whose client has sent nothing yet, so it starts with text. It may do nothing before
+    /// [`Session::allow`].
     pub fn new(service: Arc<Service>) -> Self {
         let (allowed, queue) = (Permissions::NONE, Queue::default());
         let shared = Shared { service, allowed, queue, out: Vec::new(), ended: false };
         Session { shared, codec: Codec::Text(Text::default()), staged: None }
     }
 
-    /// What the client may do from here on.
+    /// Sets the client's permissions for the requests that follow.
     pub fn allow(&mut self, permissions: Permissions) {
         self.shared.allowed = permissions;
     }
 
-    /// Works on `bytes`, which begin where the call before stopped: how many were used, and what is to be done before
-    /// the next call.
+    /// Processes `bytes`, which start where the previous call stopped. Returns how many were used, and what
+    /// must be done before the next call.
     pub fn next<'b>(&mut self, bytes: &'b [u8], input: Input) -> (usize, Effect<'b>) {
         let mut at = 0;
         loop {
@@ -148,11 +150,11 @@ impl Session {
         }
     }
 
-    /// What is due when no whole request is left.
+    /// What is due when no complete request is left.
     fn rest<'b>(&mut self, input: Input) -> Step<'b> {
         let ends = self.shared.ended || input == Input::End;
         let (waits, chunk_grows) = match &self.codec {
-            // What a BATCH has sent is answered at its end.
+            // The commands of a BATCH are answered at its end.
             Codec::Text(text) => (ends || !text.in_batch(), !ends && input == Input::More),
             Codec::Frames(_) => (true, false),
         };
@@ -174,12 +176,12 @@ impl Session {
         })
     }
 
-    /// The store's reply to an update or a CREATE; replies may come in any order.
+    /// Accepts the store's reply to an update or a CREATE; replies may come in any order.
     pub fn replied(&mut self, ticket: Ticket, reply: StoreReply) {
         self.shared.queue.replied(ticket, reply);
     }
 
-    /// Writes down the answers whose turn it is.
+    /// Appends the answers that are due in order.
     fn settle(&mut self) {
         while let Some((request, reply)) = self.shared.queue.pop() {
             match &mut self.codec {
@@ -189,12 +191,12 @@ impl Session {
         }
     }
 
-    /// Where the answer to [`Effect::Ask`] is appended, and the parts of an import that is under way.
+    /// Where to append the answer to [`Effect::Ask`], and the import in progress.
     pub fn answer_space(&mut self) -> (&mut Option<Staged>, &mut Vec<u8>) {
         (&mut self.staged, &mut self.shared.out)
     }
 
-    /// The answer was appended, or there is none.
+    /// Completes [`Effect::Ask`]: the answer was appended, or refused.
     pub fn answered(&mut self, result: Result<(), Refusal>) {
         match &mut self.codec {
             Codec::Text(text) => text.answered(&mut self.shared, result),
@@ -202,12 +204,12 @@ impl Session {
         }
     }
 
-    /// What is to be written.
+    /// The output to be written.
     pub fn output(&self) -> &[u8] {
         &self.shared.out
     }
 
-    /// All of it was written, or the client reads no more.
+    /// The output was written, or the client reads no more.
     pub fn written(&mut self) {
         if self.shared.out.capacity() > ANSWER_BYTES_HELD {
             self.shared.out = Vec::new();
@@ -218,7 +220,7 @@ impl Session {
 }
 
 impl Shared {
-    /// The request of a line, of a command that `may_stand` here.
+    /// Parses a line into a request, if its command `may_stand` here.
     fn parse<'b>(
         &self,
         line: &'b [u8],
@@ -236,9 +238,9 @@ impl Shared {
         Ok((command, request))
     }
 
-    /// Takes an UPDATE that needs unescaping, or of which something is wrong; its tag is the number of its words if
-    /// none is given. What is wrong with one that has no good word depends on the RRD, so the store is asked; the error
-    /// is what has to be done before this can be called again.
+    /// Handles an UPDATE that needs unescaping or is invalid. Its tag is the number of its arguments unless
+    /// another is given. Why an update without a valid argument is refused depends on the RRD, so the store
+    /// is asked. The error is what must be done before this can be called again.
     fn unusual_update<'b>(
         &mut self,
         name: &[u8],
@@ -277,7 +279,7 @@ impl Shared {
         result.map(|()| CREATED).inspect_err(|refusal| self.service.metrics.drop_line(refusal.reason))
     }
 
-    /// Counts an update that was refused, and gives the refusal.
+    /// Counts a refused update and returns the refusal.
     fn refusal(&self, outcome: Outcome<'_>) -> Option<Refusal> {
         let refusal = match outcome {
             Outcome::Accepted => return None,
@@ -289,10 +291,10 @@ impl Shared {
     }
 }
 
-/// The text protocol's answer to a CREATE that went well.
+/// The text protocol's answer to a successful CREATE.
 const CREATED: &[u8] = b"0 RRD created OK\n";
 
-/// Why a client that asks for another version of frames goes on with text.
+/// Why a client that requests another version of frames stays with text.
 fn other_version() -> Refusal {
     Refusal::new(DropReason::Usage, format!("{OTHER_VERSIONS}s 1 to {VERSION} are spoken here."))
 }

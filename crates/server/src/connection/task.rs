@@ -19,11 +19,11 @@ pub enum Stream {
     Tcp(TcpStream),
 }
 
-/// Serves one client until it goes, asks to, or `stop` becomes true. One that goes on in frames gets a thread of its
-/// own while there are any.
+/// Serves one client until it disconnects or quits, or `stop` becomes true. A client that switches to frames
+/// gets its own thread if one is available.
 ///
 /// # Errors
-/// What the system says of the socket.
+/// Errors of the socket.
 pub async fn serve(
     stream: Stream,
     service: Arc<Service>,
@@ -59,7 +59,7 @@ pub async fn serve(
                 }
                 let result = stream.try_read(connection.room());
                 input = connection.read(result);
-                // The burst is over: a client that goes on sending does not keep the daemon running.
+                // The burst is over: a client that keeps sending does not keep the daemon running.
                 if input == Input::Dry && *stop.borrow() {
                     input = Input::End;
                 }
@@ -84,8 +84,8 @@ impl Stream {
         }
     }
 
-    /// Reads what is there into the free part of `buffer`, which must not be full; 0 = the other end is gone, an error
-    /// of kind `WouldBlock` = nothing there.
+    /// Reads what is available into the free part of `buffer`, which must not be full. Returns 0 when the
+    /// client has disconnected; fails with `WouldBlock` when nothing is available.
     fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Stream::Unix(stream) => stream.try_read_buf(buffer),
@@ -93,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// Writes everything: in one system call, and so in one segment, whenever the kernel takes it at once.
+    /// Writes everything; in one system call, and thus one segment, whenever the kernel accepts it at once.
     async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = match self {

@@ -1,7 +1,7 @@
-//! Drives a connection on a thread of its own, which sleeps where a task waits.
+//! Drives a connection on its own thread, which blocks where a task would wait.
 //!
-//! A client that speaks frames is most likely waiting for each answer: tokio wakes two threads to serve one request, and
-//! a thread that spins for the next one need not be woken at all.
+//! A client that speaks frames most likely waits for each answer. Tokio wakes two threads to serve one
+//! request, while a thread that spins for the next one need not be woken at all.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use super::task::Stream;
 use super::{Connection, Todo};
 use crate::service::{Service, stopped};
 
-/// What a thread is to do.
+/// The work of a thread.
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread that waits for its connection.
@@ -30,13 +30,13 @@ pub struct ConnectionThread {
     give: mpsc::Sender<Job>,
 }
 
-/// A thread for one connection; `None` where there are enough, or the system gives no more.
+/// Starts a thread for one connection; `None` when there are enough, or the system provides no more.
 pub fn spawn(service: &Service) -> Option<ConnectionThread> {
     let place = Arc::clone(&service.threads).try_acquire_owned().ok()?;
     let (runtime, (give, taken)) = (Handle::current(), mpsc::channel::<Job>());
     let body = move || {
         let _place = place;
-        // FLUSHALL goes on without its connection, as a task of the runtime.
+        // FLUSHALL continues without its connection, as a task of the runtime.
         let _context = runtime.enter();
         if let Ok(job) = taken.recv() {
             job();
@@ -51,10 +51,10 @@ pub fn spawn(service: &Service) -> Option<ConnectionThread> {
 }
 
 impl ConnectionThread {
-    /// Serves a client until it goes, or `stop` becomes true.
+    /// Serves a client until it disconnects or `stop` becomes true.
     ///
     /// # Errors
-    /// What the system says of the socket.
+    /// Errors of the socket.
     pub async fn serve(
         self,
         mut connection: Connection,
@@ -66,7 +66,7 @@ impl ConnectionThread {
             Stream::Unix(stream) => stream.into_std()?.into(),
             Stream::Tcp(stream) => stream.into_std()?.into(),
         });
-        // However this ends: the thread finds the end of its client.
+        // However this ends, the thread finds its socket closed.
         let hang_up = HangUp(Arc::clone(&socket));
         let (sender, mut ended) = oneshot::channel();
         let stop_of_thread = stop.clone();
@@ -75,7 +75,7 @@ impl ConnectionThread {
             // The daemon may have stopped waiting for it.
             sender.send(result).ok();
         });
-        // The thread waits for this and nothing else.
+        // The thread waits only for this.
         self.give.send(job).ok();
         let result = tokio::select! {
             biased;
@@ -95,13 +95,13 @@ impl ConnectionThread {
     }
 }
 
-/// Ends a connection that a thread sleeps on.
+/// Ends a connection on which a thread may be blocked.
 struct HangUp(Arc<OwnedFd>);
 
 impl HangUp {
-    /// Nothing more is read; what was is answered.
+    /// Stops reading; requests already received are answered.
     fn read_no_more(&self) {
-        // It may have ended already.
+        // The connection may have ended already.
         shutdown(&self.0, Shutdown::Read).ok();
     }
 }
@@ -114,7 +114,7 @@ impl Drop for HangUp {
 
 fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bool>) -> io::Result<()> {
     let mut spin = AdaptiveSpin::default();
-    // Answers do not wait for more requests: a read may sleep.
+    // Answers do not wait for more requests, because a read may block.
     let mut input = Input::Dry;
     loop {
         match connection.next(input) {
@@ -137,7 +137,7 @@ fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bo
     }
 }
 
-/// Reads what is there; sleeps until there is something.
+/// Reads what is available; blocks until something is.
 fn read(connection: &mut Connection, socket: &OwnedFd, spin: &mut AdaptiveSpin) -> Input {
     loop {
         let buffer = connection.room();
@@ -167,7 +167,7 @@ fn write_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sleeps until a socket is ready, or at its end.
+/// Blocks until a socket is ready or closed.
 fn sleep(socket: &OwnedFd, ready: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(socket, ready)], None) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

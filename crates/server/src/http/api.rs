@@ -1,4 +1,4 @@
-//! `/api/v1`: RRDs and their rows for programs. `openapi.json` describes it, and the tests hold both together.
+//! `/api/v1`: RRDs and their rows for programs. `openapi.json` describes it, and tests compare the two.
 
 mod rrds;
 mod xport;
@@ -23,12 +23,12 @@ use crate::service::Service;
 /// The description (OpenAPI 3.1).
 const DESCRIPTION: &str = include_str!("openapi.json");
 
-/// What the end points share.
+/// State shared by the endpoints.
 #[derive(Clone)]
 pub struct Api {
     /// The store.
     pub service: Arc<Service>,
-    /// The line for long requests.
+    /// The queue for long requests.
     pub work: Arc<Work>,
 }
 
@@ -62,13 +62,13 @@ pub(super) fn query(uri: &Uri) -> Result<Query, Failure> {
     Query::parse(uri.query().unwrap_or("").as_bytes())
 }
 
-/// The bytes behind the end point's own three words, `/api/v1/list/`.
+/// The path after the endpoint's own three parts, such as `/api/v1/list/`.
 fn path_rest(uri: &Uri) -> Result<Vec<u8>, Failure> {
     let encoded = uri.path().splitn(5, '/').nth(4).unwrap_or("");
     super::percent::decode(encoded.as_bytes()).ok_or_else(|| Failure::bad("the name is not percent-encoded"))
 }
 
-/// `start` and `end` in seconds since the epoch, each in any of RRDtool's ways (`rrdfetch(1)`).
+/// `start` and `end` in seconds since the epoch, each given in any of RRDtool's formats (`rrdfetch(1)`).
 pub(super) fn range(query: &mut Query, now: i64) -> Result<(i64, i64), Failure> {
     let start = query.text("start").unwrap_or_else(|| "end-1d".to_string());
     let end = query.text("end").unwrap_or_else(|| "now".to_string());

@@ -1,4 +1,4 @@
-//! Why a request was not done: a status and a text that says what to do about it.
+//! Failures of HTTP requests: a status, and a text that says what to do about it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use store::engine::StoreError;
 use store::name::NameError;
 use store::placeholder::PlaceholderError;
 
-/// See the module. On the wire it is `{"error": "text"}`.
+/// A failed request. On the wire it is `{"error": "text"}`.
 #[derive(Debug)]
 pub struct Failure {
     status: StatusCode,
@@ -17,39 +17,39 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// `text` with `status`.
+    /// A failure with `status` and `text`.
     pub fn new(status: StatusCode, text: impl fmt::Display) -> Failure {
         Failure { status, text: text.to_string() }
     }
 
-    /// 400: the request cannot be understood.
+    /// 400: the request is malformed.
     pub fn bad(text: impl fmt::Display) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// 422: it is understood, and refused.
+    /// 422: the request is well-formed but refused.
     pub fn refused(text: impl fmt::Display) -> Failure {
         Failure::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 
-    /// 413: it asks for more than one request may.
+    /// 413: the request exceeds a limit.
     pub fn too_much(text: impl fmt::Display) -> Failure {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     }
 
-    /// Whether it says that a request asks for too much, or takes too long.
+    /// True when the request exceeds a limit or takes too long.
     pub fn is_limit(&self) -> bool {
         matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::SERVICE_UNAVAILABLE)
     }
 
-    /// What the store said about the RRD called `name`.
+    /// The store's error about the RRD called `name`.
     pub fn of_store(name: &[u8], error: &StoreError) -> Failure {
         let name = String::from_utf8_lossy(name);
         Failure::new(status(error), format!("{name}: {error}"))
     }
 }
 
-/// The status that goes with a refusal of the store.
+/// The status for an error of the store.
 pub fn status(error: &StoreError) -> StatusCode {
     match error {
         StoreError::NoSuchRrd(_) => StatusCode::NOT_FOUND,

@@ -1,7 +1,7 @@
-//! `GET /graph`: what `rrdtool graph` draws, from the same arguments, within bounds.
+//! `GET /graph`: what `rrdtool graph` draws, from the same arguments, within limits.
 //!
-//! Arguments come as repeated `arg=`, or from a template of the operator's (`template`). Nothing is run and no file
-//! is written; RRDs are the store's.
+//! Arguments come as repeated `arg=`, or from a template that the operator provides (`template`). No command
+//! is run and no file is written; RRDs are the store's.
 
 mod template;
 
@@ -24,9 +24,9 @@ use super::query::{QUERY_BYTES_MAX, Query};
 use super::rows::{Budget, Source, VALUES_MAX};
 use super::table;
 
-/// Most pixels of an image: 64 MB of them at four bytes. Four screens of 4K would be twice that.
+/// The most pixels of an image: 64 MB at four bytes each. Four 4K screens would be twice that.
 const PIXELS_MAX: f64 = 16_777_216.0;
-/// Longest time that a copy of an image is used for, in seconds.
+/// The longest time in seconds for which an image may be cached.
 const FRESH_MAX: u64 = 3600;
 
 /// Shared by all requests.
@@ -86,7 +86,7 @@ async fn answer(state: &GraphState, mut query: Query, headers: &HeaderMap) -> Re
         .await
 }
 
-/// A graph, drawn but not painted.
+/// A graph that is drawn but not rendered.
 struct Drawing {
     picture: Picture,
     format: ImageFormat,
@@ -115,7 +115,7 @@ impl Drawing {
         Ok(Drawing { picture, format: graph.options().format, fresh_seconds })
     }
 
-    /// What `graphv` tells, as JSON.
+    /// What `graphv` prints, as JSON.
     fn describe(self) -> Response {
         let body = table::items(self.picture.report).to_string() + "\n";
         let caching = format!("private, max-age={}", self.fresh_seconds);
@@ -147,7 +147,7 @@ impl Drawing {
         if unchanged {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
-        // A picture is a picture: what a label says is no script, even where an SVG is opened by itself.
+        // Labels may contain markup; it must not be executed, even when an SVG is opened on its own.
         let safety = [
             (header::CONTENT_TYPE, content),
             (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),

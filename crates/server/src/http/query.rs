@@ -1,20 +1,20 @@
-//! What a request asks for: `key=value` pairs of a query or of a form, in their order.
+//! The parameters of a request: `key=value` pairs of a query or form, in order.
 
 use std::borrow::Cow;
 
 use super::failure::Failure;
 
-/// Bytes of a query or of a form. Three times a graph of a hundred long arguments.
+/// The most bytes of a query or form: three times a graph of a hundred long arguments.
 pub const QUERY_BYTES_MAX: usize = 256 * 1024;
 
-/// Pairs of a request, each of which someone must take: a misspelt parameter is an error, not a default.
+/// The pairs of a request. Each must be taken by a handler: a misspelt parameter is an error, not a default.
 #[derive(Debug, Default)]
 pub struct Query {
     pairs: Vec<(String, Vec<u8>)>,
 }
 
 impl Query {
-    /// Reads `text` as HTML forms write it: `a=b&c=d`, percent-encoded, `+` for a space.
+    /// Parses `text` as HTML forms write it: `a=b&c=d`, percent-encoded, `+` for a space.
     ///
     /// # Errors
     /// 400 when it is too long or not percent-encoded.
@@ -36,7 +36,7 @@ impl Query {
         Ok(Query { pairs })
     }
 
-    /// Takes the one value of `key`; of several the last.
+    /// Takes the value of `key`; of several, the last.
     pub fn take(&mut self, key: &str) -> Option<Vec<u8>> {
         self.take_all(key).pop()
     }
@@ -54,10 +54,10 @@ impl Query {
         self.take(key).map(|value| String::from_utf8_lossy(&value).into_owned())
     }
 
-    /// Takes a whole number that is not negative.
+    /// Takes a non-negative integer.
     ///
     /// # Errors
-    /// 400 when it is none.
+    /// 400 when it is not one.
     pub fn number(&mut self, key: &str, default: u64) -> Result<u64, Failure> {
         let Some(text) = self.text(key) else { return Ok(default) };
         text.parse().map_err(|_| Failure::bad(format!("{key}={text}: give a whole number")))
@@ -75,15 +75,15 @@ impl Query {
         }
     }
 
-    /// What nobody has taken.
+    /// The pairs that were not taken.
     pub fn into_pairs(self) -> Vec<(String, Vec<u8>)> {
         self.pairs
     }
 
-    /// That everything was taken.
+    /// Checks that every pair was taken.
     ///
     /// # Errors
-    /// 400 that names the first pair that nobody knows.
+    /// 400 that names the first unknown parameter.
     pub fn finish(self) -> Result<(), Failure> {
         match self.pairs.first() {
             None => Ok(()),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_taken_in_their_order() {
+    fn pairs_are_taken_in_order() {
         let mut query = Query::parse(b"arg=a%26b&x=1&&arg=c+d&flag&arg=%2b").unwrap();
         assert_eq!(query.take_all("arg"), [b"a&b".to_vec(), b"c d".to_vec(), b"+".to_vec()]);
         assert!(query.flag("flag").unwrap());

@@ -1,4 +1,4 @@
-//! Rows of the store for xport and graphs, within a budget.
+//! Rows from the store for xport and graphs, within a budget.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -15,11 +15,12 @@ use super::failure::Failure;
 use crate::names::NameFailure;
 use crate::service::Service;
 
-/// Values that one request may read: 32 MB of them. A year in steps of five minutes of 40 data sources.
+/// The most values one request may read: 32 MB. That is a year of 40 data sources in steps of five minutes.
 pub const VALUES_MAX: u64 = 4 << 20;
-/// Words that one CDEF may run, all rows together, and values that its sets and windows may touch: about a second.
+/// The most operations one CDEF may execute over all rows, and values that its sets and windows may touch:
+/// about a second.
 const WORK_MAX: u64 = 1 << 28;
-/// Longest time that one request may work.
+/// The longest time for one request.
 pub const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What a request may still read.
@@ -35,10 +36,10 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes room for `values` more.
+    /// Takes `values` out of the budget.
     ///
     /// # Errors
-    /// 413 when there is none left, 503 when the time is over.
+    /// 413 when too few are left, 503 when the time is over.
     pub fn take(&self, values: u64) -> Result<(), Failure> {
         let left = self.values.get().checked_sub(values).ok_or_else(Budget::exceeded)?;
         self.values.set(left);
@@ -49,7 +50,7 @@ impl Budget {
         Failure::too_much(format!("more than {VALUES_MAX} values: ask for a shorter range or a larger step"))
     }
 
-    /// Takes room for the rows of a CDEF.
+    /// Takes the rows of a CDEF out of the budget.
     ///
     /// # Errors
     /// As [`Budget::take`]; 413 also for too much work.
@@ -61,12 +62,12 @@ impl Budget {
         Ok(ComputeLimit { work_max: Some(WORK_MAX) })
     }
 
-    /// When the time of the request ends.
+    /// When the time for the request ends.
     pub fn deadline(&self) -> Instant {
         self.until
     }
 
-    /// That there is time left.
+    /// Checks that there is time left.
     ///
     /// # Errors
     /// 503 when there is none.
@@ -81,10 +82,10 @@ impl Budget {
     }
 }
 
-/// The RRD that a word of a request names.
+/// The RRD that an argument of a request names.
 ///
 /// # Errors
-/// 403 when it leads out of the base directory, 404 when no RRD can be called so.
+/// 403 when it leads outside the base directory, 404 when no RRD can have that name.
 pub fn name(service: &Service, word: &[u8]) -> Result<RrdName, Failure> {
     match service.names.resolve(word) {
         Ok(named) => Ok(named.name),
@@ -104,10 +105,10 @@ pub fn name(service: &Service, word: &[u8]) -> Result<RrdName, Failure> {
     }
 }
 
-/// Fetches as `rrdfetch(1)` does, if the budget allows.
+/// Fetches as `rrdfetch(1)` does, within the budget.
 ///
 /// # Errors
-/// What the store or the budget says.
+/// Errors of the store, or an exceeded budget.
 pub fn fetch(
     service: &Service,
     budget: &Budget,
@@ -131,11 +132,11 @@ pub fn fetch(
     }
 }
 
-/// Rows for the graph language: names are relative to the base directory.
+/// A source of rows for the graph language; names are relative to the base directory.
 pub struct Source<'a> {
-    /// Where they come from.
+    /// The store.
     pub service: &'a Service,
-    /// What may be read.
+    /// The budget of the request.
     pub budget: &'a Budget,
 }
 

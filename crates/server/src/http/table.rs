@@ -1,7 +1,8 @@
-//! Rows as JSON and as CSV.
+//! Tables of rows as JSON and CSV.
 //!
-//! Numbers are as short as they can be and still read back to the same double. Unknown is `null` in JSON and
-//! nothing in CSV; infinities, which JSON has no word for, are `null` there and `inf` and `-inf` in CSV.
+//! Numbers are written with the fewest digits that read back to the same double. Unknown values are `null` in
+//! JSON and empty in CSV; infinities, which JSON does not have, are `null` in JSON and `inf` and `-inf` in
+//! CSV.
 
 use std::io::Write;
 
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 
-/// What `rrdinfo(1)` and `graphv` tell, as an object with RRDtool's keys.
+/// Items of `rrdinfo(1)` or `graphv`, as an object with RRDtool's keys.
 pub fn items(items: Vec<InfoItem>) -> Value {
     let value = |value: InfoValue| match value {
         InfoValue::Number(number) => json!(number),
@@ -22,20 +23,20 @@ pub fn items(items: Vec<InfoItem>) -> Value {
     Value::Object(items.into_iter().map(|item| (item.key, value(item.value))).collect())
 }
 
-/// The form of a table.
+/// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An object with `columns` and `rows`.
     Json,
-    /// RFC 4180, with a head.
+    /// RFC 4180, with a header.
     Csv,
 }
 
 impl Form {
-    /// The form called `text`, JSON when nobody says.
+    /// The format called `text`; JSON by default.
     ///
     /// # Errors
-    /// 400.
+    /// 400 for an unknown format.
     pub fn from_name(text: Option<&str>) -> Result<Form, Failure> {
         match text {
             None | Some("json") => Ok(Form::Json),
@@ -47,17 +48,17 @@ impl Form {
 
 /// A table.
 pub struct Table<'a, R> {
-    /// What stands in front of `columns` and `rows` in JSON.
+    /// Members before `columns` and `rows` in JSON.
     pub head: Map<String, Value>,
-    /// Names of the columns, without the time's.
+    /// Names of the columns, without the time.
     pub columns: Vec<String>,
-    /// Units in a second of the times of rows.
+    /// Units per second of the rows' times.
     pub units_per_second: u32,
-    /// Each row: when it ends, and its values.
+    /// The rows: the time at which each ends, and its values.
     pub rows: R,
-    /// Seconds for which a copy may be used.
+    /// Seconds for which the answer may be cached.
     pub fresh_seconds: u64,
-    /// How it is written.
+    /// The format.
     pub form: &'a Form,
 }
 
@@ -66,7 +67,7 @@ where
     R: Iterator<Item = (i64, V)>,
     V: Iterator<Item = f64>,
 {
-    /// Writes it.
+    /// Writes the response.
     pub fn respond(self) -> Response {
         let caching = format!("private, max-age={}", self.fresh_seconds);
         let (content, body) = match self.form {
@@ -135,7 +136,7 @@ fn push_time(out: &mut Vec<u8>, time: i64, units_per_second: u32) {
     }
 }
 
-/// A finite number, as serde_json writes it.
+/// Writes a finite number as serde_json does.
 fn push_number(out: &mut Vec<u8>, value: f64) {
     if serde_json::to_writer(&mut *out, &value).is_err() {
         unreachable!("writing to a Vec does not fail");
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_so_that_they_can_be_read() {
+    fn numbers_are_short_and_exact() {
         assert_eq!(
             written(Form::Json),
             "{\"columns\":[\"a\",\"b \\\"x\\\",\\n\"],\"step\":10,\"rows\":[\n[10,0.1,null],\n[20,null,1e+300]\n]}\n"

@@ -1,4 +1,4 @@
-//! How much of the machine HTTP may take: requests that read many rows or draw wait in a short line.
+//! Limits how much of the machine HTTP may use: requests that read many rows or draw wait in a short queue.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::sync::Semaphore;
 
 use super::failure::Failure;
 
-/// Requests that may wait for their turn; further ones are sent away at once.
+/// Requests that may wait; further ones are refused at once.
 const WAITING_MAX: usize = 256;
-/// Longest wait for a turn.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time in the queue.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The line.
+/// The queue.
 #[derive(Debug)]
 pub struct Work {
     turns: Semaphore,
@@ -20,7 +20,7 @@ pub struct Work {
 }
 
 impl Default for Work {
-    /// One turn for each core: what is drawn at once is drawn no faster by more.
+    /// One slot per core: running more drawings at once does not make them faster.
     fn default() -> Work {
         let turns = std::thread::available_parallelism().map_or(1, usize::from);
         Work { turns: Semaphore::new(turns), room: Semaphore::new(turns + WAITING_MAX) }
@@ -28,14 +28,14 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Runs `call`, which may be long, when its turn comes.
+    /// Runs `call`, which may take long, when its turn comes.
     ///
     /// # Errors
-    /// 503 when too many wait, or for too long; and what `call` says.
+    /// 503 when too many requests wait, or for too long; errors of `call`.
     pub async fn run<T>(&self, call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         let busy = |_| Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; ask again");
         let _room = self.room.try_acquire().map_err(|_| busy(()))?;
-        let waited = tokio::time::timeout(PATIENCE, self.turns.acquire()).await;
+        let waited = tokio::time::timeout(QUEUE_TIMEOUT, self.turns.acquire()).await;
         let _turn = waited.ok().and_then(Result::ok).ok_or_else(|| busy(()))?;
         tokio::task::block_in_place(call)
     }

@@ -1,4 +1,4 @@
-//! CREATE: words to a definition, and the answer.
+//! CREATE: parses its arguments into a definition, and answers.
 
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::{Command, Verb};
@@ -16,20 +16,21 @@ use crate::connection::inbox::ReplyTo;
 use crate::connection::refusal::Refusal;
 use crate::connection::session::StoreReply;
 use crate::metrics::DropReason;
-use crate::names::Named;
+use crate::names::ResolvedName;
 use crate::service::Service;
 
-/// Seconds in an RRD's PDP when CREATE does not say.
+/// Default step in seconds.
 const STEP_DEFAULT: u64 = 300;
-/// The first second RRDtool takes as a start: ten years of 365 days.
+/// The earliest start that RRDtool accepts: ten years of 365 days after the epoch.
 const START_MIN: i64 = 315_360_000;
-/// Seconds before now when CREATE does not say when to start.
+/// Default start, in seconds before now.
 const START_BEFORE_NOW: i64 = 10;
 
-/// Most RRDs that one is filled from: each is in memory meanwhile. Guessed: far above any in use.
+/// The most RRDs from which one can be filled: each is held in memory meanwhile. Guessed: far more than
+/// needed in practice.
 const SOURCES_MAX: usize = 64;
 
-/// Why the store did not make the RRD of a path.
+/// The refusal for a path whose RRD the store did not create.
 pub fn refusal(path: &[u8], error: &StoreError) -> Refusal {
     match error {
         StoreError::Exists(_) => {
@@ -40,8 +41,11 @@ pub fn refusal(path: &[u8], error: &StoreError) -> Refusal {
     }
 }
 
-/// Where an RRD is to be made.
-pub fn place(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
+/// The name and path of the RRD to create.
+///
+/// # Errors
+/// When no RRD can have that path.
+pub fn place(service: &Service, word: &[u8]) -> Result<ResolvedName, Refusal> {
     let named = match service.names.resolve(word) {
         Ok(named) => named,
         Err(failure) => {
@@ -54,7 +58,7 @@ pub fn place(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
     Ok(named)
 }
 
-/// What the words of a CREATE ask for.
+/// The arguments of CREATE.
 #[derive(Debug, Default)]
 struct CreateArgs {
     start: Option<i64>,
@@ -65,33 +69,33 @@ struct CreateArgs {
     definitions: Vec<String>,
 }
 
-/// Reads a CREATE and hands it to the store.
+/// Parses a CREATE and sends it to the store.
 pub fn create(service: &Service, word: &[u8], words: Words<'_>, reply: ReplyTo) {
     let (named, new) = match prepare(service, word, words) {
         Ok(prepared) => prepared,
         Err(refusal) => return reply.send(StoreReply::Created(Err(refusal))),
     };
-    let Named { name, path } = named;
+    let ResolvedName { name, path } = named;
     let answer = move |result: Result<(), StoreError>| {
         reply.send(StoreReply::Created(result.map_err(|error| refusal(&path, &error))));
     };
     match new {
         New::Empty(request) => service.engine.create(name, request, Box::new(answer)),
         New::Filled(rrd, no_overwrite) => {
-            // Waits for the log: not on a thread that others' connections wait for.
+            // BlockingCalls for the log, so not on a thread that serves other connections.
             answer(service.waits.run(false, || service.engine.import(name, *rrd, no_overwrite)));
         }
     }
 }
 
-/// What a CREATE makes.
+/// The RRD that a CREATE asks for.
 enum New {
     Empty(CreateRequest),
-    /// With the past of others (`-r`), and whether an RRD that is there stays.
+    /// Filled with the history of other RRDs (`-r`); the flag keeps an existing RRD.
     Filled(Box<Rrd>, bool),
 }
 
-fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(Named, New), Refusal> {
+fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(ResolvedName, New), Refusal> {
     let args = read(words)?;
     let named = place(service, word)?;
     let (definition, template_start) = define(service, &args, word)?;
@@ -105,8 +109,8 @@ fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(Named, N
     Ok((named, New::Empty(CreateRequest { definition, start, no_overwrite })))
 }
 
-/// The RRD of this definition with the past of the sources; it starts, unless told otherwise, where the newest
-/// of them stands.
+/// The RRD of this definition with the history of the sources. Unless given, it starts at the time of the
+/// newest of them.
 fn fill(service: &Service, args: &CreateArgs, definition: Definition) -> Result<Rrd, Refusal> {
     let mut sources = Vec::with_capacity(args.sources.len());
     for word in &args.sources {
@@ -163,8 +167,8 @@ fn read(mut words: Words<'_>) -> Result<CreateArgs, Refusal> {
     Ok(args)
 }
 
-/// Compat: an integer with anything after it, as `strtol` reads it, 0 being the default. Only `100ms` and
-/// fractions, which rrdcached does not know, are read as the store's own.
+/// Compat: an integer followed by anything, as `strtol` reads it; 0 means the default. Only `100ms` and
+/// fractions, which rrdcached does not accept, are parsed as the store's own.
 fn step(word: &[u8]) -> Result<Option<Step>, Refusal> {
     let word = text(word)?;
     if word.ends_with("ms") || word.contains('.') {
@@ -211,8 +215,8 @@ fn define(service: &Service, args: &CreateArgs, word: &[u8]) -> Result<(Definiti
     }
 }
 
-/// Without `-R`, the directory must be there: on the disk, or because the store has RRDs in it.
-fn check_directory(service: &Service, named: &Named) -> Result<(), Refusal> {
+/// Without `-R`, the directory must exist: on disk, or because the store has RRDs in it.
+fn check_directory(service: &Service, named: &ResolvedName) -> Result<(), Refusal> {
     use std::os::unix::ffi::OsStrExt;
     let name = named.name.as_bytes();
     let Some(slash) = name.iter().rposition(|&byte| byte == b'/') else { return Ok(()) };

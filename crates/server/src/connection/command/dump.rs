@@ -12,7 +12,7 @@ use crate::service::Service;
 /// Answers DUMP. `header` is the argument of `-h`.
 ///
 /// # Errors
-/// An RRD that cannot be read, as the answer that refuses it.
+/// When there is no such RRD, or it cannot be read.
 pub fn dump(service: &Service, word: &[u8], header: Option<&[u8]>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let (named, rrd) = find(service, word, |engine, name| engine.read(name))?;
     let header = match header {

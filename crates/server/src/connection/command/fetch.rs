@@ -9,13 +9,16 @@ use store::engine::StoreError;
 
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
-use crate::names::Named;
+use crate::names::ResolvedName;
 use crate::service::Service;
 
-/// Seconds before now when FETCH does not say where to start.
+/// Default start, in seconds before now.
 const START_BEFORE_NOW: i64 = 24 * 3600;
 
 /// Answers FETCH, FETCHBIN or FETCHRES.
+///
+/// # Errors
+/// When there is no such RRD, an argument is invalid, or the rows cannot be read.
 pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let named = resolve(service, &fetch.name)?;
     let now = service.now();
@@ -34,6 +37,9 @@ pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<
 }
 
 /// Answers a fetch in frames.
+///
+/// # Errors
+/// When there is no such RRD, or the rows cannot be read.
 pub fn fetch_frame(
     service: &Service,
     fetch: &frames::request::Fetch<'_>,
@@ -51,7 +57,7 @@ fn no_such_rrd(path: &[u8]) -> Refusal {
     Refusal::of_path(DropReason::NoSuchRrd, before, path, after)
 }
 
-fn resolve(service: &Service, word: &[u8]) -> Result<Named, Refusal> {
+fn resolve(service: &Service, word: &[u8]) -> Result<ResolvedName, Refusal> {
     service.names.resolve(word).map_err(|failure| Refusal::of_name(failure, no_such_rrd))
 }
 
@@ -64,20 +70,20 @@ fn unknown_function(word: &[u8]) -> Refusal {
     Refusal::new(DropReason::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
 }
 
-fn rows(service: &Service, named: &Named, request: FetchRequest) -> Result<FetchRows, Refusal> {
+fn rows(service: &Service, named: &ResolvedName, request: FetchRequest) -> Result<FetchRows, Refusal> {
     let rows = match service.engine.fetch(&named.name, request) {
         Ok(rows) => rows,
         Err(StoreError::NoSuchRrd(_)) => return Err(no_such_rrd(&named.path)),
         Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
     };
     if request.end < request.start && rows.values.is_empty() {
-        // Compat: what RRDtool says when it is asked for fewer rows than none.
+        // Compat: RRDtool's message for a negative number of rows.
         return Err(Refusal::new(DropReason::Usage, "rrd_fetch_r failed: malloc fetch data area"));
     }
     Ok(rows)
 }
 
-/// Compat: as `strtol` reads it; zero and less is relative to now.
+/// Compat: parsed like `strtol`; zero and negative values are relative to now.
 fn time(word: Option<&[u8]>, what: &str, now: i64, default: i64) -> Result<i64, Refusal> {
     let Some(word) = word else { return Ok(default) };
     match integer(word) {
@@ -90,7 +96,7 @@ fn time(word: Option<&[u8]>, what: &str, now: i64, default: i64) -> Result<i64, 
     }
 }
 
-/// Seconds in a row that are wished for.
+/// The requested seconds per row.
 fn resolution(word: &[u8]) -> Result<u64, Refusal> {
     let seconds = integer(word).and_then(|seconds| u64::try_from(seconds).ok());
     seconds.ok_or_else(|| {

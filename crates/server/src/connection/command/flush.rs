@@ -1,4 +1,4 @@
-//! FLUSH, FLUSHALL, PENDING, FORGET and QUEUE: what rrdcached has in its cache.
+//! FLUSH, FLUSHALL, PENDING, FORGET and QUEUE: the commands about rrdcached's cache.
 
 use std::sync::Arc;
 
@@ -11,6 +11,9 @@ use crate::metrics::DropReason;
 use crate::service::Service;
 
 /// Answers FLUSH.
+///
+/// # Errors
+/// When there is no such RRD, or writing fails.
 pub fn flush(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     service.metrics.flushes_received.inc();
     let missing = |path: &[u8]| Refusal::of_path(DropReason::NoSuchRrd, "No such file: ", path, ".");
@@ -33,7 +36,8 @@ pub fn flush(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Re
     Ok(())
 }
 
-/// Answers FLUSHALL. Compat: it says that it has begun, and no more. What goes wrong is in the log and the metrics.
+/// Answers FLUSHALL. Compat: the answer only says that it has started. Failures are in the log and the
+/// metrics.
 pub fn flush_all(service: &Service, out: &mut Vec<u8>) {
     let engine = Arc::clone(&service.engine);
     tokio::task::spawn_blocking(move || engine.flush(None));
@@ -42,7 +46,7 @@ pub fn flush_all(service: &Service, out: &mut Vec<u8>) {
 
 /// Answers PENDING.
 pub fn pending(service: &Service, word: &[u8], out: &mut Vec<u8>) {
-    // Compat: of a name that cannot be, nothing is pending.
+    // Compat: for an impossible name, nothing is pending.
     let named = service.names.resolve(word).ok();
     let updates = named.map_or_else(Vec::new, |named| service.engine.pending(&named.name));
     reply::push_status(out, updates.len() as i64, b"updates pending");
@@ -50,6 +54,9 @@ pub fn pending(service: &Service, word: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Answers FORGET.
+///
+/// # Errors
+/// When there is no such RRD in the cache.
 pub fn forget(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     let missing = || Refusal::new(DropReason::NoSuchRrd, "No such file or directory");
     let named = match service.names.resolve(word) {
@@ -77,8 +84,8 @@ pub fn queue(service: &Service, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether rrdcached would have it in its cache. It caches what was updated since it started; here, what
-/// was ever updated and not forgotten.
+/// Whether rrdcached would have it in its cache. rrdcached caches what was updated since it started; here,
+/// anything that was ever updated and not forgotten counts.
 pub fn is_cached(service: &Service, name: &RrdName, standing: &Standing) -> bool {
     standing.is_updated && !service.marks.is_forgotten(name)
 }

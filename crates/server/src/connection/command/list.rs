@@ -13,6 +13,9 @@ use crate::metrics::DropReason;
 use crate::service::Service;
 
 /// Answers LIST.
+///
+/// # Errors
+/// When there is no such directory or RRD.
 pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let base = service.names.base();
     let shown = [&base[..base.len() - 1], path].concat();
@@ -35,7 +38,7 @@ pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) 
         let inside = inside.strip_prefix(b"/").unwrap_or(inside);
         names.push(inside.strip_suffix(b"/").unwrap_or(inside));
     }
-    // A name may be an RRD instead of a directory.
+    // The path may be an RRD instead of a directory.
     let alone = directory.rsplit(|&byte| byte == b'/').next().unwrap_or(&directory);
     if names.is_empty() && !directory.is_empty() {
         match RrdName::new(&directory).map(|name| service.engine.standing(&name)) {
@@ -44,7 +47,7 @@ pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) 
             _ => return refuse(": No such file or directory"),
         }
     }
-    // A line feed in a name would upset the count of lines; such a name cannot be asked for anyway.
+    // A line feed in a name would break the line count, and such a name cannot be requested anyway.
     names.retain(|name| !name.contains(&b'\n'));
     reply::push_status(out, names.len() as i64, b"RRDs");
     for name in names {
@@ -54,7 +57,7 @@ pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Whether a directory stands at a path, where there may be no RRD yet.
+/// Whether there is a directory on disk, which may not contain RRDs yet.
 fn is_directory(path: &[u8]) -> bool {
     Path::new(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_dir())
 }

@@ -4,7 +4,7 @@ use protocol::rrdcached::reply::Statistics;
 
 use crate::service::Service;
 
-/// The counters, in rrdcached's meaning.
+/// The counters, with the meaning rrdcached gives them.
 pub fn statistics(service: &Service) -> Statistics {
     let stats = service.engine.stats();
     Statistics {
@@ -14,7 +14,8 @@ pub fn statistics(service: &Service) -> Statistics {
         updates_written: stats.updates_written,
         data_sets_written: stats.data_sets_written,
         tree_nodes: stats.rrd_count,
-        // The depth a balanced tree of as many nodes has: there is none, but graphs are drawn of it.
+        // The depth of a balanced tree with as many nodes: there is no tree, but existing graphs show this
+        // number.
         tree_depth: u64::from(u64::BITS - stats.rrd_count.leading_zeros()),
         journal_bytes: stats.log_bytes_written,
         journal_rotations: stats.journal_rotations,

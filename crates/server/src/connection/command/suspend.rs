@@ -8,7 +8,10 @@ use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::service::Service;
 
-/// Answers SUSPEND, or RESUME.
+/// Answers SUSPEND or RESUME.
+///
+/// # Errors
+/// When there is no such RRD, it is in that state already, or too many are suspended.
 pub fn suspend(service: &Service, word: &[u8], suspend: bool, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let path = service.names.path(word);
     let missing = || Refusal::of_path(DropReason::NoSuchRrd, "", &path, " - No such file or directory");
@@ -29,7 +32,7 @@ pub fn suspend(service: &Service, word: &[u8], suspend: bool, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// Answers SUSPENDALL, or RESUMEALL.
+/// Answers SUSPENDALL or RESUMEALL.
 pub fn suspend_all(service: &Service, suspend: bool, out: &mut Vec<u8>) {
     let count = service.marks.suspend_all(suspend, service.engine.stats().rrd_count);
     let what = if suspend { "suspend" } else { "resumed" };

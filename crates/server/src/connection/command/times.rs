@@ -7,7 +7,10 @@ use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::service::Service;
 
-/// Answers FIRST: when the oldest row of an archive ends.
+/// Answers FIRST: the end of the oldest row of an archive.
+///
+/// # Errors
+/// When there is no such RRD or archive.
 pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let Ok(index) = usize::try_from(rra) else {
         return Err(Refusal::new(DropReason::Usage, format!("Invalid index specified ({rra})")));
@@ -25,6 +28,9 @@ pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Res
 }
 
 /// Answers LAST. Compat: rrdcached rounds down to the step (`rrdtool last` on a file does not).
+///
+/// # Errors
+/// When there is no such RRD.
 pub fn last(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     let (_, standing) = find(service, word, |engine, name| engine.standing(name))?;
     let (definition, mut time) = (&standing.definition, standing.last_update);

@@ -1,4 +1,4 @@
-//! UPDATE: why one was refused, in rrdcached's words.
+//! UPDATE: the texts of refusals, as in rrdcached.
 
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::update::{BadWord, not_later};
@@ -8,19 +8,19 @@ use store::engine::StoreError;
 
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
-use crate::names::{Named, Names};
+use crate::names::{Names, ResolvedName};
 use crate::service::Service;
 
-/// An UPDATE without a good word.
+/// An UPDATE without a valid argument.
 #[derive(Debug)]
 pub struct RefusedUpdate {
     /// The RRD.
-    pub named: Named,
-    /// Its first word, if it has one.
+    pub named: ResolvedName,
+    /// Its first argument, if it has one.
     pub bad: Option<BadWord>,
 }
 
-/// Why it is refused: that depends on whether there is such an RRD.
+/// The refusal, which depends on whether the RRD exists.
 pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
     match service.engine.standing(&update.named.name) {
         Ok(standing) => {
@@ -37,7 +37,7 @@ pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
     }
 }
 
-/// Why the store refused an UPDATE.
+/// The refusal for an UPDATE that the store refused.
 pub fn refusal(names: &Names, error: &StoreError) -> Refusal {
     match error {
         StoreError::NoSuchRrd(name) => no_such_rrd(&names.path(name.as_bytes())),
@@ -50,7 +50,7 @@ pub fn refusal(names: &Names, error: &StoreError) -> Refusal {
     }
 }
 
-/// What a program is told of a bad word.
+/// The error code for an invalid argument.
 pub fn code(bad: &BadWord) -> ErrorCode {
     match bad {
         BadWord::NoTimestamp(_) => ErrorCode::Syntax,
@@ -58,15 +58,15 @@ pub fn code(bad: &BadWord) -> ErrorCode {
     }
 }
 
-/// There is no RRD at a path.
+/// The refusal when there is no RRD at a path.
 pub fn no_such_rrd(path: &[u8]) -> Refusal {
     Refusal::of_path(DropReason::NoSuchRrd, "No such file: ", path, "")
 }
 
-/// A time in seconds as its text had it.
+/// A time in seconds, with the digits of its text.
 ///
-/// Compat: RRDtool cuts a time after its microseconds, and of `1000000020.3`, which no double holds, 299999
-/// are kept. The daemon prints what it read; so a last 9 is taken for such a cut.
+/// Compat: RRDtool cuts a time after its microseconds; of `1000000020.3`, which no double represents, 299999
+/// remain. The daemon prints what it received, so a final 9 is taken as the result of such a cut.
 fn as_seconds(time: Timestamp) -> f64 {
     let cut = time.micros % 10 == 9;
     time.whole as f64 + f64::from(time.micros + u32::from(cut)) / f64::from(MICROS)

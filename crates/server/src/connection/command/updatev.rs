@@ -1,4 +1,4 @@
-//! UPDATEV: an update that answers with the rows it wrote, as `rrdtool updatev` lists them.
+//! UPDATEV: an update whose answer lists the rows it wrote, as `rrdtool updatev` does.
 
 use protocol::rrdcached::command::{Command, Verb};
 use protocol::rrdcached::reply;
@@ -11,13 +11,16 @@ use crate::connection::refusal::{Refusal, code, reason};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
-/// The items that say why a word was refused: for programs, a number of `docs/protocol/frames.md`, and for people.
+/// The items with the reason why an argument was refused: a code of `docs/protocol/frames.md`, and a text.
 const CODE: &str = "code";
 const ERROR: &str = "error";
-/// Digits that give a value back bit for bit.
+/// Digits that represent a double exactly.
 const DIGITS: usize = 17;
 
-/// Answers UPDATEV. The words are those of a file: what is wrong with one is said as of a file.
+/// Answers UPDATEV. Arguments are parsed and refused as for a file.
+///
+/// # Errors
+/// When there is no such RRD, or it cannot be written.
 pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     service.metrics.updates_received.inc();
     let named = match service.names.resolve(word) {

@@ -1,7 +1,7 @@
 //! EXPORT and IMPORT: whole RRDs as the bytes of standard `.rrd` files.
 //!
-//! The parts of an IMPORT are held by its connection until the last has come; then the RRD goes through the log as
-//! one record, or does not. What all connections hold together is bounded.
+//! The connection holds the parts of an IMPORT until the last has arrived; then the whole RRD goes through
+//! the log. The total held by all connections is limited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +19,12 @@ use crate::metrics::DropReason;
 use crate::service::Service;
 
 /// Answers EXPORT.
+///
+/// # Errors
+/// When there is no such RRD, or it cannot be read.
 pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     let (named, rrd) = find(service, word, |engine, name| engine.read(name))?;
-    // Seasons know their own place; where the others' newest rows lie in a file does not matter.
+    // Seasons know their position in the ring; for other archives, the position in a file is irrelevant.
     let current_rows = vec![0; rrd.definition.rra.len()];
     let bytes = file::encode(&rrd, &current_rows)
         .map_err(|error| StoreError::Unfit { path: named.name.to_string(), error })
@@ -33,27 +36,27 @@ pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), R
     Ok(())
 }
 
-/// Bytes that connections hold of files whose last part has not come.
+/// Bytes of incomplete imports, over all connections.
 #[derive(Clone, Debug, Default)]
-pub struct Held(Arc<AtomicU64>);
+pub struct ImportBytes(Arc<AtomicU64>);
 
-impl Held {
-    /// Room for so many more bytes, if there is.
+impl ImportBytes {
+    /// Reserves so many bytes, if the limit allows.
     fn reserve(&self, bytes: u64) -> bool {
         let add = |held: u64| held.checked_add(bytes).filter(|&held| held <= IMPORT_BYTES_MAX as u64);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 }
 
-/// A file of which parts have come.
+/// A file that has arrived in part.
 #[derive(Debug)]
 pub struct Staged {
     name: RrdName,
     bytes: u64,
     content: Vec<u8>,
-    /// What of [`Held`] is this one's.
+    /// Its share of [`ImportBytes`].
     reserved: u64,
-    held: Held,
+    held: ImportBytes,
 }
 
 impl Drop for Staged {
@@ -62,7 +65,10 @@ impl Drop for Staged {
     }
 }
 
-/// Answers IMPORT: holds the part, or takes the RRD in with the last of them. After an error nothing is held.
+/// Answers IMPORT: keeps the part, or imports the RRD with the last one.
+///
+/// # Errors
+/// When the part does not fit the file, too much is being imported, or the store refuses; nothing is kept then.
 pub fn import(
     service: &Service,
     staged: &mut Option<Staged>,

@@ -1,7 +1,8 @@
 //! Frames (`docs/protocol/frames.md`) as a codec of a session.
 //!
-//! What always holds: a frame of updates is answered when the store has answered all of them, so with the promise of an
-//! UPDATE. Bytes that are no frame end the session, with the reason, after everything before them was answered.
+//! A frame of updates is answered once the store has answered all of them, so the answer promises what that
+//! of an UPDATE does. Bytes that are not a frame end the session with the reason, after everything before
+//! them was answered.
 
 use protocol::frames::answer::{self, ENDED, TEXT, push_refused, push_text, push_updated};
 use protocol::frames::request::{Fetch, Request as FrameRequest, UPDATES_OFFSET, Update};
@@ -12,25 +13,26 @@ use protocol::rrdcached::request::Request;
 use protocol::rrdcached::update::plain_update_parts;
 use protocol::rrdcached::words::Words;
 
-use super::queue::{Sent, StoreReply};
+use super::queue::{SentRequest, StoreReply};
 use super::{Effect, Shared, Step};
 use crate::connection::chunk::UpdateChunk;
 use crate::connection::command::Ask;
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 
-/// The state of a session in frames. An update's tag is its index in its frame, a CREATE's the number of its frame.
+/// The state of a session in frames. The tag of an update is its index in its frame, that of a CREATE the
+/// frame's number.
 #[derive(Debug)]
 pub struct Frames {
     version: u32,
-    /// A frame of updates that is being worked on.
+    /// The frame of updates in progress.
     updates: Option<Progress>,
-    asked: Asked,
-    /// Updates of the frame whose turn it is that were refused, by index.
+    asked: PendingQuery,
+    /// Refused updates of the frame that is answered next, by index.
     refused: Vec<(u32, Refusal)>,
 }
 
-/// How far a frame of updates has come.
+/// Progress within a frame of updates.
 #[derive(Debug)]
 struct Progress {
     number: u32,
@@ -39,27 +41,27 @@ struct Progress {
     count: u32,
 }
 
-/// What the store was asked for.
+/// The pending query to the store.
 #[derive(Clone, Copy, Debug, Default)]
-enum Asked {
+enum PendingQuery {
     /// Nothing.
     #[default]
     Nothing,
-    /// The text of a frame that starts here in the output, and its number.
+    /// A text frame that starts at this offset of the output, with its number.
     Text(usize, u32),
-    /// A frame of rows that starts here, and its number.
+    /// A frame of rows that starts at this offset, with its number.
     Rows(usize, u32),
-    /// Why the update of this index is refused.
+    /// Why the update with this index is refused.
     Update(u32),
 }
 
 impl Frames {
-    /// For a client that asked for a version.
+    /// The state for a client that requested this version.
     pub fn new(version: u32) -> Self {
-        Frames { version, updates: None, asked: Asked::Nothing, refused: Vec::new() }
+        Frames { version, updates: None, asked: PendingQuery::Nothing, refused: Vec::new() }
     }
 
-    /// Works on a frame, or on the rest of one.
+    /// Processes a frame, or the rest of one.
     pub fn step<'b>(&mut self, shared: &mut Shared, bytes: &'b [u8]) -> (usize, Step<'b>) {
         if self.updates.is_some() {
             return self.take_updates(shared, bytes);
@@ -76,7 +78,7 @@ impl Frames {
                 let (used, step) = self.take_updates(shared, &bytes[UPDATES_OFFSET..]);
                 (UPDATES_OFFSET + used, step)
             }
-            // A frame that has to wait is read again.
+            // A frame that must wait is parsed again later.
             Ok(Some((number, request, used))) => match self.request(shared, number, request) {
                 Ok(step) => (used, step),
                 Err(step) => (0, step),
@@ -85,7 +87,7 @@ impl Frames {
         }
     }
 
-    /// Hands the updates of a frame, which was found whole, to the store.
+    /// Sends the updates of a complete frame to the store.
     fn take_updates<'b>(&mut self, shared: &mut Shared, bytes: &'b [u8]) -> (usize, Step<'b>) {
         let Some(progress) = &mut self.updates else { return (0, Step::Again) };
         let mut at = 0;
@@ -103,7 +105,7 @@ impl Frames {
                     Ok(None) => {}
                     Ok(Some(refused)) => {
                         progress.next += 1;
-                        self.asked = Asked::Update(index);
+                        self.asked = PendingQuery::Update(index);
                         return (at + used, Step::Do(Effect::Ask(Ask::RefusedUpdate(refused))));
                     }
                     Err(step) => return (at, step),
@@ -117,7 +119,7 @@ impl Frames {
         (at, shared.queue.send(Some(number)))
     }
 
-    /// Works on any other frame. The error is what has to be done before it can be worked on.
+    /// Processes any other frame. The error is what must be done first.
     fn request<'b>(
         &mut self,
         shared: &mut Shared,
@@ -139,21 +141,21 @@ impl Frames {
 
     fn fetch<'b>(&mut self, shared: &Shared, number: u32, fetch: Fetch<'b>) -> Step<'b> {
         shared.service.metrics.command(Verb::FetchBin);
-        self.asked = Asked::Rows(shared.out.len(), number);
+        self.asked = PendingQuery::Rows(shared.out.len(), number);
         Step::Do(Effect::Ask(Ask::Rows(number, fetch)))
     }
 
-    /// A line of the text protocol.
+    /// Processes a line of the text protocol.
     fn command<'b>(&mut self, shared: &mut Shared, number: u32, line: &'b [u8]) -> Step<'b> {
         match shared.parse(line, may_stand) {
             Ok((command, Request::Create(name, words))) => {
                 shared.service.metrics.command(command.verb);
-                let ticket = shared.queue.push(Sent::Create(number));
+                let ticket = shared.queue.push(SentRequest::Create(number));
                 Step::Do(Effect::Create(ticket, name, words))
             }
             Ok((command, request)) => {
                 shared.service.metrics.command(command.verb);
-                self.asked = Asked::Text(begin(&mut shared.out, TEXT, number), number);
+                self.asked = PendingQuery::Text(begin(&mut shared.out, TEXT, number), number);
                 Step::Do(Effect::Ask(Ask::Command(request)))
             }
             Err(refusal) => {
@@ -164,28 +166,28 @@ impl Frames {
         }
     }
 
-    /// The answer was appended.
+    /// Completes the pending query.
     pub fn answered(&mut self, shared: &mut Shared, result: Result<(), Refusal>) {
         match (std::mem::take(&mut self.asked), result) {
-            (Asked::Text(start, _), Ok(())) => finish(&mut shared.out, start),
-            (Asked::Text(start, number), Err(refusal)) => {
+            (PendingQuery::Text(start, _), Ok(())) => finish(&mut shared.out, start),
+            (PendingQuery::Text(start, number), Err(refusal)) => {
                 shared.service.metrics.drop_line(refusal.reason);
                 shared.out.truncate(start);
                 self.refuse_command(shared, number, &refusal);
             }
-            (Asked::Rows(start, number), Err(refusal)) => {
+            (PendingQuery::Rows(start, number), Err(refusal)) => {
                 shared.out.truncate(start);
                 self.refuse(shared, number, &refusal);
             }
-            (Asked::Update(index), Err(refusal)) => shared.queue.chunk.refuse(refusal, index),
-            (_, Ok(())) | (Asked::Nothing, _) => {}
+            (PendingQuery::Update(index), Err(refusal)) => shared.queue.chunk.refuse(refusal, index),
+            (_, Ok(())) | (PendingQuery::Nothing, _) => {}
         }
     }
 
-    /// Appends the answer to a frame, when `request` is its last part.
-    pub fn settle(&mut self, shared: &mut Shared, request: Sent, reply: StoreReply) {
+    /// Appends the answer to a frame if `request` is its last part.
+    pub fn settle(&mut self, shared: &mut Shared, request: SentRequest, reply: StoreReply) {
         match (request, reply) {
-            (Sent::Updates(chunk, frame), reply) => {
+            (SentRequest::Updates(chunk, frame), reply) => {
                 let failures = match reply {
                     StoreReply::Updated(failures) => Some(failures),
                     _ => None,
@@ -205,7 +207,7 @@ impl Frames {
                     self.refused.clear();
                 }
             }
-            (Sent::Create(number), reply) => match shared.created(reply) {
+            (SentRequest::Create(number), reply) => match shared.created(reply) {
                 Ok(text) => push_text(&mut shared.out, TEXT, number, text),
                 Err(refusal) => self.refuse_command(shared, number, &refusal),
             },
@@ -217,7 +219,7 @@ impl Frames {
         push_refused(&mut shared.out, number, self.version, refusal.code, &refusal.text);
     }
 
-    /// In version 1 the errors of commands are text, too.
+    /// In version 1, errors of commands are text as well.
     fn refuse_command(&self, shared: &mut Shared, number: u32, refusal: &Refusal) {
         if self.version >= VERSION_WITH_CODES {
             return push_refused(&mut shared.out, number, self.version, refusal.code, &refusal.text);
@@ -228,12 +230,12 @@ impl Frames {
     }
 }
 
-/// These have frames of their own, or change how the text protocol goes on.
+/// Excludes commands that have their own frames or change the state of the text protocol.
 fn may_stand(command: &Command) -> bool {
     command.alone && !matches!(command.verb, Verb::Update | Verb::Batch | Verb::Quit | Verb::Frames)
 }
 
-/// Where the next frame begins is unknown. The error is what has to be done first.
+/// Ends the session, because the start of the next frame is unknown. The error is what must be done first.
 fn end<'b>(shared: &mut Shared, error: &FrameError) -> Result<Step<'b>, Step<'b>> {
     shared.queue.drained()?;
     shared.service.metrics.drop_line(DropReason::BadFrame);

@@ -8,23 +8,24 @@ use protocol::rrdcached::reply::{self, BatchErrors};
 use protocol::rrdcached::request::Request;
 use protocol::rrdcached::update::plain_update;
 
-use super::queue::{Sent, StoreReply};
+use super::queue::{SentRequest, StoreReply};
 use super::{Effect, Shared, Step, other_version};
 use crate::connection::command::Ask;
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 
-/// The state of the text protocol. An update's tag is the number of its words; in a BATCH, that of its command.
+/// The state of the text protocol. The tag of an update is the number of its arguments; in a BATCH, that of
+/// its command.
 #[derive(Debug, Default)]
 pub struct Text {
     batch: Option<Batch>,
-    /// Throwing away the rest of a line that was too long.
+    /// Discarding the rest of a line that was too long.
     skipping: bool,
-    /// Where in the output the answer begins that was asked for.
+    /// Offset in the output at which the answer to the pending query begins.
     asked_at: usize,
 }
 
-/// A BATCH under way.
+/// A BATCH in progress.
 #[derive(Debug, Default)]
 struct Batch {
     /// Commands so far.
@@ -33,12 +34,12 @@ struct Batch {
 }
 
 impl Text {
-    /// Whether answers wait for the end of a BATCH.
+    /// True while answers wait for the end of a BATCH.
     pub fn in_batch(&self) -> bool {
         self.batch.is_some()
     }
 
-    /// Works on ordinary UPDATE lines and one other.
+    /// Processes ordinary UPDATE lines and one other line.
     pub fn step<'b>(&mut self, shared: &mut Shared, bytes: &'b [u8]) -> (usize, Step<'b>) {
         let taken = self.take_updates(shared, bytes);
         if shared.queue.chunk.is_full() {
@@ -50,7 +51,7 @@ impl Text {
                 self.skipping = false;
                 (used, Step::Again)
             }
-            // A line that has to wait is read again.
+            // A line that must wait is parsed again later.
             Scan::Line { line, used } => match self.line(shared, line) {
                 Ok(step) => (used, step),
                 Err(step) => (0, step),
@@ -68,8 +69,8 @@ impl Text {
         (taken + used, step)
     }
 
-    /// Takes ordinary UPDATE lines until something else comes or the chunk is full: the loop the speed of the daemon
-    /// depends on. Returns the bytes used.
+    /// Adds ordinary UPDATE lines to the chunk until it is full or another line follows. The daemon's speed
+    /// depends on this loop. Returns the bytes used.
     fn take_updates(&mut self, shared: &mut Shared, bytes: &[u8]) -> usize {
         if self.skipping || !shared.allowed.allow(Verb::Update) {
             return 0;
@@ -99,7 +100,7 @@ impl Text {
         at
     }
 
-    /// Works on any one line. The error is what has to be done before it can be worked on.
+    /// Processes any single line. The error is what must be done first.
     fn line<'b>(&mut self, shared: &mut Shared, line: &'b [u8]) -> Result<Step<'b>, Step<'b>> {
         let in_batch = self.batch.is_some();
         let parsed = shared.parse(line, |command| if in_batch { command.in_batch } else { command.alone });
@@ -120,12 +121,12 @@ impl Text {
                 return Ok(self.ask(shared, Ask::RefusedUpdate(refused)));
             }
             Request::Create(name, words) => {
-                // The updates before it go first.
+                // The updates before it are sent first.
                 if !shared.queue.chunk.is_empty() {
                     return Err(shared.queue.send(None));
                 }
                 let number = self.count(shared, command.verb);
-                let ticket = shared.queue.push(Sent::Create(number));
+                let ticket = shared.queue.push(SentRequest::Create(number));
                 return Ok(Step::Do(Effect::Create(ticket, name, words)));
             }
             other => other,
@@ -142,7 +143,7 @@ impl Text {
             Request::Frames(word) => {
                 let Some(version) = (1..=VERSION).find(|version| *word == *version.to_string().as_bytes())
                 else {
-                    // Not counted as a drop: the client only asks.
+                    // Not counted as a drop, because the client only asks.
                     reply::push_error(&mut shared.out, &other_version().text);
                     return Ok(Step::Again);
                 };
@@ -153,7 +154,7 @@ impl Text {
             Request::Batch => {
                 shared.out.extend_from_slice(b"0 Go ahead.  End with dot '.' on its own line.\n");
                 self.batch = Some(Batch::default());
-                // The client waits for this before it sends anything.
+                // The client waits for this answer before it sends anything.
                 Step::Do(Effect::Write)
             }
             Request::End => {
@@ -166,7 +167,7 @@ impl Text {
         })
     }
 
-    /// Counts a command; its number in the BATCH.
+    /// Counts a command; returns its number in the BATCH.
     fn count(&mut self, shared: &Shared, verb: Verb) -> u32 {
         shared.service.metrics.command(verb);
         self.next_number()
@@ -184,13 +185,13 @@ impl Text {
         Step::Do(Effect::Ask(ask))
     }
 
-    /// Answers a line with an error when it is its turn.
+    /// Answers a line with an error when its turn comes.
     fn refuse(&mut self, shared: &mut Shared, refusal: Refusal) {
         let tag = self.next_number();
         shared.queue.chunk.refuse(refusal, tag);
     }
 
-    /// The answer was appended. In a BATCH only errors count.
+    /// Completes the pending query. In a BATCH only errors are answered.
     pub fn answered(&mut self, shared: &mut Shared, result: Result<(), Refusal>) {
         if result.is_err() || self.batch.is_some() {
             shared.out.truncate(self.asked_at);
@@ -203,10 +204,10 @@ impl Text {
     }
 
     /// Appends the answers to a request.
-    pub fn settle(&mut self, shared: &mut Shared, request: Sent, reply: StoreReply) {
+    pub fn settle(&mut self, shared: &mut Shared, request: SentRequest, reply: StoreReply) {
         let mut out = std::mem::take(&mut shared.out);
         match (request, reply) {
-            (Sent::Updates(chunk, _), reply) => {
+            (SentRequest::Updates(chunk, _), reply) => {
                 let failures = match reply {
                     StoreReply::Updated(failures) => Some(failures),
                     _ => None,
@@ -217,7 +218,7 @@ impl Text {
                     Some(refusal) => self.error(&mut out, tag, &refusal.text),
                 });
             }
-            (Sent::Create(number), reply) => match shared.created(reply) {
+            (SentRequest::Create(number), reply) => match shared.created(reply) {
                 Ok(text) if self.batch.is_none() => out.extend_from_slice(text),
                 Ok(_) => {}
                 Err(refusal) => self.error(&mut out, number, &refusal.text),
@@ -226,7 +227,7 @@ impl Text {
         shared.out = out;
     }
 
-    /// Writes down an error whose turn it is; `number` is that of its command in a BATCH.
+    /// Appends an error that is due; `number` is that of its command in a BATCH.
     fn error(&mut self, out: &mut Vec<u8>, number: u32, text: &[u8]) {
         match &mut self.batch {
             Some(batch) => batch.errors.push(number, text),

@@ -1,4 +1,4 @@
-//! Which RRDs there are, what one is, and its rows.
+//! Lists RRDs, describes one, and returns its rows.
 
 use axum::extract::State;
 use axum::http::{Uri, header};
@@ -13,9 +13,9 @@ use crate::http::percent;
 use crate::http::rows::{self, Budget};
 use crate::http::table::{self, Form, Table};
 
-/// Names in one answer when nobody says.
+/// Default number of names in one answer.
 const NAMES_DEFAULT: u64 = 1_000;
-/// Names in one answer at most.
+/// The most names in one answer.
 const NAMES_MAX: u64 = 100_000;
 
 fn json_response(value: &Value) -> Response {
@@ -24,6 +24,9 @@ fn json_response(value: &Value) -> Response {
 }
 
 /// `GET /api/v1/list[/DIRECTORY]`
+///
+/// # Errors
+/// 4xx and 503, as in `openapi.json`.
 pub async fn list(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
     let mut query = query(&uri)?;
     let recursive = query.flag("recursive")?;
@@ -66,6 +69,9 @@ fn item(name: &[u8]) -> Value {
 }
 
 /// `GET /api/v1/info/NAME`
+///
+/// # Errors
+/// 4xx and 503, as in `openapi.json`.
 pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
     query(&uri)?.finish()?;
     let word = path_rest(&uri)?;
@@ -79,6 +85,9 @@ pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
 }
 
 /// `GET /api/v1/fetch/NAME`
+///
+/// # Errors
+/// 4xx and 503, as in `openapi.json`.
 pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure> {
     let mut query = query(&uri)?;
     let cf = rows::cf(&query.text("cf").unwrap_or_else(|| "AVERAGE".to_string()))?;

@@ -1,4 +1,4 @@
-//! Rows of several RRDs, computed with: `rrdxport(1)` for programs.
+//! Computed rows of several RRDs: `rrdxport(1)` for programs.
 
 use axum::response::Response;
 use graph::eval::EvalError;
@@ -14,12 +14,15 @@ use crate::http::query::Query;
 use crate::http::rows::{Budget, Source};
 use crate::http::table::{Form, Table};
 
-/// Rows when nobody says, as in `rrdxport(1)`.
+/// Default number of rows, as in `rrdxport(1)`.
 const ROWS_DEFAULT: u64 = 400;
-/// Arguments of one request.
+/// The most arguments of one request.
 pub const ARGUMENTS_MAX: usize = 2_000;
 
 /// `GET` and `POST /api/v1/xport`
+///
+/// # Errors
+/// 4xx and 503, as in `openapi.json`.
 pub async fn xport(api: &Api, mut query: Query) -> Result<Response, Failure> {
     let arguments = arguments(&mut query)?;
     let form = Form::from_name(query.text("format").as_deref())?;
@@ -33,6 +36,9 @@ pub async fn xport(api: &Api, mut query: Query) -> Result<Response, Failure> {
 }
 
 /// The values of `arg`, each an argument as `rrdtool` takes it.
+///
+/// # Errors
+/// 400 when there are none, 413 when there are too many.
 pub fn arguments(query: &mut Query) -> Result<Vec<Vec<u8>>, Failure> {
     let arguments = query.take_all("arg");
     if arguments.is_empty() {
@@ -73,7 +79,7 @@ fn table(
     Ok(table.respond())
 }
 
-/// Why there is no graph or table; a failure of the rows keeps its own status.
+/// Converts an error of a graph or table; failures of rows keep their own status.
 pub fn of_graph(error: Error) -> Failure {
     match error {
         Error::Options(error) => Failure::bad(error),

@@ -1,8 +1,9 @@
-//! Saved graphs: a file of arguments, one on a line, with places for what a request says.
+//! Saved graphs: files of arguments, one per line, with placeholders for a request's parameters.
 //!
-//! `NAME.graph` in the directory of templates. A line that begins with `#` is a comment; `${word}` stands for the
-//! request's parameter of that name, `${word:-text}` for `text` where there is none. A value cannot make a new
-//! argument, nor end a part of one: its colons and backslashes are escaped as the graph language wants it.
+//! `NAME.graph` in the directory of templates. A line that starts with `#` is a comment; `${word}` stands for
+//! the request's parameter of that name, `${word:-text}` for `text` when there is none. A value can neither
+//! add an argument nor end a part of one: its colons and backslashes are escaped as the graph language
+//! requires.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,10 +11,13 @@ use std::path::Path;
 use super::super::failure::Failure;
 use super::super::query::Query;
 
-/// Bytes of a template that are read.
+/// The largest template in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The arguments of the template `name`, filled in; every parameter must have its place in it.
+/// The arguments of the template `name`, filled in. Every parameter must be used by it.
+///
+/// # Errors
+/// 404 when there is no such template, 400 for missing and unknown parameters.
 pub fn arguments(directory: Option<&Path>, name: &[u8], query: Query) -> Result<Vec<Vec<u8>>, Failure> {
     let missing = || {
         let name = String::from_utf8_lossy(name);
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_and_nothing_else_changes() {
+    fn placeholders_are_filled_in_and_nothing_else_changes() {
         check("host=r1", Ok(&["--start", "end-1d", "DEF:a=r1/r1.rrd:in:AVERAGE", "LINE:a#f00:in of r1"]));
         check(
             "host=a:b%5Cc%0ALINE&start=-2h",
