@@ -81,7 +81,7 @@ impl Connection {
                     let (service, quick) = (&*self.service, ask.is_quick());
                     let (staged, out) = self.session.answer_space();
                     let answer = || command::answer(service, ask, staged, out);
-                    let result = if self.has_thread { answer() } else { service.waits.run(quick, answer) };
+                    let result = if self.has_thread { answer() } else { service.calls.run(quick, answer) };
                     self.session.answered(result);
                 }
                 Effect::Wait => {

@@ -39,7 +39,7 @@ pub struct Service {
     /// Unused read buffers.
     pub buffers: Buffers,
     /// Runs blocking calls to the store.
-    pub waits: BlockingCalls,
+    pub calls: BlockingCalls,
     /// Incomplete imports.
     pub imports: ImportBytes,
     /// Permits for connections with their own thread.
@@ -56,7 +56,7 @@ impl Service {
             metrics: Metrics::default(),
             marks: Marks::default(),
             buffers: Buffers::default(),
-            waits: BlockingCalls::default(),
+            calls: BlockingCalls::default(),
             imports: ImportBytes::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
@@ -68,7 +68,7 @@ impl Service {
     }
 }
 
-/// BlockingCalls until the daemon is told to stop, or can no longer be told.
+/// Waits until the daemon is told to stop, or can no longer be told.
 pub async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
     stop.wait_for(|&stop| stop).await.ok();
 }

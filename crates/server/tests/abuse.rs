@@ -1,4 +1,4 @@
-//! What clients should not do, and many of them doing it at once: nothing else is disturbed.
+//! Misbehaving clients, and many of them at once: no other connection is affected.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -21,7 +21,7 @@ fn start() -> (Arc<Recorder>, Roundel) {
 }
 
 #[test]
-fn long_lines_are_taken_and_longer_ones_refused() {
+fn lines_up_to_the_limit_are_accepted() {
     let (engine, roundel) = start();
     let mut client = Client::connect(&roundel.socket());
     let words = " 1000000001:1".repeat(10_000);
@@ -46,7 +46,7 @@ fn long_lines_are_taken_and_longer_ones_refused() {
 }
 
 #[test]
-fn noise_gets_errors_and_the_connection_stays() {
+fn garbage_gets_errors_and_keeps_the_connection() {
     let (_, roundel) = start();
     for seed in 1..=20 {
         println!("seed {seed}");
@@ -74,7 +74,7 @@ fn noise_gets_errors_and_the_connection_stays() {
 }
 
 #[test]
-fn names_of_any_bytes_are_names() {
+fn names_may_contain_any_bytes() {
     let (_, roundel) = start();
     let mut client = Client::connect(&roundel.socket());
     for name in [&b"\xff\xfe.rrd"[..], b"two\\ words.rrd", b"back\\\\slash", "\u{20ac}/\u{f6}".as_bytes()] {
@@ -90,7 +90,7 @@ fn names_of_any_bytes_are_names() {
 }
 
 #[test]
-fn answers_come_in_order_and_in_one_piece() {
+fn answers_to_a_burst_come_in_order_in_one_write() {
     let (_, roundel) = start();
     let mut script = Vec::new();
     let mut want = String::new();
@@ -133,7 +133,7 @@ fn answers_come_in_order_and_in_one_piece() {
     });
     writer.write_all(&script).unwrap();
     assert!(reading.join().unwrap() == want, "the answers are not those of the script");
-    // gmetad reads once an answer.
+    // gmetad expects one answer per read.
     let mut once = [0; 65536];
     let stream = UnixStream::connect(roundel.socket()).unwrap();
     (&stream).write_all(b"HELP\n").unwrap();
@@ -165,7 +165,7 @@ fn big_batches_report_by_command_number() {
 }
 
 #[test]
-fn clients_that_vanish_take_nothing_with_them() {
+fn updates_of_clients_that_disconnect_are_kept() {
     let (engine, roundel) = start();
     for round in 0..50 {
         let mut stream = UnixStream::connect(roundel.socket()).unwrap();
@@ -239,7 +239,7 @@ fn starting_and_stopping_under_load_leaves_nothing_behind() {
                 })
             })
             .collect();
-        // Under load for sure, and at another moment in each round.
+        // Certainly under load, and at another moment in each round.
         wait_until("a first answer", || acknowledged.load(Ordering::Relaxed) > 0);
         std::thread::sleep(Duration::from_millis(round % 20));
         let service = Arc::clone(roundel.service());

@@ -1,4 +1,4 @@
-//! Debian's own clients, unmodified, against a store of stripes; and HTTP.
+//! Debian's own clients, unmodified, against a striped store; and HTTP.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -93,7 +93,7 @@ fn perl_works_through_the_daemon() {
 }
 
 #[test]
-fn whole_files_go_in_and_come_out() {
+fn whole_files_are_imported_and_exported() {
     let roundel = start();
     let file = roundel.path("x.rrd");
     let shown = file.display().to_string();
@@ -155,7 +155,7 @@ fn dump_tune_and_metrics_answer() {
 }
 
 #[test]
-fn our_own_commands_answer() {
+fn our_own_commands_are_answered() {
     let roundel = start();
     let mut client = Client::connect(&roundel.socket());
     client.say("CREATE x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:6 RRA:AVERAGE:0.5:3:6");
@@ -182,7 +182,7 @@ fn our_own_commands_answer() {
     assert_eq!(step(&client.say("FETCHRES x.rrd AVERAGE 30 1000000000 1000000030")), "30");
     assert_eq!(step(&client.say("FETCH x.rrd AVERAGE 1000000000 1000000030")), "10");
 
-    // An RRD that goes out in one line comes in in two pieces.
+    // An RRD that is exported in one line is imported in two parts.
     let export = client.say("EXPORT x.rrd");
     let line = export.strip_prefix("1 Export of ").unwrap().lines().nth(1).unwrap().to_string();
     let mut bytes = Vec::new();
@@ -191,7 +191,7 @@ fn our_own_commands_answer() {
     let (first, second) = line.split_at(400);
     for (command, want) in [
         (format!("IMPORT y.rrd {count} 0 {first}"), "0 300 bytes so far\n"),
-        // Out of turn: nothing is held any more.
+        // Out of order, so nothing is kept.
         (
             format!("IMPORT y.rrd {count} 299 {second}"),
             "-1 RRD Error: the piece does not follow the one before\n",
@@ -224,7 +224,7 @@ fn our_own_commands_answer() {
 }
 
 #[test]
-fn steps_below_a_second_are_answered_with_fractions() {
+fn steps_below_a_second_give_fractional_times() {
     let roundel = start();
     let mut client = Client::connect(&roundel.socket());
     let create = "CREATE f.rrd -b 1000000000 -s 100ms DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10";

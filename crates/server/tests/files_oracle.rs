@@ -1,4 +1,4 @@
-//! The files layout beside Debian's rrdcached: what waits, and what is written when asked.
+//! The files layout compared with Debian's rrdcached: pending updates, and writing on request.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -36,7 +36,7 @@ impl Pair {
 }
 
 #[test]
-fn oracle_what_waits_is_listed() {
+fn oracle_pending_updates_are_listed() {
     let mut pair = Pair::start();
     pair.check(&format!("CREATE x.rrd {DAY}"));
     pair.check(&format!("CREATE d/y.rrd {DAY}"));

@@ -1,4 +1,5 @@
-//! Frames (`docs/protocol/frames.md`): the same answers as by text, and what is no frame ends only its connection.
+//! Frames (`docs/protocol/frames.md`): the same answers as in text, and an invalid frame ends only its own
+//! connection.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -55,7 +56,7 @@ impl Framed {
         (frame.kind, frame.number, frame.body.to_vec())
     }
 
-    /// Sends updates; the refusals, as `index: text`.
+    /// Sends updates; returns the refusals, as `index: text`.
     fn update(&mut self, updates: &[(&str, &str)]) -> Vec<String> {
         self.number += 1;
         let mut out = Vec::new();
@@ -77,7 +78,7 @@ impl Framed {
         }
     }
 
-    /// Sends a command; the text of the answer.
+    /// Sends a command; returns the text of the answer.
     fn command(&mut self, line: &str) -> String {
         self.number += 1;
         let mut out = Vec::new();
@@ -106,7 +107,7 @@ impl Framed {
         }
     }
 
-    /// Why the daemon ends the connection, which it must do now.
+    /// The daemon's reason for ending the connection, which it must do now.
     fn end(&mut self) -> String {
         let (kind, number, body) = self.frame();
         assert_eq!((kind, number), (ENDED, 0));
@@ -119,7 +120,7 @@ fn update<'a>(&(name, values): &(&'a str, &'a str)) -> Update<'a> {
     Update { name: name.as_bytes(), values: values.as_bytes() }
 }
 
-/// Our daemon on a store, with two RRDs.
+/// Our daemon with a store and two RRDs.
 fn start() -> Roundel {
     let roundel = Roundel::stripes(CreatePolicy::default(), Permissions::ALL);
     let mut client = Client::connect(&roundel.socket());
@@ -131,7 +132,7 @@ fn start() -> Roundel {
 }
 
 #[test]
-fn updates_are_refused_in_the_words_of_the_text_protocol() {
+fn updates_are_refused_with_the_texts_of_the_text_protocol() {
     let roundel = start();
     let base = roundel.base().display().to_string();
     let absolute = format!("{base}/b.rrd");
@@ -150,7 +151,7 @@ fn updates_are_refused_in_the_words_of_the_text_protocol() {
         ("b.rrd", "-5:1:2"),
         ("b.rrd", "1000000020:U:7"),
     ];
-    // What the text protocol says on a store of its own.
+    // The answers of the text protocol with another store.
     let other = start();
     let mut text = Client::connect(&other.socket());
     let other_base = other.base().display().to_string();
@@ -160,7 +161,7 @@ fn updates_are_refused_in_the_words_of_the_text_protocol() {
             let name = name.replace(&base, &other_base);
             let answer = text.say(format!("UPDATE {name} {values}").trim_end());
             let text = answer.strip_prefix("-1 ")?.trim_end().replace(&other_base, &base);
-            // By text, no name is no argument.
+            // In text, a missing name is a missing argument.
             let text = if name.is_empty() { format!("No such file: {base}/") } else { text };
             Some(format!("{index}: {text}"))
         })
@@ -174,7 +175,7 @@ fn updates_are_refused_in_the_words_of_the_text_protocol() {
 }
 
 #[test]
-fn rows_are_those_of_the_text_protocol_and_heed_the_step() {
+fn rows_equal_those_of_the_text_protocol_and_respect_the_step() {
     let roundel = start();
     let mut client = Framed::connect(&roundel.socket());
     let words: Vec<String> =
@@ -217,7 +218,7 @@ fn commands_are_answered_in_text() {
 }
 
 #[test]
-fn what_a_socket_does_not_allow_is_refused_there_too() {
+fn frames_respect_the_permissions_of_the_socket() {
     let permissions = Permissions::parse("FETCHBIN,LAST").unwrap();
     let roundel = Roundel::stripes(CreatePolicy::default(), permissions);
     let mut client = Framed::connect(&roundel.socket());
@@ -232,7 +233,7 @@ fn what_a_socket_does_not_allow_is_refused_there_too() {
 }
 
 #[test]
-fn another_version_is_refused_and_text_goes_on() {
+fn an_unknown_version_is_refused_and_text_continues() {
     let (_, roundel) = recorder();
     let mut client = Client::connect(&roundel.socket());
     for line in ["FRAMES", "FRAMES 0", "FRAMES 3", "frames x"] {
@@ -244,9 +245,9 @@ fn another_version_is_refused_and_text_goes_on() {
     assert_eq!(client.answer(), "1 errors\n1 Can't use 'FRAMES' here.\n");
 }
 
-/// Some have a thread of their own, the others share tokio's.
+/// Some connections have their own thread, the others share tokio's.
 #[test]
-fn there_may_be_more_connections_than_threads_and_all_end_with_the_daemon() {
+fn more_connections_than_threads_are_served_and_end_with_the_daemon() {
     let roundel = start();
     let mut clients: Vec<_> =
         (0..FRAMES_THREADS_MAX + 10).map(|_| Framed::connect(&roundel.socket())).collect();
@@ -254,7 +255,7 @@ fn there_may_be_more_connections_than_threads_and_all_end_with_the_daemon() {
         assert_eq!(client.update(&[("a.rrd", &format!("{time}:1:2"))]), [""; 0]);
         assert_eq!(client.command("LAST b.rrd"), "0 1000000000\n");
     }
-    // Who goes makes room for another.
+    // A connection that ends makes room for another.
     clients.drain(..20);
     clients.extend((0..20).map(|_| Framed::connect(&roundel.socket())));
     for client in &mut clients {
@@ -271,7 +272,7 @@ fn there_may_be_more_connections_than_threads_and_all_end_with_the_daemon() {
     }
 }
 
-/// On a thread of its own, too.
+/// Also on a thread of its own.
 #[test]
 fn a_panic_ends_one_connection() {
     let (_, roundel) = recorder();
@@ -295,7 +296,7 @@ fn many_frames_go_out_before_the_first_answer_is_read() {
     let (engine, roundel) = recorder();
     let mut client = Framed::connect(&roundel.socket());
     let mut out = Vec::new();
-    // Cut into pieces that end anywhere.
+    // Split anywhere.
     for number in 0..2_000 {
         let values = format!("{}:1", 1_000_000_000 + number);
         push_updates(&mut out, number, [("a.rrd", &*values), ("none.rrd", "1:1")].iter().map(update));
@@ -313,7 +314,7 @@ fn many_frames_go_out_before_the_first_answer_is_read() {
 }
 
 #[test]
-fn what_is_no_frame_ends_the_connection_behind_the_answers_that_are_due() {
+fn an_invalid_frame_ends_the_connection_after_due_answers() {
     let (engine, roundel) = recorder();
     let mut good = Vec::new();
     push_updates(&mut good, 8, [("a.rrd", "1:2")].iter().map(update));
@@ -342,7 +343,7 @@ fn what_is_no_frame_ends_the_connection_behind_the_answers_that_are_due() {
         client.send(&[&good[..], &bad, &good].concat());
         assert!(client.updated(8).is_empty());
         assert_eq!(client.end(), format!("bad frame: {why}"));
-        // What stood before is done, what came behind is not.
+        // What came before is executed, what came after is not.
         assert_eq!(engine.updates("a.rrd").len(), count);
     }
     let mut client = Client::connect(&roundel.socket());
@@ -350,7 +351,7 @@ fn what_is_no_frame_ends_the_connection_behind_the_answers_that_are_due() {
 }
 
 #[test]
-fn noise_disturbs_nobody_else() {
+fn garbage_affects_no_other_connection() {
     let (_, roundel) = recorder();
     for seed in 1..=30 {
         println!("seed {seed}");
@@ -365,7 +366,7 @@ fn noise_disturbs_nobody_else() {
             out[at] = random.next() as u8;
         }
         let mut client = Framed::connect(&roundel.socket());
-        // The daemon may hang up while this is sent.
+        // The daemon may close the connection while this is sent.
         client.stream.get_mut().write_all(&out).ok();
         client.stream.get_mut().shutdown(std::net::Shutdown::Write).ok();
         client.stream.read_to_end(&mut Vec::new()).ok();

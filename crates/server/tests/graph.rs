@@ -57,7 +57,7 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.head.lines().find_map(|line| line.strip_prefix(&*prefix))
 }
 
-/// What `graphv` tells on the same daemon, image apart.
+/// The output of `graphv` on the same daemon, without the image.
 fn told_by_rrdtool(roundel: &Roundel) -> Vec<(String, String)> {
     let output = Command::new("/usr/bin/rrdtool")
         .args(["graphv", "out.png"])
@@ -76,7 +76,7 @@ fn told_by_rrdtool(roundel: &Roundel) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_picture_is_where_rrdtool_has_it() {
+fn the_image_geometry_equals_rrdtools() {
     let roundel = filled();
     let want = told_by_rrdtool(&roundel);
     assert!(want.len() > 12, "{want:?}");
@@ -104,7 +104,7 @@ fn the_picture_is_where_rrdtool_has_it() {
 }
 
 #[test]
-fn images_are_kept_by_whoever_asked() {
+fn images_can_be_cached_by_clients() {
     let roundel = filled();
     let first = get(&roundel, &target("", &ARGUMENTS));
     let tag = header(&first, "etag").unwrap();
@@ -121,14 +121,14 @@ fn images_are_kept_by_whoever_asked() {
     let again = ask(tag);
     assert_eq!((again.status, again.body.len(), header(&again, "etag")), (304, 0, Some(tag)));
     assert_eq!(ask("\"other\"").status, 200);
-    // Other data, another image.
+    // Other data gives another image.
     Client::connect(&roundel.socket()).say("UPDATE d/x.rrd 1000003610:5000:1");
     let arguments = ARGUMENTS.map(|word| if word.starts_with("--end") { "--end=1000003610" } else { word });
     assert_ne!(header(&get(&roundel, &target("", &arguments)), "etag"), Some(tag));
 }
 
 #[test]
-fn every_format_comes_with_its_type_and_no_script() {
+fn every_image_format_has_its_type_and_no_script() {
     let roundel = filled();
     for (format, content, start) in [
         ("SVG", "image/svg+xml", &b"<"[..]),
@@ -147,14 +147,14 @@ fn every_format_comes_with_its_type_and_no_script() {
             header(&answer, "content-security-policy")
                 .is_some_and(|policy| policy.starts_with("default-src 'none'"))
         );
-        // Others have no place where a script could run.
+        // The other formats cannot contain scripts.
         let has_script = answer.body.windows(7).any(|part| part == b"<script");
         assert!(format != "SVG" || !has_script, "{format}");
     }
 }
 
 #[test]
-fn saved_graphs_take_words() {
+fn saved_graphs_accept_parameters() {
     let roundel = filled();
     std::fs::create_dir(roundel.path("graphs")).unwrap();
     std::fs::write(
@@ -182,14 +182,14 @@ fn saved_graphs_take_words() {
 }
 
 #[test]
-fn missing_data_is_unknown_where_that_is_asked() {
+fn missing_rrds_read_as_unknown_on_request() {
     let roundel = filled();
     let none = ["DEF:a=none.rrd:in:AVERAGE", "LINE:a#f00"];
     assert_eq!(get(&roundel, &target("", &none)).status, 404);
     let with: Vec<&str> = ["-Z"].into_iter().chain(none).collect();
     let answer = get(&roundel, &target("", &with));
     assert_eq!(answer.status, 200, "{}", answer.text());
-    // What stands for missing rows takes room, too.
+    // Placeholders for missing rows count too.
     let mut many = vec!["-Z".to_string(), "--start".into(), "end-1d".into(), "HRULE:1#f00".into()];
     many.extend((0..90).map(|index| format!("DEF:a{index}=none{index}.rrd:in:AVERAGE:step=1")));
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -198,7 +198,7 @@ fn missing_data_is_unknown_where_that_is_asked() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused_in_words() {
+fn graphs_that_cannot_be_drawn_are_refused_with_a_reason() {
     let roundel = filled();
     let check = |arguments: &[&str], status: u16, text: &str| {
         let answer = get(&roundel, &target("", arguments));

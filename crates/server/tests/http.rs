@@ -1,4 +1,4 @@
-//! `/api/v1` against its own description, and against what RRDtool says of the same RRDs.
+//! `/api/v1` compared with its own description and with RRDtool's output for the same RRDs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -11,7 +11,7 @@ use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
 
-/// A daemon with a few RRDs, the last rows of which are unknown and known.
+/// A daemon with a few RRDs whose last rows are partly unknown.
 fn filled() -> Roundel {
     let create = CreatePolicy { make_directories: true, ..Default::default() };
     let roundel = Roundel::stripes(create, Permissions::ALL);
@@ -35,7 +35,7 @@ fn description(roundel: &Roundel) -> Value {
     get(roundel, "/api/v1/openapi.json").json()
 }
 
-/// The schema of `name` with everything it refers to.
+/// The schema of `name` with everything it references.
 fn schema(description: &Value, name: &str) -> jsonschema::Validator {
     let schema = serde_json::json!({
         "$ref": format!("#/components/schemas/{name}"),
@@ -45,7 +45,7 @@ fn schema(description: &Value, name: &str) -> jsonschema::Validator {
 }
 
 #[test]
-fn answers_are_as_described() {
+fn answers_match_the_description() {
     let roundel = filled();
     let description = description(&roundel);
     let check = |target: &str, name: &str| {
@@ -92,10 +92,10 @@ fn answers_are_as_described() {
     }
 }
 
-/// Every operation is there, takes the parameters it describes and no other, and answers only with
-/// statuses it describes.
+/// Every operation exists, accepts exactly the parameters it describes, and answers only with statuses it
+/// describes.
 #[test]
-fn the_description_is_what_there_is() {
+fn the_description_matches_the_routes() {
     let roundel = filled();
     let description = description(&roundel);
     let paths = description["paths"].as_object().unwrap();
@@ -107,12 +107,12 @@ fn the_description_is_what_there_is() {
                 .iter()
                 .filter(|parameter| parameter["in"] == "query")
                 .map(|parameter| parameter["name"].as_str().unwrap())
-                // It stands in place of arguments.
+                // It replaces arguments.
                 .filter(|name| *name != "template")
                 .map(|name| example(path, name))
                 .collect();
             let query = query.join("&");
-            // A form may say the same.
+            // A form may contain the same.
             let (query, body) =
                 if method == "post" { (String::new(), form(path)) } else { (query, String::new()) };
             let method = method.to_uppercase();
@@ -164,7 +164,7 @@ fn example(path: &str, parameter: &str) -> String {
 }
 
 #[test]
-fn lists_go_page_by_page() {
+fn lists_are_paged() {
     let roundel = filled();
     let (mut names, mut after) = (Vec::new(), String::new());
     for _ in 0..10 {
@@ -192,7 +192,7 @@ fn lists_go_page_by_page() {
     assert_eq!(get(&roundel, "/api/v1/info/d/y%20z.rrd").status, 200);
 }
 
-/// Rows of `rrdtool fetch` as (time, words).
+/// Rows of `rrdtool fetch` as (time, values).
 fn rows_of_rrdtool(roundel: &Roundel, words: &str) -> Vec<(i64, Vec<f64>)> {
     let output = Command::new("/usr/bin/rrdtool")
         .args(words.split(' '))
@@ -247,9 +247,9 @@ fn rows_are_rrdtools() {
     assert_eq!(request(&roundel, "POST", "/api/v1/xport", body).text(), "time,a&b\r\n1000000010,0.1\r\n");
 }
 
-/// Nobody can make the daemon work without end or hold all of its memory.
+/// No request can make the daemon work without end or use all of its memory.
 #[test]
-fn a_request_has_its_bounds() {
+fn requests_are_limited() {
     let roundel = filled();
     let many = "arg=COMMENT:x&".repeat(2001);
     assert_eq!(request(&roundel, "POST", "/api/v1/xport", &many).status, 413);
@@ -265,7 +265,7 @@ fn a_request_has_its_bounds() {
         "/api/v1/xport?start=end-1y&end=1000000000&step=1&maxrows=1000000000&arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v",
     );
     assert_eq!(answer.status, 413, "{}", answer.text());
-    // Copies of rows, and words without end.
+    // Copies of rows, and expressions without end.
     let range = "start=end-30d&end=1000000060&maxrows=1000000&arg=DEF:v=d/x.rrd:a:AVERAGE";
     let copies: String = (0..40).map(|index| format!("&arg=CDEF:c{index}=v,2,*")).collect();
     let words = format!("&arg=CDEF:c=v{}", ",1,%2B".repeat(600));

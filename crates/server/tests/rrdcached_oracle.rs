@@ -1,6 +1,6 @@
 //! The same scripts to Debian's rrdcached and to Roundel: the answers must match byte for byte.
 //!
-//! Left out are the differences that `docs/compatibility.md` lists.
+//! Differences listed in `docs/compatibility.md` are left out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -12,7 +12,7 @@ use roundel_server::service::CreatePolicy;
 
 const DAY: &str = "DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
 
-/// Both daemons, and a client of each.
+/// Both daemons, with a client for each.
 struct Pair {
     rrdcached: Rrdcached,
     roundel: Roundel,
@@ -34,9 +34,8 @@ impl Pair {
         Self::start(&["-B", "-R"], create, Permissions::ALL)
     }
 
-    /// One line to both; `BASE` stands for the base directory, in the line and in the answers. What an
-    /// answer may differ in (the position in a ring is drawn at random; directories come in any order) is
-    /// evened out.
+    /// Sends one line to both. `BASE` is replaced by the base directory in the line and in the answers.
+    /// Legitimate differences (ring positions are random, directories are unordered) are normalised.
     fn check(&mut self, line: &str) -> String {
         let base = |path: std::path::PathBuf| path.display().to_string();
         let (their_base, our_base) = (base(self.rrdcached.base()), base(self.roundel.base()));
@@ -56,7 +55,7 @@ fn even(line: &str, answer: &str) -> String {
 }
 
 #[test]
-fn oracle_words_and_usage() {
+fn oracle_arguments_and_usage() {
     let mut pair = Pair::plain();
     for line in [
         "ping",
@@ -104,7 +103,7 @@ fn oracle_words_and_usage() {
 }
 
 #[test]
-fn oracle_what_does_not_exist() {
+fn oracle_missing_rrds() {
     let mut pair = Pair::plain();
     for line in [
         "UPDATE x.rrd",
@@ -283,7 +282,8 @@ fn oracle_fractions_of_a_second() {
     ] {
         pair.check(line);
     }
-    // Times with one to five decimals, few of which a double holds exactly. Of six the last is not always known.
+    // Times with one to five decimals, few of which are exact in a double. With six, the last is not always
+    // known.
     let mut random = Random::new(7);
     for second in 1_000_000_022..1_000_000_222 {
         let decimals = 1 + random.below(5) as u32;
@@ -323,7 +323,7 @@ fn oracle_batches() {
 }
 
 #[test]
-fn oracle_list_of_what_stands_in_the_tree() {
+fn oracle_list_of_files_in_the_tree() {
     let mut pair = Pair::plain();
     let outside = tempfile::tempdir().unwrap();
     for base in [pair.rrdcached.base(), pair.roundel.base()] {
@@ -377,7 +377,7 @@ fn oracle_permissions_and_policies() {
     }
 }
 
-/// Random scripts: RRDs of every plain kind, updates good and bad, everything read back.
+/// Random scripts: RRDs of every plain kind, valid and invalid updates, everything read back.
 #[test]
 fn oracle_random_scripts() {
     for seed in 1..=6 {
@@ -403,7 +403,7 @@ fn random_script(seed: u64) {
             times[index]
         ));
     }
-    // rrdcached caches what it was ever asked to update, even if it refused; here, what was updated.
+    // rrdcached caches every RRD it was asked to update, even if it refused; here, only what was updated.
     for (name, time) in names.iter().zip(&mut times) {
         *time += 5;
         pair.check(&format!("UPDATE {name} {time}:1:2"));

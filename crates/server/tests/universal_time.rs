@@ -1,4 +1,5 @@
-//! `--utc` over HTTP, on a host that is elsewhere. The one test of its process: it sets the process's zone.
+//! `--utc` over HTTP on a host in another time zone. It is the only test of its process, because it sets the
+//! time zone.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;
@@ -10,7 +11,7 @@ use roundel_server::service::CreatePolicy;
 
 #[test]
 fn times_of_a_graph_are_local_unless_asked_otherwise() {
-    // SAFETY: no other thread of this process looks at the environment yet.
+    // SAFETY: no other thread of this process reads the environment yet.
     unsafe { std::env::set_var("TZ", "Asia/Tokyo") };
     let roundel = Roundel::stripes(CreatePolicy::default(), Permissions::ALL);
     let start = |option: &str| {

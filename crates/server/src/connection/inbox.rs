@@ -32,7 +32,7 @@ impl Inbox {
         std::mem::take(&mut *self.lock())
     }
 
-    /// BlockingCalls until a reply arrives.
+    /// Waits until a reply arrives.
     pub async fn wait(&self) -> Vec<(Ticket, StoreReply)> {
         loop {
             let replies = self.take();
@@ -43,7 +43,7 @@ impl Inbox {
         }
     }
 
-    /// BlockingCalls until a reply arrives, blocking the thread.
+    /// Waits until a reply arrives, blocking the thread.
     pub fn wait_blocking(&self) -> Vec<(Ticket, StoreReply)> {
         let replies = self.for_thread.wait_while(self.lock(), |replies| replies.is_empty());
         std::mem::take(&mut *replies.unwrap_or_else(PoisonError::into_inner))

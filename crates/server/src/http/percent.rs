@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_survive_the_trip() {
+    fn percent_encoding_round_trips() {
         for name in [b"a/b c.rrd".as_slice(), b"\xff\x00%?#&", "h\u{f6}st/\u{20ac}".as_bytes()] {
             let text = encode(name);
             assert!(text.is_ascii() && !text.contains(['?', '#', ' ']));

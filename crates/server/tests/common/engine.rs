@@ -1,4 +1,4 @@
-//! A store that only remembers what it was asked, fast and in memory, for tests of the edge.
+//! A fast in-memory store that only records its requests, for tests of the protocol layer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use rrd::when::Step;
 use store::engine::{CreateRequest, Engine, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure};
 use store::name::RrdName;
 
-/// Something to do on the answering thread.
+/// Work for the answering thread.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Remembers updates by name; answers each batch from a thread of its own.
+/// Records updates by name; answers each batch from another thread.
 pub struct Recorder {
     known: Mutex<HashMap<Vec<u8>, Vec<String>>>,
     definition: Arc<Definition>,
-    /// Words taken.
+    /// Number of accepted arguments.
     pub words: AtomicU64,
     queue: Mutex<Option<std::sync::mpsc::Sender<Job>>>,
 }
 
 impl Recorder {
-    /// One that knows these names.
+    /// An engine that knows these names.
     pub fn new(names: &[&str]) -> Arc<Self> {
         let options = CreateOptions {
             step: Step { units: 10, units_per_second: 1 },
@@ -45,7 +45,7 @@ impl Recorder {
         })
     }
 
-    /// What was given for a name, in order.
+    /// The updates received for a name, in order.
     pub fn updates(&self, name: &str) -> Vec<String> {
         self.known.lock().unwrap()[name.as_bytes()].clone()
     }

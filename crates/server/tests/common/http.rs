@@ -1,4 +1,4 @@
-//! A client of HTTP: one request a connection.
+//! An HTTP client: one request per connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use super::Roundel;
 
 /// An answer of the daemon.
 pub struct Answer {
-    /// Its number.
+    /// The status code.
     pub status: u16,
-    /// Status line and headers, in small letters.
+    /// Status line and headers, in lower case.
     pub head: String,
-    /// What follows.
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -36,12 +36,12 @@ impl Answer {
     }
 }
 
-/// Asks with a body.
+/// Sends a request with a body.
 pub fn request(roundel: &Roundel, method: &str, target: &str, body: &str) -> Answer {
     request_with(roundel, method, target, "", body)
 }
 
-/// Asks with headers of its own, each with its line end, and a body.
+/// Sends a request with extra headers, each with its line end, and a body.
 pub fn request_with(roundel: &Roundel, method: &str, target: &str, headers: &str, body: &str) -> Answer {
     let address = std::fs::read_to_string(roundel.path("http")).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
@@ -60,7 +60,7 @@ pub fn request_with(roundel: &Roundel, method: &str, target: &str, headers: &str
     Answer { status, head, body: bytes[middle + 4..].to_vec() }
 }
 
-/// Asks.
+/// Sends a request.
 pub fn get(roundel: &Roundel, target: &str) -> Answer {
     request(roundel, "GET", target, "")
 }

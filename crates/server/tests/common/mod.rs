@@ -1,4 +1,4 @@
-//! Both daemons beside each other, and a client that speaks to either.
+//! Both daemons side by side, and a client for either.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod engine;
@@ -33,7 +33,7 @@ impl Client {
         Client { stream: BufReader::new(stream) }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes verbatim.
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.get_mut().write_all(bytes).unwrap();
     }
@@ -45,7 +45,7 @@ impl Client {
         String::from_utf8_lossy(&line).into_owned()
     }
 
-    /// Reads one answer: the status line and as many lines as it says.
+    /// Reads one answer: the status line and the lines it announces.
     pub fn answer(&mut self) -> String {
         let mut text = self.line();
         let count: i64 = text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
@@ -63,7 +63,7 @@ impl Client {
         self.answer()
     }
 
-    /// Everything until the daemon hangs up.
+    /// Reads until the daemon closes the connection.
     pub fn rest(&mut self) -> String {
         let mut bytes = Vec::new();
         self.stream.read_to_end(&mut bytes).unwrap();
@@ -78,7 +78,7 @@ pub struct Rrdcached {
 }
 
 impl Rrdcached {
-    /// Starts it with these options beside `-g -b DIR -l SOCKET -p PID`.
+    /// Starts it with these options in addition to `-g -b DIR -l SOCKET -p PID`.
     pub fn start(options: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
@@ -119,7 +119,7 @@ fn wait_for(socket: &Path) {
     wait_until("a daemon to listen", || UnixStream::connect(socket).is_ok());
 }
 
-/// Polls until something is so; on a busy machine that takes as long as it takes, within reason.
+/// Polls until `done`; the time limit is generous, for busy machines.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -128,14 +128,14 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Our daemon in this process, in a directory of its own.
+/// Our daemon within this process, in its own directory.
 pub struct Roundel {
     daemon: Option<Daemon>,
     directory: tempfile::TempDir,
 }
 
 impl Roundel {
-    /// On a store of stripes.
+    /// With a striped store.
     pub fn stripes(create: CreatePolicy, permissions: Permissions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
@@ -143,7 +143,7 @@ impl Roundel {
         Self::on(directory, engine, create, permissions)
     }
 
-    /// On standard files, which are written after an hour or when asked.
+    /// With standard files, which are written after an hour or on request.
     pub fn files(create: CreatePolicy) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options =
@@ -154,7 +154,7 @@ impl Roundel {
         Self::on(directory, Arc::new(engine), create, Permissions::ALL)
     }
 
-    /// On any engine.
+    /// With any engine.
     pub fn with_engine(engine: Arc<dyn Engine>) -> Self {
         let create = CreatePolicy { make_directories: true, ..Default::default() };
         Self::on(tempfile::tempdir().unwrap(), engine, create, Permissions::ALL)
@@ -198,7 +198,7 @@ impl Roundel {
         self.directory.path().join(name)
     }
 
-    /// What the connections share.
+    /// The state shared by its connections.
     pub fn service(&self) -> &Arc<Service> {
         self.daemon.as_ref().expect("running").service()
     }
@@ -208,7 +208,7 @@ impl Roundel {
         self.daemon.take().expect("running").stop().unwrap();
     }
 
-    /// What HTTP answers to a GET.
+    /// Sends a GET over HTTP.
     pub fn get(&self, target: &str) -> String {
         let address = std::fs::read_to_string(self.path("http")).unwrap();
         let mut stream = std::net::TcpStream::connect(address).unwrap();

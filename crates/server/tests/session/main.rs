@@ -1,4 +1,4 @@
-//! Sessions without sockets and without a store: the test is the driver, and replies when it likes.
+//! Sessions without sockets or a store: the test is the driver and decides when to reply.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod no_engine;
@@ -24,16 +24,16 @@ use rrd::fetch::FetchRequest;
 use store::engine::{StoreError, UpdateBatch, UpdateFailure};
 use store::name::RrdName;
 
-/// A driver that does nothing by itself.
+/// A driver that does nothing on its own.
 struct Driver {
     session: Session,
-    /// What the client sent and the session has not used.
+    /// Bytes sent by the client that the session has not used.
     bytes: Vec<u8>,
-    /// Batches the store was handed and has not answered.
+    /// Batches sent to the store and not answered.
     sent: Vec<(Ticket, Handed)>,
-    /// What was written, each write by itself.
+    /// The output, write by write.
     writes: Vec<String>,
-    /// The same as bytes.
+    /// The output as bytes.
     frames: Vec<u8>,
     version: u32,
     /// Whether everything is answered at once.
@@ -41,7 +41,7 @@ struct Driver {
     ended: bool,
 }
 
-/// What the store was handed.
+/// A request sent to the store.
 #[derive(Debug)]
 enum Handed {
     Updates(Vec<String>),
@@ -59,12 +59,13 @@ impl Driver {
         Driver { session, bytes, sent, writes, frames, version: 1, prompt: false, ended: false }
     }
 
-    /// One that replies at once: `bad` names are not there, others take all.
+    /// A driver that replies at once: names that begin with `bad` do not exist, all others accept everything.
     fn prompt() -> Self {
         Driver { prompt: true, ..Driver::new(Permissions::ALL) }
     }
 
-    /// The client sends bytes; the session works on them until it needs a reply or more bytes. True when it waits.
+    /// The client sends bytes; the session processes them until it needs a reply or more bytes. Returns true
+    /// when it waits.
     fn send(&mut self, bytes: &[u8], input: Input) -> bool {
         self.bytes.extend_from_slice(bytes);
         self.run(input)
@@ -108,7 +109,7 @@ impl Driver {
         }
     }
 
-    /// The store replies to the batch at `index` of those it has: names that begin with `bad` are not there.
+    /// The store replies to the batch at `index`: names that begin with `bad` do not exist.
     fn reply(&mut self, index: usize) {
         let (ticket, handed) = self.sent.remove(index);
         let reply = match handed {
@@ -119,7 +120,7 @@ impl Driver {
                     let error = StoreError::NoSuchRrd(RrdName::new(b"bad").unwrap());
                     UpdateFailure { line: line as u32, accepted: 0, error }
                 };
-                // The store lists them in any order.
+                // The store may list them in any order.
                 StoreReply::Updated(bad.rev().map(failure).collect())
             }
         };
@@ -144,12 +145,12 @@ fn lines(batch: &UpdateBatch) -> Vec<String> {
     batch.lines.iter().map(|line| text(batch.name(line)) + " " + &text(batch.values(line))).collect()
 }
 
-/// A few answers, to tell requests apart.
+/// Several answers, to distinguish requests.
 fn answer(ask: &Ask<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     match ask {
         Ask::Command(Request::Ping) => out.extend_from_slice(b"0 PONG\n"),
         Ask::Command(Request::Flush(name)) => {
-            // What a refused command has appended does not count.
+            // The output of a refused command is discarded.
             out.extend_from_slice(b"half an answer");
             return Err(Refusal::new(DropReason::NoSuchRrd, [b"No such file: ", &**name].concat()));
         }
@@ -180,7 +181,7 @@ fn answers_leave_in_the_order_of_the_requests() {
         assert!(driver.run(Input::Dry));
         assert_eq!(driver.written(), "", "the first may take its time");
     }
-    // Only the first is left; everything was held for it.
+    // Only the first is missing; everything else waited for it.
     driver.reply(0);
     assert!(!driver.run(Input::Dry));
     let created = "0 RRD created OK\n";
@@ -204,7 +205,7 @@ fn a_command_waits_for_everything_before_it() {
 }
 
 #[test]
-fn what_the_store_drops_is_answered() {
+fn requests_dropped_by_the_store_are_answered() {
     let mut driver = Driver::new(Permissions::ALL);
     assert!(driver.send(b"UPDATE a 1:1\nfoo\nUPDATE b 2:2 x\nCREATE c DS:x\n", Input::Dry));
     while let Some((ticket, _)) = driver.sent.pop() {
@@ -245,13 +246,13 @@ fn a_batch_is_answered_at_its_end_by_number() {
 }
 
 #[test]
-fn a_batch_hands_over_what_it_has_when_the_client_pauses() {
+fn a_batch_sends_its_updates_when_the_client_pauses() {
     let mut driver = Driver::new(Permissions::ALL);
     driver.send(b"BATCH\nUPDATE a 1:1\n", Input::More);
     assert_eq!(driver.updates(), 0, "more lines would fill the chunk");
     assert!(!driver.run(Input::Dry), "and nobody waits for it");
     assert_eq!(driver.updates(), 1);
-    // A client that goes away within its batch: what it sent is done, what it began is not.
+    // A client that disconnects within its batch: complete commands are executed, an incomplete one is not.
     assert!(driver.send(b"UPDATE b 1:1\nUPDATE c 1:", Input::End));
     assert_eq!(driver.updates(), 2);
     driver.reply(0);
@@ -262,7 +263,7 @@ fn a_batch_hands_over_what_it_has_when_the_client_pauses() {
 }
 
 #[test]
-fn chunks_are_bounded_and_the_session_takes_no_more_while_too_many_are_unanswered() {
+fn chunks_are_limited_in_size_and_number() {
     let mut driver = Driver::new(Permissions::ALL);
     let script = "UPDATE a 1:1\n".repeat(100 * CHUNK_UPDATES_MAX);
     assert!(driver.send(script.as_bytes(), Input::More));
@@ -271,7 +272,7 @@ fn chunks_are_bounded_and_the_session_takes_no_more_while_too_many_are_unanswere
     let left = driver.bytes.len();
     assert!(driver.run(Input::More));
     assert_eq!(driver.bytes.len(), left, "nothing is taken while it waits");
-    // A late one makes no room, the first does.
+    // A reply out of order makes no room, that of the first chunk does.
     driver.reply(CHUNKS_IN_FLIGHT_MAX);
     assert!(driver.run(Input::More));
     assert_eq!(driver.bytes.len(), left);
@@ -287,7 +288,7 @@ fn long_updates_and_long_errors_make_short_chunks() {
     let mut driver = Driver::new(Permissions::ALL);
     driver.send(format!("UPDATE a{words}\n").repeat(6).as_bytes(), Input::More);
     assert_eq!(driver.sent.len(), 3);
-    // The text of an error is as long as its word.
+    // The text of an error is as long as the argument.
     let mut driver = Driver::prompt();
     let bad = "x".repeat(CHUNK_BYTES_MAX);
     driver.send(format!("{bad}\n").repeat(20).as_bytes(), Input::More);
@@ -309,7 +310,7 @@ fn lines_have_a_limit() {
     for length in [max + 1, 3 * max] {
         let mut driver = Driver::prompt();
         let line = [&vec![b'x'; length][..], b"\nPING\n"].concat();
-        // In parts, so that the end of the line is not there yet.
+        // In parts, so that the end of the line is missing at first.
         for part in line.chunks(100_000) {
             driver.send(part, Input::More);
             assert!(driver.bytes.len() <= max, "{} bytes are held", driver.bytes.len());
@@ -323,7 +324,7 @@ fn lines_have_a_limit() {
 }
 
 #[test]
-fn quit_ends_the_session_after_the_answers_that_are_due() {
+fn quit_ends_the_session_after_due_answers() {
     let mut driver = Driver::new(Permissions::ALL);
     assert!(driver.send(b"UPDATE a 1:1\nQUIT\nUPDATE b 1:1\n", Input::More));
     assert_eq!(driver.updates(), 1);
@@ -337,7 +338,7 @@ fn quit_ends_the_session_after_the_answers_that_are_due() {
 }
 
 #[test]
-fn half_a_line_at_the_end_is_not_done() {
+fn an_incomplete_last_line_is_ignored() {
     let mut driver = Driver::prompt();
     assert!(!driver.send(b"PING\nUPDATE a 1:1\nUPDATE b 1:1", Input::End));
     assert!(driver.ended);
@@ -345,7 +346,7 @@ fn half_a_line_at_the_end_is_not_done() {
 }
 
 #[test]
-fn lines_may_come_in_any_pieces() {
+fn lines_may_be_split_anywhere() {
     let script = b"UPDATE a 1:1\r\nUPDATE bad 1:1\nupdate /base/d/a 1:1\\\n 2:2\nCREATE c DS:x\nFLUSH a\nBATCH\nUPDATE a 1:1\nUPDATE bad 5:5\n.\nfoo\n\nPING\nUPDATE a  1:1\n";
     let mut driver = Driver::prompt();
     driver.send(script, Input::Dry);
@@ -368,14 +369,14 @@ fn lines_may_come_in_any_pieces() {
 }
 
 #[test]
-fn what_is_not_allowed_is_refused() {
+fn commands_without_permission_are_refused() {
     let mut driver = Driver::new(Permissions::parse("PING,BATCH").unwrap());
     driver.send(b"UPDATE a 1:1\nPING\nCREATE a DS:x\nBATCH\nUPDATE a 1:1\n.\n", Input::Dry);
     assert!(driver.sent.is_empty());
     let denied = "-1 Permission denied.\n";
     let batch = "0 Go ahead.  End with dot '.' on its own line.\n1 errors\n1 Permission denied.\n";
     assert_eq!(driver.written(), format!("{denied}0 PONG\n{denied}{batch}"));
-    // A reload counts for what comes after it.
+    // A reload affects what comes after it.
     driver.session.allow(Permissions::ALL);
     assert!(driver.send(b"UPDATE a 1:1\n", Input::Dry));
 }
@@ -461,7 +462,7 @@ fn frames_are_answered_in_order() {
 }
 
 #[test]
-fn an_update_without_a_good_word_asks_for_what_is_before_it() {
+fn an_update_without_a_valid_argument_sends_earlier_updates_first() {
     let mut driver = framed(Permissions::ALL);
     let frame = updates(7, &[("a", "1:1"), ("a", "-5:1"), ("b", ""), ("a", "2:1")]);
     assert!(driver.send(&frame, Input::More));
@@ -551,7 +552,7 @@ fn refusals_have_codes_from_version_2_on() {
 }
 
 #[test]
-fn bytes_that_are_no_frame_end_the_session_after_the_answers_that_are_due() {
+fn an_invalid_frame_ends_the_session_after_due_answers() {
     let mut driver = framed(Permissions::ALL);
     let script = [updates(1, &[("a", "1:1")]), b"\0\0\0\0\x09\0\0\0\x02\0\0\0".to_vec(), command(3, "PING")];
     assert!(driver.send(&script.concat(), Input::More));
@@ -563,7 +564,7 @@ fn bytes_that_are_no_frame_end_the_session_after_the_answers_that_are_due() {
 }
 
 #[test]
-fn frames_may_come_in_any_pieces() {
+fn frames_may_be_split_anywhere() {
     let script = [
         b"PING\nFRAMES 3\nFRAMES 1\n".to_vec(),
         updates(1, &[("a", "1:1"), ("bad", "2:2 3:3"), ("c", "-5:1"), ("d", "x")]),

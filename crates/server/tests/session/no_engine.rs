@@ -1,4 +1,4 @@
-//! A store that nothing may be asked of: a session leaves that to its driver.
+//! A store that must not be called: a session leaves that to its driver.
 
 use rrd::content::Rrd;
 use rrd::fetch::{FetchRequest, FetchRows};
@@ -7,7 +7,7 @@ use store::engine::{
 };
 use store::name::RrdName;
 
-/// Panics whatever it is asked.
+/// Panics on every request.
 pub struct NoEngine;
 
 const WHY: &str = "a session asks no store";

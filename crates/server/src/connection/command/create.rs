@@ -82,8 +82,8 @@ pub fn create(service: &Service, word: &[u8], words: Words<'_>, reply: ReplyTo) 
     match new {
         New::Empty(request) => service.engine.create(name, request, Box::new(answer)),
         New::Filled(rrd, no_overwrite) => {
-            // BlockingCalls for the log, so not on a thread that serves other connections.
-            answer(service.waits.run(false, || service.engine.import(name, *rrd, no_overwrite)));
+            // Waits for the log, so not on a thread that serves other connections.
+            answer(service.calls.run(false, || service.engine.import(name, *rrd, no_overwrite)));
         }
     }
 }
@@ -102,7 +102,7 @@ fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(Resolved
     let no_overwrite = args.no_overwrite || service.create.no_overwrite;
     if !args.sources.is_empty() {
         // Reads whole RRDs.
-        let rrd = service.waits.run(false, || fill(service, &args, definition))?;
+        let rrd = service.calls.run(false, || fill(service, &args, definition))?;
         return Ok((named, New::Filled(Box::new(rrd), no_overwrite)));
     }
     let start = args.start.or(template_start).unwrap_or_else(|| service.now() - START_BEFORE_NOW);

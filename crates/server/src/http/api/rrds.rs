@@ -77,7 +77,7 @@ pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
     let word = path_rest(&uri)?;
     let service = &api.service;
     let name = rows::name(service, &word)?;
-    let snapshot = service.waits.run(true, || service.engine.snapshot(&name));
+    let snapshot = service.calls.run(true, || service.engine.snapshot(&name));
     let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error))?;
     let path = service.names.path(&word);
     let items = info::info(&snapshot.definition, &snapshot.live, &snapshot.current_rows, &path);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_in_the_directory() {
+    fn template_names_stay_in_the_directory() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("t.graph"), "COMMENT:x\n").unwrap();
         std::fs::write(directory.path().join("secret"), "COMMENT:x\n").unwrap();
