@@ -1,10 +1,10 @@
-//! The disk as the store sees it: a few verbs, so that a simulated one can stand in for the real one.
+//! The disk as a trait, so that a simulated disk can replace the real one.
 //!
-//! A name is durable only after
-//! [`Disk::sync_dir`], bytes only after [`DiskFile::sync`], whatever a file system may do beyond that.
-//! Every error keeps the [`io::ErrorKind`] of its cause ([`io::ErrorKind::StorageFull`] for a full disk and
-//! for a full quota) and says operation and path. Paths are relative to the disk's root; nothing here knows
-//! what the files mean. Cost: one system call a verb; a write or read that the kernel cuts short is continued.
+//! A name is durable only after [`Disk::sync_dir`], bytes only after [`DiskFile::sync`], whatever a file
+//! system may do beyond that. Errors keep the [`io::ErrorKind`] of their cause
+//! ([`io::ErrorKind::StorageFull`] for a full disk and for a full quota) and name operation and path. Paths
+//! are relative to the disk's root; nothing here knows what the files mean. Cost: one system call per method;
+//! short reads and writes are continued.
 
 #![forbid(unsafe_code)]
 
@@ -19,55 +19,90 @@ use std::sync::Arc;
 pub use real::RealDisk;
 pub use sim::SimDisk;
 
-/// What an opened file is for.
+/// The access mode of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To read.
+    /// Reading only.
     Read,
-    /// To read and to write.
+    /// Reading and writing.
     Write,
 }
 
-/// What the page cache should expect of a range.
+/// The expected access pattern of a range, for the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing in particular.
     Normal,
-    /// Read from front to back.
+    /// Sequential reads.
     Sequential,
-    /// Read here and there: no read-ahead.
+    /// Random reads: no read-ahead.
     Random,
-    /// Needed soon.
+    /// Will be needed soon.
     WillNeed,
-    /// Not needed again.
+    /// Will not be needed again.
     DontNeed,
 }
 
-/// A directory tree with files. Every path is relative to its root; `""` is the root itself.
+/// A directory tree with files. Paths are relative to its root; `""` is the root itself.
+///
+/// Every method fails with the system's error.
 pub trait Disk: Send + Sync {
-    /// Makes an empty file, to read and to write. Fails with `AlreadyExists` when there is one.
+    /// Creates an empty file for reading and writing.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when there is one; the system's.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens a file that is there; `NotFound` when it is not.
+    /// Opens an existing file.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; the system's.
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>>;
-    /// Gives a file another name, in the place of whatever had that name. One step: a crash leaves one or
-    /// the other.
+    /// Renames a file, replacing any of the new name. Atomic: a crash leaves either the old state or the new
+    /// one.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such file; the system's.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; the system's.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Names in a directory, sorted; directories among them.
+    /// The sorted names of files and directories in a directory.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such directory; the system's.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
-    /// Makes a directory and those above it. Durable when it returns.
+    /// Creates a directory and its parents; durable when it returns.
+    ///
+    /// # Errors
+    /// The system's.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in a directory durable.
+    ///
+    /// # Errors
+    /// The system's.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Makes everything on this disk durable.
+    ///
+    /// # Errors
+    /// The system's.
     fn sync_all(&self) -> io::Result<()>;
-    /// Bytes of a file, by name; `NotFound` when there is none.
+    /// Length of a file in bytes, by name.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; the system's.
     fn length(&self, path: &Path) -> io::Result<u64>;
     /// Bytes that can still be written.
+    ///
+    /// # Errors
+    /// The system's.
     fn free_bytes(&self) -> io::Result<u64>;
 
     /// True when there is a file or directory of this name.
+    ///
+    /// # Errors
+    /// The system's, except `NotFound`.
     fn exists(&self, path: &Path) -> io::Result<bool> {
         match self.length(path) {
             Ok(_) => Ok(true),
@@ -77,23 +112,44 @@ pub trait Disk: Send + Sync {
     }
 }
 
-/// An open file. Shared freely between threads; concurrent writes must not overlap.
+/// An open file. Can be shared between threads; concurrent writes must not overlap.
 pub trait DiskFile: Send + Sync {
-    /// Writes all of `bytes` at `offset`. After an error any part of them may be there.
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// The system's; any part of the bytes may then have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Reads into `bytes` from `offset` on and returns how many; fewer than asked only at the end.
+    /// Reads into `bytes` from `offset` on and returns how many; fewer than requested only at the end.
+    ///
+    /// # Errors
+    /// The system's.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Makes what was written durable (fdatasync: bytes, and the length that finds them).
+    /// Makes written bytes durable (fdatasync: the bytes, and the length needed to find them).
+    ///
+    /// # Errors
+    /// The system's.
     fn sync(&self) -> io::Result<()>;
-    /// Bytes of the file.
+    /// Length of the file in bytes.
+    ///
+    /// # Errors
+    /// The system's.
     fn length(&self) -> io::Result<u64>;
-    /// Cuts, or extends with zeros, to `length` bytes.
+    /// Truncates or extends with zeros to `length` bytes.
+    ///
+    /// # Errors
+    /// The system's.
     fn truncate(&self, length: u64) -> io::Result<()>;
-    /// Reserves room for a range and makes the file at least that long; the new bytes are zero. Where the
-    /// file system cannot reserve, nothing happens.
+    /// Reserves space for a range and makes the file at least that long; the new bytes are zero. Does nothing
+    /// where the file system cannot reserve.
+    ///
+    /// # Errors
+    /// The system's.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
-    /// Tells the page cache what to expect; only a hint.
+    /// Advises the page cache; only a hint.
     fn advise(&self, offset: u64, length: u64, advice: Advice);
-    /// Takes the exclusive lock that ends with this open file; false when another process has it.
+    /// Takes an exclusive lock that lasts as long as this open file; false when another process has it.
+    ///
+    /// # Errors
+    /// The system's.
     fn try_lock(&self) -> io::Result<bool>;
 }

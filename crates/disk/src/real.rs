@@ -1,6 +1,6 @@
-//! The real disk: a directory of the operating system, through `rustix`.
+//! The real disk: a directory of the operating system, accessed through `rustix`.
 //!
-//! What holds: the root is opened once, so that a renamed or remounted parent cannot move the store.
+//! The root is opened once, so renaming or remounting a parent cannot move the store.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -29,14 +29,20 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Opens `root`, which must be a directory.
+    /// Opens `root`.
+    ///
+    /// # Errors
+    /// When it does not exist or is not a directory.
     pub fn open(root: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = fs::open(root, flags, fs::Mode::empty()).map_err(|errno| failed("open", root, errno))?;
         Ok(RealDisk { root: fd, root_path: root.to_owned(), file_mode: FILE_MODE })
     }
 
-    /// Makes `root` where it is missing, then opens it.
+    /// Opens `root`, creating it if it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be created or opened.
     pub fn create(root: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(root).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot create {}: {error}", root.display()))
@@ -44,7 +50,7 @@ impl RealDisk {
         RealDisk::open(root)
     }
 
-    /// The same disk with another mode for new files, before the umask.
+    /// The same disk with another mode for new files, before the umask is applied.
     #[must_use]
     pub fn with_file_mode(self, file_mode: u32) -> Self {
         RealDisk { file_mode, ..self }
@@ -76,7 +82,7 @@ impl RealDisk {
     }
 }
 
-/// The root is `""` in our paths and `.` to the kernel.
+/// The root is `""` in our paths and `.` for the kernel.
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
@@ -218,7 +224,7 @@ impl DiskFile for RealFile {
             Advice::WillNeed => fs::Advice::WillNeed,
             Advice::DontNeed => fs::Advice::DontNeed,
         };
-        // Only a hint: a file system that refuses it reads as well as before.
+        // Only a hint: a file system that refuses it can still be read.
         let _ = fs::fadvise(&self.fd, offset, NonZeroU64::new(length), advice);
     }
 
@@ -231,7 +237,7 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Tries again what a signal interrupted.
+/// Retries a call that a signal interrupted.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
@@ -263,7 +269,7 @@ impl std::error::Error for Failure {
 
 fn failed(operation: &'static str, path: &Path, errno: Errno) -> io::Error {
     let cause = io::Error::from(errno);
-    // A quota is a disk of its own size: to go on when there is room is right for both.
+    // A full quota is like a full disk: in both cases, work can continue once there is room.
     let kind = if errno == Errno::DQUOT { io::ErrorKind::StorageFull } else { cause.kind() };
     io::Error::new(kind, Failure { operation, path: path.to_owned(), cause })
 }
@@ -328,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_keeps_others_out_until_its_file_is_closed() {
+    fn a_lock_excludes_others_until_its_file_is_closed() {
         let (_root, disk) = disk();
         let path = Path::new("lock");
         let first = disk.create(path).unwrap();

@@ -1,21 +1,22 @@
-//! A simulated disk: the same verbs over memory, with the faults of real ones, decided by a seed.
+//! A simulated disk: the same interface in memory, with the faults of real disks, chosen by a seed.
 //!
-//! The faults it makes, and why the store may count on no more:
+//! The faults it simulates, which the store must survive:
 //!
-//! - [`SimDisk::crash`] is the loss of power. Of what was written to a file since its last sync, all,
-//!   nothing, a prefix cut at any byte, or any mixture of sectors of 512 bytes of different moments is there,
-//!   and the length is that of any moment since. The page cache writes back in any order.
-//! - Creations, renames and removals since the directory's last sync are there all, not at all, up to some
-//!   moment, or each by itself. A rename is one step. (Journalling file systems keep their order; POSIX does
-//!   not ask for it.) Directories themselves are durable at once, as [`Disk::create_dir_all`] promises.
-//! - [`SimDisk::kill`] is the death of the process: everything written is there, and still unsynced.
-//! - [`SimDisk::fail`] makes an operation fail. A failed write leaves a prefix. A failed sync forgets what it
-//!   should have written, as Linux does: some of it is durable, reads still show it, and the next sync says
-//!   yes.
-//! - [`SimDisk::set_capacity`] fills the disk; what fits of a write is written. More capacity is room again.
-//! - [`SimDisk::flip_bit`] is rot. [`SimDisk::power_off_after`] ends everything between two operations.
+//! - [`SimDisk::crash`] is a loss of power. Of the writes to a file since its last sync there may remain all,
+//!   none, a prefix cut at any byte, or any mixture of 512-byte sectors of different moments; the length is
+//!   that of any moment since. The page cache writes back in any order.
+//! - Of the creations, renames and removals since a directory's last sync there may remain all, none, all up
+//!   to some moment, or any subset. A rename is atomic. (Journalling file systems keep their order; POSIX
+//!   does not require it.) Directories themselves are durable at once, as [`Disk::create_dir_all`] promises.
+//! - [`SimDisk::kill`] is a crash of the process: everything written remains, but unsynced.
+//! - [`SimDisk::fail`] makes an operation fail. A failed write leaves a prefix. A failed sync drops what it
+//!   should have written, as Linux does: some of it is durable, reads still show all of it, and the next sync
+//!   succeeds.
+//! - [`SimDisk::set_capacity`] fills the disk: as much of a write as fits is written. A larger capacity makes
+//!   room again.
+//! - [`SimDisk::flip_bit`] is bit rot. [`SimDisk::power_off_after`] ends everything between two operations.
 //!
-//! It never reads short, never loses what was synced, and knows no permissions and no links.
+//! It never reads short, never loses synced data, and has no permissions and no links.
 
 mod medium;
 
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::{Advice, Disk, DiskFile, Mode};
 use medium::{Medium, NameChange};
 
-/// What can be made to fail.
+/// Operations that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// [`Disk::create`]
@@ -76,10 +77,10 @@ impl Operation {
     }
 }
 
-/// What was asked of a disk so far.
+/// Operations executed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Operations that change something, failed ones too.
+    /// Operations that modify something, including failed ones.
     pub changes: u64,
     /// Writes.
     pub writes: u64,
@@ -89,7 +90,7 @@ pub struct Counts {
     pub syncs: u64,
 }
 
-/// A disk in memory. Clones share it.
+/// A disk in memory. Clones share its content.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
@@ -104,7 +105,7 @@ struct State {
 }
 
 impl SimDisk {
-    /// An empty disk without limits. The same seed and the same calls give the same faults.
+    /// An empty disk without limits. The same seed and calls give the same faults.
     pub fn new(seed: u64) -> Self {
         SimDisk::of(Medium::new(seed))
     }
@@ -124,13 +125,13 @@ impl SimDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This disk as the store takes it.
+    /// This disk for use by the store.
     pub fn handle(&self) -> Arc<dyn Disk> {
         Arc::new(self.clone())
     }
 
-    /// Takes the power away and returns what a reboot finds. Every later call on this disk fails.
-    /// Capacity and planned failures are not carried over.
+    /// Simulates a loss of power and returns the disk as found after the reboot. Every later call on this
+    /// disk fails. Capacity and planned failures are not carried over.
     #[must_use]
     pub fn crash(&self) -> SimDisk {
         let mut state = self.lock();
@@ -138,8 +139,8 @@ impl SimDisk {
         SimDisk::of(state.medium.after_crash())
     }
 
-    /// Ends the process and returns the disk as the next one finds it: everything written is there. Every
-    /// later call on this disk fails. Capacity is carried over, planned failures are not.
+    /// Simulates a crash of the process and returns the disk as the next process finds it: everything written
+    /// remains. Every later call on this disk fails. Capacity is carried over, planned failures are not.
     #[must_use]
     pub fn kill(&self) -> SimDisk {
         let mut state = self.lock();
@@ -149,40 +150,42 @@ impl SimDisk {
         next
     }
 
-    /// Makes one `operation` fail with `kind`, after `skip` of them have gone well.
+    /// Makes one `operation` fail with `kind`, after `skip` successful ones.
     pub fn fail(&self, operation: Operation, skip: u64, kind: io::ErrorKind) {
         self.lock().planned.push((operation, skip, kind));
     }
 
-    /// Limits the bytes of all files together; `u64::MAX` for no limit.
+    /// Limits the total bytes of all files; `u64::MAX` for no limit.
     pub fn set_capacity(&self, bytes: u64) {
         self.lock().capacity = bytes;
     }
 
-    /// Lets `changes` more operations that change something go through; all after that fail, whatever they
-    /// are, until [`SimDisk::crash`].
+    /// Allows `changes` more modifying operations; after that every operation fails until [`SimDisk::crash`].
     pub fn power_off_after(&self, changes: u64) {
         self.lock().changes_left = changes;
     }
 
-    /// Flips a bit of a file, on the disk and for every reader. What was written is durable from then on.
+    /// Flips a bit of a file, on the disk and for every reader. What was written becomes durable.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such file or bit.
     pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
         self.lock().medium.flip_bit(path, bit).ok_or_else(|| not_found("flip a bit of", path))
     }
 
-    /// Bytes of all files together.
+    /// Total bytes of all files.
     pub fn used_bytes(&self) -> u64 {
         self.lock().medium.used_bytes()
     }
 
-    /// What was asked of it so far.
+    /// Operations executed so far.
     pub fn counts(&self) -> Counts {
         self.lock().counts
     }
 }
 
 impl State {
-    /// Counts an operation and says whether it fails.
+    /// Counts an operation; fails when it is due to fail.
     fn enter(&mut self, operation: Operation, path: &Path) -> io::Result<()> {
         let failed = |kind: io::ErrorKind, cause: &str| {
             io::Error::new(kind, format!("cannot {} {}: {cause}", operation.verb(), path.display()))
@@ -327,7 +330,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// An open file; it stays usable when its name changes or goes.
+/// An open file; it stays usable when it is renamed or removed.
 struct SimFile {
     disk: SimDisk,
     inode: u64,

@@ -1,4 +1,4 @@
-//! Pending updates applied to a header in memory: the one way they reach a file, a fetch or an export.
+//! Applies pending updates to a header in memory, for a write to the file, a fetch or an export.
 
 use std::io;
 
@@ -12,33 +12,33 @@ use crate::file::{Medium, RrdFile};
 use crate::geometry::FileHeader;
 use crate::rows::{PendingRows, write_seasons};
 
-/// Largest season kept in memory: 8 million values, when a year of 5-minute values is 105,120. Only a file
-/// made to harm has more; it is refused.
+/// Largest season kept in memory: 8 million values; a year of 5-minute values is 105,120. Only a malicious
+/// file has a larger one; it is refused.
 const SEASON_BYTES_MAX: u64 = 64 << 20;
 
-/// An RRD as its file has it, on its way to what it will be.
+/// The state of an RRD, loaded from its file.
 #[derive(Debug)]
 pub struct Loaded {
     /// Its header.
     pub header: FileHeader,
-    /// Its seasons, in the order of the archives.
+    /// Its seasons, in order of the archives.
     pub seasons: Vec<Season>,
-    /// The seasons as the file has them.
+    /// The seasons as stored in the file.
     seasons_in_file: Vec<Season>,
 }
 
-/// What became of the updates.
+/// The outcome of applying updates.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Updates that went in.
+    /// Number of updates applied.
     pub applied: u64,
-    /// Updates at or before the last one in the file: written before a crash, or overtaken by another program.
+    /// Updates at or before the file's last one: written before a crash, or overtaken by another program.
     pub past: u64,
-    /// Updates the file refused, and why the last of them was.
+    /// Number of updates the file refused, and why the last of them was.
     pub refused: Option<(u64, UpdateError)>,
 }
 
-/// Memory used again and again by one thread.
+/// Memory that one thread reuses.
 #[derive(Debug, Default)]
 pub struct Workspace {
     /// For headers.
@@ -52,11 +52,17 @@ pub struct Workspace {
 
 impl Loaded {
     /// Reads the seasons that belong to `header`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or a season is too large.
     pub fn new(header: FileHeader, file: &RrdFile) -> io::Result<Self> {
         Self::with_seasons(header, |offset, ring| file.read_at(ring, offset))
     }
 
-    /// The same for a file in memory.
+    /// As [`Loaded::new`], for a file in memory.
+    ///
+    /// # Errors
+    /// When the bytes are too few or a season is too large.
     pub fn from_bytes(header: FileHeader, bytes: &[u8]) -> io::Result<Self> {
         Self::with_seasons(header, |offset, ring| {
             let from = bytes.get(offset as usize..).and_then(|rest| rest.get(..ring.len()));
@@ -75,13 +81,13 @@ impl Loaded {
         self.header.geometry.shape.split(&self.header.words).last_update
     }
 
-    /// The live state, given away.
+    /// Returns the live state.
     pub fn into_live(self) -> Live {
         Live { words: self.header.words, seasons: self.seasons }
     }
 
-    /// Applies updates, each its time and its values separated by colons, in order; the rows they complete
-    /// are in [`Workspace::rows`] then.
+    /// Applies updates in order, each given by its time and its colon-separated values; completed rows are
+    /// then in [`Workspace::rows`].
     pub fn apply<'w>(
         &mut self,
         pending: impl IntoIterator<Item = (Timestamp, &'w [u8])>,
@@ -118,14 +124,18 @@ impl Loaded {
         outcome
     }
 
-    /// Takes the ring positions of the seasons over into the header.
+    /// Copies the ring positions of the seasons to the header.
     pub fn place_seasons(&mut self) {
         for season in &self.seasons {
             self.header.current_rows[season.rra] = season.current_row;
         }
     }
 
-    /// Writes what [`Loaded::apply`] changed: rows, then seasons, then the live part that makes them count.
+    /// Writes the changes made by [`Loaded::apply`]: rows, then seasons, then the live part, which makes them
+    /// valid.
+    ///
+    /// # Errors
+    /// When a write fails.
     pub fn write(&self, work: &mut Workspace, medium: &mut impl Medium) -> io::Result<()> {
         let geometry = &self.header.geometry;
         work.out.clear();
@@ -139,7 +149,10 @@ impl Loaded {
     }
 }
 
-/// The seasons of a file, by a function that fills bytes from an offset.
+/// Reads the seasons of a file; `read` fills bytes from an offset.
+///
+/// # Errors
+/// When `read` fails or a season is too large.
 pub fn read_seasons(
     header: &FileHeader,
     read: impl Fn(u64, &mut [u8]) -> io::Result<()>,

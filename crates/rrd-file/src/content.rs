@@ -1,4 +1,4 @@
-//! A whole file's bytes: where the rows of a new file stand, and writing it with unknown rows.
+//! The bytes of a whole file: initial ring positions, and writing a new file with unknown rows.
 
 use std::io::{self, IoSlice};
 
@@ -8,10 +8,10 @@ use rrd::live::{HeadShape, Live, UNKNOWN};
 
 use crate::handle::Handle;
 
-/// Parts of a write. Linux takes 1024.
+/// Buffers per write; Linux accepts 1024.
 const PARTS_MAX: usize = 256;
 
-/// For each archive, the ring position where a new file puts its newest row.
+/// For each archive, the ring position of the newest row in a new file.
 pub fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
     let newest = HeadShape::of(definition).split(&live.words).last_update.whole;
     let ring = |(index, rra): (usize, &Rra)| ring_index(definition.newest_row(index, newest), rra.row_count);
@@ -20,15 +20,18 @@ pub fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
     rings
 }
 
-/// Writes `front` and then unknown values up to `bytes`, in pieces that begin at multiples of `piece_bytes`.
+/// Writes `front` and then unknown values up to `bytes`, in chunks that begin at multiples of `piece_bytes`.
 /// All three are multiples of 8.
+///
+/// # Errors
+/// When a write fails.
 pub fn write_pieces(file: &Handle, front: &[u8], bytes: u64, piece_bytes: usize) -> io::Result<()> {
     let mut at = 0;
     let mut parts = Vec::new();
     while at < bytes {
         parts.clear();
         let mut from = at;
-        // A piece ends at a multiple of its size, also after a write that was cut short.
+        // A chunk ends at a multiple of its size, also after a short write.
         let end = bytes.min((at / piece_bytes as u64 + 1) * piece_bytes as u64);
         while from < end && parts.len() < PARTS_MAX {
             let rest = front.get(usize::try_from(from).unwrap_or(usize::MAX)..).unwrap_or_default();
@@ -46,7 +49,7 @@ pub fn write_pieces(file: &Handle, front: &[u8], bytes: u64, piece_bytes: usize)
     Ok(())
 }
 
-/// Unknown values as they stand in a file. Short enough to stay in the processor's cache.
+/// Unknown values as stored in a file; few enough to stay in the processor's cache.
 fn unknown_rows() -> &'static [u8] {
     static UNKNOWN_ROWS: [u64; 2048] = [u64::to_le(UNKNOWN.to_bits()); 2048];
     bytemuck::cast_slice(&UNKNOWN_ROWS)

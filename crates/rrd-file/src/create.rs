@@ -1,9 +1,9 @@
-//! Making whole files: beside their target under a temporary name, then renamed.
+//! Creates whole files: beside their target under a temporary name, then renamed.
 //!
-//! Whoever opens the target sees the old file or the new one, never a part of it; a full disk or a kill
-//! leaves the old one (a kill may leave the temporary, which is named as RRDtool's are: six characters
-//! behind the target's name). Unknown rows are written, not left out: files of ours are as long on the disk
-//! as RRDtool's, so that a later update cannot meet a full disk.
+//! Anyone who opens the target sees either the old file or the new one; a full disk or a kill leaves the old
+//! one. A kill may leave the temporary file, which is named as by RRDtool: the target's name plus six
+//! characters. Unknown rows are really written, so files take as much disk space as RRDtool's, and a later
+//! update cannot meet a full disk.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -25,33 +25,34 @@ use crate::content::{rings, write_pieces};
 use crate::handle::Handle;
 use crate::volume::Volume;
 
-/// Mode of files that `create` makes; RRDtool does not heed the umask.
+/// Mode of files made by `create`; RRDtool ignores the umask.
 const CREATE_MODE: u32 = 0o644;
-/// Mode of files that `restore` and `resize` make, before the umask.
+/// Mode of files made by `restore` and `resize`, before the umask.
 const RESTORE_MODE: u32 = 0o666;
-/// Mode of a temporary file that gets another before it is renamed.
+/// Mode of a temporary file whose final mode is set before it is renamed.
 const TEMPORARY_MODE: u32 = 0o600;
-/// Names tried for a temporary file. They are drawn from 62^6.
+/// Names tried for a temporary file, out of 62^6.
 const TEMPORARY_TRIES: usize = 100;
-/// Files are written in pieces of this size, of which the page cache makes its folios. Measured for W1 on ext4
-/// (Linux 6.18): creating takes 147 us with pieces of 4 kB, 73 with 32 kB, 70 with 64 kB, 63 in one; and 200
-/// files updated in three places each wrote 2.57 MB to the device with any of them.
+/// Files are written in chunks of this size, from which the page cache makes its folios. Measured for W1 on
+/// ext4 (Linux 6.18): creating takes 147 us with chunks of 4 kB, 73 with 32 kB, 70 with 64 kB, 63 with a
+/// single one; and 200 files updated in three places each wrote 2.57 MB to the device in all cases.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What to do about a file that is there already.
+/// What to do about an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// The new one takes its place.
+    /// Replace it.
     Replace,
-    /// The same for what can be made again, without having it written at once: ext4 writes out a file that is renamed
-    /// over another, which took 0.2 of the 0.6 ms of a graph. After a power cut the new one may be empty.
+    /// Replace it, but without waiting for the disk, for files that can be made again: ext4 writes out a file
+    /// that is renamed over another, which took 0.2 of the 0.6 ms of a graph. After a power cut, the new file
+    /// may be empty.
     Swap,
-    /// It stays, and that is an error.
+    /// Keep it and fail.
     Refuse,
 }
 
-/// Makes a new file, all unknown, last updated at `start` (seconds). It gets the mode of the file it
-/// replaces, or 0644 whatever the umask is; a symbolic link is replaced, not followed.
+/// Creates a file with only unknown rows, last updated at `start` (seconds). It gets the mode of the file it
+/// replaces, else 0644 regardless of the umask; a symbolic link is replaced, not followed.
 ///
 /// # Errors
 /// [`Error::Create`] when it exists, [`Error::Temporary`], [`Error::Rename`], [`Error::Write`];
@@ -60,7 +61,7 @@ pub fn create(path: &Path, definition: &Definition, start: i64, existing: Existi
     create_on(&Volume::System, path, definition, start, existing)
 }
 
-/// The same on any volume.
+/// As [`create`], on any volume.
 ///
 /// # Errors
 /// As [`create`].
@@ -80,7 +81,7 @@ pub fn create_on(
     create_from(volume, path, &front, layout.file_bytes, existing)
 }
 
-/// The same with content (`create --source`, structural `tune`).
+/// As [`create`], with content (`create --source`, structural `tune`).
 ///
 /// # Errors
 /// As [`create`].
@@ -88,7 +89,7 @@ pub fn create_filled(path: &Path, rrd: &Rrd, existing: Existing) -> Result<(), E
     create_filled_on(&Volume::System, path, rrd, existing)
 }
 
-/// The same on any volume.
+/// As [`create_filled`], on any volume.
 pub(crate) fn create_filled_on(
     volume: &Volume,
     path: &Path,
@@ -99,7 +100,7 @@ pub(crate) fn create_filled_on(
     create_from(volume, path, &whole, whole.len() as u64, existing)
 }
 
-/// Writes a file as `restore` and `resize` do: as [`write_bytes`].
+/// Writes a file for `restore` and `resize`; see [`write_bytes`].
 ///
 /// # Errors
 /// [`Error::Create`], [`Error::Write`]; [`Error::File`] when no file can hold the RRD.
@@ -121,8 +122,9 @@ pub fn write_file_with(
     write_bytes(path, &whole, existing)
 }
 
-/// Writes a whole file: mode 0666 less the umask, or mode and owner of the file it replaces; a symbolic link
-/// is followed, and what is no regular file, or stands in a directory that is not ours to write, is written to.
+/// Writes a whole file with mode 0666 less the umask, or the mode and owner of the file it replaces. A
+/// symbolic link is followed. A target that is not a regular file, or whose directory is not writable, is
+/// written to directly.
 ///
 /// # Errors
 /// [`Error::Create`], [`Error::Write`].
@@ -134,7 +136,7 @@ pub fn write_bytes(path: &Path, whole: &[u8], existing: Existing) -> Result<(), 
     if existing == Existing::Refuse && itself.is_some() {
         return Err(creating(Errno::EXIST.into()));
     }
-    // A link to nothing fails here: there is no telling what it was to be.
+    // A dangling link fails here.
     let target = if is_link { path.canonicalize().map_err(creating)? } else { path.to_path_buf() };
     let there = if is_link { std::fs::metadata(path).ok() } else { itself };
     let in_place = || File::create(&target).map_err(creating)?.write_all(whole).map_err(writing);
@@ -161,7 +163,7 @@ fn refused(path: &Path, error: FileError) -> Error {
     Error::File { path: path.to_path_buf(), error }
 }
 
-/// `front`, then unknown values up to `bytes`, in the place of `path`.
+/// Replaces `path` with `front`, then unknown values up to `bytes`.
 fn create_from(
     volume: &Volume,
     path: &Path,
@@ -179,10 +181,10 @@ fn create_from(
         return Ok(());
     }
     let link = there.is_some_and(|there| there.kind == FileType::Symlink);
-    // Through a link, as RRDtool looks.
+    // Follows a link, as RRDtool does.
     let there = if link { volume.find(path, true) } else { there };
     if there.is_some_and(|there| there.kind != FileType::RegularFile) {
-        // A directory, or a device that must not become a file.
+        // A directory, or a device that must not be replaced by a file.
         return Err(Error::Rename(Errno::ISDIR.into()));
     }
     let mode = there.map_or(CREATE_MODE, |there| there.mode);
@@ -199,8 +201,9 @@ fn create_from(
     })
 }
 
-/// The same without a temporary name, where nothing is and the file system can: a kill then leaves nothing,
-/// and one entry of the directory is made in place of two. False when it has to be done the other way.
+/// Creates the file without a temporary name, when the target does not exist and the file system supports it:
+/// a kill then leaves nothing, and one directory entry is made instead of two. Returns false when the other
+/// way must be used.
 fn create_unnamed(path: &Path, front: &[u8], bytes: u64) -> Result<bool, Error> {
     let directory = match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
@@ -215,14 +218,14 @@ fn create_unnamed(path: &Path, front: &[u8], bytes: u64) -> Result<bool, Error> 
     let Handle::System(file) = file else { return Ok(false) };
     set_mode(&file, mode).map_err(|error| Error::Write { path: path.to_path_buf(), error })?;
     let linked = rustix::fs::linkat(&file, "", CWD, path, AtFlags::EMPTY_PATH).or_else(|_| {
-        // Without privileges the descriptor has to be named.
+        // Without privileges, the descriptor must be referred to by name.
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
         rustix::fs::linkat(CWD, name, CWD, path, AtFlags::SYMLINK_FOLLOW)
     });
     Ok(linked.is_ok())
 }
 
-/// Gives a new file its mode where the umask has kept something back; a needless change costs a journal entry.
+/// Sets the mode of a new file if the umask has removed something; a needless change costs a journal entry.
 fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
     if Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode & 0o7777) != mode {
         rustix::fs::fchmod(file, mode)?;
@@ -230,18 +233,18 @@ fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file the mode of another, and its owner where that is allowed. A needless change costs a journal entry.
+/// Copies the mode of another file, and its owner if permitted. A needless change costs a journal entry.
 fn keep_owner(file: &OwnedFd, there: &Metadata) -> io::Result<()> {
     let own = rustix::fs::fstat(file)?;
     if (own.st_uid, own.st_gid) != (there.uid(), there.gid()) {
         let (owner, group) = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
-        // Not allowed to most; a restored file then belongs to whoever restored it.
+        // Most users may not do this; a restored file then belongs to the user who restored it.
         rustix::fs::fchown(file, Some(owner), Some(group)).ok();
     }
     set_mode(file, Mode::from_raw_mode(there.mode() & 0o7777))
 }
 
-/// A file being made; removed when dropped before its rename.
+/// A temporary file; removed when dropped before its rename.
 struct Temporary<'a> {
     volume: &'a Volume,
     path: PathBuf,
@@ -264,7 +267,7 @@ impl Temporary<'_> {
     }
 
     fn rename(mut self, target: &Path, existing: Existing) -> io::Result<()> {
-        // A file that was exchanged has the temporary name now, and goes with it.
+        // After an exchange, the temporary name belongs to the old file, which is removed.
         self.renamed = self.volume.rename(&self.path, target, existing)?;
         Ok(())
     }
@@ -273,13 +276,13 @@ impl Temporary<'_> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // Best effort: what went wrong before is the error to report.
+            // Best effort: the earlier error is the one to report.
             self.volume.remove(&self.path).ok();
         }
     }
 }
 
-/// Six letters and digits that no one else uses now.
+/// Six letters and digits that are unused now.
 fn suffix() -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     static COUNT: AtomicU64 = AtomicU64::new(0);

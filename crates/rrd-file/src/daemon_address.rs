@@ -1,8 +1,8 @@
-//! Where the daemon of a store listens: a small text file at the root of the tree of placeholders.
+//! The address of a store's daemon, in a small text file at the root of the tree of placeholders.
 //!
-//! The daemon writes it when its sockets are bound; the command line, having met a placeholder, finds the
-//! root of the tree by the name in the placeholder and reads there whom to ask. It holds no data: a stale one
-//! names a socket nobody listens on, and the next start writes it again. So nothing here syncs.
+//! The daemon writes it when its sockets are bound. A client that meets a placeholder derives the root of the
+//! tree from the name in the placeholder, and reads the address there. The file holds no data: a stale one
+//! names a socket on which no daemon listens, and the next start replaces it. So nothing here syncs.
 //!
 //! ```text
 //! roundel-daemon 1
@@ -19,28 +19,28 @@ use std::path::{Path, PathBuf};
 use crate::name::RrdName;
 use crate::placeholder::{Placeholder, StoreIdentity};
 
-/// Its name at the root of the tree.
+/// The name of the file.
 pub const FILE_NAME: &str = ".roundel-daemon";
 /// The first line.
 const FIRST_LINE: &str = "roundel-daemon 1";
 /// Longest file that is read; an address has at most a few hundred bytes.
 const BYTES_MAX: u64 = 4096;
 
-/// Why nobody can be asked for what a placeholder stands for.
+/// Why no daemon can be found for a placeholder.
 #[derive(Debug)]
 pub enum DaemonAddressError {
-    /// The placeholder does not stand where its name says: it was moved or copied.
+    /// The path does not match the name in the placeholder: it was moved or copied.
     Moved(Placeholder),
-    /// There is no such file, or it cannot be read.
+    /// The file does not exist or cannot be read.
     Missing {
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is not one of this release's.
+    /// The file is not in this release's format.
     Malformed(PathBuf),
-    /// It belongs to another store than the placeholder.
+    /// The file belongs to another store than the placeholder.
     Foreign(PathBuf),
 }
 
@@ -72,10 +72,10 @@ impl fmt::Display for DaemonAddressError {
 
 impl std::error::Error for DaemonAddressError {}
 
-/// Says at the root of a tree where the daemon of a store listens. The old file, if any, is replaced whole.
+/// Writes the address of a store's daemon to the root of a tree, replacing any old file.
 ///
 /// # Errors
-/// What the system says.
+/// When the file cannot be written or renamed.
 pub fn write(tree: &Path, store: StoreIdentity, address: &str) -> io::Result<()> {
     let id: String = store.0.iter().map(|byte| format!("{byte:02x}")).collect();
     let new = tree.join(format!("{FILE_NAME}.{}", std::process::id()));
@@ -86,10 +86,10 @@ pub fn write(tree: &Path, store: StoreIdentity, address: &str) -> io::Result<()>
     })
 }
 
-/// The address of the daemon that has what a placeholder at `path` stands for.
+/// The address of the daemon that has the RRD of the placeholder at `path`.
 ///
 /// # Errors
-/// [`DaemonAddressError`].
+/// As in [`DaemonAddressError`].
 pub fn find(path: &Path, placeholder: &Placeholder) -> Result<String, DaemonAddressError> {
     let moved = || DaemonAddressError::Moved(placeholder.clone());
     let real = path.canonicalize().map_err(|_| moved())?;
@@ -107,8 +107,8 @@ pub fn find(path: &Path, placeholder: &Placeholder) -> Result<String, DaemonAddr
     if id == own { Ok(address.to_string()) } else { Err(DaemonAddressError::Foreign(file)) }
 }
 
-/// The address of the daemon in whose tree a path lies, and what it is called there. The path itself need not
-/// exist, its directory must.
+/// The address of the daemon in whose tree a path lies, and its name there. The path itself need not exist,
+/// but its directory must.
 pub fn above(path: &Path) -> Option<(String, RrdName)> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = parent.canonicalize().ok()?.join(path.file_name()?);
@@ -121,7 +121,7 @@ pub fn above(path: &Path) -> Option<(String, RrdName)> {
     Some((address.to_string(), name))
 }
 
-/// The id and the address that a file says.
+/// Parses the id and the address.
 fn parse(text: &[u8]) -> Option<(&str, &str)> {
     let mut lines = std::str::from_utf8(text).ok()?.lines();
     if lines.next()? != FIRST_LINE {

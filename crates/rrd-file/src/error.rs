@@ -1,4 +1,4 @@
-//! What can go wrong with a file, in RRDtool's words.
+//! Errors about files, in RRDtool's words.
 
 use std::fmt;
 use std::io;
@@ -13,76 +13,76 @@ use crate::file::LOCKED;
 use crate::placeholder::Placeholder;
 use rrd::updatev::UpdateReport;
 
-/// Why a file could not be used. `Display` is RRDtool's text wherever it has one.
+/// Why a file could not be used. `Display` gives RRDtool's text if there is one.
 #[derive(Debug)]
 pub enum Error {
     /// It could not be opened: `opening 'PATH': No such file or directory`.
     Open {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is empty or no regular file, which RRDtool notices when it maps it.
+    /// It is empty or not a regular file, which RRDtool notices when it maps it.
     Map {
         /// The path as given.
         path: PathBuf,
-        /// What the system would say to `mmap`.
+        /// The error that `mmap` would give.
         error: io::Error,
     },
     /// Another process or thread has it locked: `could not lock RRD`.
     Locked,
-    /// Its bytes are no usable `.rrd` file.
+    /// It is not a valid `.rrd` file.
     File {
         /// The path as given.
         path: PathBuf,
-        /// What is wrong with them.
+        /// What is invalid.
         error: FileError,
     },
     /// A placeholder stands there: the store it names has the data.
     Placeholder {
         /// The path as given.
         path: PathBuf,
-        /// Which store has it, under which name.
+        /// The store and the name there.
         placeholder: Placeholder,
     },
-    /// Reading or writing failed while it was open.
+    /// Reading or writing the open file failed.
     Io {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// It could not be created: `creating 'PATH': File exists`.
     Create {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A new file could not be written; nothing of it is left.
+    /// A new file could not be written; nothing of it remains.
     Write {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The temporary file beside a new file could not be made.
+    /// The temporary file beside a new file could not be created.
     Temporary(io::Error),
-    /// The temporary file could not take the place of the file.
+    /// The temporary file could not be renamed to the file.
     Rename(io::Error),
-    /// One argument of an update was refused; those before it are in the file.
+    /// An argument of an update was refused; earlier ones are in the file.
     Update {
         /// The path as given.
         path: PathBuf,
         /// Why.
         error: UpdateError,
-        /// What became of the arguments before it.
+        /// The report on the earlier arguments.
         report: Box<UpdateReport>,
     },
     /// The template of an update was refused; nothing has changed.
     Template(TemplateError),
-    /// A change by the words of `rrdtune(1)` was refused; nothing has changed.
+    /// A change by the arguments of `rrdtune(1)` was refused; nothing has changed.
     Tune(TuneError),
     /// More bytes than can be read at once.
     TooLarge {
@@ -94,7 +94,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the system while the file at `path` was open.
+    /// A system error while the file at `path` was open.
     pub(crate) fn io(path: &Path, error: io::Error) -> Self {
         Error::Io { path: path.to_path_buf(), error }
     }
@@ -109,7 +109,7 @@ impl fmt::Display for Error {
             }
             Error::Locked => f.write_str(LOCKED),
             Error::File { path, error } => error.named(&path.to_string_lossy()).fmt(f),
-            // What a stock rrdtool says of it.
+            // The text of a stock rrdtool.
             Error::Placeholder { path, .. } => write!(f, "'{}' is not an RRD file", path.display()),
             Error::Io { path, error } => write!(f, "'{}': {}", path.display(), system_text(error)),
             Error::Create { path, error } => {
@@ -132,8 +132,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The system's text of an error without Rust's "(os error n)", and without the operation and the path that a
-/// [`disk::RealDisk`] puts before it.
+/// The system's text for an error, without Rust's "(os error n)" and without the operation and path that a
+/// [`disk::RealDisk`] adds.
 pub fn system_text(error: &io::Error) -> String {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     let full = cause.unwrap_or(error).to_string();

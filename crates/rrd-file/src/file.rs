@@ -1,9 +1,9 @@
-//! One `.rrd` file, open and locked: positioned reads and writes and nothing else.
+//! One open and locked `.rrd` file: positioned reads and writes only.
 //!
-//! Locks are RRDtool's: POSIX `fcntl` over the whole file, shared to read, exclusive to write, never waited
-//! for. Such a lock belongs to the process and ends when *any* of its descriptors of the file is closed, so
-//! the caller must hold the RRD's own mutex for as long as one of these lives. Cost: openat, fadvise, fcntl,
-//! fstat, one pread of the header; closing unlocks.
+//! Locks are RRDtool's: POSIX `fcntl` over the whole file, shared for reading, exclusive for writing, without
+//! waiting. Such a lock belongs to the process and ends when *any* of its descriptors of the file is closed,
+//! so the caller must hold the RRD's own mutex as long as an [`RrdFile`] exists. Cost: openat, fadvise,
+//! fcntl, fstat, one pread of the header; closing unlocks.
 
 use std::io;
 
@@ -16,12 +16,15 @@ use crate::handle::Handle;
 use crate::name::RrdName;
 use crate::tree::Tree;
 
-/// Bytes read at once in the hope of getting a whole header: W1's has 3,496, W2's 2,512.
+/// Bytes of the first read, usually a whole header: W1's has 3,496, W2's 2,512.
 const HEADER_GUESS_BYTES: usize = 4096;
 
-/// Where positioned bytes go: the file itself, or a copy in memory.
+/// A target for positioned writes: the file itself, or a copy in memory.
 pub trait Medium {
     /// Writes all of `bytes` at `offset`, which lies within the file.
+    ///
+    /// # Errors
+    /// When the write fails.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
@@ -34,7 +37,7 @@ impl Medium for Vec<u8> {
     }
 }
 
-/// What an open file is for.
+/// The access mode of a file, with its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Shared lock.
@@ -51,7 +54,7 @@ pub struct RrdFile {
 }
 
 impl RrdFile {
-    /// A file that its caller opened, locked and found to have `bytes` bytes.
+    /// A file that the caller has opened and locked, `bytes` long.
     pub(crate) fn new(file: Handle, bytes: u64) -> Self {
         RrdFile { file, bytes }
     }
@@ -61,19 +64,19 @@ impl RrdFile {
         &self.file
     }
 
-    /// Gives the open file away; closing it unlocks.
+    /// Returns the open file; closing it unlocks.
     pub(crate) fn into_handle(self) -> Handle {
         self.file
     }
 
-    /// Opens and locks the file of this name, never waiting for its lock.
+    /// Opens and locks the file of this name, without waiting for its lock.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// When there is no such file, it is not regular, or another process holds the lock.
     pub fn open(tree: &Tree, name: &RrdName, access: Access) -> Result<Self, OpenError> {
         let file = tree.open_file(name, access).map_err(OpenError::Io)?;
         let Some(stat) = file.stat().map_err(OpenError::Io)? else {
-            // Another disk has no other processes that could hold a lock.
+            // No other process can hold a lock on a simulated disk.
             let bytes = file.length().map_err(OpenError::Io)?;
             return Ok(RrdFile { file, bytes });
         };
@@ -85,12 +88,15 @@ impl RrdFile {
         Ok(RrdFile { file, bytes: stat.st_size as u64 })
     }
 
-    /// Its length in bytes when it was opened.
+    /// Its length in bytes at the time it was opened.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads the header. `buffer` is scratch memory.
+    /// Reads the header; `buffer` is reused memory.
+    ///
+    /// # Errors
+    /// When reading fails or the header is invalid.
     pub fn header(
         &self,
         geometries: &Geometries,
@@ -110,7 +116,10 @@ impl RrdFile {
         Ok(geometries.read(buffer, self.bytes, hint)?)
     }
 
-    /// Fills `buffer` from `offset`; an error when the file ends before.
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// When the file ends before that, or cannot be read.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self.file.read_up_to(buffer, offset)? {
             count if count == buffer.len() => Ok(()),
@@ -119,19 +128,22 @@ impl RrdFile {
     }
 
     /// Fills `window` with consecutive rows of an archive from ring position `first` on, at most one ring.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
     pub fn read_rows(&self, archive: ArchiveLayout, first: u64, window: &mut [f64]) -> io::Result<()> {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(window);
         let before_wrap = ((archive.row_count - first) * archive.row_bytes).min(bytes.len() as u64) as usize;
         let (front, back) = bytes.split_at_mut(before_wrap);
         self.read_at(front, archive.row_offset(first))?;
         self.read_at(back, archive.offset)?;
-        // The file's bytes are little-endian; where the machine's are too this is nothing.
+        // The file is little-endian; on a little-endian machine this does nothing.
         window.iter_mut().for_each(|value| *value = f64::from_bits(u64::from_le(value.to_bits())));
         Ok(())
     }
 
-    /// Reads the beginning. A file whose beginning is not in memory is cold: without advice the kernel would
-    /// read 128 kB of it to change some of its pages. To find that out costs nothing when it is in memory.
+    /// Reads the beginning. If that is not in the page cache, the file is cold, and without advice the kernel
+    /// would read 128 kB of it to change a few pages. The check costs nothing when it is cached.
     fn read_front(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let whole = (buffer.len() as u64).min(self.bytes);
         match self.file.read_cached(buffer) {
@@ -150,7 +162,7 @@ impl Medium for RrdFile {
     }
 }
 
-/// Takes RRDtool's lock of the whole file.
+/// Takes RRDtool's lock on the whole file.
 fn lock(file: &Handle, access: Access) -> Result<(), OpenError> {
     let Handle::System(file) = file else { return Ok(()) };
     let operation = match access {
@@ -171,7 +183,7 @@ pub enum OpenError {
     NotRegular,
     /// Another process has it locked.
     Locked,
-    /// The system refused.
+    /// A system call failed.
     Io(io::Error),
 }
 
@@ -180,7 +192,7 @@ pub enum OpenError {
 pub enum HeaderError {
     /// Reading failed.
     Io(io::Error),
-    /// The bytes are no header.
+    /// The header is invalid.
     File(FileError),
 }
 
@@ -196,5 +208,5 @@ impl From<FileError> for HeaderError {
     }
 }
 
-/// RRDtool's word for a file that another process has locked.
+/// RRDtool's message for a file that another process has locked.
 pub const LOCKED: &str = "could not lock RRD";

@@ -1,4 +1,4 @@
-//! One function for each decoder, for fuzzers: any bytes in, a panic is a finding.
+//! A function for each decoder, for fuzzers: any bytes may be given, and a panic is a finding.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use crate::apply::{Loaded, Workspace};
 use crate::geometry::Geometries;
 use crate::placeholder;
 
-/// A placeholder: what is read is written the same.
+/// Decodes a placeholder; encoding it again must give the same bytes.
 pub fn fuzz_placeholder(bytes: &[u8]) {
     if let Ok(Some(found)) = placeholder::decode(bytes) {
         assert!(bytes.starts_with(&placeholder::encode(found.store, &found.name)));
     }
 }
 
-/// A `.rrd` file that updates are applied to and written into, as the writers do it.
+/// Applies updates to a `.rrd` file and writes them, as the writers do.
 pub fn fuzz_write(bytes: &[u8]) {
     let geometries = Geometries::default();
     let Ok(header) = geometries.read(bytes, bytes.len() as u64, None) else { return };
-    // A second look, with the geometry known, must see the same.
+    // A second read with the known geometry must give the same.
     let again = geometries.read(bytes, bytes.len() as u64, Some(&Arc::clone(&header.geometry)));
     assert!(
         again.is_ok_and(|again| again.words == header.words && again.current_rows == header.current_rows)

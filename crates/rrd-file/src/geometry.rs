@@ -1,7 +1,7 @@
-//! Definitions of `.rrd` files, kept once for all files whose definition part has the same bytes.
+//! Definitions of `.rrd` files, shared by all files whose definition part has the same bytes.
 //!
-//! A tree of a hundred thousand files usually has a handful of definitions. Knowing them, opening a file
-//! again is a comparison of bytes instead of a parse.
+//! A tree of a hundred thousand files usually has a handful of definitions. For a known one, opening a file
+//! takes a comparison of bytes instead of parsing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,16 +10,16 @@ use rrd::codec::file::{FileError, FileLayout, decode_head, decode_live, definiti
 use rrd::definition::Definition;
 use rrd::live::HeadShape;
 
-/// Everything that follows from the definition part of a file.
+/// Everything derived from the definition part of a file.
 #[derive(Debug)]
 pub struct Geometry {
     /// The file's bytes before its live part.
     fixed: Box<[u8]>,
-    /// What they say.
+    /// The definition they encode.
     pub definition: Arc<Definition>,
-    /// How a live head is laid out in memory.
+    /// The layout of a live head in memory.
     pub shape: HeadShape,
-    /// How the file is laid out.
+    /// The layout of the file.
     pub layout: FileLayout,
 }
 
@@ -52,7 +52,7 @@ type Known = HashMap<Box<[u8]>, Arc<Geometry>>;
 #[derive(Debug)]
 pub struct Geometries {
     known: Mutex<Known>,
-    /// With so many, those that no RRD uses are forgotten before another is kept.
+    /// Beyond this number, unused ones are dropped before another is added.
     known_max: usize,
 }
 
@@ -63,12 +63,15 @@ impl Default for Geometries {
 }
 
 impl Geometries {
-    /// None yet, and at most `known_max` that no RRD uses.
+    /// An empty collection that keeps at most `known_max` unused geometries.
     pub fn new(known_max: usize) -> Self {
         Geometries { known: Mutex::default(), known_max }
     }
 
-    /// Reads a header of a file of `file_bytes` bytes; `hint` is the geometry it had last time.
+    /// Parses the header of a file of `file_bytes` bytes; `hint` is the geometry it had last time.
+    ///
+    /// # Errors
+    /// When the header is invalid.
     pub fn read(
         &self,
         bytes: &[u8],
@@ -98,13 +101,13 @@ impl Geometries {
         Ok(FileHeader { geometry, words: head.words, current_rows: head.current_rows })
     }
 
-    /// Forgets what no RRD uses any more.
+    /// Drops the geometries that no RRD uses any more.
     pub fn shrink(&self) {
         self.lock().retain(|_, geometry| Arc::strong_count(geometry) > 1);
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // What a panic left in the map is valid: entries go in whole.
+        // The map is valid even after a panic: entries are added whole.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! An open file, of the operating system or of another disk: the seam through which every byte of a `.rrd`
-//! file, a placeholder and a temporary file passes.
+//! An open file of the operating system or of another disk: every byte of a `.rrd` file, a placeholder and a
+//! temporary file passes through here.
 //!
-//! Two variants in place of a trait object: a file of the operating system is a descriptor on the stack, so
-//! that an update in place allocates nothing for it. The other variant is for simulated disks.
+//! It is an enum instead of a trait object: a file of the operating system is a descriptor on the stack, so
+//! an update in place allocates nothing for it. The other variant is for simulated disks.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,9 +15,9 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 /// An open file. Dropping it closes it.
 pub enum Handle {
-    /// Of the operating system.
+    /// A file of the operating system.
     System(OwnedFd),
-    /// Of another disk.
+    /// A file of another disk.
     Disk(Arc<dyn DiskFile>),
 }
 
@@ -31,10 +31,10 @@ impl fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// Reads into `bytes` from `offset` on and returns how many; fewer than asked only at the end.
+    /// Reads into `bytes` from `offset` on and returns how many; fewer than requested only at the end.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn read_up_to(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let file = match self {
             Handle::System(file) => file,
@@ -52,7 +52,8 @@ impl Handle {
         Ok(done)
     }
 
-    /// Reads the first bytes if all of them are in memory; `None` when they have to be fetched from the disk.
+    /// Reads the first bytes if they are in the page cache; `None` when they would have to be read from the
+    /// disk.
     pub(crate) fn read_cached(&self, bytes: &mut [u8]) -> Option<usize> {
         match self {
             Handle::System(file) => {
@@ -62,10 +63,10 @@ impl Handle {
         }
     }
 
-    /// Writes all of `bytes` at `offset`. After an error any part of them may be there.
+    /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's; any part of the bytes may then have been written.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let file = match self {
             Handle::System(file) => file,
@@ -83,7 +84,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Appends `parts`, the next of which belongs at `offset`; returns how many bytes were written, at least one.
+    /// Appends `parts` at `offset`; returns how many bytes were written, at least one.
     pub(crate) fn append(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         let file = match self {
             Handle::System(file) => file,
@@ -105,7 +106,7 @@ impl Handle {
     /// Makes everything written durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Handle::System(file) => Ok(rustix::fs::fdatasync(file)?),
@@ -113,10 +114,10 @@ impl Handle {
         }
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn length(&self) -> io::Result<u64> {
         match self {
             Handle::System(file) => Ok(rustix::fs::fstat(file)?.st_size as u64),
@@ -124,10 +125,10 @@ impl Handle {
         }
     }
 
-    /// Cuts, or extends with zeros, to `length` bytes.
+    /// Truncates or extends with zeros to `length` bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn truncate(&self, length: u64) -> io::Result<()> {
         match self {
             Handle::System(file) => Ok(rustix::fs::ftruncate(file, length)?),
@@ -135,10 +136,10 @@ impl Handle {
         }
     }
 
-    /// Mode, owner and kind; `None` on a disk that has none.
+    /// Mode, owner and kind; `None` on a disk without them.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn stat(&self) -> io::Result<Option<Stat>> {
         match self {
             Handle::System(file) => Ok(Some(rustix::fs::fstat(file)?)),
@@ -146,10 +147,10 @@ impl Handle {
         }
     }
 
-    /// Tells the page cache how all of the file is going to be read; only a hint.
+    /// Advises the page cache how the whole file will be read; only a hint.
     pub(crate) fn advise(&self, advice: Advice) {
         if let Handle::System(file) = self {
-            // Where it is not understood, reads are merely larger.
+            // Where it is not supported, reads are merely larger.
             rustix::fs::fadvise(file, 0, None, advice).ok();
         }
     }

@@ -1,15 +1,14 @@
-//! Standard `.rrd` files, in place and whole, as RRDtool uses them without a daemon.
+//! Standard `.rrd` files, in place and whole, used as RRDtool does without a daemon.
 //!
-//! For the command line and the C library ([`fn@update`], [`ReadFile`], [`WriteFile`], [`create`]): every call
-//! opens, locks, works and closes. Readers read the header and the rows they are asked for, nothing else;
-//! [`fn@update`] writes completed rows first and the live part, which makes them count, last; whole files are
-//! made beside their target and renamed. So a kill at any moment leaves a file that reads. Nothing is synced,
-//! as RRDtool does not either.
+//! For the command line and the C library ([`fn@update`], [`ReadFile`], [`WriteFile`], [`create`]): every
+//! call opens, locks, works and closes. Readers read only the header and the requested rows; [`fn@update`]
+//! writes completed rows first and last the live part, which makes them valid; whole files are written beside
+//! their target and renamed. So a kill at any moment leaves a readable file. Like RRDtool, it never syncs.
 //!
-//! For the files layout of `store`: the parts of the same work ([`mod@file`], [`geometry`], [`apply`], [`mod@rows`],
-//! [`content`]), and the tree of names that the files stand in ([`tree`], [`placeholder`]).
+//! For the files layout of `store`: the building blocks ([`mod@file`], [`geometry`], [`apply`], [`mod@rows`],
+//! [`content`]), and the tree of names in which the files lie ([`tree`], [`placeholder`]).
 //!
-//! Owns RRDtool's messages about files. Knows no protocol and no daemon: a placeholder is reported
+//! It owns RRDtool's messages about files. It knows no protocol and no daemon: a placeholder is reported
 //! ([`Error::Placeholder`]), and the caller asks its store.
 
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
-//! Who may use a file now: RRDtool's locks between processes, a table between the threads of this one.
+//! File locks: RRDtool's between processes, and a table between the threads of this process.
 //!
-//! RRDtool locks whole files by POSIX `fcntl`, shared to read, exclusive to write. Such a lock belongs to
-//! the process and ends when *any* of its descriptors of the file is closed; between threads it does
-//! nothing. So files in use are listed by inode: threads that would disturb each other wait, and a
-//! descriptor is closed only when nobody in this process uses its file any more. One thread may use a file
+//! RRDtool locks whole files with POSIX `fcntl`, shared for reading, exclusive for writing. Such a lock
+//! belongs to the process and ends when *any* of its descriptors of the file is closed; it has no effect
+//! between threads. So files in use are recorded by inode: conflicting threads wait for each other, and a
+//! descriptor is closed only when no thread of this process uses its file any more. One thread may use a file
 //! twice, as with RRDtool. Cost: one `fcntl`, two mutexes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use crate::file::Access;
 use crate::handle::Handle;
 
-/// How long a thread that must not block waits for the other threads of its process; RRDtool's threads
-/// would not see each other's locks at all, so that an error at once would be new to their programs.
+/// How long a non-blocking thread waits for other threads of its process. RRDtool's threads do not see each
+/// other's locks at all, so programs do not expect an immediate error.
 const THREAD_WAIT: Duration = Duration::from_secs(1);
 
-/// What to do about a file that another process has locked (`RRD_LOCKING`, `--locking`).
+/// What to do when another process has locked a file (`RRD_LOCKING`, `--locking`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locking {
     /// Fail at once.
@@ -28,12 +28,12 @@ pub enum Locking {
     Try,
     /// Wait until it is free.
     Block,
-    /// Neither look for locks nor take one.
+    /// Neither check nor take locks.
     None,
 }
 
 impl Locking {
-    /// The value that a word stands for: `try`, `block` or `none`.
+    /// The value for `try`, `block` or `none`.
     pub fn from_word(word: &str) -> Option<Locking> {
         match word {
             "try" => Some(Locking::Try),
@@ -44,32 +44,33 @@ impl Locking {
     }
 }
 
-/// What tells one file from another: device and inode.
+/// Identifies a file: device and inode.
 pub(crate) type Inode = (u64, u64);
 
-/// One file that this process has open.
+/// A file that this process has open.
 #[derive(Debug)]
 struct InUse {
     inode: Inode,
-    /// Who uses it, once for each use.
+    /// The users, once per use.
     users: Vec<(ThreadId, Access)>,
-    /// Descriptors that may only be closed when the last user goes.
+    /// Descriptors that may only be closed with the last use.
     parked: Vec<Handle>,
 }
 
-/// Files that this process has open.
+/// The files that this process has open.
 #[derive(Debug)]
 struct Table {
     files: Vec<InUse>,
-    /// Threads that wait for one of them.
+    /// Number of threads waiting for one of them.
     waiting: usize,
 }
 
-/// Tables, each of some inodes: a descriptor is closed under the mutex, which takes a microsecond, and threads that update
-/// different files should not wait for each other's. Guessed: twice the threads that are usual.
+/// Number of tables, each for some inodes. A descriptor is closed under the mutex, which takes a microsecond,
+/// and threads that update different files should not wait for each other. Guessed: twice the usual number of
+/// threads.
 const SHARES: usize = 16;
 
-/// The files of some inodes.
+/// The table for some inodes.
 struct Share {
     table: Mutex<Table>,
     released: Condvar,
@@ -89,7 +90,7 @@ impl Share {
     }
 }
 
-/// Lists a use of a file and locks it. On failure the descriptor is closed, now or when that is safe.
+/// Registers a use of a file and locks it. On failure the descriptor is closed as soon as that is safe.
 pub(crate) fn acquire(file: Handle, inode: Inode, access: Access, locking: Locking) -> Result<Handle, Errno> {
     if locking == Locking::None {
         return Ok(file);
@@ -120,7 +121,7 @@ pub(crate) fn acquire(file: Handle, inode: Inode, access: Access, locking: Locki
     }
 }
 
-/// Ends a use of a file. Its lock ends with the last one.
+/// Ends a use of a file. Its lock ends with the last use.
 pub(crate) fn release(file: Handle, inode: Inode, locking: Locking) {
     if locking == Locking::None {
         return;
@@ -130,26 +131,26 @@ pub(crate) fn release(file: Handle, inode: Inode, locking: Locking) {
     let mut table = share.table();
     let Some(at) = table.files.iter().position(|entry| entry.inode == inode) else { return };
     let users = &mut table.files[at].users;
-    // A file may be handed to another thread; then any use will do.
+    // A file may be handed to another thread; then any use is removed.
     let user = users.iter().rposition(|(thread, _)| *thread == this).or(users.len().checked_sub(1));
     if let Some(user) = user {
         users.swap_remove(user);
     }
     if users.is_empty() {
-        // Closed under the mutex: a thread that came in between would lose its lock.
+        // Closed under the mutex: otherwise a thread that registers in between would lose its lock.
         drop(file);
         drop(table.files.swap_remove(at));
     } else {
         table.files[at].parked.push(file);
     }
-    // Waking costs a system call even when nobody sleeps.
+    // A wake-up costs a system call even when no thread sleeps.
     if table.waiting > 0 {
         drop(table);
         share.released.notify_all();
     }
 }
 
-/// Waits until no other thread of this process is in the way. False when that takes too long.
+/// Waits until no other thread of this process conflicts. False when that takes too long.
 fn enter(inode: Inode, access: Access, locking: Locking) -> bool {
     let this = std::thread::current().id();
     let share = Share::of(inode);

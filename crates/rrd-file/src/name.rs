@@ -1,25 +1,25 @@
-//! Names of RRDs: what a client says, made relative to the store and safe to use as a path.
+//! Names of RRDs: relative to the store, and safe to use as a path.
 
 use std::fmt;
 
-/// Longest name in bytes: Linux' `PATH_MAX` less the NUL, so that every name can have a placeholder.
+/// Longest name in bytes: Linux's `PATH_MAX` less the NUL, so that every name can have a placeholder.
 pub const NAME_BYTES_MAX: usize = 4095;
 
 /// The name of an RRD inside its store, such as `host-1/cpu-0.rrd`.
 ///
-/// Relative, `/`-separated, without empty, `.` or `..` components and without NUL, so that it can never
-/// leave the directory it is used under. Need not be UTF-8.
+/// Relative, `/`-separated, without empty, `.` or `..` components and without NUL, so it can never leave the
+/// directory under which it is used. Need not be UTF-8.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RrdName(Box<[u8]>);
 
 /// Why a name was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Nothing, or nothing but slashes.
+    /// Empty, or only slashes.
     Empty,
     /// Longer than [`NAME_BYTES_MAX`], or a component longer than 255 bytes.
     TooLong,
-    /// Holds a NUL byte.
+    /// Contains a NUL byte.
     Nul,
     /// Has a `..` component or is absolute.
     Outside,
@@ -40,6 +40,9 @@ impl std::error::Error for NameError {}
 
 impl RrdName {
     /// Checks and normalises a relative name: `./a//b.rrd` becomes `a/b.rrd`.
+    ///
+    /// # Errors
+    /// As in [`NameError`].
     pub fn new(text: &[u8]) -> Result<Self, NameError> {
         if text.len() > NAME_BYTES_MAX {
             return Err(NameError::TooLong);
@@ -66,7 +69,7 @@ impl RrdName {
         if name.is_empty() { Err(NameError::Empty) } else { Ok(RrdName(name.into())) }
     }
 
-    /// True when `text` is already in normal form, so that it may be used without a copy.
+    /// True when `text` is already in normal form and can be used without a copy.
     pub fn is_normal(text: &[u8]) -> bool {
         !text.is_empty()
             && text.len() <= NAME_BYTES_MAX

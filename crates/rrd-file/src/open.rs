@@ -1,6 +1,7 @@
-//! A file on its way to being used: opened, locked, its header read and checked.
+//! Opens a file: locked, with its header read and checked.
 //!
-//! Cost: open, fstat, fcntl, pread of the header, close; to read, or when it is cold, fadvise; to write, one fstat more.
+//! Cost: open, fstat, fcntl, pread of the header, close; for reading, or when it is cold, fadvise; for
+//! writing, one more fstat.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -22,18 +23,18 @@ use crate::placeholder;
 use crate::volume::Volume;
 use crate::{Error, Locking};
 
-/// How often a file that was replaced between opening and locking is opened anew.
+/// How often a file that was replaced between opening and locking is reopened.
 const REPLACED_TRIES: usize = 10;
 
-/// Geometries of the files that this process used last; most trees have a handful.
+/// Geometries of the files used last by this process; most trees have a handful.
 static GEOMETRIES: LazyLock<Geometries> = LazyLock::new(|| Geometries::new(64));
 
 /// An open, locked file; unlocked when dropped.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Empty only while being dropped.
+    /// `None` only while it is dropped.
     file: Option<RrdFile>,
-    /// Where it was opened.
+    /// The volume it was opened on.
     pub(crate) volume: Volume,
     inode: Inode,
     locking: Locking,
@@ -49,7 +50,8 @@ impl Drop for Opened {
     }
 }
 
-/// Why a file could not be opened. A placeholder need not be writable: who may write is for its store's daemon to say.
+/// The error for a file that could not be opened. A placeholder need not be writable: its store's daemon
+/// decides who may write.
 fn unopened(path: &Path, error: Errno) -> Error {
     let path = path.to_path_buf();
     match placeholder::read(&path) {
@@ -79,7 +81,7 @@ impl Opened {
         Err(Error::Locked)
     }
 
-    /// The same on another disk, which has no other processes: nothing to lock.
+    /// Opens a file of another disk, which has no other processes, so nothing is locked.
     fn open_on(disk: &Arc<dyn Disk>, path: &Path, access: Access) -> Result<Self, Error> {
         let fail = |error| Error::Open { path: path.to_path_buf(), error };
         let mode = match access {
@@ -100,20 +102,20 @@ impl Opened {
         })
     }
 
-    /// None when the file was replaced before it was locked: the new one is meant.
+    /// `None` when the file was replaced before it was locked, so the new one must be opened.
     fn try_open(path: &Path, access: Access, locking: Locking) -> Result<Option<Self>, Error> {
         let fail = |error: Errno| Error::Open { path: path.to_path_buf(), error: error.into() };
         let flags = match access {
             Access::Read => OFlags::RDONLY,
             Access::Write => OFlags::RDWR,
         };
-        // NONBLOCK: a FIFO must not hold us up; regular files do not care.
+        // NONBLOCK: a FIFO must not block; regular files are not affected.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = open(path, flags, access).map_err(|error| unopened(path, error))?;
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         check_mappable(path, &stat)?;
         let inode = (stat.st_dev, stat.st_ino);
-        // A file system without locks is told in the same words.
+        // A file system without locks gives the same error.
         let file = acquire(Handle::System(file), inode, access, locking).map_err(|_| Error::Locked)?;
         let opened = |file, bytes| Opened {
             file: Some(RrdFile::new(file, bytes)),
@@ -122,11 +124,11 @@ impl Opened {
             locking,
             path: path.to_path_buf(),
         };
-        // Who reads may read a file that was replaced since: as if a moment ago.
+        // A reader may use a file that was replaced since, as if it had come a moment earlier.
         let now = if access == Access::Read { Ok(Some(stat)) } else { file.stat() };
         match now {
             Ok(Some(now)) if now.st_nlink > 0 || locking == Locking::None || access == Access::Read => {
-                // Of a file to be changed, reading its header tells whether this is worth a call.
+                // For a file to be changed, reading its header decides whether this call is worthwhile.
                 if access == Access::Read {
                     file.advise(Advice::Random);
                 }
@@ -148,12 +150,12 @@ impl Opened {
         self.file.as_mut().expect("taken only by drop")
     }
 
-    /// The open file, to read.
+    /// The open file, for reading.
     pub(crate) fn reader(&self) -> &RrdFile {
         self.file.as_ref().expect("taken only by drop")
     }
 
-    /// Reads the header; `hint` is a geometry it may have, `buffer` scratch memory.
+    /// Reads the header; `hint` is a geometry it may have, `buffer` reused memory.
     pub(crate) fn header(
         &self,
         hint: Option<&Arc<Geometry>>,
@@ -170,7 +172,7 @@ impl Opened {
         Loaded::new(header, self.reader()).map_err(|error| Error::io(&self.path, error))
     }
 
-    /// Lets the kernel read ahead: all of the file is about to be read.
+    /// Lets the kernel read ahead, because the whole file is about to be read.
     pub(crate) fn expect_whole(&self) {
         self.reader().handle().advise(Advice::Sequential);
     }
@@ -181,7 +183,7 @@ impl Opened {
             .map_err(|error| Error::io(&self.path, error))
     }
 
-    /// Fills `window` with rows of an archive, the first of them `age` rows older than the newest.
+    /// Fills `window` with rows of an archive; the first is `age` rows older than the newest.
     pub(crate) fn window(
         &self,
         header: &FileHeader,
@@ -194,7 +196,7 @@ impl Opened {
         self.reader().read_rows(archive, first, window).map_err(|error| Error::io(&self.path, error))
     }
 
-    /// What stands there instead of a sound file.
+    /// The error for an invalid file: it may be a placeholder.
     fn damaged(&self, error: FileError, front: &[u8]) -> Error {
         let path = self.path.clone();
         match placeholder::decode(front) {
@@ -204,10 +206,10 @@ impl Opened {
     }
 }
 
-/// Opens a file. One that is about to be changed is not marked as read as well: to note that time takes a thirtieth of an
-/// update.
+/// Opens a file. One that will be changed is opened without updating its access time, which takes a thirtieth
+/// of an update.
 fn open(path: &Path, flags: OFlags, access: Access) -> Result<OwnedFd, Errno> {
-    /// Who is not the owner may not, and then most files belong to somebody else.
+    /// Only the owner may do that; after one refusal, other files are assumed to belong to another user too.
     static MAY: AtomicBool = AtomicBool::new(true);
     if access == Access::Write && MAY.load(Ordering::Relaxed) {
         match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
@@ -218,7 +220,7 @@ fn open(path: &Path, flags: OFlags, access: Access) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-/// What RRDtool could not map into memory it cannot use, and says so in these words.
+/// RRDtool cannot use a file that it cannot map into memory; this returns the same error.
 fn check_mappable(path: &Path, stat: &Stat) -> Result<(), Error> {
     let errno = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_size > 0 => return Ok(()),

@@ -1,12 +1,12 @@
-//! Placeholders: what stands in the tree where a program expects `NAME.rrd`.
+//! Placeholders: files that lie in the tree where programs expect `NAME.rrd`.
 //!
-//! A placeholder is a sparse regular file as long as the real `.rrd` would be; it begins with our own
-//! magic, so that a stock rrdtool says "is not an RRD file" instead of reading old data, and says which
-//! store to ask for which name. It holds no data: a lost or torn one is simply written again. So nothing
-//! here syncs. Layout: `docs/format/placeholder.md`.
+//! A placeholder is a sparse regular file as long as the real `.rrd` would be. It begins with our own magic,
+//! so that a stock rrdtool says "is not an RRD file" instead of reading old data, and names the store and the
+//! RRD there. It holds no data: a lost or torn one is simply written again. So nothing here syncs. Layout:
+//! `docs/format/placeholder.md`.
 //!
-//! Cost of a new one: openat, pwrite, ftruncate, close. Measured on one core of an AMD
-//! EPYC: 34,000/s on a fresh ext4, 75,000 to 81,000/s on tmpfs. After 40,000 files were removed from that ext4 it is 1,500 to
+//! Cost of a new one: openat, pwrite, ftruncate, close. Measured on one core of an AMD EPYC: 34,000/s on a
+//! fresh ext4, 75,000 to 81,000/s on tmpfs. After 40,000 files were removed from that ext4 it is 1,500 to
 //! 3,600/s for some minutes, all of it in the kernel's search for an inode (`recently_deleted`).
 
 use std::io;
@@ -21,7 +21,7 @@ use crate::tree::Tree;
 
 /// The first bytes of every placeholder.
 pub const MAGIC: [u8; 8] = *b"ROUNDELP";
-/// The format this release writes.
+/// The version of the format that this release writes.
 pub const VERSION: u32 = 1;
 /// Bytes before the name.
 pub const HEADER_BYTES: usize = 40;
@@ -32,27 +32,27 @@ const OFFSET_IDENTITY: usize = 16;
 const OFFSET_CHECKSUM: usize = 32;
 const OFFSET_RESERVED: usize = 36;
 
-/// Which store a placeholder belongs to: drawn at random when the store is made.
+/// Identifies the store of a placeholder; random, drawn when the store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoreIdentity(pub [u8; 16]);
 
-/// What a placeholder says.
+/// The content of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder {
-    /// The store to ask.
+    /// The store.
     pub store: StoreIdentity,
-    /// The name to ask for.
+    /// The name of the RRD there.
     pub name: RrdName,
 }
 
 /// Why a placeholder could not be written, removed or read.
 #[derive(Debug)]
 pub enum PlaceholderError {
-    /// Something that is not a placeholder stands there.
+    /// Another kind of file is there.
     Occupied {
         /// Its path in the tree.
         name: RrdName,
-        /// True when it is a standard `.rrd` file.
+        /// True when that is a standard `.rrd` file.
         rrd_file: bool,
     },
     /// The placeholder there belongs to another store.
@@ -60,18 +60,18 @@ pub enum PlaceholderError {
         /// Its path in the tree.
         name: RrdName,
     },
-    /// It was written by another release, in a format this one does not know.
+    /// Another release wrote it, in a format this one does not know.
     Version(u32),
-    /// It says it is a placeholder and is not a sound one.
+    /// It has a placeholder's magic but is invalid.
     Damaged {
-        /// What is wrong, with its offset.
+        /// What is invalid, with its offset.
         what: String,
     },
-    /// The operating system said no.
+    /// A system call failed.
     Io {
         /// The path in question.
         path: String,
-        /// What it said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -115,13 +115,16 @@ pub struct Placeholders {
 }
 
 impl Placeholders {
-    /// Placeholders of `store` under `tree`.
+    /// The placeholders of `store` under `tree`.
     pub fn new(tree: Tree, store: StoreIdentity) -> Self {
         Placeholders { tree, store }
     }
 
-    /// Makes the placeholder of `name` appear, `rrd_bytes` long (the length of the real file), with the
-    /// directories above it. One that is there already is brought up to date; anything else there stays.
+    /// Writes the placeholder of `name`, `rrd_bytes` long (the length of the real file), and creates the
+    /// directories above it. An existing placeholder of this store is updated; any other file is kept.
+    ///
+    /// # Errors
+    /// When another file is there, or the system fails.
     pub fn write(&self, name: &RrdName, rrd_bytes: u64) -> Result<(), PlaceholderError> {
         let header = encode(self.store, name);
         let file = match self.tree.create_file(name) {
@@ -134,7 +137,10 @@ impl Placeholders {
             .map_err(|error| io_error(name, error))
     }
 
-    /// Removes the placeholder of `name`. Nothing there is fine; something else there is an error.
+    /// Removes the placeholder of `name`, if there is one.
+    ///
+    /// # Errors
+    /// When another file is there, or the system fails.
     pub fn remove(&self, name: &RrdName) -> Result<(), PlaceholderError> {
         match self.open_to_replace(name) {
             Ok(_) => self.tree.remove(name).map_err(|error| io_error(name, error)),
@@ -143,7 +149,10 @@ impl Placeholders {
         }
     }
 
-    /// The placeholder of `name` in this tree; `None` when nothing or something else is there.
+    /// The placeholder of `name` in this tree; `None` when there is no file or another kind.
+    ///
+    /// # Errors
+    /// When it is invalid, of another version, or cannot be read.
     pub fn read(&self, name: &RrdName) -> Result<Option<Placeholder>, PlaceholderError> {
         match self.tree.open_file(name, Access::Read) {
             Ok(file) => decode(&read_front(&file).map_err(|error| io_error(name, error))?),
@@ -152,7 +161,7 @@ impl Placeholders {
         }
     }
 
-    /// Opens what stands at `name` for writing if it is ours to replace.
+    /// Opens the file at `name` for writing if it may be replaced.
     fn open_to_replace(&self, name: &RrdName) -> Result<Handle, PlaceholderError> {
         let occupied = |rrd_file| PlaceholderError::Occupied { name: name.clone(), rrd_file };
         let file = match self.tree.open_file(name, Access::Write) {
@@ -164,7 +173,7 @@ impl Placeholders {
         match decode(&front) {
             Ok(Some(found)) if found.store == self.store => Ok(file),
             Ok(Some(_)) => Err(PlaceholderError::Foreign { name: name.clone() }),
-            // After a power loss a placeholder may have its length but not all its bytes.
+            // After a power loss, a placeholder may have its length but not all its bytes.
             Ok(None) if is_torn(&front) => Ok(file),
             Err(PlaceholderError::Damaged { .. }) => Ok(file),
             Ok(None) => Err(occupied(front.starts_with(b"RRD\0"))),
@@ -173,7 +182,10 @@ impl Placeholders {
     }
 }
 
-/// The placeholder at a path anywhere; `None` when the file is something else.
+/// The placeholder at any path; `None` when the file is of another kind.
+///
+/// # Errors
+/// When it is invalid, of another version, or cannot be read.
 pub fn read(path: &Path) -> Result<Option<Placeholder>, PlaceholderError> {
     let io = |error: io::Error| PlaceholderError::Io { path: path.display().to_string(), error };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -181,7 +193,7 @@ pub fn read(path: &Path) -> Result<Option<Placeholder>, PlaceholderError> {
     decode(&read_front(&Handle::System(file)).map_err(io)?)
 }
 
-/// The first bytes of a placeholder: header and name.
+/// Encodes the first bytes of a placeholder: header and name.
 pub fn encode(store: StoreIdentity, name: &RrdName) -> Vec<u8> {
     let text = name.as_bytes();
     let mut bytes = vec![0; HEADER_BYTES];
@@ -195,7 +207,10 @@ pub fn encode(store: StoreIdentity, name: &RrdName) -> Vec<u8> {
     bytes
 }
 
-/// Reads the first bytes of a file: a placeholder, something else (`None`), or a damaged placeholder.
+/// Decodes the first bytes of a file; `None` when it is not a placeholder.
+///
+/// # Errors
+/// When it is a placeholder, but invalid or of another version.
 pub fn decode(bytes: &[u8]) -> Result<Option<Placeholder>, PlaceholderError> {
     if !bytes.starts_with(&MAGIC) {
         return Ok(None);
@@ -230,13 +245,13 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Placeholder>, PlaceholderError> {
     Ok(Some(Placeholder { store: StoreIdentity(identity), name }))
 }
 
-/// True for the beginning of the magic, or nothing of it, and zeros.
+/// True for a prefix of the magic, possibly empty, followed by zeros.
 fn is_torn(front: &[u8]) -> bool {
     let there = front.iter().zip(MAGIC).take_while(|(byte, magic)| *byte == magic).count();
     front[there..].iter().all(|&byte| byte == 0)
 }
 
-/// CRC32C of header and name with the checksum's own bytes taken as zero.
+/// CRC32C of header and name, with the checksum's own bytes as zero.
 fn checksum(bytes: &[u8]) -> u32 {
     let front = crc32c::crc32c(&bytes[..OFFSET_CHECKSUM]);
     let zeroed = crc32c::crc32c_append(front, &[0; 4]);
@@ -279,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_these() {
+    fn the_encoding_is_fixed() {
         let bytes = encode(STORE, &name("a/b.rrd"));
         let mut want = b"ROUNDELP\x01\0\0\0\x07\0\0\x000123456789abcdef".to_vec();
         want.extend_from_slice(&[0xb8, 0x23, 0x43, 0x1d]);
@@ -288,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_one_reads_back_has_the_size_and_stays_sparse() {
+    fn a_placeholder_round_trips_with_the_right_size_and_is_sparse() {
         use std::os::unix::fs::MetadataExt;
         let (directory, placeholders) = placeholders();
         let want = Placeholder { store: STORE, name: name("host/a b.rrd") };
@@ -307,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_and_torn_ones_are_replaced() {
+    fn only_own_and_torn_placeholders_are_replaced() {
         let (directory, placeholders) = placeholders();
         let check = |content: &[u8], good: bool| {
             std::fs::write(directory.path().join("x.rrd"), content).unwrap();
@@ -335,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_file_there_is_named_with_what_to_do() {
+    fn an_existing_rrd_file_is_reported_with_advice() {
         let (directory, placeholders) = placeholders();
         std::fs::write(directory.path().join("x.rrd"), b"RRD\x000003").unwrap();
         let error = placeholders.write(&name("x.rrd"), 1000).unwrap_err().to_string();
@@ -343,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed() {
+    fn every_flipped_bit_is_detected() {
         let good = encode(STORE, &name("a.rrd"));
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();

@@ -1,4 +1,4 @@
-//! A file opened to be read: its header, some of its rows, or all of it.
+//! A file opened for reading: its header, some of its rows, or all of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::geometry::FileHeader;
 use crate::open::Opened;
 use crate::{Error, Locking, Volume};
 
-/// Largest file that is read whole. Guessed; RRDtool maps what there is.
+/// Largest file that is read whole. Guessed; RRDtool maps files of any size.
 const READ_BYTES_MAX: u64 = 16 << 30;
 
 /// An open file under a shared lock, with its header read. Unlocked when dropped.
@@ -34,7 +34,7 @@ impl ReadFile {
         Self::open_on(&Volume::System, path, locking)
     }
 
-    /// The same on any volume.
+    /// As [`ReadFile::open`], on any volume.
     ///
     /// # Errors
     /// As [`ReadFile::open`].
@@ -53,32 +53,32 @@ impl ReadFile {
         Ok(ReadFile { opened, header })
     }
 
-    /// What the RRD is.
+    /// Its definition.
     pub fn definition(&self) -> &Arc<Definition> {
         &self.header.geometry.definition
     }
 
-    /// When it was last updated.
+    /// The time of its last update.
     pub fn last_update(&self) -> Timestamp {
         self.header.geometry.shape.split(&self.header.words).last_update
     }
 
-    /// For each archive the ring position of its newest row (`rra[n].cur_row` of `info`).
+    /// For each archive, the ring position of its newest row (`rra[n].cur_row` of `info`).
     pub fn current_rows(&self) -> &[u64] {
         &self.header.current_rows
     }
 
-    /// Its live state; reads the seasons when there are some.
+    /// Its live state; reads the seasons if there are any.
     ///
     /// # Errors
-    /// [`Error::Io`], also for a season of more bytes than any real one has.
+    /// [`Error::Io`], also for an impossibly large season.
     pub fn live(&self) -> Result<Live, Error> {
         let seasons = self.opened.seasons(&self.header)?;
         Ok(Live { words: self.header.words.clone(), seasons })
     }
 
-    /// The rows of a plan, row-major, one value a data source; unknown where the archive has none.
-    /// `plan` is one of this file's definition and last update ([`rrd::plan::plan`]).
+    /// The rows of a plan, row-major, one value per data source; unknown where the archive has none. `plan`
+    /// must come from this file's definition and last update ([`rrd::plan::plan`]).
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -97,7 +97,7 @@ impl ReadFile {
         Ok(values)
     }
 
-    /// Everything there is in the file.
+    /// The whole content of the file.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::File`], [`Error::TooLarge`].

@@ -1,8 +1,9 @@
-//! The rows that pending updates complete, and how they reach a file: each archive's rows in one write.
+//! The rows that pending updates complete, and writing them to a file: each archive's rows in one write.
 //!
-//! Rows are written before the live part that makes them count. A kill in between leaves the old live part
-//! with some rows behind it already overwritten; applying the same updates again writes the same rows.
-//! Seasons are the exception, as they are in RRDtool: an update reads what it later overwrites, so a kill
+//! Rows are written before the live part that makes them valid. A kill in between leaves the old live part,
+//! with some of the rows after it already overwritten; applying the same updates again writes the same rows.
+//! Seasons are the exception, as in RRDtool: an update reads what it later overwrites, so a kill in the
+//! microseconds between season and live part leaves coefficients that were adapted once too often.
 //! in the microseconds between season and live part leaves coefficients that were adapted once too often.
 
 use std::io;
@@ -13,21 +14,21 @@ use rrd::update::RowSink;
 
 use crate::file::Medium;
 
-/// A write of an archive's rows is cut at this size. Only a gap of many thousand rows reaches it.
+/// Largest single write of an archive's rows; only a gap of many thousand rows reaches it.
 const WRITE_BYTES_MAX: usize = 256 * 1024;
 
-/// Consecutive rows of one archive with the same values from the second on.
+/// Consecutive rows of one archive; from the second on they have the same values.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     rra: usize,
     /// Ring position of the first row.
     position: u64,
     count: u64,
-    /// Index of the first row's values; the further rows' follow when there are any.
+    /// Index of the first row's values; those of the other rows follow, if there are any.
     values: usize,
 }
 
-/// Rows completed so far, in the order they were completed.
+/// Completed rows in order of completion.
 #[derive(Debug, Default)]
 pub struct PendingRows {
     runs: Vec<Run>,
@@ -41,19 +42,22 @@ impl PendingRows {
         self.values.clear();
     }
 
-    /// A sink that adds to these rows and moves `current_rows` on.
+    /// A sink that adds to these rows and advances `current_rows`.
     pub fn sink<'a>(&'a mut self, layout: &'a FileLayout, current_rows: &'a mut [u64]) -> Sink<'a> {
         Sink { rows: self, layout, current_rows }
     }
 
-    /// Writes every row to its place.
+    /// Writes all rows.
+    ///
+    /// # Errors
+    /// When a write fails.
     pub fn write(
         &mut self,
         layout: &FileLayout,
         medium: &mut impl Medium,
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
-        // Stable: within an archive later rows stay behind earlier ones.
+        // Stable: within an archive, later rows stay after earlier ones.
         self.runs.sort_by_key(|run| run.rra);
         for runs in self.runs.chunk_by(|a, b| a.rra == b.rra) {
             let archive = layout.archives[runs[0].rra];
@@ -66,8 +70,8 @@ impl PendingRows {
         Ok(())
     }
 
-    /// Puts rows of one archive over `window`: the rows at consecutive ring positions from `first` on, at
-    /// most one ring of them.
+    /// Copies rows of one archive into `window`, which holds the rows at consecutive ring positions from
+    /// `first` on, at most one ring.
     pub fn overlay(&self, rra: usize, archive: ArchiveLayout, first: u64, window: &mut [f64]) {
         let ds_count = (archive.row_bytes / 8) as usize;
         let window_rows = (window.len() / ds_count) as u64;
@@ -77,7 +81,7 @@ impl PendingRows {
                 let at = row as usize * ds_count;
                 window[at..at + ds_count].copy_from_slice(run.row(index, ds_count, &self.values));
             };
-            // A gap may have made more rows than there is memory for; the window is what was asked for.
+            // After a gap, there may be more rows than fit in memory; only the window is needed.
             if run.count <= window_rows {
                 for index in 0..run.count {
                     let row = distance(first, (run.position + index) % archive.row_count);
@@ -128,7 +132,7 @@ impl RowSink for Sink<'_> {
     }
 }
 
-/// Gathers rows at consecutive ring positions into one write.
+/// Collects rows at consecutive ring positions into one write.
 struct RingWriter<'a, M> {
     archive: ArchiveLayout,
     medium: &'a mut M,
@@ -163,7 +167,10 @@ impl<M: Medium> RingWriter<'_, M> {
     }
 }
 
-/// Writes what changed of the seasons: the spans of values that differ.
+/// Writes the changed parts of the seasons: the spans of values that differ.
+///
+/// # Errors
+/// When a write fails.
 pub fn write_seasons(
     before: &[Season],
     after: &[Season],
@@ -197,7 +204,7 @@ pub fn write_seasons(
 mod tests {
     use super::*;
 
-    /// A medium that only remembers what was written where.
+    /// A medium that only records writes.
     #[derive(Default)]
     struct Trace(Vec<(u64, Vec<f64>)>);
 
@@ -234,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_an_archive_go_out_in_one_write_and_the_ring_wraps() {
+    fn rows_of_an_archive_take_one_write_and_wrap_around() {
         let layout = layout(&[4, 10]);
         let mut current = [2, 9];
         let mut rows = PendingRows::default();

@@ -1,9 +1,9 @@
-//! The directory tree that programs see: files opened by [`RrdName`], never outside of it.
+//! The directory tree that programs see: files are opened by [`RrdName`] and never outside of it.
 //!
-//! A name holds no `..` ([`RrdName`]); here the links on the way are refused that would lead out of the
-//! root (`openat2(2)` with `RESOLVE_BENEATH`; where a kernel or a sandbox lacks that call, every link is
-//! refused). The last component is opened without following a link unless that link stays inside.
-//! Directories are opened once and remembered, so that most opens walk a single component.
+//! A name contains no `..` ([`RrdName`]). Symbolic links that lead out of the root are refused (`openat2(2)`
+//! with `RESOLVE_BENEATH`; where a kernel or sandbox lacks that call, every link is refused). The last
+//! component is opened without following a link unless the link stays inside. Open directories are cached, so
+//! that most opens resolve a single component.
 
 mod list;
 
@@ -25,14 +25,14 @@ use crate::handle::Handle;
 use crate::name::RrdName;
 pub use list::{ListError, list};
 
-/// Directories remembered open. Each costs a file descriptor of the usual 1,024; a tree is mostly written
-/// in runs within one directory, so few are enough. At the limit all are closed and collected anew.
+/// Directories kept open. Each takes a file descriptor, of usually 1,024. Trees are mostly written directory
+/// by directory, so few are enough. At the limit all are closed.
 const DIRECTORIES_MAX: usize = 256;
 
 /// Mode of new files, before the umask: RRDtool's.
 const FILE_MODE: u32 = 0o644;
 
-/// Mode of directories made here, before the umask (`rrdcached -R` makes them the same).
+/// Mode of created directories, before the umask (as in `rrdcached -R`).
 const DIRECTORY_MODE: u32 = 0o775;
 
 /// A base directory, of the operating system or of another disk.
@@ -56,7 +56,7 @@ impl fmt::Debug for Place {
     }
 }
 
-/// What is open of a base directory.
+/// The cached open directories of a base directory.
 #[derive(Debug)]
 struct Directories {
     root: Arc<OwnedFd>,
@@ -67,7 +67,7 @@ impl Tree {
     /// Opens the base directory, which must exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// When it does not exist or cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let root = Arc::new(rustix::fs::open(path, flags, Mode::empty())?);
@@ -75,12 +75,12 @@ impl Tree {
         Ok(Tree { place, path: path.to_path_buf() })
     }
 
-    /// The whole of another disk, shown as `path` in messages.
+    /// The root of another disk; messages show it as `path`.
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Self {
         Tree { place: Place::Disk(disk), path: path.to_path_buf() }
     }
 
-    /// The base directory as it was given.
+    /// The base directory as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -88,7 +88,7 @@ impl Tree {
     /// Opens the file of this name; a FIFO does not block.
     ///
     /// # Errors
-    /// What the system says. `ELOOP` and `EXDEV` mean a link that leads out (or, without `openat2`, any link).
+    /// The system's. `ELOOP` and `EXDEV` mean a link that leads out (or, without `openat2`, any link).
     pub fn open_file(&self, name: &RrdName, access: Access) -> io::Result<Handle> {
         match &self.place {
             Place::System(directories) => {
@@ -108,10 +108,11 @@ impl Tree {
         }
     }
 
-    /// Makes an empty file of this name, to write, and the directories above it. Its mode is 0644 less the umask.
+    /// Creates an empty file of this name for writing, and the directories above it. Its mode is 0644 less
+    /// the umask.
     ///
     /// # Errors
-    /// `AlreadyExists` when there is one; what the system says.
+    /// `AlreadyExists` when there is one; the system's.
     pub fn create_file(&self, name: &RrdName) -> io::Result<Handle> {
         match &self.place {
             Place::System(directories) => {
@@ -126,7 +127,7 @@ impl Tree {
         }
     }
 
-    /// True when something stands at this name.
+    /// True when this name exists.
     pub fn exists(&self, name: &RrdName) -> bool {
         match &self.place {
             Place::System(directories) => directories.open_file(name, OFlags::PATH, Mode::empty()).is_ok(),
@@ -137,7 +138,7 @@ impl Tree {
     /// Removes the file of this name (the link itself, if it is one).
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn remove(&self, name: &RrdName) -> io::Result<()> {
         match &self.place {
             Place::System(directories) => {
@@ -152,7 +153,7 @@ impl Tree {
     /// Renames `leaf` to the name's last component, both in the name's directory.
     ///
     /// # Errors
-    /// `AlreadyExists` when something stands there and may not be replaced; what the system says.
+    /// `AlreadyExists` when the name exists and must not be replaced; the system's.
     pub fn rename_into_place(&self, leaf: &[u8], name: &RrdName, replace: bool) -> io::Result<()> {
         let (directory, target) = split(name.as_bytes());
         match &self.place {
@@ -175,11 +176,11 @@ impl Tree {
         }
     }
 
-    /// Makes what was renamed into the directory of `name`, or removed from it, durable, and the directories
-    /// up to the base, which may be new.
+    /// Makes renames into and removals from the directory of `name` durable, and the directories up to the
+    /// base, which may be new.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn sync_directories(&self, name: &RrdName) -> io::Result<()> {
         let mut directory = name.as_bytes();
         while !directory.is_empty() {
@@ -195,7 +196,7 @@ impl Tree {
     /// Makes everything on the tree's file system durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's.
     pub fn sync_all(&self) -> io::Result<()> {
         match &self.place {
             Place::System(directories) => Ok(rustix::fs::syncfs(&directories.root)?),
@@ -205,14 +206,14 @@ impl Tree {
 }
 
 impl Directories {
-    /// Opens a file. With `CREATE` in `flags` missing directories are made.
+    /// Opens a file. With `CREATE` in `flags`, missing directories are created.
     fn open_file(&self, name: &RrdName, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let (directory, leaf) = split(name.as_bytes());
         let create = flags.contains(OFlags::CREATE);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let parent = self.get(directory, create)?;
         match rustix::fs::openat(&parent, leaf, flags, mode) {
-            // Another program may have removed a remembered directory and made it again.
+            // Another program may have removed and recreated a cached directory.
             Err(Errno::NOENT) if !directory.is_empty() => {
                 self.forget_all();
                 let parent = self.get(directory, create)?;
@@ -223,7 +224,7 @@ impl Directories {
         }
     }
 
-    /// The directory at `path` below the base (`""` = the base), made if asked for.
+    /// The directory at `path` below the base (`""` = the base), created if `create`.
     fn get(&self, path: &[u8], create: bool) -> io::Result<Arc<OwnedFd>> {
         if path.is_empty() {
             return Ok(Arc::clone(&self.root));
@@ -255,11 +256,11 @@ impl Directories {
 
     fn open_beneath(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        // The resolver does the checking now, so a link that stays inside may be followed.
+        // The kernel checks the path now, so a link that stays inside may be followed.
         let following = flags.difference(OFlags::NOFOLLOW);
         loop {
             match rustix::fs::openat2(&self.root, path, following, Mode::empty(), beneath) {
-                // Something was renamed during the walk; the manual page says to try again.
+                // Something was renamed meanwhile; the manual page says to retry.
                 Err(Errno::AGAIN) => continue,
                 Err(Errno::NOSYS | Errno::PERM) => return self.open_by_component(path, flags),
                 other => return other,
@@ -267,7 +268,7 @@ impl Directories {
         }
     }
 
-    /// The same without `openat2`: one component at a time, no links at all.
+    /// As [`Directories::open_beneath`], without `openat2`: one component at a time, no links at all.
     fn open_by_component(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let (above, leaf) = split(path);
         let step = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -280,18 +281,18 @@ impl Directories {
         rustix::fs::openat(from, leaf, flags | OFlags::NOFOLLOW, Mode::empty())
     }
 
-    /// Any directory above may be the one that went, so none is kept.
+    /// Any directory above may be the one that was removed, so none is kept.
     fn forget_all(&self) {
         self.remembered().clear();
     }
 
     fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<Box<[u8]>, Arc<OwnedFd>>> {
-        // The map is only a memory of opens: whatever a panic left in it is valid.
+        // The map is only a cache of open directories, so it is valid even after a panic.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// `a/b/c` as `a/b` and `c`.
+/// Splits `a/b/c` into `a/b` and `c`.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_and_made_again() {
+    fn directories_are_created_and_recreated() {
         let (outer, tree) = tree();
         let make = |text: &str| tree.create_file(&name(text)).unwrap();
         make("x/y/z.rrd");

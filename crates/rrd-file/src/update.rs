@@ -1,8 +1,9 @@
 //! Updates in place.
 //!
-//! Reads the header once, steps through all arguments in memory, then writes: completed rows, seasons, and
-//! in one piece the live part that makes them count. A kill between leaves the state before the update;
-//! rows already written lie where the oldest ones of full archives were. Cost of one value that completes
+//! Reads the header once, applies all arguments in memory, then writes: completed rows, seasons, and in one
+//! piece the live part that makes them valid. A kill in between leaves the state before the update; rows
+//! already written have replaced the oldest ones of full archives. Cost of one value that completes `n` rows
+//! of different archives: `open` plus `n` + 1 pwrite calls.
 //! `n` rows of different archives: `open` and `n` + 1 times pwrite.
 
 use std::cell::RefCell;
@@ -22,23 +23,23 @@ use rrd::updatev::RowRecorder;
 use rrd::updatev::UpdateReport;
 
 thread_local! {
-    /// Memory that the next update of the thread uses again, and the geometry of the file before: the next one most
-    /// often has the same.
+    /// Memory that the thread's next update reuses, and the geometry of the last file, which the next one
+    /// most often shares.
     static WORK: RefCell<(Workspace, Option<Arc<Geometry>>)> = RefCell::default();
 }
 
-/// How an update is to be done.
+/// Options of an update.
 #[derive(Clone, Copy)]
 pub struct UpdateOptions<'a> {
     /// What to do about a locked file.
     pub locking: Locking,
-    /// The time that `N` and negative times count from, in seconds.
+    /// The time that `N` stands for and that negative times are relative to, in seconds.
     pub now: Timestamp,
-    /// What understands the times of `AT-time@value` arguments.
+    /// Parses the times of `AT-time@value` arguments.
     pub at_time: &'a AtTime<'a>,
-    /// Names of the sources that values are for (`--template`).
+    /// Names of the data sources that the values belong to (`--template`).
     pub template: Option<&'a [u8]>,
-    /// Pass over arguments at or before the last update (`--skip-past-updates`).
+    /// Skip arguments at or before the last update (`--skip-past-updates`).
     pub skip_past: bool,
     /// Whether the report lists the rows written (`updatev`).
     pub collect_rows: bool,
@@ -47,8 +48,8 @@ pub struct UpdateOptions<'a> {
 /// Updates a file by `arguments`, each `time:value:value...`.
 ///
 /// # Errors
-/// What [`super::ReadFile::open`] says; [`Error::Template`] (nothing has changed);
-/// [`Error::Update`] (the arguments before the refused one are in the file); [`Error::Io`].
+/// Those of [`super::ReadFile::open`]; [`Error::Template`] (nothing has changed); [`Error::Update`] (the
+/// arguments before the refused one are in the file); [`Error::Io`].
 pub fn update<A: AsRef<[u8]>>(
     path: &Path,
     arguments: &[A],
@@ -57,7 +58,7 @@ pub fn update<A: AsRef<[u8]>>(
     update_on(&Volume::System, path, arguments, options)
 }
 
-/// The same on any volume.
+/// As [`update`], on any volume.
 ///
 /// # Errors
 /// As [`update`].
@@ -104,7 +105,10 @@ fn update_with<A: AsRef<[u8]>>(
     }
 }
 
-/// Steps through the arguments up to the first that is refused. Also says whether anything has changed.
+/// Applies the arguments up to the first that is refused; also returns whether anything has changed.
+///
+/// # Errors
+/// Why an argument was refused.
 pub fn apply<A: AsRef<[u8]>>(
     loaded: &mut Loaded,
     work: &mut Workspace,
@@ -145,7 +149,7 @@ pub fn apply<A: AsRef<[u8]>>(
         }
     }
     updater.sink.end_span();
-    // Compat: with a refused argument nothing is smoothed, now or later.
+    // Compat: after a refused argument nothing is smoothed, now or later.
     match result {
         Ok(()) => updater.smooth(),
         Err(_) => updater.forget_smoothing(),

@@ -1,4 +1,4 @@
-//! Where files are opened by path: the operating system, or another disk.
+//! Volumes, on which files are opened by path: the operating system's tree, or another disk.
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use crate::create::Existing;
 use crate::handle::Handle;
 
-/// Where files are opened by path.
+/// A volume.
 #[derive(Clone)]
 pub enum Volume {
     /// The operating system's tree.
     System,
-    /// Another disk, which knows no links, modes and owners, and only one process: nothing is locked there.
+    /// Another disk, without links, modes, owners and other processes, so nothing is locked there.
     Disk(Arc<dyn Disk>),
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Volume {
     }
 }
 
-/// What stands at a path.
+/// Type and mode of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) kind: FileType,
@@ -38,7 +38,7 @@ pub(crate) struct Found {
 }
 
 impl Volume {
-    /// What stands at `path`, or where a link there leads if `follow`; `None` when nothing does.
+    /// The file at `path`, or the one it links to if `follow`; `None` when there is none.
     pub(crate) fn find(&self, path: &Path, follow: bool) -> Option<Found> {
         match self {
             Volume::System => {
@@ -51,7 +51,7 @@ impl Volume {
         }
     }
 
-    /// A new file to write.
+    /// Creates a file for writing.
     pub(crate) fn create_new(&self, path: &Path, mode: u32) -> io::Result<Handle> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         match self {
@@ -60,7 +60,8 @@ impl Volume {
         }
     }
 
-    /// Gives a new file its name. False when it took the place of another, which has the old name now.
+    /// Renames a new file. Returns false when it was exchanged with an existing one, which has the old name
+    /// now.
     pub(crate) fn rename(&self, from: &Path, to: &Path, existing: Existing) -> io::Result<bool> {
         if let Volume::Disk(disk) = self {
             if existing == Existing::Refuse && disk.exists(to)? {
@@ -72,11 +73,11 @@ impl Volume {
             Existing::Replace => rustix::fs::rename(from, to)?,
             Existing::Swap => match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE) {
                 Ok(()) => return Ok(false),
-                // Nothing there, or such a rename is not known.
+                // No file is there, or the file system does not support such a rename.
                 Err(_) => rustix::fs::rename(from, to)?,
             },
             Existing::Refuse => match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-                // Some file systems know no such rename; that nothing is there was looked at before.
+                // Some file systems do not support such a rename; that no file is there was checked before.
                 Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::rename(from, to)?,
                 other => other?,
             },

@@ -1,4 +1,4 @@
-//! A file opened to be changed other than by updates: `tune`.
+//! A file opened for changes other than updates: `tune`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl WriteFile {
         Self::open_on(&Volume::System, path, locking)
     }
 
-    /// The same on any volume.
+    /// As [`WriteFile::open`], on any volume.
     ///
     /// # Errors
     /// As [`ReadFile::open`].
@@ -34,13 +34,13 @@ impl WriteFile {
         Ok(WriteFile { file: ReadFile::open_as(volume, path, Access::Write, locking)? })
     }
 
-    /// What it holds.
+    /// Its content.
     pub fn content(&self) -> &ReadFile {
         &self.file
     }
 
-    /// Changes the RRD by the words of `rrdtune(1)` after the file name: settings in place, sources and
-    /// archives by a new file in its place.
+    /// Changes the RRD by the arguments that `rrdtune(1)` takes after the file name: settings in place; data
+    /// sources and archives by writing a new file.
     ///
     /// # Errors
     /// [`Error::Tune`] (nothing has changed), and those of reading and writing.
@@ -60,7 +60,7 @@ impl WriteFile {
         encode_head(&definition, &geometry.shape, head, self.file.current_rows(), &mut front)
             .map_err(|error| Error::File { path: path.clone(), error })?;
         if front.len() != geometry.layout.header_bytes {
-            // A file of version 1 or 2 that becomes one of version 4: its header grows, so all of it moves.
+            // A version 1 or 2 file that becomes version 4: the header grows, so everything moves.
             let mut rrd = self.file.content()?.rrd;
             (rrd.definition, rrd.live) = (definition, live);
             return create_filled_on(&volume, &path, &rrd, Existing::Replace);

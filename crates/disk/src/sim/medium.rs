@@ -1,28 +1,27 @@
-//! What a simulated disk holds: what is durable, what is written since, and what a crash makes of both.
+//! The content of a simulated disk: what is durable, what was written since, and what a crash makes of both.
 //!
-//! What holds: files are only reached by their inode, names by one map; the same seed and the same calls give
-//! the same bytes.
+//! Files are reached by inode only, names through one map; the same seed and calls give the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What a disk writes in one piece, in bytes.
+/// Bytes that a disk writes atomically.
 const SECTOR_BYTES: u64 = 512;
 
 /// One file.
 #[derive(Clone, Default)]
 pub(super) struct File {
-    /// As readers see it.
+    /// The content as readers see it.
     current: Bytes,
-    /// As of the last sync.
+    /// The content at the last sync.
     durable: Bytes,
-    /// Since then, in order.
+    /// The changes since then, in order.
     pending: Vec<Change>,
     locked: bool,
 }
 
-/// The bytes of a file: what was written, and zeros up to the length. Reserved room costs nothing.
+/// The bytes of a file: what was written, and zeros up to the length. Reserved space takes no memory.
 #[derive(Clone, Default)]
 pub(super) struct Bytes {
     written: Vec<u8>,
@@ -34,7 +33,7 @@ impl Bytes {
         self.length
     }
 
-    /// Copies bytes from `offset` on and returns how many there were.
+    /// Copies bytes from `offset` on and returns how many.
     pub(super) fn read(&self, into: &mut [u8], offset: u64) -> usize {
         let count = into.len().min(self.length.saturating_sub(offset) as usize);
         let written = self.written.get(offset as usize..).unwrap_or(&[]);
@@ -70,12 +69,12 @@ enum Change {
     SetLength(u64),
 }
 
-/// A change to the names.
+/// A change of the names.
 #[derive(Clone)]
 pub(super) enum NameChange {
     /// A new name for an inode.
     Link(PathBuf, u64),
-    /// A name is gone.
+    /// A removed name.
     Unlink(PathBuf),
     /// From, to, inode.
     Rename(PathBuf, PathBuf, u64),
@@ -144,7 +143,7 @@ impl Medium {
         self.dirs.contains(path)
     }
 
-    /// The file of an inode. Removed files stay as long as the disk, for those who have them open.
+    /// The file of an inode. Removed files are kept as long as the disk, for those that have them open.
     pub(super) fn file(&self, inode: u64) -> &File {
         &self.files[&inode]
     }
@@ -218,7 +217,7 @@ impl Medium {
         pending.iter().for_each(|change| change.apply(&mut file.durable));
     }
 
-    /// Makes some of what is pending durable and forgets the rest, while readers go on seeing it.
+    /// Makes some pending changes durable and drops the rest, while readers still see them.
     pub(super) fn fail_to_sync(&mut self, inode: u64) {
         let mut file = std::mem::take(self.file_mut(inode));
         file.durable = self.after_power_loss(&file);
@@ -278,7 +277,7 @@ impl Medium {
         next
     }
 
-    /// What of a file is there after a loss of power.
+    /// The content of a file after a loss of power.
     fn after_power_loss(&mut self, file: &File) -> Bytes {
         let mut bytes = file.durable.clone();
         match self.below(4) {
@@ -301,7 +300,7 @@ impl Medium {
     }
 }
 
-/// Each sector as it was after some number of the changes, and the length as it was at `length_moment`.
+/// Each sector after some number of the changes, and the length as of `length_moment`.
 fn mixture(durable: Bytes, pending: &[Change], salt: u64, length_moment: usize) -> Bytes {
     let mut bytes = durable;
     let mut length = bytes.length;

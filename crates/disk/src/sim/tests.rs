@@ -9,7 +9,7 @@ fn bytes_of(disk: &SimDisk, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A file `f`: 1,024 bytes of 1 that are durable, then 2s and 3s over and behind them that are not.
+/// A file `f`: 1,024 durable bytes of 1, then unsynced 2s and 3s over and after them.
 fn half_synced(seed: u64) -> (SimDisk, Arc<dyn DiskFile>) {
     let disk = SimDisk::new(seed);
     let file = disk.create(Path::new("f")).unwrap();
@@ -22,7 +22,7 @@ fn half_synced(seed: u64) -> (SimDisk, Arc<dyn DiskFile>) {
 }
 
 #[test]
-fn a_crash_loses_only_what_was_not_synced_and_in_many_ways() {
+fn a_crash_loses_only_unsynced_data_in_many_ways() {
     let mut seen = BTreeSet::new();
     for seed in 0..400 {
         let (disk, file) = half_synced(seed);
@@ -35,7 +35,7 @@ fn a_crash_loses_only_what_was_not_synced_and_in_many_ways() {
     for want in [
         [[1; 512].as_slice(), &[1; 512]].concat(),
         [[1; 512].as_slice(), &[2; 512], &[3; 1024]].concat(),
-        // The later write without the earlier one, and the length without the bytes.
+        // The later write without the earlier one, and the length without its bytes.
         [[1; 512].as_slice(), &[1; 512], &[3; 1024]].concat(),
         [[1; 512].as_slice(), &[2; 512], &[0; 1024]].concat(),
     ] {
@@ -45,7 +45,7 @@ fn a_crash_loses_only_what_was_not_synced_and_in_many_ways() {
 }
 
 #[test]
-fn the_same_seed_finds_the_same_bytes() {
+fn the_same_seed_gives_the_same_bytes() {
     let run = |seed| bytes_of(&half_synced(seed).0.crash(), "f");
     for seed in 0..50 {
         assert_eq!(run(seed), run(seed));
@@ -87,7 +87,7 @@ fn names_are_durable_once_their_directory_is_synced() {
 }
 
 #[test]
-fn planned_failures_come_when_planned() {
+fn planned_failures_occur_as_planned() {
     let disk = SimDisk::new(1);
     let file = disk.create(Path::new("f")).unwrap();
     disk.fail(Operation::Write, 1, io::ErrorKind::Other);
@@ -97,7 +97,7 @@ fn planned_failures_come_when_planned() {
     assert_eq!(bytes_of(&disk, "f").unwrap(), b"onetwo");
     assert_eq!(disk.counts().bytes_written, 6);
 
-    // After a failed sync the next one says yes, and yet the bytes need not be there.
+    // After a failed sync the next one succeeds, although the bytes may be lost.
     let mut lost = 0;
     for seed in 0..50 {
         let (disk, file) = half_synced(seed);
@@ -116,7 +116,7 @@ fn planned_failures_come_when_planned() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_more_when_there_is_room() {
+fn a_full_disk_writes_what_fits_and_continues_when_there_is_room() {
     let disk = SimDisk::new(1);
     let file = disk.create(Path::new("f")).unwrap();
     disk.set_capacity(10);

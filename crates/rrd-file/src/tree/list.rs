@@ -11,21 +11,21 @@ use rustix::fs::{Dir, FileType};
 use super::{Place, Tree, path_of};
 use crate::system_text;
 
-/// Most names an answer holds. Beyond it the answer is an error rather than a part of the truth.
+/// The most names in an answer. Beyond it the answer is an error rather than incomplete.
 const NAMES_MAX: usize = 10_000_000;
-/// Deepest directory looked into: more can only be a loop of mounts.
+/// Deepest directory that is listed: more can only be a loop of mounts.
 const DEPTH_MAX: usize = 64;
 
-/// Why there is no list.
+/// Why a directory could not be listed.
 #[derive(Debug)]
 pub enum ListError {
     /// More names than an answer holds.
     TooMany,
-    /// The system refused.
+    /// A system call failed.
     Io {
         /// The directory, below the base.
         directory: Vec<u8>,
-        /// What it said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
@@ -51,7 +51,11 @@ impl std::error::Error for ListError {
 }
 
 /// Names below `directory` (`""` = all), relative to the tree and sorted. Not recursive: the immediate
-/// children, directories with a trailing `/`. Recursive: files only. What is no directory has none.
+/// children, directories with a trailing `/`. Recursive: files only. Empty when `directory` is not a
+/// directory.
+///
+/// # Errors
+/// When there are too many names, or the directory cannot be read.
 pub fn list(tree: &Tree, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, ListError> {
     let path = directory.strip_suffix(b"/").unwrap_or(directory);
     let directories = match &tree.place {
@@ -74,7 +78,7 @@ pub fn list(tree: &Tree, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8
     Ok(names)
 }
 
-/// The same on another disk, whose names are `.rrd` files and directories only.
+/// As [`list`], on another disk, which contains only `.rrd` files and directories.
 fn list_disk(disk: &dyn Disk, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, ListError> {
     let mut names = Vec::new();
     let Ok(children) = disk.list(path_of(directory)) else { return Ok(names) };
@@ -102,7 +106,7 @@ fn walk(
     names: &mut Vec<Vec<u8>>,
 ) -> Result<(), ListError> {
     let io = |error: rustix::io::Errno| failed(prefix, error.into());
-    // Opened anew: a shared descriptor has one reading position for everyone.
+    // Reopened, because a shared descriptor has a single reading position.
     for item in Dir::read_from(directory).map_err(io)? {
         let item = item.map_err(io)?;
         let name = item.file_name().to_bytes();
@@ -115,7 +119,7 @@ fn walk(
             FileType::Directory if depth < DEPTH_MAX => {
                 use rustix::fs::{Mode, OFlags};
                 let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-                // What cannot be opened (permissions, just removed) is left out, as everything else is listed.
+                // Entries that cannot be opened (permissions, just removed) are skipped.
                 if let Ok(below) = rustix::fs::openat(directory, item.file_name(), flags, Mode::empty()) {
                     walk(&below, &[&full[..], b"/"].concat(), true, depth + 1, names)?;
                 }
@@ -130,7 +134,7 @@ fn walk(
     Ok(())
 }
 
-/// What an entry is; some file systems do not say and must be asked.
+/// The type of an entry; some file systems do not return it and must be queried.
 fn kind(directory: &OwnedFd, item: &rustix::fs::DirEntry) -> FileType {
     match item.file_type() {
         FileType::Unknown => {
