@@ -1,7 +1,7 @@
-//! The daemon that commands share, and RRDtool's texts for what it does not do.
+//! The daemon connections that commands share, and RRDtool's texts for their failures.
 //!
-//! One connection is kept between commands, as RRDtool keeps it. Verbs that only read go on with the file where the
-//! daemon cannot be reached, and complain at the end ([`Link::complaint`]).
+//! As in RRDtool, one connection is kept between commands. Verbs that only read continue with the file when
+//! the daemon cannot be reached, and report that at the end ([`Link::complaint`]).
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::failure::{Failure, Result, system_text};
 #[derive(Debug, Default)]
 pub struct Link {
     daemon: Option<Arc<Daemon>>,
-    /// The daemons that all threads of the process share; `None` = the link has its own connection.
+    /// Connections shared by all threads of the process; `None` = the link has its own connection.
     shared: Option<&'static Daemons>,
     complaint: Option<Failure>,
 }
 
 impl Link {
-    /// A link by connections that the whole process shares.
+    /// A link that uses the connections of the whole process.
     pub fn sharing(daemons: &'static Daemons) -> Self {
         Link { shared: Some(daemons), ..Link::default() }
     }
@@ -30,12 +30,12 @@ impl Link {
         self.shared.is_some()
     }
 
-    /// The placeholders that the process has met, where links are shared.
+    /// The placeholders that the process has met, if connections are shared.
     pub(crate) fn placeholders(&self) -> Option<&'static PlaceholderCache> {
         self.shared.map(|daemons| &daemons.placeholders)
     }
 
-    /// The daemon at an address, connected to.
+    /// Connects to the daemon at an address.
     ///
     /// # Errors
     /// `Unable to connect to rrdcached: ...`.
@@ -50,8 +50,8 @@ impl Link {
         Ok(daemon)
     }
 
-    /// The daemon at an address, if there is an address and the daemon can be reached. One that cannot is complained
-    /// about when the command is done.
+    /// The daemon at an address, if there is an address and the daemon can be reached. If not, the command
+    /// reports that at its end.
     pub fn reach(&mut self, address: Option<&[u8]>) -> Option<Arc<Daemon>> {
         match self.connect(address?) {
             Ok(daemon) => {
@@ -65,16 +65,16 @@ impl Link {
         }
     }
 
-    /// What a command that has done its work still has to complain about.
+    /// Reports what a command that has done its work still has to complain about.
     ///
     /// # Errors
-    /// That complaint.
+    /// The complaint.
     pub fn complaint(&mut self) -> Result {
         self.complaint.take().map_or(Ok(()), Err)
     }
 }
 
-/// What RRDtool says when the daemon at `address` does not do what it is asked.
+/// Converts an error of the daemon at `address` to RRDtool's text.
 pub fn failure(address: &[u8], error: ClientError) -> Failure {
     match error {
         ClientError::Connect(error) => {

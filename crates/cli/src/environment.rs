@@ -1,7 +1,8 @@
-//! What a command is given beside its words: the environment, the clock, local time, and where it may go.
+//! A command's inputs other than its arguments: environment variables, clock, local time, and where it may
+//! go.
 //!
-//! A value, so that the C library and tests can make their own; verbs read no environment themselves. The
-//! current directory is the process's: RRDtool's is too.
+//! They are fields of a struct, so the C library and tests can supply their own; verbs read no environment
+//! themselves. The current directory is the process's, as in RRDtool.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,28 +16,28 @@ use store::direct::Locking;
 
 use crate::failure::{Failure, Result};
 
-/// What a command is given beside its words.
+/// A command's inputs other than its arguments.
 pub struct Environment {
-    /// RRDCACHED_ADDRESS, when it is set and not empty.
+    /// RRDCACHED_ADDRESS, if set and not empty.
     pub daemon: Option<Vec<u8>>,
     /// What to do about a locked file (RRD_LOCKING).
     pub locking: Locking,
-    /// The directory that names of files may not lead out of (`rrdtool - DIR`), free of links.
+    /// The directory outside of which no file may be named (`rrdtool - DIR`), with links resolved.
     pub confined_to: Option<PathBuf>,
-    /// The time: seconds and microseconds.
+    /// The clock: seconds and microseconds.
     pub now: fn() -> Timestamp,
     /// Local time.
     pub calendar: Box<dyn Calendar>,
-    /// What stands in front of decimals (LC_NUMERIC), where RRDtool heeds that.
+    /// The decimal point (LC_NUMERIC), where RRDtool respects it.
     pub decimal_point: String,
-    /// The font of graphs (RRD_DEFAULT_FONT), where not the usual one.
+    /// The font of graphs (RRD_DEFAULT_FONT), if not the default.
     pub default_font: Option<Vec<u8>>,
-    /// The day that weeks begin with (LC_TIME), counted from Sunday = 0.
+    /// The first day of the week (LC_TIME), counted from Sunday = 0.
     pub first_weekday: u32,
 }
 
 impl Environment {
-    /// Those of this process. Costs no system call; the zone is read when a date is asked for.
+    /// The environment of this process. Needs no system call; the time zone is read when a date is needed.
     pub fn of_process() -> Self {
         let variable = |name: &str| std::env::var_os(name).map(OsStringExt::into_vec);
         let locking = variable("RRD_LOCKING").and_then(|word| String::from_utf8(word).ok());
@@ -52,7 +53,7 @@ impl Environment {
         }
     }
 
-    /// What graphs take from it.
+    /// The part of the environment that graphs need.
     pub(crate) fn graph_context(&self) -> GraphContext {
         GraphContext {
             first_weekday: self.first_weekday,
@@ -67,7 +68,7 @@ impl Environment {
         Clock { now: (self.now)().whole, calendar: &*self.calendar }
     }
 
-    /// Puts the locale's decimal point where the number behind `start` has a point.
+    /// Replaces the point of the number after `start` with the locale's decimal point.
     pub(crate) fn localise(&self, text: &mut Vec<u8>, start: usize) {
         if self.decimal_point != "."
             && let Some(at) = memchr::memchr(b'.', &text[start..])
@@ -76,10 +77,10 @@ impl Environment {
         }
     }
 
-    /// The path that a word is, when it is allowed.
+    /// The path that an argument names, if it is allowed.
     ///
     /// # Errors
-    /// A path that leads out of the directory the session is confined to.
+    /// When the path leads outside the directory to which the session is confined.
     pub fn path<'w>(&self, word: &'w [u8]) -> Result<&'w Path> {
         let path = Path::new(OsStr::from_bytes(word));
         match &self.confined_to {
@@ -91,8 +92,8 @@ impl Environment {
     }
 }
 
-/// Whether a path leads to somewhere below `base`, links followed. What does not exist yet must be a plain
-/// name in a directory that does.
+/// Whether a path leads to somewhere below `base`, with links followed. A path that does not exist yet must
+/// be a plain name in a directory that does.
 pub fn stays_within(base: &Path, path: &Path) -> bool {
     if let Ok(real) = path.canonicalize() {
         return real.starts_with(base);

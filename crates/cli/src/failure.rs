@@ -1,4 +1,4 @@
-//! Why a command failed: the text behind `ERROR: `.
+//! Failures of commands: the text after `ERROR: `.
 
 use std::fmt;
 use std::io;
@@ -9,22 +9,22 @@ use args::times::RangeError;
 /// Bytes of an error that RRDtool keeps.
 const TEXT_BYTES_MAX: usize = 4095;
 
-/// The text behind `ERROR: `, in RRDtool's words where it has some. Names of files may be any bytes.
+/// The text after `ERROR: `, in RRDtool's words if it has some. Names of files may be any bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure(Vec<u8>);
 
-/// What a command gives.
+/// The result of a command.
 pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
-    /// A failure of this text.
+    /// A failure with this text.
     pub fn new(text: impl Into<Vec<u8>>) -> Self {
         let mut text = text.into();
         text.truncate(TEXT_BYTES_MAX);
         Failure(text)
     }
 
-    /// `before`, the bytes of a name, `after`.
+    /// A failure with the text `before`, name, `after`.
     pub fn of_name(before: &str, name: &[u8], after: &str) -> Self {
         Failure::new([before.as_bytes(), name, after.as_bytes()].concat())
     }
@@ -55,7 +55,7 @@ impl From<RangeError> for Failure {
     }
 }
 
-/// What the C library says about an error of the system, without Rust's number behind it.
+/// The C library's text for a system error, without Rust's number after it.
 pub fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
@@ -64,10 +64,10 @@ pub fn system_text(error: &io::Error) -> String {
     }
 }
 
-/// A word that has to be text.
+/// An argument that must be text.
 ///
 /// # Errors
-/// A word that is not UTF-8; RRDtool, which takes any bytes, would keep them in the file.
+/// When it is not UTF-8; RRDtool accepts any bytes and would store them in the file.
 pub fn text(word: &[u8]) -> Result<&str> {
     std::str::from_utf8(word).map_err(|_| Failure::of_name("cannot read '", word, "': it is not UTF-8"))
 }
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_system_are_as_c_says_them() {
+    fn system_errors_have_the_texts_of_c() {
         let error = std::fs::metadata("/no/such/file").unwrap_err();
         assert_eq!(system_text(&error), "No such file or directory");
         assert_eq!(system_text(&io::Error::other("x (os error 1)")), "x (os error 1)");
     }
 
     #[test]
-    fn long_texts_are_cut_as_in_rrdtool() {
+    fn long_texts_are_truncated_as_in_rrdtool() {
         assert_eq!(Failure::new(vec![b'x'; 5000]).text().len(), 4095);
     }
 }

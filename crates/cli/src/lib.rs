@@ -1,9 +1,9 @@
-//! RRDtool's verbs: argument words in, text and exit status out.
+//! RRDtool's verbs: arguments in; text and exit status out.
 //!
-//! Knows the store's door for single files, the daemon's protocol and the pure core; never the async
-//! runtime. Built for two callers: the command line (one shot, or a session through a pipe), and the C
-//! library, whose calls take the same words. What a verb prints and how it fails is RRDtool's, byte for
-//! byte, found by running Debian's rrdtool beside it (`tests/`); `docs/compatibility.md` lists what differs.
+//! It uses `rrd-file` for files, `client` for daemons, and the pure crates; never the async runtime. It has
+//! two callers: the command line (a single command, or a session through a pipe), and the C library, whose
+//! functions take the same arguments. Output and failures are RRDtool's, byte for byte, found by running
+//! Debian's rrdtool side by side (`tests/`); `docs/compatibility.md` lists the differences.
 
 #![forbid(unsafe_code)]
 
@@ -25,52 +25,52 @@ use std::io::Write;
 pub use environment::Environment;
 pub use failure::{Failure, Result};
 
-/// The words of a command behind its verb. File names may be any bytes.
-pub type Words<'w> = &'w [&'w [u8]];
+/// The arguments after a command's verb. File names may be any bytes.
+pub type Args<'w> = &'w [&'w [u8]];
 
-/// Gives the rows of a fetch.
+/// A function that returns the rows of a fetch.
 pub type Callback = fn(&graph::plan::Request) -> Result<rrd::fetch::FetchRows>;
 
-/// Runs commands: what they are given, the daemon they have talked to last, and what pictures are drawn with.
+/// Runs commands. Holds their environment, their daemon connection, and the renderer of graphs.
 pub struct Tool {
-    /// The environment, the clock, and what is allowed.
+    /// Environment variables, the clock, and permissions.
     pub environment: Environment,
-    /// The connection that commands share.
+    /// The daemon connection that commands share.
     pub link: daemon::Link,
-    /// Where rows of `DEF:x=cb//...` come from: a function that a program has registered with the C library.
+    /// The source of rows for `DEF:x=cb//...`: a function that a program registered with the C library.
     pub callback: Option<Callback>,
-    /// What pictures are drawn with.
+    /// The renderer of graphs.
     pub(crate) renderer: rrdgraph::Renderer,
 }
 
 impl Tool {
-    /// A tool in these environment.
+    /// A tool with this environment.
     pub fn new(environment: Environment) -> Self {
         Tool { environment, link: daemon::Link::default(), callback: None, renderer: Default::default() }
     }
 
-    /// Runs the verb with its words; what it prints goes to `out`, which is flushed by the caller.
+    /// Runs the verb with its arguments. Output goes to `out`, which the caller must flush.
     ///
     /// # Errors
-    /// [`Failure`], with what was printed before it standing.
-    pub fn run(&mut self, verb: &[u8], words: Words<'_>, out: &mut dyn Write) -> Result {
+    /// [`Failure`]; anything printed before it stays.
+    pub fn run(&mut self, verb: &[u8], args: Args<'_>, out: &mut dyn Write) -> Result {
         let Some(verb) = verb::Verb::find(verb) else {
             return Err(Failure::of_name("unknown function '", verb, "'"));
         };
-        verb.run(self, words, out)?;
+        verb.run(self, args, out)?;
         self.link.complaint()
     }
 }
 
-/// Writes to standard output or whatever stands for it.
+/// Writes to standard output or its substitute.
 ///
 /// # Errors
-/// What the system says, in RRDtool's words.
+/// When that fails, in RRDtool's words.
 pub(crate) fn print(out: &mut dyn Write, bytes: &[u8]) -> Result {
     out.write_all(bytes).map_err(|error| unwritten(&error))
 }
 
-/// Why output could not be written, in RRDtool's words.
+/// The failure of output, in RRDtool's words.
 pub(crate) fn unwritten(error: &std::io::Error) -> Failure {
     Failure::new(format!("error flushing output: {}", failure::system_text(error)))
 }

@@ -1,3 +1,3 @@
-//! Options among the words of a verb: [`args::options`].
+//! Options among a verb's arguments: [`args::options`].
 
 pub use args::options::*;

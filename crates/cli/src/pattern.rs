@@ -1,6 +1,6 @@
-//! The paths that a shell pattern matches ([`args::pattern`]).
+//! The paths that match a shell pattern ([`args::pattern`]).
 //!
-//! Only a pattern with a leading dot matches names with one. What cannot be read is passed over.
+//! Only a pattern with a leading dot matches names with one. Unreadable directories are skipped.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use args::pattern::{has_wildcards, matches, without_escapes};
 
-/// Every path that a pattern matches, in the order of their bytes.
+/// All paths that match a pattern, sorted by bytes.
 pub fn expand(pattern: &[u8]) -> Vec<Vec<u8>> {
     let mut paths = vec![Vec::new()];
     let mut parts = pattern.split(|&byte| byte == b'/').peekable();
@@ -28,7 +28,7 @@ pub fn expand(pattern: &[u8]) -> Vec<Vec<u8>> {
     paths
 }
 
-/// The path with each name behind it that the part matches; only directories where more follows.
+/// Extends the path by each name that matches `part`; only directories where more parts follow.
 fn each_match(path: Vec<u8>, part: &[u8], last: bool, found: &mut Vec<Vec<u8>>) {
     if !has_wildcards(part) {
         found.push([path, without_escapes(part)].concat());

@@ -1,8 +1,9 @@
 //! A session: commands as lines of standard input, each answered by its output and `OK` or `ERROR: `.
 //!
-//! Compat, found by running Debian's rrdtool: words are parted by spaces; quotes of either kind hide spaces
-//! and go away, backslashes mean nothing; blanks and line ends around the words are cut off; a NUL hides
-//! what is left of the line and its end. Answers leave when they are ready: at once when nothing more is
+//! Compat, found by running Debian's rrdtool: arguments are separated by spaces; quotes of either kind
+//! protect spaces and are removed, backslashes have no meaning; blanks and line ends around the arguments are
+//! removed; a NUL hides the rest of the line and its end. Answers are sent at once when no more input is
+//! waiting, else together with the next ones, but at most a few milliseconds later.
 //! waiting to be read, else together with the next ones, but never more than a few milliseconds later.
 
 use std::borrow::Cow;
@@ -18,15 +19,15 @@ use crate::Tool;
 use crate::failure::{Failure, Result, system_text};
 use crate::usage;
 
-/// Longest line that is taken. RRDtool takes any; the longest in use hold a few hundred readings.
+/// Longest line that is accepted. RRDtool accepts any; the longest in use hold a few hundred readings.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
-/// Bytes read at once.
+/// Bytes per read.
 const INPUT_BYTES: usize = 64 << 10;
-/// So many bytes at once are not copied to wait, but sent.
+/// Writes of at least this many bytes are not buffered.
 const DIRECT_BYTES: usize = 16 << 10;
 /// How long an answer may wait for the next one while more commands wait to be read.
 const ANSWER_WAITS: Duration = Duration::from_millis(3);
-/// How old the figures behind an OK may be; they are shown in hundredths of a second.
+/// How old the times after an OK may be; they are shown in hundredths of a second.
 const STATUS_AGE: Duration = Duration::from_millis(1);
 
 /// A session.
@@ -34,12 +35,12 @@ struct Session<'s> {
     tool: &'s mut Tool,
     out: Output<'s>,
     started: Instant,
-    /// The OK of the last success, and when it was made.
+    /// The OK of the last success, with the time it was made.
     status: Vec<u8>,
     status_of: Option<Instant>,
 }
 
-/// What is to leave, and since when.
+/// Buffered output, and since when it waits.
 struct Output<'s> {
     sink: &'s mut dyn Write,
     buffer: Vec<u8>,
@@ -67,27 +68,27 @@ impl Write for Output<'_> {
     }
 }
 
-/// What a line was.
+/// The kind of a line.
 enum Line {
-    /// It is in the buffer.
+    /// A line, which is in the buffer.
     Read,
-    /// It was longer than [`LINE_BYTES_MAX`] and has been passed over.
+    /// A line longer than [`LINE_BYTES_MAX`], which was skipped.
     TooLong,
-    /// There is none any more.
+    /// The end of the input.
     End,
 }
 
-/// Whether the session goes on.
+/// Whether the session continues.
 #[derive(PartialEq, Eq)]
 enum Next {
     More,
     Quit,
 }
 
-/// Answers the lines of `input` until they end or say `quit`.
+/// Answers the lines of `input` until its end or `quit`.
 ///
 /// # Errors
-/// What the system says about `input` or `output`.
+/// When `input` or `output` fails.
 pub fn serve(tool: &mut Tool, input: impl Read, output: &mut dyn Write) -> io::Result<()> {
     let started = Instant::now();
     let out = Output { sink: output, buffer: Vec::with_capacity(INPUT_BYTES), since: started };
@@ -113,7 +114,7 @@ pub fn serve(tool: &mut Tool, input: impl Read, output: &mut dyn Write) -> io::R
     }
 }
 
-/// Reads up to a line end that no NUL hides. Memory is bounded by [`LINE_BYTES_MAX`].
+/// Reads up to a line end that is not hidden by a NUL. Memory is limited by [`LINE_BYTES_MAX`].
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
     line.clear();
     let mut too_long = false;
@@ -146,14 +147,14 @@ impl Session<'_> {
     /// Runs one line and answers it.
     fn take(&mut self, line: &[u8]) -> Next {
         let done = match split(line) {
-            // Compat: so says RRDtool of spaces that end the input without a line end.
+            // Compat: RRDtool's answer to spaces at the end of the input without a line end.
             _ if line.iter().all(|&byte| byte == b' ') => Err(Failure::new("not enough arguments")),
             None => Err(Failure::new("creating arguments")),
-            Some(words) => {
-                let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-                match &*words {
+            Some(args) => {
+                let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+                match &*args {
                     [b"quit"] => return Next::Quit,
-                    words => self.run(words),
+                    args => self.run(args),
                 }
             }
         };
@@ -161,7 +162,7 @@ impl Session<'_> {
     }
 
     fn answer(&mut self, done: Result) -> Next {
-        // Output that cannot be written ends the session at the next flush.
+        // If the output fails, the session ends at the next flush.
         let written = match done {
             Ok(()) => {
                 self.refresh_status();
@@ -172,8 +173,8 @@ impl Session<'_> {
         written.map_or(Next::Quit, |()| Next::More)
     }
 
-    /// Makes the answer to a success: `OK` and the seconds spent so far, in the program, in the system, and by
-    /// the clock. Costs a system call a millisecond, not one an answer.
+    /// Formats the answer to a success: `OK`, and the seconds of user, system and real time so far. Costs one
+    /// system call per millisecond, not per answer.
     fn refresh_status(&mut self) {
         let now = Instant::now();
         if self.status_of.is_some_and(|then| now - then < STATUS_AGE) {
@@ -188,8 +189,8 @@ impl Session<'_> {
         self.status_of = Some(now);
     }
 
-    fn run(&mut self, words: &[&[u8]]) -> Result {
-        let Some((&verb, arguments)) = words.split_first() else { return self.usage() };
+    fn run(&mut self, args: &[&[u8]]) -> Result {
+        let Some((&verb, arguments)) = args.split_first() else { return self.usage() };
         let wrong_count =
             || Failure::new(format!("invalid parameter count for {}", String::from_utf8_lossy(verb)));
         match (verb, arguments) {
@@ -229,8 +230,8 @@ impl Session<'_> {
         crate::print(&mut self.out, &[path.as_os_str().as_bytes(), b"\n"].concat())
     }
 
-    /// Compat: directories, the two that are always there included, and regular files with the suffix in any
-    /// case, in the order of the file system.
+    /// Compat: directories, including `.` and `..`, and regular files with the suffix in any case, in the
+    /// order of the file system.
     fn list_directory(&mut self) -> Result {
         let mut text = Vec::new();
         let names = directory_names(Path::new("."))
@@ -249,25 +250,25 @@ impl Session<'_> {
     }
 }
 
-/// The names in a directory as the system lists them, `.` and `..` too.
+/// The names in a directory as the system lists them, including `.` and `..`.
 fn directory_names(path: &Path) -> io::Result<Vec<Vec<u8>>> {
     let directory = std::fs::File::open(path)?;
     let entries = rustix::fs::Dir::read_from(directory)?;
     entries.map(|entry| Ok(entry?.file_name().to_bytes().to_vec())).collect()
 }
 
-/// The words of a line; `None` when a quote does not close.
+/// Splits a line into arguments; `None` when a quote is not closed.
 pub fn split(line: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
     let line = trim(line);
     if memchr::memchr2(b'"', b'\'', line).is_some() {
         return split_quoted(line);
     }
-    let words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-    Some(words.map(Cow::Borrowed).collect())
+    let args = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    Some(args.map(Cow::Borrowed).collect())
 }
 
 fn split_quoted(line: &[u8]) -> Option<Vec<Cow<'static, [u8]>>> {
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut quote = None;
     for &byte in line {
@@ -277,15 +278,15 @@ fn split_quoted(line: &[u8]) -> Option<Vec<Cow<'static, [u8]>>> {
                 quote = Some(byte);
                 word.get_or_insert_default();
             }
-            (None, b' ') => words.extend(word.take().map(Cow::Owned)),
+            (None, b' ') => args.extend(word.take().map(Cow::Owned)),
             (_, byte) => word.get_or_insert_default().push(byte),
         }
     }
-    words.extend(word.map(Cow::Owned));
-    quote.is_none().then_some(words)
+    args.extend(word.map(Cow::Owned));
+    quote.is_none().then_some(args)
 }
 
-/// The line without what C calls blanks at its ends.
+/// The line without leading and trailing blanks as C defines them.
 fn trim(line: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = line.iter().position(|byte| !blank(byte)).unwrap_or(line.len());
@@ -298,13 +299,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_as_rrdtool_splits_them() {
+    fn arguments_are_split_as_in_rrdtool() {
         let check = |line: &str, want: Option<&[&str]>| {
             let got = split(line.as_bytes());
-            let got = got.map(|words| {
-                words.into_iter().map(|word| String::from_utf8(word.to_vec()).unwrap()).collect::<Vec<_>>()
+            let got = got.map(|args| {
+                args.into_iter().map(|word| String::from_utf8(word.to_vec()).unwrap()).collect::<Vec<_>>()
             });
-            assert_eq!(got, want.map(|words| words.iter().map(ToString::to_string).collect()), "{line:?}");
+            assert_eq!(got, want.map(|args| args.iter().map(ToString::to_string).collect()), "{line:?}");
         };
         check("", Some(&[]));
         check("  last  a.rrd \r\n", Some(&["last", "a.rrd"]));
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_takes_bounded_memory() {
+    fn an_endless_line_takes_limited_memory() {
         let mut input =
             io::BufReader::new(io::repeat(b'x').take(LINE_BYTES_MAX as u64 * 3).chain(&b"\nlast\n"[..]));
         let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! A whole process: `rrdtool` by its words, and the three programs of one verb beside it.
+//! Whole processes: `rrdtool` with its arguments, and the three single-verb programs.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use crate::failure::{Failure, Result, system_text};
 use crate::usage::{self, Topic};
 use crate::{Tool, pipe, unwritten};
 
-/// Status of a command that failed.
+/// Exit status of a failed command.
 const FAILED: u8 = 1;
-/// Status of a session that could not go to its directory.
+/// Exit status of a session that could not enter its directory.
 const NO_DIRECTORY: u8 = 2;
-/// Status of a process whose reader has gone: what a shell says of one that SIGPIPE ended.
+/// Exit status when the reader of the output is gone: what a shell reports after SIGPIPE.
 const READER_GONE: u8 = 141;
 
-/// A program of one verb.
+/// A single-verb program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Single {
     /// `rrdupdate`
@@ -30,21 +30,22 @@ pub enum Single {
     Create,
 }
 
-/// Runs the program of this name with the words after it; its exit status, or `None` when the name is none of ours.
-pub fn run(name: &OsStr, words: &[OsString]) -> Option<u8> {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+/// Runs the program with this name and these arguments. Returns its exit status, or `None` when it is not one
+/// of ours.
+pub fn run(name: &OsStr, args: &[OsString]) -> Option<u8> {
+    let args: Vec<&[u8]> = args.iter().map(|word| word.as_bytes()).collect();
     match Single::find(name.as_bytes()) {
-        Some(program) => Some(single(program, &words)),
-        None => (name == "rrdtool").then(|| rrdtool(&words)),
+        Some(program) => Some(single(program, &args)),
+        None => (name == "rrdtool").then(|| rrdtool(&args)),
     }
 }
 
-/// Runs `rrdtool` with the words after its name; the exit status.
-pub fn rrdtool(words: &[&[u8]]) -> u8 {
-    // Compat: the programs of one verb do not.
+/// Runs `rrdtool` with its arguments; returns the exit status.
+pub fn rrdtool(args: &[&[u8]]) -> u8 {
+    // Compat: the single-verb programs do not do this.
     localtime::locale::adopt();
     let mut out = io::stdout().lock();
-    match words {
+    match args {
         [] => page(&mut out, None),
         [b"-"] => session(None, &mut out),
         [b"-", directory] => session(Some(directory), &mut out),
@@ -55,31 +56,31 @@ pub fn rrdtool(words: &[&[u8]]) -> u8 {
             let done = crate::print(&mut out, usage::version_number_line().as_bytes());
             finish(done, &mut out, &mut io::stderr())
         }
-        [verb, words @ ..] => {
+        [verb, args @ ..] => {
             localtime::keep_zone();
-            // The process ends: what the tool has needs no tidying.
+            // The process ends, so nothing needs to be dropped.
             let mut tool = ManuallyDrop::new(Tool::new(Environment::of_process()));
-            let done = tool.run(verb, words, &mut out);
+            let done = tool.run(verb, args, &mut out);
             finish(done, &mut out, &mut io::stderr())
         }
     }
 }
 
-/// Has memory given by small pages. The allocator of our executable asks for pages of 2 MB, and to have one cleared
-/// takes longer than what a command does in it: a graph of 400x100 pixels takes 5.5 ms of a core with small pages and 8.7 with large
-/// ones.
+/// Requests small memory pages. The allocator of our executable asks for pages of 2 MB, and clearing one
+/// takes longer than a command's own work: a graph of 400x100 pixels takes 5.5 ms of a core with small pages
+/// and 8.7 with large ones.
 fn use_small_pages() {
-    // A kernel without large pages need not be asked.
+    // Fails on a kernel without large pages, which does not matter.
     rustix::thread::disable_transparent_huge_pages(true).ok();
 }
 
-/// Runs a program of one verb. Compat: errors, with the usage, go to standard output.
-pub fn single(program: Single, words: &[&[u8]]) -> u8 {
+/// Runs a single-verb program. Compat: errors go to standard output, with the usage.
+pub fn single(program: Single, args: &[&[u8]]) -> u8 {
     let mut out = io::stdout().lock();
     let mut tool = ManuallyDrop::new(Tool::new(Environment::of_process()));
     let (done, usage) = match program {
         Single::Update => (
-            tool.run(b"update", words, &mut out),
+            tool.run(b"update", args, &mut out),
             "Usage: rrdupdate <filename>\n\
              \t\t\t[--template|-t ds-name[:ds-name]...]\n\
              \t\t\t[--skip-past-updates]\n\
@@ -88,11 +89,11 @@ pub fn single(program: Single, words: &[&[u8]]) -> u8 {
              \t\t\t[ time:value[:value...] ..]\n\n",
         ),
         Single::Info => {
-            let done = crate::verb::info::run(&mut tool, "rrdinfo", words, &mut out);
+            let done = crate::verb::info::run(&mut tool, "rrdinfo", args, &mut out);
             (done.and_then(|()| tool.link.complaint()), "Usage: rrdinfo <filename>\n")
         }
         Single::Create => (
-            tool.run(b"create", words, &mut out),
+            tool.run(b"create", args, &mut out),
             "Usage: rrdcreate <filename>\n\
              \t\t\t[--start|-b start time]\n\
              \t\t\t[--step|-s step]\n\
@@ -115,7 +116,7 @@ fn page(out: &mut dyn Write, topic: Option<Topic>) -> u8 {
     finish(done, out, &mut io::stderr())
 }
 
-/// Sends what was printed, then says what went wrong, if anything did.
+/// Flushes the output, then prints the error, if there is one.
 fn finish(done: Result, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
     let flushed = out.flush();
     if flushed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
@@ -124,18 +125,18 @@ fn finish(done: Result, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
     match done.and(flushed.map_err(|error| unwritten(&error))) {
         Ok(()) => 0,
         Err(failure) => {
-            // Nobody to tell if that fails.
+            // A failure of this cannot be reported.
             errors.write_all(&[b"ERROR: ", failure.text(), b"\n"].concat()).ok();
             FAILED
         }
     }
 }
 
-/// A session on standard input, in a directory that it cannot leave when one is given.
+/// Runs a session on standard input; given a directory, it cannot leave that.
 fn session(directory: Option<&[u8]>, out: &mut dyn Write) -> u8 {
     use_small_pages();
     let mut environment = Environment::of_process();
-    // Compat: no name is no directory.
+    // Compat: an empty name means no directory.
     if let Some(word) = directory.filter(|word| !word.is_empty()) {
         match enter(word) {
             Ok(base) => environment.confined_to = Some(base),
@@ -147,7 +148,7 @@ fn session(directory: Option<&[u8]>, out: &mut dyn Write) -> u8 {
         }
     }
     let mut tool = Tool::new(environment);
-    // The files themselves: a session gathers what it reads and writes, and Rust's output would once more.
+    // The raw files: a session has its own buffers, so those of Rust would only add a copy.
     let files = io::stdin().as_fd().try_clone_to_owned().and_then(|input| {
         Ok((std::fs::File::from(input), std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?)))
     });
@@ -169,7 +170,7 @@ fn enter(word: &[u8]) -> io::Result<PathBuf> {
 }
 
 impl Single {
-    /// The program of this name.
+    /// The program with this name.
     pub fn find(name: &[u8]) -> Option<Single> {
         match name {
             b"rrdupdate" => Some(Single::Update),

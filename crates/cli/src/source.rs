@@ -1,4 +1,4 @@
-//! Rows for graphs: of files, of daemons, and of the stores that placeholders point to.
+//! Rows for graphs: from files, from daemons, and from the stores that placeholders point to.
 
 use std::error::Error;
 
@@ -10,14 +10,14 @@ use crate::failure::Failure;
 use crate::target::Policy;
 use crate::verb::fetch::rows;
 
-/// RRDtool's text where a DEF wants rows that a program gives, and none has said how.
+/// RRDtool's text for a DEF that needs a callback when none is registered.
 const NO_CALLBACK: &str =
     "use rrd_fetch_cb_register to register your callback prior to calling rrd_fetch_fn_cb";
 
-/// Rows of files, of daemons, and of the stores that placeholders point to.
+/// A source of rows from files, daemons, and the stores that placeholders point to.
 pub(crate) struct Source<'t> {
     pub(crate) tool: &'t mut Tool,
-    /// The daemon of every DEF that names none.
+    /// The daemon for DEFs that name none.
     pub(crate) daemon: Option<Vec<u8>>,
 }
 

@@ -1,7 +1,7 @@
-//! Where an RRD is: in a file here, or in a store behind a daemon.
+//! Locates RRDs: in a local file, or in a daemon's store.
 //!
-//! Each verb has a [`Policy`]: the places where it looks for an RRD, in order. [`Tool::locate`] is the only function that
-//! looks, so the whole answer to "where is it?" is the table of policies below.
+//! Each verb has a [`Policy`]: the places where it looks for an RRD, in order. [`Tool::locate`] is the only
+//! function that looks, so the table of policies below is the whole answer to "where is it?".
 
 #[cfg(test)]
 mod tests;
@@ -28,21 +28,21 @@ use crate::failure::{Failure, Result, system_text};
 /// A place where an RRD may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The RRD of a placeholder that this process has met at the name before.
+    /// The RRD of a placeholder that this process has met under the name before.
     Cached,
-    /// The daemon that the option names, else the environment.
+    /// The daemon in the option, else in the environment.
     Named(Unreachable),
-    /// No place: the named daemon, if it can be reached, writes what waits for the file.
+    /// Not a place: makes the named daemon, if it can be reached, write its pending updates to the file.
     Flush,
-    /// The daemon that the option names, which must be reached.
+    /// The daemon in the option, which must be reachable.
     Option,
-    /// The file of the name. A placeholder is no RRD, and the search goes on.
+    /// The file of that name. If it is a placeholder, the search continues.
     File,
-    /// The RRD of the placeholder that is at the name.
+    /// The RRD of the placeholder found under the name.
     Placeholder(Whom),
-    /// Where nothing is at the name: the store in whose tree it lies, if its daemon can be reached.
+    /// If no file has the name: the store in whose tree it lies, if its daemon can be reached.
     Tree,
-    /// Where the file is missing: the daemon that the environment names.
+    /// If the file is missing: the daemon in the environment.
     Environment,
 }
 
@@ -50,24 +50,24 @@ enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unreachable {
     Fail,
-    /// The search goes on, and the command complains at its end.
+    /// Continue the search, and complain at the end of the command.
     Complain,
-    /// The search goes on. Compat: `create` does not miss a daemon.
+    /// Continue the search. Compat: `create` does not report an unreachable daemon.
     Ignore,
 }
 
 /// Which daemon is asked for the RRD of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
-    /// That of the store.
+    /// The store's.
     Store,
-    /// The one that was reached to flush, else that of the store.
+    /// The one that flushed, else the store's.
     Flushed,
-    /// The one that option or environment name, else that of the store.
+    /// The one in the option or environment, else the store's.
     Named,
 }
 
-/// Where a verb looks for an RRD, in order.
+/// The places where a verb looks for an RRD, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy(&'static [Place]);
 
@@ -78,13 +78,13 @@ impl Policy {
     /// `dump`, `lastupdate`, and DEFs.
     pub(crate) const READ_FLUSHED: Policy =
         Policy(&[Place::Flush, Place::File, Place::Placeholder(Whom::Flushed)]);
-    /// The C functions that know no daemon.
+    /// C functions that have no daemon parameter.
     pub(crate) const HERE_FIRST: Policy =
         Policy(&[Place::Cached, Place::File, Place::Placeholder(Whom::Store), Place::Environment]);
     /// `update`.
     pub(crate) const UPDATE: Policy =
         Policy(&[Place::Named(Unreachable::Fail), Place::File, Place::Placeholder(Whom::Store)]);
-    /// `updatev`. Compat: the environment's daemon is not asked for a file.
+    /// `updatev`. Compat: the environment's daemon is not asked about a file.
     pub(crate) const UPDATE_LISTED: Policy =
         Policy(&[Place::Option, Place::File, Place::Placeholder(Whom::Named)]);
     /// `create`.
@@ -94,65 +94,65 @@ impl Policy {
         Place::Tree,
         Place::File,
     ]);
-    /// `restore`: where a whole RRD is put.
+    /// `restore`: where a whole RRD is written.
     pub(crate) const PUT: Policy =
         Policy(&[Place::Option, Place::Placeholder(Whom::Named), Place::Tree, Place::File]);
-    /// `tune` and `resize`: the RRD itself, or the store's.
+    /// `tune` and `resize`: the RRD itself, in a file or store.
     pub(crate) const CHANGE: Policy = Policy(&[Place::Placeholder(Whom::Named), Place::File]);
-    /// What `resize` copies.
+    /// The RRD that `resize` copies.
     pub(crate) const COPY: Policy = Policy(&[Place::File, Place::Placeholder(Whom::Named)]);
 }
 
 /// Where an RRD is.
 pub enum Location<T> {
-    /// In a file: what opening that gave.
+    /// In a file; the value is what opening it returned.
     Local(T),
     /// In a daemon's store.
     Remote(Remote),
 }
 
-/// An RRD of a daemon's.
+/// An RRD in a daemon's store.
 #[derive(Debug)]
 pub struct Remote {
-    /// The daemon to ask.
+    /// The daemon.
     pub daemon: Arc<Daemon>,
-    /// What it is called there.
+    /// Its name there.
     pub name: Vec<u8>,
-    /// Its name as it was given, where a placeholder led here: all is to be as if the file were there.
+    /// The name as given, if a placeholder led here: everything must look as if the file were there.
     pub in_place_of: Option<Vec<u8>>,
 }
 
 impl Remote {
-    /// A daemon's RRD that goes by this word here.
+    /// The RRD of a daemon that the argument names.
     ///
     /// # Errors
-    /// A word that names no RRD of that daemon.
+    /// When the argument names no RRD of that daemon.
     pub fn named(daemon: Arc<Daemon>, word: &[u8]) -> Result<Remote> {
         let name = daemon.name(word).map_err(|error| failure(daemon.address(), error))?;
         Ok(Remote { daemon, name, in_place_of: None })
     }
 
-    /// Sends a command about the RRD, with the words that follow its name.
+    /// Sends a command about the RRD; `args` follow its name.
     ///
     /// # Errors
-    /// What the daemon says.
-    pub fn ask(&self, command: &str, words: &[&[u8]]) -> Result<Answer> {
-        self.daemon.ask(command, &self.words(words)).map_err(|error| self.failure(error))
+    /// The daemon's.
+    pub fn ask(&self, command: &str, args: &[&[u8]]) -> Result<Answer> {
+        self.daemon.ask(command, &self.args(args)).map_err(|error| self.failure(error))
     }
 
-    /// The same with a command that only our daemon knows; `None` = it is another's.
+    /// As [`Remote::ask`], for a command that only our daemon knows; `None` = it is another daemon.
     ///
     /// # Errors
-    /// What the daemon says.
-    pub fn ask_ours(&self, command: &str, words: &[&[u8]]) -> Result<Option<Answer>> {
-        self.daemon.ask_ours(command, &self.words(words)).map_err(|error| self.failure(error))
+    /// The daemon's.
+    pub fn ask_ours(&self, command: &str, args: &[&[u8]]) -> Result<Option<Answer>> {
+        self.daemon.ask_ours(command, &self.args(args)).map_err(|error| self.failure(error))
     }
 
-    fn words<'w>(&'w self, words: &[&'w [u8]]) -> Vec<&'w [u8]> {
-        std::iter::once(&*self.name).chain(words.iter().copied()).collect()
+    fn args<'w>(&'w self, args: &[&'w [u8]]) -> Vec<&'w [u8]> {
+        std::iter::once(&*self.name).chain(args.iter().copied()).collect()
     }
 
-    /// Has the daemon write what it knows of the RRD.
+    /// Makes the daemon write its pending updates of the RRD.
     pub(crate) fn flush(&self) -> Result {
         self.ask("flush", &[]).map(|_| ())
     }
@@ -160,17 +160,17 @@ impl Remote {
     /// Updates it.
     ///
     /// # Errors
-    /// What the daemon says.
+    /// The daemon's.
     pub(crate) fn update(&self, readings: &[Vec<u8>]) -> Result {
-        let words: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
-        let done = self.daemon.update(&self.name, &words);
+        let args: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
+        let done = self.daemon.update(&self.name, &args);
         done.map_err(|error| failure(self.daemon.address(), error))
     }
 
-    /// Updates it by one reading, or passes over one that is not later than the last update.
+    /// Updates it with one reading, unless that is not later than the last update.
     ///
     /// # Errors
-    /// What the daemon says.
+    /// The daemon's.
     pub(crate) fn update_unless_past(&self, reading: &[u8]) -> Result {
         match self.daemon.update(&self.name, &[reading]) {
             Err(error) if error.is(ErrorCode::IllegalTime) => Ok(()),
@@ -178,10 +178,10 @@ impl Remote {
         }
     }
 
-    /// Its rows. Compat: only our daemon knows resolutions.
+    /// Fetches its rows. Compat: only our daemon supports resolutions.
     ///
     /// # Errors
-    /// What the daemon says.
+    /// The daemon's.
     pub fn fetch(&self, request: &FetchRequest) -> Result<FetchRows> {
         self.daemon.fetch(&self.name, request).map_err(|error| self.failure(error))
     }
@@ -193,15 +193,16 @@ impl Remote {
         }
     }
 
-    /// All of the RRD, bit for bit; `None` when the daemon does not give it, or no `.rrd` file can hold it.
+    /// The whole RRD, bit for bit; `None` when the daemon does not support that, or no `.rrd` file can hold
+    /// it.
     ///
     /// # Errors
-    /// An answer that is no RRD.
+    /// When the answer is not an RRD.
     pub(crate) fn whole(&self) -> Result<Option<Rrd>> {
         let bytes = match self.daemon.export(&self.name) {
             Ok(Some(bytes)) => bytes,
             Err(error @ ClientError::NotAnAnswer(_)) => return Err(self.failure(error)),
-            // The next request tells what is wrong with the name, in words that are known.
+            // The next request reports an invalid name, in known words.
             _ => return Ok(None),
         };
         match decode(&bytes) {
@@ -210,10 +211,10 @@ impl Remote {
         }
     }
 
-    /// All of the RRD; from a daemon that only dumps, with a dump's digits.
+    /// The whole RRD; from a daemon that only supports DUMP, with the precision of a dump.
     ///
     /// # Errors
-    /// What the daemon says.
+    /// The daemon's.
     pub(crate) fn content(&self) -> Result<Rrd> {
         if let Some(rrd) = self.whole()? {
             return Ok(rrd);
@@ -223,10 +224,10 @@ impl Remote {
         restore(&xml, options).map_err(|error| Failure::new(error.to_string()))
     }
 
-    /// Has the daemon take an RRD in under the name.
+    /// Imports an RRD into the daemon's store under the name.
     ///
     /// # Errors
-    /// What the daemon says; that it does not know how.
+    /// The daemon's; that it does not support it.
     pub(crate) fn import(&self, rrd: &Rrd, existing: Existing) -> Result {
         let current_rows = vec![0; rrd.definition.rra.len()];
         let bytes = encode(rrd, &current_rows)
@@ -237,19 +238,19 @@ impl Remote {
 }
 
 impl Tool {
-    /// The address of the daemon to ask: the option's, else the environment's.
+    /// The address of the daemon: the option's, else the environment's.
     ///
     /// # Errors
-    /// An option in a session that is confined to a directory: its operator names the daemon.
+    /// When the option is used in a session that is confined to a directory: its operator chooses the daemon.
     pub(crate) fn address(&self, option: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         named_address(&self.environment, option).map(|address| address.map(<[u8]>::to_vec))
     }
 
-    /// Finds the RRD called `word` by a policy. `open` opens the file or uses it, when the policy comes to that; `option`
-    /// is the daemon that the command names.
+    /// Locates the RRD called `word` according to a policy. `open` opens or uses the file, when the search
+    /// gets there; `option` is the daemon given to the command.
     ///
     /// # Errors
-    /// What stands in the way, in RRDtool's words.
+    /// What prevents it, in RRDtool's words.
     pub(crate) fn locate<T>(
         &mut self,
         policy: Policy,
@@ -281,7 +282,7 @@ impl Tool {
         })
     }
 
-    /// Finds an RRD to read it.
+    /// Locates an RRD for reading.
     ///
     /// # Errors
     /// As [`Tool::locate`].
@@ -296,7 +297,7 @@ impl Tool {
         })
     }
 
-    /// Finds where an RRD is to be made or changed; a file is left for the caller to open.
+    /// Locates where to create or change an RRD; the caller opens the file.
     ///
     /// # Errors
     /// As [`Tool::locate`].
@@ -309,10 +310,10 @@ impl Tool {
         self.locate(policy, word, option, |path, _| Ok(path.to_path_buf()))
     }
 
-    /// Puts a whole RRD where a name is ([`Policy::PUT`]).
+    /// Writes a whole RRD to where a name leads ([`Policy::PUT`]).
     ///
     /// # Errors
-    /// What stands in the way, in RRDtool's words.
+    /// What prevents it, in RRDtool's words.
     pub(crate) fn put(
         &mut self,
         word: &[u8],
@@ -340,23 +341,23 @@ fn named_address<'a>(environment: &'a Environment, option: Option<&'a [u8]>) -> 
         Some(_) if environment.confined_to.is_some() => {
             Err(Failure::new("--daemon: Permission denied in a session confined to a directory"))
         }
-        // An empty option means none to RRDtool, and the environment counts again.
+        // To RRDtool an empty option means none, so the environment counts.
         Some(address) if !address.is_empty() => Ok(Some(address)),
         _ => Ok(environment.daemon.as_deref()),
     }
 }
 
-/// What is at the name.
+/// What is known about the file of the name.
 enum Found {
-    /// The file was not opened yet.
+    /// It has not been opened yet.
     Unknown,
-    /// This placeholder.
+    /// It is this placeholder.
     Placeholder(Placeholder),
-    /// No file, and why that ends the search where no place is left.
+    /// There is no file; the failure of the search if no place is left.
     Nothing(Failure),
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'s> {
     environment: &'s Environment,
     link: &'s mut Link,
@@ -364,7 +365,7 @@ struct Search<'s> {
     word: &'s [u8],
     option: Option<&'s [u8]>,
     found: Found,
-    /// The daemon that was told to flush.
+    /// The daemon that flushed.
     flushed: Option<Arc<Daemon>>,
 }
 
@@ -465,7 +466,7 @@ impl Search<'_> {
         Remote { daemon, name: rrd.name, in_place_of: Some(self.word.to_vec()) }
     }
 
-    /// Notes why the file could not be opened, where that leaves another place to look at.
+    /// Records why the file could not be opened, if another place is left.
     fn note(&mut self, policy: Policy, error: DirectError) -> Result {
         let later = policy.0.contains(&Place::Environment) && self.environment.daemon.is_some();
         self.found = match error {
@@ -477,13 +478,13 @@ impl Search<'_> {
     }
 }
 
-/// Whether there is no file of a name.
+/// Whether the file does not exist.
 fn is_missing(error: &DirectError) -> bool {
     matches!(error, DirectError::Open { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// What a daemon refuses, in the words for a file: without what it says of itself, and with the name as it was given
-/// in the place of the path that it knows.
+/// Converts a daemon's refusal to the words for a file: without its own prefix, and with the name as given
+/// instead of the daemon's path.
 fn of_file(text: &[u8], name: &[u8], word: &[u8]) -> Vec<u8> {
     let prefixes: [&[u8]; 2] = [b"RRD Error: ", b"rrd_fetch_r failed: "];
     let text = prefixes.iter().find_map(|prefix| text.strip_prefix(*prefix)).unwrap_or(text);
@@ -496,7 +497,7 @@ fn of_file(text: &[u8], name: &[u8], word: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Why a file could not be used, as the text that follows `ERROR: `.
+/// The text after `ERROR: ` for a file that could not be used.
 pub(crate) fn file_failure(error: &DirectError) -> Failure {
     Failure::new(error.to_string())
 }

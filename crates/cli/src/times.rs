@@ -1,4 +1,4 @@
-//! Times among the words of a verb beside [`args::times`]: those of updates.
+//! Times among a verb's arguments, in addition to [`args::times`]: those of updates.
 
 use args::times::spec;
 use rrd::when::at::AtError;
@@ -34,7 +34,7 @@ pub fn at(word: &[u8], environment: &Environment) -> Result<i64, String> {
 /// The argument of `--locking`.
 ///
 /// # Errors
-/// A word that is none of the three.
+/// When it is none of the three.
 pub fn locking(word: &[u8]) -> Result<Locking> {
     Locking::from_word(text(word)?)
         .ok_or_else(|| Failure::of_name("unsupported locking mode '", word, "': give try, block or none"))

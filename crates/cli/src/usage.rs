@@ -1,24 +1,24 @@
-//! What `rrdtool`, `rrdtool help` and `rrdtool help VERB` print.
+//! The output of `rrdtool`, `rrdtool help` and `rrdtool help VERB`.
 //!
-//! The first line is what programs read a version from: it begins as RRDtool's does. The syntax is
-//! RRDtool's, the words around it are ours.
+//! Programs read a version from the first line, which begins as RRDtool's does. The syntax is RRDtool's, the
+//! text around it is ours.
 
 use crate::verb::Verb;
 
-/// The release of RRDtool that this is compatible with, as programs parse it.
+/// The compatible release of RRDtool, as programs parse it.
 pub const COMPATIBLE: &str = "1.9.0";
 
-/// The first line: whom we stand in for, and who we are.
+/// The first line: RRDtool's version and ours.
 pub fn version_line() -> String {
     format!("RRDtool {COMPATIBLE}  spoken by Roundel {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// What `rrdtool --version x` prints: the version as a number too.
+/// The output of `rrdtool --version x`: includes the version as a number.
 pub fn version_number_line() -> String {
     format!("RRDtool {COMPATIBLE}  spoken by Roundel {} (1.900000)\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The whole page; of one verb when one is given. `remote` adds what only a session through a pipe knows.
+/// The help page, of one topic if given. `remote` adds the commands that only a session has.
 pub fn page(topic: Option<Topic>, remote: bool) -> String {
     let mut text = version_line();
     text.push_str("\nUsage: rrdtool [options] command command_options\n\n");
@@ -37,17 +37,17 @@ pub fn page(topic: Option<Topic>, remote: bool) -> String {
     text
 }
 
-/// Whether a word asks for help.
+/// Whether an argument asks for help.
 pub(crate) fn is_help(word: &[u8]) -> bool {
     matches!(word, b"help" | b"--help" | b"-help" | b"-?" | b"-h")
 }
 
-/// Whether a word asks for the version.
+/// Whether an argument asks for the version.
 pub(crate) fn is_version(word: &[u8]) -> bool {
     matches!(word, b"-v" | b"--version" | b"v" | b"version")
 }
 
-/// What there is a page about.
+/// The topic of a help page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// A verb.
@@ -66,7 +66,7 @@ const REMOTE: [(&str, &str); 5] = [
 ];
 
 impl Topic {
-    /// What a word names.
+    /// The topic that an argument names.
     pub fn find(word: &[u8]) -> Option<Topic> {
         let remote = REMOTE.iter().find(|(name, _)| name.as_bytes() == word);
         Verb::find(word).map(Topic::Verb).or_else(|| remote.map(|(name, _)| Topic::Remote(name)))
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn programs_find_the_version_in_the_first_line() {
         let page = page(None, false);
-        let words: Vec<&str> = page.lines().next().unwrap_or_default().split_whitespace().collect();
-        assert_eq!(words[..2], ["RRDtool", "1.9.0"]);
-        assert!(words.contains(&env!("CARGO_PKG_VERSION")));
+        let args: Vec<&str> = page.lines().next().unwrap_or_default().split_whitespace().collect();
+        assert_eq!(args[..2], ["RRDtool", "1.9.0"]);
+        assert!(args.contains(&env!("CARGO_PKG_VERSION")));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The verbs, one file each, and the table that leads to them.
+//! The verbs, one file each, and the table of them.
 
 pub mod create;
 pub mod dump;
@@ -20,7 +20,7 @@ pub mod xport;
 use std::io::Write;
 
 use crate::failure::Result;
-use crate::{Tool, Words};
+use crate::{Args, Tool};
 
 /// A verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// All of them, in the order of rrdtool's own list.
+    /// All verbs, in the order of rrdtool's own list.
     pub const ALL: [Verb; 17] = [
         Verb::Create,
         Verb::Update,
@@ -95,7 +95,7 @@ impl Verb {
         }
     }
 
-    /// What it does and its syntax.
+    /// Its summary and syntax.
     pub fn syntax(self) -> &'static str {
         match self {
             Verb::Create => create::SYNTAX,
@@ -119,25 +119,25 @@ impl Verb {
     }
 
     /// Runs it.
-    pub(crate) fn run(self, tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
+    pub(crate) fn run(self, tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
         match self {
-            Verb::Create => create::run(tool, words),
-            Verb::Update => update::run(tool, words),
-            Verb::Updatev => updatev::run(tool, words, out),
-            Verb::Graph => graph::run(tool, words, out, false),
-            Verb::Graphv => graph::run(tool, words, out, true),
-            Verb::Dump => dump::run(tool, words, out),
-            Verb::Restore => restore::run(tool, words),
-            Verb::Last => last::run(tool, words, out),
-            Verb::Lastupdate => lastupdate::run(tool, words, out),
-            Verb::First => first::run(tool, words, out),
-            Verb::Info => info::run(tool, "info", words, out),
-            Verb::List => list::run(tool, words, out),
-            Verb::Fetch => fetch::run(tool, words, out),
-            Verb::Tune => tune::run(tool, words),
-            Verb::Resize => resize::run(tool, words),
-            Verb::Xport => xport::run(tool, words, out),
-            Verb::Flushcached => flushcached::run(tool, words),
+            Verb::Create => create::run(tool, args),
+            Verb::Update => update::run(tool, args),
+            Verb::Updatev => updatev::run(tool, args, out),
+            Verb::Graph => graph::run(tool, args, out, false),
+            Verb::Graphv => graph::run(tool, args, out, true),
+            Verb::Dump => dump::run(tool, args, out),
+            Verb::Restore => restore::run(tool, args),
+            Verb::Last => last::run(tool, args, out),
+            Verb::Lastupdate => lastupdate::run(tool, args, out),
+            Verb::First => first::run(tool, args, out),
+            Verb::Info => info::run(tool, "info", args, out),
+            Verb::List => list::run(tool, args, out),
+            Verb::Fetch => fetch::run(tool, args, out),
+            Verb::Tune => tune::run(tool, args),
+            Verb::Resize => resize::run(tool, args),
+            Verb::Xport => xport::run(tool, args, out),
+            Verb::Flushcached => flushcached::run(tool, args),
         }
     }
 }

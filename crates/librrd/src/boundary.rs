@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use cli::daemon::Link;
-use cli::{Environment, Failure, Result, Tool, Words};
+use cli::{Args, Environment, Failure, Result, Tool};
 use client::Daemons;
 
 use crate::errors;
@@ -111,7 +111,7 @@ pub unsafe fn call_by_words<T>(
     failed: T,
     argc: c_int,
     argv: *const *const c_char,
-    body: impl FnOnce(&mut Tool, Words<'_>) -> Result<T>,
+    body: impl FnOnce(&mut Tool, Args<'_>) -> Result<T>,
 ) -> T {
     call(failed, |tool| {
         // SAFETY: `argv` is as `list` requires, by this function's contract.

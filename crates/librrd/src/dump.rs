@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::io::{self, Write};
 
 use cli::verb::dump::dump;
-use cli::{Result, Tool, Words};
+use cli::{Args, Result, Tool};
 
 use crate::boundary::{Stdout, call, call_by_words, needed};
 use crate::memory::bytes;
@@ -23,8 +23,8 @@ pub unsafe extern "C" fn rrd_dump(argc: c_int, argv: *const *const c_char) -> c_
 }
 
 /// Dumps. For C, a file that could not be created is a failure.
-fn run(tool: &mut Tool, words: Words<'_>) -> Result<c_int> {
-    let unmade = dump(tool, words, &mut Stdout)?;
+fn run(tool: &mut Tool, args: Args<'_>) -> Result<c_int> {
+    let unmade = dump(tool, args, &mut Stdout)?;
     Stdout.flush().ok();
     unmade.map_or(Ok(0), Err)
 }

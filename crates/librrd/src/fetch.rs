@@ -5,7 +5,7 @@ use std::io::Write;
 
 use cli::verb::fetch::{fetch, fetch_here_first};
 use cli::verb::xport;
-use cli::{Failure, Result, Tool, Words};
+use cli::{Args, Failure, Result, Tool};
 use rrd::definition::Cf;
 use rrd::fetch::{FetchRequest, FetchRows};
 
@@ -167,8 +167,8 @@ pub unsafe extern "C" fn rrd_xport(
     data: *mut *mut c_double,
 ) -> c_int {
     let slots = Slots { start, end, step, count, names: legends, data };
-    let export = |tool: &mut Tool, words: Words<'_>| {
-        let export = xport::Export::make(tool, words)?;
+    let export = |tool: &mut Tool, args: Args<'_>| {
+        let export = xport::Export::make(tool, args)?;
         if xsize.is_null() {
             export.write(&mut Stdout)?;
             Stdout.flush().ok();

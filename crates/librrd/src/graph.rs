@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_double, c_int};
 use std::io::Write;
 
 use cli::verb::graph::SavedGraph;
-use cli::{Failure, Result, Tool, Words};
+use cli::{Args, Failure, Result, Tool};
 use rrd::info::{InfoItem, Value};
 
 use crate::boundary::{Stdout, call_by_words, give};
@@ -27,8 +27,8 @@ pub unsafe extern "C" fn rrd_graph(
     ymin: *mut c_double,
     ymax: *mut c_double,
 ) -> c_int {
-    let make = |tool: &mut Tool, words: Words<'_>| {
-        let graph = SavedGraph::make(tool, words)?;
+    let make = |tool: &mut Tool, args: Args<'_>| {
+        let graph = SavedGraph::make(tool, args)?;
         graph.check_saved()?;
         if graph.output.report.is_empty() && graph.output.printed.is_empty() {
             // Compat: nothing to draw and nothing to print is a failure without a text.
@@ -85,8 +85,8 @@ fn number(report: &[InfoItem], key: &str) -> f64 {
 /// `argv` is NULL or has `argc` C strings, the first of which is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_graph_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
-    let make = |tool: &mut Tool, words: Words<'_>| {
-        let graph = SavedGraph::make(tool, words)?;
+    let make = |tool: &mut Tool, args: Args<'_>| {
+        let graph = SavedGraph::make(tool, args)?;
         graph.check_saved()?;
         let mut list: List = graph.output.report.iter().collect();
         if let Some(info) = &graph.info {

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use cli::verb::update::{UpdateArgs, update_here_first};
 use cli::verb::updatev::{Written, apply, updatev};
-use cli::{Failure, Result, Tool, Words};
+use cli::{Args, Failure, Result, Tool};
 use store::direct::Locking;
 
 use crate::boundary::{call, call_by_words, list, needed};
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn rrd_updatex_r(
 /// `argv` is NULL or has `argc` C strings, the first of which is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_update_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
-    let run = |tool: &mut Tool, words: Words<'_>| {
-        let written = updatev(tool, words)?;
+    let run = |tool: &mut Tool, args: Args<'_>| {
+        let written = updatev(tool, args)?;
         let mut list = List::new();
         list.add_integer("return_value", status(&written));
         written.items.iter().for_each(|item| list.add(item));

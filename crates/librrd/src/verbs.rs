@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write;
 
-use cli::{Tool, Words};
+use cli::{Args, Tool};
 
 use crate::boundary::{Stdout, call, call_by_words, list, needed};
 
@@ -12,8 +12,8 @@ use crate::boundary::{Stdout, call, call_by_words, list, needed};
 /// # Safety
 /// As [`list`].
 unsafe fn run(verb: &CStr, argc: c_int, argv: *const *const c_char) -> c_int {
-    let run = |tool: &mut Tool, words: Words<'_>| {
-        tool.run(verb.to_bytes(), words, &mut Stdout)?;
+    let run = |tool: &mut Tool, args: Args<'_>| {
+        tool.run(verb.to_bytes(), args, &mut Stdout)?;
         Stdout.flush().ok();
         Ok(0)
     };

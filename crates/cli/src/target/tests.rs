@@ -80,8 +80,8 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
     std::fs::write(base.join(NAMES[2]), store::placeholder::encode(store, &name)).unwrap();
     store::daemon_address::write(&base.join("tree"), store, &address).unwrap();
     let file = base.join(NAMES[1]);
-    let words: [&[u8]; 3] = [file.as_os_str().as_bytes(), b"DS:a:GAUGE:600:U:U", b"RRA:AVERAGE:0.5:1:10"];
-    Tool::new(Environment::of_process()).run(b"create", &words, &mut std::io::sink()).unwrap();
+    let args: [&[u8]; 3] = [file.as_os_str().as_bytes(), b"DS:a:GAUGE:600:U:U", b"RRA:AVERAGE:0.5:1:10"];
+    Tool::new(Environment::of_process()).run(b"create", &args, &mut std::io::sink()).unwrap();
 
     // For each state of the named daemon (none, down, up) what is found at each of the four names.
     let rows = [

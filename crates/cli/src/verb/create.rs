@@ -12,9 +12,9 @@ use store::direct::{Existing, create as create_file, create_filled};
 use crate::failure::{Failure, Result, system_text, text};
 use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::target::{Location, Policy, Remote, file_failure};
-use crate::{Tool, Words, times};
+use crate::{Args, Tool, times};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "create - a new RRD\n\n\
     \trrdtool create filename [--start|-b start time]\n\
     \t\t[--step|-s step]\n\
@@ -25,9 +25,9 @@ pub const SYNTAX: &str = "create - a new RRD\n\n\
     \t\t[DS:ds-name[=mapped-ds-name[[source-index]]]:DST:dst arguments]\n\
     \t\t[RRA:CF:cf arguments]\n";
 
-/// The first second that RRDtool takes as a start: ten years of 365 days.
+/// The earliest start that RRDtool accepts: ten years of 365 days after the epoch.
 const START_MIN: i64 = 315_360_000;
-/// Seconds before now when no start is given.
+/// Default start, in seconds before now.
 const START_BEFORE_NOW: i64 = 10;
 
 #[derive(Clone, Copy)]
@@ -49,30 +49,30 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
     with_argument(b't', "template", Tag::Template),
 ];
 
-/// What the words of a create ask for.
+/// The arguments of `create`.
 #[derive(Clone)]
 pub struct CreateArgs<'w> {
     /// The RRD.
     pub name: &'w [u8],
-    /// Its start in seconds since the epoch, where it is given.
+    /// Its start in seconds since the epoch, if given.
     pub start: Option<i64>,
-    /// Its step, where it is given.
+    /// Its step, if given.
     pub step: Option<Step>,
-    /// RRDs that fill it.
+    /// RRDs whose history fills it.
     pub sources: Vec<&'w [u8]>,
-    /// An RRD that describes it.
+    /// An RRD that serves as a template.
     pub template: Option<&'w [u8]>,
-    /// What becomes of an RRD that is there.
+    /// What to do about an existing RRD.
     pub existing: Existing,
-    /// The daemon to ask, where it is given.
+    /// The daemon to ask, if given.
     pub daemon: Option<&'w [u8]>,
-    /// `DS:` and `RRA:` words.
+    /// `DS:` and `RRA:` arguments.
     pub definitions: Vec<&'w [u8]>,
 }
 
 impl<'w> CreateArgs<'w> {
-    fn read(tool: &Tool, words: Words<'w>) -> Result<Self> {
-        let mut wish = CreateArgs {
+    fn read(tool: &Tool, args: Args<'w>) -> Result<Self> {
+        let mut parsed = CreateArgs {
             name: b"",
             start: None,
             step: None,
@@ -82,7 +82,7 @@ impl<'w> CreateArgs<'w> {
             daemon: None,
             definitions: Vec::new(),
         };
-        let mut options = Options::new(OPTIONS, words);
+        let mut options = Options::new(OPTIONS, args);
         while let Some(given) = options.next() {
             match given? {
                 (Tag::Start, word) => {
@@ -90,147 +90,147 @@ impl<'w> CreateArgs<'w> {
                     if start < START_MIN {
                         return Err(Failure::new("the first entry to the RRD should be after 1980"));
                     }
-                    wish.start = Some(start);
+                    parsed.start = Some(start);
                 }
                 (Tag::Step, word) => {
                     let step = parse_step(text(word)?, false);
-                    wish.step = Some(step.map_err(|error| Failure::new(format!("step size: {error}")))?);
+                    parsed.step = Some(step.map_err(|error| Failure::new(format!("step size: {error}")))?);
                 }
                 (Tag::Source, word) => {
                     tool.environment.path(word)?.metadata().map_err(|error| {
                         let why = format!(": {}", system_text(&error));
                         Failure::of_name("error checking for source RRD ", word, &why)
                     })?;
-                    wish.sources.push(word);
+                    parsed.sources.push(word);
                 }
-                (Tag::Template, word) => wish.template = Some(word),
-                (Tag::NoOverwrite, _) => wish.existing = Existing::Refuse,
-                (Tag::Daemon, word) => wish.daemon = Some(word),
+                (Tag::Template, word) => parsed.template = Some(word),
+                (Tag::NoOverwrite, _) => parsed.existing = Existing::Refuse,
+                (Tag::Daemon, word) => parsed.daemon = Some(word),
             }
         }
         let rest = options.rest();
         let Some((&name, definitions)) = rest.split_first() else {
             return Err(Failure::new("need name of an rrd file to create"));
         };
-        Ok(CreateArgs { name, definitions: definitions.to_vec(), ..wish })
+        Ok(CreateArgs { name, definitions: definitions.to_vec(), ..parsed })
     }
 
-    /// Asks a daemon for it.
+    /// Sends it to a daemon.
     fn send(&self, target: &Remote) -> Result {
         let start = self.start.map(|start| start.to_string());
         let step = self.step.map(|step| step.units.to_string());
-        let mut words: Vec<&[u8]> = Vec::new();
+        let mut args: Vec<&[u8]> = Vec::new();
         if let Some(start) = &start {
-            words.extend([b"-b", start.as_bytes()]);
+            args.extend([b"-b", start.as_bytes()]);
         }
         if let Some(step) = &step {
-            words.extend([b"-s", step.as_bytes()]);
+            args.extend([b"-s", step.as_bytes()]);
         }
         if self.existing == Existing::Refuse {
-            words.push(b"-O");
+            args.push(b"-O");
         }
         for source in &self.sources {
-            words.extend([b"-r", *source]);
+            args.extend([b"-r", *source]);
         }
         if let Some(template) = self.template {
-            words.extend([b"-t", template]);
+            args.extend([b"-t", template]);
         }
-        words.extend(&self.definitions);
-        target.ask("create", &words).map(|_| ())
+        args.extend(&self.definitions);
+        target.ask("create", &args).map(|_| ())
     }
 }
 
-/// Makes an RRD.
+/// Creates an RRD.
 ///
 /// # Errors
-/// In RRDtool's words; what was there stays as it was.
-pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
-    let wish = CreateArgs::read(tool, words)?;
-    create(tool, &wish)
+/// RRDtool's; an existing RRD is then unchanged.
+pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    let args = CreateArgs::read(tool, args)?;
+    create(tool, &args)
 }
 
-/// Makes an RRD as it is wished.
+/// Creates the RRD that the arguments describe.
 ///
 /// # Errors
 /// As [`run`].
-pub fn create(tool: &mut Tool, wish: &CreateArgs<'_>) -> Result {
-    tool.environment.path(wish.name)?;
-    for word in wish.sources.iter().chain(&wish.template) {
+pub fn create(tool: &mut Tool, args: &CreateArgs<'_>) -> Result {
+    tool.environment.path(args.name)?;
+    for word in args.sources.iter().chain(&args.template) {
         tool.environment.path(word)?;
     }
-    match tool.write_target(Policy::CREATE, wish.name, wish.daemon)? {
-        Location::Remote(remote) if remote.in_place_of.is_none() => wish.send(&remote),
-        location => make(tool, wish, &location),
+    match tool.write_target(Policy::CREATE, args.name, args.daemon)? {
+        Location::Remote(remote) if remote.in_place_of.is_none() => args.send(&remote),
+        location => make(tool, args, &location),
     }
 }
 
-/// Makes it in a file, or in the store that has the name.
-fn make(tool: &mut Tool, wish: &CreateArgs<'_>, location: &Location<PathBuf>) -> Result {
-    let words: Vec<&str> = wish
+/// Creates it in a file, or in the store that owns the name.
+fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) -> Result {
+    let definitions: Vec<&str> = args
         .definitions
         .iter()
         .map(|word| {
             std::str::from_utf8(word).map_err(|_| Failure::of_name("can't parse argument '", word, "'"))
         })
         .collect::<Result<_>>()?;
-    if wish.existing == Existing::Refuse && tool.environment.path(wish.name)?.exists() {
-        return Err(Failure::of_name("creating '", wish.name, "': File exists"));
+    if args.existing == Existing::Refuse && tool.environment.path(args.name)?.exists() {
+        return Err(Failure::of_name("creating '", args.name, "': File exists"));
     }
-    let mut sources = Vec::with_capacity(wish.sources.len());
-    for word in &wish.sources {
+    let mut sources = Vec::with_capacity(args.sources.len());
+    for word in &args.sources {
         sources.push(content(tool, word)?);
     }
     let sources: Vec<&Rrd> = sources.iter().collect();
-    let (definition, template_start) = define(tool, wish, &words)?;
-    let start = wish
+    let (definition, template_start) = define(tool, args, &definitions)?;
+    let start = args
         .start
         .or_else(|| sources.iter().map(|source| last_update(source)).max())
         .or(template_start)
         .unwrap_or_else(|| (tool.environment.now)().whole - START_BEFORE_NOW);
     let made = match location {
-        Location::Remote(remote) if sources.is_empty() && wish.template.is_none() => {
-            return CreateArgs { start: Some(start), ..wish.clone() }.send(remote);
+        Location::Remote(remote) if sources.is_empty() && args.template.is_none() => {
+            return CreateArgs { start: Some(start), ..args.clone() }.send(remote);
         }
-        Location::Local(path) if sources.is_empty() => create_file(path, &definition, start, wish.existing),
+        Location::Local(path) if sources.is_empty() => create_file(path, &definition, start, args.existing),
         location => {
-            let origins = origins(&definition, &words);
+            let origins = origins(&definition, &definitions);
             let filled = prefill(definition, start, &origins, &sources, Forecasts::Filled);
             match location {
-                Location::Remote(remote) => return remote.import(&filled, wish.existing),
-                Location::Local(path) => create_filled(path, &filled, wish.existing),
+                Location::Remote(remote) => return remote.import(&filled, args.existing),
+                Location::Local(path) => create_filled(path, &filled, args.existing),
             }
         }
     };
     made.map_err(|error| file_failure(&error))
 }
 
-/// The definition, and when the template it was made from was last updated.
-fn define(tool: &mut Tool, wish: &CreateArgs<'_>, words: &[&str]) -> Result<(Definition, Option<i64>)> {
-    let options = |step| CreateOptions { step, limits: Limits::FILE, file_name: wish.name };
+/// The definition, and the last update of the template it comes from.
+fn define(tool: &mut Tool, args: &CreateArgs<'_>, definitions: &[&str]) -> Result<(Definition, Option<i64>)> {
+    let options = |step| CreateOptions { step, limits: Limits::FILE, file_name: args.name };
     let refused = |error: DefinitionError| Failure::new(error.to_string());
-    let Some(name) = wish.template else {
-        let step = wish.step.unwrap_or(Step::DEFAULT);
-        return parse_create(&options(step), words).map(|made| (made, None)).map_err(refused);
+    let Some(name) = args.template else {
+        let step = args.step.unwrap_or(Step::DEFAULT);
+        return parse_create(&options(step), definitions).map(|made| (made, None)).map_err(refused);
     };
     let missing = |_| Failure::of_name("Cannot open template RRD ", name, "");
     let template = content(tool, name).map_err(missing)?;
     let start = last_update(&template);
     let mut definition = template.definition;
-    if let Some(step) = wish.step {
+    if let Some(step) = args.step {
         (definition.step, definition.units_per_second) = (step.units, step.units_per_second);
     }
     let step = Step { units: definition.step, units_per_second: definition.units_per_second };
-    extend(&mut definition, &options(step), words).map_err(refused)?;
+    extend(&mut definition, &options(step), definitions).map_err(refused)?;
     Ok((definition, Some(start)))
 }
 
-/// When an RRD was last updated, in seconds.
+/// The time of an RRD's last update, in seconds.
 fn last_update(rrd: &Rrd) -> i64 {
     let last_update = rrd.shape().split(&rrd.live.words).last_update;
     last_update.in_seconds(rrd.definition.units_per_second).whole
 }
 
-/// All of an RRD that a new one is made from: a file's or a store's.
+/// The whole RRD that is a source of a new one: from a file or a store.
 fn content(tool: &mut Tool, word: &[u8]) -> Result<Rrd> {
     match tool.read_target(Policy::READ, word, None)? {
         Location::Local(file) => Ok(file.content().map_err(|error| file_failure(&error))?.rrd),

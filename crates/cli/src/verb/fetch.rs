@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result, text};
 use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::target::{Location, Policy, file_failure};
 use crate::times::Range;
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "fetch - rows of an RRD\n\n\
@@ -51,8 +51,8 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn fetch(tool: &mut Tool, words: Words<'_>) -> Result<FetchRows> {
-    let mut options = Options::new(OPTIONS, words);
+pub fn fetch(tool: &mut Tool, args: Args<'_>) -> Result<FetchRows> {
+    let mut options = Options::new(OPTIONS, args);
     let (mut range, mut resolution, mut align, mut daemon) = (Range::default(), 1, false, None);
     while let Some(given) = options.next() {
         match given? {
@@ -178,7 +178,7 @@ fn push_time(text: &mut Vec<u8>, time: i64, units_per_second: u32) {
 }
 
 /// Runs it.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    let rows = fetch(tool, words)?;
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    let rows = fetch(tool, args)?;
     write(&rows, &tool.environment, out)
 }

@@ -7,7 +7,7 @@ use protocol::rrdcached::client::Answer;
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, with_argument};
 use crate::target::{Location, Policy};
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 use args::integer::long;
 
 /// What it does and its syntax.
@@ -31,8 +31,8 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn first(tool: &mut Tool, words: Words<'_>) -> Result<i64> {
-    let mut options = Options::new(OPTIONS, words);
+pub fn first(tool: &mut Tool, args: Args<'_>) -> Result<i64> {
+    let mut options = Options::new(OPTIONS, args);
     let (mut archive, mut daemon) = (0, None);
     while let Some(given) = options.next() {
         match given? {
@@ -58,8 +58,8 @@ pub fn first(tool: &mut Tool, words: Words<'_>) -> Result<i64> {
 }
 
 /// Runs it: RRDtool prints -1 in front of an error.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    let first = first(tool, words);
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    let first = first(tool, args);
     print(out, format!("{}\n", first.as_ref().unwrap_or(&-1)).as_bytes())?;
     first.map(|_| ())
 }

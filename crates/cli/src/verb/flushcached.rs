@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::failure::{Failure, Result};
 use crate::options::daemon_and_rest;
 use crate::target::Remote;
-use crate::{Tool, Words};
+use crate::{Args, Tool};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "flushcached - has the daemon write an RRD out\n\n\
@@ -19,8 +19,8 @@ const NO_ADDRESS: &str = "Daemon address \"(null)\" unknown. Please use the \"--
 ///
 /// # Errors
 /// In RRDtool's words; the files behind the one that failed are passed over.
-pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
-    let (daemon, names) = daemon_and_rest(words)?;
+pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    let (daemon, names) = daemon_and_rest(args)?;
     if names.is_empty() {
         return Err(Failure::new(USAGE));
     }

@@ -14,7 +14,7 @@ use store::direct::{Existing, write_bytes};
 use super::info::text_of;
 use crate::failure::{Failure, Result};
 use crate::source::Source;
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = concat!(
@@ -44,10 +44,10 @@ impl SavedGraph {
     ///
     /// # Errors
     /// In RRDtool's words. That it could not be saved is reported by [`SavedGraph::check_saved`].
-    pub fn make(tool: &mut Tool, words: Words<'_>) -> Result<SavedGraph> {
+    pub fn make(tool: &mut Tool, args: Args<'_>) -> Result<SavedGraph> {
         let context = tool.environment.graph_context();
         let now = context.now;
-        let graph = rrdgraph::Graph::parse(words, context, Limits::default()).map_err(failure)?;
+        let graph = rrdgraph::Graph::parse(args, context, Limits::default()).map_err(failure)?;
         let path = match graph.file() {
             b"-" => None,
             file => Some(tool.environment.path(file)?),
@@ -81,8 +81,8 @@ impl SavedGraph {
 }
 
 /// Runs either; `verbose` is `graphv`.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write, verbose: bool) -> Result {
-    let graph = SavedGraph::make(tool, words)?;
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write, verbose: bool) -> Result {
+    let graph = SavedGraph::make(tool, args)?;
     match verbose {
         true => print_report(tool, &graph, out)?,
         false => print_size(&graph, out)?,

@@ -1,4 +1,4 @@
-//! `rrdtool info`: what an RRD is and where it stands, one item a line.
+//! `rrdtool info`: the definition and state of an RRD, one item per line.
 
 use std::io::Write;
 
@@ -9,9 +9,9 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::target::{Location, Policy, Remote, file_failure};
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "info - what an RRD is and where it stands\n\n\
     \trrdtool info [--daemon|-d address [--noflush|-F]] filename.rrd\n";
 
@@ -26,12 +26,12 @@ enum Tag {
 const OPTIONS: &[OptionSpec<Tag>] =
     &[with_argument(b'd', "daemon", Tag::Daemon), flag(b'F', "noflush", Tag::NoFlush)];
 
-/// The items; `program` is what RRDtool's usage calls the program.
+/// The items of an RRD; `program` is the name that RRDtool's usage text gives.
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn info(tool: &mut Tool, program: &str, words: Words<'_>) -> Result<Vec<InfoItem>> {
-    let mut options = Options::new(OPTIONS, words);
+pub fn info(tool: &mut Tool, program: &str, args: Args<'_>) -> Result<Vec<InfoItem>> {
+    let mut options = Options::new(OPTIONS, args);
     let (mut daemon, mut flush) = (None, true);
     while let Some(given) = options.next() {
         match given? {
@@ -60,18 +60,18 @@ pub fn info(tool: &mut Tool, program: &str, words: Words<'_>) -> Result<Vec<Info
     }
 }
 
-/// The items as the daemon gives them.
+/// The items from a daemon.
 ///
 /// # Errors
-/// What the daemon says.
+/// The daemon's.
 pub(crate) fn of_daemon(remote: &Remote) -> Result<Vec<InfoItem>> {
     items(&remote.ask("info", &[])?)
 }
 
-/// The items that a daemon answers INFO with.
+/// Parses a daemon's answer to INFO.
 ///
 /// # Errors
-/// What is no such answer.
+/// When it is no such answer.
 pub fn items(answer: &Answer) -> Result<Vec<InfoItem>> {
     answer.lines.iter().map(|line| item(line).ok_or_else(|| strange(line))).collect()
 }
@@ -94,13 +94,13 @@ fn item(line: &[u8]) -> Option<InfoItem> {
     Some(InfoItem { key, value })
 }
 
-/// Runs it under the name that RRDtool's usage calls the program by.
-pub(crate) fn run(tool: &mut Tool, program: &str, words: Words<'_>, out: &mut dyn Write) -> Result {
-    let items = info(tool, program, words)?;
+/// Runs it; `program` is the name that RRDtool's usage text gives.
+pub(crate) fn run(tool: &mut Tool, program: &str, args: Args<'_>, out: &mut dyn Write) -> Result {
+    let items = info(tool, program, args)?;
     print(out, &text_of(&items, &tool.environment))
 }
 
-/// The items as text, numbers in the locale's way.
+/// The items as text, with numbers according to the locale.
 pub(crate) fn text_of(items: &[InfoItem], environment: &Environment) -> Vec<u8> {
     let mut text = Vec::new();
     for item in items {

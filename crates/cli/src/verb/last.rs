@@ -5,24 +5,24 @@ use std::io::Write;
 use crate::failure::{Failure, Result};
 use crate::options::daemon_and_rest;
 use crate::target::{Location, Policy};
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "last - when an RRD was last updated\n\n\
     \trrdtool last filename.rrd [--daemon|-d address]\n";
 
 const USAGE: &str = "Usage: rrdtool last [--daemon|-d <addr>] <file>";
 
-/// The last update, in seconds.
+/// The time of the last update, in seconds.
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn last(tool: &mut Tool, words: Words<'_>) -> Result<i64> {
-    let (daemon, rest) = daemon_and_rest(words)?;
+pub fn last(tool: &mut Tool, args: Args<'_>) -> Result<i64> {
+    let (daemon, rest) = daemon_and_rest(args)?;
     let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
     match tool.read_target(Policy::READ, name, daemon)? {
         Location::Local(file) => Ok(file.last_update().in_seconds(file.definition().units_per_second).whole),
-        // Compat: a daemon's LAST is the end of the newest row.
+        // Compat: LAST of a daemon is the end of the newest row.
         Location::Remote(remote) if remote.in_place_of.is_some() => {
             Ok(super::lastupdate::of_items(&super::info::of_daemon(&remote)?).time)
         }
@@ -30,9 +30,9 @@ pub fn last(tool: &mut Tool, words: Words<'_>) -> Result<i64> {
     }
 }
 
-/// Runs it: RRDtool prints -1 in front of an error.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    let last = last(tool, words);
+/// Runs it. Compat: RRDtool prints -1 before an error.
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    let last = last(tool, args);
     print(out, format!("{}\n", last.as_ref().unwrap_or(&-1)).as_bytes())?;
     last.map(|_| ())
 }

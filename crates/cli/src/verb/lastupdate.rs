@@ -7,20 +7,20 @@ use rrd::info::{InfoItem, Value};
 use crate::failure::{Failure, Result};
 use crate::options::daemon_and_rest;
 use crate::target::{Location, Policy, file_failure};
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "lastupdate - the readings of the last update\n\n\
     \trrdtool lastupdate filename.rrd [--daemon|-d address]\n";
 
 const USAGE: &str = "Usage: rrdtool lastupdate [--daemon|-d <addr>] <file>";
 
-/// When an RRD was last updated, and with what.
+/// The time and readings of an RRD's last update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastUpdate {
     /// In seconds.
     pub time: i64,
-    /// Name and reading of each data source; a reading may be any bytes.
+    /// Name and reading of each data source; a reading may contain any bytes.
     pub readings: Vec<(String, Vec<u8>)>,
 }
 
@@ -28,8 +28,8 @@ pub struct LastUpdate {
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn lastupdate(tool: &mut Tool, words: Words<'_>) -> Result<LastUpdate> {
-    let (daemon, rest) = daemon_and_rest(words)?;
+pub fn lastupdate(tool: &mut Tool, args: Args<'_>) -> Result<LastUpdate> {
+    let (daemon, rest) = daemon_and_rest(args)?;
     let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
     match tool.read_target(Policy::READ_FLUSHED, name, daemon)? {
         Location::Local(file) => {
@@ -49,7 +49,7 @@ pub fn lastupdate(tool: &mut Tool, words: Words<'_>) -> Result<LastUpdate> {
     }
 }
 
-/// What `info` says of the last update.
+/// Extracts the last update from items of `info`.
 pub(crate) fn of_items(items: &[InfoItem]) -> LastUpdate {
     let mut last = LastUpdate { time: 0, readings: Vec::new() };
     for item in items {
@@ -68,14 +68,14 @@ pub(crate) fn of_items(items: &[InfoItem]) -> LastUpdate {
 }
 
 /// Runs it.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    let last = lastupdate(tool, words)?;
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    let last = lastupdate(tool, args)?;
     let mut text = Vec::new();
     for (name, _) in &last.readings {
         text.push(b' ');
         text.extend_from_slice(name.as_bytes());
     }
-    // A time from before 1970 shows as the count it is in RRDtool.
+    // RRDtool shows a time before 1970 as this number.
     text.extend_from_slice(format!("\n\n{:>10}:", last.time as u64).as_bytes());
     for (_, reading) in &last.readings {
         text.push(b' ');

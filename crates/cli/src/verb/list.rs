@@ -1,8 +1,8 @@
 //! `rrdtool list`: the RRDs and directories of a directory.
 //!
-//! Compat: in the order of the file system; what ends in `.rrd` (a pipe too), and directories; the path may
-//! be a pattern, which then takes any name. What cannot be listed prints nothing and is no error; the reason
-//! goes to standard error.
+//! Compat: in the order of the file system; names that end in `.rrd` (even of a pipe), and directories; the
+//! path may be a pattern, which then matches any name. For a path that cannot be listed nothing is printed
+//! and the command succeeds; the reason goes to standard error.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -17,14 +17,14 @@ use crate::daemon::failure;
 use crate::failure::{Failure, Result, system_text};
 use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::pattern;
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "list - the RRDs of a directory\n\n\
     \trrdtool list [--daemon|-d address] [--noflush|-F] [--recursive|-r] directory\n";
 
 const USAGE: &str = "Usage: rrdtool list [--daemon <addr> [--noflush]] [--recursive] <directory>";
-/// How deep directories are followed. Guessed; a path has at most 4096 bytes.
+/// The deepest nesting of directories that is followed. Guessed; a path has at most 4096 bytes.
 const DEPTH_MAX: usize = 2048;
 
 #[derive(Clone, Copy)]
@@ -40,12 +40,12 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
     flag(b'r', "recursive", Tag::Recursive),
 ];
 
-/// The names, one a line.
+/// The names, one per line.
 ///
 /// # Errors
 /// In RRDtool's words. A directory that cannot be listed is `Ok(Err(...))`.
-pub fn list(tool: &mut Tool, words: Words<'_>) -> Result<io::Result<Vec<u8>>> {
-    let mut options = Options::new(OPTIONS, words);
+pub fn list(tool: &mut Tool, args: Args<'_>) -> Result<io::Result<Vec<u8>>> {
+    let mut options = Options::new(OPTIONS, args);
     let (mut daemon, mut flush, mut recursive) = (None, true, false);
     while let Some(given) = options.next() {
         match given? {
@@ -57,7 +57,7 @@ pub fn list(tool: &mut Tool, words: Words<'_>) -> Result<io::Result<Vec<u8>>> {
     let &[directory] = &*options.rest() else { return Err(Failure::new(USAGE)) };
     let address = tool.address(daemon)?;
     if daemon.is_some_and(|address| !address.is_empty()) {
-        // Named on the command line it must be there.
+        // A daemon given on the command line must be reachable.
         tool.link.connect(address.as_deref().unwrap_or_default())?;
     }
     if let Some(daemon) = tool.link.reach(address.as_deref()) {
@@ -65,12 +65,12 @@ pub fn list(tool: &mut Tool, words: Words<'_>) -> Result<io::Result<Vec<u8>>> {
         return text.map(Ok).map_err(|error| failure(daemon.address(), error));
     }
     if daemon.is_some() {
-        // Compat: an empty address is none, and nothing is listed, with success.
+        // Compat: an empty address means no daemon, and nothing is listed, with success.
         return Ok(Err(io::Error::other("Error connecting to rrdcached\n")));
     }
     tool.environment.path(plain_part(directory))?;
     if directory.windows(2).any(|pair| pair == b"..") {
-        // Compat: two dots anywhere, in a name as well.
+        // Compat: two dots are refused anywhere, even within a name.
         return Ok(Err(Errno::ACCESS.into()));
     }
     let mut found = Vec::new();
@@ -82,15 +82,15 @@ fn remote(daemon: &Daemon, directory: &[u8], flush: bool, recursive: bool) -> Re
     if flush {
         daemon.ask("flushall", &[])?;
     }
-    let words: &[&[u8]] = if recursive { &[b"RECURSIVE", directory] } else { &[directory] };
-    let mut text = daemon.ask("list", words)?.lines.join(&b'\n');
+    let args: &[&[u8]] = if recursive { &[b"RECURSIVE", directory] } else { &[directory] };
+    let mut text = daemon.ask("list", args)?.lines.join(&b'\n');
     if !text.is_empty() {
         text.push(b'\n');
     }
     Ok(text)
 }
 
-/// What a word names without a pattern: all in front of the part where that begins.
+/// The directory of an argument that is a pattern: everything before the first part with a wildcard.
 fn plain_part(word: &[u8]) -> &[u8] {
     let Some(at) = memchr::memchr3(b'*', b'?', b'[', word).filter(|_| is_pattern(word)) else { return word };
     match memchr::memrchr(b'/', &word[..at]) {
@@ -99,8 +99,8 @@ fn plain_part(word: &[u8]) -> &[u8] {
     }
 }
 
-/// What a word lists here. Compat: it is a pattern only with a slash and a `*` or `?` somewhere; a file is
-/// listed only by a path whose first `.rrd` ends it.
+/// Lists an argument locally. Compat: it is a pattern only with a slash and a `*` or `?` somewhere; a file is
+/// listed only by a path whose first `.rrd` is at its end.
 fn local(
     word: &[u8],
     recursive: bool,
@@ -135,7 +135,7 @@ fn local(
     })
 }
 
-/// The last part of every path that a pattern matches, in the order of the paths.
+/// The last part of every path that matches a pattern, in the order of the paths.
 fn matching(pattern: &[u8], allowed: &dyn Fn(&[u8]) -> bool, found: &mut Vec<u8>) -> io::Result<()> {
     let mut paths = if pattern.contains(&b'/') { pattern::expand(pattern) } else { Vec::new() };
     paths.retain(|path| allowed(path));
@@ -152,7 +152,7 @@ fn is_pattern(word: &[u8]) -> bool {
     memchr::memchr2(b'*', b'?', word).is_some()
 }
 
-/// What stands behind the last slash, if there is one.
+/// What follows the last slash, if there is one.
 fn base_name(path: &[u8]) -> Option<&[u8]> {
     memchr::memrchr(b'/', path).map(|at| &path[at + 1..])
 }
@@ -162,7 +162,8 @@ fn push_line(text: &mut Vec<u8>, line: &[u8]) {
     text.push(b'\n');
 }
 
-/// Every `.rrd` below, by its path from the start. Links are followed, but not into what is being listed.
+/// Every `.rrd` below, as a path relative to the start. Links are followed, except into directories being
+/// listed.
 fn descend(
     directory: &Path,
     prefix: &mut PathBuf,
@@ -180,7 +181,7 @@ fn descend(
                 && above.len() < DEPTH_MAX
             {
                 above.push(identity);
-                // What cannot be read below does not hide the rest.
+                // An unreadable directory does not hide the others.
                 descend(&path, prefix, above, found).ok();
                 above.pop();
             }
@@ -192,7 +193,8 @@ fn descend(
     })
 }
 
-/// Calls `take` with each name of a directory and whether it is one itself; dangling links are left out.
+/// Calls `take` with each name in a directory and whether it is itself a directory; dangling links are
+/// skipped.
 fn each(directory: &Path, mut take: impl FnMut(&[u8], bool) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -204,11 +206,11 @@ fn each(directory: &Path, mut take: impl FnMut(&[u8], bool) -> io::Result<()>) -
 }
 
 /// Runs it.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    match list(tool, words)? {
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    match list(tool, args)? {
         Ok(names) => print(out, &names),
         Err(error) => {
-            // Nobody to tell if that fails.
+            // A failure of this cannot be reported.
             io::stderr().write_all(system_text(&error).as_bytes()).ok();
             Ok(())
         }

@@ -11,24 +11,24 @@ use std::path::Path;
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::target::{Location, Policy, file_failure};
-use crate::{Tool, Words};
+use crate::{Args, Tool};
 use args::integer::long;
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "resize - a copy in which one archive is longer or shorter\n\n\
     \trrdtool resize filename rranum GROW|SHRINK rows\n";
 
 /// The name of the copy, in the current directory.
 const OUTPUT: &[u8] = b"resize.rrd";
-/// Most values of one archive that are made: 2 GiB, all of it in memory while the copy is written. No use has more.
+/// The most values of one archive: 2 GiB, all in memory while the copy is written. No known use has more.
 const VALUES_MAX: u64 = 1 << 28;
 
-/// Makes the copy.
+/// Writes the copy.
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
-    let &[name, archive, direction, rows] = words else {
+pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    let &[name, archive, direction, rows] = args else {
         return Err(Failure::new("wrong number of parameters"));
     };
     if name == OUTPUT {
@@ -54,18 +54,18 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
     if new_count.saturating_mul(definition.ds.len() as u64) > VALUES_MAX {
         return Err(Failure::new(format!("cannot resize to {new_count} rows: too many to hold")));
     }
-    // RRDtool makes a broken copy of the second and fifth versions' files, then refuses.
+    // RRDtool writes a broken copy of version 2 and 5 files, then refuses.
     let version = definition.version;
     if version == VERSION_DCOUNTER || version == 2 {
         return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
     }
     let FileParts { mut rrd, current_rows } = source.content()?;
     resize(&mut rrd, index, new_count as usize);
-    // The copy is a file, also of a store's RRD, unless that name is the store's.
+    // The copy is a file even if the RRD is in a store, unless that name belongs to the store.
     match tool.write_target(Policy::CHANGE, OUTPUT, None)? {
         Location::Remote(remote) => remote.import(&rrd, Existing::Replace),
         Location::Local(path) => {
-            // Compat: each archive keeps the ring position of its newest row, as far as it still has that position.
+            // Compat: each archive keeps the ring position of its newest row, if that position still exists.
             let kept: Vec<u64> = std::iter::zip(&current_rows, &rrd.definition.rra)
                 .map(|(&row, archive)| row.min(archive.row_count - 1))
                 .collect();
@@ -74,11 +74,11 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
     }
 }
 
-/// What a copy is made of.
+/// The source of a copy.
 enum Source {
-    /// A file, open.
+    /// An open file.
     File(WriteFile),
-    /// A store's.
+    /// An RRD of a store.
     Store(Box<Rrd>),
 }
 
@@ -100,7 +100,7 @@ impl Source {
         }
     }
 
-    /// All of it. A store's archives have no ring positions: their newest rows are at the end.
+    /// The whole content. A store's archives have no ring positions: their newest rows are at the end.
     fn content(self) -> Result<FileParts> {
         match self {
             Source::File(file) => file.content().content().map_err(|error| file_failure(&error)),
@@ -112,7 +112,7 @@ impl Source {
     }
 }
 
-/// Gives one archive so many rows.
+/// Changes the row count of one archive.
 fn resize(rrd: &mut Rrd, index: usize, count: usize) {
     let width = rrd.definition.ds.len();
     rrd.definition.rra[index].row_count = count as u64;
@@ -123,7 +123,8 @@ fn resize(rrd: &mut Rrd, index: usize, count: usize) {
     fit(&mut rrd.archives[index], count * width);
 }
 
-/// A season is a ring: its oldest row follows its newest. The newest keeps its position, as far as there still is one.
+/// A season is a ring: its oldest row follows its newest. The newest keeps its position, if that still
+/// exists.
 fn resize_season(season: &mut Season, width: usize, count: usize) {
     let old = season.values.len() / width;
     let oldest = (season.current_row as usize + 1) % old;
@@ -133,7 +134,7 @@ fn resize_season(season: &mut Season, width: usize, count: usize) {
     season.values.rotate_right((season.current_row as usize + 1) % count * width);
 }
 
-/// Cuts off the oldest values, or puts unknown ones in front of them.
+/// Drops the oldest values, or adds unknown ones before them.
 fn fit(values: &mut Vec<f64>, count: usize) {
     match values.len().checked_sub(count) {
         Some(surplus) => drop(values.drain(..surplus)),

@@ -9,16 +9,16 @@ use store::direct::Existing;
 
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, flag, with_argument};
-use crate::{Tool, Words};
+use crate::{Args, Tool};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "restore - an RRD from the XML of a dump\n\n\
     \trrdtool restore [--range-check|-r] [--force-overwrite|-f]\n\
     \t\t[--daemon|-d address]\n\
     \t\tfilename.xml filename.rrd\n";
 
 const USAGE: &str = "usage rrdtool restore [--range-check|-r] [--force-overwrite|-f] file.xml file.rrd";
-/// The word that stands for standard input.
+/// The argument that means standard input.
 const STANDARD_INPUT: &[u8] = b"-";
 
 #[derive(Clone, Copy)]
@@ -34,12 +34,12 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
     with_argument(b'd', "daemon", Tag::Daemon),
 ];
 
-/// Makes an RRD of a dump: a file, or one of the store whose tree has the name.
+/// Creates an RRD from a dump: a file, or an RRD of the store in whose tree the name lies.
 ///
 /// # Errors
-/// In RRDtool's words; a file that was there stays as it was.
-pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
-    let mut options = Options::new(OPTIONS, words);
+/// RRDtool's; an existing file is then unchanged.
+pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    let mut options = Options::new(OPTIONS, args);
     let (mut range_check, mut existing, mut daemon) = (false, Existing::Refuse, None);
     while let Some(given) = options.next() {
         match given? {
@@ -58,7 +58,7 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
 fn read(tool: &Tool, input: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if input == STANDARD_INPUT {
-        // Not through the buffer: in a session that holds the commands, and is in use.
+        // Not through the buffer, which holds the commands of a session and is in use.
         let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|_| malformed())?;
         let read = std::fs::File::from(input).read_to_end(&mut bytes);
         return read.map(|_| bytes).map_err(|_| malformed());
@@ -66,7 +66,7 @@ fn read(tool: &Tool, input: &[u8]) -> Result<Vec<u8>> {
     let path = tool.environment.path(input)?;
     let missing = |_| Failure::of_name("Could not create xml reader for: ", input, "");
     let mut file = std::fs::File::open(path).map_err(missing)?;
-    // A directory opens and cannot be read; RRDtool takes it for an empty file.
+    // A directory can be opened but not read; RRDtool treats it as an empty file.
     file.read_to_end(&mut bytes).map(|_| bytes).map_err(|_| malformed())
 }
 

@@ -1,16 +1,16 @@
-//! `rrdtool tune`: changes to an RRD that exists.
+//! `rrdtool tune`: changes an existing RRD.
 //!
-//! Compat: RRDtool walks the words twice, first for the file's name and the daemon's address, then for the
-//! rest; an option without its argument at the end of the line takes the name of the file for it.
+//! Compat: RRDtool parses the arguments twice, first for the file's name and the daemon's address, then for
+//! the rest. An option whose argument is missing at the end takes the name of the file for it.
 
 use store::direct::WriteFile;
 
 use crate::failure::{Failure, Result, text};
 use crate::options::{OptionError, OptionSpec, Options, with_argument};
 use crate::target::{Location, Policy, Remote, file_failure};
-use crate::{Tool, Words};
+use crate::{Args, Tool};
 
-/// What it does and its syntax.
+/// Summary and syntax.
 pub const SYNTAX: &str = "tune - changes to an RRD that exists\n\n\
     \trrdtool tune filename\n\
     \t\t[--heartbeat|-h ds-name:heartbeat]\n\
@@ -56,29 +56,29 @@ const OPTIONS: &[OptionSpec<u8>] = &[
     with_argument(b'D', "daemon", b'D'),
 ];
 
-/// Bytes of a data source's name that a file has room for.
+/// The most bytes of a data source's name in a file.
 const NAME_BYTES_MAX: usize = 19;
 
-/// What the first walk finds.
+/// The result of the first pass.
 struct TuneArgs<'w> {
     name: &'w [u8],
     daemon: Option<&'w [u8]>,
-    /// The words that the second walk reads, without the file's name.
-    words: Vec<Vec<u8>>,
+    /// The arguments of the second pass, without the file's name.
+    settings: Vec<Vec<u8>>,
 }
 
 impl<'w> TuneArgs<'w> {
-    fn read(words: Words<'w>) -> Result<Self> {
+    fn read(args: Args<'w>) -> Result<Self> {
         let missing = || Failure::new("missing file name");
-        let mut options = Options::new(OPTIONS, words);
+        let mut options = Options::new(OPTIONS, args);
         let (mut daemon, mut settings, mut dangling) = (None, Vec::new(), None);
         while let Some(given) = options.next() {
             match given {
                 Ok((b'D', argument)) => daemon = Some(argument),
-                // An empty argument is a word of its own, or the next would be taken for it.
+                // An empty argument must be separate, or the next one would be taken for it.
                 Ok((letter, b"")) => settings.extend([vec![b'-', letter], Vec::new()]),
                 Ok((letter, argument)) => settings.push([&[b'-', letter], argument].concat()),
-                // A letter too: the second walk's message is the same.
+                // A letter too: the message of the second pass is the same.
                 Err(OptionError::Invalid(name)) => settings.push([b"--", &*name].concat()),
                 Err(OptionError::MissingShort(letter)) => dangling = Some(letter),
                 Err(_) => return Err(missing()),
@@ -93,7 +93,7 @@ impl<'w> TuneArgs<'w> {
                 settings.extend(layout.iter().map(|word| word.to_vec()));
             }
         }
-        Ok(TuneArgs { name, daemon, words: settings })
+        Ok(TuneArgs { name, daemon, settings })
     }
 }
 
@@ -101,10 +101,10 @@ impl<'w> TuneArgs<'w> {
 ///
 /// # Errors
 /// In RRDtool's words; nothing has changed.
-pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
-    let wish = TuneArgs::read(words)?;
-    tool.environment.path(wish.name)?;
-    let address = tool.address(wish.daemon)?;
+pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    let args = TuneArgs::read(args)?;
+    tool.environment.path(args.name)?;
+    let address = tool.address(args.daemon)?;
     let daemon = match &address {
         Some(address) => {
             let connected = tool.link.connect(address);
@@ -112,18 +112,19 @@ pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
         }
         None => None,
     };
-    let words: Vec<&[u8]> = wish.words.iter().map(Vec::as_slice).collect();
-    let path = match tool.write_target(Policy::CHANGE, wish.name, wish.daemon)? {
-        Location::Remote(remote) => return remote.ask("tune", &words).map(|_| ()),
+    let settings: Vec<&[u8]> = args.settings.iter().map(Vec::as_slice).collect();
+    let path = match tool.write_target(Policy::CHANGE, args.name, args.daemon)? {
+        Location::Remote(remote) => return remote.ask("tune", &settings).map(|_| ()),
         Location::Local(path) => path,
     };
-    let remote = daemon.map(|daemon| Remote::named(daemon, wish.name)).transpose()?;
+    let remote = daemon.map(|daemon| Remote::named(daemon, args.name)).transpose()?;
     if let Some(remote) = &remote {
         remote.flush()?;
     }
     let file = WriteFile::open(&path, tool.environment.locking).map_err(|error| file_failure(&error))?;
-    let words: Vec<&str> = words.into_iter().map(|word| text(word).map(cut_name)).collect::<Result<_>>()?;
-    file.tune(&words).map_err(|error| file_failure(&error))?;
+    let settings: Vec<&str> =
+        settings.into_iter().map(|word| text(word).map(cut_name)).collect::<Result<_>>()?;
+    file.tune(&settings).map_err(|error| file_failure(&error))?;
     if let Some(remote) = remote {
         // What the daemon knows of the old layout counts no more.
         remote.ask("forget", &[]).ok();

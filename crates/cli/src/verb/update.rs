@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::target::{Location, Policy, Remote};
-use crate::{Tool, Words, times};
+use crate::{Args, Tool, times};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "update - readings into an RRD\n\n\
@@ -55,8 +55,8 @@ pub struct UpdateArgs<'w> {
 
 impl<'w> UpdateArgs<'w> {
     /// Reads the words by the options given.
-    pub(crate) fn read(known: &[OptionSpec<Tag>], words: Words<'w>) -> Result<Self> {
-        let mut options = Options::new(known, words);
+    pub(crate) fn read(known: &[OptionSpec<Tag>], args: Args<'w>) -> Result<Self> {
+        let mut options = Options::new(known, args);
         let (mut template, mut skip_past, mut locking, mut daemon) = (None, false, None, None);
         while let Some(given) = options.next() {
             match given? {
@@ -98,8 +98,8 @@ impl<'w> UpdateArgs<'w> {
 ///
 /// # Errors
 /// In RRDtool's words; the readings before the bad one are in.
-pub fn run(tool: &mut Tool, words: Words<'_>) -> Result {
-    let args = UpdateArgs::read(OPTIONS, words)?;
+pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    let args = UpdateArgs::read(OPTIONS, args)?;
     update(tool, &args)
 }
 

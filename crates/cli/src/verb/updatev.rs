@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, flag, with_argument};
 use crate::target::{Location, Policy, Remote, file_failure};
-use crate::{Tool, Words, print};
+use crate::{Args, Tool, print};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "updatev - update, and list the rows that were written\n\n\
@@ -45,8 +45,8 @@ pub struct Written {
 ///
 /// # Errors
 /// Words that make no sense; what goes wrong with the RRD is in the result.
-pub fn updatev(tool: &mut Tool, words: Words<'_>) -> Result<Written> {
-    let args = UpdateArgs::read(OPTIONS, words)?;
+pub fn updatev(tool: &mut Tool, args: Args<'_>) -> Result<Written> {
+    let args = UpdateArgs::read(OPTIONS, args)?;
     apply(tool, &args)
 }
 
@@ -89,8 +89,8 @@ pub(super) fn send(args: &UpdateArgs<'_>, remote: &Remote, readings: &[Vec<u8>])
     // Readings that may be passed over go one by one.
     let at_once = if args.skip_past { 1 } else { readings.len().max(1) };
     for readings in readings.chunks(at_once) {
-        let words: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
-        let Some(answer) = remote.ask_ours("updatev", &words)? else { return Ok(None) };
+        let readings: Vec<&[u8]> = readings.iter().map(Vec::as_slice).collect();
+        let Some(answer) = remote.ask_ours("updatev", &readings)? else { return Ok(None) };
         let mut rows = items(&answer)?;
         let refused = rows.pop_if(|item| item.key == "error");
         let code = rows.pop_if(|item| item.key == "code").map(|item| item.value);
@@ -109,8 +109,8 @@ pub(super) fn send(args: &UpdateArgs<'_>, remote: &Remote, readings: &[Vec<u8>])
 }
 
 /// Runs it.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    let written = updatev(tool, words)?;
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    let written = updatev(tool, args)?;
     let status = if written.failure.is_none() { "return_value = 0\n" } else { "return_value = -1\n" };
     let mut text = status.as_bytes().to_vec();
     text.extend_from_slice(&text_of(&written.items, &tool.environment));

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::source::Source;
 use crate::times::Range;
-use crate::{Tool, Words, unwritten};
+use crate::{Args, Tool, unwritten};
 
 /// What it does and its syntax.
 pub const SYNTAX: &str = "xport - rows of several RRDs as XML or JSON\n\n\
@@ -56,8 +56,8 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
 ];
 
 /// Runs it.
-pub(crate) fn run(tool: &mut Tool, words: Words<'_>, out: &mut dyn Write) -> Result {
-    Export::make(tool, words)?.write(out)
+pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
+    Export::make(tool, args)?.write(out)
 }
 
 /// An xport, computed.
@@ -72,8 +72,8 @@ impl Export {
     ///
     /// # Errors
     /// In RRDtool's words.
-    pub fn make(tool: &mut Tool, words: Words<'_>) -> Result<Export> {
-        make(tool, words)
+    pub fn make(tool: &mut Tool, args: Args<'_>) -> Result<Export> {
+        make(tool, args)
     }
 
     /// Its rows.
@@ -96,8 +96,8 @@ impl Export {
     }
 }
 
-fn make(tool: &mut Tool, words: Words<'_>) -> Result<Export> {
-    let mut options = Options::new(OPTIONS, words);
+fn make(tool: &mut Tool, args: Args<'_>) -> Result<Export> {
+    let mut options = Options::new(OPTIONS, args);
     let (mut range, mut rows, mut step, mut daemon) = (Range::default(), ROWS_DEFAULT, 0, None);
     let mut xport = XportOptions::default();
     while let Some(given) = options.next() {

@@ -1,4 +1,4 @@
-//! `--lazy`: whether the existing picture is new enough.
+//! `--lazy`: whether the existing image is recent enough.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,11 +8,11 @@ use std::path::Path;
 use graph::picture::options::{ImageFormat, Options};
 use graph::plan::TimeRange;
 
-/// What a PNG begins with: its signature, and that the header comes first.
+/// The start of a PNG: its signature, and the start of its header.
 const PNG: &[u8; 16] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
 
-/// Whether the file at `path` is no older than a column of the picture is long. Compat: a PNG must be one, but may be
-/// of any size; files of other formats are not read.
+/// Whether the file at `path` is younger than a column of the image is long. Compat: a PNG must be one, but
+/// may have any size; files of other formats are not read.
 pub(super) fn is_fresh(path: &Path, options: &Options, range: TimeRange, now: i64) -> bool {
     let Ok(found) = std::fs::metadata(path) else { return false };
     let column = (range.end - range.start) / i64::from(options.width.max(1));
@@ -31,7 +31,7 @@ mod tests {
     const RANGE: TimeRange = TimeRange { start: 1000, end: 1400, step: 1 };
 
     #[test]
-    fn a_picture_is_fresh_for_as_long_as_a_column() {
+    fn an_image_is_fresh_for_the_time_of_a_column() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.png");
         let options = Options { width: 40, ..Options::default() };
