@@ -13,12 +13,13 @@ pub fn fuzz_requests(bytes: &[u8]) {
     let mut rest = bytes;
     while let Scan::Line { line, used } = scan(rest) {
         assert!(used >= 1 && used <= rest.len());
+        fuzz_line(line, &rest[..used]);
         rest = &rest[used..];
-        fuzz_line(line);
     }
 }
 
-fn fuzz_line(line: &[u8]) {
+/// `whole` is the line with its end.
+fn fuzz_line(line: &[u8], whole: &[u8]) {
     let words: Vec<_> = Words::new(line).collect();
     let mut escaped = Vec::new();
     for (index, word) in words.iter().enumerate() {
@@ -35,13 +36,14 @@ fn fuzz_line(line: &[u8]) {
     let (_, command, arguments) = split(line);
     let request = command.map(|command| Request::parse(command, arguments));
     const BASE: &[u8] = b"/base/";
-    if let Some(plain) = plain_update(line, BASE) {
+    if let Some((plain, used)) = plain_update(whole, BASE) {
+        assert_eq!(used, whole.len());
         let Some(Ok(Request::Update(name, words))) = request else {
             panic!("only one way takes it: {line:?}")
         };
-        assert_eq!(name.strip_prefix(BASE).unwrap_or(&name), plain.name);
+        assert_eq!(name.strip_prefix(BASE).unwrap_or(&name), plain.name());
         let joined = words.map(|word| word.into_owned()).collect::<Vec<_>>();
-        assert_eq!((joined.len() as u32, joined.join(&b' ')), (plain.words, plain.values.to_vec()));
+        assert_eq!((joined.len() as u32, joined.join(&b' ')), (plain.words, plain.values().to_vec()));
     }
 }
 

@@ -14,6 +14,9 @@ use crate::update::UpdateError;
 /// within `i64`. RRDtool accepts later times and is then stuck with them.
 pub const TIME_MAX: i64 = 1 << 53;
 
+/// Digits of a time that a double holds exactly.
+const SECONDS_DIGITS_MAX: usize = 15;
+
 /// The value of a source that the template does not name.
 const NOT_GIVEN: &[u8] = b"U";
 
@@ -48,9 +51,18 @@ pub fn parse_argument<'w, 's>(
     at_time: &AtTime<'_>,
     values: &'s mut Vec<&'w [u8]>,
 ) -> Result<Reading<'s>, UpdateError> {
-    let Split { time, rest, at } = split(argument)?;
     let fed_count = definition.fed_count();
     values.clear();
+    if template.is_none() {
+        values.resize(fed_count, NOT_GIVEN);
+        if let Some(usual) = parse_usual(argument, definition, values)
+            && usual.end == argument.len()
+        {
+            return Ok(Reading { time: usual.time, values });
+        }
+        values.clear();
+    }
+    let Split { time, rest, at } = split(argument)?;
     match template {
         None => take_values(rest, fed_count, time, |_, text| values.push(text))?,
         Some(template) => {
@@ -73,6 +85,70 @@ pub fn parse_argument<'w, 's>(
         return Err(UpdateError::TimeTooFar { text: lossy(time) });
     }
     Ok(Reading { time: time_in_units, values })
+}
+
+/// What [`parse_usual`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usual {
+    /// When, in the RRD's own units.
+    pub time: Timestamp,
+    /// When, in whole seconds.
+    pub seconds: i64,
+    /// Where the values begin, behind the time's colon.
+    pub values_at: usize,
+    /// Where the argument ends.
+    pub end: usize,
+}
+
+/// Takes apart what nearly every argument is, in one pass: whole seconds of at most 15 digits, and one value for each
+/// place in `values`, which has one for each source that clients feed. The argument ends with `text` or at a space.
+/// `None` for everything else, of which [`parse_argument`] says what it is.
+#[inline]
+pub fn parse_usual<'w>(text: &'w [u8], definition: &Definition, values: &mut [&'w [u8]]) -> Option<Usual> {
+    let (seconds, digits) = leading_digits(text);
+    if digits == 0 || digits > SECONDS_DIGITS_MAX || text.get(digits) != Some(&b':') {
+        return None;
+    }
+    let values_at = digits + 1;
+    let mut at = values_at;
+    let (last, others) = values.split_last_mut()?;
+    for value in others {
+        let start = at;
+        at = value_end(text, start);
+        if text.get(at) != Some(&b':') {
+            return None;
+        }
+        *value = &text[start..at];
+        at += 1;
+    }
+    let end = value_end(text, at);
+    if text.get(end).is_some_and(|&byte| byte != b' ') {
+        return None;
+    }
+    *last = &text[at..end];
+    let time = Timestamp::whole(seconds).in_units(definition.units_per_second);
+    (time.whole <= TIME_MAX).then_some(Usual { time, seconds, values_at, end })
+}
+
+/// Where the value from `at` on ends: at the last byte, a colon, a space, or an `@`, which makes the time another.
+#[inline]
+fn value_end(text: &[u8], at: usize) -> usize {
+    let rest = &text[at..];
+    at + rest.iter().position(|byte| matches!(byte, b':' | b' ' | b'@')).unwrap_or(rest.len())
+}
+
+/// The number that the first digits are, and how many they are; it counts only up to [`SECONDS_DIGITS_MAX`].
+#[inline]
+fn leading_digits(text: &[u8]) -> (i64, usize) {
+    let mut number = 0i64;
+    for (index, byte) in text.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return (number, index);
+        }
+        number = number.wrapping_mul(10).wrapping_add(i64::from(digit));
+    }
+    (number, text.len())
 }
 
 /// Splits the values of an argument, as a log keeps them, into one text per source that clients feed.
@@ -134,7 +210,9 @@ fn take_values<'w>(
 /// # Errors
 /// [`UpdateError::TimeNotANumber`] and [`UpdateError::TimeTrailing`].
 fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
-    if let Some(seconds) = whole_seconds(text) {
+    if let (seconds, digits @ 1..=SECONDS_DIGITS_MAX) = leading_digits(text)
+        && digits == text.len()
+    {
         return Ok(Timestamp::whole(seconds));
     }
     if text == b"N" {
@@ -156,17 +234,6 @@ fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
         return Ok(Timestamp::whole(i64::MIN));
     }
     Ok(Timestamp::new(floor as i64, ((seconds - floor) * 1e6) as u32))
-}
-
-/// The usual text: at most 15 digits, which a double holds exactly.
-fn whole_seconds(text: &[u8]) -> Option<i64> {
-    if text.is_empty() || text.len() > 15 {
-        return None;
-    }
-    text.iter().try_fold(0i64, |seconds, byte| {
-        let digit = byte.wrapping_sub(b'0');
-        (digit <= 9).then(|| seconds * 10 + i64::from(digit))
-    })
 }
 
 fn lossy(text: &[u8]) -> String {

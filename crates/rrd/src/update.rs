@@ -228,16 +228,30 @@ impl<S: RowSink> Updater<'_, S> {
 
     /// Consolidates the PDPs of a span and hands the completed rows to the sink.
     fn consolidate(&mut self, span: &Span) {
+        // Nearly always one PDP of one source: half of the work is not needed then, which the compiler sees.
+        match (span.elapsed, self.shape.ds_count()) {
+            (1, 1) => self.consolidate_plain(span, 1, 1),
+            (1, ds_count) => self.consolidate_plain(span, 1, ds_count),
+            (elapsed, ds_count) => self.consolidate_plain(span, elapsed, ds_count),
+        }
+        if self.shape.has_holt_winters() {
+            self.consolidate_holt_winters(span);
+        }
+    }
+
+    /// The part of the archives of AVERAGE, MIN, MAX and LAST, of a span of `elapsed` PDPs and `ds_count` sources.
+    #[inline(always)]
+    fn consolidate_plain(&mut self, span: &Span, elapsed: u64, ds_count: usize) {
         let archives = self.definition.rra.iter().zip(self.shape.dividers());
-        let cells = self.head.cdp.chunks_exact_mut(self.shape.ds_count());
+        let cells = self.head.cdp.chunks_exact_mut(ds_count);
         for (index, ((rra, divider), cells)) in archives.zip(cells).enumerate() {
             let Consolidation::Plain { cf, xff } = rra.cf else { continue };
             let (open_row, pdp_in_row) = divider.divide(span.pdp_number);
-            let cut = RowCut::new(rra.pdp_per_row, pdp_in_row, span.elapsed);
+            let cut = RowCut::new(rra.pdp_per_row, pdp_in_row, elapsed);
             let cells_and_points = cells.iter_mut().zip(&self.scratch.points.values);
             if cut.rows == 0 {
                 for (cell, &point) in cells_and_points {
-                    cdp::accumulate(cf, cell, point, span.elapsed);
+                    cdp::accumulate(cf, cell, point, elapsed);
                 }
                 continue;
             }
@@ -249,7 +263,7 @@ impl<S: RowSink> Updater<'_, S> {
                 // Rows of one PDP: nothing to consolidate, and xff does not matter.
                 for (cell, &point) in cells_and_points {
                     cell.primary = point;
-                    if span.elapsed > 1 {
+                    if elapsed > 1 {
                         cell.secondary = point;
                     }
                 }
@@ -257,9 +271,6 @@ impl<S: RowSink> Updater<'_, S> {
             let count = cut.rows.min(rra.row_count);
             let newest = open_row + cut.rows as i64;
             self.sink.rows(index, newest - count as i64 + 1, count, cells);
-        }
-        if self.shape.has_holt_winters() {
-            self.consolidate_holt_winters(span);
         }
     }
 

@@ -8,7 +8,6 @@
 
 use std::time::Instant;
 
-use protocol::rrdcached::line::{Scan, scan};
 use protocol::rrdcached::update::plain_update;
 use roundel_server::connection::chunk::UpdateChunk;
 use store::engine::UpdateBatch;
@@ -44,8 +43,8 @@ fn main() {
 
 fn parse(mut bytes: &[u8], base: &[u8], mut send: impl FnMut(UpdateBatch)) {
     let mut chunk = UpdateChunk::default();
-    while let Scan::Line { line, used } = scan(bytes) {
-        let update = plain_update(line, base).expect("ordinary lines");
+    while !bytes.is_empty() {
+        let (update, used) = plain_update(bytes, base).expect("ordinary lines");
         chunk.push(&update, update.words);
         if chunk.is_full() {
             send(std::mem::take(&mut chunk).into_parts().0);

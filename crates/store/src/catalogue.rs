@@ -97,6 +97,16 @@ impl Catalogue {
         self.by_name.find(hash(&self.hasher, name), |&id| self.name(id) == name).copied()
     }
 
+    /// The same for a name that is probably that of `expected`: clients update their RRDs in one order, mostly the one in
+    /// which they were made. Then a comparison takes the place of the hash table.
+    #[inline]
+    pub fn find_expected(&self, name: &[u8], expected: RrdId) -> Option<RrdId> {
+        match self.get(expected) {
+            Some(entry) if name_at(&self.names, entry.name) == name => Some(expected),
+            _ => self.find(name),
+        }
+    }
+
     /// The id the next RRD gets.
     pub fn next_id(&self) -> RrdId {
         self.entries.len() as RrdId
@@ -319,10 +329,15 @@ mod tests {
         assert_eq!(catalogue.find(b"host-0/"), Some(0));
         assert_eq!(catalogue.find(format!("host-299/{}", "x".repeat(299)).as_bytes()), Some(299));
         assert_eq!(catalogue.find(b"host-5000/"), None);
+        for expected in [0, 298, 299, 300, 4999, 5000, RrdId::MAX] {
+            assert_eq!(catalogue.find_expected(catalogue.name(299), expected), Some(299));
+            assert_eq!(catalogue.find_expected(b"host-5000/", expected), None);
+        }
         catalogue.rename(299, b"new");
         assert_eq!(catalogue.find(b"new"), Some(299));
         assert_eq!(catalogue.name(299), b"new");
         assert_eq!(catalogue.remove(299).map(|entry| entry.head), Some(299));
+        assert_eq!(catalogue.find_expected(b"new", 299), None, "what was removed is not found by its id");
         assert_eq!(
             (catalogue.find(b"new"), catalogue.get(299).is_none(), catalogue.count()),
             (None, true, 4999)

@@ -41,6 +41,15 @@ impl UpdateBatch {
         self.lines.push(line);
     }
 
+    /// Appends a line whose name of `name_length` bytes and values stand in one text, with a byte between them.
+    #[inline]
+    pub fn push_joined(&mut self, text: &[u8], name_length: usize) {
+        let from = self.text.len() as u32;
+        self.text.extend_from_slice(text);
+        let middle = from + name_length as u32;
+        self.lines.push(UpdateLine { name: from..middle, values: middle + 1..self.text.len() as u32 });
+    }
+
     /// Appends a line of another batch.
     pub fn push_copy(&mut self, other: &UpdateBatch, line: &UpdateLine) {
         self.push(other.name(line), other.values(line));

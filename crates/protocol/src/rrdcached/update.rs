@@ -1,53 +1,66 @@
 //! The words of an UPDATE.
 //!
 //! Nearly every line a daemon gets is `UPDATE name time:value...` with nothing to unescape: [`plain_update`] takes it
-//! apart in one pass and without a copy (cost: `crates/server/examples/parse_speed.rs`). Any other line goes through
-//! [`super::request`], and its words through [`UpdateWords::parse`], which finds what rrdcached refuses.
+//! apart in one pass and without a copy, eight bytes at a time (cost: `crates/server/examples/parse_speed.rs`). Any
+//! other line goes through [`super::request`], and its words through [`UpdateWords::parse`], which finds what rrdcached
+//! refuses.
 
+use super::limits::LINE_BYTES_MAX;
 use super::words::Words;
 
 /// An UPDATE whose name and words can be used as they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainUpdate<'a> {
-    /// The name relative to the base directory: components separated by single slashes, none beginning
-    /// with a dot, at most 255 bytes in all.
-    pub name: &'a [u8],
-    /// The words, separated by single spaces. Each begins with a plain number and a colon.
-    pub values: &'a [u8],
+    /// The name relative to the base directory (components separated by single slashes, none beginning with a dot, at
+    /// most 255 bytes in all), a space, and the words, separated by single spaces. Each begins with a plain number and
+    /// a colon.
+    pub text: &'a [u8],
+    /// How long the name is.
+    pub name_length: usize,
     /// How many words.
     pub words: u32,
 }
 
-/// Takes apart an ordinary UPDATE line; `None` for everything else. `base` is the base directory with a
-/// slash at its end.
-#[inline]
-pub fn plain_update<'a>(line: &'a [u8], base: &[u8]) -> Option<PlainUpdate<'a>> {
-    let rest = after_verb(line)?;
-    if memchr::memchr2(b'\\', b'\0', rest).is_some() {
-        return None;
+impl<'a> PlainUpdate<'a> {
+    /// The name.
+    pub fn name(&self) -> &'a [u8] {
+        &self.text[..self.name_length]
     }
-    let name_end = memchr::memchr(b' ', rest)?;
-    plain_parts(&rest[..name_end], &rest[name_end + 1..], base)
+
+    /// The words.
+    pub fn values(&self) -> &'a [u8] {
+        &self.text[self.name_length + 1..]
+    }
 }
 
-/// The same for an update whose name and words stand apart; `None` where one of them is unusual.
+/// Takes apart the line `bytes` begin with, if it is an ordinary UPDATE and all there; `None` for everything else.
+/// `base` is the base directory with a slash at its end. With it, the bytes of the line with its line feed.
 #[inline]
-pub fn plain_update_parts<'a>(name: &'a [u8], values: &'a [u8], base: &[u8]) -> Option<PlainUpdate<'a>> {
-    if memchr::memchr(b'\0', name).is_some() || memchr::memchr2(b'\\', b'\0', values).is_some() {
+pub fn plain_update<'a>(bytes: &'a [u8], base: &[u8]) -> Option<(PlainUpdate<'a>, usize)> {
+    let rest = after_verb(bytes)?;
+    let name_end = plain_name_end(rest)?;
+    let text = if rest[0] == b'/' { rest.strip_prefix(base)? } else { rest };
+    let name_length = name_end.checked_sub(rest.len() - text.len())?;
+    let (words, length) = plain_words(&text[name_length + 1..])?;
+    let end = name_length + 1 + length;
+    let line_feed = end + usize::from(text.get(end) == Some(&b'\r'));
+    if text.get(line_feed) != Some(&b'\n') || name_length == 0 || name_length > NAME_BYTES_MAX {
         return None;
     }
-    plain_parts(name, values, base)
+    let used = bytes.len() - text.len() + line_feed + 1;
+    (used - 1 <= LINE_BYTES_MAX).then_some((PlainUpdate { text: &text[..end], name_length, words }, used))
 }
 
+/// The name relative to the base directory of an update whose name and words stand apart; `None` where one of them is
+/// unusual.
 #[inline]
-fn plain_parts<'a>(mut name: &'a [u8], values: &'a [u8], base: &[u8]) -> Option<PlainUpdate<'a>> {
-    if name.first() == Some(&b'/') {
-        name = name.strip_prefix(base)?;
-    }
-    if !is_plain_name(name) {
+pub fn plain_name<'a>(name: &'a [u8], values: &[u8], base: &[u8]) -> Option<&'a [u8]> {
+    let name = if name.first() == Some(&b'/') { name.strip_prefix(base)? } else { name };
+    if memchr::memchr(b'\0', name).is_some() || !is_plain_name(name) {
         return None;
     }
-    Some(PlainUpdate { name, values, words: count_words(values)? })
+    let (_, length) = plain_words(values)?;
+    (length == values.len()).then_some(name)
 }
 
 #[inline]
@@ -58,9 +71,12 @@ fn after_verb(line: &[u8]) -> Option<&[u8]> {
     (&folded == b"update " && verb[6] == b' ').then_some(rest)
 }
 
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
 #[inline]
 fn is_plain_name(name: &[u8]) -> bool {
-    if name.is_empty() || name.len() > 255 {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return false;
     }
     // What stands before the name counts as a slash, so that one rule serves every component: neither a
@@ -74,30 +90,121 @@ fn is_plain_name(name: &[u8]) -> bool {
     plain && !after_slash
 }
 
-/// Counts words that begin `digits[.digits]:`; `None` when one does not.
+/// A byte with the lowest bit set, eight times.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// The highest bit of each of eight bytes.
+const TOPS: u64 = ONES << 7;
+
+/// The eight bytes at `at`, the first one lowest; after the last byte come zeros.
 #[inline]
-fn count_words(values: &[u8]) -> Option<u32> {
-    let mut words = 0;
-    let mut rest = values;
-    loop {
-        let mut time = digits(rest);
-        if time > 0 && rest.get(time) == Some(&b'.') {
-            time += 1 + digits(&rest[time + 1..]);
+fn eight_at(bytes: &[u8], at: usize) -> u64 {
+    let rest = &bytes[at..];
+    let eight = rest.first_chunk::<8>().copied().unwrap_or_else(|| {
+        let mut padded = [0; 8];
+        padded[..rest.len()].copy_from_slice(rest);
+        padded
+    });
+    u64::from_le_bytes(eight)
+}
+
+/// The top bit of each byte that is equal to `byte`.
+#[inline]
+fn equal(eight: u64, byte: u8) -> u64 {
+    let other = eight ^ (u64::from(byte) * ONES);
+    !(((other & !TOPS) + !TOPS) | other) & TOPS
+}
+
+/// The top bit of the first byte that ends a word, or may not stand in one: up to a space, and backslash. Bits above
+/// it mean nothing.
+#[inline]
+fn first_end(eight: u64) -> u64 {
+    let backslash = eight ^ (u64::from(b'\\') * ONES);
+    ((eight.wrapping_sub(0x21 * ONES) & !eight) | (backslash.wrapping_sub(ONES) & !backslash)) & TOPS
+}
+
+/// How long the name is that `bytes` begin with and a space ends; `None` when it is not plain ([`is_plain_name`]; one
+/// slash may stand in front) or has no end.
+#[inline]
+fn plain_name_end(bytes: &[u8]) -> Option<usize> {
+    // The first byte of a component; what stands before a relative name counts as a slash.
+    let mut begins = if bytes.first() == Some(&b'/') { 0 } else { 0x80 };
+    let mut at = 0;
+    while at < bytes.len() {
+        let eight = eight_at(bytes, at);
+        let slashes = equal(eight, b'/');
+        begins |= slashes << 8;
+        // A full stop differs from a slash in its lowest bit only.
+        let bad = begins & equal(eight | ONES, b'/');
+        let ends = first_end(eight);
+        if ends != 0 {
+            let end = ends & ends.wrapping_neg();
+            // Nothing bad before the end, and at least one byte since the last slash.
+            let index = at + end.trailing_zeros() as usize / 8;
+            return (bad & (end - 1) == 0 && begins & end == 0 && bytes.get(index) == Some(&b' '))
+                .then_some(index);
         }
-        if time == 0 || rest.get(time) != Some(&b':') {
+        if bad != 0 {
             return None;
         }
+        begins = slashes >> 56;
+        at += 8;
+    }
+    None
+}
+
+/// Counts words that begin `digits[.digits]:`, up to a carriage return, a line feed or the last byte; with their
+/// length. `None` when one of them does not.
+#[inline]
+fn plain_words(bytes: &[u8]) -> Option<(u32, usize)> {
+    let mut words = 0;
+    let mut start = 0;
+    loop {
+        let mut at = digits_end(bytes, start);
+        if at == start {
+            return None;
+        }
+        if bytes.get(at) == Some(&b'.') {
+            at = digits_end(bytes, at + 1);
+        }
+        if bytes.get(at) != Some(&b':') {
+            return None;
+        }
+        at = word_end(bytes, at + 1);
         words += 1;
-        match memchr::memchr(b' ', &rest[time..]) {
-            Some(space) => rest = &rest[time + space + 1..],
-            None => return Some(words),
+        match bytes.get(at) {
+            Some(b' ') => start = at + 1,
+            Some(b'\n' | b'\r') | None => return Some((words, at)),
+            Some(_) => return None,
         }
     }
 }
 
+/// Where the digits from `at` on end.
 #[inline]
-fn digits(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+fn digits_end(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() {
+        let digits = eight_at(bytes, at) ^ (u64::from(b'0') * ONES);
+        // A carry only reaches bytes behind one that is no digit.
+        let others = (digits.wrapping_add(0x76 * ONES) | digits) & TOPS;
+        if others != 0 {
+            return at + others.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at.min(bytes.len())
+}
+
+/// Where the word from `at` on ends.
+#[inline]
+fn word_end(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() {
+        let ends = first_end(eight_at(bytes, at));
+        if ends != 0 {
+            return at + ends.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    bytes.len()
 }
 
 /// The words of an unusual UPDATE, up to the first that rrdcached refuses.
@@ -176,19 +283,33 @@ mod tests {
     #[test]
     fn ordinary_lines_are_taken_apart() {
         let check = |line: &str, name: &str, values: &str, words| {
-            let want = PlainUpdate { name: name.as_bytes(), values: values.as_bytes(), words };
-            assert_eq!(plain_update(line.as_bytes(), BASE), Some(want), "{line}");
+            let text = format!("{name} {values}");
+            let want = PlainUpdate { text: text.as_bytes(), name_length: name.len(), words };
+            for end in ["\n", "\r\n", "\nUPDATE b.rrd 3:4\n"] {
+                let used = line.len() + end.find('\n').unwrap() + 1;
+                assert_eq!(
+                    plain_update(format!("{line}{end}").as_bytes(), BASE),
+                    Some((want, used)),
+                    "{line}"
+                );
+            }
+            assert_eq!(plain_update(line.as_bytes(), BASE), None, "{line} without its end");
         };
         check("UPDATE a.rrd 1:2", "a.rrd", "1:2", 1);
         check("update a/b.rrd 1:2:3 4:5:6", "a/b.rrd", "1:2:3 4:5:6", 2);
         check("UpDaTe /var/lib/rrd/h/a.rrd 1.5:U", "h/a.rrd", "1.5:U", 1);
         check("UPDATE a..rrd/b. 1:", "a..rrd/b.", "1:", 1);
         check("UPDATE a.rrd 1:2@3", "a.rrd", "1:2@3", 1);
+        check("UPDATE a 12345678:123456789 1234567.8:", "a", "12345678:123456789 1234567.8:", 2);
+        for (directory, name) in (1..100).zip(1..) {
+            let name = format!("{}/{}", "d".repeat(directory), "\u{e4}".repeat(name % 77 + 1));
+            check(&format!("UPDATE {name} 1:2"), &name, "1:2", 1);
+        }
     }
 
     #[test]
     fn unusual_lines_are_left_alone() {
-        let lines: [&[u8]; 22] = [
+        let lines: [&[u8]; 26] = [
             b"UPDATE",
             b"UPDATE ",
             b"UPDATE a.rrd",
@@ -210,12 +331,22 @@ mod tests {
             b"UPDATE a/../b.rrd 1:2",
             b"UPDATE ./b.rrd 1:2",
             b"UPDATE b/ 1:2",
+            b"UPDATE /var/lib/rrd/ 1:2",
+            b"UPDATE a.rrd 1:2\t3",
+            b"UPDATE a.rrd 1:2\r3",
+            b"UPDATE abcdefg/.rrd 1:2",
             b"FLUSH a.rrd",
         ];
         for line in lines {
-            assert_eq!(plain_update(line, BASE), None, "{:?}", String::from_utf8_lossy(line));
+            let line = [line, b"\n"].concat();
+            assert_eq!(plain_update(&line, BASE), None, "{:?}", String::from_utf8_lossy(&line));
         }
-        assert_eq!(plain_update(format!("UPDATE {} 1:2", "x".repeat(256)).as_bytes(), BASE), None);
+        let update = |name: usize| format!("UPDATE {} 1:2\n", "x".repeat(name));
+        assert!(plain_update(update(255).as_bytes(), BASE).is_some());
+        assert_eq!(plain_update(update(256).as_bytes(), BASE), None);
+        let line = |values: usize| format!("UPDATE x 1:{}\n", "2".repeat(values - 11));
+        assert!(plain_update(line(LINE_BYTES_MAX).as_bytes(), BASE).is_some());
+        assert_eq!(plain_update(line(LINE_BYTES_MAX + 1).as_bytes(), BASE), None);
     }
 
     #[test]

@@ -60,19 +60,26 @@ impl UpdateChunk {
     /// Adds an ordinary update.
     #[inline]
     pub fn push(&mut self, update: &PlainUpdate<'_>, tag: u32) {
-        self.push_words(update.name, update.values, tag);
+        self.reserve();
+        self.batch.push_joined(update.text, update.name_length);
+        self.updates.tags.push(tag);
     }
 
     /// Adds an update with a name in normal form and arguments separated by single spaces.
     #[inline]
     pub fn push_words(&mut self, name: &[u8], values: &[u8], tag: u32) {
+        self.reserve();
+        self.batch.push(name, values);
+        self.updates.tags.push(tag);
+    }
+
+    #[inline]
+    fn reserve(&mut self) {
         if self.updates.tags.capacity() == 0 {
             self.batch.text.reserve(CHUNK_BYTES_MAX + 4096);
             self.batch.lines.reserve(CHUNK_UPDATES_MAX);
             self.updates.tags.reserve(CHUNK_UPDATES_MAX);
         }
-        self.batch.push(name, values);
-        self.updates.tags.push(tag);
     }
 
     /// Adds an update, or another line that is answered in order with them, that the store does not see.

@@ -62,6 +62,20 @@ pub struct State {
     texts: Vec<&'static [u8]>,
 }
 
+/// What became of a word that was applied.
+#[derive(Clone, Copy, Debug)]
+pub struct Applied<'w> {
+    /// What the log records of it: the time in seconds,
+    pub time: Timestamp,
+    /// and the text behind the time's colon.
+    pub values: &'w [u8],
+    /// The words behind it.
+    pub rest: Option<&'w [u8]>,
+}
+
+/// Sources whose texts need no memory but the stack's.
+const TEXTS_INLINE: usize = 4;
+
 /// Reuses an allocation for texts of another lifetime.
 fn recycle<'a>(mut texts: Vec<&[u8]>) -> Vec<&'a [u8]> {
     texts.clear();
@@ -114,8 +128,7 @@ impl State {
         }
     }
 
-    /// Applies one `time:value...` argument as it arrived. Returns what the log records: the time in seconds
-    /// and the texts after it.
+    /// Applies the first of some `time:value...` arguments as it arrived, and appends the rows written to `listed`.
     ///
     /// # Errors
     /// When the update is refused; nothing has changed then.
@@ -123,36 +136,49 @@ impl State {
     pub fn update<'w>(
         &mut self,
         id: RrdId,
-        word: &'w [u8],
-        now: Timestamp,
-    ) -> Result<(Timestamp, &'w [u8]), UpdateError> {
-        self.update_listed(id, word, now, None)
-    }
-
-    /// As [`State::update`], and appends the rows written to `listed`.
-    ///
-    /// # Errors
-    /// When the update is refused; nothing has changed then.
-    #[inline]
-    pub fn update_listed<'w>(
-        &mut self,
-        id: RrdId,
-        word: &'w [u8],
+        words: &'w [u8],
         now: Timestamp,
         listed: Option<&mut Vec<WrittenRow>>,
-    ) -> Result<(Timestamp, &'w [u8]), UpdateError> {
+    ) -> Result<Applied<'w>, UpdateError> {
         let Some(&entry) = self.catalogue.get(id) else { unreachable!("ids come from the catalogue") };
+        let definition = self.catalogue.definition(entry.definition);
+        let mut texts = [&[][..]; TEXTS_INLINE];
+        if let Some(texts) = texts.get_mut(..definition.fed_count())
+            && let Some(usual) = reading::parse_usual(words, definition, texts)
+        {
+            self.step(id, &entry, &Reading { time: usual.time, values: texts }, listed)?;
+            let values = &words[usual.values_at..usual.end];
+            return Ok(Applied {
+                time: Timestamp::whole(usual.seconds),
+                values,
+                rest: words.get(usual.end + 1..),
+            });
+        }
+        self.update_unusual(id, &entry, words, now, listed)
+    }
+
+    #[cold]
+    fn update_unusual<'w>(
+        &mut self,
+        id: RrdId,
+        entry: &Entry,
+        words: &'w [u8],
+        now: Timestamp,
+        listed: Option<&mut Vec<WrittenRow>>,
+    ) -> Result<Applied<'w>, UpdateError> {
+        let end = memchr::memchr(b' ', words);
+        let (word, rest) = end.map_or((words, None), |end| (&words[..end], Some(&words[end + 1..])));
         let mut texts = recycle(std::mem::take(&mut self.texts));
         let definition = self.catalogue.definition(entry.definition);
         let units_per_second = definition.units_per_second;
         let read = reading::parse_argument(word, now, definition, None, &no_at_time, &mut texts);
         let done = read.and_then(|reading| {
-            self.step(id, &entry, &reading, listed)?;
+            self.step(id, entry, &reading, listed)?;
             Ok(reading.time.in_seconds(units_per_second))
         });
         self.texts = recycle(texts);
-        let colon = word.iter().position(|&byte| byte == b':').map_or(word.len(), |at| at + 1);
-        done.map(|time| (time, &word[colon..]))
+        let values = memchr::memchr(b':', word).map_or(&[][..], |colon| &word[colon + 1..]);
+        done.map(|time| Applied { time, values, rest })
     }
 
     /// Prefetches an RRD's head into the cache. The loads are independent, so those of several RRDs overlap.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 pub use slot::WorkerSlot;
 
 use self::answers::Answer;
+use crate::catalogue::RrdId;
 use crate::engine::StoreError;
 use crate::log::{Kind, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
@@ -53,6 +54,8 @@ pub struct Worker {
     clock: Clock,
     updates: UpdatesBody,
     answers: Vec<Answer>,
+    /// The RRD that is probably updated next.
+    next_id: RrdId,
     sequence: u64,
     /// Where the log ended when it was opened.
     opened_at: Position,
@@ -83,6 +86,7 @@ impl Worker {
             clock,
             updates: UpdatesBody::default(),
             answers: Vec::new(),
+            next_id: 0,
             sequence: 0,
             opened_at,
             full_since: None,

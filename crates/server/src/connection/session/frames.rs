@@ -10,7 +10,7 @@ use protocol::frames::{FrameError, REQUEST_BYTES_MAX, VERSION_WITH_CODES, begin,
 use protocol::rrdcached::command::{Command, Verb};
 use protocol::rrdcached::reply::push_error;
 use protocol::rrdcached::request::Request;
-use protocol::rrdcached::update::plain_update_parts;
+use protocol::rrdcached::update::plain_name;
 use protocol::rrdcached::words::Words;
 
 use super::queue::{SentRequest, StoreReply};
@@ -95,10 +95,10 @@ impl Frames {
             && let Ok((update, used)) = Update::decode(&bytes[at..])
         {
             let index = progress.next;
-            if let Some(plain) = plain_update_parts(update.name, update.values, shared.service.names.base()) {
-                shared.queue.chunk.push(&plain, index);
+            if let Some(name) = plain_name(update.name, update.values, shared.service.names.base()) {
+                shared.queue.chunk.push_words(name, update.values, index);
                 if shared.service.marks.any_forgotten() {
-                    shared.service.marks.remember(plain.name);
+                    shared.service.marks.remember(name);
                 }
             } else {
                 match shared.unusual_update(update.name, Words::new(update.values), Some(index)) {

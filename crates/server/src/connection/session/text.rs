@@ -80,8 +80,7 @@ impl Text {
         let mut at = 0;
         let mut lines = 0u32;
         while !chunk.is_full() {
-            let Scan::Line { line, used } = scan(&bytes[at..]) else { break };
-            let Some(update) = plain_update(line, base) else { break };
+            let Some((update, used)) = plain_update(&bytes[at..], base) else { break };
             lines += 1;
             let tag = match &self.batch {
                 Some(batch) => batch.commands.saturating_add(lines),
@@ -89,7 +88,7 @@ impl Text {
             };
             chunk.push(&update, tag);
             if service.marks.any_forgotten() {
-                service.marks.remember(update.name);
+                service.marks.remember(update.name());
             }
             at += used;
         }

@@ -13,7 +13,7 @@ use crate::engine::{Listed, Reply, StoreError, UpdateBatch, UpdateFailure, Updat
 use crate::log::Kind;
 use crate::name::RrdName;
 use crate::shard::message::{UpdateOutcome, refuse_all};
-use crate::shard::state::RESOLVED_AHEAD;
+use crate::shard::state::{Applied, RESOLVED_AHEAD};
 use rrd::updatev::{UpdateReport, WrittenRow};
 
 /// Size at which an update record is closed: small enough for one write, large enough to compress.
@@ -29,7 +29,8 @@ impl Worker {
         for (ahead, lines) in batch.lines.chunks(RESOLVED_AHEAD).enumerate() {
             self.take_priority();
             for (id, line) in ids.iter_mut().zip(lines) {
-                *id = self.state.catalogue.find(batch.name(line));
+                *id = self.state.catalogue.find_expected(batch.name(line), self.next_id);
+                self.next_id = id.map_or(0, |id| id.wrapping_add(1));
             }
             ids[..lines.len()].iter().flatten().for_each(|&id| self.state.touch(id));
             for (index, (line, id)) in lines.iter().zip(ids).enumerate() {
@@ -60,14 +61,16 @@ impl Worker {
         let definition = Some(Arc::clone(self.state.catalogue.definition(entry.definition)));
         let mut report = UpdateReport { definition, ..UpdateReport::default() };
         let mut refused = None;
-        for word in values.split(|&byte| byte == b' ') {
-            match self.update_word(id, word, now, Some(&mut report.rows)) {
-                Ok(()) => report.applied += 1,
+        let mut words = Some(values);
+        while let Some(left) = words {
+            match self.update_word(id, left, now, Some(&mut report.rows)) {
+                Ok(rest) => words = rest,
                 Err(error) => {
                     refused = Some(StoreError::Update(error));
                     break;
                 }
             }
+            report.applied += 1;
         }
         let stats = &self.shared.stats;
         stats.updates_received.fetch_add(1, Ordering::Relaxed);
@@ -87,29 +90,32 @@ impl Worker {
     ) -> (u32, Option<StoreError>) {
         let Some(id) = id else { return (0, Some(no_such_rrd(batch.name(line)))) };
         let mut accepted = 0;
-        for word in batch.values(line).split(|&byte| byte == b' ') {
-            match self.update_word(id, word, now, None) {
-                Ok(()) => accepted += 1,
+        let mut words = Some(batch.values(line));
+        while let Some(left) = words {
+            match self.update_word(id, left, now, None) {
+                Ok(rest) => words = rest,
                 Err(error) => return (accepted, Some(StoreError::Update(error))),
             }
+            accepted += 1;
         }
         (accepted, None)
     }
 
+    /// Applies the first of some words; those behind it.
     #[inline]
-    fn update_word(
+    fn update_word<'w>(
         &mut self,
         id: RrdId,
-        word: &[u8],
+        words: &'w [u8],
         now: Timestamp,
         listed: Option<&mut Vec<WrittenRow>>,
-    ) -> Result<(), UpdateError> {
-        let (time, values) = self.state.update_listed(id, word, now, listed)?;
+    ) -> Result<Option<&'w [u8]>, UpdateError> {
+        let Applied { time, values, rest } = self.state.update(id, words, now, listed)?;
         self.updates.push(id, time, values);
         if self.updates.bytes() >= RECORD_BYTES {
             self.close_updates();
         }
-        Ok(())
+        Ok(rest)
     }
 
     /// Puts the updates gathered so far into the log's buffer, as one record.
