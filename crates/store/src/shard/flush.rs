@@ -1,8 +1,9 @@
 //! Flushing a frozen arena to a segment: the rows of many RRDs, stored in order of time, are written in order
 //! of (group, source, RRD).
 //!
-//! Cost: each row is read twice, once along its chain and once to copy it; 8 bytes of index per run while a
-//! group is written. With many RRDs each read is a cache miss, so several chains are followed at once.
+//! Cost: each row is read twice, once along its chain and once to copy it; 4 bytes of index per run, and per source
+//! of each RRD, while a group is written. With many RRDs each read is a cache miss, so several chains are followed at
+//! once.
 
 use std::io;
 use std::sync::Arc;
@@ -50,13 +51,13 @@ fn write_group(
         let reader = arena.reader(group, source);
         // Chains run from newest to oldest, so the oldest run is the last.
         let mut ahead = 0;
-        for of_one in runs.chunk_by(|a, b| a.0 == b.0) {
-            let slot = arena.chains()[of_one[0].0 as usize].id;
-            let key = Key { group: group_index, source, slot };
-            ahead += of_one.len();
-            let coming = &runs[ahead..runs.len().min(ahead + of_one.len())];
-            for (index, &(_, place)) in of_one.iter().rev().enumerate() {
-                if let Some(&(_, coming)) = coming.get(index) {
+        for (&chain, &end) in chains.iter().zip(&runs.ends) {
+            let of_one = &runs.places[ahead..end as usize];
+            let key = Key { group: group_index, source, slot: arena.chains()[chain as usize].id };
+            ahead = end as usize;
+            let coming = &runs.places[ahead..runs.places.len().min(ahead + of_one.len())];
+            for (index, &place) in of_one.iter().rev().enumerate() {
+                if let Some(&coming) = coming.get(index) {
                     arena.touch(coming);
                 }
                 let run = reader.run_at(place);
@@ -78,15 +79,21 @@ fn write_group(
 /// Chains followed at once: each step waits for memory, and the waits of several chains overlap.
 const CHAINS_AT_ONCE: usize = 16;
 
-/// For each source, the chain and place of each of its runs: chains in order, newest run first.
-fn runs_by_source(
-    arena: &OpenRows,
-    source_count: usize,
-    chains: &[ChainIndex],
-) -> Vec<Vec<(ChainIndex, u32)>> {
-    let mut runs_of = vec![Vec::new(); source_count];
+/// The runs of one source.
+#[derive(Clone, Default)]
+struct Runs {
+    /// The place of each, chain after chain, newest run first.
+    places: Vec<u32>,
+    /// For each chain, where its places end.
+    ends: Vec<u32>,
+}
+
+/// The runs of each source.
+fn runs_by_source(arena: &OpenRows, source_count: usize, chains: &[ChainIndex]) -> Vec<Runs> {
+    let mut runs_of = vec![Runs::default(); source_count];
+    runs_of.iter_mut().for_each(|runs| runs.ends.reserve_exact(chains.len()));
     let mut walks: [Vec<(SourceIndex, u32)>; CHAINS_AT_ONCE] = Default::default();
-    for together in chains.chunks(CHAINS_AT_ONCE) {
+    for (piece, together) in chains.chunks(CHAINS_AT_ONCE).enumerate() {
         let mut next: Vec<_> = together.iter().map(|&chain| arena.newest_of(chain)).collect();
         while next.iter().any(Option::is_some) {
             for (walk, next) in walks.iter_mut().zip(&mut next) {
@@ -97,9 +104,17 @@ fn runs_by_source(
                 }
             }
         }
-        for (&chain, walk) in together.iter().zip(&mut walks) {
+        for walk in walks.iter_mut().take(together.len()) {
             for (source, place) in walk.drain(..) {
-                runs_of[usize::from(source)].push((chain, place));
+                runs_of[usize::from(source)].places.push(place);
+            }
+            runs_of.iter_mut().for_each(|runs| runs.ends.push(runs.places.len() as u32));
+        }
+        if piece == 0 {
+            // The chains of a group are about as long as the first ones: little is copied while the index grows.
+            let (pieces, most) = (chains.len().div_ceil(CHAINS_AT_ONCE), arena.bytes() / 16);
+            for Runs { places, .. } in &mut runs_of {
+                places.reserve_exact((places.len() * pieces).min(most));
             }
         }
     }
