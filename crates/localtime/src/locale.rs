@@ -3,6 +3,7 @@
 //! Owns what RRDtool's command line takes from it. A process is in the C locale until it calls [`adopt`]; after
 //! that the system's messages and [`strftime`](crate::strftime) use its language, too.
 
+use std::env;
 use std::ffi::CStr;
 
 /// glibc's number for the first day of the week (its `langinfo.h`), which the crate `libc` does not have.
@@ -12,7 +13,22 @@ const TIME_FIRST_WEEKDAY: libc::nl_item = 0x2_0068;
 /// threads.
 pub fn adopt() {
     // Each category costs a file, so only those in use.
-    for category in [libc::LC_CTYPE, libc::LC_NUMERIC, libc::LC_TIME, libc::LC_MESSAGES] {
+    let categories: [(libc::c_int, &str); 4] = [
+        (libc::LC_CTYPE, "LC_CTYPE"),
+        (libc::LC_NUMERIC, "LC_NUMERIC"),
+        (libc::LC_TIME, "LC_TIME"),
+        (libc::LC_MESSAGES, "LC_MESSAGES"),
+    ];
+    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    // The files of C.UTF-8 say what C has without any. They take 0.1 ms, a tenth of what a short command lives for.
+    let is_c = |name: &str| {
+        let locale = variable("LC_ALL").or_else(|| variable(name)).or_else(|| variable("LANG"));
+        locale.is_none_or(|locale| ["C", "POSIX", "C.UTF-8", "C.utf8"].iter().any(|c| locale == *c))
+    };
+    if variable("LANGUAGE").is_none() && categories.iter().all(|(_, name)| is_c(name)) {
+        return;
+    }
+    for (category, _) in categories {
         // SAFETY: the text ends in a NUL. The caller is the only thread, so nothing else reads or changes the locale
         // meanwhile.
         unsafe { libc::setlocale(category, c"".as_ptr()) };
