@@ -1,10 +1,12 @@
-//! Frames: our own way over rrdcached's sockets for programs that call often (`docs/protocol/frames.md`).
+//! Frames: our own binary protocol on rrdcached's sockets, for programs that call often
+//! (`docs/protocol/frames.md`).
 //!
-//! Updates go many at once and are answered at once; rows come back as the numbers they are. A client asks for it by
-//! the line `FRAMES version`; a daemon that does not know that says so in a line, and the text protocol goes on.
+//! Many updates are sent and answered at once; rows are sent as binary numbers. A client requests frames with
+//! the line `FRAMES version`; a daemon without frames answers with an error line, and the text protocol
+//! continues.
 //!
-//! Owns the bytes of both directions. What always holds: nothing allocated from a length that was only claimed; a
-//! frame is refused whole; no input panics.
+//! This module owns the encoding in both directions. No memory is allocated because of a length that was
+//! merely claimed, an invalid frame is refused as a whole, and no input panics.
 
 pub mod answer;
 pub mod code;
@@ -12,63 +14,65 @@ pub mod request;
 
 use std::fmt;
 
-/// The newest version spoken here. The daemon speaks all from 1 on.
+/// The newest supported version. The daemon supports all versions from 1 on.
 pub const VERSION: u32 = 2;
-/// From this version on, refusals have an [`code::ErrorCode`].
+/// From this version on, refusals contain an [`code::ErrorCode`].
 pub const VERSION_WITH_CODES: u32 = 2;
-/// How the error of a daemon begins that speaks only other versions.
+/// The prefix of the error of a daemon that supports only other versions.
 pub const OTHER_VERSIONS: &str = "Only frames of version";
 
-/// The line that asks for a version, without its line feed.
+/// The line that requests a version, without its line feed.
 pub fn negotiation(version: u32) -> String {
     format!("FRAMES {version}")
 }
 
-/// What the daemon answers to [`negotiation`], without the line feed; whatever else it says, the text protocol goes on.
+/// The daemon's positive answer to [`negotiation`], without the line feed; after any other answer, the text
+/// protocol continues.
 pub fn agreement(version: u32) -> String {
     format!("0 Frames of version {version} from here on")
 }
 
-/// Bytes in front of the body.
+/// Bytes before the body.
 pub const HEADER_BYTES: usize = 12;
 /// Longest body of a request: four of the longest lines of text.
 pub const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// Longest body of an answer: the 16,777,216 values that a fetch gives at most, with room for names.
+/// Longest body of an answer: the 16,777,216 values that a fetch may return, with room for names.
 pub const ANSWER_BYTES_MAX: usize = (128 << 20) + (1 << 20);
-/// Updates of one frame. They are answered together, so more only makes their senders wait.
+/// The most updates of one frame. They are answered together, so more would only make their senders wait.
 pub const UPDATES_MAX: usize = 16 * 1024;
 
 const OFFSET_KIND: usize = 4;
 const OFFSET_RESERVED: usize = 5;
 const OFFSET_NUMBER: usize = 8;
 
-/// A frame, its body not yet looked at.
+/// A frame whose body has not been decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: u8,
     /// The request's number, which its answer repeats.
     pub number: u32,
-    /// The rest.
+    /// The body.
     pub body: &'a [u8],
 }
 
-/// Why bytes are no frame. After one of these the connection cannot go on: nobody knows where the next one begins.
+/// Why bytes are not a frame. The connection cannot continue after that, because the start of the next frame
+/// is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// A body longer than the limit.
     TooLong(u32, usize),
     /// A kind that this version does not know.
     Kind(u8),
-    /// Bytes that must be zero are not.
+    /// Reserved bytes are not zero.
     Reserved,
-    /// The body ends before what it should hold: which.
+    /// The body ends within this field.
     Truncated(&'static str),
-    /// The body goes on behind what it should hold.
+    /// The body has this many bytes too many.
     Surplus(usize),
     /// More updates than a frame may have, or none.
     Count(u32),
-    /// A value that cannot be: which.
+    /// An invalid value of this field.
     Value(&'static str),
 }
 
@@ -89,10 +93,10 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// The frame at the front of `bytes` and the bytes it takes; `None` while it is not all there.
+/// The frame at the start of `bytes`, with its length in bytes; `None` while it is incomplete.
 ///
 /// # Errors
-/// [`FrameError`], as soon as the header shows it.
+/// [`FrameError`], as soon as the header is invalid.
 #[inline]
 pub fn scan(bytes: &[u8], body_bytes_max: usize) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
@@ -108,14 +112,14 @@ pub fn scan(bytes: &[u8], body_bytes_max: usize) -> Result<Option<(Frame<'_>, us
     Ok(Some((Frame { kind: header[OFFSET_KIND], number: u32_at(header, OFFSET_NUMBER), body }, end)))
 }
 
-/// Appends a frame whose body `fill` appends.
+/// Appends a frame; `fill` appends its body.
 pub fn push(out: &mut Vec<u8>, kind: u8, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = begin(out, kind, number);
     fill(out);
     finish(out, start);
 }
 
-/// Appends the header of a frame whose body is appended next; returns where the frame starts.
+/// Appends the header of a frame whose body the caller appends next; returns where the frame starts.
 pub fn begin(out: &mut Vec<u8>, kind: u8, number: u32) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0, 0, 0, 0, kind, 0, 0, 0]);
@@ -123,9 +127,9 @@ pub fn begin(out: &mut Vec<u8>, kind: u8, number: u32) -> usize {
     start
 }
 
-/// Ends the frame that starts at `start`: everything after its header is its body.
+/// Completes the frame that starts at `start`: everything after its header is its body.
 pub fn finish(out: &mut [u8], start: usize) {
-    // Callers keep to the limits, which are far below 4 GiB.
+    // Callers respect the limits, which are far below 4 GiB.
     let length = (out.len() - start - HEADER_BYTES) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
@@ -134,7 +138,7 @@ fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Takes things off the front of a body.
+/// Decodes fields from the start of a body.
 #[derive(Clone, Copy, Debug)]
 struct Reader<'a>(&'a [u8]);
 
@@ -167,7 +171,7 @@ impl<'a> Reader<'a> {
         self.array(what).map(i64::from_le_bytes)
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     fn end(self) -> Result<(), FrameError> {
         if self.0.is_empty() { Ok(()) } else { Err(FrameError::Surplus(self.0.len())) }
     }

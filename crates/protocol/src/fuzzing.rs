@@ -1,4 +1,4 @@
-//! One function for each reader of foreign bytes in this crate, for fuzzers: a panic is a finding.
+//! A function for each decoder of this crate, for fuzzers: any bytes may be given, and a panic is a finding.
 
 use crate::frames::{self, ANSWER_BYTES_MAX, REQUEST_BYTES_MAX};
 use crate::rrdcached::address::Address;
@@ -8,7 +8,7 @@ use crate::rrdcached::request::{Request, integer, split};
 use crate::rrdcached::update::plain_update;
 use crate::rrdcached::words::{Words, push_escaped};
 
-/// What a client sends: every line read the fast way and the slow way, which must agree.
+/// Requests in text: every line is parsed by the fast and the slow path, which must agree.
 pub fn fuzz_requests(bytes: &[u8]) {
     let mut rest = bytes;
     while let Scan::Line { line, used } = scan(rest) {
@@ -29,7 +29,7 @@ fn fuzz_line(line: &[u8], whole: &[u8]) {
         push_escaped(&mut escaped, word);
         let _ = integer(word);
     }
-    // A word may hold a NUL only by escaping it, which `push_escaped` leaves to its caller.
+    // A word can contain a NUL only if it is escaped, which `push_escaped` leaves to its caller.
     if !words.iter().any(|word| word.contains(&0)) && !escaped.is_empty() {
         assert!(Words::new(&escaped).eq(words.iter().cloned()), "{words:?}");
     }
@@ -47,13 +47,13 @@ fn fuzz_line(line: &[u8], whole: &[u8]) {
     }
 }
 
-/// What a daemon answers.
+/// Answers in text.
 pub fn fuzz_answer(bytes: &[u8]) {
     let mut stream = bytes;
     while client::read_answer(&mut stream).is_ok() {}
 }
 
-/// What a client sends in frames: what can be read is written again as it was.
+/// Requests in frames: encoding what was decoded gives the same bytes.
 pub fn fuzz_frame_requests(bytes: &[u8]) {
     use frames::request::{Fetch, Request, push_command, push_fetch, push_updates};
     let mut rest = bytes;
@@ -76,7 +76,7 @@ pub fn fuzz_frame_requests(bytes: &[u8]) {
     }
 }
 
-/// What a daemon answers in frames: what can be read is written again as it was.
+/// Answers in frames: encoding what was decoded gives the same bytes.
 pub fn fuzz_frame_answers(bytes: &[u8]) {
     fuzz_answers_of(bytes, 1);
     fuzz_answers_of(bytes, 2);
@@ -89,7 +89,7 @@ fn fuzz_answers_of(bytes: &[u8], version: u32) {
         let mut again = Vec::new();
         match Answer::decode(frame, version) {
             Ok(Answer::Updated(refusals)) => {
-                // A code that is not known is read as another.
+                // An unknown code is decoded as another one.
                 push_updated(&mut again, frame.number, version, refusals.into_iter());
                 if again.len() == used && version > 1 {
                     again.copy_from_slice(&rest[..used]);
@@ -102,8 +102,8 @@ fn fuzz_answers_of(bytes: &[u8], version: u32) {
                 }
             }
             Ok(Answer::Rows(rows)) => {
-                // Rows of no sources have no values: their number cannot be told from the rest. A replaced character
-                // may stand for bytes that are no text.
+                // Rows without sources have no values, so their number cannot be recovered. A replacement
+                // character may come from bytes that are not UTF-8.
                 let is_text = !rows.ds_names.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER));
                 if is_text && !rows.ds_names.is_empty() {
                     push_rows(&mut again, frame.number, &rows);

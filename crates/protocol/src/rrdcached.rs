@@ -1,8 +1,8 @@
-//! rrdcached's text protocol, as `rrdcached(1)` describes it and Debian's daemon speaks it.
+//! rrdcached's text protocol, as `rrdcached(1)` describes it and Debian's daemon implements it.
 //!
-//! A request is a line: a command word and words parted by single spaces, where a backslash takes the
-//! next byte as it is. There are no quotes. A BATCH is many requests with one answer. What always holds:
-//! nothing here allocates for an ordinary `UPDATE` line, and no input makes anything here panic.
+//! A request is a line: a command and its arguments, words separated by single spaces, in which a backslash
+//! escapes the next byte. There are no quotes. A BATCH is many requests with one answer. Nothing here
+//! allocates for an ordinary `UPDATE` line, and no input panics.
 
 pub mod address;
 pub mod client;

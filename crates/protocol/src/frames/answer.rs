@@ -1,4 +1,4 @@
-//! What a daemon sends in frames.
+//! Answers in frames, from a daemon.
 
 use rrd::fetch::FetchRows;
 
@@ -11,44 +11,45 @@ pub const UPDATED: u8 = 0x81;
 pub const ROWS: u8 = 0x82;
 /// The answer to [`super::request::COMMAND`].
 pub const TEXT: u8 = 0x83;
-/// The request was refused, and the connection goes on.
+/// The request was refused; the connection continues.
 pub const REFUSED: u8 = 0xfe;
 /// The connection ends.
 pub const ENDED: u8 = 0xff;
 
-/// Data sources of an answer; RRDtool's limit is far below.
+/// The most data sources of an answer; RRDtool's limit is far lower.
 const NAMES_MAX: u32 = 1 << 16;
-/// Bytes of an error that a client shows: RRDtool keeps 4,095.
+/// The most bytes of an error text; RRDtool keeps 4,095.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer<'a> {
-    /// All updates went in but these.
+    /// All updates were applied except these.
     Updated(Vec<Refusal<'a>>),
     /// Rows.
     Rows(FetchRows),
     /// The answer of the text protocol.
     Text(&'a [u8]),
-    /// Why the request was refused: for a program, and for people.
+    /// Why the request was refused: a code and a text.
     Refused(ErrorCode, &'a [u8]),
     /// Why the connection ends.
     Ended(&'a [u8]),
 }
 
-/// An update that was refused; the words of it before the bad one went in.
+/// An update that was refused; its arguments before the invalid one were applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal<'a> {
-    /// Its place in the frame, from 0.
+    /// Its index in the frame.
     pub index: u32,
-    /// Why, for a program.
+    /// The reason as a code.
     pub code: ErrorCode,
-    /// Why, as what follows `-1 ` in the answer to an UPDATE.
+    /// The reason as a text, without the `-1 ` of the answer to an UPDATE.
     pub text: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    /// Reads the body of a frame of a version. Where that has no codes they are [`ErrorCode::Other`].
+    /// Decodes the body of a frame of this version. In versions without codes, the code is
+    /// [`ErrorCode::Other`].
     ///
     /// # Errors
     /// [`FrameError`].
@@ -97,7 +98,7 @@ fn refusals(body: &[u8], version: u32) -> Result<Vec<Refusal<'_>>, FrameError> {
     Ok(refusals)
 }
 
-/// Compat: a name that is no UTF-8 is shown as far as it is.
+/// Compat: invalid UTF-8 in a name is replaced.
 fn rows(body: &[u8]) -> Result<FetchRows, FrameError> {
     let mut reader = Reader(body);
     let (start, end) = (reader.i64("a start")?, reader.i64("an end")?);
@@ -124,7 +125,7 @@ fn rows(body: &[u8]) -> Result<FetchRows, FrameError> {
     Ok(FetchRows { start, end, step, units_per_second, ds_names, values })
 }
 
-/// Appends the answer to a frame of updates: the refused ones by index, in order.
+/// Appends the answer to a frame of updates: the refused ones, ordered by index.
 pub fn push_updated<'a>(
     out: &mut Vec<u8>,
     number: u32,
@@ -170,7 +171,7 @@ pub fn push_refused(out: &mut Vec<u8>, number: u32, version: u32, code: ErrorCod
     });
 }
 
-/// Appends an answer that is text: [`TEXT`] or [`ENDED`].
+/// Appends a text answer: [`TEXT`] or [`ENDED`].
 pub fn push_text(out: &mut Vec<u8>, kind: u8, number: u32, text: &[u8]) {
     push(out, kind, number, |body| body.extend_from_slice(text));
 }
@@ -195,7 +196,7 @@ mod tests {
     const LATE: Refusal<'_> = Refusal { index: 7, code: ErrorCode::IllegalTime, text: b"" };
 
     #[test]
-    fn refusals_are_bytes_and_back() {
+    fn refusals_round_trip() {
         for version in [1, 2] {
             let mut out = Vec::new();
             push_updated(&mut out, 5, version, [].into_iter());
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_request_has_a_code_from_version_2_on() {
+    fn refused_requests_have_a_code_from_version_2_on() {
         let mut out = Vec::new();
         push_refused(&mut out, 5, 1, ErrorCode::Permission, b"no");
         assert_eq!(out[12..], *b"no");
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_bytes_and_back() {
+    fn rows_round_trip() {
         let ds_names = vec!["a".to_string(), "b".to_string()];
         let values = vec![1.0, f64::NAN, -0.0, f64::INFINITY];
         let rows = FetchRows { start: 100, end: 120, step: 10, units_per_second: 1, ds_names, values };
@@ -243,7 +244,7 @@ mod tests {
             let frame = Frame { kind: ROWS, number: 5, body: &out[12..end] };
             assert!(Answer::decode(frame, 1).is_err(), "{end}");
         }
-        // More rows than any memory has.
+        // More rows than fit in memory.
         let at = 12 + 8 + 8 + 8 + 4 + 4 + 3 + 3;
         out[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(decode(&out), Err(FrameError::Value("a number of rows")));

@@ -1,38 +1,39 @@
-//! Why a request was refused, as a number beside the text: since version 2 of frames.
+//! Error codes: the reason of a refusal as a number, in addition to the text, since version 2 of frames.
 
-/// The kinds of error that a program tells apart; the text is for people.
+/// The errors that programs distinguish; the text is for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum ErrorCode {
-    /// None of the others. What version 1 and the text protocol say, and what is read of a code that is not known.
+    /// None of the others. Also stands for errors of version 1 and of the text protocol, and for unknown
+    /// codes.
     #[default]
     Other = 1,
     /// There is no RRD of that name.
     NoSuchRrd = 2,
-    /// There is one already.
+    /// The RRD exists already.
     Exists = 3,
     /// The time of an update is not after the last one.
     IllegalTime = 4,
-    /// The request cannot be understood.
+    /// The request is malformed.
     Syntax = 5,
     /// There is no such command.
     UnknownCommand = 6,
-    /// The socket does not allow the request, or the name leads out of the base directory.
+    /// The socket does not allow the request, or the name leads outside the base directory.
     Permission = 7,
-    /// The disk is full; the daemon goes on by itself when there is room.
+    /// The disk is full; the daemon continues by itself once there is room.
     DiskFull = 8,
-    /// A write has failed: the store takes no more until it is opened again.
+    /// A write has failed: the store accepts no updates until it is reopened.
     Poisoned = 9,
-    /// What the store has on disk cannot be read.
+    /// Data on disk is damaged.
     Damaged = 10,
-    /// This store cannot do it.
+    /// This store does not support it.
     Unsupported = 11,
     /// The daemon is stopping.
     Stopping = 12,
 }
 
 impl ErrorCode {
-    /// All of them, in the order of their numbers.
+    /// All codes, ordered by number.
     pub const ALL: [ErrorCode; 12] = [
         ErrorCode::Other,
         ErrorCode::NoSuchRrd,
@@ -48,12 +49,12 @@ impl ErrorCode {
         ErrorCode::Stopping,
     ];
 
-    /// The code of a number; [`ErrorCode::Other`] for those of later versions.
+    /// The code with this number; [`ErrorCode::Other`] for those of later versions.
     pub fn from_number(number: u16) -> Self {
         Self::ALL.into_iter().find(|code| code.number() == number).unwrap_or_default()
     }
 
-    /// Its number on the wire.
+    /// The number in frames.
     pub fn number(self) -> u16 {
         self as u16
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_codes_and_back() {
+    fn codes_round_trip() {
         for (number, code) in (1..).zip(ErrorCode::ALL) {
             assert_eq!((code.number(), ErrorCode::from_number(number)), (number, code));
         }

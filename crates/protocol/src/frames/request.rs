@@ -1,4 +1,4 @@
-//! What a client sends in frames.
+//! Requests in frames, from a client.
 
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
@@ -9,12 +9,12 @@ use super::{Frame, FrameError, HEADER_BYTES, Reader, UPDATES_MAX, push};
 pub const UPDATE: u8 = 1;
 /// Rows of one RRD.
 pub const FETCH: u8 = 2;
-/// A line of the text protocol, answered in its words.
+/// A line of the text protocol; the answer is its text.
 pub const COMMAND: u8 = 3;
 
-/// Where in a frame the first update begins: after the header and the count.
+/// Offset in a frame of the first update: after the header and the count.
 pub const UPDATES_OFFSET: usize = HEADER_BYTES + 4;
-/// Bytes in front of the name and the readings of an update.
+/// Bytes before the name and the readings of an update.
 const UPDATE_HEAD_BYTES: usize = 6;
 
 /// A request.
@@ -31,22 +31,22 @@ pub enum Request<'a> {
 /// One update of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update<'a> {
-    /// The RRD, as it is: nothing is escaped.
+    /// The name of the RRD, not escaped.
     pub name: &'a [u8],
-    /// What follows the name in an UPDATE: words separated by single spaces, escaped as there.
+    /// What follows the name in an UPDATE: arguments separated by single spaces, escaped as there.
     pub values: &'a [u8],
 }
 
 /// Rows of one RRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetch<'a> {
-    /// The RRD, as it is: nothing is escaped.
+    /// The name of the RRD, not escaped.
     pub name: &'a [u8],
-    /// What is asked for, or the name of a consolidation function that there is not.
+    /// The request, or the name of an unknown consolidation function.
     pub request: Result<FetchRequest, &'a [u8]>,
 }
 
-/// The updates of a frame, which was found whole.
+/// The updates of a complete frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Updates<'a> {
     left: u32,
@@ -54,7 +54,7 @@ pub struct Updates<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a frame.
+    /// Decodes the body of a frame.
     ///
     /// # Errors
     /// [`FrameError`].
@@ -77,7 +77,7 @@ impl<'a> Updates<'a> {
             return Err(FrameError::Count(count));
         }
         let updates = Updates { left: count, reader };
-        // All of them are looked at before the first is used.
+        // All of them are checked before the first is used.
         for _ in 0..count {
             Update::read(&mut reader)?;
         }
@@ -95,8 +95,8 @@ impl<'a> Update<'a> {
         Ok(Update { name, values })
     }
 
-    /// The update at the front of `bytes`, which begin within a frame at [`UPDATES_OFFSET`] or at the end of the
-    /// update before; and the bytes it takes.
+    /// The update at the start of `bytes`, which begin in a frame at [`UPDATES_OFFSET`] or at the end of the
+    /// previous update; and its length in bytes.
     ///
     /// # Errors
     /// [`FrameError::Truncated`]
@@ -149,8 +149,8 @@ pub fn push_fetch(out: &mut Vec<u8>, number: u32, name: &[u8], request: &FetchRe
     });
 }
 
-/// Appends a frame of these updates, 1 to [`UPDATES_MAX`] of them, of at most
-/// [`super::REQUEST_BYTES_MAX`] bytes with [`update_bytes`] each.
+/// Appends a frame of these updates: 1 to [`UPDATES_MAX`], of at most [`super::REQUEST_BYTES_MAX`] bytes in
+/// total as counted by [`update_bytes`].
 pub fn push_updates<'a>(out: &mut Vec<u8>, number: u32, updates: impl ExactSizeIterator<Item = Update<'a>>) {
     push(out, UPDATE, number, |body| {
         body.extend_from_slice(&(updates.len() as u32).to_le_bytes());
@@ -168,7 +168,7 @@ pub fn update_bytes(name: &[u8], values: &[u8]) -> usize {
     UPDATE_HEAD_BYTES + name.len() + values.len()
 }
 
-/// Appends a command line, which has no line feed.
+/// Appends a command line, which must not contain a line feed.
 pub fn push_command(out: &mut Vec<u8>, number: u32, line: &[u8]) {
     push(out, COMMAND, number, |body| body.extend_from_slice(line));
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_bytes_and_back() {
+    fn updates_round_trip() {
         let updates = [Update { name: b"a b.rrd", values: b"1:2 3:4" }, Update { name: b"", values: b"" }];
         let mut out = Vec::new();
         push_updates(&mut out, 9, updates.iter().copied());
@@ -195,11 +195,11 @@ mod tests {
         );
         let Ok((9, Request::Update(read))) = decode(&out) else { panic!("no updates") };
         assert!(read.eq(updates));
-        // One by one, as a session takes them.
+        // One by one, as a session decodes them.
         let (first, used) = Update::decode(&out[UPDATES_OFFSET..]).unwrap();
         let (second, rest) = Update::decode(&out[UPDATES_OFFSET + used..]).unwrap();
         assert_eq!(([first, second], UPDATES_OFFSET + used + rest), (updates, out.len()));
-        // Cut anywhere, or with a count that does not fit, it is no frame of updates.
+        // Truncated anywhere, or with a wrong count, it is not a frame of updates.
         for end in 0..out.len() - 12 {
             let frame = Frame { kind: UPDATE, number: 0, body: &out[12..12 + end] };
             assert!(Request::decode(frame).is_err(), "{end}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fetch_and_a_command_are_bytes_and_back() {
+    fn fetches_and_commands_round_trip() {
         let request = FetchRequest::new(Cf::Average, -1, i64::MAX, 300);
         let fetch = Fetch { name: b"d/a.rrd", request: Ok(request) };
         let mut out = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
             "{:?}",
             decode(&out)
         );
-        // AVERAGE becomes what is no function.
+        // AVERAGE becomes an unknown function.
         out[12 + 26] = b'B';
         let unknown = Fetch { request: Err(b"BVERAGE"), ..fetch };
         assert!(matches!(decode(&out), Ok((_, Request::Fetch(read))) if read == unknown));

@@ -1,4 +1,4 @@
-//! Addresses of a daemon, as `-l` and RRDCACHED_ADDRESS give them.
+//! Addresses of a daemon, as given to `-l` and in RRDCACHED_ADDRESS.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! The table of commands: name, permission, where it is allowed and its syntax, in one place. UPDATEV, FETCHRES,
-//! EXPORT and IMPORT are ours: with them a command line far from the store does all that it does with a file.
+//! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
+//! ours: they let a remote command line do everything that it can do with a file.
 
-/// A command word.
+/// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names are the commands of rrdcached(1)")]
@@ -39,18 +39,18 @@ pub enum Verb {
     Frames,
 }
 
-/// One command: its word, where it may stand, and what HELP says about its syntax.
+/// The name of a command, where it is allowed, and its syntax for HELP.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Which one.
+    /// The command.
     pub verb: Verb,
-    /// The word, in capitals.
+    /// Its name in upper case.
     pub name: &'static str,
-    /// The syntax, as HELP and usage errors show it; empty = not shown.
+    /// The syntax for HELP and usage errors; empty = not shown.
     pub usage: &'static str,
-    /// May be given on its own.
+    /// Allowed on its own.
     pub alone: bool,
-    /// May be given inside a BATCH.
+    /// Allowed in a BATCH.
     pub in_batch: bool,
 }
 
@@ -62,7 +62,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
     Command { verb, name, usage, alone: true, in_batch: true }
 }
 
-/// All of them, in the order of HELP. Compat: which may stand in a BATCH was found by experiment.
+/// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
 pub const COMMANDS: [Command; 31] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
@@ -96,15 +96,15 @@ pub const COMMANDS: [Command; 31] = [
     both(Verb::SuspendAll, "SUSPENDALL", "SUSPENDALL"),
     both(Verb::ResumeAll, "RESUMEALL", "RESUMEALL"),
     both(Verb::Quit, "QUIT", "QUIT"),
-    // Only a journal may hold it: valid, and never allowed from a client.
+    // Occurs only in journals: valid, but never allowed for a client.
     Command { verb: Verb::Wrote, name: "WROTE", usage: "", alone: false, in_batch: false },
     Command { verb: Verb::End, name: ".", usage: "", alone: false, in_batch: true },
-    // Ours; not in the overview, which is rrdcached's.
+    // Our own; not in the overview, which is rrdcached's.
     Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {
-    /// The command of this word, in any case.
+    /// The command with this name, in upper or lower case.
     pub fn find(word: &[u8]) -> Option<&'static Command> {
         COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(word))
     }
@@ -116,33 +116,34 @@ impl Command {
     }
 }
 
-/// The commands a socket accepts.
+/// The commands that a socket allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions(u32);
 
 impl Permissions {
-    /// Everything.
+    /// All commands.
     pub const ALL: Permissions = Permissions(u32::MAX);
-    /// What is always allowed: HELP and QUIT, and FRAMES, whose requests are looked at one by one.
+    /// The commands that are always allowed: HELP and QUIT, and FRAMES, whose requests are checked one by
+    /// one.
     pub const NONE: Permissions =
         Permissions(1 << Verb::Help as u32 | 1 << Verb::Quit as u32 | 1 << Verb::Frames as u32);
 
-    /// True when `verb` is accepted.
+    /// True when `verb` is allowed.
     #[inline]
     pub fn allow(self, verb: Verb) -> bool {
         self.0 & (1 << verb as u32) != 0
     }
 
-    /// These and `verb`; BATCH brings its end mark along.
+    /// Adds `verb`; BATCH includes its end mark.
     pub fn with(self, verb: Verb) -> Self {
         let end = if verb == Verb::Batch { 1 << Verb::End as u32 } else { 0 };
         Permissions(self.0 | 1 << verb as u32 | end)
     }
 
-    /// The list of `-P`: command words parted by commas.
+    /// Parses the list of `-P`: commands separated by commas.
     ///
     /// # Errors
-    /// The first word that is no command.
+    /// The first unknown command.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut permissions = Permissions::NONE;
         for word in list.split(',').filter(|word| !word.is_empty()) {
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_in_any_case() {
+    fn commands_are_found_in_upper_and_lower_case() {
         assert_eq!(Command::find(b"fEtchBIN").map(|command| command.verb), Some(Verb::FetchBin));
         assert_eq!(Command::find(b"."), Some(Command::of(Verb::End)));
         assert_eq!(Command::find(b"FETC"), None);
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_are_lists() {
+    fn permissions_are_parsed_from_lists() {
         let some = Permissions::parse("FLUSH,pending,BATCH").unwrap();
         for verb in [Verb::Flush, Verb::Pending, Verb::Batch, Verb::End, Verb::Help, Verb::Quit] {
             assert!(some.allow(verb), "{verb:?}");

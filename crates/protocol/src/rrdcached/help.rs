@@ -1,4 +1,4 @@
-//! What HELP answers. The syntax lines are part of the interface; the sentences under them are ours.
+//! The answers of HELP. The syntax lines are part of the interface; the sentences below them are ours.
 
 use super::command::{COMMANDS, Command, Verb};
 use super::reply;
@@ -30,7 +30,7 @@ pub fn push_help(out: &mut Vec<u8>, command: Option<&Command>) {
     }
 }
 
-/// What a command does. Every line but the last ends in a line feed.
+/// What a command does. Every line except the last ends in a line feed.
 fn text(verb: Verb) -> &'static str {
     match verb {
         Verb::Update => {

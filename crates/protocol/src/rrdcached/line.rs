@@ -1,28 +1,28 @@
-//! Lines out of a stream of bytes.
+//! Splits a stream of bytes into lines.
 
 use super::limits::LINE_BYTES_MAX;
 
-/// What stands at the front of the bytes received so far.
+/// What the received bytes start with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan<'a> {
-    /// A whole line, without its line feed and one carriage return before it; `used` bytes are consumed.
+    /// A complete line, without its line feed and one carriage return before it; `used` bytes are consumed.
     Line {
         /// The line.
         line: &'a [u8],
-        /// Its bytes with the line feed.
+        /// Its bytes including the line feed.
         used: usize,
     },
-    /// No line feed yet: read more.
+    /// Incomplete: read more.
     Partial,
-    /// A line longer than [`LINE_BYTES_MAX`]; when its line feed is there, `used` bytes are consumed,
-    /// else everything is to be thrown away up to the next line feed.
+    /// A line longer than [`LINE_BYTES_MAX`]. If its line feed has arrived, `used` bytes are consumed; else
+    /// discard everything up to the next line feed.
     TooLong {
-        /// Bytes consumed, the line feed included; `None` = the line feed is not there yet.
+        /// Bytes consumed, including the line feed; `None` = it has not arrived yet.
         used: Option<usize>,
     },
 }
 
-/// Looks at the first line of `bytes`.
+/// Finds the first line of `bytes`.
 #[inline]
 pub fn scan(bytes: &[u8]) -> Scan<'_> {
     match memchr::memchr(b'\n', bytes) {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_bounded() {
+    fn too_long_lines_are_detected() {
         let mut bytes = vec![b'x'; LINE_BYTES_MAX];
         assert_eq!(scan(&bytes), Scan::Partial);
         bytes.push(b'\n');

@@ -8,7 +8,7 @@ pub fn push_status(out: &mut Vec<u8>, code: i64, text: &[u8]) {
     out.push(b'\n');
 }
 
-/// Appends `-1 text\n`. A line feed inside the text stays: rrdcached sends it so too.
+/// Appends `-1 text\n`. A line feed inside the text stays, as in rrdcached.
 pub fn push_error(out: &mut Vec<u8>, text: &[u8]) {
     push_status(out, -1, text);
 }
@@ -32,7 +32,7 @@ pub fn push_number(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends the answer to an UPDATE whose words all went in.
+/// Appends the answer to an UPDATE whose arguments were all applied.
 #[inline]
 pub fn push_enqueued(out: &mut Vec<u8>, words: u32) {
     if words == 1 {
@@ -44,7 +44,7 @@ pub fn push_enqueued(out: &mut Vec<u8>, words: u32) {
     }
 }
 
-/// What a client may know of the daemon's work (`STATS`), in rrdcached's meaning.
+/// The counters of STATS, with the meaning rrdcached gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// RRDs waiting to be written.
@@ -63,7 +63,7 @@ pub struct Statistics {
     pub tree_depth: u64,
     /// Bytes of log written since the start.
     pub journal_bytes: u64,
-    /// Times the log began a new file.
+    /// How often the log started a new file.
     pub journal_rotations: u64,
 }
 
@@ -88,18 +88,18 @@ impl Statistics {
     }
 }
 
-/// Errors of a BATCH as they come in; answered in the order of the commands.
+/// The errors of a BATCH, which are answered in the order of the commands.
 #[derive(Debug, Default)]
 pub struct BatchErrors {
     texts: Vec<u8>,
-    /// Command number, and where its text begins and ends.
+    /// Command number, and the range of its text.
     lines: Vec<(u32, u32, u32)>,
     unlisted: u64,
 }
 
 impl BatchErrors {
-    /// Notes that command `number` (the first is 1) failed. A line feed in the text becomes a space: a
-    /// client counts lines.
+    /// Records that command `number` (from 1) failed. A line feed in the text becomes a space, because
+    /// clients count lines.
     pub fn push(&mut self, number: u32, text: &[u8]) {
         if self.texts.len() + text.len() > super::limits::BATCH_ERROR_BYTES_MAX {
             self.unlisted += 1;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_errors_are_bounded() {
+    fn batch_errors_are_limited() {
         let mut errors = BatchErrors::default();
         for number in 0..20 {
             errors.push(number, &vec![b'x'; 1 << 20]);

@@ -11,7 +11,7 @@ pub type Word<'a> = Cow<'a, [u8]>;
 /// A command with its arguments. Names are as the client wrote them.
 #[derive(Clone, Debug)]
 pub enum Request<'a> {
-    /// UPDATE: the name and the words behind it.
+    /// UPDATE: the name and the arguments after it.
     Update(Word<'a>, Words<'a>),
     /// FLUSH
     Flush(Word<'a>),
@@ -25,7 +25,7 @@ pub enum Request<'a> {
     Queue,
     /// STATS
     Stats,
-    /// HELP, with the command asked about when there is one of that name.
+    /// HELP, with the command asked about, if it exists.
     Help(Option<&'static Command>),
     /// PING
     Ping,
@@ -43,19 +43,19 @@ pub enum Request<'a> {
     Last(Word<'a>),
     /// CREATE
     Create(Word<'a>, Words<'a>),
-    /// DUMP: the name and the word behind `-h`.
+    /// DUMP: the name and the argument of `-h`.
     Dump(Word<'a>, Option<Word<'a>>),
-    /// TUNE: the name and the words behind it.
+    /// TUNE: the name and the arguments after it.
     Tune(Word<'a>, Words<'a>),
-    /// UPDATEV: the name and the words behind it.
+    /// UPDATEV: the name and the arguments after it.
     UpdateV(Word<'a>, Words<'a>),
     /// EXPORT
     Export(Word<'a>),
     /// IMPORT
     Import(Import<'a>),
-    /// LIST: the path and whether everything below it is wanted.
+    /// LIST: the path, and whether to list recursively.
     List {
-        /// Begins with a slash, which stands for the base directory.
+        /// Starts with a slash, which stands for the base directory.
         path: Word<'a>,
         /// LIST RECURSIVE
         recursive: bool,
@@ -79,40 +79,40 @@ pub enum Request<'a> {
 pub struct Fetch<'a> {
     /// FETCHBIN
     pub binary: bool,
-    /// FETCHRES: seconds in a row that are wished for, unread.
+    /// FETCHRES: the requested seconds per row, unparsed.
     pub resolution: Option<Word<'a>>,
     /// The name.
     pub name: Word<'a>,
     /// The consolidation function.
     pub cf: Word<'a>,
-    /// Start, unread.
+    /// Start, unparsed.
     pub start: Option<Word<'a>>,
-    /// End, unread.
+    /// End, unparsed.
     pub end: Option<Word<'a>>,
-    /// Sources wanted; none = all.
+    /// The requested data sources; empty = all.
     pub columns: Vec<Word<'a>>,
 }
 
-/// A piece of a `.rrd` file.
+/// A part of a `.rrd` file.
 #[derive(Clone, Debug)]
 pub struct Import<'a> {
     /// The name.
     pub name: Word<'a>,
-    /// `-O`: an RRD of that name stays as it is.
+    /// `-O`: keep an existing RRD of that name.
     pub no_overwrite: bool,
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// Bytes in front of the piece.
+    /// Bytes of the file before this part.
     pub offset: u64,
-    /// The piece, in base64.
+    /// The part, in base64.
     pub piece: Word<'a>,
 }
 
-/// The syntax of the command was not kept.
+/// The arguments do not match the command's syntax.
 #[derive(Clone, Copy, Debug)]
 pub struct UsageError(pub &'static Command);
 
-/// Takes the command word off a line: the word, the command of that name, and the words behind it.
+/// Splits a line into the command's name, the command if it is known, and the arguments.
 pub fn split(line: &[u8]) -> (Word<'_>, Option<&'static Command>, Words<'_>) {
     let mut words = Words::new(line);
     let word = words.next().unwrap_or_default();
@@ -121,10 +121,10 @@ pub fn split(line: &[u8]) -> (Word<'_>, Option<&'static Command>, Words<'_>) {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the arguments of `command`.
+    /// Parses the arguments of `command`.
     ///
     /// # Errors
-    /// [`UsageError`] when one is missing or in the wrong place. Words too many are ignored.
+    /// [`UsageError`] when one is missing or in the wrong place. Extra arguments are ignored.
     pub fn parse(command: &'static Command, mut words: Words<'a>) -> Result<Self, UsageError> {
         let usage = UsageError(command);
         let mut name = || words.next().ok_or(usage);
@@ -200,7 +200,7 @@ impl<'a> Import<'a> {
 
 fn parse_list(mut words: Words<'_>) -> Option<Request<'_>> {
     let mut path = words.next()?;
-    // Compat: the keyword counts in capitals only.
+    // Compat: the keyword must be in upper case.
     let recursive = *path == *b"RECURSIVE";
     if recursive {
         path = words.next()?;
@@ -208,7 +208,7 @@ fn parse_list(mut words: Words<'_>) -> Option<Request<'_>> {
     path.starts_with(b"/").then_some(Request::List { path, recursive })
 }
 
-/// The integer at the front of a word, as C's `strtol` reads it; `None` when there is none.
+/// The integer at the start of a word, as C's `strtol` parses it; `None` when there is none.
 pub fn integer(word: &[u8]) -> Option<i64> {
     let word = word.trim_ascii_start();
     let (negative, digits) = match word.split_first() {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read() {
+    fn arguments_are_parsed() {
         assert!(matches!(parse("flush a.rrd x"), Ok(Request::Flush(name)) if *name == *b"a.rrd"));
         assert!(matches!(parse("FIRST a.rrd 3"), Ok(Request::First(_, 3))));
         assert!(matches!(parse("FIRST a.rrd foo"), Ok(Request::First(_, 0))));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_read_as_strtol_does() {
+    fn integers_are_parsed_as_by_strtol() {
         let check = |text: &str, want| assert_eq!(integer(text.as_bytes()), want, "{text:?}");
         check("12", Some(12));
         check(" -12x", Some(-12));

@@ -1,15 +1,15 @@
-//! The rows that answer FETCH, FETCHRES and FETCHBIN: written by the daemon, read by its clients.
+//! The rows in answers to FETCH, FETCHRES and FETCHBIN: encoded by the daemon, decoded by its clients.
 
 use rrd::fetch::FetchRows;
 use rrd::format::push_e;
 
 use super::reply::{push_number, push_status};
 
-/// Digits of a value in text: enough for every bit of a double.
+/// Digits of a value in text, enough to represent a double exactly.
 const DIGITS: usize = 17;
 /// Characters of a row's time.
 const TIME_WIDTH: usize = 10;
-/// From here on times have more characters.
+/// Times from here on need more characters.
 const TIME_MAX: i64 = 10_i64.pow(TIME_WIDTH as u32);
 
 /// Appends the answer to FETCH or FETCHRES with the data sources at the indexes `columns`.
@@ -63,7 +63,7 @@ fn push_head(out: &mut Vec<u8>, rows: &FetchRows, line_count: usize, ds_count: u
     out.extend_from_slice(format!("\nDSCount: {ds_count}\n").as_bytes());
 }
 
-/// Appends a time in seconds, with three decimals where it is no whole second.
+/// Appends a time in seconds, with three decimals unless it is a whole second.
 #[inline]
 fn push_time(out: &mut Vec<u8>, time: i64, units_per_second: u32) {
     let unit = i64::from(units_per_second.max(1));
@@ -80,7 +80,7 @@ fn push_time(out: &mut Vec<u8>, time: i64, units_per_second: u32) {
 /// Compat: right-aligned to ten characters, as `%10lu`.
 #[inline]
 fn push_row_time(out: &mut Vec<u8>, time: i64, units_per_second: u32) {
-    // From September 2001 on whole seconds have ten digits.
+    // Since September 2001, whole seconds have ten digits.
     if units_per_second == 1 && (TIME_MAX / 10..TIME_MAX).contains(&time) {
         let mut digits = [0; TIME_WIDTH];
         let high = (time / 100_000_000) as u8;
@@ -97,8 +97,8 @@ fn push_row_time(out: &mut Vec<u8>, time: i64, units_per_second: u32) {
     }
 }
 
-/// Reads the answer to FETCH or FETCHRES: six lines of heading, then `time: value value...`; `None` where the lines are
-/// something else.
+/// Decodes the answer to FETCH or FETCHRES: six header lines, then `time: value value...`; `None` for any
+/// other lines.
 pub fn read_text(lines: &[Vec<u8>]) -> Option<FetchRows> {
     let mut lines = lines.iter().map(Vec::as_slice);
     let mut field = |name: &str| -> Option<&[u8]> {
@@ -115,7 +115,7 @@ pub fn read_text(lines: &[Vec<u8>]) -> Option<FetchRows> {
         words.next()?;
         let before = values.len();
         for word in words {
-            // To the last bit, where RRDtool's own reading of numbers loses some.
+            // Exact to the last bit; RRDtool's own parsing of numbers loses some.
             values.push(std::str::from_utf8(word).ok()?.parse().ok()?);
         }
         if values.len() - before != ds_names.len() {
@@ -129,7 +129,7 @@ pub fn read_text(lines: &[Vec<u8>]) -> Option<FetchRows> {
     Some(FetchRows { start: start / scale, end: end / scale, step, units_per_second, ds_names, values })
 }
 
-/// Seconds with up to three decimals, in thousandths.
+/// Parses seconds with up to three decimals, in thousandths.
 fn moment(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_to_the_last_bit() {
+    fn rows_are_decoded_to_the_last_bit() {
         let rows = read(["10", "30", "10", "a b"], &["20: 1.2345678901234567e-01 nan", "30: inf -0"]);
         let rows = rows.expect("rows");
         assert_eq!((rows.start, rows.end, rows.step, rows.units_per_second), (10, 30, 10, 1));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_gives_no_rows() {
+    fn other_lines_give_no_rows() {
         for rows in [&["20: 1"][..], &["20: 1 2 3"], &["20: 1 x"], &[""]] {
             assert_eq!(read(["10", "30", "10", "a b"], rows), None, "{rows:?}");
         }

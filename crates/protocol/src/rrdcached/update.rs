@@ -1,23 +1,23 @@
-//! The words of an UPDATE.
+//! The arguments of an UPDATE.
 //!
-//! Nearly every line a daemon gets is `UPDATE name time:value...` with nothing to unescape: [`plain_update`] takes it
-//! apart in one pass and without a copy, eight bytes at a time (cost: `crates/server/examples/parse_speed.rs`). Any
-//! other line goes through [`super::request`], and its words through [`UpdateWords::parse`], which finds what rrdcached
-//! refuses.
+//! Nearly every line a daemon gets is `UPDATE name time:value...` with nothing to unescape: [`plain_update`]
+//! parses it in one pass and without a copy, eight bytes at a time (cost:
+//! `crates/server/examples/parse_speed.rs`). Any other line goes through [`super::request`], and its
+//! arguments through [`UpdateWords::parse`], which finds what rrdcached refuses.
 
 use super::limits::LINE_BYTES_MAX;
 use super::words::Words;
 
-/// An UPDATE whose name and words can be used as they stand.
+/// An UPDATE whose name and arguments can be used without unescaping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainUpdate<'a> {
-    /// The name relative to the base directory (components separated by single slashes, none beginning with a dot, at
-    /// most 255 bytes in all), a space, and the words, separated by single spaces. Each begins with a plain number and
-    /// a colon.
+    /// The name relative to the base directory (components separated by single slashes, none starting with a
+    /// dot, at most 255 bytes in all), a space, and the arguments, separated by single spaces. Each starts
+    /// with a plain number and a colon.
     pub text: &'a [u8],
-    /// How long the name is.
+    /// Length of the name.
     pub name_length: usize,
-    /// How many words.
+    /// The number of arguments.
     pub words: u32,
 }
 
@@ -27,14 +27,15 @@ impl<'a> PlainUpdate<'a> {
         &self.text[..self.name_length]
     }
 
-    /// The words.
+    /// The arguments.
     pub fn values(&self) -> &'a [u8] {
         &self.text[self.name_length + 1..]
     }
 }
 
-/// Takes apart the line `bytes` begin with, if it is an ordinary UPDATE and all there; `None` for everything else.
-/// `base` is the base directory with a slash at its end. With it, the bytes of the line with its line feed.
+/// Parses the line at the start of `bytes` if it is an ordinary UPDATE and complete; `None` for any other.
+/// `base` is the base directory with a trailing slash. Also returns the length of the line with its line
+/// feed.
 #[inline]
 pub fn plain_update<'a>(bytes: &'a [u8], base: &[u8]) -> Option<(PlainUpdate<'a>, usize)> {
     let rest = after_verb(bytes)?;
@@ -51,8 +52,8 @@ pub fn plain_update<'a>(bytes: &'a [u8], base: &[u8]) -> Option<(PlainUpdate<'a>
     (used - 1 <= LINE_BYTES_MAX).then_some((PlainUpdate { text: &text[..end], name_length, words }, used))
 }
 
-/// The name relative to the base directory of an update whose name and words stand apart; `None` where one of them is
-/// unusual.
+/// The name relative to the base directory, for an update whose name and arguments are separate; `None` when
+/// one of them is unusual.
 #[inline]
 pub fn plain_name<'a>(name: &'a [u8], values: &[u8], base: &[u8]) -> Option<&'a [u8]> {
     let name = if name.first() == Some(&b'/') { name.strip_prefix(base)? } else { name };
@@ -66,7 +67,7 @@ pub fn plain_name<'a>(name: &'a [u8], values: &[u8], base: &[u8]) -> Option<&'a 
 #[inline]
 fn after_verb(line: &[u8]) -> Option<&[u8]> {
     let (verb, rest) = line.split_first_chunk::<7>()?;
-    // Upper case letters and the space: setting bit 5 folds the case and leaves a space as it is.
+    // Upper-case letters and the space: setting bit 5 folds the case and leaves a space unchanged.
     let folded = verb.map(|byte| byte | 0x20);
     (&folded == b"update " && verb[6] == b' ').then_some(rest)
 }
@@ -79,7 +80,7 @@ fn is_plain_name(name: &[u8]) -> bool {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return false;
     }
-    // What stands before the name counts as a slash, so that one rule serves every component: neither a
+    // The position before the name counts as a slash, so that one rule covers every component: neither a
     // slash nor a dot follows a slash.
     let mut after_slash = true;
     let mut plain = true;
@@ -90,12 +91,12 @@ fn is_plain_name(name: &[u8]) -> bool {
     plain && !after_slash
 }
 
-/// A byte with the lowest bit set, eight times.
+/// The lowest bit of each of eight bytes.
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each of eight bytes.
 const TOPS: u64 = ONES << 7;
 
-/// The eight bytes at `at`, the first one lowest; after the last byte come zeros.
+/// The eight bytes at `at`, the first one lowest; zeros follow the last byte.
 #[inline]
 fn eight_at(bytes: &[u8], at: usize) -> u64 {
     let rest = &bytes[at..];
@@ -107,38 +108,38 @@ fn eight_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// The top bit of each byte that is equal to `byte`.
+/// The top bit of each byte that equals `byte`.
 #[inline]
 fn equal(eight: u64, byte: u8) -> u64 {
     let other = eight ^ (u64::from(byte) * ONES);
     !(((other & !TOPS) + !TOPS) | other) & TOPS
 }
 
-/// The top bit of the first byte that ends a word, or may not stand in one: up to a space, and backslash. Bits above
-/// it mean nothing.
+/// The top bit of the first byte that ends a word or is not allowed in one: anything up to a space, and the
+/// backslash. Higher bits are meaningless.
 #[inline]
 fn first_end(eight: u64) -> u64 {
     let backslash = eight ^ (u64::from(b'\\') * ONES);
     ((eight.wrapping_sub(0x21 * ONES) & !eight) | (backslash.wrapping_sub(ONES) & !backslash)) & TOPS
 }
 
-/// How long the name is that `bytes` begin with and a space ends; `None` when it is not plain ([`is_plain_name`]; one
-/// slash may stand in front) or has no end.
+/// Length of the name at the start of `bytes`, up to a space; `None` when it is not plain ([`is_plain_name`],
+/// optionally after one slash) or has no end.
 #[inline]
 fn plain_name_end(bytes: &[u8]) -> Option<usize> {
-    // The first byte of a component; what stands before a relative name counts as a slash.
+    // The first byte of a component; the position before a relative name counts as a slash.
     let mut begins = if bytes.first() == Some(&b'/') { 0 } else { 0x80 };
     let mut at = 0;
     while at < bytes.len() {
         let eight = eight_at(bytes, at);
         let slashes = equal(eight, b'/');
         begins |= slashes << 8;
-        // A full stop differs from a slash in its lowest bit only.
+        // A full stop differs from a slash only in its lowest bit.
         let bad = begins & equal(eight | ONES, b'/');
         let ends = first_end(eight);
         if ends != 0 {
             let end = ends & ends.wrapping_neg();
-            // Nothing bad before the end, and at least one byte since the last slash.
+            // No invalid byte before the end, and at least one byte since the last slash.
             let index = at + end.trailing_zeros() as usize / 8;
             return (bad & (end - 1) == 0 && begins & end == 0 && bytes.get(index) == Some(&b' '))
                 .then_some(index);
@@ -152,8 +153,8 @@ fn plain_name_end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Counts words that begin `digits[.digits]:`, up to a carriage return, a line feed or the last byte; with their
-/// length. `None` when one of them does not.
+/// Counts arguments that start with `digits[.digits]:`, up to a carriage return, a line feed or the last
+/// byte; also returns their length. `None` when one does not.
 #[inline]
 fn plain_words(bytes: &[u8]) -> Option<(u32, usize)> {
     let mut words = 0;
@@ -179,12 +180,12 @@ fn plain_words(bytes: &[u8]) -> Option<(u32, usize)> {
     }
 }
 
-/// Where the digits from `at` on end.
+/// The end of the digits that start at `at`.
 #[inline]
 fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() {
         let digits = eight_at(bytes, at) ^ (u64::from(b'0') * ONES);
-        // A carry only reaches bytes behind one that is no digit.
+        // A carry only reaches bytes after one that is not a digit.
         let others = (digits.wrapping_add(0x76 * ONES) | digits) & TOPS;
         if others != 0 {
             return at + others.trailing_zeros() as usize / 8;
@@ -194,7 +195,7 @@ fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// Where the word from `at` on ends.
+/// The end of the word that starts at `at`.
 #[inline]
 fn word_end(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() {
@@ -207,30 +208,30 @@ fn word_end(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// The words of an unusual UPDATE, up to the first that rrdcached refuses.
+/// The arguments of an unusual UPDATE, up to the first that rrdcached refuses.
 #[derive(Debug, Default)]
 pub struct UpdateWords {
-    /// The good words, unescaped, separated by single spaces.
+    /// The valid arguments, unescaped, separated by single spaces.
     pub values: Vec<u8>,
-    /// How many they are.
+    /// Their number.
     pub count: u32,
-    /// The time of the last good word, in seconds.
+    /// The time of the last valid argument, in seconds.
     pub last_time: Option<f64>,
-    /// The first bad word; the words after it are not looked at.
+    /// The first invalid argument; later ones are not checked.
     pub bad: Option<BadWord>,
 }
 
-/// A word of an UPDATE that cannot be used.
+/// An invalid argument of an UPDATE.
 #[derive(Debug, PartialEq)]
 pub enum BadWord {
-    /// It does not begin with a number and a colon.
+    /// It does not start with a number and a colon.
     NoTimestamp(Vec<u8>),
     /// Its time, in seconds, is before 1970.
     Negative(f64),
 }
 
 impl UpdateWords {
-    /// Takes words until one is bad.
+    /// Parses arguments up to the first invalid one.
     pub fn parse(words: Words<'_>) -> Self {
         let mut update = UpdateWords::default();
         for word in words {
@@ -241,7 +242,7 @@ impl UpdateWords {
                     break;
                 }
             };
-            // Compat: for RRDtool this is relative to now, for rrdcached it is long ago.
+            // Compat: RRDtool takes this as relative to now, rrdcached as a time long ago.
             if word.starts_with(b"-") {
                 update.bad = Some(BadWord::Negative(time));
                 break;
@@ -258,7 +259,7 @@ impl UpdateWords {
 }
 
 impl BadWord {
-    /// What rrdcached says of it, given the RRD's last update in seconds.
+    /// rrdcached's error text, given the RRD's last update in seconds.
     pub fn text(&self, last_update: f64) -> Vec<u8> {
         match self {
             BadWord::NoTimestamp(word) => [b"Cannot find timestamp in '", &**word, b"'!"].concat(),
@@ -267,7 +268,7 @@ impl BadWord {
     }
 }
 
-/// What rrdcached says of a time, in seconds, that is not after the last update.
+/// rrdcached's error text for a time, in seconds, that is not after the last update.
 pub fn not_later(time: f64, last_update: f64) -> String {
     format!(
         "illegal attempt to update using time {time:.6} when last update time is {last_update:.6} (minimum one second step)"
@@ -281,7 +282,7 @@ mod tests {
     const BASE: &[u8] = b"/var/lib/rrd/";
 
     #[test]
-    fn ordinary_lines_are_taken_apart() {
+    fn ordinary_lines_are_parsed() {
         let check = |line: &str, name: &str, values: &str, words| {
             let text = format!("{name} {values}");
             let want = PlainUpdate { text: text.as_bytes(), name_length: name.len(), words };
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_lines_are_left_alone() {
+    fn unusual_lines_are_not_parsed() {
         let lines: [&[u8]; 26] = [
             b"UPDATE",
             b"UPDATE ",
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_words_are_taken_up_to_the_first_bad_one() {
+    fn unusual_arguments_are_parsed_up_to_the_first_invalid_one() {
         let check = |line: &str, values: &str, count, bad: Option<&str>| {
             let update = UpdateWords::parse(Words::new(line.as_bytes()));
             let text = update.bad.map(|bad| String::from_utf8(bad.text(7.0)).unwrap());

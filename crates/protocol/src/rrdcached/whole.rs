@@ -1,13 +1,14 @@
-//! A whole RRD on the wire: the bytes of its standard `.rrd` file in pieces, each a word of base64.
+//! Whole RRDs: the bytes of a standard `.rrd` file in parts, each a base64 word.
 //!
-//! EXPORT answers with a piece a line; IMPORT takes one a command, so that no line is longer than any other may be.
+//! EXPORT answers with one part per line; IMPORT takes one per command, so that no line exceeds the usual
+//! limit.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::limits::PIECE_BYTES;
 
-/// Appends the bytes of a file as lines, and says how many.
+/// Appends the bytes of a file as lines, and returns their number.
 pub fn push_lines(out: &mut Vec<u8>, file: &[u8]) -> usize {
     for piece in file.chunks(PIECE_BYTES) {
         out.extend_from_slice(word(piece).as_bytes());
@@ -16,17 +17,18 @@ pub fn push_lines(out: &mut Vec<u8>, file: &[u8]) -> usize {
     line_count(file)
 }
 
-/// The lines that the bytes of a file make.
+/// The number of lines for the bytes of a file.
 pub fn line_count(file: &[u8]) -> usize {
     file.len().div_ceil(PIECE_BYTES)
 }
 
-/// A piece as a word.
+/// Encodes a part as a word.
 pub fn word(piece: &[u8]) -> String {
     STANDARD.encode(piece)
 }
 
-/// Appends the bytes of a word; `None` when it is no base64, and what was appended counts for nothing.
+/// Decodes a word and appends its bytes; `None` when it is not base64, and the appended bytes are then
+/// invalid.
 pub fn push_bytes(word: &[u8], out: &mut Vec<u8>) -> Option<()> {
     STANDARD.decode_vec(word, out).ok()
 }
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_hold_the_bytes() {
+    fn lines_round_trip() {
         for bytes in [0, 1, 2, 3, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES + 5] {
             let file: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
             let (mut text, mut read) = (Vec::new(), Vec::new());
@@ -51,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base64_is_refused() {
+    fn invalid_base64_is_refused() {
         for word in [&b"AAA"[..], b"A===", b"AA\xff=", b"AAAA AAAA", b"===="] {
             assert_eq!(push_bytes(word, &mut Vec::new()), None, "{word:?}");
         }

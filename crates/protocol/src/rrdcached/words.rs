@@ -1,16 +1,16 @@
-//! The words of a line.
+//! Splits a line into words.
 //!
 //! Compat: found by experiment with rrdcached 1.7.2, pinned by `crates/server/tests/rrdcached_oracle.rs`: a
-//! word ends at one space or NUL; a backslash takes the next byte as it is; quotes mean nothing; two
-//! spaces enclose an empty word; a space at the end is followed by an empty word; a backslash at the very
-//! end spoils the last word, which is then as good as absent.
+//! word ends at one space or NUL; a backslash escapes the next byte; quotes have no meaning; two spaces
+//! enclose an empty word; a space at the end is followed by an empty word; a backslash at the very end
+//! invalidates the last word, as if it were absent.
 
 use std::borrow::Cow;
 
-/// Takes words off the front of a line.
+/// Iterates over the words of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
-    /// `None` once the last word is out.
+    /// `None` after the last word.
     rest: Option<&'a [u8]>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Appends `word` so that a [`Words`] reads it back: what a client sends.
+/// Appends `word`, escaped so that [`Words`] restores it.
 pub fn push_escaped(out: &mut Vec<u8>, word: &[u8]) {
     for &byte in word {
         if matches!(byte, b' ' | b'\\') {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_parted_by_single_spaces() {
+    fn words_are_separated_by_single_spaces() {
         check(b"", &[]);
         check(b"PING", &[b"PING"]);
         check(b"a b", &[b"a", b"b"]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_is_read_back() {
+    fn escaping_round_trips() {
         for word in [b"plain".as_slice(), b"two words", br"back\slash\ ", b"\xff'\""] {
             let mut line = Vec::new();
             push_escaped(&mut line, word);
