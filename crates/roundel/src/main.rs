@@ -1,6 +1,6 @@
-//! The daemon and the commands of its administrator. Called `rrdcached` it is rrdcached; else it is
-//! `roundel COMMAND`. The command line is an executable of its own, `bin/rrdtool.rs`; its verbs are linked into this
-//! one, too, so that `roundel rrdtool` needs no other file and never starts another rrdtool by mistake.
+//! The daemon and its administrator's commands. Under the name `rrdcached` it is rrdcached, otherwise
+//! `roundel COMMAND`. The command line is a separate executable, `bin/rrdtool.rs`; its verbs are linked into
+//! this one too, so that `roundel rrdtool` needs no other file and never starts another rrdtool by mistake.
 
 mod cmd;
 
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
 
-/// Batches come from one thread and are freed by another all day long, which mimalloc is made for.
+/// Batches are allocated by one thread and freed by another, which mimalloc handles well.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     if program == "rrdcached" {
         return cmd::rrdcached::run(words.into_iter());
     }
-    // A link that was made when there was one executable.
+    // A link from the time when there was one executable.
     if let Some(status) = cli::process::run(program, &words) {
         return ExitCode::from(status);
     }

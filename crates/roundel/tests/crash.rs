@@ -1,10 +1,12 @@
-//! kill -9 at random moments under load, then every RRD is compared with what was acknowledged.
+//! Kills the daemon with SIGKILL at random moments under load, then compares every RRD with what was
+//! acknowledged.
 //!
-//! The reference is Debian's rrdcached over files of its own: it gets exactly the updates that Roundel
-//! acknowledged, and afterwards both must answer LAST, FIRST, INFO and FETCH alike. What was on its way when
-//! the daemon died may or may not be there, update by update in the order sent; nothing else may differ.
+//! The reference is Debian's rrdcached with files of its own: it gets exactly the updates that Roundel
+//! acknowledged, and afterwards both must answer LAST, FIRST, INFO and FETCH alike. Updates that were
+//! unanswered when the daemon died may or may not be there, in the order they were sent; nothing else may
+//! differ.
 //!
-//! `ROUNDEL_CRASHES` sets how often (default 200 for stripes), `ROUNDEL_CRASH_SEED` where it starts.
+//! `ROUNDEL_CRASHES` sets the number of kills (default 200 for stripes), `ROUNDEL_CRASH_SEED` the first seed.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -16,9 +18,9 @@ use std::time::{Duration, Instant};
 use oracle::random::Random;
 use wire::{Client, Daemon, Kind};
 
-/// Kills after which a lane begins with an empty store.
+/// Kills after which a lane starts with an empty store.
 const KILLS_PER_STORE: u64 = 25;
-/// RRDs a store begins with.
+/// RRDs in a new store.
 const RRDS: usize = 16;
 /// RRDs it may grow to.
 const RRDS_MAX: usize = 40;
@@ -29,15 +31,15 @@ const KILL_PATIENCE: Duration = Duration::from_secs(20);
 /// Where simulated time starts.
 const BEGIN: u64 = 1_700_000_000;
 
-/// One kind of RRD in the mix.
+/// A kind of RRD in the mix.
 struct Definition {
     /// `-s STEP DS:... RRA:...`
     words: &'static str,
-    /// What its sources take.
+    /// The values of its data sources.
     sources: &'static [Source],
-    /// CF and seconds back: one fetch for each archive.
+    /// Consolidation function and seconds back: one fetch per archive.
     fetches: &'static [(&'static str, u64)],
-    /// Archives, for FIRST.
+    /// Number of archives, for FIRST.
     archives: usize,
 }
 
@@ -78,16 +80,16 @@ const DEFINITIONS: &[Definition] = &[
     },
 ];
 
-/// What the test knows of one RRD.
+/// The expected state of one RRD.
 struct Rrd {
     name: String,
     definition: usize,
-    /// Seconds of the newest update sent.
+    /// Time of the newest update sent, in seconds.
     sent: u64,
-    /// Seconds of the newest update acknowledged.
+    /// Time of the newest update acknowledged, in seconds.
     acknowledged: u64,
     counter: u64,
-    /// Updates sent and not yet acknowledged: (seconds, word).
+    /// Updates sent and not yet acknowledged: (seconds, argument).
     pending: Vec<(u64, String)>,
 }
 
@@ -98,9 +100,9 @@ struct Lane {
     daemon: Daemon,
     reference: Daemon,
     rrds: Vec<Rrd>,
-    /// Lines that the reference has yet to get, all of them acknowledged.
+    /// Acknowledged lines that have not been sent to the reference yet.
     for_reference: Vec<String>,
-    /// Created but not answered when the daemon died.
+    /// An RRD whose creation was not answered when the daemon died.
     unanswered: Option<Rrd>,
     _directory: tempfile::TempDir,
 }
@@ -149,7 +151,7 @@ impl Lane {
     fn start(kind: Kind, seed: u64) -> (Self, Client) {
         let directory = tempfile::Builder::new().prefix("crash-").tempdir().unwrap();
         let mut daemon = Daemon::new(kind, &directory.path().join("roundel"));
-        // One store in three flushes, checkpoints and merges all the time, one now and then; one lives from its log.
+        // One store in three flushes, checkpoints and merges all the time, one sometimes, one never.
         if kind == Kind::Stripes && !seed.is_multiple_of(3) {
             let (open_bytes, log_bytes) = if seed % 3 == 1 { (4_096, 60_000) } else { (65_536, 600_000) };
             let limits =
@@ -175,7 +177,7 @@ impl Lane {
         (lane, client)
     }
 
-    /// Creates another RRD, in the reference too once it is acknowledged.
+    /// Creates another RRD, and in the reference once it is acknowledged.
     fn create(&mut self, client: &mut Client) -> std::io::Result<()> {
         let index = self.rrds.len();
         let definition = index % DEFINITIONS.len();
@@ -189,7 +191,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The unanswered RRD exists: the reference gets it too.
+    /// The RRD of the unanswered creation exists, so the reference gets it too.
     fn created(&mut self) {
         let rrd = self.unanswered.take().expect("one was asked for");
         let mut reference = Client::connect(&self.reference.socket()).unwrap();
@@ -197,7 +199,7 @@ impl Lane {
         self.rrds.push(rrd);
     }
 
-    /// Sends until the connection breaks; how many values were acknowledged.
+    /// Sends until the connection breaks; returns how many values were acknowledged.
     fn load_until_killed(&mut self, mut client: Client, context: &str) -> u64 {
         let delay = Duration::from_micros(self.random.below(LOAD_MILLISECONDS_MAX * 1_000));
         let mut child = self.daemon.take();
@@ -251,7 +253,7 @@ impl Lane {
         Ok(values)
     }
 
-    /// An UPDATE of one to three values; they become pending.
+    /// An UPDATE with one to three values, which become pending.
     fn line(&mut self) -> (String, u64) {
         let random = &mut self.random;
         let index = random.below(self.rrds.len() as u64) as usize;
@@ -290,7 +292,7 @@ impl Lane {
         }
     }
 
-    /// Starts again, sometimes killing it once more while it recovers.
+    /// Restarts the daemon, sometimes killing it once more during recovery.
     fn restart(&mut self) -> Client {
         if self.random.once_in(4) {
             self.daemon.spawn();
@@ -300,7 +302,7 @@ impl Lane {
         self.daemon.start()
     }
 
-    /// Settles what was on its way, then compares every RRD.
+    /// Determines which unanswered requests were executed, then compares every RRD.
     fn compare(&mut self, client: &mut Client, context: &str) {
         let mut reference = Client::connect(&self.reference.socket()).unwrap();
         if let Some(rrd) = &self.unanswered {
@@ -394,7 +396,8 @@ fn compare_rrd(rrd: &Rrd, client: &mut Client, reference: &mut Client, context: 
     }
 }
 
-/// Without what may differ: where the file lies, and which row of the ring RRDtool happened to begin with.
+/// The answer without parts that may differ: the path of the file, and the row where RRDtool happened to
+/// start the ring.
 fn comparable(answer: wire::Answer) -> Vec<String> {
     let message = if answer.message.starts_with("Info for") { String::new() } else { answer.message };
     let lines = answer

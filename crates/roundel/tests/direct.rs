@@ -1,5 +1,5 @@
-//! Programs that update and read through the C library and a daemon: the same answers as by Debian's library, and
-//! nothing acknowledged is lost when the daemon is killed under them.
+//! Programs that update and read through the C library and a daemon: they get the same answers as with
+//! Debian's library, and nothing acknowledged is lost when the daemon is killed.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod wire;
@@ -78,7 +78,7 @@ fn answers_are_those_of_debians_library_whoever_listens() {
     assert_eq!(run("old", Kind::Stripes, None), want, "their library, our daemon");
 }
 
-/// A program that does what its standard input says, line by line.
+/// A program that executes its standard input, line by line.
 struct Caller {
     child: Child,
     answers: BufReader<ChildStdout>,
@@ -115,7 +115,7 @@ const DEFINITION: &str =
     "-b 1000000000 -s 10 DS:x:GAUGE:20:U:U DS:y:GAUGE:20:U:U RRA:AVERAGE:0.5:1:50 RRA:AVERAGE:0.5:3:50";
 
 #[test]
-fn a_file_or_placeholder_goes_before_the_daemon_of_the_environment() {
+fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
@@ -129,13 +129,13 @@ fn a_file_or_placeholder_goes_before_the_daemon_of_the_environment() {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     };
-    // A placeholder leads to its store, whatever the environment says or does not say.
+    // A placeholder leads to its store, regardless of the environment.
     for (address, time) in [(None, 10), (Some("unix:/nonexistent"), 20)] {
         let mut caller = Caller::start(place.path(), address);
         let time = 1_000_000_000 + time;
         assert_eq!(caller.say(format!("u {base}/a.rrd - {time}:1:2")), "0 ''", "{address:?}");
         assert_eq!(last(&mut client, "a.rrd"), time.to_string());
-        // Met for the second time.
+        // The second time.
         assert_eq!(caller.say(format!("u {base}/a.rrd y:x {}:5:6", time + 5)), "0 ''");
         let template = caller.say(format!("u {base}/a.rrd z {}:5", time + 6));
         assert!(template.starts_with("-1 'rrd_map_template_to_values: there are fields"), "{template}");
@@ -145,21 +145,21 @@ fn a_file_or_placeholder_goes_before_the_daemon_of_the_environment() {
             Some(_) => assert_eq!(missing, "-1 'Unable to connect to rrdcached: No such file or directory'"),
         }
     }
-    // With the daemon's address, by a name at which nothing stands.
+    // With the daemon's address, and a name without a file.
     let mut caller = Caller::start(place.path(), Some(&format!("127.0.0.1:{}", daemon.tcp_port())));
     assert_eq!(caller.say("u b.rrd - 1000000010:1:2".to_string()), "0 ''");
     assert_eq!(last(&mut client, "b.rrd"), "1000000010");
-    // A file is updated, the daemon does not hear of it.
+    // A file is updated without the daemon.
     let file = place.path().join("c.rrd").display().to_string();
     rrdtool(&format!("create {file} {DEFINITION}"));
     assert_eq!(caller.say(format!("u {file} - 1000000010:1:2")), "0 ''");
     assert_eq!(rrdtool(&format!("last {file}")), "1000000010\n");
-    // Rows are as of a file, resolution and all, from either.
+    // Rows are those of a file, including the resolution, from either.
     let mut of = |name: &str| caller.say(format!("f {name} AVERAGE 1000000000 1000000020 30"));
     let rows = of(&format!("{base}/b.rrd"));
     assert_eq!(rows, of(&file));
     assert!(rows.starts_with("999999990 1000000050 30 "), "{rows}");
-    // A file that takes the place of a placeholder counts from then on.
+    // A file that replaces a placeholder is used from then on.
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(caller.say(format!("u {base}/b.rrd - 1000000020:1:2")), "0 ''");
     std::fs::rename(&file, format!("{base}/b.rrd")).unwrap();
@@ -168,7 +168,7 @@ fn a_file_or_placeholder_goes_before_the_daemon_of_the_environment() {
     assert_eq!(last(&mut client, "b.rrd"), "1000000020");
 }
 
-/// What the program says at its end.
+/// The program's final report.
 struct Told {
     /// Times by file.
     acknowledged: BTreeMap<usize, Vec<i64>>,
@@ -225,14 +225,14 @@ fn stream(place: &Path, program: Command, address: &str, directory: &str, first:
         .unwrap()
 }
 
-/// The locks of our library are not those that it knows: see `crates/librrd/src/sanitizer.rs`.
+/// ThreadSanitizer does not know our library's locks: see `crates/librrd/src/sanitizer.rs`.
 #[test]
 fn thread_sanitizer_finds_nothing() {
     let place = tempfile::tempdir().unwrap();
     let program = build(place.path(), "stream", &["-fsanitize=thread"]);
     let (mut daemon, _client) = filled(place.path());
     let directory = daemon.base().display().to_string();
-    // By the environment, and by placeholders.
+    // Through the environment, and through placeholders.
     let address = format!("unix:{}", daemon.socket().display());
     for (address, first) in [(&*address, BEGIN + 1), ("", BEGIN + 400_000)] {
         let mut running = stream(place.path(), thread_sanitized(&program), address, &directory, first);
@@ -257,7 +257,7 @@ fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Da
         daemon.kill();
         client = daemon.start();
     }
-    // So that there is something behind the last start.
+    // So that there is something after the last start.
     let newest = |client: &mut Client| {
         let last =
             |file| client.ask(&format!("LAST {file}.rrd")).unwrap().message.trim().parse::<i64>().unwrap();
@@ -276,7 +276,7 @@ fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Da
     let told = Told::read(&String::from_utf8(output.stdout).unwrap());
     for error in &told.errors {
         let lost = error == "request: socket error (-1) while talking to rrdcached";
-        // Behind a placeholder, with what stands there before it.
+        // Placeholders, with what is there before it.
         let unreachable = error.contains("Unable to connect to rrdcached: ");
         assert!(lost || unreachable, "{error}");
     }
@@ -301,19 +301,19 @@ fn nothing_acknowledged_is_lost_when_the_daemon_dies_under_threads() {
 }
 
 #[test]
-fn nor_over_tcp() {
+fn nothing_acknowledged_is_lost_over_tcp() {
     killed_under_load(|daemon| format!("127.0.0.1:{}", daemon.tcp_port()), |_| ".".to_string());
 }
 
-/// The pieces of a file that is restored belong together, whoever else talks to the daemon by the same connections.
+/// The parts of a restored file must stay together, even if other threads use the same connections.
 #[test]
-fn threads_restore_at_once() {
+fn threads_can_restore_at_the_same_time() {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     let big = place.path().join("big.rrd").display().to_string();
     let xml = format!("{big}.xml");
-    // Three pieces.
+    // Three parts.
     let create =
         ["create", &big, "-b", "1000000000", "-s", "10", "DS:x:GAUGE:600:U:U", "RRA:AVERAGE:0.5:1:30000"];
     for words in [&create[..], &["dump", &big, &xml]] {
@@ -340,7 +340,7 @@ fn threads_restore_at_once() {
         let ask = || {
             let mut tool = tool();
             while !done.load(Ordering::Relaxed) {
-                // It may not be there yet.
+                // It may not exist yet.
                 tool.run(b"last", &[target(0, 0).as_bytes()], &mut Vec::new()).ok();
             }
         };

@@ -1,4 +1,4 @@
-//! What keeps the daemon in its bounds: privileges, links, clients that do not read; and who can reach it.
+//! The daemon's defences: privileges, links, clients that do not read, and its addresses.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod wire;
@@ -32,7 +32,7 @@ fn number_of(file: &str, name: &str) -> Option<u32> {
 }
 
 #[test]
-fn root_becomes_the_user_it_is_told_for_good() {
+fn root_privileges_are_dropped_for_good() {
     let (Some(user), Some(group)) = (number_of("/etc/passwd", "nobody"), number_of("/etc/group", "daemon"))
     else {
         return oracle::skip("there is no user nobody or no group daemon");
@@ -84,7 +84,7 @@ fn a_client_of_ipv6_is_served() {
     assert_eq!(lines.next().unwrap(), "-1 Permission denied.");
 }
 
-/// What makes an attack on memory harder, and what distributions demand.
+/// Makes attacks on memory harder, and distributions demand it.
 #[test]
 fn executables_are_position_independent() {
     for executable in [ROUNDEL, env!("CARGO_BIN_EXE_rrdtool")] {
@@ -100,14 +100,14 @@ fn resident(process: u32) -> u64 {
 }
 
 #[test]
-fn clients_that_never_read_hold_up_nobody_and_grow_nothing() {
+fn clients_that_never_read_block_no_others_and_use_no_memory() {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
     let mut client = daemon.start();
     let create = "CREATE x.rrd -b 1000000000 -s 1 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:5000";
     assert_eq!(client.ask(create).unwrap().status, 0);
     let before = resident(daemon.process());
-    // Each answer has a hundred kilobytes; a client is asked for as much as it can be told.
+    // Each answer has a hundred kilobytes; each client sends as many requests as it can.
     let question = "FETCH x.rrd AVERAGE 999995000 1000000000\n".repeat(100);
     let mut stalled = Vec::new();
     for _ in 0..4 {
@@ -124,7 +124,7 @@ fn clients_that_never_read_hold_up_nobody_and_grow_nothing() {
         assert!(matches!(refused.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{refused}");
         stalled.push(stream);
     }
-    // Everyone else is served meanwhile.
+    // All other clients are still served.
     for second in 1..50 {
         let update = format!("UPDATE x.rrd {}:1", 1_000_000_000 + second);
         assert_eq!(client.ask(&update).unwrap().status, 0);
@@ -133,7 +133,7 @@ fn clients_that_never_read_hold_up_nobody_and_grow_nothing() {
     assert!(client.ask("FETCH x.rrd AVERAGE 1000000000 1000000040").unwrap().status > 40);
     let mut newcomer = Client::connect(&daemon.socket()).unwrap();
     assert_eq!(newcomer.ask("PING").unwrap().message, "PONG");
-    // What each of them keeps: a buffer to read, an answer, and nothing for the questions behind it.
+    // What each of them holds: a read buffer and an answer, but no queue of requests.
     let grown = resident(daemon.process()).saturating_sub(before);
     assert!(grown < 4 * 8 * 1024, "{grown} kB for 4 clients");
     drop(stalled);
@@ -181,7 +181,7 @@ fn links_that_lead_out_of_the_base_directory_are_not_followed() {
         for directory in ["way", "relative", "way/deeper"] {
             client.ask(&format!("CREATE {directory}/x.rrd {CREATE}")).unwrap();
         }
-        // A file of the name may be replaced, by one that stands in the base directory.
+        // A file of that name may be replaced by one in the base directory.
         for name in ["dangling.rrd", "file.rrd"] {
             client.ask(&format!("CREATE {name} {CREATE}")).unwrap();
             client.ask(&format!("UPDATE {name} 1000000010:1")).unwrap();
@@ -210,7 +210,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn systemd_hears_when_it_is_ready_and_when_it_stops() {
+fn systemd_is_notified_of_readiness_and_stop() {
     let place = tempfile::tempdir().unwrap();
     let systemd = UnixDatagram::bind(place.path().join("notify")).unwrap();
     systemd.set_read_timeout(Some(PATIENCE)).unwrap();

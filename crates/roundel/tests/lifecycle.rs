@@ -1,4 +1,4 @@
-//! The executable as an operator meets it: starting, signals, personalities, import and export.
+//! The executable from an operator's view: start, signals, personalities, import and export.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -93,7 +93,7 @@ fn say(path: &Path, line: &str) -> String {
 }
 
 #[test]
-fn it_stops_on_a_signal_and_keeps_everything() {
+fn a_stop_by_signal_keeps_everything() {
     for signal in ["-TERM", "-INT", "-USR1"] {
         let place = Place::new();
         let words = ["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"];
@@ -153,7 +153,7 @@ fn a_reload_changes_permissions_and_nothing_else() {
 }
 
 #[test]
-fn a_socket_may_have_the_longest_path_there_is() {
+fn a_socket_may_have_the_longest_possible_path() {
     let place = Place::new();
     for bytes in [102, 107] {
         let directory = place.text("");
@@ -170,7 +170,7 @@ fn a_socket_may_have_the_longest_path_there_is() {
 }
 
 #[test]
-fn two_daemons_do_not_share() {
+fn two_daemons_cannot_share_a_store() {
     let place = Place::new();
     let daemon =
         place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"]);
@@ -189,7 +189,7 @@ fn two_daemons_do_not_share() {
 }
 
 #[test]
-fn called_rrdcached_it_goes_to_the_background() {
+fn as_rrdcached_it_goes_to_the_background() {
     let place = Place::new();
     let sock = place.text("sock");
     let pid = place.text("pid");
@@ -214,7 +214,7 @@ fn called_rrdcached_it_goes_to_the_background() {
 }
 
 #[test]
-fn rrd_files_go_in_and_out_of_a_daemon_or_a_store() {
+fn rrd_files_are_imported_and_exported_with_and_without_a_daemon() {
     let place = Place::new();
     let tool = |words: &[&str]| {
         let output = place.run("/usr/bin/rrdtool", words);
@@ -242,7 +242,7 @@ fn rrd_files_go_in_and_out_of_a_daemon_or_a_store() {
             assert!(before == after, "{directory}/{name} differs");
         }
     };
-    // However the daemon is named.
+    // However the daemon is given.
     let whole = sock.display().to_string();
     for (index, from) in ["sock", "./sock", "unix:sock", &whole].into_iter().enumerate() {
         let to = format!("out{index}");
@@ -271,7 +271,7 @@ fn rrd_files_go_in_and_out_of_a_daemon_or_a_store() {
 }
 
 #[test]
-fn wrong_words_are_refused_with_advice() {
+fn invalid_arguments_are_refused_with_advice() {
     let place = Place::new();
     std::fs::write(place.path("bad.toml"), "layout = 'stripes'\nbse = '.'\n").unwrap();
     let output = place.run(ROUNDEL, &["validate", "bad.toml"]);

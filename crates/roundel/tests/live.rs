@@ -1,9 +1,10 @@
-//! Random lives of RRDs (those of `crates/cli/tests/oracle`) in the store of a live daemon, found by their
-//! placeholders alone, beside the same of files with Debian's rrdtool: the same output, the same errors, the same
-//! dumps at the end; and what is read with the daemon named. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the scenarios.
+//! Random scenarios (those of `crates/cli/tests/oracle`) on RRDs in a live daemon's store, found only through
+//! their placeholders, compared with the same on files with Debian's rrdtool: output, errors and final dumps
+//! must be equal. Also reads with the daemon given as an option. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose
+//! the scenarios.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
-// Of the modules that are shared each test program uses a part.
+// Each test program uses a part of the shared modules.
 #![allow(dead_code)]
 
 #[path = "../../cli/tests/oracle/harness.rs"]
@@ -24,15 +25,15 @@ use wire::{Daemon, Kind};
 /// Scenarios of an ordinary run.
 const ROUNDS: u64 = 20;
 
-/// The verbs that answer alike with a daemon and without; `last`, for one, does not.
+/// The verbs that give the same answer with a daemon as without; `last`, for example, does not.
 const READING: [&str; 5] = ["fetch", "xport", "info", "lastupdate", "dump"];
 
 struct Live {
-    /// Whether reading verbs name the daemon; then errors are in its words.
+    /// Whether reading verbs name the daemon; errors then have its words.
     named: bool,
     directory: tempfile::TempDir,
     daemon: Daemon,
-    /// Each run has a directory of its own.
+    /// Each run has its own directory.
     runs: Cell<u64>,
 }
 
@@ -45,7 +46,7 @@ impl Live {
         Live { named, directory, daemon, runs: Cell::new(0) }
     }
 
-    /// Ours in the tree of the store, and Debian's beside it.
+    /// Ours in the tree of the store, and Debian's in another directory.
     fn programs(&self) -> [Program; 2] {
         let run = self.runs.replace(self.runs.get() + 1);
         let base = self.daemon.base().join(format!("run{run}"));
@@ -73,7 +74,8 @@ impl Live {
                 continue;
             }
             let [ours, want] = self.answers(&programs, words);
-            // What Debian's dies of is no measure; nor is what it has done of a command that it then refuses.
+            // Commands on which Debian's rrdtool crashes are not compared, nor is a command that it refuses
+            // after executing part of it.
             if want.status.is_none() || is_half_done(words, &want) || is_ruin(words, &ours) {
                 return None;
             }
@@ -86,7 +88,7 @@ impl Live {
         (!differing.is_empty()).then(|| text + &differing)
     }
 
-    /// What both answer, until it is the same: for what counts up to now the clock may have gone on.
+    /// Repeats a command until both answers agree, because the clock may have advanced between them.
     fn answers(&self, programs: &[Program; 2], words: &[String]) -> [Answer; 2] {
         let mut asking = programs[0].clone();
         let named = self.named && READING.contains(&&*words[0]);
@@ -109,13 +111,13 @@ impl Live {
             both = both.map(counted_out);
         }
         if words[0] == "restore" && both[1].error.starts_with("ERROR: error reading/parsing XML") {
-            // What libxml2 says about what is no XML.
+            // libxml2's text for input that is not XML.
             both[1].error = both[0].error.clone();
         }
         both
     }
 
-    /// What differs in the dumps of all RRDs.
+    /// The differences between the dumps of all RRDs.
     fn different_files(&self, [ours, theirs]: &[Program; 2]) -> String {
         let names = |program: &Program| {
             let mut found = Vec::new();
@@ -151,7 +153,7 @@ impl Live {
     }
 }
 
-/// Dumps differ in what Debian's draws at random or counts from there.
+/// Removes what Debian's rrdtool chooses at random, or derives from that.
 fn counted_out(mut answer: Answer) -> Answer {
     let drawn = |line: &&str| !line.contains("<init_flag>") && !line.contains("<seasonal_smooth_idx>");
     answer.output = answer.output.split_inclusive('\n').filter(drawn).collect();
@@ -162,8 +164,9 @@ fn counted_out(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Debian's keeps what it has done by the time it finds a bad word: readings of the sources before a bad value, the
-/// settings of a tune, an output that it then does not fill. Ours does not (`docs/compatibility.md`).
+/// Debian's rrdtool keeps what it has done when it finds an invalid argument: readings of sources before an
+/// invalid value, settings of a tune, an output file that it then does not fill. Ours does not
+/// (`docs/compatibility.md`).
 fn is_half_done(words: &[String], want: &Answer) -> bool {
     let refused = want.status == Some(1);
     match words[0].as_str() {
@@ -173,17 +176,18 @@ fn is_half_done(words: &[String], want: &Answer) -> bool {
     }
 }
 
-/// Without a source or an archive, or one that a forecast or an expression needs, Debian's leaves a file that it crashes
-/// on later.
+/// Without a source or an archive, or without one that a forecast or an expression needs, Debian's rrdtool
+/// leaves a file on which it crashes later.
 fn is_ruin(words: &[String], ours: &Answer) -> bool {
     let texts = ["ERROR: you must define at least one", "ERROR: cannot delete "];
     words[0] == "tune" && texts.iter().any(|text| ours.error.starts_with(text))
 }
 
 fn normal(program: &Program, answer: Answer) -> Answer {
-    // The usage page is in our words.
+    // The usage page has our own text.
     let usage = answer.output.starts_with("RRDtool 1.");
-    // A remark without an error is list's; of an empty directory Debian's says what went wrong: nothing.
+    // Only `list` prints remarks without an error; for an empty directory, Debian's prints the error text for
+    // success.
     let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
     let remark = if answer.status == Some(0) { answer.error.as_str() } else { "" };
     let error = error.unwrap_or(if ["Success", "Erfolg"].contains(&remark) { "" } else { remark });
@@ -202,14 +206,14 @@ fn normal(program: &Program, answer: Answer) -> Answer {
     }
 }
 
-/// Without what a daemon says otherwise: its errors, and the path that it knows.
+/// Removes what legitimately differs with a daemon: its errors, and its path.
 fn as_named(answer: &mut Answer) {
     answer.error.clear();
     let own = |line: &&str| !line.starts_with("filename = ");
     answer.output = answer.output.split_inclusive('\n').filter(own).collect();
 }
 
-/// A difference that is there each time: Debian's draws at random when seasons are smoothed.
+/// A difference that occurs every time: Debian's uses random numbers when it smooths seasons.
 fn lasting_difference(live: &Live, scenario: &[Command]) -> Option<String> {
     let random = scenario.iter().flatten().any(|word| word.starts_with("RRA:HWPREDICT"));
     let mut found = None;
@@ -220,12 +224,12 @@ fn lasting_difference(live: &Live, scenario: &[Command]) -> Option<String> {
 }
 
 #[test]
-fn a_life_in_a_store_is_that_of_a_file() {
+fn an_rrd_in_a_store_behaves_as_a_file() {
     check(false);
 }
 
 #[test]
-fn what_a_daemon_is_asked_by_name_is_that_of_a_file() {
+fn an_rrd_of_a_named_daemon_behaves_as_a_file() {
     check(true);
 }
 

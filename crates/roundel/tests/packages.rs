@@ -1,5 +1,5 @@
-//! The Debian packages: built by `debian/rules`, installed by apt over RRDtool's own, used, and removed again, in a
-//! system of their own: this one, with whatever is written kept in memory and thrown away (`packages/inside.sh`).
+//! The Debian packages: built by `debian/rules`, installed with apt over RRDtool's own, used, and removed
+//! again, in a throw-away copy of this system whose changes are kept in memory (`packages/inside.sh`).
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Runs it; its output when it fails.
+/// Runs a command; panics with its output if it fails.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -21,7 +21,7 @@ fn run(command: &mut Command) -> String {
     text
 }
 
-/// A directory with the packages, of what cargo has built for the tests.
+/// A directory with the packages, built from what cargo compiled for the tests.
 fn packages() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("source");
@@ -46,7 +46,7 @@ fn packages() -> tempfile::TempDir {
 }
 
 #[test]
-fn packages_take_the_place_of_rrdtools_and_give_it_back() {
+fn packages_replace_rrdtools_and_restore_them_when_removed() {
     // Mounting and installing need root.
     let root = run(Command::new("id").arg("-u")).trim() == "0";
     let sudo =

@@ -1,6 +1,6 @@
-//! Programs as they are, pointed at our socket: Debian's rrdtool, librrds-perl, collectd, gmetad.
+//! Unmodified programs with our socket: Debian's rrdtool, librrds-perl, collectd, gmetad.
 //!
-//! Where a program's answer can be had without a daemon too, both must be the same text.
+//! Where a program can also answer without a daemon, both answers must be the same.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -38,7 +38,7 @@ impl Pair {
         Pair { daemon, client, plain, _directory: directory }
     }
 
-    /// Runs a program in the base directory with our address, and in the plain directory without one.
+    /// Runs a program in the base directory with our address, and in the other directory without one.
     fn both(&self, program: &str, words: &[&str]) -> (Output, Output) {
         let run = |directory: &Path, address: Option<String>| {
             let mut command = Command::new(program);
@@ -68,8 +68,8 @@ impl Pair {
     }
 }
 
-/// `standard_files`: some of what stock rrdtool does reads the file itself, daemon or not, and a placeholder will
-/// not do (`docs/compatibility.md`).
+/// `standard_files`: some of stock rrdtool's commands read the file themselves, even with a daemon, so a
+/// placeholder is not enough (`docs/compatibility.md`).
 fn rrdtool_commands(pair: &Pair, standard_files: bool) {
     let run = |line: &str| pair.check("/usr/bin/rrdtool", &line.split_whitespace().collect::<Vec<_>>());
     run("create t.rrd -b 1700000000 -s 10 DS:in:COUNTER:30:0:U DS:out:GAUGE:30:U:U \
@@ -151,7 +151,7 @@ fn spawn(log: &Path, program: &str, words: &[&str]) -> Running {
     Running(command.env("LC_ALL", "C").spawn().unwrap())
 }
 
-/// The peers below live in real time.
+/// The programs below use real time.
 fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
@@ -170,7 +170,7 @@ fn has_values(client: &mut Client, name: &str, seconds_back: u64) -> bool {
         .any(|(_, values)| !values.contains("nan") && !values.is_empty())
 }
 
-/// Waits until each of `names` has values; the log is shown when it does not come to that.
+/// Waits until each of `names` has values; shows the log if that takes too long.
 fn wait_for_values(client: &mut Client, names: &[&str], logs: &[&Path]) {
     let start = Instant::now();
     while !names.iter().all(|name| has_values(client, name, 600)) {
@@ -208,7 +208,7 @@ fn collectd_stores_through_the_daemon() {
     assert!(!text.contains("rrdc_update") && !text.contains("failed with status"), "{text}");
 }
 
-/// What a gmond answers whoever connects: one host with two metrics.
+/// A gmond's answer to every connection: one host with two metrics.
 fn gmond_answer(now: u64) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"ISO-8859-1\" standalone=\"yes\"?>\n\

@@ -1,9 +1,10 @@
-//! The command line: `rrdtool`, and by their names `rrdupdate`, `rrdinfo` and `rrdcreate`.
+//! The command line: `rrdtool`, and under their names `rrdupdate`, `rrdinfo` and `rrdcreate`.
 //!
-//! Scripts start it thousands of times, and then it lives for a millisecond: what is linked and set up is what it
-//! costs. So it is an executable of its own, without the daemon; it uses the system's allocator, because mimalloc,
-//! which the daemon's threads need, reserves a gigabyte of addresses first; and `main` is C's, because before Rust's
-//! the standard library reads `/proc/self/maps` and makes a stack for signals: a tenth of the start (measured).
+//! Scripts start it thousands of times, and each process lives for a millisecond, so linking and setup
+//! dominate its cost. Therefore it is a separate executable without the daemon. It uses the system's
+//! allocator, because mimalloc, which suits the daemon's threads, first reserves a gigabyte of address space.
+//! And `main` is C's, because Rust's start code reads `/proc/self/maps` and sets up a signal stack: a tenth
+//! of the start (measured).
 
 #![no_main]
 
@@ -14,23 +15,23 @@ use std::path::Path;
 
 use cli::process;
 
-/// Status of a process that has panicked, as Rust's own `main` has it.
+/// Exit status after a panic, as in Rust's own `main`.
 const PANICKED: c_int = 101;
 
 /// Called by C's start code.
 ///
 /// # Safety
-/// `words` are `count` texts, each with a NUL at its end.
+/// `words` must be `count` texts, each terminated by a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn main(count: c_int, words: *const *const c_char) -> c_int {
     let word = |index| {
-        // SAFETY: the caller's promise; the texts live as long as the process.
+        // SAFETY: guaranteed by the caller; the texts live as long as the process.
         let word = unsafe { CStr::from_ptr(*words.add(index)) };
         OsStr::from_bytes(word.to_bytes()).to_os_string()
     };
     let words: Vec<OsString> = (0..usize::try_from(count).unwrap_or(0)).map(word).collect();
     let status = panic::catch_unwind(|| run(&words)).map_or(PANICKED, c_int::from);
-    // SAFETY: takes no memory. All output is sent by now, and no library has anything to do at the end.
+    // SAFETY: no memory is passed. All output has been flushed, and no library needs to run code at exit.
     unsafe { libc::_exit(status) }
 }
 
@@ -41,31 +42,31 @@ fn run(words: &[OsString]) -> u8 {
     }
     let (called, words) = words.split_first().map_or((OsStr::new(""), words), |(first, rest)| (first, rest));
     let name = Path::new(called).file_name().unwrap_or_default();
-    // By any other name it is rrdtool, too.
+    // Under any other name it is rrdtool too.
     process::run(name, words).or_else(|| process::run(OsStr::new("rrdtool"), words)).unwrap_or_default()
 }
 
-/// What Rust's start code does that matters here, and what makes the system's allocator suit one command.
+/// The necessary part of Rust's start code, and settings that make the system's allocator suit one command.
 fn prepare_process() {
     for descriptor in 0..3 {
-        // SAFETY: no memory is passed but a constant text. A closed standard stream is opened on nothing: the next
-        // file would get its number, and what is printed would be written into it.
+        // SAFETY: the only memory passed is a constant text. Closed standard streams are opened on /dev/null;
+        // otherwise the next file would get their number, and output would be written into it.
         unsafe {
             if libc::fcntl(descriptor, libc::F_GETFD) == -1 {
                 libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
             }
         }
     }
-    // SAFETY: no handler is installed. A reader that has gone is an error of the write.
+    // SAFETY: no handler is installed. Writing to a closed pipe becomes an error of the write.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     reuse_large_blocks();
 }
 
-/// Takes large blocks from the heap, too, and the heap in large pieces: what one step of a graph gives back the next
-/// one takes, and every page that is not new saves a microsecond.
+/// Makes the allocator take large blocks from the heap too, and grow the heap in large steps: memory freed by
+/// one step of a graph is reused by the next, and each page that is not new saves a microsecond.
 #[cfg(target_env = "gnu")]
 fn reuse_large_blocks() {
-    // SAFETY: options and numbers that glibc knows; it refuses what it does not like.
+    // SAFETY: only options and numbers that glibc knows; it ignores others.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
         libc::mallopt(libc::M_TOP_PAD, 1 << 20);

@@ -1,14 +1,14 @@
-//! The daemon that a command asks: one way to spell its address for every option and for RRDCACHED_ADDRESS.
+//! The address of the daemon, spelt in the same way in every option and in RRDCACHED_ADDRESS.
 
 use std::os::unix::fs::FileTypeExt;
 
 use protocol::rrdcached::address::Address;
 
-/// The address of the daemon to ask: the option's, else RRDCACHED_ADDRESS, else none. `unix:path`, a path, a host or
-/// host:port; a word without a slash that names a socket here is a path, too.
+/// The daemon's address: the option's, else RRDCACHED_ADDRESS, else none. `unix:path`, a path, a host or
+/// host:port; a word without a slash that names an existing socket is a path too.
 ///
 /// # Errors
-/// An address that nobody can understand.
+/// When the address is malformed.
 pub fn daemon(option: Option<&str>) -> Result<Option<String>, String> {
     let environment = || std::env::var("RRDCACHED_ADDRESS").ok();
     let address = option.map(str::to_string).or_else(environment).filter(|address| !address.is_empty());
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_spelt_as_everywhere() {
+    fn addresses_are_spelt_as_in_rrdtool() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("sock").display().to_string();
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();

@@ -59,7 +59,7 @@ fn export_one(peer: &Peer, name: &[u8], to: &Path) -> Result {
     write(&path, &bytes).map_err(|error| format!("cannot write \"{}\": {error}", path.display()))
 }
 
-/// Writes under another name first, so that the file is complete or not there.
+/// Writes under another name first, so that the file is complete or missing.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;

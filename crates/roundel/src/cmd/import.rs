@@ -13,7 +13,7 @@ use store::placeholder;
 use super::Result;
 use super::peer::Peer;
 
-/// Failures shown at the end; more are only counted.
+/// The most failures shown at the end; others are only counted.
 const FAILURES_SHOWN: usize = 20;
 
 /// Options of `import`.
@@ -34,8 +34,8 @@ pub struct Arguments {
     no_overwrite: bool,
 }
 
-/// Bytes of a file up to which it is imported beside others; a larger one goes alone. So no more than eight times this
-/// is in memory, or one file.
+/// Files up to this size are imported in parallel; a larger one is imported alone. So memory holds at most
+/// eight times this, or one file.
 const SHARED_BYTES_MAX: u64 = 32 << 20;
 
 /// A file to import.
@@ -118,10 +118,10 @@ pub fn progress(count: u64) -> ProgressBar {
     bar
 }
 
-/// False when the file is a placeholder, which holds no data.
+/// Imports one file; returns false when it is a placeholder, which holds no data.
 fn import_one(peer: &Peer, turns: &RwLock<()>, source: &Source, no_overwrite: bool) -> Result<bool, String> {
     let bytes = std::fs::metadata(&source.path).map_err(|error| error.to_string())?.len();
-    // A file is in memory here, and at the daemon, until its last byte has come.
+    // Both this process and the daemon hold the file until its last byte has arrived.
     let (_alone, _among_others) = if bytes > SHARED_BYTES_MAX {
         (Some(turns.write().unwrap_or_else(std::sync::PoisonError::into_inner)), None)
     } else {

@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result {
             .and_then(|()| inspect(path, options, &mut out));
         match found {
             Ok(found) => damages += found.damage_count,
-            // The reader has read enough, as `head` does.
+            // The reader has closed the pipe, as `head` does.
             Err(InspectError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Where `import` and `export` find the store: a running daemon, or a directory no daemon holds.
+//! Finds the store for `import` and `export`: a running daemon, or a directory that no daemon has open.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use store::name::RrdName;
 
 use super::address;
 
-/// Where `roundel serve` listens when it is not told.
+/// The default socket of `roundel serve`.
 const SOCKET_HERE: &str = "unix:var/rrdcached.sock";
 
-/// A store, one way or the other.
+/// A store, accessed in one of two ways.
 pub enum Peer {
-    /// A daemon's.
+    /// Through its daemon.
     Daemon(Box<Daemon>),
-    /// One that was opened here.
+    /// Opened by this process.
     Store(Arc<dyn Engine>),
 }
 
 impl Peer {
-    /// Finds it: `given` is a directory or an address; else the daemon of RRDCACHED_ADDRESS, else the one of
-    /// `roundel serve` here.
+    /// Finds the store: `given` is a directory or an address; else the daemon of RRDCACHED_ADDRESS, else that
+    /// of `roundel serve` here.
     pub fn find(given: Option<&str>) -> Result<Self, String> {
         if let Some(directory) = given.map(Path::new).filter(|path| path.is_dir()) {
             return Self::open(directory.to_path_buf());
@@ -45,13 +45,13 @@ impl Peer {
     fn open(path: PathBuf) -> Result<Self, String> {
         let mut settings = Settings::new(path.clone(), path);
         if let server::settings::Layout::Stripes(stripes) = &mut settings.layout {
-            // Offline there is no tree; the daemon makes placeholders when it finds the names.
+            // There is no tree of placeholders here; the daemon writes placeholders when it finds the names.
             *stripes = StripesSettings { placeholders: None, adopt: None, ..stripes.clone() };
         }
         server::layout::open(&settings).map(Peer::Store)
     }
 
-    /// Takes in the bytes of a `.rrd` file.
+    /// Imports the bytes of a `.rrd` file.
     pub fn import(&self, name: &RrdName, bytes: &[u8], no_overwrite: bool) -> Result<(), String> {
         match self {
             Peer::Daemon(daemon) => daemon.import(name.as_bytes(), bytes, no_overwrite).map_err(told),
@@ -63,7 +63,7 @@ impl Peer {
         }
     }
 
-    /// The bytes of a `.rrd` file.
+    /// Exports an RRD as the bytes of a `.rrd` file.
     pub fn export(&self, name: &RrdName) -> Result<Vec<u8>, String> {
         match self {
             Peer::Daemon(daemon) => {
@@ -78,7 +78,7 @@ impl Peer {
         }
     }
 
-    /// All names.
+    /// The names of all RRDs.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, String> {
         match self {
             Peer::Daemon(daemon) => {
@@ -88,7 +88,7 @@ impl Peer {
         }
     }
 
-    /// Finishes: a store opened here is closed.
+    /// Closes a store opened by this process.
     pub fn close(self) -> Result<(), String> {
         match self {
             Peer::Daemon(_) => Ok(()),
@@ -97,7 +97,7 @@ impl Peer {
     }
 }
 
-/// What a daemon says, without what it puts in front for rrdtool.
+/// The daemon's error text, without the prefix for rrdtool.
 fn told(error: ClientError) -> String {
     let text = error.to_string();
     text.strip_prefix("RRD Error: ").map_or(text.clone(), str::to_string)

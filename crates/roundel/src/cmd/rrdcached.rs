@@ -1,6 +1,7 @@
-//! The personality `rrdcached`: its own options, its own words for what is wrong with them.
+//! The daemon under the name `rrdcached`: with its options and its error texts.
 //!
-//! `--layout files|stripes` and `--store DIR` are ours. What stripes make meaningless is taken with a note.
+//! `--layout files|stripes` and `--store DIR` are ours. Options that have no meaning for stripes are accepted
+//! with a note.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,9 +16,9 @@ use server::listener::Listen;
 use server::privileges;
 use server::settings::{FilesSettings, Layout, LogLevel, Settings, parse_duration};
 
-/// Where the number of the process goes when `-p` does not say. Debian's rrdcached has the same.
+/// The default pid file, as in Debian's rrdcached.
 const PID_FILE_DEFAULT: &str = "/var/run/rrdcached.pid";
-/// Where the store is when neither `-j` nor `--store` says: in the base directory.
+/// The default directory of the store, within the base directory.
 const STORE_IN_BASE: &str = ".roundel";
 
 const USAGE: &str = "\
@@ -53,7 +54,7 @@ Of Roundel:
 rrdcached(1) describes the options; docs/compatibility.md the differences.
 ";
 
-/// Why the options cannot be used: what to print, and the status to end with (rrdcached's own).
+/// Why the options are invalid: the text to print, and the exit status (rrdcached's own).
 #[derive(Debug, PartialEq, Eq)]
 struct Bad {
     text: String,
@@ -64,7 +65,7 @@ fn bad(status: u8, text: impl Into<String>) -> Bad {
     Bad { text: text.into(), status }
 }
 
-/// Runs the daemon by the words behind the program's name.
+/// Runs the daemon with the arguments after the program's name.
 pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     match parse(words) {
         Ok((settings, notes)) => {
@@ -86,7 +87,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// What was read so far.
+/// The options parsed so far.
 struct Options {
     settings: Settings,
     files: FilesSettings,
@@ -101,9 +102,9 @@ struct Options {
     notes: Vec<String>,
 }
 
-/// Options that take a value.
+/// Options with a value.
 const WITH_VALUE: &[u8] = b"abfGjlmoPpstUVwz";
-/// Options that do not.
+/// Options without a value.
 const WITHOUT_VALUE: &[u8] = b"BFgLORh";
 
 fn parse(words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<String>), Bad> {
@@ -138,7 +139,7 @@ fn parse(words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<String>
             }
             continue;
         }
-        // As rrdcached: a word that is no option is passed over.
+        // As in rrdcached, arguments that are not options are ignored.
         let Some(letters) = bytes.strip_prefix(b"-").filter(|letters| !letters.is_empty()) else { continue };
         for (index, &letter) in letters.iter().enumerate() {
             let shown = char::from(letter);
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn all_options_are_taken() {
+    fn all_options_are_accepted() {
         let (settings, notes) = read(
             "-a 5 -b /tmp -B -F -f 1h -G 0 -g -j /tmp/j -L -m 0660 -s 0 -l unix:/tmp/x.sock -O -o /tmp/log \
              -P FLUSH,BATCH -l 127.0.0.1:4242 -p /tmp/pid -R -t 2 -U 0 -V LOG_DEBUG -w 5m -z 60",
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_run_together() {
+    fn short_options_may_be_combined() {
         let (settings, _) = read("-gB -b/tmp -lunix:/tmp/y.sock --layout files -w90").unwrap();
         let Layout::Files(files) = &settings.layout else { panic!() };
         assert_eq!(files.write_interval, Duration::from_secs(90));
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_rrdcacheds_words() {
+    fn errors_have_rrdcacheds_texts() {
         let check = |line: &str, status, text: &str| {
             let got = read(line).expect_err(line);
             assert_eq!(got.status, status, "{line}");

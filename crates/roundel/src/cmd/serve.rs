@@ -103,7 +103,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// Changes layout and store directory.
+/// Applies the options for layout and store directory.
 fn relay_out(settings: &mut Settings, layout: Option<LayoutName>, store: Option<PathBuf>) {
     let kept = match &settings.layout {
         Layout::Stripes(stripes) => Some(stripes.store.clone()),

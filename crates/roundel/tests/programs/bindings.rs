@@ -1,4 +1,5 @@
-//! RRDtool's languages: the calls of `bindings/calls.txt`, and what only one language has, by a script for each.
+//! RRDtool's language bindings: the calls of `bindings/calls.txt`, and those that only one language has, with
+//! a script for each.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +9,17 @@ use crate::support::{Place, Way, same_rrds, succeeded};
 
 /// The RRDs that are made, by every language.
 const RRDS: [&str; 3] = ["a.rrd", "b.rrd", "h.rrd"];
-/// What `restore` is given.
+/// The input of `restore`.
 const GIVEN: &str = "given.xml";
 
-/// One call: its line in `calls.txt`, or what the script calls it.
+/// One call: its line in `calls.txt`, or the script's name for it.
 #[derive(Clone, Debug, PartialEq)]
 struct Told {
     call: String,
     result: String,
 }
 
-/// What a script has printed: results, and what the library itself has put on standard output.
+/// The output of a script: results, and what the library itself printed to standard output.
 struct Output {
     told: Vec<Told>,
     printed: String,
@@ -32,13 +33,13 @@ fn calls() -> String {
     fs::read_to_string(source("calls.txt")).unwrap()
 }
 
-/// The mark in front of a call of `calls.txt`, or a space.
+/// The mark before a call in `calls.txt`, or a space.
 fn mark(call: &str) -> char {
     let marked = |line: &str| line.get(2..) == Some(call) && !line.starts_with("# ");
     calls().lines().find(|line| marked(line)).and_then(|line| line.chars().next()).unwrap_or(' ')
 }
 
-/// Runs a script in a place.
+/// Runs a script in a directory.
 fn run(place: &Place, interpreter: &str, script: &str) -> Output {
     let file = place.rrds().join("calls.txt");
     let skipped = |line: &&str| place.way != Way::Debian || !line.starts_with("* ");
@@ -57,8 +58,8 @@ fn run(place: &Place, interpreter: &str, script: &str) -> Output {
     Output { told, printed: String::from_utf8_lossy(&output.stdout).into_owned() }
 }
 
-/// What must be the same. Ring positions are left out: RRDtool draws lots where an archive begins. Names of directories
-/// come in any order. The INFO of a store has its own idea of where the file is, and ten digits.
+/// What must be equal. Ring positions are left out, because RRDtool chooses the start of an archive at
+/// random. Names of directories come in any order. INFO of a store has its own path, and ten digits.
 fn comparable(told: &Told, way: Way) -> Vec<String> {
     let info = told.call.starts_with("info") && way.has_store();
     let words = told.result.split(|c: char| "[{=,}] ".contains(c)).filter(|word| !word.is_empty());
@@ -75,18 +76,18 @@ fn comparable(told: &Told, way: Way) -> Vec<String> {
     words
 }
 
-/// A word, cut like the numbers of INFO if it is one.
+/// An argument; a number is cut to the digits of INFO.
 fn ten_digits(word: &str) -> String {
     word.parse::<f64>().map_or_else(|_| word.to_string(), |number| format!("{number:.9e}"))
 }
 
-/// Whether it was an error, or what stands for one in a language that has none there.
+/// Whether the call failed, or returned what stands for a failure in languages without errors.
 fn has_failed(told: &Told) -> bool {
     let result = told.result.as_str();
     result.starts_with("error") || ["{return_value=-1}", "false", "NULL"].contains(&result)
 }
 
-/// Results that have to be the same are, and what a store cannot do fails there.
+/// Checks that equal results are equal, and that calls a store does not support fail.
 fn compare(theirs: &Output, ours: &Output, way: Way) {
     let ours: Vec<&Told> = ours.told.iter().filter(|told| mark(&told.call) != '*').collect();
     for (their, our) in theirs.told.iter().zip(&ours) {
@@ -105,7 +106,7 @@ fn compare(theirs: &Output, ours: &Output, way: Way) {
     assert_eq!(ours.len(), theirs.told.len(), "{way:?}");
 }
 
-/// A place with what the calls need: a dump, and where placeholders lead to a store RRDs of any kind in their stead.
+/// A directory with what the calls need: a dump, and with placeholders a store with RRDs of every kind.
 fn prepared(way: Way) -> Place {
     let mut place = Place::new(way);
     let rrds = place.rrds();
@@ -171,6 +172,6 @@ fn ruby() {
 
 #[test]
 fn tcl() {
-    // Most of its functions know no daemon but that of a placeholder.
+    // Most of its functions use no daemon except a placeholder's.
     check("/usr/bin/tclsh", "tcl.tcl", &[], &[Way::Files, Way::Placeholders]);
 }

@@ -1,4 +1,5 @@
-//! collectd: values by its unixsock plugin, through the rrdtool and the rrdcached plugin; then its own of this host.
+//! collectd: values through its unixsock plugin, written by the rrdtool and the rrdcached plugin; then its
+//! own values of this host.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -6,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Place, Running, Way, alike, same_rrds};
 
-/// A collectd that writes by one of its plugins.
+/// A collectd that writes with one of its plugins.
 struct Collectd {
     process: Running,
     socket: PathBuf,
 }
 
 impl Collectd {
-    /// `rrdtool` or `rrdcached`; `more` are lines of configuration.
+    /// `rrdtool` or `rrdcached`; `more` is additional configuration.
     fn start(place: &Place, plugin: &str, more: &str) -> Collectd {
         let address = format!("DaemonAddress \"{}\"\nCollectStatistics false\n", place.address());
         let of_daemon = if plugin == "rrdcached" { &address } else { "" };
@@ -37,7 +38,7 @@ impl Collectd {
         Collectd { process, socket }
     }
 
-    /// Gives it values at times of their own, has it write them, and ends it.
+    /// Sends it values with given times, makes it write them, and stops it.
     fn feed(mut self, rounds: std::ops::Range<u64>) {
         let mut session = Session::open(&self.socket);
         let last = 1_000_000_000 + rounds.end * 10;
@@ -48,10 +49,10 @@ impl Collectd {
             session.put("test-a/if_octets-y", &format!("{time}:{}:{}", round * 1_000, round * round * 333));
             session.put("load/load", &format!("{time}:{value}:1.25:U"));
         }
-        // Behind it the one thread that writes has written all others.
+        // After this, its single writing thread has written all others.
         session.put("test-a/gauge-z", &format!("{last}:1"));
         self.process.wait_for(|| session.ask("GETVAL peer/test-a/gauge-z").starts_with("1 ").then_some(()));
-        // What it holds it writes when it ends.
+        // It writes what it still holds when it stops.
         let said = self.process.stop();
         assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
     }
@@ -69,7 +70,7 @@ impl Session {
         Session { answers: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
-    /// Asks; the first line of the answer.
+    /// Sends a request; returns the first line of the answer.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.stream, "{line}").unwrap();
         let mut lines = std::iter::repeat_with(|| {
