@@ -11,7 +11,6 @@ use roundel_rrd_file::{Error, Existing, Locking, ReadFile, UpdateOptions, create
 use rrd::definition::Cf;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::fetch::FetchRequest;
-use rrd::time::Timestamp;
 use rrd::when::Step;
 
 fn main() {
@@ -52,14 +51,7 @@ fn create_all(directory: &str, files: i64, start: i64, step: i64, words: &[Strin
 }
 
 fn update_all(directory: &str, files: i64, rounds: i64, first: i64, step: i64) -> Result<(), Error> {
-    let options = UpdateOptions {
-        locking: Locking::Try,
-        now: Timestamp::whole(0),
-        at_time: &|_| Err(String::new()),
-        template: None,
-        skip_past: false,
-        collect_rows: false,
-    };
+    let options = UpdateOptions::default();
     for round in 0..rounds {
         for file in 0..files {
             let (time, fraction) = (first + round * step, (round * 37 + file) % 100);

@@ -45,6 +45,20 @@ pub struct UpdateOptions<'a> {
     pub collect_rows: bool,
 }
 
+/// A plain update: absolute times only, no template, and a locked file is refused.
+impl Default for UpdateOptions<'_> {
+    fn default() -> Self {
+        UpdateOptions {
+            locking: Locking::Try,
+            now: Timestamp::whole(0),
+            at_time: &|_| Err("only absolute times are taken here".to_string()),
+            template: None,
+            skip_past: false,
+            collect_rows: false,
+        }
+    }
+}
+
 /// Updates a file by `arguments`, each `time:value:value...`.
 ///
 /// # Errors

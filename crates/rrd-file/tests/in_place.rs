@@ -17,7 +17,6 @@ use roundel_rrd_file::{
 use rrd::codec::file::decode;
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
-use rrd::time::Timestamp;
 
 const CREATE: &str = "--start 1000000000 --step 10 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:U:U RRA:AVERAGE:0.5:1:10 \
                       RRA:MAX:0.5:3:7 RRA:LAST:0.5:1:600";
@@ -26,14 +25,7 @@ const TASK: &str = "ROUNDEL_DIRECT_TASK";
 const FILE: &str = "ROUNDEL_DIRECT_FILE";
 
 fn options(locking: Locking) -> UpdateOptions<'static> {
-    UpdateOptions {
-        locking,
-        now: Timestamp::whole(0),
-        at_time: &|_| Err("no AT times here".to_string()),
-        template: None,
-        skip_past: false,
-        collect_rows: false,
-    }
+    UpdateOptions { locking, ..UpdateOptions::default() }
 }
 
 fn tool_with_file() -> (RrdTool, PathBuf) {
@@ -154,7 +146,7 @@ fn templates_and_arguments_are_refused_in_the_words_of_rrdtool() {
     let mut check = |template: &str, word: &str| {
         let theirs = tool.run(&format!("update a.rrd -t {template} {word}")).map(|_| ());
         let template = Some(template.as_bytes());
-        let ours = update(&path, &[word], &UpdateOptions { template, ..options(Locking::Try) });
+        let ours = update(&path, &[word], &UpdateOptions { template, ..UpdateOptions::default() });
         let ours =
             ours.map(|_| ()).map_err(|error| error.to_string().replace(path.to_str().unwrap(), "a.rrd"));
         (theirs, ours)
@@ -435,14 +427,7 @@ fn an_update_notes_no_time_of_reading() {
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_times(FileTimes::new().set_accessed(long_ago).set_modified(long_ago)).unwrap();
     drop(file);
-    let options = UpdateOptions {
-        locking: Locking::Try,
-        now: Timestamp::whole(0),
-        at_time: &|_| Err(String::new()),
-        template: None,
-        skip_past: false,
-        collect_rows: false,
-    };
+    let options = UpdateOptions::default();
     update(&path, &["2000000000:1:1".to_string()], &options).unwrap();
     assert_eq!(times().0, long_ago);
     assert!(times().1 > long_ago);

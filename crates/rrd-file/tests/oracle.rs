@@ -8,23 +8,10 @@ use std::path::Path;
 
 use oracle::RrdTool;
 use oracle::random::{Random, Scenario, seeds};
-use roundel_rrd_file::{Locking, UpdateOptions, update};
-use rrd::time::Timestamp;
+use roundel_rrd_file::{UpdateOptions, update};
 use rrd::updatev::UpdateReport;
 
 const SEEDS: u64 = 400;
-
-/// Options of a plain update.
-fn options<'a>() -> UpdateOptions<'a> {
-    UpdateOptions {
-        locking: Locking::Try,
-        now: Timestamp::whole(0),
-        at_time: &|_| Err("no AT times here".to_string()),
-        template: None,
-        skip_past: false,
-        collect_rows: false,
-    }
-}
 
 /// What `updatev` prints, or the error.
 fn listed(result: Result<UpdateReport, String>) -> Result<String, String> {
@@ -77,7 +64,7 @@ fn run(tool: &mut RrdTool, scenario: &Scenario, random: &mut Random) -> Result<(
         let quoted: String = updates.iter().map(|word| format!(" \"{word}\"")).collect();
         let said = tool.run(&format!("{verb}{skip} theirs.rrd{quoted}"));
         let said = said.map_err(|text| text.replace("theirs.rrd", "ours.rrd"));
-        let options = UpdateOptions { skip_past, collect_rows: list, ..options() };
+        let options = UpdateOptions { skip_past, collect_rows: list, ..UpdateOptions::default() };
         let report = update(&ours, updates, &options)
             .map_err(|error| error.to_string().replace(&format!("{}", ours.display()), "ours.rrd"));
         let report = if list { listed(report) } else { report.map(|_| String::new()) };

@@ -22,7 +22,6 @@ use roundel_rrd_file::{
 use rrd::codec::file::FileParts;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
-use rrd::time::Timestamp;
 use rrd::when::Step;
 
 const START: i64 = 1_700_000_000;
@@ -55,17 +54,6 @@ fn definition(random: &mut Random) -> Definition {
     let options = CreateOptions { step, limits: Limits::STORE, file_name: b"a" };
     let words = GEOMETRIES[random.below(GEOMETRIES.len() as u64) as usize];
     parse_create(&options, words).unwrap()
-}
-
-fn options() -> UpdateOptions<'static> {
-    UpdateOptions {
-        locking: Locking::Try,
-        now: Timestamp::whole(0),
-        at_time: &|_| Err("no AT times here".to_string()),
-        template: None,
-        skip_past: false,
-        collect_rows: false,
-    }
 }
 
 fn volume(disk: &SimDisk) -> Volume {
@@ -123,14 +111,14 @@ fn run_updates(seed: u64) {
     for _ in 0..40 {
         let words = arguments(&mut random, &mut time, ds_count);
         let before = content(&good).unwrap();
-        update_on(&volume(&good), Path::new(PATH), &words, &options()).unwrap();
+        update_on(&volume(&good), Path::new(PATH), &words, &UpdateOptions::default()).unwrap();
         let after = content(&good).unwrap();
         match random.below(4) {
             0 => disk.power_off_after(random.below(6)),
             1 => disk.fail(Operation::Write, random.below(4), ErrorKind::StorageFull),
             _ => {}
         }
-        let updated = update_on(&volume(&disk), Path::new(PATH), &words, &options());
+        let updated = update_on(&volume(&disk), Path::new(PATH), &words, &UpdateOptions::default());
         disk = disk.kill();
         let found = content(&disk).unwrap();
         if updated.is_ok() {
@@ -139,7 +127,7 @@ fn run_updates(seed: u64) {
         }
         // A write that failed may have left a part of the live part; one that was never begun has not.
         if live(&found) == live(&before) {
-            update_on(&volume(&disk), Path::new(PATH), &words, &options()).unwrap();
+            update_on(&volume(&disk), Path::new(PATH), &words, &UpdateOptions::default()).unwrap();
             assert_eq!(text(&content(&disk).unwrap()), text(&after), "again after a kill: {words:?}");
         } else {
             // The file is made anew: what half a live part means nobody promises.
@@ -174,10 +162,10 @@ fn run_kills(seed: u64) {
     for _ in 0..40 {
         let words = arguments(&mut random, &mut time, ds_count);
         let before = content(&good).unwrap();
-        update_on(&volume(&good), Path::new(PATH), &words, &options()).unwrap();
+        update_on(&volume(&good), Path::new(PATH), &words, &UpdateOptions::default()).unwrap();
         let after = content(&good).unwrap();
         disk.power_off_after(random.below(5));
-        let updated = update_on(&volume(&disk), Path::new(PATH), &words, &options());
+        let updated = update_on(&volume(&disk), Path::new(PATH), &words, &UpdateOptions::default());
         disk = disk.kill();
         let found = content(&disk).unwrap();
         match updated {
@@ -185,7 +173,7 @@ fn run_kills(seed: u64) {
             Err(_) => {
                 cut += 1;
                 assert_eq!(live(&found), live(&before), "{words:?}");
-                update_on(&volume(&disk), Path::new(PATH), &words, &options()).unwrap();
+                update_on(&volume(&disk), Path::new(PATH), &words, &UpdateOptions::default()).unwrap();
                 assert_eq!(text(&content(&disk).unwrap()), text(&after), "again: {words:?}");
             }
         }

@@ -133,6 +133,18 @@ pub fn parse_word(text: &[u8]) -> Option<f64> {
     }
 }
 
+/// The integer that a text starts with, as C's functions find it: after blanks, whether it is negative, and its digits,
+/// which may be none. What follows is ignored.
+pub(crate) fn leading_integer(text: &str) -> (bool, &str) {
+    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    let (negative, rest) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    (negative, &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()])
+}
+
 fn take_sign(rest: &mut &[u8]) -> bool {
     match *rest {
         [b'-', after @ ..] => {

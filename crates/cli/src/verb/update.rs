@@ -21,15 +21,16 @@ pub const SYNTAX: &str = "update - readings into an RRD\n\n\
     \t\ttime|N:value[:value...]\n\
     \t\tat-time@value[:value...] ...\n";
 
-/// What the options of `update` and `updatev` are.
+/// What the options are.
 #[derive(Clone, Copy)]
-pub(crate) enum Tag {
+enum Tag {
     Template,
     SkipPast,
     Locking,
     Daemon,
 }
 
+/// The options of `update` and `updatev`.
 const OPTIONS: &[OptionSpec<Tag>] = &[
     with_argument(b't', "template", Tag::Template),
     with_argument(b'd', "daemon", Tag::Daemon),
@@ -54,9 +55,9 @@ pub struct UpdateArgs<'w> {
 }
 
 impl<'w> UpdateArgs<'w> {
-    /// Reads the words by the options given.
-    pub(crate) fn read(known: &[OptionSpec<Tag>], args: Args<'w>) -> Result<Self> {
-        let mut options = Options::new(known, args);
+    /// Reads the arguments.
+    pub(crate) fn read(args: Args<'w>) -> Result<Self> {
+        let mut options = Options::new(OPTIONS, args);
         let (mut template, mut skip_past, mut locking, mut daemon) = (None, false, None, None);
         while let Some(given) = options.next() {
             match given? {
@@ -99,7 +100,7 @@ impl<'w> UpdateArgs<'w> {
 /// # Errors
 /// In RRDtool's words; the readings before the bad one are in.
 pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
-    let args = UpdateArgs::read(OPTIONS, args)?;
+    let args = UpdateArgs::read(args)?;
     update(tool, &args)
 }
 

@@ -8,10 +8,9 @@ use rrd::info::{InfoItem, Value};
 use store::direct::DirectError;
 
 use super::info::{items, text_of};
-use super::update::{Tag, UpdateArgs, for_store};
+use super::update::{UpdateArgs, for_store};
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
-use crate::options::{OptionSpec, flag, with_argument};
 use crate::target::{Location, Policy, Remote, file_failure};
 use crate::{Args, Tool, print};
 
@@ -24,13 +23,6 @@ pub const SYNTAX: &str = "updatev - update, and list the rows that were written\
     \t\t[--daemon|-d address]\n\
     \t\ttime|N:value[:value...]\n\
     \t\tat-time@value[:value...] ...\n";
-
-const OPTIONS: &[OptionSpec<Tag>] = &[
-    with_argument(b't', "template", Tag::Template),
-    with_argument(b'd', "daemon", Tag::Daemon),
-    flag(b's', "skip-past-updates", Tag::SkipPast),
-    with_argument(b'L', "locking", Tag::Locking),
-];
 
 /// What an update wrote: the rows, also those in front of what went wrong.
 pub struct Written {
@@ -46,7 +38,7 @@ pub struct Written {
 /// # Errors
 /// Words that make no sense; what goes wrong with the RRD is in the result.
 pub fn updatev(tool: &mut Tool, args: Args<'_>) -> Result<Written> {
-    let args = UpdateArgs::read(OPTIONS, args)?;
+    let args = UpdateArgs::read(args)?;
     apply(tool, &args)
 }
 

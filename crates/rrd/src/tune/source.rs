@@ -164,13 +164,7 @@ fn take_name(text: &str) -> (&str, &str) {
 
 /// The integer that `text` starts with after blanks, clamped to 64 bits; what follows is ignored.
 pub(super) fn leading_integer(text: &str) -> Option<i64> {
-    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
-    let (negative, digits) = match text.as_bytes().first() {
-        Some(b'-') => (true, &text[1..]),
-        Some(b'+') => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
+    let (negative, digits) = crate::number::leading_integer(text);
     if digits.is_empty() {
         return None;
     }

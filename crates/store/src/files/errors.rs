@@ -17,6 +17,11 @@ pub fn header_error(tree: &Tree, name: &RrdName, error: HeaderError) -> StoreErr
     }
 }
 
+/// Whether the file at the name cannot be used, and will not be by waiting.
+pub fn is_unusable(error: &StoreError) -> bool {
+    matches!(error, StoreError::Damaged { .. } | StoreError::LeadsOut { .. })
+}
+
 /// The path of an RRD's file, for messages.
 pub fn display_path(tree: &Tree, name: &RrdName) -> String {
     format!("{}/{name}", tree.path().display())

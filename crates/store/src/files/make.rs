@@ -21,7 +21,7 @@ use rustix::fs::{Gid, Mode, Stat, Uid};
 
 use crate::engine::{CreateRequest, StoreError};
 use crate::files::buffer::{Buffer, Entry};
-use crate::files::errors::{display_path, io_error};
+use crate::files::errors::{display_path, io_error, is_unusable};
 use crate::files::options::SyncMode;
 use crate::files::shared::Shared;
 use crate::files::write::write;
@@ -188,7 +188,8 @@ fn settle(
             file.and_then(|file| file.sync()).map_err(|error| io_error(&shared.tree, &entry.name, error))
         }
         // A file that is missing or unusable can still be replaced and removed.
-        Err(StoreError::NoSuchRrd(_) | StoreError::Damaged { .. } | StoreError::LeadsOut { .. }) => Ok(()),
+        Err(StoreError::NoSuchRrd(_)) => Ok(()),
+        Err(error) if is_unusable(&error) => Ok(()),
         other => other,
     }
 }

@@ -34,9 +34,8 @@ pub fn update(
         locking: Locking::None,
         now: Timestamp::new(now.as_secs() as i64, now.subsec_micros()),
         at_time: &|_| Err("AT times are not known to the daemon".to_string()),
-        template: None,
-        skip_past: false,
         collect_rows: true,
+        ..UpdateOptions::default()
     };
     let words: Vec<&[u8]> = values.split(|&byte| byte == b' ').collect();
     shared.with_entry(name, |entry, buffer| {

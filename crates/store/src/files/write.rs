@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::StoreError;
 use crate::files::buffer::{Buffer, Entry};
-use crate::files::errors::{header_error, io_error, open_error};
+use crate::files::errors::{header_error, io_error, is_unusable, open_error};
 use crate::files::shared::{Shared, lock};
 use crate::files::updates;
 use rrd_file::apply::{Loaded, Workspace};
@@ -220,7 +220,7 @@ pub fn write(
             Err(error)
         }
         Err(error) => {
-            if matches!(error, StoreError::Damaged { .. } | StoreError::LeadsOut { .. }) {
+            if is_unusable(&error) {
                 buffer.trouble = Some(error.clone());
             }
             Err(error)

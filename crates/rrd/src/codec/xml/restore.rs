@@ -9,6 +9,7 @@ use crate::content::Rrd;
 use crate::definition::text::{PARTS_MAX, check_archives};
 use crate::definition::{Cf, Definition, Ds, DsKind, DsType, FormatVersion, Rra};
 use crate::live::{CdpPrep, HeadShape, HwPrep, LAST_DS_BYTES_MAX, LastDs, Live, PdpPrep, Season, UNKNOWN};
+use crate::number::leading_integer;
 use crate::rpn;
 use crate::time::Timestamp;
 use crate::when::FINE_UNITS;
@@ -258,14 +259,8 @@ impl Draft {
 
 /// As C's `strtoul`: no digits are zero, anything after them is ignored, a minus wraps.
 fn unsigned(text: &str) -> u64 {
-    let text = text.trim_start();
-    let (negative, digits) = match text.as_bytes().first() {
-        Some(b'-') => (true, &text[1..]),
-        Some(b'+') => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-    let value = digits[..count].parse().unwrap_or(if count == 0 { 0 } else { u64::MAX });
+    let (negative, digits) = leading_integer(text);
+    let value = digits.parse().unwrap_or(if digits.is_empty() { 0 } else { u64::MAX });
     if negative { u64::wrapping_neg(value) } else { value }
 }
 

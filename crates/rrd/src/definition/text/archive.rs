@@ -3,6 +3,7 @@
 use super::source::parse_number;
 use super::{CreateOptions, DefinitionError};
 use crate::definition::{Cf, Consolidation, Definition, PlainCf, Rra, VERSION_SMOOTHING_WINDOW};
+use crate::number::leading_integer;
 use crate::when::{DurationError, DurationScale, parse_duration};
 
 /// Smoothing window of a season defined by an argument of its own.
@@ -252,16 +253,10 @@ fn scan_double(text: &str) -> Option<f64> {
 
 /// As C's `atoi`.
 fn integer(text: &str) -> i32 {
-    let text = text.trim_start();
-    let (negative, digits) = match text.as_bytes().first() {
-        Some(b'-') => (true, &text[1..]),
-        Some(b'+') => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-    let value = match digits[..count].parse::<i64>() {
+    let (negative, digits) = leading_integer(text);
+    let value = match digits.parse::<i64>() {
         Ok(value) => value,
-        Err(_) if count == 0 => 0,
+        Err(_) if digits.is_empty() => 0,
         Err(_) if negative => return i64::MIN as i32,
         Err(_) => i64::MAX,
     };
