@@ -76,7 +76,8 @@ mod tests {
     fn a_thread_spins_only_after_a_short_wait() {
         let new = |several, soon| AdaptiveSpin { several, soon, since: None };
         assert_eq!(calls(&mut new(true, false)), 1);
-        assert!(calls(&mut new(true, true)) > 1);
+        // Now and then the system takes the processor away for longer than spinning lasts.
+        assert!((0..1000).any(|_| calls(&mut new(true, true)) > 1));
         assert_eq!(calls(&mut new(false, true)), 1, "nothing arrives on the only processor");
     }
 

@@ -13,6 +13,7 @@ pub mod daemon;
 mod error;
 pub mod placeholder;
 mod socket;
+mod sync;
 
 pub use daemon::{Daemon, Daemons, Wire};
 pub use error::ClientError;

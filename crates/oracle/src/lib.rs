@@ -1,20 +1,27 @@
-//! Runs Debian's `rrdtool` and `rrdcached` beside us, for tests only.
+//! For tests only: Debian's `rrdtool` and `rrdcached` beside us, a client of rrdcached's protocol, and what tests share.
 
 #![forbid(unsafe_code)]
 
 mod bindings;
+mod client;
 mod librrd;
 pub mod random;
+mod rrdcached;
 mod shake;
 pub mod svg;
+mod wait;
 
 pub use bindings::{Bindings, Exported};
+pub use client::{Answer, Client};
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
+pub use rrdcached::{Rrdcached, rrdcached};
 pub use shake::{shake, shaken};
+pub use wait::{DEADLINE, wait_for, wait_until};
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where Debian keeps the libraries of this architecture: `/usr/lib/x86_64-linux-gnu`, `/usr/lib/aarch64-linux-gnu`.
 #[must_use]
@@ -28,6 +35,8 @@ pub fn faketime() -> PathBuf {
     libraries().join("faketime/libfaketime.so.1")
 }
 
+static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+
 /// Reports why a test is skipped: it needs something this machine or user lacks (root, IPv6). The caller then returns.
 ///
 /// # Panics
@@ -35,7 +44,13 @@ pub fn faketime() -> PathBuf {
 pub fn skip(reason: &str) {
     let required = std::env::var_os("ROUNDEL_ROOT_TESTS").is_some_and(|value| value == "1");
     assert!(!required, "ROUNDEL_ROOT_TESTS=1, but {reason}");
-    eprintln!("SKIPPED (fails with ROUNDEL_ROOT_TESTS=1): {reason}");
+    let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+    // Past the capture of the test's output, which hides what tests print that pass.
+    writeln!(
+        io::stderr(),
+        "SKIPPED, number {count} of this program (fails with ROUNDEL_ROOT_TESTS=1): {reason}"
+    )
+    .ok();
 }
 
 /// Debian's `rrdtool` in pipe mode, in a temporary directory of its own.

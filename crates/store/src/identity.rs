@@ -114,8 +114,9 @@ pub fn decode(text: &str) -> Result<Identity, OpenError> {
     }
     let parse = || -> Option<Identity> {
         let covered = text.rfind("crc32c ")?;
-        let crc = u32::from_str_radix(word(4, "crc32c")?, 16).ok()?;
-        if crc != crc32c::crc32c(&text.as_bytes()[..covered]) {
+        let crc = crc32c::crc32c(&text.as_bytes()[..covered]);
+        // As it was written: another letter case of its digits would be rot that goes unseen.
+        if text[covered..] != format!("crc32c {crc:08x}\n") {
             return None;
         }
         let hex = word(1, "id")?;
@@ -143,5 +144,11 @@ mod tests {
         );
         assert!(decode(&text.replace("store 1", "store 2")).is_err_and(|e| e.to_string().contains("newer")));
         assert!(decode("").is_err());
+        for bit in 0..text.len() * 8 {
+            let mut bytes = text.clone().into_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let Ok(changed) = String::from_utf8(bytes) else { continue };
+            assert!(decode(&changed).is_err(), "bit {bit}");
+        }
     }
 }

@@ -28,6 +28,7 @@ mod segment;
 mod segments;
 mod shard;
 pub mod stripes;
+mod sync;
 
 pub use disk;
 pub use rrd_file::{daemon_address, name, placeholder, tree};

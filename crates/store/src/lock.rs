@@ -1,6 +1,6 @@
 //! Locking mutexes, poisoned or not.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex` even after a holder panicked. That is sound here: a panic in a thread of a shard ends the
 /// process, and no other holder runs foreign code under a lock of this crate.

@@ -4,29 +4,35 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
+use std::sync::Mutex;
 
 use store::name::RrdName;
 use store::placeholder::StoreIdentity;
 
 use super::*;
 
-/// A daemon that does whatever it is asked, and its address.
-fn daemon(directory: &Path, name: &str) -> String {
+/// What a daemon was asked.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// A daemon that does whatever it is asked, its address and what it was asked.
+fn daemon(directory: &Path, name: &str) -> (String, Asked) {
     let path = directory.join(name);
     let listener = UnixListener::bind(&path).unwrap();
+    let asked = Asked::default();
+    let log = Arc::clone(&asked);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.unwrap());
+            let (mut stream, log) = (BufReader::new(stream.unwrap()), Arc::clone(&log));
             std::thread::spawn(move || {
                 let mut line = String::new();
                 while stream.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                    log.lock().unwrap().push(std::mem::take(&mut line));
                     stream.get_mut().write_all(b"0 done\n").unwrap();
-                    line.clear();
                 }
             });
         }
     });
-    format!("unix:{}", path.display())
+    (format!("unix:{}", path.display()), asked)
 }
 
 /// Where the named daemon is.
@@ -72,8 +78,8 @@ fn outcomes(base: &Path, policy: Policy, named: &str, by_option: bool) -> String
 fn every_policy_finds_an_rrd_where_its_places_say() {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path();
-    daemon(base, "up");
-    let address = daemon(base, "store");
+    let (_, asked) = daemon(base, "up");
+    let (address, _) = daemon(base, "store");
     std::fs::create_dir(base.join("tree")).unwrap();
     let store = StoreIdentity([7; 16]);
     let name = RrdName::new(b"placeholder.rrd").unwrap();
@@ -99,5 +105,10 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
         let found = |option: bool| NAMED.map(|named| outcomes(base, policy, named, option));
         assert_eq!(found(true), by_option, "{name}, the daemon named by an option");
         assert_eq!(found(false), by_environment, "{name}, the daemon named by the environment");
+        let asked = std::mem::take(&mut *asked.lock().unwrap());
+        let flushes = asked.iter().filter(|line| line.starts_with("flush ")).count();
+        // Each name by option and by environment.
+        let want = if policy.0 == Policy::READ_FLUSHED.0 { 2 * NAMES.len() } else { 0 };
+        assert_eq!(flushes, want, "{name}: {asked:?}");
     }
 }

@@ -10,9 +10,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::atomic::Ordering;
 
 use protocol::frames::code::ErrorCode;
 use protocol::frames::request::{Update, update_bytes};
@@ -22,6 +20,7 @@ use super::{IDLE_MAX, Result};
 use crate::adaptive_spin::{SHORT, SPIN, has_several_processors};
 use crate::connection::{Connection, Refusals};
 use crate::error::ClientError;
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Instant, Mutex, MutexGuard, PoisonError, yield_now};
 
 /// Bytes that are gathered for one frame; a longer update goes alone.
 const GATHERED_BYTES_MAX: usize = REQUEST_BYTES_MAX / 4;
@@ -187,7 +186,7 @@ impl Batches {
             && self.is_waiting(ticket)
             && start.elapsed() <= SPIN
         {
-            std::thread::yield_now();
+            yield_now();
         }
     }
 
@@ -232,7 +231,7 @@ impl Batches {
         if in_company {
             // The threads that were just answered are about to come back.
             drop(state);
-            std::thread::yield_now();
+            yield_now();
             state = self.lock();
         }
         let spare = std::mem::take(&mut state.spare);

@@ -5,11 +5,11 @@
 //! read waits some microseconds and never for a whole batch.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::lock::lock;
+use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of commands that may be queued before senders block. Guessed: some milliseconds of work.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -115,7 +115,7 @@ impl<Command, Priority> Mailbox<Command, Priority> {
     }
 
     /// Moves the whole priority lane and at most about `bytes` of commands to the owner. Waits up to
-    /// `timeout` when there is neither. Returns false once the mailbox is closed and empty.
+    /// `timeout` when there is neither, unless the mailbox is closed. Returns false once it is closed and empty.
     pub fn take(
         &self,
         commands: &mut Vec<Command>,
@@ -126,7 +126,7 @@ impl<Command, Priority> Mailbox<Command, Priority> {
         let mut lanes = self.lock();
         lanes.owner_holds = false;
         let idle = (lanes.commands.is_empty() || bytes == 0) && lanes.priority.is_empty() && !lanes.nudged;
-        if idle && !timeout.is_zero() && (!lanes.closed || bytes == 0) {
+        if idle && !timeout.is_zero() && !lanes.closed {
             lanes.owner_sleeps = true;
             lanes = match self.filled.wait_timeout(lanes, timeout) {
                 Ok((lanes, _)) => lanes,
@@ -191,71 +191,5 @@ impl<Command, Priority> Mailbox<Command, Priority> {
         self.lock().closed = true;
         self.filled.notify_all();
         self.emptied.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[test]
-    fn a_full_lane_blocks_senders_but_not_the_priority_lane() {
-        let mailbox: Arc<Mailbox<u32, u32>> = Arc::default();
-        let sender = std::thread::spawn({
-            let mailbox = Arc::clone(&mailbox);
-            move || (0..100).filter(|&n| mailbox.send_command(n, WAITING_BYTES_MAX / 4).is_ok()).count()
-        });
-        let (mut commands, mut priority) = (Vec::new(), Vec::new());
-        mailbox.send_priority(7).expect("open");
-        assert!(mailbox.has_priority());
-        while commands.len() < 100 {
-            assert!(mailbox.take(&mut commands, &mut priority, 1, Duration::from_secs(5)));
-            assert!(mailbox.lock().command_bytes <= WAITING_BYTES_MAX * 5 / 4);
-        }
-        assert!(!mailbox.has_priority());
-        assert_eq!((priority, sender.join().expect("no panic")), (vec![7], 100));
-        assert!(commands.windows(2).all(|pair| pair[0] < pair[1]), "in order");
-    }
-
-    #[test]
-    fn a_closed_mailbox_delivers_what_is_queued_and_refuses_more() {
-        let mailbox: Mailbox<u32, u32> = Mailbox::default();
-        mailbox.send_command(1, 1).expect("open");
-        mailbox.close();
-        assert!(mailbox.send_command(2, 1).is_err() && mailbox.send_priority(2).is_err());
-        let (mut commands, mut priority) = (Vec::new(), Vec::new());
-        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
-        commands.clear();
-        assert!(!mailbox.take(&mut commands, &mut priority, 9, Duration::from_secs(5)));
-    }
-
-    #[test]
-    fn it_is_idle_only_after_the_taken_commands_are_done() {
-        let mailbox: Mailbox<u32, u32> = Mailbox::default();
-        assert!(mailbox.is_idle());
-        mailbox.send_command(1, 1).expect("open");
-        assert!(!mailbox.is_idle());
-        let (mut commands, mut priority) = (Vec::new(), Vec::new());
-        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
-        assert!(!mailbox.is_idle() && !mailbox.is_waiting(), "the owner may still be at work");
-        // By coming back, the owner reports that it has executed what it took.
-        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::ZERO));
-        assert!(mailbox.is_idle());
-        mailbox.send_priority(1).expect("open");
-        assert!(mailbox.is_idle(), "a query overtakes anyway");
-        mailbox.close();
-        assert!(!mailbox.is_idle());
-    }
-
-    #[test]
-    fn a_nudge_ends_one_wait_and_a_budget_of_zero_takes_no_commands() {
-        let mailbox: Mailbox<u32, u32> = Mailbox::default();
-        let (mut commands, mut priority) = (Vec::new(), Vec::new());
-        mailbox.nudge();
-        assert!(mailbox.take(&mut commands, &mut priority, 9, Duration::from_secs(3600)));
-        mailbox.send_command(1, 1).expect("open");
-        assert!(mailbox.take(&mut commands, &mut priority, 0, Duration::from_millis(1)));
-        assert!(commands.is_empty() && mailbox.is_waiting());
     }
 }

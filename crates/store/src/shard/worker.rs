@@ -328,3 +328,6 @@ impl Worker {
         stats.memory_bytes.store((heads + catalogue + open) as u64, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

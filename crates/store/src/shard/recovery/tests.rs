@@ -111,7 +111,7 @@ fn an_rrd_is_brought_up_to_date_alone_at_any_point_exactly_once() {
     // The second reading of one time by RRD 7 is refused, live and on replay alike.
     assert_eq!(finish(&mut want, &mut recovery), 1);
     assert!(shown(&want, 7).contains("min: 7005.0"));
-    for applied in 0..5 {
+    for (applied, ids) in (0..5).flat_map(|applied| [(applied, [7, 9]), (applied, [9, 7])]) {
         let (mut state, mut recovery) = log.open();
         for _ in 0..applied {
             let before = (recovery.at.position, recovery.at.applied);
@@ -119,14 +119,38 @@ fn an_rrd_is_brought_up_to_date_alone_at_any_point_exactly_once() {
                 assert_eq!(recovery.apply_some(&mut state), Ok(Progress::More));
             }
         }
-        for id in [7, 9] {
+        for id in ids {
             assert_eq!(recovery.advance(&mut state, id), Ok(true));
             assert_eq!(shown(&state, id), shown(&want, id), "after {applied} records");
         }
-        finish(&mut state, &mut recovery);
+        // What is applied twice is refused the second time.
+        assert_eq!(finish(&mut state, &mut recovery), 1, "after {applied} records");
         for id in 0..RRDS {
             assert_eq!(shown(&state, id), shown(&want, id), "after {applied} records");
         }
+    }
+}
+
+#[test]
+fn what_a_page_of_the_checkpoint_holds_is_not_applied_again() {
+    let mut log = Log::new();
+    log.updates(&all(), 1..4);
+    let taken_at = log.writer.position();
+    // The state of that moment stands for a checkpoint whose only page was taken then.
+    let (mut state, mut recovery) = log.open();
+    assert_eq!(finish(&mut state, &mut recovery), 0);
+    log.record(Kind::Tune, |body| Tune::encode(body, 7, &["--minimum".into(), "a:7005".into()]));
+    log.updates(&all(), 4..8);
+    let loaded = Loaded { pages: vec![(RRDS, taken_at)], next_id: RRDS };
+    let (disk, from) = (log.disk.handle(), Position::default());
+    let scanned = scan(&*disk, Path::new(DIR), from, &loaded, &mut state).unwrap();
+    let mut recovery = Recovery::start(disk, DIR.into(), from, &loaded, scanned).unwrap();
+    assert_eq!(recovery.advance(&mut state, 9), Ok(true));
+    assert_eq!(finish(&mut state, &mut recovery), 0, "nothing is refused, for nothing came twice");
+    let (mut want, mut recovery) = log.open();
+    finish(&mut want, &mut recovery);
+    for id in 0..RRDS {
+        assert_eq!(shown(&state, id), shown(&want, id));
     }
 }
 

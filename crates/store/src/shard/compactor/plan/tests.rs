@@ -49,6 +49,8 @@ fn eight_segments_of_a_kind_are_merged_and_seven_are_not() {
 fn a_lagging_compactor_merges_all_segments_of_the_largest_kind() {
     let files = [short(0, CLASS_MIXED, 9), short(1, class(), 12)].concat();
     check(&files, Some((&(9..21).collect::<Vec<_>>(), 2)));
+    let files = [short(0, CLASS_MIXED, 12), short(1, class(), 9)].concat();
+    check(&files, Some((&(0..12).collect::<Vec<_>>(), 1)));
     let many = short(0, CLASS_MIXED, 100);
     check(&many, Some((&(0..INPUTS_MAX).collect::<Vec<_>>(), 1)));
 }
@@ -88,6 +90,7 @@ fn expired_segments_are_removed_and_half_expired_ones_rewritten_once() {
     check(&with(file(5, class(), 10_000, 13_000)), Some((&[0], LEVEL_TRIMMED)));
     check(&with(file(5, class(), 11_100, 13_000)), None);
     check(&with(file(LEVEL_TRIMMED, class(), 10_000, 13_000)), None);
+    check(&short(LEVEL_TRIMMED, class(), 8), None);
     check(&with(file(LEVEL_TRIMMED, class(), 9000, 20_000 - KEPT - 1)), Some((&[0], LEVEL_SILENT)));
     check(&with(file(LEVEL_SILENT, class(), 9000, 20_000 - KEPT - 1)), None);
 }
