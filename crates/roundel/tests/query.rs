@@ -82,7 +82,7 @@ fn prints_are_those_of_rrdtool() {
             prints[0], prints[1], prints[2], prints[3]
         );
         let theirs = tool.run(&graph).unwrap();
-        // Behind the size of the picture.
+        // After the size of the image.
         let theirs: Vec<&str> = theirs.lines().skip(1).collect();
         let number: f64 = theirs[3].parse().unwrap();
         let quoted = format!("\"{}\"", theirs[0].replace('"', "\"\""));

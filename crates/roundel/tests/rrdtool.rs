@@ -25,7 +25,7 @@ impl Tool {
         Tool { link }
     }
 
-    /// What a command prints, then what it says is wrong.
+    /// The output of a command, then its errors.
     fn run(&self, directory: &Path, daemon: Option<&str>, words: &str) -> (String, String) {
         let mut command = Command::new(&self.link);
         command
@@ -43,7 +43,7 @@ impl Tool {
     }
 }
 
-/// A daemon of its own, and Tool with a directory of plain files beside it.
+/// A daemon, and a `Tool` with a directory of plain files.
 fn beside_files(kind: Kind) -> (tempfile::TempDir, Daemon, Tool) {
     let directory = tempfile::Builder::new().prefix("tool-").tempdir().unwrap();
     let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
@@ -67,7 +67,7 @@ fn verbs_that_write_files_reach_the_store() {
     for words in [
         CREATE,
         "updatev a.rrd 1000000010:1:10 1000000025:2:30 1000000064:U:60",
-        // One that is refused behind one that is not.
+        // A refused one after an accepted one.
         "updatev a.rrd 1000000072:5:61 1000000072:6:62 1000000080:1:1",
         "updatev -s a.rrd 1000000072:5:61 1000000083:6:62",
         "updatev -t y:x a.rrd 1000000091:70:7",
@@ -182,7 +182,7 @@ fn a_files_layout_lists_rows_behind_what_waits() {
     }
 }
 
-/// What is drawn at random, or says where the RRD is.
+/// What is random, or shows where the RRD is.
 fn normal(text: &str) -> String {
     let drawn = |line: &&str| !line.starts_with("filename = ") && !line.contains(".cur_row = ");
     text.lines().filter(drawn).collect::<Vec<_>>().join("\n")
@@ -216,7 +216,7 @@ fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
     };
     same(Some(&address), CREATE);
     same(Some(&address), "update a.rrd 1000000010:1:10 1000000025:2:30");
-    // From here on without an address as well: the placeholder leads to the store.
+    // From here on also without an address: the placeholder leads to the store.
     same(None, "update a.rrd 1000000034:3:35");
     same(None, "update -t y:x a.rrd 1000000047:50:4");
     same(Some(&address), "update -t x a.rrd 1000000058:5");
@@ -230,7 +230,7 @@ fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
     same(None, "last a.rrd");
     same(None, "last a.rrd --bogus");
     same(None, "fetch a.rrd BOGUS");
-    // What is wrong is said as of a file, too.
+    // Errors have the words for a file, too.
     for words in [
         "update a.rrd 1000000071:1:1",
         "update a.rrd 1000000072:1:x",
@@ -247,7 +247,7 @@ fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
     assert!(error.contains("its daemon at unix:") && error.contains("does not answer"), "{error}");
 }
 
-/// Whoever may write a file that is not his: he may not leave the time of reading alone, and need not.
+/// A user who may write a file of another user may not keep its access time unchanged, and need not.
 #[test]
 fn a_file_of_somebody_else_is_updated() {
     let directory = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ fn a_file_of_somebody_else_is_updated() {
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
     if std::fs::metadata(&file).unwrap().uid() != 0 {
-        // Only root can be somebody else.
+        // Only root can change the user.
         other = Command::new(&program);
     }
     run(other, "update a.rrd 1000000010:1:2");

@@ -81,7 +81,7 @@ pub fn write(tree: &Path, store: StoreIdentity, address: &str) -> io::Result<()>
     let new = tree.join(format!("{FILE_NAME}.{}", std::process::id()));
     std::fs::write(&new, format!("{FIRST_LINE}\nid {id}\naddress {address}\n"))?;
     std::fs::rename(&new, tree.join(FILE_NAME)).inspect_err(|_| {
-        // Left behind it would only be litter.
+        // It would only be litter.
         std::fs::remove_file(&new).ok();
     })
 }

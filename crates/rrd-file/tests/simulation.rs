@@ -130,7 +130,7 @@ fn run_updates(seed: u64) {
             update_on(&volume(&disk), Path::new(PATH), &words, &UpdateOptions::default()).unwrap();
             assert_eq!(text(&content(&disk).unwrap()), text(&after), "again after a kill: {words:?}");
         } else {
-            // The file is made anew: what half a live part means nobody promises.
+            // The file is written again, because a half-written live part has no defined meaning.
             let bytes = whole(&good);
             disk.remove(Path::new(PATH)).unwrap();
             disk.create(Path::new(PATH)).unwrap().write_at(&bytes, 0).unwrap();

@@ -94,7 +94,7 @@ pub struct Usual {
     pub time: Timestamp,
     /// When, in whole seconds.
     pub seconds: i64,
-    /// Where the values begin, behind the time's colon.
+    /// Where the values begin: after the time's colon.
     pub values_at: usize,
     /// Where the argument ends.
     pub end: usize,

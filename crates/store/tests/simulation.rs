@@ -38,7 +38,7 @@ struct World {
     synced: usize,
     /// RRDs with an update that was refused for a full disk: it may have gone in.
     uncertain: BTreeSet<String>,
-    /// RRDs that nobody updates for a while.
+    /// RRDs that are not updated for a while.
     silent: BTreeSet<String>,
     model: Model,
 }

@@ -18,7 +18,7 @@ const NO_ADDRESS: &str = "Daemon address \"(null)\" unknown. Please use the \"--
 /// Flushes each file.
 ///
 /// # Errors
-/// In RRDtool's words; the files behind the one that failed are passed over.
+/// RRDtool's; the files after the one that failed are skipped.
 pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
     let (daemon, names) = daemon_and_rest(args)?;
     if names.is_empty() {

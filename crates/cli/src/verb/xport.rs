@@ -27,7 +27,7 @@ pub const SYNTAX: &str = "xport - rows of several RRDs as XML or JSON\n\n\
     \t\t[CDEF:vname=rpn-expression]\n\
     \t\t[XPORT:vname:legend]\n";
 
-/// Rows when nobody says.
+/// Default number of rows.
 const ROWS_DEFAULT: i32 = 400;
 /// Fewer are refused.
 const ROWS_MIN: i32 = 10;

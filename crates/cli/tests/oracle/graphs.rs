@@ -217,7 +217,7 @@ fn answer(program: &Program, words: &[String], table: bool) -> (Answer, Option<V
     let path = program.directory.join("out");
     std::fs::remove_file(&path).ok();
     let mut answer = program.run(words, b"");
-    // What cairo, pango and libpng say is nobody's interface.
+    // The messages of cairo, pango and libpng are not an interface.
     let own =
         |line: &&str| !["OOPS", "libpng", "(process", "(rrdtool"].iter().any(|other| line.starts_with(other));
     answer.error = answer.error.lines().filter(own).filter(|line| !line.is_empty()).collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What there is; one writes decimals behind a comma and begins the week on Monday, one does neither.
+/// The locales of the tests; one uses a decimal comma and starts the week on Monday, one does neither.
 pub const NAMES: &[&str] = &["de_DE.UTF-8", "en_US.UTF-8"];
 
 /// The directory for LOCPATH; none where the system has no `localedef` with its sources.

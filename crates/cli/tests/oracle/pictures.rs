@@ -244,7 +244,7 @@ fn lazily(program: &Program, file: &str, more: &str, age: Duration) -> (Answer, 
     // The two do not run in the same second.
     let timeless = |line: &&str| !line.starts_with("graph_start") && !line.starts_with("graph_end");
     answer.output = answer.output.split_inclusive('\n').filter(timeless).collect();
-    // What libpng says is nobody's interface.
+    // The messages of libpng are not an interface.
     answer.error = answer.error.split_inclusive('\n').filter(|line| !line.starts_with("libpng")).collect();
     (answer, stamp(&path) != before)
 }

@@ -348,7 +348,7 @@ fn xport(draw: &mut Draw) -> Command {
     for index in 0..1 + draw.below(2) {
         let (name, source) = (draw.of(&["a.rrd", "a.rrd", "sub/b.rrd"]), draw.below(2));
         let cf = draw.of(&["AVERAGE", "MAX", "MIN", "LAST"]);
-        // With a start or end inside the range Debian's reads behind its data.
+        // With a start or end inside the range, Debian's rrdtool reads beyond its data.
         let more = draw.of(&["", "", ":step=30", ":reduce=MAX"]);
         all.push(format!("DEF:v{index}={name}:d{source}:{cf}{more}"));
     }

@@ -22,7 +22,7 @@ pub enum Address {
     },
 }
 
-/// An address nobody can understand.
+/// A malformed address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(pub String);
 

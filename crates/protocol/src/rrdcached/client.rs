@@ -6,7 +6,7 @@ use crate::frames::code::ErrorCode;
 
 use super::limits::{ANSWER_LINE_BYTES_MAX, ANSWER_LINES_MAX};
 
-/// An answer: its status and the lines behind it.
+/// An answer: its status and the lines after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Negative = error; else the number of lines.

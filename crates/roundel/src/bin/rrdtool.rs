@@ -82,8 +82,8 @@ fn reuse_large_blocks() {}
 #[cfg(target_env = "gnu")]
 fn fill_heap() {
     const PAGE_BYTES: usize = 4096;
-    // SAFETY: `malloc` and `free` make the heap begin; from the block's end on it belongs to nobody yet. Its pages are
-    // given, and nothing is written to them. A kernel that does not know how leaves it as it is.
+    // SAFETY: `malloc` and `free` create the heap; nothing uses its part after the block yet. The pages there are
+    // only populated, nothing is written to them. A kernel without that function changes nothing.
     unsafe {
         let block = libc::malloc(PAGE_BYTES);
         let (start, end) = ((block as usize).next_multiple_of(PAGE_BYTES), libc::sbrk(0) as usize);

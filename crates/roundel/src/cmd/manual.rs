@@ -1,4 +1,4 @@
-//! `roundel man` and `roundel completions`: generated from the definitions behind `--help`.
+//! `roundel man` and `roundel completions`: generated from the definitions of `--help`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

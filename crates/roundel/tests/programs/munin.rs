@@ -20,14 +20,14 @@ sub import {
 }
 1;
 ";
-/// Whose programs they are when the test is root's, which munin refuses to be: `nobody`.
+/// The user for the programs when the test runs as root, which munin refuses: the system's unprivileged user.
 const NOBODY: &str = "65534";
 
-/// The words that run a program by someone who is not root.
+/// The command that runs a program as another user than root.
 fn nobody(program: &str) -> Vec<String> {
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    let words = ["/usr/bin/setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
-    let before = if root { &words[..] } else { &[] };
+    let setpriv = ["/usr/bin/setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
+    let before = if root { &setpriv[..] } else { &[] };
     before.iter().copied().chain([program]).map(str::to_string).collect()
 }
 
@@ -128,7 +128,7 @@ fn graphs(place: &Place, node: &Node) -> Vec<Vec<u8>> {
         let path = place.directory().join(format!("html/peer/peer/fixed-{scale}.png"));
         let image =
             fs::read(&path).unwrap_or_else(|error| panic!("{:?} {path:?}: {error}\n{log}", place.way));
-        // A PNG has its width and its height behind its first 16 bytes.
+        // A PNG has its width and height after its first 16 bytes.
         image[..24].to_vec()
     });
     sizes.into()

@@ -69,7 +69,7 @@ fn pages(place: &Place) -> Vec<String> {
     let text = |name: &str| String::from_utf8(read(name)).unwrap();
     let mut all: Vec<String> =
         texts.iter().flat_map(|name| text(name).lines().map(str::to_string).collect::<Vec<_>>()).collect();
-    // A PNG has its width and its height behind its first 16 bytes.
+    // A PNG has its width and height after its first 16 bytes.
     let graphs =
         ["Local/One_mini.png", "Local/One_last_10800.png", "Local/One_last_108000.png", "Local/Two_mini.png"];
     all.extend(graphs.map(|name| format!("{name} {:?}", &read(&format!("cache/{name}"))[..24])));

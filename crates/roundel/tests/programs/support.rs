@@ -1,4 +1,4 @@
-//! Where a program runs: a directory with either library, and what its RRDs hold in the end.
+//! Directories in which programs run with one of the libraries, and the final content of their RRDs.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{Client, Daemon, Kind, PATIENCE};
 
-/// Which library a program gets, and where its RRDs are.
+/// The library of a program, and where its RRDs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Debian's library and `.rrd` files.
     Debian,
-    /// Debian's library, and its rrdcached in front of `.rrd` files.
+    /// Debian's library, with its rrdcached before `.rrd` files.
     DebianRrdcached,
     /// Ours and `.rrd` files.
     Files,
-    /// Ours, and Debian's rrdcached in front of `.rrd` files.
+    /// Ours, with Debian's rrdcached before `.rrd` files.
     Rrdcached,
-    /// Ours and a store that RRDCACHED_ADDRESS names.
+    /// Ours, and a store whose daemon is in RRDCACHED_ADDRESS.
     Daemon,
-    /// Ours and a store whose placeholders stand where files were; no address is given.
+    /// Ours, and a store with placeholders instead of files; no address is given.
     Placeholders,
 }
 
 impl Way {
-    /// The ways of programs that know no daemon; they are compared with [`Way::Debian`].
+    /// The ways for programs that know no daemon; they are compared with [`Way::Debian`].
     pub const OURS: [Way; 3] = [Way::Files, Way::Daemon, Way::Placeholders];
 
     /// Whether RRDs are in a store.
@@ -44,7 +44,7 @@ impl Way {
     }
 }
 
-/// A directory where RRDs are, with a daemon if there is one.
+/// A directory with RRDs, and a daemon if there is one.
 pub struct Place {
     pub way: Way,
     daemon: Option<(Daemon, Client)>,
@@ -69,12 +69,12 @@ impl Place {
         self.daemon.as_ref().map_or_else(|| self.directory.path().join("rrds"), |(daemon, _)| daemon.base())
     }
 
-    /// For files that are no RRDs.
+    /// For other files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Writes a file that is no RRD; where it is.
+    /// Writes another file; returns its path.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -88,7 +88,7 @@ impl Place {
         self.daemon.as_ref().map(socket).unwrap_or_default()
     }
 
-    /// Takes all RRDs of another place into the store; placeholders stand here then.
+    /// Imports all RRDs of another place into the store, so that this one has placeholders.
     pub fn import(&self, from: &Place) {
         let mut import = Command::new(env!("CARGO_BIN_EXE_roundel"));
         succeeded(
@@ -96,18 +96,18 @@ impl Place {
         );
     }
 
-    /// Asks the daemon, which must not fail.
+    /// Sends a request to the daemon, which must succeed.
     pub fn ask(&mut self, line: &str) -> Vec<String> {
         let answer = self.daemon.as_mut().expect("a way with a daemon").1.ask(line).unwrap();
         assert!(answer.status >= 0, "{:?} {line}: {}", self.way, answer.message);
         answer.lines
     }
 
-    /// A command that runs where the RRDs are, with its library.
+    /// A command that runs in the directory of the RRDs, with its library.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.rrds()).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
-        // Perl's hashes come in the same order every time.
+        // Perl's hashes then have the same order every time.
         command.env("PERL_HASH_SEED", "0").env("PERL_PERTURB_KEYS", "0");
         if !matches!(self.way, Way::Debian | Way::DebianRrdcached) {
             command.env("LD_LIBRARY_PATH", library());
@@ -118,14 +118,14 @@ impl Place {
         command
     }
 
-    /// The same for a program to which it is always `time`, as in `2001-09-09 01:50:00`.
+    /// As `command`, for a program that always sees the time `time`, such as `2001-09-09 01:50:00`.
     pub fn command_at(&self, time: &str, program: &str) -> Command {
         let mut command = self.command("/usr/bin/faketime");
         command.args(["-f", time, program]);
         command
     }
 
-    /// An RRD as XML: by Debian's rrdtool, or as the store's daemon tells it.
+    /// An RRD as XML, from Debian's rrdtool or the store's daemon.
     pub fn dump(&mut self, name: &str) -> String {
         if self.way.has_store() {
             return self.ask(&format!("DUMP {name}")).join("\n") + "\n";
@@ -138,7 +138,7 @@ impl Place {
         String::from_utf8(succeeded(&mut dump)).unwrap()
     }
 
-    /// Names of all that ends in `.rrd`, in order.
+    /// The sorted names that end in `.rrd`.
     pub fn names(&self) -> Vec<String> {
         let (mut open, mut names) = (vec![self.rrds()], Vec::new());
         while let Some(directory) = open.pop() {
@@ -156,7 +156,7 @@ impl Place {
     }
 }
 
-/// What a command prints; it has to succeed.
+/// The output of a command, which must succeed.
 pub fn succeeded(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -169,12 +169,12 @@ pub fn library() -> PathBuf {
     oracle::librrd_directory(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
 
-/// The RRDs of both places must be the same, to the last bit.
+/// The RRDs of both places must be equal, to the last bit.
 pub fn same_rrds(theirs: &mut Place, ours: &mut Place, names: &[String]) {
     for name in names {
         let (want, got) = (theirs.dump(name), ours.dump(name));
-        // RRDtool draws lots where an archive begins, and counts how often a season has passed that place. When it is
-        // smoothed depends on what the file is called, which is another thing to a daemon.
+        // RRDtool chooses the start of an archive at random, and counts how often a season has passed that
+        // position. The time of smoothing depends on the file's name, which differs with a daemon.
         let by_chance =
             |line: &str| ["init_flag", "seasonal_smooth_idx"].iter().any(|word| line.contains(word));
         let differs = |(want, got): &(&str, &str)| want != got && !by_chance(want);
@@ -185,8 +185,8 @@ pub fn same_rrds(theirs: &mut Place, ours: &mut Place, names: &[String]) {
     }
 }
 
-/// Runs the stages of a program on Debian's library and in each of our ways, and compares all RRDs. Where placeholders
-/// stand, the first stage is Debian's: its RRDs are imported. The places, Debian's first.
+/// Runs the stages of a program with Debian's library and in each of our ways, and compares all RRDs. With
+/// placeholders, the first stage is Debian's, whose RRDs are imported. Returns the places, Debian's first.
 pub fn alike(ways: &[Way], stages: &[&dyn Fn(&Place)]) -> Vec<Place> {
     let mut theirs = Place::new(Way::Debian);
     let mut ours: Vec<Place> = ways.iter().map(|way| Place::new(*way)).collect();
@@ -219,12 +219,12 @@ impl Running {
         Running { child: command.spawn().unwrap(), log }
     }
 
-    /// What it has said.
+    /// Its output.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Has it end in its own way.
+    /// Stops it in its own way.
     pub fn stop(mut self) -> String {
         let process = self.child.id().to_string();
         succeeded(Command::new("/bin/kill").args(["-TERM", &process]));
@@ -236,7 +236,7 @@ impl Running {
         self.said()
     }
 
-    /// Waits until `there` gives something; what it has said is shown when that does not come.
+    /// Waits until `there` returns something; shows the output if that takes too long.
     pub fn wait_for<T>(&mut self, mut there: impl FnMut() -> Option<T>) -> T {
         let start = Instant::now();
         loop {
@@ -262,7 +262,7 @@ pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The same of UDP.
+/// As above, for UDP.
 pub fn free_udp_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

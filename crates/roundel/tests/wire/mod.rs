@@ -22,7 +22,7 @@ pub struct Client {
     writer: UnixStream,
 }
 
-/// Status, message and the lines behind it.
+/// Status, message and the lines after it.
 #[derive(Debug, PartialEq)]
 pub struct Answer {
     pub status: i64,
@@ -39,7 +39,7 @@ impl Client {
         Ok(Client { reader: BufReader::new(writer.try_clone()?), writer })
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes verbatim.
     pub fn send(&mut self, text: &str) -> io::Result<()> {
         self.writer.write_all(text.as_bytes())
     }
@@ -60,7 +60,7 @@ impl Client {
         self.answer()
     }
 
-    /// BATCH with these lines; what its end answers.
+    /// BATCH with these lines; returns the answer to its end.
     pub fn batch(&mut self, lines: &[String]) -> io::Result<Answer> {
         let mut text = String::from("BATCH\n");
         for line in lines {
@@ -82,7 +82,7 @@ impl Client {
     }
 }
 
-/// What runs behind a socket.
+/// The daemon of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `roundel serve`, stripes.
@@ -103,10 +103,10 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Not yet started; makes the directory.
+    /// A daemon that is not started yet; creates the directory.
     pub fn new(kind: Kind, directory: &Path) -> Self {
         fs::create_dir_all(directory.join("rrd")).unwrap();
-        // Free a moment ago; nothing else on this machine asks for one just now.
+        // Free a moment ago; no other process on this machine is likely to take it.
         let tcp_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         Daemon {
             kind,
@@ -122,7 +122,7 @@ impl Daemon {
         self.directory.join("sock")
     }
 
-    /// Lines at the end of its `roundel.toml`, from the next start on.
+    /// Lines appended to its `roundel.toml`, from the next start on.
     pub fn configure(&mut self, lines: &str) {
         self.more_settings = lines.to_string();
     }
@@ -132,7 +132,7 @@ impl Daemon {
         self.tcp_port
     }
 
-    /// Where RRDs appear.
+    /// The tree of placeholders.
     pub fn base(&self) -> PathBuf {
         self.directory.join("rrd")
     }
@@ -142,7 +142,7 @@ impl Daemon {
         &self.directory
     }
 
-    /// Starts the process and does not wait.
+    /// Starts the process without waiting.
     pub fn spawn(&mut self) {
         let command = match self.kind {
             Kind::Rrdcached => self.rrdcached(),
@@ -151,7 +151,7 @@ impl Daemon {
         self.spawn_as(command);
     }
 
-    /// The same by a command of the test's own, which has it listen at [`Daemon::socket`].
+    /// As `spawn`, with the test's own command, which must make it listen at [`Daemon::socket`].
     pub fn spawn_as(&mut self, mut command: Command) {
         fs::remove_file(self.socket()).ok();
         let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
@@ -182,7 +182,7 @@ impl Daemon {
         }
     }
 
-    /// What it has said.
+    /// Its output.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
@@ -192,7 +192,7 @@ impl Daemon {
         self.child.as_ref().expect("the daemon runs").id()
     }
 
-    /// Gives the process away, to be killed by someone else.
+    /// Releases the process, to be killed by the caller.
     pub fn take(&mut self) -> Child {
         self.child.take().expect("the daemon runs")
     }

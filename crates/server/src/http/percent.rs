@@ -1,6 +1,6 @@
 //! Percent-encoding (RFC 3986), byte by byte: names of RRDs need not be UTF-8.
 
-/// The bytes a percent-encoded text stands for; `None` when a `%` has no two digits behind it.
+/// Decodes a percent-encoded text; `None` when a `%` is not followed by two digits.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -397,7 +397,7 @@ fn tune_writes_the_buffer_first_and_changes_the_header_as_rrdtool_does() {
         let list: Vec<String> = words.split(' ').map(str::to_string).collect();
         let (ours, theirs) = (engine.tune(&name("w2.rrd"), &list), tool.run(&format!("tune w2.rrd {words}")));
         assert_eq!(ours.is_ok(), theirs.is_ok(), "{words}: {ours:?} {theirs:?}");
-        // Not byte for byte: RRDtool leaves the rest of a longer text behind the NUL of "UNKN".
+        // Not byte for byte: RRDtool leaves the rest of a longer text after the NUL of "UNKN".
         let content = |path: &Path| {
             let parts = rrd::codec::file::decode(&std::fs::read(path).unwrap()).unwrap();
             rrd::codec::file::encode(&parts.rrd, &parts.current_rows).unwrap()

@@ -44,7 +44,7 @@ fn update(engine: &dyn Engine, of: &str, numbers: std::ops::Range<i64>) {
     }
 }
 
-/// A store of one shard with segments, a checkpoint, and a log behind it.
+/// A store of one shard with segments, a checkpoint, and a log after it.
 fn store() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { shard_count: 1, ..StoreOptions::default() };

@@ -267,7 +267,7 @@ fn damage_to_durable_records_is_reported_and_contained() {
         "log file shard/log-00000001-0000000000000000 is damaged at byte 0 (position 1:0, 984 bytes lost): \
          the file is missing or too short"
     );
-    // The limit of the rule: the last record, with nothing behind it, looks like the end.
+    // The limit of the rule: damage to the last record, with nothing after it, looks like the end.
     let disk = written();
     disk.flip_bit(&log_file(at(6)), (5 * RECORD + 70) * 8).unwrap();
     let (records, end) = read_all(&disk, start());
@@ -282,7 +282,7 @@ fn what_was_never_durable_is_cut_with_all_behind_it_and_stays_away() {
     disk.flip_bit(&log_file(start()), (RECORD + 3) * 8).unwrap();
     let (records, end) = read_all(&disk, start());
     assert_eq!((records.len(), end.end, end.damage.len()), (1, at(1), 0));
-    // Records 2 and 3 are good and at their places, and must not come back behind a new record 1.
+    // Records 2 and 3 are good and at their positions, and must not reappear after a new record 1.
     let disk = disk.kill();
     let mut log = open(&disk.handle(), end.end);
     write(&mut log, [8]);

@@ -65,11 +65,11 @@ pub struct State {
 /// What became of a word that was applied.
 #[derive(Clone, Copy, Debug)]
 pub struct Applied<'w> {
-    /// What the log records of it: the time in seconds,
+    /// The time that the log records, in seconds.
     pub time: Timestamp,
-    /// and the text behind the time's colon.
+    /// The text that the log records: everything after the time's colon.
     pub values: &'w [u8],
-    /// The words behind it.
+    /// The arguments after it.
     pub rest: Option<&'w [u8]>,
 }
 

@@ -101,7 +101,7 @@ impl Worker {
         (accepted, None)
     }
 
-    /// Applies the first of some words; those behind it.
+    /// Applies the first of some arguments; returns the others.
     #[inline]
     fn update_word<'w>(
         &mut self,
