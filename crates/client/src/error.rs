@@ -21,7 +21,7 @@ pub enum ClientError {
         /// Why, for people; it may hold the bytes of a name.
         text: Vec<u8>,
     },
-    /// The daemon answered something else than was asked for; what it was to be.
+    /// The answer is of another kind than the request needs; the value names the expected kind.
     NotAnAnswer(&'static str),
     /// An absolute name for a daemon on another host.
     AbsoluteName,

@@ -1,4 +1,4 @@
-//! What a placeholder stands for: an RRD of a store, asked for through the store's daemon.
+//! The RRD that a placeholder stands for, which is reached through its store's daemon.
 //!
 //! The rule is one: the name is the placeholder's own, wherever the tree is mounted, and the daemon is the one that the
 //! store has written beside its tree ([`rrd_file::daemon_address`]).

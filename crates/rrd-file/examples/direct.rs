@@ -37,7 +37,7 @@ fn path(directory: &str, file: i64) -> PathBuf {
     PathBuf::from(format!("{directory}/{file}.rrd"))
 }
 
-/// Parses the words anew each time, as librrd does.
+/// Parses the arguments again each time, as librrd does.
 fn create_all(directory: &str, files: i64, start: i64, step: i64, words: &[String]) -> Result<(), Error> {
     for file in 0..files {
         let path = path(directory, file);

@@ -39,7 +39,7 @@ pub enum Error {
         /// What is invalid.
         error: FileError,
     },
-    /// A placeholder stands there: the store it names has the data.
+    /// It is a placeholder: the store it names has the data.
     Placeholder {
         /// The path as given.
         path: PathBuf,

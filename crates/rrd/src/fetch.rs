@@ -1,4 +1,4 @@
-//! A fetch: what is asked for and the rows that answer it, from the file or the wire up to a graph.
+//! A fetch: the request and the rows that answer it, from the file or the wire up to a graph.
 
 use crate::definition::{Cf, Definition};
 use crate::plan::{FETCH_VALUES_MAX, Plan};

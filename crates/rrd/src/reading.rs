@@ -32,7 +32,7 @@ pub struct Reading<'a> {
     pub values: &'a [&'a [u8]],
 }
 
-/// Resolves a time in AT syntax to seconds, or says what is wrong with it.
+/// Resolves a time in AT syntax to seconds, or returns why that is impossible.
 pub type AtTime<'a> = dyn Fn(&[u8]) -> Result<i64, String> + 'a;
 
 /// Splits one argument of an update: `time:value...`, or `AT-time@value...` (the first `@` wins).
@@ -100,7 +100,7 @@ pub struct Usual {
     pub end: usize,
 }
 
-/// Takes apart what nearly every argument is, in one pass: whole seconds of at most 15 digits, and one value for each
+/// Parses the form of nearly every argument in one pass: whole seconds of at most 15 digits, and one value for each
 /// place in `values`, which has one for each source that clients feed. The argument ends with `text` or at a space.
 /// `None` for everything else, of which [`parse_argument`] says what it is.
 #[inline]

@@ -14,9 +14,9 @@ pub struct UpdateReport {
     pub applied: u64,
     /// Arguments at or before the last update, passed over by `--skip-past-updates`.
     pub skipped: u64,
-    /// The rows written, in the order RRDtool writes them; empty unless asked for.
+    /// The rows written, in the order RRDtool writes them; empty unless requested.
     pub rows: Vec<WrittenRow>,
-    /// What the RRD is; `None` unless rows were asked for.
+    /// The RRD's definition; `None` unless rows were requested.
     pub definition: Option<Arc<Definition>>,
 }
 
@@ -59,9 +59,9 @@ impl UpdateReport {
 pub struct RowRecorder<'a, S> {
     sink: S,
     definition: &'a Definition,
-    /// The time until which the span under way lasts.
+    /// The end of the current span.
     until: i64,
-    /// Rows of the span under way.
+    /// Rows of the current span.
     span: Vec<WrittenRow>,
     listed: Option<&'a mut Vec<WrittenRow>>,
 }

@@ -22,7 +22,7 @@ pub struct Graph<'w> {
 /// A finished graph.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// The image or table; `None` when there is nothing to draw, painting was not asked for, or it failed.
+    /// The image or table; `None` when there is nothing to draw, painting was not requested, or it failed.
     pub bytes: Option<Vec<u8>>,
     /// Why painting failed.
     pub failure: Option<render::ImageError>,
@@ -173,7 +173,7 @@ impl<'w> Graph<'w> {
     }
 }
 
-/// How the rows are written; `None` when a picture is asked for.
+/// How the rows are written; `None` when an image is requested.
 fn table_format(options: &Options) -> Option<TableFormat> {
     let json = |show_time| TableFormat::Xport(XportOptions { json: true, show_time, numbered: false });
     let xml = |numbered| TableFormat::Xport(XportOptions { json: false, show_time: true, numbered });

@@ -1,7 +1,7 @@
 //! Prints what the segments of a store that is not running hold, file by file and source by source:
 //! `cargo run --release -p roundel-store --example at_rest -- STORE`.
 //!
-//! *Useful* are rows that can still be asked for, counted from the newest row any segment has of their RRD; rows
+//! *Useful* are rows that can still be fetched, counted from the newest row any segment has of their RRD; rows
 //! held twice count once. `B/row` is bytes of runs for each useful row and data source.
 
 use std::collections::HashMap;

@@ -7,7 +7,7 @@
 //!
 //! `accept` (one thread per shard) validates, buffers and journals updates; `write` (some threads) writes
 //! what is due to the files; `upkeep` (one thread) syncs, rotates and retries. The file is authoritative and
-//! read anew on each visit, under RRDtool's locks, because other programs may use the files at any time. This
+//! read again on each visit, under RRDtool's locks, because other programs may use the files at any time. This
 //! layout knows no protocol. For memory, see `buffer`. Measured on two busy cores of an AMD EPYC, client in
 //! the same process: 640 to 706 thousand values/s accepted and written at 30 values per file, 2.4 to 2.6 us
 //! of processor time per value (rrdcached over its socket: 201 thousand, 6.3 us).

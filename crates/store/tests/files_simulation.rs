@@ -172,7 +172,7 @@ impl World {
         (self.files, self.journal) = (files, journal);
     }
 
-    /// Of an uncertain RRD no acknowledged update may be missing. It starts anew then.
+    /// Of an uncertain RRD no acknowledged update may be missing. It then starts again.
     fn settle_uncertain(&mut self) {
         for name in std::mem::take(&mut self.uncertain) {
             if self.model.0.contains_key(&name) {

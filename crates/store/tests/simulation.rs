@@ -504,7 +504,7 @@ fn bit_rot_is_reported_and_contained() {
 }
 
 /// The disk fills up under load, and has room again later. What was refused for it may be there or not;
-/// everything else is there, and the store goes on by itself.
+/// everything else is there, and the store continues by itself.
 fn run_full(seed: u64) {
     let mut world = World::new(seed);
     for _ in 0..20 {

@@ -175,7 +175,7 @@ fn fetches(client: &mut Client, which: Range<usize>, now: i64, seconds: i64, rrd
     Ok(runs)
 }
 
-/// p99 of FETCH of an hour while W1 arrives as fast as it goes, against the same daemon at rest.
+/// p99 of FETCH of an hour while W1 arrives as fast as it goes, against the same daemon without load.
 fn under_load(bench: &mut Bench) -> Outcome<()> {
     let (workload, count) = bench.workload(Shape::W1);
     let mut results = Vec::new();

@@ -1,4 +1,4 @@
-//! Graphs beside Debian's rrdtool: in a session and one per process; and over HTTP at rest and while W1 arrives.
+//! Graphs beside Debian's rrdtool: in a session and one per process; and over HTTP without load and while W1 arrives.
 
 mod http;
 

@@ -16,7 +16,7 @@ use crate::workload::{Jitter, Shape, Sources, Texture, Workload};
 
 /// Values per UPDATE line while the archives are filled: only the result matters here.
 const VALUES_PER_LINE: u64 = 60;
-/// The disk is at rest when it has not changed for this long: a merge with a busy disk's syncs.
+/// The files count as settled when they have not changed for this long: a merge with a busy disk's syncs.
 const REST: Duration = Duration::from_secs(6);
 /// Longest wait for rest.
 const REST_LIMIT: Duration = Duration::from_secs(120);

@@ -65,7 +65,7 @@ const SOURCES: &[Source] = &[
     },
 ];
 
-/// Makes every RRD in `directory` anew.
+/// Creates every RRD in `directory`, replacing old ones.
 pub fn make(rrdtool: &Path, directory: &Path) -> Outcome<()> {
     let mut pipe = Command::new(rrdtool)
         .arg("-")

@@ -57,7 +57,7 @@ pub fn first(tool: &mut Tool, args: Args<'_>) -> Result<i64> {
     }
 }
 
-/// Runs it: RRDtool prints -1 in front of an error.
+/// Runs it. Compat: RRDtool prints -1 before an error.
 pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
     let first = first(tool, args);
     print(out, format!("{}\n", first.as_ref().unwrap_or(&-1)).as_bytes())?;

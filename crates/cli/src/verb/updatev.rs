@@ -24,7 +24,7 @@ pub const SYNTAX: &str = "updatev - update, and list the rows that were written\
     \t\ttime|N:value[:value...]\n\
     \t\tat-time@value[:value...] ...\n";
 
-/// What an update wrote: the rows, also those in front of what went wrong.
+/// What an update wrote: the rows, including those before a refused reading.
 pub struct Written {
     /// `[time]RRA[cf][pdp_per_row]DS[name]` and the value.
     pub items: Vec<InfoItem>,
@@ -75,7 +75,7 @@ fn not_ours() -> Failure {
 /// Updates a daemon's RRD; `None` when the daemon does not list rows.
 ///
 /// # Errors
-/// What the daemon says of all of it; what is wrong with a reading is in the result.
+/// Why the daemon refused the whole update; the refusal of a single reading is in the result.
 pub(super) fn send(args: &UpdateArgs<'_>, remote: &Remote, readings: &[Vec<u8>]) -> Result<Option<Written>> {
     let mut written = Written { items: Vec::new(), failure: None };
     // Readings that may be passed over go one by one.

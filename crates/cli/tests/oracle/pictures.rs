@@ -228,7 +228,7 @@ fn lines(image: &Image) -> (Vec<usize>, Vec<usize>) {
     ((0..image.height).filter(row).collect(), (0..image.width).filter(column).collect())
 }
 
-/// What a program answers, and whether the file was written anew.
+/// The answer of a program, and whether the file was rewritten.
 fn lazily(program: &Program, file: &str, more: &str, age: Duration) -> (Answer, bool) {
     let path = program.directory.join(file);
     let there = std::fs::read(&path).ok();

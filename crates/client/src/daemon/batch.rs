@@ -24,7 +24,7 @@ use crate::sync::{AtomicBool, AtomicU64, Condvar, Instant, Mutex, MutexGuard, Po
 
 /// Bytes that are gathered for one frame; a longer update goes alone.
 const GATHERED_BYTES_MAX: usize = REQUEST_BYTES_MAX / 4;
-/// Bytes in front of the updates of a frame.
+/// Bytes before the updates of a frame.
 const COUNT_BYTES: usize = 4;
 
 /// The connections to one daemon.
@@ -133,7 +133,7 @@ impl Batches {
         }
     }
 
-    /// How many updates wait for the batch under way to be answered.
+    /// How many updates wait for the current batch to be answered.
     #[cfg(test)]
     pub fn gathered(&self) -> usize {
         self.lock().gathered.updates.len()

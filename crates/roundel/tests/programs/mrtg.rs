@@ -43,7 +43,7 @@ impl Agent {
         snmpd.env("MIBS", "").env("SNMP_PERSISTENT_DIR", directory.join("persistent"));
         let log = directory.join("snmpd.log");
         let mut process = Running::start(&mut snmpd, log.clone());
-        // It says so when it listens.
+        // It reports when it listens.
         process.wait_for(|| fs::read_to_string(&log).unwrap().contains("NET-SNMP version").then_some(()));
         Agent { port, values, _process: process }
     }

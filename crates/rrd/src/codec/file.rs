@@ -1,7 +1,7 @@
 //! The `.rrd` file, versions 0001 to 0005, to and from [`Rrd`]: the one place that knows its bytes.
 //!
 //! The layout is that of amd64, little-endian and 8-aligned, as `docs/format/rrd.md` describes it;
-//! [`FileLayout`] gives the offset of every part. What Debian's rrdtool wrote comes back byte for byte.
+//! [`FileLayout`] gives the offset of every part. Files of Debian's rrdtool round-trip byte for byte.
 //! Every count is bounded by the number of bytes at hand before anything is allocated, and a decoded
 //! definition keeps the promises the engine relies on (see [`decode`]).
 

@@ -4,7 +4,7 @@ use super::pdp::canonical;
 use crate::definition::{Consolidation, Definition};
 use crate::live::{CdpPrep, HeadMut, HeadShape, Season};
 
-/// Cycles during which a season is smoothed whenever it begins anew; afterwards at its smoothing index.
+/// Cycles during which a season is smoothed whenever it begins again; afterwards at its smoothing index.
 const BURN_IN_CYCLES: u64 = 3;
 /// The word of a cell that counts these cycles (source 0 only).
 const BURN_IN: usize = 4;

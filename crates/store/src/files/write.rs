@@ -1,7 +1,7 @@
 //! Writes files: a queue of RRDs that are due, and the threads that empty it.
 //!
 //! One visit to a file writes all that is buffered for it: open, lock, read the header, apply, write each
-//! archive's new rows in one piece and the live head once, close (which unlocks). The header is read anew
+//! archive's new rows in one piece and the live head once, close (which unlocks). The header is read again
 //! each time, from the page cache, so that other programs may write under the same locks. RRDs are queued in
 //! name order, which is roughly the order in which files were created and lie on the disk.
 

@@ -1,4 +1,4 @@
-//! The worker's side of a checkpoint cycle: when to freeze the open rows, and which heads to hand over next.
+//! The worker's side of a checkpoint cycle: when to freeze the open rows, and which heads to send next.
 //!
 //! A cycle starts when the open arena or the log reaches its limit. It freezes the arena, then hands pages of
 //! heads to the checkpointer between rounds: one page per round under load, continuously when idle. The next

@@ -1,4 +1,4 @@
-//! Graphs over HTTP, at rest and while W1 arrives at full speed.
+//! Graphs over HTTP, without load and while W1 arrives at full speed.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
 use crate::workload::{Shape, hash, rrd_name};
 
-/// How long graphs are counted at rest.
+/// How long graphs are counted without load.
 const AT_REST: Duration = Duration::from_secs(3);
 
 /// Measures both rates of each build.
@@ -38,7 +38,7 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// Graphs/s at rest and under load.
+/// Graphs/s without and under load.
 fn measure(bench: &mut Bench, program: &Program) -> Outcome<(Runs, Runs)> {
     let (workload, count) = bench.workload(Shape::W1);
     bench.say(&format!("Graph: HTTP, creates {count} RRDs"));

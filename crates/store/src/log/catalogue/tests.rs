@@ -86,7 +86,7 @@ fn the_encoding_of_a_definition_is_fixed() {
 fn every_kind_of_source_and_archive_round_trips() {
     let bytes = encode_definition(&everything());
     assert_eq!(decode_definition(&bytes).unwrap(), everything());
-    // NaN is not equal to itself, so bytes are compared: the payload must come back too.
+    // NaN is not equal to itself, so bytes are compared: the payload must survive too.
     let mut unlimited = small();
     let nan = f64::from_bits(0x7ff8_dead_beef_0001);
     unlimited.ds[0] = fed("x", DsType::Gauge, 1, nan, -nan);

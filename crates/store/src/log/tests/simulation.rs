@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What must and what may come back.
+/// The records that must and that may be replayed.
 struct Model {
     /// Where each record starts and its body, in order; the sequence is the index.
     records: Vec<(Position, Vec<u8>)>,

@@ -43,7 +43,7 @@ impl Harness {
         self.cycle.turn(&mut self.state, self.position, &|| START, &|| busy);
     }
 
-    /// What was handed over: B(egin), P(age), E(nd).
+    /// The jobs sent to the checkpointer: B(egin), P(age), E(nd).
     fn handed_over(&self) -> String {
         let letter = |job| match job {
             Job::Begin { .. } => 'B',
