@@ -1,4 +1,4 @@
-//! Files used in place: what is said of bad ones, who may use them when, and what a full disk or a kill leaves.
+//! Files used in place: errors of invalid ones, locking, and what a full disk or a kill leaves.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -20,7 +20,7 @@ use rrd::fetch::FetchRequest;
 
 const CREATE: &str = "--start 1000000000 --step 10 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:U:U RRA:AVERAGE:0.5:1:10 \
                       RRA:MAX:0.5:3:7 RRA:LAST:0.5:1:600";
-/// What a child of these tests is to do, and with which file.
+/// The task of a child process of these tests, and its file.
 const TASK: &str = "ROUNDEL_DIRECT_TASK";
 const FILE: &str = "ROUNDEL_DIRECT_FILE";
 
@@ -79,7 +79,7 @@ fn child() {
     }
 }
 
-/// Starts this program again as [`child`]; `shell` goes before it.
+/// Starts this program again as [`child`], optionally through `shell`.
 fn start(task: &str, path: &Path, shell: &str) -> (Child, impl Iterator<Item = String> + use<>) {
     let mut child = Command::new("sh")
         .args(["-c", &format!("{shell}exec \"$0\" --exact child --nocapture")])
@@ -91,7 +91,7 @@ fn start(task: &str, path: &Path, shell: &str) -> (Child, impl Iterator<Item = S
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    // The harness may have begun the line.
+    // The harness may have started the line.
     (child, lines.filter_map(|line| line.split_once("said ").map(|(_, text)| text.to_string())))
 }
 
@@ -129,7 +129,7 @@ fn bad_files_are_refused_in_the_words_of_rrdtool() {
     }
 }
 
-/// Both must say the same when a file is read and when it is updated.
+/// Reading and updating must give the same error.
 fn check_refusal(tool: &mut RrdTool, name: &str) {
     let path = tool.path(name);
     let ours = |error: Error| error.to_string().replace(path.to_str().unwrap(), name);
@@ -183,7 +183,7 @@ fn locks_are_those_of_rrdtool() {
     assert_eq!(waiter.join().unwrap().unwrap(), 1);
 }
 
-/// A thread that updates a file which is in use: it sleeps when this returns.
+/// A thread that updates a file in use: it is blocked when this returns.
 fn updating(path: &Path, argument: String) -> std::thread::JoinHandle<Result<u64, Error>> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = path.to_path_buf();
@@ -247,7 +247,7 @@ fn damaged_files_never_stop_us() {
     let good = std::fs::read(tool.path("f.rrd")).unwrap();
     let path = tool.path("shaken.rrd");
     oracle::shake(&good, 1500, |bytes| {
-        // Cutting a file to rewrite it would have the file system write it out each time.
+        // If the file were truncated and rewritten, the file system would write it out each time.
         std::fs::remove_file(&path).ok();
         std::fs::write(&path, bytes).unwrap();
         if let Ok(file) = ReadFile::open(&path, Locking::Try) {
@@ -275,7 +275,7 @@ fn damaged_files_never_stop_us() {
 fn a_full_disk_leaves_the_good_file_and_nothing_else() {
     let (mut tool, path) = tool_with_file();
     let before = std::fs::read(&path).unwrap();
-    // A limit of 256 blocks of 512 bytes for any file; without the signal a write that is too long fails.
+    // A limit of 256 blocks of 512 bytes per file; with the signal ignored, a longer write fails.
     let (child, said) = start("replace", &path, "trap '' XFSZ; ulimit -f 256; ");
     let said: Vec<String> =
         said.map(|line| line.replace(path.parent().unwrap().to_str().unwrap(), "")).collect();
@@ -316,7 +316,7 @@ fn a_kill_in_the_middle_of_updates_leaves_a_file_that_goes_on() {
     let content = |path: &Path| decode(&std::fs::read(path).unwrap()).unwrap().rrd;
     let (ours, theirs) = (content(&path), content(&theirs.path("a.rrd")));
     assert_eq!(format!("{:?}", ours.live), format!("{:?}", theirs.live));
-    // A row that no head counts yet may lie where the oldest row was.
+    // A row that the live part does not include yet may have replaced the oldest row.
     for (ours, theirs) in ours.archives.iter().zip(&theirs.archives) {
         let newer = |rows: &[f64]| rows[4..].iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         assert_eq!(newer(ours), newer(theirs));

@@ -1,4 +1,4 @@
-//! Files updated in place by us and by Debian's rrdtool: what is said, what is listed, and every byte.
+//! Files updated in place by us and by Debian's rrdtool: errors, listed rows, and every byte must be equal.
 //!
 //! `ROUNDEL_SEEDS=n` runs n seeds instead of 400; `ROUNDEL_SEED=n` runs that one alone.
 
@@ -13,14 +13,14 @@ use rrd::updatev::UpdateReport;
 
 const SEEDS: u64 = 400;
 
-/// What `updatev` prints, or the error.
+/// The output of `updatev`, or the error.
 fn listed(result: Result<UpdateReport, String>) -> Result<String, String> {
     let mut text = b"return_value = 0\n".to_vec();
     rrd::info::push_text(&mut text, &result?.items());
     Ok(String::from_utf8(text).unwrap())
 }
 
-/// The first place where two files differ, if any.
+/// The first offset at which two files differ.
 fn difference(theirs: &Path, ours: &Path) -> Option<String> {
     let (theirs, ours) = (std::fs::read(theirs).unwrap(), std::fs::read(ours).unwrap());
     if theirs.len() != ours.len() {
@@ -47,7 +47,7 @@ fn first_difference(theirs: &Result<String, String>, ours: &Result<String, Strin
     }
 }
 
-/// Creates with rrdtool, updates a copy by us, compares after every command.
+/// Creates files with rrdtool, updates a copy by us, and compares after every command.
 fn run(tool: &mut RrdTool, scenario: &Scenario, random: &mut Random) -> Result<(), String> {
     let Scenario { create, updates, .. } = scenario;
     let (theirs, ours) = (tool.path("theirs.rrd"), tool.path("ours.rrd"));

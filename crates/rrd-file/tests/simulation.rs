@@ -1,9 +1,9 @@
-//! Direct updates and placeholders on a simulated disk: random work, the death of the process between any two
-//! operations, failing writes, full disks, lost power.
+//! Direct updates and placeholders on a simulated disk: random operations, crashes of the process between any
+//! two of them, failing writes, full disks, lost power.
 //!
-//! A file is what it was before a call or what it is after it, as long as the machine lives; a placeholder can
-//! be written again whatever a power loss left of it. Each seed is a run of its own: `ROUNDEL_SEED=n` replays
-//! one, `ROUNDEL_SEEDS=n` says how many.
+//! Unless the power fails, a file is always in the state before or after a call; a placeholder can be written
+//! again whatever a loss of power left of it. Each seed is a separate run: `ROUNDEL_SEED=n` replays one,
+//! `ROUNDEL_SEEDS=n` sets how many.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -27,7 +27,7 @@ use rrd::when::Step;
 const START: i64 = 1_700_000_000;
 const PATH: &str = "a.rrd";
 
-/// Geometries without seasons: those may be adapted twice when a process dies between season and live part.
+/// Geometries without seasons, which may be adapted twice when a process dies between season and live part.
 const GEOMETRIES: &[&[&str]] = &[
     &["DS:a:GAUGE:25:U:U", "RRA:AVERAGE:0.5:1:7", "RRA:MAX:0.5:3:5"],
     &[
@@ -60,7 +60,7 @@ fn volume(disk: &SimDisk) -> Volume {
     Volume::Disk(disk.handle())
 }
 
-/// One to four arguments at later and later times.
+/// One to four arguments with increasing times.
 fn arguments(random: &mut Random, time: &mut i64, ds_count: usize) -> Vec<String> {
     let mut argument = || {
         *time += match random.below(12) {
@@ -79,7 +79,7 @@ fn time_of(argument: &str) -> i64 {
     argument.split(':').next().unwrap().parse().unwrap()
 }
 
-/// Everything the file says; `None` when there is no file.
+/// The whole content of the file; `None` when there is no file.
 fn content(disk: &SimDisk) -> Option<FileParts> {
     match ReadFile::open_on(&volume(disk), Path::new(PATH), Locking::Try) {
         Ok(file) => Some(file.content().unwrap()),
@@ -93,12 +93,12 @@ fn text(parts: &FileParts) -> String {
     format!("{parts:?}")
 }
 
-/// The live part only, which says which rows count.
+/// The live part only, which determines the valid rows.
 fn live(parts: &FileParts) -> String {
     format!("{:?}", parts.rrd.live)
 }
 
-/// A file on a disk, and a copy on another disk to which nothing ever happens.
+/// A file on a disk, and a copy on another disk without faults.
 fn run_updates(seed: u64) {
     let mut random = Random::new(seed);
     let (mut disk, good) = (SimDisk::new(random.next()), SimDisk::new(0));
@@ -125,7 +125,7 @@ fn run_updates(seed: u64) {
             assert_eq!(text(&found), text(&after), "{words:?}");
             continue;
         }
-        // A write that failed may have left a part of the live part; one that was never begun has not.
+        // A failed write may have left a part of the live part; one that never started has not.
         if live(&found) == live(&before) {
             update_on(&volume(&disk), Path::new(PATH), &words, &UpdateOptions::default()).unwrap();
             assert_eq!(text(&content(&disk).unwrap()), text(&after), "again after a kill: {words:?}");
@@ -149,7 +149,7 @@ fn an_update_is_done_or_can_be_done_again() {
     each_seed(400, run_updates);
 }
 
-/// A kill without a failing write: then the live part is never torn.
+/// A kill without a failing write: the live part is then never torn.
 fn run_kills(seed: u64) {
     let mut random = Random::new(seed);
     let (mut disk, good) = (SimDisk::new(random.next()), SimDisk::new(0));
@@ -186,8 +186,8 @@ fn a_kill_leaves_the_state_before_the_update() {
     each_seed(400, run_kills);
 }
 
-/// Whole files are made and changed while writes fail, the disk is full or the process dies: the old file stays
-/// until the new one is whole.
+/// Whole files are created and changed while writes fail, the disk is full or the process dies: the old file
+/// stays until the new one is complete.
 fn run_whole_files(seed: u64) {
     let mut random = Random::new(seed);
     let mut disk = SimDisk::new(random.next());
@@ -221,7 +221,7 @@ fn run_whole_files(seed: u64) {
             }
         }
         for name in disk.list(Path::new("")).unwrap() {
-            // What a kill left of a temporary file.
+            // A temporary file left by a kill.
             if name != PATH {
                 disk.remove(Path::new(&name)).unwrap();
             }
@@ -256,7 +256,7 @@ fn run_placeholders(seed: u64) {
             _ => disk.kill(),
         };
         if let Err(error) = &written {
-            // Whatever is there, it is never taken for something that must not be replaced.
+            // Whatever remains is never mistaken for a file that must not be replaced.
             assert!(matches!(error, roundel_rrd_file::placeholder::PlaceholderError::Io { .. }), "{error}");
         }
         placeholders(&disk).write(&name, 1000).unwrap();

@@ -1,7 +1,8 @@
-//! The files layout under `kill -9`: a daemon is killed at random moments while it takes and writes updates.
+//! The files layout under `kill -9`: a daemon is killed at random moments while it accepts and writes
+//! updates.
 //!
-//! Updates follow a fixed sequence. After each kill every file must hold a prefix of it that is no shorter
-//! than what was answered, and be byte for byte what rrdtool makes of that prefix.
+//! Updates follow a fixed sequence. After each kill, every file must contain a prefix of it that is no
+//! shorter than what was answered, and must equal rrdtool's file for that prefix byte for byte.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -44,12 +45,12 @@ fn last(engine: &FilesEngine, rrd: usize) -> i64 {
     (shape.split(&snapshot.live.words).last_update.whole - START) / 7
 }
 
-/// Not a test: the process that gets killed. Says on its output which updates were answered.
+/// Not a test: the process that gets killed. It prints which updates were answered.
 #[test]
 fn child() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let mut number: i64 = std::env::var(FROM).unwrap().parse().unwrap();
-    // Every update makes its file due, so that kills hit writes of files as well.
+    // Every update makes its file due, so that kills also hit writes of files.
     let engine = open(Path::new(&directory), Duration::ZERO);
     let mut output = std::io::stdout();
     loop {
@@ -66,7 +67,7 @@ fn child() {
     }
 }
 
-/// Runs the child until it has answered something and `pause` more has gone by, then kills it. The number
+/// Runs the child until it has answered something and `pause` has passed, then kills it. Returns the number
 /// of the last answer.
 fn live_and_die(directory: &Path, from: i64, pause: Duration) -> i64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -101,14 +102,14 @@ fn answered_updates_survive_kills_at_random_moments() {
     for life in 0..20 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         answered = live_and_die(base.path(), answered, Duration::from_micros((random >> 33) % 40_000));
-        // Looking must not change anything: the next life begins where the kill left it.
+        // Reading must not change anything: the next run starts where the kill left it.
         let engine = open(base.path(), Duration::from_secs(300));
         let reached: Vec<i64> = (0..RRDS).map(|rrd| last(&engine, rrd)).collect();
         drop(engine);
         for &reached in &reached {
             assert!(reached >= answered, "life {life}: {answered} was answered, {reached} is there");
         }
-        // Those that are further refuse what they have: each holds a prefix.
+        // RRDs that got further refuse updates they already have: each contains a prefix.
         answered = reached.into_iter().min().unwrap_or(answered);
         if life % 5 == 4 {
             let engine = open(base.path(), Duration::from_secs(300));

@@ -1,11 +1,11 @@
-//! The files layout on simulated disks: random work, death of the process, lost power, failing writes, a full
-//! journal.
+//! The files layout on simulated disks: random operations, crashes of the process, lost power, failing
+//! writes, a full journal.
 //!
-//! What is checked are the promises of `docs/format/journal.md`. The death of the process loses nothing that was
-//! acknowledged. Under `sync = "always"` lost power loses nothing either, as long as no file was being
-//! written; a file that was may be torn, as RRDtool's, but no acknowledged update is missing from it. What was
-//! refused for the disk's sake may be there or not. Each seed is a run of its own: `ROUNDEL_SEED=n` replays one,
-//! `ROUNDEL_SEEDS=n` says how many.
+//! The test checks the promises of `docs/format/journal.md`. A crash of the process loses nothing that was
+//! acknowledged. Under `sync = "always"` neither does a loss of power, as long as no file is being written;
+//! such a file may be torn, as with RRDtool, but no acknowledged update is missing from it. A change that was
+//! refused because of the disk may or may not be there. Each seed is a separate run: `ROUNDEL_SEED=n` replays
+//! one, `ROUNDEL_SEEDS=n` sets how many.
 
 #[path = "simulation/model.rs"]
 mod model;
@@ -30,7 +30,7 @@ use rrd_file::tree::Tree;
 const START: i64 = 1_700_000_000;
 const LONG: Duration = Duration::from_secs(3600);
 
-/// An engine on two simulated disks, and what it must hold.
+/// An engine on two simulated disks, and its expected content.
 struct World {
     random: Random,
     files: SimDisk,
@@ -39,7 +39,7 @@ struct World {
     options: Options,
     now: i64,
     model: Model,
-    /// RRDs of which the last change was refused for the disk's sake.
+    /// RRDs whose last change was refused because of the disk.
     uncertain: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl World {
     fn new(seed: u64) -> World {
         let mut random = Random::new(seed);
         let options = Options {
-            // Half of the runs write a file at every update.
+            // In half of the runs, every update is written to its file at once.
             write_interval: if random.once_in(2) { LONG } else { Duration::ZERO },
             flush_interval: LONG,
             write_threads: 1 + random.below(2) as usize,
@@ -87,7 +87,7 @@ impl World {
 
     fn create(&mut self) {
         let name = self.name();
-        // Without seasons, which RRDtool's way of writing may adapt twice.
+        // Without seasons, which may be adapted twice, as with RRDtool.
         let definition = definition(self.random.below(6));
         let (start, no_overwrite) = (self.now - 10, self.random.once_in(2));
         let request = CreateRequest { definition: definition.clone(), start, no_overwrite };
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// Updates some RRDs. What is refused for the disk's sake makes its RRD uncertain; how many were.
+    /// Updates some RRDs. Those refused because of the disk become uncertain; returns how many.
     fn update(&mut self) -> usize {
         let passed = if self.random.once_in(30) { self.random.below(900) } else { self.random.below(12) };
         self.now += 1 + passed as i64;
@@ -172,7 +172,7 @@ impl World {
         (self.files, self.journal) = (files, journal);
     }
 
-    /// Of an uncertain RRD no acknowledged update may be missing. It then starts again.
+    /// No acknowledged update may be missing from an uncertain RRD, which then starts again.
     fn settle_uncertain(&mut self) {
         for name in std::mem::take(&mut self.uncertain) {
             if self.model.0.contains_key(&name) {
@@ -247,7 +247,7 @@ fn run_kills(seed: u64) {
             1 => world.journal.power_off_after(world.random.below(12)),
             _ => world.files.power_off_after(world.random.below(12)),
         }
-        // Only updates: of a create or a delete that was cut short either outcome is right.
+        // Only updates: for an interrupted create or delete, either outcome is right.
         let count = world.random.below(10);
         world.updates(count);
         world.kill();
@@ -260,8 +260,8 @@ fn kills_lose_nothing_acknowledged() {
     each_seed(400, run_kills);
 }
 
-/// The process dies while an RRD that updates wait for is replaced or removed. It is then the old one with all that
-/// was acknowledged, the new one, or gone.
+/// The process dies while an RRD with buffered updates is replaced or removed. Afterwards it is the old one
+/// with everything that was acknowledged, the new one, or removed.
 fn run_replaced(seed: u64) {
     let mut world = World::new(seed);
     let name = "host-0/0.rrd".to_string();
@@ -304,7 +304,7 @@ fn a_kill_while_an_rrd_is_replaced_loses_nothing_acknowledged() {
     each_seed(400, run_replaced);
 }
 
-/// Writes of the journal and of files fail now and then, and leave a part of what they should have written.
+/// Writes of the journal and of files sometimes fail, leaving a part of what they should have written.
 fn run_failing(seed: u64) {
     let mut world = World::new(seed);
     (0..30).for_each(|_| world.step());
@@ -313,7 +313,7 @@ fn run_failing(seed: u64) {
         world.journal.fail(Operation::Write, world.random.below(4), full);
         world.updates(8);
     }
-    // A sync that fails ends all updates until the next start, and loses none that was acknowledged.
+    // A failed sync stops updates until the next start, and loses none that was acknowledged.
     world.journal.fail(Operation::Sync, 0, ErrorKind::Other);
     world.updates(4);
     world.kill();
@@ -326,7 +326,7 @@ fn failing_writes_lose_nothing_acknowledged() {
     each_seed(200, run_failing);
 }
 
-/// The power fails. What is not written to a file meanwhile is whole afterwards.
+/// The power fails. Files that are not being written at that moment are intact afterwards.
 fn run_crashes(seed: u64) {
     let mut world = World::new(seed);
     world.options.sync = SyncMode::Always;

@@ -1,4 +1,4 @@
-//! An RRD that packs to more than one record of the log may hold.
+//! An RRD whose compressed import exceeds one record of the log.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,7 +20,7 @@ fn name() -> RrdName {
     RrdName::new(b"large.rrd").unwrap()
 }
 
-/// An RRD of so many rows, all different.
+/// An RRD with this many rows, all different.
 fn rrd(rows: usize, seed: u64) -> Rrd {
     let step = Step { units: 1, units_per_second: 1 };
     let options = CreateOptions { step, limits: Limits::STORE, file_name: b"large.rrd" };
@@ -49,7 +49,7 @@ fn an_import_larger_than_a_record_survives_a_kill() {
     store.import(name(), large.clone(), false).unwrap();
     assert!(matches!(store.import(name(), rrd(5, 3), true), Err(StoreError::Exists(_))));
     assert!(bits(&store.read(&name()).unwrap()) == bits(&large));
-    // As a kill would: nothing is flushed.
+    // Like a kill: nothing is flushed.
     drop(store);
     let store = open();
     assert!(bits(&store.read(&name()).unwrap()) == bits(&large), "after replay");

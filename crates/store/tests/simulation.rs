@@ -1,8 +1,8 @@
-//! The real store on a simulated disk: random work, crashes at random moments, full disks.
+//! The real store on a simulated disk: random operations, crashes at random moments, full disks.
 //!
-//! Process death must lose nothing acknowledged. Power loss must lose nothing that a sync covered, and
-//! what is left must be a prefix of what was acknowledged. Each seed is a run of its own:
-//! `ROUNDEL_SEED=n` replays one, `ROUNDEL_SEEDS=n` says how many.
+//! A crash of the process must lose nothing acknowledged. A loss of power must lose nothing that a sync
+//! covered, and what remains must be a prefix of what was acknowledged. Each seed is a separate run:
+//! `ROUNDEL_SEED=n` replays one, `ROUNDEL_SEEDS=n` sets how many.
 
 #[path = "simulation/model.rs"]
 mod model;
@@ -25,7 +25,7 @@ use rrd::time::Timestamp;
 
 const START: i64 = 1_700_000_000;
 
-/// A store on a simulated disk, and what it must hold.
+/// A store on a simulated disk, and its expected content.
 struct World {
     random: Random,
     disk: SimDisk,
@@ -36,7 +36,7 @@ struct World {
     ops: Vec<Op>,
     /// How many of them a sync has covered.
     synced: usize,
-    /// RRDs with an update that was refused for a full disk: it may have gone in.
+    /// RRDs with an update that was refused because of a full disk: it may have been applied.
     uncertain: BTreeSet<String>,
     /// RRDs that are not updated for a while.
     silent: BTreeSet<String>,
@@ -52,7 +52,7 @@ impl World {
             shard_count: 1,
             shard: ShardOptions {
                 sync_always: random.below(3) == 0,
-                // Syncs happen when the test asks for one, so that it knows what they cover.
+                // Syncs happen only when the test requests one, so that it knows what they cover.
                 sync_interval: Duration::from_secs(3600),
                 open_bytes_min: 256 << random.below(6),
                 log_bytes_max: 2048 << random.below(6),
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// Updates of some RRDs at a later time, a few of them of RRDs that do not exist.
+    /// Updates of some RRDs at a later time, including a few that do not exist.
     fn batch(&mut self) -> (UpdateBatch, Vec<Op>) {
         let passed =
             if self.random.below(30) == 0 { self.random.below(900) } else { 1 + self.random.below(12) };
@@ -214,8 +214,8 @@ impl World {
         self.disk = disk;
     }
 
-    /// How much of what was acknowledged is there: the shortest prefix from the synced one on that says the
-    /// same as the store.
+    /// How much of what was acknowledged remains: the shortest prefix, from the synced one on, that equals
+    /// the store.
     fn kept_prefix(&self) -> usize {
         let names = self.store.list(b"", true).expect("a list");
         let head = |name: Vec<u8>| {
@@ -238,7 +238,7 @@ impl World {
         panic!("the store holds no prefix of what was acknowledged from {} on", self.synced);
     }
 
-    /// Checks the RRDs of which everything is known.
+    /// Checks the RRDs whose state is certain.
     fn check_certain(&self) {
         for name in self.model.0.keys().filter(|name| !self.uncertain.contains(*name)) {
             check_rrd(&self.store, &self.model, name);
@@ -304,8 +304,8 @@ fn run(seed: u64) {
     world.store.stop().expect("a clean stop");
 }
 
-/// RRDs that live through many flushes and merges, some of them silent for a while: segments of several levels
-/// and classes at once, old rows beside new ones in one merge.
+/// RRDs live through many flushes and merges, some of them without updates for a while: segments of several
+/// levels and classes at once, old rows next to new ones in one merge.
 fn run_long(seed: u64) {
     let mut world = World::new(seed);
     (0..12).for_each(|_| world.create());
@@ -355,7 +355,8 @@ fn flushes_and_merges_lose_no_rows() {
     each_seed(300, run_long);
 }
 
-/// A store is stopped while more changes wait than its memory takes, and its flush has only just ended.
+/// A store is stopped while more changes are queued than fit in its memory, and its flush has only just
+/// ended.
 fn run_stopped_while_busy(seed: u64) {
     let mut world = World::new(seed);
     (0..12).for_each(|_| world.create());
@@ -383,12 +384,12 @@ fn a_busy_store_stops() {
     each_seed(300, run_stopped_while_busy);
 }
 
-/// What became of the stores with rotten bits.
+/// The outcomes for stores with bit rot.
 #[derive(Default)]
 struct Rotten {
     all: AtomicU64,
     opened: AtomicU64,
-    /// RRDs of which a read said that a segment is damaged.
+    /// RRDs whose read reported a damaged segment.
     damaged: AtomicU64,
     /// RRDs that were read.
     whole: AtomicU64,
@@ -401,8 +402,9 @@ static ROTTEN: Rotten = Rotten {
     whole: AtomicU64::new(0),
 };
 
-/// Bytes of a file that are in use, and how many of them may rot without stopping the start: all of a log, the blocks of
-/// a segment, nothing of what says where everything is (identity, manifest, checkpoint, a segment's footer).
+/// Bytes of a file that are in use, and how many of them may rot without preventing the start: all of a log,
+/// the blocks of a segment, but nothing that locates other data (identity, manifest, checkpoint, a segment's
+/// footer).
 fn bytes_that_may_rot(disk: &SimDisk, path: &Path) -> (u64, u64) {
     let file = front(disk, path);
     let used = file.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -414,7 +416,8 @@ fn bytes_that_may_rot(disk: &SimDisk, path: &Path) -> (u64, u64) {
             let number = u64::from_str_radix(number, 16).expect("a number");
             let named = String::from_utf8_lossy(&manifest).contains(&format!("\nsegment {number} "));
             let footer = &file[file.len() - 64 + 24..];
-            // What no manifest names is left over from a merge that the stop cut short; the start removes it.
+            // Files that no manifest names are left over from a merge that the stop interrupted; the start
+            // removes them.
             if named { u64::from_le_bytes(*footer.first_chunk().expect("a trailer")) as usize } else { used }
         }
         _ => 0,
@@ -422,7 +425,7 @@ fn bytes_that_may_rot(disk: &SimDisk, path: &Path) -> (u64, u64) {
     (used as u64, harmless as u64)
 }
 
-/// The first megabyte of a file: all that these stores write. A log has more room reserved.
+/// The first megabyte of a file: everything that these stores write. A log has more space reserved.
 fn front(disk: &SimDisk, path: &Path) -> Vec<u8> {
     let mut bytes = vec![0; 1 << 20];
     let file = disk.handle().open(path, Mode::Read).expect("a file");
@@ -431,9 +434,9 @@ fn front(disk: &SimDisk, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Bits rot in files of a store that was stopped. What is in no way of the start costs what it held: the store opens, and
-/// each RRD is read as it was, or said to be damaged. All else is told before anything is served. Nothing panics: a panic
-/// in a shard would end this process.
+/// Bits rot in files of a stopped store. Rot that does not prevent the start costs only the rows it hits: the
+/// store opens, and each RRD is read unchanged or reported as damaged. Any other rot is reported before
+/// anything is served. Nothing panics: a panic in a shard would end this process.
 fn run_rotten(seed: u64) {
     let mut world = World::new(seed);
     (0..60).for_each(|_| world.step());
@@ -495,16 +498,16 @@ fn bit_rot_is_reported_and_contained() {
     each_seed(500, run_rotten);
     let [all, opened, damaged, whole] = [&ROTTEN.all, &ROTTEN.opened, &ROTTEN.damaged, &ROTTEN.whole]
         .map(|count| count.load(Ordering::Relaxed));
-    // Every second seed flips only bits that need not stop the start. Which files a seed has depends on how far the
-    // shard's threads had come, so the numbers vary from run to run.
+    // Every second seed flips only bits that do not prevent the start. Which files exist depends on the
+    // timing of the shard's threads, so the numbers vary from run to run.
     assert!(
         all < 50 || (opened > all / 3 && damaged > 0 && whole > damaged),
         "of {all} rotten stores {opened} opened, with {damaged} damaged and {whole} whole RRDs"
     );
 }
 
-/// The disk fills up under load, and has room again later. What was refused for it may be there or not;
-/// everything else is there, and the store continues by itself.
+/// The disk fills up under load and has room again later. A change that was refused because of that may or
+/// may not be there; everything else is there, and the store continues by itself.
 fn run_full(seed: u64) {
     let mut world = World::new(seed);
     for _ in 0..20 {

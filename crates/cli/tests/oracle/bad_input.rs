@@ -1,11 +1,11 @@
-//! Damaged files and dumps, full disks, missing directories: the same status as Debian's rrdtool, no crash,
-//! and nothing half-written where something good was.
+//! Damaged files and dumps, full disks, missing directories: the same exit status as Debian's rrdtool, no
+//! crash, and no half-written file in place of a good one.
 
 use oracle::shaken;
 
 use crate::harness::{Answer, Pair};
 
-/// Damaged copies of one run, of files and of dumps each.
+/// Damaged copies per run, of files and of dumps each.
 const ROUNDS: u64 = 150;
 
 const CREATE: &str = "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U DS:y:COUNTER:30:0:U \
@@ -45,7 +45,8 @@ pub fn check_files() {
             assert!(matches!(ours.status, Some(0 | 1)), "seed {seed}, {command}: {ours:?}");
             let theirs = pair.theirs.as_ref().map(|program| program.run(&words(command), b""));
             refused += usize::from(ours.status == Some(1));
-            // Whom Debian's crashes on, and what it reads although it makes no sense, is no measure.
+            // Inputs on which Debian's rrdtool crashes, or which it accepts although they are invalid, are
+            // not compared.
             if theirs.is_some_and(|theirs| theirs.status == Some(1)) {
                 assert_eq!(ours.status, Some(1), "seed {seed}, {command}");
             }
@@ -89,7 +90,7 @@ pub fn check_dumps() {
     }
 }
 
-/// The first line that is not as it was.
+/// The first line that differs.
 fn changed_line(good: &[u8], damaged: &[u8]) -> String {
     let (good, damaged) = (String::from_utf8_lossy(good), String::from_utf8_lossy(damaged));
     let mut good = good.lines();
@@ -114,7 +115,7 @@ pub fn check_system() {
     same("resize no/dir.rrd 0 GROW 1");
     same("dump a.rrd no/dir.xml");
     for directory in pair.directories() {
-        // By a link, for both remove what they could not write.
+        // Through a link, because both remove what they could not write.
         std::os::unix::fs::symlink("/dev/full", directory.join("full")).expect("a link");
     }
     let full = same("dump a.rrd full");

@@ -1,4 +1,4 @@
-//! Scenarios that are kept: plain text, one file each, in `cases/`.
+//! Written scenarios: plain text, one file each, in `cases/`.
 //!
 //! ```text
 //! # why this is here
@@ -12,7 +12,7 @@
 //! ~ expected remark on standard error (and status 0)
 //! ```
 //!
-//! A case that does not differ is held against Debian's rrdtool as well, where that is installed.
+//! A case without `differs` is also compared with Debian's rrdtool, if that is installed.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -48,7 +48,7 @@ pub fn check_all() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// What is expected of one command.
+/// The expected result of one command.
 #[derive(Default)]
 struct Expected {
     command: String,
@@ -56,7 +56,7 @@ struct Expected {
     error: String,
 }
 
-/// The first difference between what a case says and what a program does.
+/// The first difference between a case and a program.
 fn check(text: &str, pair: &Pair, program: &Program) -> Option<String> {
     let mut program = program.clone();
     let mut expected: Option<Expected> = None;
@@ -102,7 +102,7 @@ fn prepare(line: &str, program: &mut Program) {
     match what {
         Some("set") => {
             let (name, value) = line[4..].split_once('=').expect("name=value");
-            // `LANGUAGES` stands for where the test keeps them.
+            // `LANGUAGES` stands for the directory of the test's locales.
             let made = crate::locales::path().map(|path| path.display().to_string());
             let value = value.replace("LANGUAGES", &made.unwrap_or_default());
             program.environment.push((name.to_string(), value));

@@ -1,6 +1,6 @@
 //! Programs that drive `rrdtool -` as Cacti, LibreNMS and RRDTool::OO do: through a pair of pipes, reading up
-//! to the line that says `OK u:` or `ERROR:`, several commands on their way at once. Each is run with both
-//! programs, and must have read the same.
+//! to the line with `OK u:` or `ERROR:`, with several commands in flight. Each is run with both rrdtools and
+//! must read the same.
 
 use std::process::{Command, Stdio};
 
@@ -36,7 +36,7 @@ waitpid $process, 0;
 print "status ", $? >> 8, "\n";
 "#;
 
-/// Python's pipes: a thousand commands are written before the first answer is read, then while reading.
+/// Python's pipes: a thousand commands are written before the first answer is read, then more while reading.
 const PYTHON: &str = r#"
 import subprocess, sys, threading
 program = subprocess.Popen([sys.argv[1], '-'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -96,7 +96,7 @@ pub fn check() {
         ran += 1;
         assert_eq!((&ours.1, ours.2), (&want.1, want.2), "{interpreter}");
         assert!(want.0.lines().count() > 300, "{interpreter}: {}", want.0);
-        // The usage page is in our words.
+        // The usage page has our own text.
         let lines = |text: &str| crate::session::without_usage(text);
         let (ours, want) = (lines(&ours.0), lines(&want.0));
         let first = ours.lines().zip(want.lines()).find(|(ours, want)| ours != want);

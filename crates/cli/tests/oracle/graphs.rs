@@ -1,12 +1,12 @@
-//! Random graphs: elements and options in all spellings, good and bad, and their rows in every format.
+//! Random graphs: elements and options in all spellings, valid and invalid, and their rows in every format.
 
 use crate::harness::{Answer, Draw, Pair, Program};
 use crate::random::number;
 
-/// Graphs of one run; `ROUNDEL_ROUNDS` asks for more.
+/// Graphs per run; `ROUNDEL_ROUNDS` sets another number.
 const ROUNDS: u64 = 250;
 
-/// What a graph of pictures says of its places; the tests of `graph` compare these.
+/// Output about the positions in an image, which the tests of `graph` compare.
 const PLACES: [&str; 5] = ["graph_", "image_", "value_", "legend", "coords"];
 
 const NUMBERS: &[&str] = &[
@@ -119,7 +119,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("--bogus", &[]),
 ];
 
-/// One of `from`; in every other graph one of its first `good`, so that there are graphs without any error.
+/// One of `from`; in every other graph one of the first `good`, so that some graphs have no error.
 fn of<'a>(draw: &mut Draw, from: &[&'a str], good: usize) -> &'a str {
     let end = if draw.tame { good } else { from.len() };
     from[draw.below(end)]
@@ -185,13 +185,13 @@ fn element(draw: &mut Draw) -> String {
     if !draw.tame && draw.once_in(20) { kind.to_string() } else { format!("{kind}:{rest}") }
 }
 
-/// The words of one graph, and whether it is a table.
+/// The arguments of one graph, and whether it is a table.
 fn graph(draw: &mut Draw) -> (Vec<String>, bool) {
     let end = draw.of(&["1000000500", "1000000140", "1000000117"]);
     let mut words: Vec<String> =
         [draw.of(&["graph", "graphv"]), "out", "-s", "1000000100", "-e", end].map(str::to_string).to_vec();
     for _ in 0..draw.below(3) {
-        // The last ones are errors.
+        // The last ones are invalid.
         let end = if draw.tame { OPTIONS.len() - 2 } else { OPTIONS.len() };
         let (option, arguments) = OPTIONS[draw.below(end)];
         words.push(option.to_string());
@@ -212,7 +212,7 @@ fn graph(draw: &mut Draw) -> (Vec<String>, bool) {
     (words, table)
 }
 
-/// What a program answers, and the table that it made.
+/// The answer of a program, and the table it wrote.
 fn answer(program: &Program, words: &[String], table: bool) -> (Answer, Option<Vec<u8>>) {
     let path = program.directory.join("out");
     std::fs::remove_file(&path).ok();
@@ -229,8 +229,8 @@ fn answer(program: &Program, words: &[String], table: bool) -> (Answer, Option<V
     (answer, made)
 }
 
-/// Where Debian's writes what memory holds: times that there are not, rows of tables before a series that is
-/// shifted.
+/// Debian's rrdtool prints uninitialised memory here: times that do not exist, and rows of tables before a
+/// shifted series.
 fn is_undefined(word: &str, table: bool) -> bool {
     let of_series =
         ["PRINT:a", "PRINT:b", "GPRINT:a", "GPRINT:b"].iter().any(|start| word.starts_with(start));
@@ -272,7 +272,7 @@ pub fn check() {
         refused += usize::from(ours.0.status == Some(1));
         let Some(program) = &pair.theirs else { continue };
         let theirs = answer(program, &words, table);
-        // Where Debian's crashes there is nothing to compare.
+        // If Debian's rrdtool crashes, there is nothing to compare.
         if theirs.0.status.is_some() && ours != theirs {
             differences.push(format!(
                 "seed {seed}: {}\n  ours:     {ours:?}\n  Debian's: {theirs:?}",

@@ -1,23 +1,23 @@
-//! Two programs, a directory for each, and what they did.
+//! Two programs, a directory for each, and their answers.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Debian's.
+/// Debian's rrdtool.
 pub const THEIRS: &str = "/usr/bin/rrdtool";
 
-/// What a program answered.
+/// The answer of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub output: String,
     pub error: String,
-    /// The exit status; `None` = ended by a signal.
+    /// The exit status; `None` = terminated by a signal.
     pub status: Option<i32>,
 }
 
-/// A program in a directory of its own.
+/// A program with its own directory.
 #[derive(Clone)]
 pub struct Program {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl Program {
         Program { path: path.to_path_buf(), directory: directory.to_path_buf(), environment: Vec::new() }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -54,7 +54,7 @@ impl Program {
         let mut stdin = child.stdin.take().expect("a pipe");
         let input = input.to_vec();
         let writer = std::thread::spawn(move || {
-            // The program may end before it has read all.
+            // The program may end before it has read everything.
             stdin.write_all(&input).ok();
         });
         let output = child.wait_with_output().expect("the program ends");
@@ -67,7 +67,7 @@ impl Program {
     }
 }
 
-/// Ours and, where it is installed, Debian's.
+/// Our program and, if it is installed, Debian's.
 pub struct Pair {
     root: tempfile::TempDir,
     pub ours: Program,
@@ -81,7 +81,7 @@ impl Pair {
         let own = std::env::current_exe().expect("our path");
         std::os::unix::fs::symlink(own, &link).expect("a link");
         let program = |path: &Path, name: &str| {
-            // Deep down: a session that leaves it upwards must not meet the other's.
+            // Nested deeply: a session that leaves it upwards must not reach the other's.
             let directory = root.path().join(name).join("above/above/above/above/here");
             std::fs::create_dir_all(&directory).expect("a directory");
             Program::new(path, &directory)
@@ -100,7 +100,7 @@ impl Pair {
         std::iter::once(self.ours.directory.clone()).chain(theirs).collect()
     }
 
-    /// What differs only because it is drawn at random or says where it is.
+    /// Removes what differs only because it is random, or contains the directory.
     pub fn normal(&self, text: &str) -> String {
         let mut lines = String::with_capacity(text.len());
         for line in text.split_inclusive('\n') {
@@ -114,7 +114,7 @@ impl Pair {
         lines.replace(&format!("{root}/ours"), "/X").replace(&format!("{root}/theirs"), "/X")
     }
 
-    /// The dumps of all `.rrd` files of each, which must be the same.
+    /// The dumps of all `.rrd` files of each, which must be equal.
     pub fn dumps(&self) -> Vec<BTreeMap<String, Answer>> {
         let read_by = self.theirs.as_ref().unwrap_or(&self.ours);
         let dump = |directory: &PathBuf| {
@@ -129,7 +129,8 @@ impl Pair {
                         let name = path.strip_prefix(directory).expect("inside").display().to_string();
                         let mut answer = read_by.run(&["dump".as_ref(), path.as_os_str()], b"");
                         answer.error = self.normal(&answer.error);
-                        // How often a season came round counts from a row that Debian's draws at random.
+                        // The number of season cycles starts at a row that Debian's rrdtool chooses at
+                        // random.
                         let counted = |line: &&str| !line.contains("<init_flag>");
                         answer.output = answer.output.split_inclusive('\n').filter(counted).collect();
                         // The last point of an archive that was filled from others (`docs/compatibility.md`).
@@ -146,10 +147,10 @@ impl Pair {
     }
 }
 
-/// Numbers that look random and are the same for the same seed.
+/// Numbers that look random and depend only on the seed.
 pub struct Draw {
     state: u64,
-    /// Only values that are numbers: some sources take other texts in Debian's.
+    /// Only numeric values: for some sources, Debian's rrdtool treats other texts differently.
     pub tame: bool,
 }
 
@@ -169,7 +170,7 @@ impl Draw {
         from[self.below(from.len())]
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -1,4 +1,4 @@
-//! Languages for the programs under test: made here from the system's sources, for a machine may have none.
+//! Locales for the programs under test, built from the system's sources, because a machine may have none.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The locales of the tests; one uses a decimal comma and starts the week on Monday, one does neither.
 pub const NAMES: &[&str] = &["de_DE.UTF-8", "en_US.UTF-8"];
 
-/// The directory for LOCPATH; none where the system has no `localedef` with its sources.
+/// The directory for LOCPATH; `None` if the system has no `localedef` or no sources.
 pub fn path() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(make).as_deref()
@@ -20,7 +20,7 @@ fn make() -> Option<PathBuf> {
         if path.join("LC_NUMERIC").exists() {
             continue;
         }
-        // Under another name first: two test runs may make it at once.
+        // Under another name first, because two test runs may build it at the same time.
         let fresh = tempfile::tempdir().ok()?;
         let made = fresh.path().join(name);
         let (source, charset) = name.split_once('.')?;

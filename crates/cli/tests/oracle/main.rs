@@ -1,7 +1,7 @@
-//! Our `rrdtool` beside Debian's: scenarios that are kept, random ones by seed, sessions, hostile files.
+//! Our `rrdtool` compared with Debian's: written scenarios, random ones by seed, sessions, hostile files.
 //!
-//! Called by the name `rrdtool` this executable is ours; else it runs the tests, those whose name holds
-//! the first argument if there is one. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the random scenarios.
+//! Under the name `rrdtool` this executable is our rrdtool; otherwise it runs the tests, or those whose name
+//! contains the first argument. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the random scenarios.
 
 mod bad_input;
 mod cases;

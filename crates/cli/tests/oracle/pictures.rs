@@ -1,22 +1,23 @@
-//! Pictures: what the pixels of a PNG show beside Debian's, and when and from where one is drawn.
+//! Images: the pixels of a PNG compared with Debian's, and when and from which data one is drawn.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::harness::{Answer, Pair, Program};
 
-/// Where the rows begin, and the last one ends.
+/// Time of the first and of the last row.
 const START: i64 = 1_000_000_200;
 const END: i64 = START + 600 * 300;
-/// Least likeness of two pictures. Measured: 0.96 where the mark along the right edge, which differs, is a large part
-/// of a small picture, elsewhere 0.97 and more.
+/// Least similarity of two images. Measured: 0.96 where the mark along the right edge, which differs, is a
+/// large part of a small image, elsewhere at least 0.97.
 const LIKE: f64 = 0.95;
-/// Pixels of a window that likeness is measured in, both ways.
+/// Width and height in pixels of a window for the similarity.
 const WINDOW: usize = 8;
-/// So far from a colour, of 255 each part, a pixel is of it: what smoothing leaves of a line's corner.
+/// How far, of 255 per channel, a pixel may be from a colour to count as that colour: antialiasing changes
+/// the corners of lines.
 const NEAR: u8 = 40;
 
-/// The arguments of the pictures, but for where they begin and end.
+/// The arguments of the images, without their time range.
 const PICTURES: &[&str] = &[
     "AREA:a#00cf00 LINE1:b#0000ff",
     "AREA:a#00cf00:in LINE1:b#0000ff:out GPRINT:b:LAST:%6.2lf%s GPRINT:a:MAX:%6.2lf%s",
@@ -66,7 +67,7 @@ impl Image {
         pixel.iter().zip(colour).all(|(part, wanted)| part.abs_diff(wanted) <= NEAR)
     }
 
-    /// For each column the rows of its uppermost and its lowest pixel of this colour, and how many there are.
+    /// For each column, the top and bottom pixel of this colour, and the number of such pixels.
     fn columns(&self, colour: [u8; 3]) -> Vec<(usize, usize, usize)> {
         let column = |x: usize| {
             let rows: Vec<usize> = (0..self.height).filter(|y| self.is_near(x, *y, colour)).collect();
@@ -75,7 +76,7 @@ impl Image {
         (0..self.width).map(column).collect()
     }
 
-    /// The same of rows.
+    /// As above, for rows.
     fn rows(&self, colour: [u8; 3]) -> Vec<(usize, usize, usize)> {
         let row = |y: usize| {
             let columns: Vec<usize> = (0..self.width).filter(|x| self.is_near(*x, y, colour)).collect();
@@ -84,14 +85,14 @@ impl Image {
         (0..self.height).map(row).collect()
     }
 
-    /// The mean of three colours' parts, as the eye weighs them.
+    /// The luminance of a colour.
     fn light(&self, x: usize, y: usize) -> f64 {
         let [red, green, blue] = self.pixels[y * self.width + x].map(f64::from);
         0.299 * red + 0.587 * green + 0.114 * blue
     }
 }
 
-/// Structural similarity (Wang and others, 2004): the mean over windows half of which overlap.
+/// Structural similarity (Wang and others, 2004): the mean over half-overlapping windows.
 fn likeness(a: &Image, b: &Image) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for top in (0..=a.height.saturating_sub(WINDOW)).step_by(WINDOW / 2) {
@@ -124,7 +125,7 @@ fn likeness_at(a: &Image, b: &Image, left: usize, top: usize) -> f64 {
         / ((mean_a * mean_a + mean_b * mean_b + c1) * (spread_a + spread_b + c2))
 }
 
-/// Both programs with the same `a.rrd`; none where Debian's is not installed.
+/// Both programs with the same `a.rrd`; `None` if Debian's is not installed.
 fn pair() -> Option<Pair> {
     let pair = Pair::new();
     let maker = pair.theirs.as_ref()?;
@@ -147,13 +148,13 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_string).collect()
 }
 
-/// The words of a picture of the last day.
+/// The arguments of an image of the last day.
 fn graph(arguments: &str) -> Vec<String> {
     let start = END - 86_400;
     words(&format!("graph x.png -s {start} -e {END} DEF:a=a.rrd:a:AVERAGE DEF:b=a.rrd:b:AVERAGE {arguments}"))
 }
 
-/// The two pictures of the same words.
+/// The two images for the same arguments.
 fn both(pair: &Pair, arguments: &str) -> [Image; 2] {
     let theirs = pair.theirs.as_ref().expect("it is installed");
     [&pair.ours, theirs].map(|program| {
@@ -177,7 +178,7 @@ pub fn check_likeness() {
     assert!(unlike.is_empty(), "{}", unlike.join("\n"));
 }
 
-/// Every part in a colour of its own, none of which is near another.
+/// Each part in a colour that no other part resembles.
 pub fn check_places() {
     let Some(pair) = pair() else { return };
     let colours = "-c BACK#00ffff -c CANVAS#ff00ff -c SHADEA#808000 -c SHADEB#008080 -c GRID#ffff00 -c MGRID#000000 \
@@ -197,7 +198,7 @@ pub fn check_places() {
         "AREA:a#0000ff AREA:b#ffffff:STACK -l -300",
         "HRULE:1#0000ff VRULE:1000150000#ffffff -l 0 -u 700",
     ] {
-        // Texts are painted a shade apart; they are left out.
+        // Texts are rendered in slightly different shades, so they are left out.
         let [ours, theirs] = both(&pair, &format!("{colours} -c FONT#00ffff {arguments}"));
         for (part, colour) in parts {
             let columns = difference(&ours.columns(*colour), &theirs.columns(*colour));
@@ -209,14 +210,14 @@ pub fn check_places() {
     }
 }
 
-/// The first place where two lists differ, and what is there.
+/// The first position where two lists differ, with both values.
 fn difference<T: PartialEq + Copy>(ours: &[T], theirs: &[T]) -> Option<(usize, T, T)> {
     let mut pairs = ours.iter().zip(theirs).enumerate();
     pairs.find(|(_, (a, b))| a != b).map(|(at, (a, b))| (at, *a, *b))
 }
 
-/// The rows and columns of a picture in which at least a third is neither canvas nor background: the lines of the
-/// grid, which are dashes.
+/// The rows and columns of an image in which at least a third is neither canvas nor background: the dashed
+/// lines of the grid.
 fn lines(image: &Image) -> (Vec<usize>, Vec<usize>) {
     let is_line = |x: usize, y: usize| {
         ![[0, 255, 255], [255, 0, 255], [0, 0, 255], [255, 255, 255]]
@@ -241,7 +242,7 @@ fn lazily(program: &Program, file: &str, more: &str, age: Duration) -> (Answer, 
     let arguments =
         format!("graphv {file} --lazy {more} -s end-1d -e now DEF:a=a.rrd:a:AVERAGE LINE1:a#ff0000:x");
     let mut answer = program.run(&words(&arguments), b"");
-    // The two do not run in the same second.
+    // The two programs do not run within the same second.
     let timeless = |line: &&str| !line.starts_with("graph_start") && !line.starts_with("graph_end");
     answer.output = answer.output.split_inclusive('\n').filter(timeless).collect();
     // The messages of libpng are not an interface.
@@ -307,8 +308,7 @@ pub fn check_surroundings() {
     assert!(colours("-R mono") < colours("-R normal"), "texts in one colour only");
 }
 
-/// Memory that a picture may take in all, in KiB: the largest image that there is has 256 MiB, and its file comes to
-/// about as much.
+/// Total memory for an image, in KiB: the largest possible image has 256 MiB, and its file about as much.
 const MEMORY_KIB: u32 = 1 << 20;
 
 pub fn check_bounds() {
@@ -348,7 +348,7 @@ pub fn check_bounds() {
     }
 }
 
-/// Debian's daemon, ended with this value.
+/// Debian's daemon, which ends with this value.
 struct Rrdcached(std::process::Child);
 
 impl Drop for Rrdcached {
@@ -359,7 +359,7 @@ impl Drop for Rrdcached {
 }
 
 impl Rrdcached {
-    /// One that writes nothing down by itself; none where it is not installed.
+    /// A daemon that writes nothing by itself; `None` if it is not installed.
     fn start(directory: &Path, socket: &Path) -> Option<Rrdcached> {
         let child = std::process::Command::new("/usr/bin/rrdcached")
             .args(["-g", "-w", "100000", "-f", "200000", "-b"])
@@ -406,7 +406,7 @@ pub fn check_daemon() {
         let text = if want.is_empty() { &answers[0].error } else { &answers[0].output };
         assert!(text.contains(want), "{arguments}: {answers:?}");
     };
-    // What waits in the daemon shows only to those who ask it.
+    // Updates pending in the daemon are visible only through it.
     check("DEF:a=a.rrd:a:AVERAGE", "nan");
     check(r"DEF:a=a.rrd:a:AVERAGE:daemon=unix\:/nowhere/at/all", "");
     check(&format!(r"DEF:a=a.rrd:a:AVERAGE:daemon=unix\:{socket}"), "4711");

@@ -1,5 +1,5 @@
-//! Random scenarios: lists of commands, given to both programs, one process each. The shortest list that
-//! still makes a difference is printed in the form of a case.
+//! Random scenarios: lists of commands, given to both programs, one process each. A difference is reduced to
+//! the shortest list that still shows it, printed in the form of a case.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::harness::{Answer, Draw, Pair};
 use crate::scenarios::shrink;
 pub use crate::scenarios::{Command, words};
 
-/// Scenarios of one ordinary run. `ROUNDEL_ROUNDS` gives more.
+/// Scenarios of one normal run; `ROUNDEL_ROUNDS` sets another number.
 const ROUNDS: u64 = 40;
 
-/// Whole lives of RRDs.
+/// Whole life cycles of RRDs.
 pub fn check() {
     run(crate::scenarios::scenario);
 }
@@ -21,7 +21,7 @@ pub fn check_spellings() {
     run(crate::spellings::scenario);
 }
 
-/// A number of the environment.
+/// A number from the environment.
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -45,8 +45,8 @@ fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
     assert_eq!(differences, 0, "{differences} scenarios were answered differently");
 }
 
-/// A difference that is there each time: what counts from now may fall into another second for the second
-/// program, and Debian's draws at random when the seasons of Holt-Winters archives are smoothed.
+/// A difference that occurs every time. Times relative to now may fall into another second for the second
+/// program, and Debian's rrdtool uses random numbers to smooth the seasons of Holt-Winters archives.
 fn lasting_difference(scenario: &[Command]) -> Option<String> {
     let random = scenario.iter().flatten().any(|word| word.starts_with("RRA:HWPREDICT"));
     let mut found = None;
@@ -87,17 +87,18 @@ fn difference(scenario: &[Command]) -> Option<String> {
         let answer = |program: &crate::harness::Program| normal(&pair, program.run(words, b""));
         let (mut ours, mut want) = (answer(&pair.ours), answer(&theirs));
         if words[0] == "restore" && want.error.starts_with("ERROR: error reading/parsing XML") {
-            // What libxml2 says about what is no XML: ours only has to refuse it too.
+            // libxml2's text for input that is not XML: ours only has to refuse it too.
             want.error.clone_from(&ours.error);
         }
-        // A fetch up to now: between the two the clock may have gone on.
+        // A fetch up to now: the clock may have advanced between the two.
         while ours != want && tries > 0 && words[0] == "fetch" {
             tries -= 1;
             (ours, want) = (answer(&pair.ours), answer(&theirs));
         }
-        // What Debian's dies of is no measure.
+        // Commands on which Debian's rrdtool crashes are not compared.
         want.status?;
-        // Without a source or an archive, or one that another needs, Debian's leaves a file that it crashes on later.
+        // Without a source or an archive, or one that another needs, Debian's rrdtool leaves a file on which
+        // it crashes later.
         let ruins = ["ERROR: you must define at least one", "ERROR: cannot delete "];
         if words[0] == "tune" && ruins.iter().any(|text| ours.error.starts_with(text)) {
             return None;
@@ -117,7 +118,7 @@ fn difference(scenario: &[Command]) -> Option<String> {
     (!differing.is_empty()).then(|| text + &differing)
 }
 
-/// What files hold, by their paths in a directory.
+/// The content of all files, by path within the directory.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn files(directory: &Path) -> Files {
@@ -136,9 +137,9 @@ fn files(directory: &Path) -> Files {
     found
 }
 
-/// What ours changed with a command that failed, and should not have. Debian's may leave half of a tune, no
-/// output where an older one was, or a broken copy (`docs/compatibility.md`): it is put back, so that the
-/// scenario goes on.
+/// What our program changed although the command failed. Debian's rrdtool may leave half of a tune, remove an
+/// older output, or leave a broken copy (`docs/compatibility.md`); that is restored, so that the scenario can
+/// continue.
 fn undo([ours, theirs]: [&Path; 2], before: &[Files; 2]) -> Option<String> {
     let after = files(theirs);
     for name in after.keys().filter(|name| !before[1].contains_key(*name)) {
@@ -153,7 +154,7 @@ fn undo([ours, theirs]: [&Path; 2], before: &[Files; 2]) -> Option<String> {
     Some(format!("{} was changed by a command that failed\n", changed.display()))
 }
 
-/// What differs between the files that are left. One that Debian's cannot read itself is no measure.
+/// Differences between the remaining files. A file that Debian's rrdtool cannot read itself is not compared.
 pub fn compare_files(pair: &Pair) -> String {
     let dumps = pair.dumps();
     let mut text = String::new();
@@ -170,7 +171,7 @@ pub fn compare_files(pair: &Pair) -> String {
     text
 }
 
-/// The first line that differs, and both texts of it.
+/// The first line that differs, from both texts.
 pub fn first_difference(ours: &Answer, theirs: &Answer) -> String {
     let lines = ours.output.lines().zip(theirs.output.lines());
     match lines.enumerate().find(|(_, (ours, theirs))| ours != theirs) {
@@ -180,12 +181,12 @@ pub fn first_difference(ours: &Answer, theirs: &Answer) -> String {
 }
 
 fn normal(pair: &Pair, answer: Answer) -> Answer {
-    // The usage page is in our words, and so is what libxml2 says on the side.
+    // The usage page has our own text, and libxml2's remarks are its own.
     let usage = answer.output.starts_with("RRDtool 1.");
-    // A remark without an error is list's.
+    // Only `list` prints remarks without an error.
     let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
     let remark = if answer.status == Some(0) { answer.error.as_str() } else { "" };
-    // Of an empty directory Debian's says what went wrong: nothing.
+    // For an empty directory, Debian's rrdtool prints the error text for success.
     let error = error.unwrap_or(if ["Success", "Erfolg"].contains(&remark) { "" } else { remark });
     Answer {
         output: if usage { "usage".to_string() } else { pair.normal(&answer.output) },

@@ -1,4 +1,4 @@
-//! `resize` of the same file by both: the copies are equal to the byte.
+//! `resize` of the same file by both programs: the copies are equal to the byte.
 
 use std::fs;
 

@@ -1,16 +1,16 @@
-//! Random lives of RRDs: made, updated, asked, tuned, dumped, restored, filled from others.
+//! Random life cycles of RRDs: created, updated, queried, tuned, dumped, restored, filled from others.
 
 use crate::harness::Draw;
 
-/// The words of a command; `set NAME=value` is for the environment of those that follow.
+/// The arguments of a command; `set NAME=value` sets the environment of later ones.
 pub type Command = Vec<String>;
 
-/// The words of a line without quotes.
+/// Splits a line without quotes into arguments.
 pub fn words(text: &str) -> Command {
     text.split_whitespace().map(str::to_string).collect()
 }
 
-/// Leaves out commands and words for as long as a scenario is `bad`.
+/// Removes commands and arguments as long as a scenario stays `bad`.
 pub fn shrink(mut scenario: Vec<Command>, bad: impl Fn(&[Command]) -> bool) -> Vec<Command> {
     let mut at = 0;
     while at < scenario.len() {
@@ -39,10 +39,10 @@ pub fn shrink(mut scenario: Vec<Command>, bad: impl Fn(&[Command]) -> bool) -> V
 
 /// Commands of one scenario.
 const COMMANDS: usize = 14;
-/// The second that histories start at.
+/// Start of all histories, in seconds.
 const EPOCH: i64 = 1_000_000_000;
 
-/// The commands of one life.
+/// The commands of one life cycle.
 pub fn scenario(draw: &mut Draw) -> Vec<Command> {
     let mut clock = EPOCH;
     let mut commands = environment(draw);
@@ -65,7 +65,7 @@ fn words_of_clock(clock: i64) -> Command {
     vec!["set".to_string(), format!("FAKETIME={clock}")]
 }
 
-/// A clock that stands still, a zone, a language.
+/// A fixed clock, a time zone, a language.
 fn environment(draw: &mut Draw) -> Vec<Command> {
     let set = |text: String| vec!["set".to_string(), text];
     let mut all = Vec::new();
@@ -90,7 +90,7 @@ fn environment(draw: &mut Draw) -> Vec<Command> {
     all
 }
 
-/// Now and then a word goes, comes twice or is another one.
+/// Occasionally removes, repeats or replaces an argument.
 fn spoil(draw: &mut Draw, mut words: Command) -> Command {
     if draw.once_in(12) && words.len() > 1 {
         let at = 1 + draw.below(words.len() - 1);
@@ -189,7 +189,7 @@ fn update(draw: &mut Draw, verb: &str, clock: &mut i64) -> Command {
         let time = match draw.below(16) {
             0 | 1 => format!("{clock}.{}", draw.below(1000)),
             2 => "N".to_string(),
-            // Counted from now.
+            // Relative to now.
             3 => format!("-{}", draw.below(30)),
             _ => clock.to_string(),
         };
@@ -309,7 +309,7 @@ fn fetch(draw: &mut Draw, name: &str) -> Command {
     ]);
     let start = EPOCH - 100 + draw.below(600) as i64;
     let end = start + [0, 1, 60, 300, 3000][draw.below(5)] - i64::from(draw.once_in(15)) * 5000;
-    // Twice, for without an end one word less would make it millions of rows.
+    // Given twice, because without an end, one argument less would mean millions of rows.
     let mut all = words(&format!("fetch --start {start} --end {end} {name} {cf} -s {start} -e {end}"));
     if draw.once_in(3) {
         all.extend(words(&format!("-r {}", draw.of(&["1", "10", "60", "5m", "1h", "0", "x", "7"]))));
@@ -392,8 +392,8 @@ fn xport(draw: &mut Draw) -> Command {
     all
 }
 
-/// Sources and archives that come and go; not the changes that make rows from others, in another way than
-/// Debian's.
+/// Adding and removing sources and archives, except changes that compute rows from others differently than
+/// Debian's rrdtool.
 fn tune_layout(draw: &mut Draw, name: &str) -> Command {
     let mut all = words(&format!("tune {name}"));
     for _ in 0..1 + draw.below(2) {

@@ -3,9 +3,9 @@
 use crate::harness::{Answer, Draw, Pair};
 use crate::random::{compare_files, first_difference, number};
 
-/// Random sessions of one run.
+/// Random sessions per run.
 const ROUNDS: u64 = 40;
-/// Lines of a session.
+/// Lines per session.
 const LINES: usize = 25;
 
 pub fn check() {
@@ -28,7 +28,7 @@ pub fn check() {
     check_ends();
 }
 
-/// How a session begins and ends: without a directory's name, and in the middle of a line.
+/// The start and end of sessions: without a directory, and in the middle of a line.
 fn check_ends() {
     let pair = Pair::new();
     let Some(theirs) = &pair.theirs else { return };
@@ -150,7 +150,7 @@ fn session(draw: &mut Draw) -> Vec<u8> {
     text
 }
 
-/// What only ours promises: a base directory that cannot be left, and bounded memory.
+/// Guarantees that only ours gives: a base directory that cannot be left, and limited memory.
 pub fn check_ours() {
     let pair = Pair::new();
     let outside = pair.ours.directory.join("../outside.rrd");

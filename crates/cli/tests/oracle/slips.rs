@@ -1,4 +1,4 @@
-//! Slips of Debian's rrdtool that ours does not copy (`docs/compatibility.md`): what each of the two does.
+//! Slips of Debian's rrdtool that ours does not copy (`docs/compatibility.md`): the answers of both.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn run(side: &Program, commands: &[&str]) -> String {
     output
 }
 
-/// The lines of a text that hold a word, without what surrounds them.
+/// The lines of a text that contain a word, trimmed.
 fn lines(text: &str, word: &str) -> Vec<String> {
     text.lines().filter(|line| line.contains(word)).map(|line| line.trim().to_string()).collect()
 }

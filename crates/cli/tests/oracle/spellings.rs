@@ -1,13 +1,13 @@
-//! Random command lines: how options may be spelled, ordered, repeated and left out, for each verb; odd
-//! numbers, names and times among them. Most of them are wrong in one way or another.
+//! Random command lines: options of each verb spelt, ordered, repeated and omitted in all ways, with odd
+//! numbers, names and times. Most of them are invalid in one way or another.
 
 use crate::harness::Draw;
 use crate::random::{Command, words};
 
-/// Commands of one scenario, the two that make RRDs among them.
+/// Commands per scenario, including the two that create RRDs.
 const COMMANDS: usize = 18;
 
-/// An option of a verb: its letter, its long name, and what it takes, if anything.
+/// An option of a verb: its letter, its long name, and its argument, if any.
 struct Spelling(Option<char>, &'static str, &'static [&'static str]);
 
 const NAMES: &[&str] = &[
@@ -52,7 +52,7 @@ const NUMBERS: &[&str] = &[
     "inf",
     "99999999999999999999",
 ];
-/// None of them now or long ago: a fetch would have millions of rows.
+/// No time is now or long ago: a fetch would have millions of rows.
 const TIMES: &[&str] = &[
     "1000000000",
     "1000000033",
@@ -206,7 +206,7 @@ fn command(draw: &mut Draw) -> Command {
                 draw.of(&["AVERAGE", "AVERAGE", "MAX", "MIN", "HWPREDICT", "average", "", "x"]).to_string();
             let plain = vec![name(draw), cf];
             let mut all = spelled(draw, "fetch", RANGE, &plain);
-            // Up to now would be many rows, of another second for each program.
+            // A fetch up to now would have many rows, and another second for each program.
             all.splice(1..1, words("--start 1000000000 --end 1000000200"));
             all
         }
@@ -314,7 +314,7 @@ fn draw_verb(number: usize) -> &'static str {
     ["info", "last", "lastupdate"][number % 3]
 }
 
-/// The words in any order, with some of the options in any of their spellings.
+/// The arguments in any order, with some of the options in any of their spellings.
 fn spelled(draw: &mut Draw, verb: &str, options: &[Spelling], plain: &[String]) -> Command {
     let mut groups: Vec<Command> = plain.iter().map(|word| vec![word.clone()]).collect();
     let count = if options.is_empty() { 0 } else { draw.below(4) };

@@ -1,4 +1,4 @@
-//! What a store must say, worked out the plain way: every RRD alone, every row in a map.
+//! A simple model of the store's expected content: each RRD separately, every row in a map.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use rrd::time::Timestamp;
 use rrd::update::{RowSink, Scratch, Updater};
 use rrd::when::Step;
 
-/// Something that was acknowledged.
+/// An acknowledged change.
 #[derive(Clone, Debug)]
 pub enum Op {
     Create { name: String, definition: Definition, start: i64 },
@@ -19,7 +19,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The RRD it is about.
+    /// The RRD it concerns.
     pub fn name(&self) -> &str {
         match self {
             Op::Create { name, .. } | Op::Update { name, .. } | Op::Delete { name } => name,
