@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use args::times::Clock;
 use rrd::time::Timestamp;
 use rrd::when::calendar::Calendar;
+use rrd_file::Locking;
 use rrdgraph::GraphContext;
-use store::direct::Locking;
 
 use crate::failure::{Failure, Result};
 

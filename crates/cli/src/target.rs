@@ -17,8 +17,8 @@ use rrd::codec::file::{decode, encode};
 use rrd::codec::xml::{RestoreOptions, restore};
 use rrd::content::Rrd;
 use rrd::fetch::{FetchRequest, FetchRows};
-use store::direct::{DirectError, Existing, ReadFile, write_file};
-use store::placeholder::Placeholder;
+use rrd_file::placeholder::Placeholder;
+use rrd_file::{Existing, ReadFile, write_file};
 
 use crate::Tool;
 use crate::daemon::{Link, failure};
@@ -256,7 +256,7 @@ impl Tool {
         policy: Policy,
         word: &[u8],
         option: Option<&[u8]>,
-        open: impl FnOnce(&Path, &Environment) -> Result<T, DirectError>,
+        open: impl FnOnce(&Path, &Environment) -> Result<T, rrd_file::Error>,
     ) -> Result<Location<T>> {
         let Tool { environment, link, .. } = self;
         let path = environment.path(word)?;
@@ -326,7 +326,7 @@ impl Tool {
             Location::Local(path) => path,
         };
         write_file(&path, rrd, existing).map_err(|error| match error {
-            DirectError::Io { error, .. } => Failure::of_name(
+            rrd_file::Error::Io { error, .. } => Failure::of_name(
                 "a file error occurred while creating '",
                 word,
                 &format!("': {}", system_text(&error)),
@@ -423,7 +423,7 @@ impl Search<'_> {
 
     fn placeholder(&mut self, whom: Whom) -> Result<Option<Remote>> {
         if matches!(self.found, Found::Unknown)
-            && let Ok(Some(placeholder)) = store::placeholder::read(self.path)
+            && let Ok(Some(placeholder)) = rrd_file::placeholder::read(self.path)
         {
             self.found = Found::Placeholder(placeholder);
         }
@@ -456,7 +456,7 @@ impl Search<'_> {
         if self.path.symlink_metadata().is_ok() {
             return None;
         }
-        let (address, name) = store::daemon_address::above(self.path)?;
+        let (address, name) = rrd_file::daemon_address::above(self.path)?;
         let daemon = self.link.connect(address.as_bytes()).ok()?;
         let rrd = RemoteRrd { address: address.into_bytes(), name: name.as_bytes().to_vec() };
         Some(self.of_store(daemon, rrd))
@@ -467,10 +467,10 @@ impl Search<'_> {
     }
 
     /// Records why the file could not be opened, if another place is left.
-    fn note(&mut self, policy: Policy, error: DirectError) -> Result {
+    fn note(&mut self, policy: Policy, error: rrd_file::Error) -> Result {
         let later = policy.0.contains(&Place::Environment) && self.environment.daemon.is_some();
         self.found = match error {
-            DirectError::Placeholder { placeholder, .. } => Found::Placeholder(placeholder),
+            rrd_file::Error::Placeholder { placeholder, .. } => Found::Placeholder(placeholder),
             error if later && is_missing(&error) => Found::Nothing(file_failure(&error)),
             error => return Err(file_failure(&error)),
         };
@@ -479,8 +479,8 @@ impl Search<'_> {
 }
 
 /// Whether the file does not exist.
-fn is_missing(error: &DirectError) -> bool {
-    matches!(error, DirectError::Open { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
+fn is_missing(error: &rrd_file::Error) -> bool {
+    matches!(error, rrd_file::Error::Open { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// Converts a daemon's refusal to the words for a file: without its own prefix, and with the name as given
@@ -498,6 +498,6 @@ fn of_file(text: &[u8], name: &[u8], word: &[u8]) -> Vec<u8> {
 }
 
 /// The text after `ERROR: ` for a file that could not be used.
-pub(crate) fn file_failure(error: &DirectError) -> Failure {
+pub(crate) fn file_failure(error: &rrd_file::Error) -> Failure {
     Failure::new(error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use args::times::spec;
 use rrd::when::at::AtError;
-use store::direct::Locking;
+use rrd_file::Locking;
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Result, text};

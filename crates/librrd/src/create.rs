@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_ulong};
 use cli::verb::create::{CreateArgs, create};
 use cli::{Failure, Result};
 use rrd::when::Step;
-use store::direct::Existing;
+use rrd_file::Existing;
 
 use crate::boundary::{call, list, needed};
 use crate::memory::bytes;

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use cli::verb::update::{UpdateArgs, update_here_first};
 use cli::verb::updatev::{Written, apply, updatev};
 use cli::{Args, Failure, Result, Tool};
-use store::direct::Locking;
+use rrd_file::Locking;
 
 use crate::boundary::{call, call_by_words, list, needed};
 use crate::errors;

@@ -10,7 +10,7 @@ use client::{ClientError, Daemon, Daemons, RemoteRrd};
 use graph::plan::{Request, Rows};
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::plan::plan;
-use store::direct::{DirectError, Locking, ReadFile};
+use rrd_file::{Locking, ReadFile};
 
 use crate::error::QueryError;
 
@@ -58,7 +58,7 @@ impl Rows for Source<'_> {
         let path = Path::new(OsStr::from_bytes(&request.file));
         match ReadFile::open(path, Locking::Block) {
             Ok(file) => of_file(&file, request),
-            Err(DirectError::Placeholder { placeholder, .. }) => {
+            Err(rrd_file::Error::Placeholder { placeholder, .. }) => {
                 let rrd = RemoteRrd::of(path, &placeholder)?;
                 fetch(&self.others.at(&rrd.address), &rrd.name, &request.fetch)
             }

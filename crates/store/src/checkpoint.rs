@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 pub use page::{LoadedRows, LoadedRrd, Loader, PageDefinition};
 pub use read::{Loaded, load};
-pub use write::{CheckpointWriter, take_end, take_page};
+pub use write::CheckpointWriter;
 
 use crate::catalogue::RrdId;
 use crate::log::Position;
@@ -45,6 +45,18 @@ pub struct RawFrame {
     /// The log position up to which it contains all changes.
     position: Position,
     body: Vec<u8>,
+}
+
+impl RawFrame {
+    /// The page of ids `first_id..next_id`.
+    pub fn page(first_id: RrdId, next_id: RrdId, position: Position, body: Vec<u8>) -> Self {
+        RawFrame { kind: KIND_PAGE, first_id, next_id, position, body }
+    }
+
+    /// The end frame; `next_id` is the catalogue's.
+    pub fn end(next_id: RrdId, position: Position, body: Vec<u8>) -> Self {
+        RawFrame { kind: KIND_END, first_id: 0, next_id, position, body }
+    }
 }
 
 /// Why a checkpoint could not be read.

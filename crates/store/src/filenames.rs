@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::log::Position;
+use crate::position::Position;
 
 /// The kind of a file in a shard's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ mod lock;
 mod log;
 mod manifest;
 mod open_rows;
-mod read;
+mod position;
 mod segment;
 mod segments;
 mod shard;
@@ -32,13 +32,6 @@ mod sync;
 
 pub use disk;
 pub use rrd_file::{daemon_address, name, placeholder, tree};
-
-/// The previous name of `rrd_file`.
-pub mod direct {
-    pub use rrd::updatev::{UpdateReport, WrittenRow};
-    pub use rrd_file::Error as DirectError;
-    pub use rrd_file::*;
-}
 
 /// Internals, public for tests, fuzzers and measurements only.
 pub mod testing {

@@ -11,7 +11,6 @@ pub mod envelope;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod parts;
-pub mod position;
 pub mod replay;
 pub mod scan;
 pub mod updates;
@@ -21,8 +20,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+pub use crate::position::Position;
 pub use envelope::{Kind, Record, Stamp};
-pub use position::Position;
 pub use replay::{Damage, Fault, ReplayEnd, ReplayError, replay};
 pub use updates::UpdatesBody;
 pub use writer::{LogSyncer, LogWriter, Options};

@@ -27,6 +27,8 @@ pub mod files;
 pub mod flush;
 pub mod mailbox;
 pub mod message;
+pub mod pages;
+pub mod read;
 pub mod recover;
 pub mod recovery;
 pub mod state;

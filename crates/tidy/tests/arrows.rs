@@ -24,8 +24,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "server",
         &["client", "collect", "rrdgraph", "graph", "localtime", "render", "protocol", "store", "rrd"],
     ),
-    ("cli", &["client", "rrdgraph", "graph", "localtime", "protocol", "store", "args", "rrd"]),
-    ("query", &["args", "client", "rrdgraph", "graph", "protocol", "store", "rrd"]),
+    ("cli", &["client", "rrdgraph", "graph", "localtime", "protocol", "rrd-file", "args", "rrd"]),
+    ("query", &["args", "client", "rrdgraph", "graph", "protocol", "rrd-file", "rrd"]),
     (
         "roundel",
         &[
@@ -42,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rrd",
         ],
     ),
-    ("librrd", &["cli", "client", "graph", "localtime", "protocol", "store", "rrd"]),
+    ("librrd", &["cli", "client", "graph", "localtime", "protocol", "rrd-file", "rrd"]),
     // Tools: no crate may depend on them.
     ("oracle", &[]),
     ("bench", &[]),

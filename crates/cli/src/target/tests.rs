@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 use std::sync::Mutex;
 
-use store::name::RrdName;
-use store::placeholder::StoreIdentity;
+use rrd_file::name::RrdName;
+use rrd_file::placeholder::StoreIdentity;
 
 use super::*;
 
@@ -83,8 +83,8 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
     std::fs::create_dir(base.join("tree")).unwrap();
     let store = StoreIdentity([7; 16]);
     let name = RrdName::new(b"placeholder.rrd").unwrap();
-    std::fs::write(base.join(NAMES[2]), store::placeholder::encode(store, &name)).unwrap();
-    store::daemon_address::write(&base.join("tree"), store, &address).unwrap();
+    std::fs::write(base.join(NAMES[2]), rrd_file::placeholder::encode(store, &name)).unwrap();
+    rrd_file::daemon_address::write(&base.join("tree"), store, &address).unwrap();
     let file = base.join(NAMES[1]);
     let args: [&[u8]; 3] = [file.as_os_str().as_bytes(), b"DS:a:GAUGE:600:U:U", b"RRA:AVERAGE:0.5:1:10"];
     Tool::new(Environment::of_process()).run(b"create", &args, &mut std::io::sink()).unwrap();

@@ -7,7 +7,7 @@ use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DefinitionError, Limits, extend, parse_create};
 use rrd::prefill::{Forecasts, origins, prefill};
 use rrd::when::{Step, parse_step};
-use store::direct::{Existing, create as create_file, create_filled};
+use rrd_file::{Existing, create as create_file, create_filled};
 
 use crate::failure::{Failure, Result, system_text, text};
 use crate::options::{OptionSpec, Options, flag, with_argument};

@@ -127,7 +127,7 @@ fn duration(word: &[u8]) -> Result<u64> {
 }
 
 /// The rows of a file.
-fn of_file(file: &store::direct::ReadFile, request: &FetchRequest) -> Result<FetchRows> {
+fn of_file(file: &rrd_file::ReadFile, request: &FetchRequest) -> Result<FetchRows> {
     let definition = file.definition();
     let plan = plan(definition, file.last_update().whole, request)
         .map_err(|error| Failure::new(error.to_string()))?;

@@ -8,8 +8,8 @@ mod lazy;
 use std::io::Write;
 
 use rrd::info::{InfoItem, Value};
+use rrd_file::{Existing, write_bytes};
 use rrdgraph::{Limits, Output};
-use store::direct::{Existing, write_bytes};
 
 use super::info::text_of;
 use crate::failure::{Failure, Result};

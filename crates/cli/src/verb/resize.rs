@@ -4,7 +4,7 @@ use rrd::codec::file::FileParts;
 use rrd::content::Rrd;
 use rrd::definition::{Definition, VERSION_DCOUNTER};
 use rrd::live::{Season, UNKNOWN};
-use store::direct::{Existing, WriteFile, write_file_with};
+use rrd_file::{Existing, WriteFile, write_file_with};
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use rrd::codec::xml::{self, RestoreError, RestoreOptions};
 use rrd::content::Rrd;
-use store::direct::Existing;
+use rrd_file::Existing;
 
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, flag, with_argument};

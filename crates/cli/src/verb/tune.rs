@@ -3,7 +3,7 @@
 //! Compat: RRDtool parses the arguments twice, first for the file's name and the daemon's address, then for
 //! the rest. An option whose argument is missing at the end takes the name of the file for it.
 
-use store::direct::WriteFile;
+use rrd_file::WriteFile;
 
 use crate::failure::{Failure, Result, text};
 use crate::options::{OptionError, OptionSpec, Options, with_argument};

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use rrd::time::{MICROS, Timestamp};
-use store::direct::{DirectError, UpdateOptions, UpdateReport, update as update_file};
+use rrd::updatev::UpdateReport;
+use rrd_file::{UpdateOptions, update as update_file};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
@@ -49,7 +50,7 @@ pub struct UpdateArgs<'w> {
     /// Whether readings that are too old are passed over.
     pub skip_past: bool,
     /// How the file is locked, where not as the environment says.
-    pub locking: Option<store::direct::Locking>,
+    pub locking: Option<rrd_file::Locking>,
     /// The daemon to ask, where it is given.
     pub daemon: Option<&'w [u8]>,
 }
@@ -82,7 +83,7 @@ impl<'w> UpdateArgs<'w> {
         path: &Path,
         environment: &Environment,
         collect_rows: bool,
-    ) -> Result<UpdateReport, DirectError> {
+    ) -> Result<UpdateReport, rrd_file::Error> {
         let options = UpdateOptions {
             locking: self.locking.unwrap_or(environment.locking),
             now: (environment.now)(),

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use protocol::frames::code::ErrorCode;
 use rrd::info::{InfoItem, Value};
-use store::direct::DirectError;
 
 use super::info::{items, text_of};
 use super::update::{UpdateArgs, for_store};
@@ -48,7 +47,7 @@ pub fn updatev(tool: &mut Tool, args: Args<'_>) -> Result<Written> {
 /// As [`updatev`].
 pub fn apply(tool: &mut Tool, args: &UpdateArgs<'_>) -> Result<Written> {
     let update = |path: &Path, environment: &Environment| match args.apply(path, environment, true) {
-        Err(error @ DirectError::Placeholder { .. }) => Err(error),
+        Err(error @ rrd_file::Error::Placeholder { .. }) => Err(error),
         done => Ok(done),
     };
     let done = match tool.locate(Policy::UPDATE_LISTED, args.name, args.daemon, update)? {
@@ -60,7 +59,7 @@ pub fn apply(tool: &mut Tool, args: &UpdateArgs<'_>) -> Result<Written> {
     };
     Ok(match done {
         Ok(report) => Written { items: report.items(), failure: None },
-        Err(ref error @ DirectError::Update { ref report, .. }) => {
+        Err(ref error @ rrd_file::Error::Update { ref report, .. }) => {
             Written { items: report.items(), failure: Some(file_failure(error)) }
         }
         Err(error) => Written { items: Vec::new(), failure: Some(file_failure(&error)) },

@@ -7,6 +7,7 @@ use super::survey::{Frame, Visitor, survey};
 use super::*;
 use crate::disk::sim::SimDisk;
 use crate::group::Geometry;
+use crate::shard::pages::{take_end, take_page};
 use crate::shard::state::State;
 
 const START: i64 = 1_700_000_000;

@@ -4,7 +4,7 @@
 //! position (an old record in a recycled file, a misplaced write) are never valid.
 
 use super::BODY_BYTES_MAX;
-use super::position::Position;
+use super::Position;
 
 /// First bytes of a record.
 pub const MAGIC: [u8; 3] = *b"RLG";

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use rrd::time::Timestamp;
 
+use super::Position;
 use super::catalogue::{
     Create, Delete, Import, Rename, Tune, decode_definition, decode_rrd, encode_definition, encode_rrd,
 };
 use super::envelope::{self, ENVELOPE_BYTES};
-use super::position::Position;
 use super::updates::{self, UpdatesBody};
 use super::{Options, replay};
 use crate::disk::{Disk, SimDisk};

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::LogError;
+use super::Position;
 use super::envelope::{self, ENVELOPE_BYTES, MAGIC, NotRecord, Record};
-use super::position::Position;
 use super::writer::log_files;
 use crate::disk::{Advice, Disk, DiskFile, Mode};
 use crate::filenames;

@@ -6,8 +6,8 @@
 use std::io;
 use std::path::Path;
 
+use super::Position;
 use super::envelope::{ENVELOPE_BYTES, NotRecord, Record};
-use super::position::Position;
 use super::replay::{Damage, Fault, Window};
 use crate::disk::{Disk, Mode};
 

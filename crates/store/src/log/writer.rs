@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::Position;
 use super::envelope::{self, ENVELOPE_BYTES, Kind, Stamp};
-use super::position::Position;
 use super::{BODY_BYTES_MAX, LogError};
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::filenames::{self, FileKind};

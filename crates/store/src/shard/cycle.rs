@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use crate::catalogue::RrdId;
-use crate::checkpoint::{PAGE_IDS, take_end, take_page};
+use crate::checkpoint::PAGE_IDS;
 use crate::engine::{Reply, StoreError};
 use crate::log::Position;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::shard::checkpointer::Job;
+use crate::shard::pages::{take_end, take_page};
 use crate::shard::state::State;
 
 /// Open rows may take this many bytes per RRD if that is more than the configured minimum: about ten rows of

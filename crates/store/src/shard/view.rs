@@ -8,9 +8,9 @@ use crate::catalogue::{Entry, RrdId};
 use crate::engine::{Snapshot, Standing, StoreError};
 use crate::group::Group;
 use crate::name::RrdName;
-use crate::read::{FetchTicket, ReadTicket};
 use crate::segments::SegmentSet;
 use crate::shard::current_rows;
+use crate::shard::read::{FetchTicket, ReadTicket};
 use crate::shard::state::{GroupState, State};
 
 /// The state and the segments that belong to it.
