@@ -52,15 +52,11 @@ pub struct OpenRows {
     chains: Vec<Chain>,
     /// Time in seconds since the epoch from which near rows are counted.
     base_seconds: i64,
-    /// Rows held, for statistics.
-    row_count: u64,
 }
 
 /// A run of rows in an arena.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRun<'a> {
-    /// Where the entry is, for [`RunReader::run_at`].
-    pub place: u32,
     /// Its source.
     pub source: SourceIndex,
     /// Number of its first row.
@@ -87,7 +83,7 @@ impl OpenRows {
     /// An empty arena. `base_seconds` should be close to the times of the rows to come; capacity for `words`
     /// words is reserved but not touched.
     pub fn new(base_seconds: i64, words: usize) -> Self {
-        OpenRows { words: Vec::with_capacity(words), chains: Vec::new(), base_seconds, row_count: 0 }
+        OpenRows { words: Vec::with_capacity(words), chains: Vec::new(), base_seconds }
     }
 
     /// Bytes in use.
@@ -106,11 +102,6 @@ impl OpenRows {
         }
         let limit = ARENA_BYTES_MAX >> 30;
         Err(StoreError::Backlog(format!("{limit} GiB of a shard's rows wait to be written; use more shards")))
-    }
-
-    /// Rows held.
-    pub fn row_count(&self) -> u64 {
-        self.row_count
     }
 
     /// True when nothing is held.
@@ -177,7 +168,6 @@ impl OpenRows {
         self.words.push(first_row as u64);
         self.words.push(count);
         self.words.extend(row.map(f64::to_bits));
-        self.row_count += count;
     }
 
     /// Appends `values` (row-major, `ds_count` per row) as rows from `first_row` on. Rows that are entirely
@@ -202,7 +192,6 @@ impl OpenRows {
             self.begin(chain, BLOCK, source, 0);
             self.words.push(first_row as u64);
             self.words.push((last + 1 - from) as u64);
-            self.row_count += (last + 1 - from) as u64;
         }
         self.words.extend(kept.iter().map(|value| value.to_bits()));
     }
@@ -220,7 +209,6 @@ impl OpenRows {
                 self.words.push(row as u64);
             }
         }
-        self.row_count += 1;
     }
 
     fn begin(&mut self, chain: ChainIndex, kind: u32, source: SourceIndex, distance: u16) {
@@ -310,7 +298,7 @@ impl OpenRows {
             }
         };
         let values = &self.words[values_at..values_at + value_count];
-        OpenRun { place, source: source_of(word), first_row, count, values }
+        OpenRun { source: source_of(word), first_row, count, values }
     }
 }
 
@@ -323,7 +311,7 @@ pub struct RunReader<'a> {
 }
 
 impl<'a> RunReader<'a> {
-    /// The run at a place from [`OpenRun::place`], which must belong to the reader's source.
+    /// The run at a place from [`OpenRows::link`], which must belong to the reader's source.
     #[inline]
     pub fn run_at(&self, place: u32) -> OpenRun<'a> {
         let word = self.rows.words[place as usize];
@@ -383,7 +371,6 @@ mod tests {
             "[(1, 10000000, 3, [6.0, 8.0, 6.0, 8.0, 6.0, 8.0]), (1, 9999999, 1, [5.0, 7.0]), (0, 100000, 1, [1.0, 2.0])]"
         );
         assert_eq!(text(seen(second)), "[(0, 51, 2, [1.0, 2.0, NaN, 4.0]), (0, 100000, 1, [3.0, NaN])]");
-        assert_eq!(rows.row_count(), 8);
         for (chain, source) in [(first, 0), (first, 1), (second, 0), (second, 1)] {
             let of_all = rows.runs(chain, &group).filter(|run| run.source == source);
             let of_one = rows.runs_of(chain, &group, source);
@@ -392,13 +379,12 @@ mod tests {
                 of_all.map(|run| format!("{run:?}")).collect::<Vec<_>>()
             );
         }
-        let place = rows.runs(first, &group).last().map(|run| run.place);
-        assert_eq!(place.map(|place| rows.reader(&group, 0).run_at(place).first_row), Some(100_000));
-        let mut links = vec![rows.newest_of(first)];
-        while let Some(place) = links.last().copied().flatten() {
-            links.push(rows.link(place).1);
+        let (mut linked, mut place) = (Vec::new(), rows.newest_of(first));
+        while let Some(at) = place {
+            let (source, previous) = rows.link(at);
+            linked.push(format!("{:?}", rows.reader(&group, source).run_at(at)));
+            place = previous;
         }
-        let places: Vec<_> = rows.runs(first, &group).map(|run| Some(run.place)).chain([None]).collect();
-        assert_eq!(links, places);
+        assert_eq!(linked, rows.runs(first, &group).map(|run| format!("{run:?}")).collect::<Vec<_>>());
     }
 }

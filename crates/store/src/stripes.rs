@@ -30,6 +30,7 @@ use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
 pub use crate::shard::ShardOptions;
 use crate::shard::message::{Command, Priority, UpdateOutcome};
+use crate::shard::read::{FetchTicket, ReadTicket};
 use crate::shard::recover;
 use crate::shard::view::View;
 use crate::shard::{Clock, Shard};
@@ -338,14 +339,14 @@ impl Core {
         self.send_and_wait(name, |reply| Command::Import(name.clone(), rrd, no_overwrite, reply))
     }
 
-    fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
+    /// What an RRD's shard answers about it.
+    fn ask<T: Send + 'static>(
+        &self,
+        name: &RrdName,
+        look: impl FnOnce(&View<'_>, &RrdName) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let asked = name.clone();
-        self.query(self.shard(name), Some(name), move |view| view.snapshot(&asked))?
-    }
-
-    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
-        let asked = name.clone();
-        self.query(self.shard(name), Some(name), move |view| view.standing(&asked))?
+        self.query(self.shard(name), Some(name), move |view| look(view, &asked))?
     }
 
     fn update_split(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
@@ -428,27 +429,20 @@ impl Engine for Stripes {
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        self.with_adoption(name, |core| core.snapshot(name))
+        self.with_adoption(name, |core| core.ask(name, |view, name| view.snapshot(name)))
     }
 
     fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
-        self.with_adoption(name, |core| core.standing(name))
+        self.with_adoption(name, |core| core.ask(name, |view, name| view.standing(name)))
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
-        let ticket = self.with_adoption(name, |core| {
-            let asked = name.clone();
-            core.query(core.shard(name), Some(name), move |view| view.fetch(&asked, request))?
-        })?;
-        ticket.complete()
+        let take = move |view: &View<'_>, name: &RrdName| FetchTicket::take(view, name, request);
+        self.with_adoption(name, |core| core.ask(name, take))?.complete()
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
-        let ticket = self.with_adoption(name, |core| {
-            let asked = name.clone();
-            core.query(core.shard(name), Some(name), move |view| view.read(&asked))?
-        })?;
-        ticket.complete()
+        self.with_adoption(name, |core| core.ask(name, ReadTicket::take))?.complete()
     }
 
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {

@@ -16,9 +16,11 @@ use rrd::live::{Live, UNKNOWN};
 use crate::catalogue::{Entry, RrdId};
 use crate::engine::StoreError;
 use crate::group::{Group, SourceIndex};
+use crate::name::RrdName;
 use crate::segment::{Key, ReadScratch};
 use crate::segments::SegmentSet;
 use crate::shard::state::State;
+use crate::shard::view::View;
 
 /// Rows of one source in a range; rows not filled in are unknown.
 #[derive(Debug)]
@@ -105,16 +107,12 @@ impl FetchTicket {
     /// Plans a fetch and copies what memory holds of it.
     ///
     /// # Errors
-    /// When no archive can answer it, or the answer would exceed the request's limit.
-    pub fn take(
-        state: &State,
-        segments: &Arc<SegmentSet>,
-        id: RrdId,
-        entry: &Entry,
-        request: FetchRequest,
-    ) -> Result<Self, StoreError> {
+    /// When there is no such RRD, no archive can answer it, or the answer would exceed the request's limit.
+    pub fn take(view: &View<'_>, name: &RrdName, request: FetchRequest) -> Result<Self, StoreError> {
+        let (id, entry) = view.find(name)?;
+        let state = view.state;
         let definition = state.catalogue.definition(entry.definition);
-        let last_update = state.last_update(entry).whole;
+        let last_update = state.last_update(&entry).whole;
         let plan = rrd::plan::plan(definition, last_update, &request).map_err(StoreError::Fetch)?;
         let group = &state.groups()[entry.group as usize].group;
         let newest = definition.newest_row(plan.rra, last_update);
@@ -126,14 +124,14 @@ impl FetchTicket {
             definition.ds.len(),
         );
         let key = group.source_of_archive[plan.rra].map(|source| {
-            matrix.fill_open(state, entry, group, source);
+            matrix.fill_open(state, &entry, group, source);
             Key { group: entry.group, source, slot: id }
         });
         if key.is_none() {
             fill_season(&mut matrix, definition, plan.rra, newest, state.seasons(id));
         }
         let answer = FetchRows::new(definition, &plan, Vec::new());
-        Ok(FetchTicket { matrix, key, segments: Arc::clone(segments), answer })
+        Ok(FetchTicket { matrix, key, segments: Arc::clone(view.segments), answer })
     }
 
     /// Reads the rest from segments.
@@ -182,10 +180,15 @@ pub struct ReadTicket {
 
 impl ReadTicket {
     /// Copies what memory holds of the RRD.
-    pub fn take(state: &State, segments: &Arc<SegmentSet>, id: RrdId, entry: &Entry) -> Self {
+    ///
+    /// # Errors
+    /// When there is no such RRD.
+    pub fn take(view: &View<'_>, name: &RrdName) -> Result<Self, StoreError> {
+        let (id, entry) = view.find(name)?;
+        let state = view.state;
         let definition = Arc::clone(state.catalogue.definition(entry.definition));
         let group = Arc::clone(&state.groups()[entry.group as usize].group);
-        let last_update = state.last_update(entry).whole;
+        let last_update = state.last_update(&entry).whole;
         let matrices = (0..definition.rra.len())
             .map(|rra| {
                 let source = group.source_of_archive[rra]?;
@@ -194,19 +197,19 @@ impl ReadTicket {
                 let first_row = newest - count as i64 + 1;
                 let mut matrix =
                     RowMatrix::new(first_row, count as usize, first_row..newest + 1, definition.ds.len());
-                matrix.fill_open(state, entry, &group, source);
+                matrix.fill_open(state, &entry, &group, source);
                 Some(matrix)
             })
             .collect();
-        ReadTicket {
+        Ok(ReadTicket {
             id,
             group_index: entry.group,
-            live: state.live(id, entry),
+            live: state.live(id, &entry),
             definition,
             group,
             matrices,
-            segments: Arc::clone(segments),
-        }
+            segments: Arc::clone(view.segments),
+        })
     }
 
     /// Reads the rest from segments.

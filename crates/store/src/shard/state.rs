@@ -449,11 +449,6 @@ impl State {
         self.frozen.take()
     }
 
-    /// True while a frozen arena waits for its segment to be written.
-    pub fn has_frozen(&self) -> bool {
-        self.frozen.is_some()
-    }
-
     /// Bytes in memory by part: heads, catalogue, open rows.
     pub fn bytes(&self) -> (usize, usize, usize) {
         let heads = self.groups.iter().map(|group| group.heads.bytes()).sum();

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use rrd::fetch::FetchRequest;
-
 use crate::catalogue::{Entry, RrdId};
 use crate::engine::{Snapshot, Standing, StoreError};
 use crate::group::Group;
 use crate::name::RrdName;
 use crate::segments::SegmentSet;
 use crate::shard::current_rows;
-use crate::shard::read::{FetchTicket, ReadTicket};
 use crate::shard::state::{GroupState, State};
 
 /// The state and the segments that belong to it.
@@ -31,24 +28,6 @@ impl View<'_> {
         let catalogue = &self.state.catalogue;
         let found = catalogue.find(name.as_bytes()).and_then(|id| Some((id, *catalogue.get(id)?)));
         found.ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
-    }
-
-    /// What memory holds for a fetch, and the segments with the rest.
-    ///
-    /// # Errors
-    /// When there is no such RRD, or no archive that can answer.
-    pub fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchTicket, StoreError> {
-        let (id, entry) = self.find(name)?;
-        FetchTicket::take(self.state, self.segments, id, &entry, request)
-    }
-
-    /// What memory holds of a whole RRD, and the segments with the rest.
-    ///
-    /// # Errors
-    /// When there is no such RRD.
-    pub fn read(&self, name: &RrdName) -> Result<ReadTicket, StoreError> {
-        let (id, entry) = self.find(name)?;
-        Ok(ReadTicket::take(self.state, self.segments, id, &entry))
     }
 
     /// Definition and head of an RRD.

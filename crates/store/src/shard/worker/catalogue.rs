@@ -9,6 +9,7 @@ use crate::log::catalogue as record;
 use crate::log::parts::ImportPart;
 use crate::log::{BODY_BYTES_MAX, Kind};
 use crate::name::RrdName;
+use crate::shard::read::ReadTicket;
 use crate::shard::state::State;
 
 impl Worker {
@@ -74,7 +75,7 @@ impl Worker {
     /// id. The worker does it in one step, so that no update comes between. It is rare, and delays other
     /// commands by some milliseconds.
     fn rebuild(&mut self, name: &RrdName, args: &[&str]) -> Result<(), StoreError> {
-        let mut rrd = self.view().read(name)?.complete()?;
+        let mut rrd = ReadTicket::take(&self.view(), name)?.complete()?;
         rrd::tune::tune_content(&mut rrd, args).map_err(StoreError::Tune)?;
         self.import(name, rrd, false).map(|_| ())
     }
