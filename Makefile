@@ -1,7 +1,7 @@
-# The doors of the house. `make` alone lists them.
+# The commands of this project; `make` alone lists them.
 
-# The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on ports of their
-# own, those that Debian starts are of no use. msmtp-mta: smokeping wants something that sends mail, and this is small.
+# The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
+# other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
 TEST_PACKAGES := rrdtool rrdcached fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev librrd-dev valgrind debhelper \
   python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping
 BENCH_PACKAGES := victoria-metrics
@@ -76,7 +76,7 @@ deb:
 	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
 	debian/rules clean
 
-# A target of its own, so that what only runs while building (procedural macros) stays as it is.
+# With an explicit --target, so that build-time code (procedural macros) is not affected.
 static:
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
 
