@@ -52,7 +52,10 @@ impl Connection {
         Connection::over(Socket::connect(address)?, wire)
     }
 
-    /// The same over a connected socket.
+    /// As [`Connection::open`], over a connected socket.
+    ///
+    /// # Errors
+    /// When the connection ends during the negotiation.
     pub fn over(socket: Socket, wire: Wire) -> io::Result<Self> {
         let stream = BufReader::with_capacity(READ_BYTES, socket);
         let mut connection =

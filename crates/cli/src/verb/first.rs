@@ -64,7 +64,10 @@ pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Resul
     first.map(|_| ())
 }
 
-/// The number that an answer of one line is.
+/// The number in a one-line answer.
+///
+/// # Errors
+/// When the answer is not a number.
 pub fn number(answer: &Answer) -> Result<i64> {
     answer
         .text

@@ -33,6 +33,9 @@ pub fn code_of_text(text: &[u8]) -> ErrorCode {
 }
 
 /// Reads one answer. An answer of too many or too long lines, or none at all, is an error of kind `InvalidData`.
+///
+/// # Errors
+/// The stream's; `InvalidData` for an answer that is too long or malformed.
 pub fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
     let status = read_line(stream)?;
     let status = String::from_utf8_lossy(&status);

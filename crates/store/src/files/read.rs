@@ -125,7 +125,10 @@ pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError>
     })
 }
 
-/// Where an RRD stands, what waits for its file included. Reads the header only.
+/// Definition and last update of an RRD, including its buffered updates. Reads only the header.
+///
+/// # Errors
+/// When the file cannot be opened or its header is damaged.
 pub fn standing(shared: &Shared, name: &RrdName) -> Result<Standing, StoreError> {
     let mut work = Workspace::default();
     shared.with_entry(name, |entry, buffer| {

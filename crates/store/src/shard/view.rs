@@ -42,7 +42,7 @@ impl View<'_> {
         Ok(Snapshot { definition, live, current_rows })
     }
 
-    /// Where an RRD stands.
+    /// Definition and last update of an RRD.
     ///
     /// # Errors
     /// When there is no such RRD.

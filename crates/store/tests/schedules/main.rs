@@ -1,8 +1,8 @@
-//! Thousands of schedules of the mailbox and of rounds on callers' threads, by shuttle: it runs one thread at a time
-//! and switches at each lock, wait and atomic operation as a seed says.
+//! Explores thousands of schedules of the mailbox and of rounds on callers' threads with shuttle, which runs one thread
+//! at a time and switches at locks, waits and atomic operations as a seed determines.
 //!
-//! `src/shard/mailbox.rs` and `src/shard/worker/slot.rs` are compiled here a second time, as they are: what they name by
-//! `crate::` is shuttle's ([`sync`]) or a stand-in of a few lines ([`shard`]). No feature, no second build of the crate.
+//! `src/shard/mailbox.rs` and `src/shard/worker/slot.rs` are compiled here again, unchanged: their `crate::` paths lead to
+//! shuttle's types ([`sync`]) or to short stand-ins ([`shard`]). This needs no feature and no second build of the crate.
 //! Under shuttle a wait with a timeout never times out, so a lost wakeup is a deadlock, which it reports.
 //!
 //! A failure prints the schedule; `shuttle::replay(run, "...")` in place of [`explore`] repeats it.
@@ -20,8 +20,8 @@ mod mailbox;
 mod shard;
 mod slot;
 
-/// Runs `run` under as many schedules: half of them random, the others with few switches at random places, which find
-/// what needs one switch in the wrong place.
+/// Runs `run` under this many schedules: half of them random, the others with few switches at random places, which
+/// finds bugs that need one switch at the wrong place.
 fn explore(schedules: usize, run: fn()) {
     shuttle::check_random(run, schedules / 2);
     shuttle::check_pct(run, schedules / 2, 3);

@@ -1,4 +1,4 @@
-//! What `slot.rs` takes from its shard, made small: commands are numbers, and a round notes them.
+//! A minimal stand-in for the shard of `slot.rs`: commands are numbers, and a round records them.
 
 #[path = "../../src/shard/mailbox.rs"]
 pub mod mailbox;
