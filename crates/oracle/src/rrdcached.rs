@@ -7,12 +7,13 @@ use std::process::{Child, Command, Stdio};
 
 use crate::wait::wait_until;
 
-/// A command that starts it in the foreground; it writes files only when asked (`-w`, `-f`). Times are UTC.
+/// A command that starts it in the foreground with options; it writes files only when asked (`-w`, `-f`). Times are UTC.
 #[must_use]
-pub fn rrdcached(base: &Path, socket: &Path, pid: &Path) -> Command {
+pub fn rrdcached(base: &Path, socket: &Path, pid: &Path, options: &[&str]) -> Command {
     let mut command = Command::new("/usr/bin/rrdcached");
-    command.args(["-g", "-w", "3600", "-f", "7200"]);
-    command.arg("-b").arg(base).arg("-p").arg(pid).arg("-l").arg(format!("unix:{}", socket.display()));
+    command.args(["-g", "-w", "3600", "-f", "7200", "-b"]).arg(base).arg("-p").arg(pid);
+    // What a client may do is said before the socket it is for.
+    command.args(options).arg("-l").arg(format!("unix:{}", socket.display()));
     command.env("TZ", "UTC").env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
@@ -48,8 +49,8 @@ impl Rrdcached {
 
     fn in_directory(directory: tempfile::TempDir, base: PathBuf, options: &[&str]) -> io::Result<Self> {
         let socket = directory.path().join("sock");
-        let mut command = rrdcached(&base, &socket, &directory.path().join("pid"));
-        let child = command.args(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut command = rrdcached(&base, &socket, &directory.path().join("pid"), options);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let daemon = Rrdcached { child, base, socket, _directory: directory };
         wait_until("rrdcached to listen", || UnixStream::connect(&daemon.socket).is_ok());
         Ok(daemon)

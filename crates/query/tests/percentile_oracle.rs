@@ -3,13 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use graph::plan::TimeRange;
-use oracle::RrdTool;
 use oracle::random::Random;
+use oracle::{RrdTool, Rrdcached};
 use roundel_query::{Format, Query, Report};
 use rrd::format::push_e;
 
@@ -130,8 +127,8 @@ fn percentiles_are_those_that_rrdtool_prints() {
 fn a_daemon_gives_the_same() {
     let mut tool = RrdTool::start().unwrap();
     make(&mut tool);
-    let daemon = Daemon::start(tool.directory());
-    let address = format!("unix:{}", tool.path("sock").display());
+    let daemon = Rrdcached::over(tool.directory(), &["-R"]).unwrap();
+    let address = format!("unix:{}", daemon.socket().display());
     let (report, values) = query("port*", 300, Some(address));
     check(&mut tool, &values, 300, COUNT - 2);
     assert_eq!(report.failures.len(), 2, "{:?}", report.failures);
@@ -142,49 +139,13 @@ fn a_daemon_gives_the_same() {
 fn a_def_may_name_its_own_daemon() {
     let mut tool = RrdTool::start().unwrap();
     make(&mut tool);
-    let daemon = Daemon::start(tool.directory());
+    let daemon = Rrdcached::over(tool.directory(), &["-R"]).unwrap();
     let pattern = format!("{}/port*", tool.directory().display());
-    let address = tool.path("sock").display().to_string();
+    let address = daemon.socket().display().to_string();
     let (_, values) = query_with(&pattern, &format!(r":daemon=unix\:{address}"), 300, None);
     check(&mut tool, &values, 300, COUNT - 2);
     drop(daemon);
     let (report, _) = query_with(&pattern, r":daemon=unix\:/nowhere/sock", 300, None);
     assert_eq!((report.answered, report.failures.len()), (0, COUNT), "{:?}", report.failures);
     assert!(report.failures.iter().any(|(_, why)| why.contains("/nowhere/sock")), "{:?}", report.failures);
-}
-
-/// Debian's rrdcached on a socket in the directory of the RRDs.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(directory: &Path) -> Daemon {
-        let socket = directory.join("sock");
-        let daemon = Daemon(
-            Command::new("/usr/bin/rrdcached")
-                .args(["-g", "-R", "-b"])
-                .arg(directory)
-                .arg("-l")
-                .arg(format!("unix:{}", socket.display()))
-                .arg("-p")
-                .arg(directory.join("pid"))
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap(),
-        );
-        for _ in 0..500 {
-            if socket.exists() {
-                return daemon;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("rrdcached does not listen");
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }

@@ -398,7 +398,7 @@ fn compare_rrd(rrd: &Rrd, client: &mut Client, reference: &mut Client, context: 
 
 /// The answer without parts that may differ: the path of the file, and the row where RRDtool happened to
 /// start the ring.
-fn comparable(answer: wire::Answer) -> Vec<String> {
+fn comparable(answer: oracle::Answer) -> Vec<String> {
     let message = if answer.message.starts_with("Info for") { String::new() } else { answer.message };
     let lines = answer
         .lines

@@ -6,16 +6,17 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cli::daemon::Link;
 use cli::{Environment, Tool};
 use client::Daemons;
-use oracle::{librrd_directory, thread_sanitized};
+use oracle::{librrd_directory, thread_sanitized, wait_until};
 use wire::{Client, Daemon, Kind};
 
 /// Where simulated time starts.
@@ -23,6 +24,8 @@ const BEGIN: i64 = 1_700_000_000;
 /// Threads of a program, and files of each.
 const THREADS: usize = 8;
 const FILES: usize = 3;
+/// Seconds after its last change from which on the library remembers a placeholder.
+const SETTLED_SECONDS: i64 = 3;
 
 /// Builds a C program of `tests/direct`.
 fn build(place: &Path, name: &str, options: &[&str]) -> PathBuf {
@@ -160,7 +163,10 @@ fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
     assert_eq!(rows, of(&file));
     assert!(rows.starts_with("999999990 1000000050 30 "), "{rows}");
     // A file that replaces a placeholder is used from then on.
-    std::thread::sleep(Duration::from_secs(4));
+    let changed = std::fs::metadata(format!("{base}/b.rrd")).unwrap().ctime();
+    wait_until("the placeholder to be old enough to be kept", || {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64 > changed + SETTLED_SECONDS
+    });
     assert_eq!(caller.say(format!("u {base}/b.rrd - 1000000020:1:2")), "0 ''");
     std::fs::rename(&file, format!("{base}/b.rrd")).unwrap();
     assert_eq!(caller.say(format!("u {base}/b.rrd - 1000000040:1:2")), "0 ''");
@@ -264,12 +270,9 @@ fn killed_under_load(address: impl Fn(&Daemon) -> String, directory: impl Fn(&Da
         (0..THREADS * FILES).map(last).min().unwrap()
     };
     let then = newest(&mut client);
-    let mut patience = 3_000;
-    while newest(&mut client) < then + 3 {
-        std::thread::sleep(Duration::from_millis(10));
-        patience -= 1;
-        assert!(patience > 0, "the program does not come back to a daemon that was started again");
-    }
+    wait_until("the program to come back to a daemon that was started again", || {
+        newest(&mut client) >= then + 3
+    });
     drop(running.stdin.take());
     let output = running.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use wire::{Client, Daemon, Kind, PATIENCE};
+use wire::{Client, DEADLINE, Daemon, Kind};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 const CREATE: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
@@ -77,7 +77,7 @@ fn a_client_of_ipv6_is_served() {
         .configure(&format!("[[listen]]\naddress = \"[::1]:{port}\"\npermissions = [\"PING\", \"STATS\"]\n"));
     daemon.start();
     let mut stream = TcpStream::connect((Ipv6Addr::LOCALHOST, port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(b"PING\nLIST /\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "0 PONG");
@@ -213,7 +213,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn systemd_is_notified_of_readiness_and_stop() {
     let place = tempfile::tempdir().unwrap();
     let systemd = UnixDatagram::bind(place.path().join("notify")).unwrap();
-    systemd.set_read_timeout(Some(PATIENCE)).unwrap();
+    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
     let mut command = Command::new(ROUNDEL);
     command

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+
+use oracle::{wait_for, wait_until};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 
@@ -55,14 +56,7 @@ impl Running {
     }
 
     fn wait(mut self) -> bool {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.success();
-            }
-            assert!(start.elapsed() < Duration::from_secs(30), "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the daemon to end", || self.0.try_wait().unwrap()).success()
     }
 }
 
@@ -74,14 +68,7 @@ impl Drop for Running {
 }
 
 fn connect(path: &Path) -> UnixStream {
-    let start = Instant::now();
-    loop {
-        match UnixStream::connect(path) {
-            Ok(stream) => return stream,
-            Err(error) => assert!(start.elapsed() < Duration::from_secs(30), "{}: {error}", path.display()),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the daemon to listen", || UnixStream::connect(path).ok())
 }
 
 fn say(path: &Path, line: &str) -> String {
@@ -111,10 +98,6 @@ fn a_stop_by_signal_keeps_everything() {
         daemon.wait();
         // The socket of a daemon that was killed is replaced.
         let daemon = place.start(ROUNDEL, &words);
-        let start = Instant::now();
-        while UnixStream::connect(&sock).is_err() && start.elapsed() < Duration::from_secs(30) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
         assert_eq!(say(&sock, "LAST d/x.rrd"), "0 1000000010\n");
         drop(daemon);
     }
@@ -132,13 +115,7 @@ fn a_reload_changes_permissions_and_nothing_else() {
     let daemon = place.start(ROUNDEL, &["serve"]);
     let sock = place.path("sock");
     assert_eq!(say(&sock, "PING"), "0 PONG\n");
-    let until = |want: &str| {
-        let start = Instant::now();
-        while say(&sock, "PING") != want {
-            assert!(start.elapsed() < Duration::from_secs(30), "still not {want}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
+    let until = |want: &str| wait_until(want, || say(&sock, "PING") == want);
     config("permissions = ['STATS']\n");
     daemon.signal("-HUP");
     until("-1 Permission denied.\n");
@@ -205,11 +182,7 @@ fn as_rrdcached_it_goes_to_the_background() {
     assert_eq!(mode & 0o777, 0o600);
     let number = std::fs::read_to_string(&pid).unwrap();
     assert!(Command::new("kill").arg(number.trim()).status().unwrap().success());
-    let start = Instant::now();
-    while Path::new(&pid).exists() {
-        assert!(start.elapsed() < Duration::from_secs(30), "it does not end");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the daemon to end", || !Path::new(&pid).exists());
     assert!(!Path::new(&sock).exists());
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use common::Roundel;
 use common::engine::Recorder;
-use common::{Client, Roundel, wait_until};
 use oracle::random::Random;
+use oracle::{Client, wait_until};
 use protocol::rrdcached::limits::LINE_BYTES_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -23,7 +24,7 @@ fn start() -> (Arc<Recorder>, Roundel) {
 #[test]
 fn lines_up_to_the_limit_are_accepted() {
     let (engine, roundel) = start();
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     let words = " 1000000001:1".repeat(10_000);
     assert_eq!(client.say(format!("UPDATE a.rrd{words}")), "0 errors, enqueued 10000 value(s).\n");
     assert_eq!(engine.words.load(Ordering::Relaxed), 10_000);
@@ -33,11 +34,11 @@ fn lines_up_to_the_limit_are_accepted() {
         assert_eq!(client.say(line), want);
         assert_eq!(client.say("PING"), "0 PONG\n");
     }
-    client.send(b"BATCH\nUPDATE a.rrd 1:1\n");
-    client.send(&vec![b'x'; 1_000_000]);
-    client.send(b"\nUPDATE none.rrd 1:1\n.\n");
-    client.answer();
-    let answer = client.answer();
+    client.write(b"BATCH\nUPDATE a.rrd 1:1\n");
+    client.write(vec![b'x'; 1_000_000]);
+    client.write(b"\nUPDATE none.rrd 1:1\n.\n");
+    client.read();
+    let answer = client.read();
     let base = roundel.base().display().to_string();
     let want = format!(
         "2 errors\n2 Line too long ({LINE_BYTES_MAX} bytes at most)\n3 No such file: {base}/none.rrd\n"
@@ -51,7 +52,7 @@ fn garbage_gets_errors_and_keeps_the_connection() {
     for seed in 1..=20 {
         println!("seed {seed}");
         let mut random = Random::new(seed);
-        let mut client = Client::connect(&roundel.socket());
+        let mut client = Client::open(&roundel.socket());
         let mut lines = 0;
         let mut noise = Vec::new();
         for _ in 0..2000 {
@@ -64,7 +65,7 @@ fn garbage_gets_errors_and_keeps_the_connection() {
             noise.push(byte);
         }
         noise.push(b'\n');
-        client.send(&noise);
+        client.write(&noise);
         for _ in 0..=lines {
             let line = client.line();
             assert!(line.starts_with("-1 "), "{line:?}");
@@ -76,7 +77,7 @@ fn garbage_gets_errors_and_keeps_the_connection() {
 #[test]
 fn names_may_contain_any_bytes() {
     let (_, roundel) = start();
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     for name in [&b"\xff\xfe.rrd"[..], b"two\\ words.rrd", b"back\\\\slash", "\u{20ac}/\u{f6}".as_bytes()] {
         let create = [b"CREATE ", name, b" DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10"].concat();
         assert_eq!(client.say(create), "0 RRD created OK\n");
@@ -144,22 +145,22 @@ fn answers_to_a_burst_come_in_order_in_one_write() {
 #[test]
 fn big_batches_report_by_command_number() {
     let (engine, roundel) = start();
-    let mut client = Client::connect(&roundel.socket());
-    client.send(b"BATCH\n");
-    client.answer();
+    let mut client = Client::open(&roundel.socket());
+    client.write(b"BATCH\n");
+    client.read();
     let mut script = Vec::new();
     for number in 1..=20_000 {
         let name = if number % 4000 == 0 { "none.rrd" } else { "d/c.rrd" };
         writeln!(script, "UPDATE {name} {number}:1").unwrap();
     }
     script.extend_from_slice(b".\n");
-    client.send(&script);
+    client.write(&script);
     let base = roundel.base().display().to_string();
     let mut want = "5 errors\n".to_string();
     for number in [4000, 8000, 12_000, 16_000, 20_000] {
         want.push_str(&format!("{number} No such file: {base}/none.rrd\n"));
     }
-    assert_eq!(client.answer(), want);
+    assert_eq!(client.read(), want);
     let updates = engine.updates("d/c.rrd");
     assert_eq!((updates.len(), updates[0].as_str(), updates[19_994].as_str()), (19_995, "1:1", "19999:1"));
 }
@@ -176,17 +177,17 @@ fn updates_of_clients_that_disconnect_are_kept() {
         stream.write_all(b"UPDATE a.rrd 12345").unwrap();
     }
     wait_until("all updates to be done", || engine.words.load(Ordering::Relaxed) == 5000);
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     assert_eq!(client.say("PING"), "0 PONG\n");
 }
 
 #[test]
 fn a_panic_ends_one_connection() {
     let (_, roundel) = start();
-    let mut other = Client::connect(&roundel.socket());
+    let mut other = Client::open(&roundel.socket());
     assert_eq!(other.say("PING"), "0 PONG\n");
-    let mut client = Client::connect(&roundel.socket());
-    client.send(b"INFO panic\n");
+    let mut client = Client::open(&roundel.socket());
+    client.write(b"INFO panic\n");
     assert_eq!(client.rest(), "");
     assert_eq!(other.say("PING"), "0 PONG\n");
     wait_until("the panic to be counted", || roundel.service().metrics.panics.get() > 0);
@@ -202,12 +203,12 @@ fn ten_thousand_connections_are_served() {
     // Both ends are in this process.
     let count = 10_000.min((hard.saturating_sub(500) / 2) as usize);
     assert!(count >= 1000, "the limit of open files is {hard}");
-    let mut clients: Vec<Client> = (0..count).map(|_| Client::connect(&roundel.socket())).collect();
+    let mut clients: Vec<Client> = (0..count).map(|_| Client::open(&roundel.socket())).collect();
     for client in &mut clients {
-        client.send(b"UPDATE a.rrd 5:1\n");
+        client.write(b"UPDATE a.rrd 5:1\n");
     }
     for client in &mut clients {
-        assert_eq!(client.answer(), "0 errors, enqueued 1 value(s).\n");
+        assert_eq!(client.read(), "0 errors, enqueued 1 value(s).\n");
     }
     assert!(roundel.get("/metrics").contains(&format!("roundel_connections_open {count}\n")));
 }

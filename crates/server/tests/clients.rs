@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use client::{ClientError, Daemon, Wire};
-use common::{Client, Roundel};
+use common::Roundel;
+use oracle::Client;
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
@@ -123,7 +124,7 @@ fn whole_files_are_imported_and_exported() {
         assert_eq!(none.is(ErrorCode::NoSuchRrd), wire == Wire::Frames);
     }
     let daemon = Daemon::new(roundel.socket().as_os_str().as_bytes(), Wire::Frames);
-    assert_eq!(Client::connect(&roundel.socket()).say(b"LAST in/a\\ b\xff.rrd"), "0 1000000020\n");
+    assert_eq!(Client::open(&roundel.socket()).say(b"LAST in/a\\ b\xff.rrd"), "0 1000000020\n");
     std::fs::write(&file, daemon.export(b"in/a b\xff.rrd").unwrap().unwrap()).unwrap();
     let after = tool(&["dump", &shown]).stdout;
     assert!(before == after, "the dump differs after the trip");
@@ -132,7 +133,7 @@ fn whole_files_are_imported_and_exported() {
 #[test]
 fn dump_tune_and_metrics_answer() {
     let roundel = start();
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     client.say("CREATE x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:3");
     let dump = client.say("DUMP x.rrd -h none");
     assert!(dump.contains("<step>10</step>") && dump.ends_with("</rrd>\n"), "{dump}");
@@ -157,7 +158,7 @@ fn dump_tune_and_metrics_answer() {
 #[test]
 fn our_own_commands_are_answered() {
     let roundel = start();
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     client.say("CREATE x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:6 RRA:AVERAGE:0.5:3:6");
     let rows = client.say("UPDATEV x.rrd 1000000010:0.1 1000000020:2 1000000020:3 1000000030:4");
     assert!(
@@ -226,7 +227,7 @@ fn our_own_commands_are_answered() {
 #[test]
 fn steps_below_a_second_give_fractional_times() {
     let roundel = start();
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     let create = "CREATE f.rrd -b 1000000000 -s 100ms DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10";
     assert_eq!(client.say(create), "0 RRD created OK\n");
     client.say("UPDATE f.rrd 1000000000.1:1 1000000000.2:2");

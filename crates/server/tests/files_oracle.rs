@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{Client, Roundel, Rrdcached};
+use common::Roundel;
 use oracle::random::Random;
+use oracle::{Client, Rrdcached};
 use roundel_server::service::CreatePolicy;
 
 const DAY: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
@@ -18,16 +19,16 @@ struct Pair {
 
 impl Pair {
     fn start() -> Self {
-        let rrdcached = Rrdcached::start(&["-B", "-R", "-w", "3600", "-f", "7200"]);
+        let rrdcached = Rrdcached::start(&["-B", "-R"]).unwrap();
         let roundel = Roundel::files(CreatePolicy { make_directories: true, ..Default::default() });
-        let theirs = Client::connect(&rrdcached.socket());
-        let ours = Client::connect(&roundel.socket());
+        let theirs = Client::open(rrdcached.socket());
+        let ours = Client::open(&roundel.socket());
         Pair { rrdcached, roundel, theirs, ours }
     }
 
     fn check(&mut self, line: &str) -> String {
-        let base = |path: std::path::PathBuf| path.display().to_string();
-        let (their_base, our_base) = (base(self.rrdcached.base()), base(self.roundel.base()));
+        let base = |path: &std::path::Path| path.display().to_string();
+        let (their_base, our_base) = (base(self.rrdcached.base()), base(&self.roundel.base()));
         let theirs = self.theirs.say(line.replace("BASE", &their_base)).replace(&their_base, "BASE");
         let ours = self.ours.say(line.replace("BASE", &our_base)).replace(&our_base, "BASE");
         assert_eq!(ours, theirs, "{line:?}");

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::Roundel;
 use common::engine::Recorder;
-use common::{Client, Roundel, wait_until};
 use oracle::random::Random;
+use oracle::{Client, wait_until};
 use protocol::frames::answer::{Answer, ENDED};
 use protocol::frames::request::{FETCH, Update, push_command, push_updates};
 use protocol::frames::{ANSWER_BYTES_MAX, Frame, HEADER_BYTES, REQUEST_BYTES_MAX, push, scan};
@@ -123,7 +124,7 @@ fn update<'a>(&(name, values): &(&'a str, &'a str)) -> Update<'a> {
 /// Our daemon with a store and two RRDs.
 fn start() -> Roundel {
     let roundel = Roundel::stripes(CreatePolicy::default(), Permissions::ALL);
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     for name in ["a.rrd", "b.rrd"] {
         let words = "-b 1000000000 -s 10 DS:x:GAUGE:20:U:U DS:y:GAUGE:20:0:100 RRA:AVERAGE:0.5:1:20 RRA:AVERAGE:0.5:3:20";
         assert_eq!(client.say(format!("CREATE {name} {words}")), "0 RRD created OK\n");
@@ -153,7 +154,7 @@ fn updates_are_refused_with_the_texts_of_the_text_protocol() {
     ];
     // The answers of the text protocol with another store.
     let other = start();
-    let mut text = Client::connect(&other.socket());
+    let mut text = Client::open(&other.socket());
     let other_base = other.base().display().to_string();
     let want: Vec<String> = (0..)
         .zip(updates)
@@ -202,7 +203,7 @@ fn rows_equal_those_of_the_text_protocol_and_respect_the_step() {
 fn commands_are_answered_in_text() {
     let roundel = start();
     let mut client = Framed::connect(&roundel.socket());
-    let mut text = Client::connect(&roundel.socket());
+    let mut text = Client::open(&roundel.socket());
     for line in
         ["LAST a.rrd", "INFO a.rrd", "FIRST a.rrd 1", "HELP", "nonsense", "FLUSH none.rrd", "FETCH", ""]
     {
@@ -235,14 +236,14 @@ fn frames_respect_the_permissions_of_the_socket() {
 #[test]
 fn an_unknown_version_is_refused_and_text_continues() {
     let (_, roundel) = recorder();
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     for line in ["FRAMES", "FRAMES 0", "FRAMES 3", "frames x"] {
         assert_eq!(client.say(line), "-1 Only frames of versions 1 to 2 are spoken here.\n", "{line}");
     }
     assert_eq!(client.say("PING"), "0 PONG\n");
-    client.send(b"BATCH\nFRAMES 1\n.\n");
-    client.answer();
-    assert_eq!(client.answer(), "1 errors\n1 Can't use 'FRAMES' here.\n");
+    client.write(b"BATCH\nFRAMES 1\n.\n");
+    client.read();
+    assert_eq!(client.read(), "1 errors\n1 Can't use 'FRAMES' here.\n");
 }
 
 /// Some connections have their own thread, the others share tokio's.
@@ -346,7 +347,7 @@ fn an_invalid_frame_ends_the_connection_after_due_answers() {
         // What came before is executed, what came after is not.
         assert_eq!(engine.updates("a.rrd").len(), count);
     }
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     assert_eq!(client.say("PING"), "0 PONG\n");
 }
 

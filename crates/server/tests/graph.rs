@@ -5,8 +5,9 @@ mod common;
 
 use std::process::Command;
 
+use common::Roundel;
 use common::http::{Answer, get, request};
-use common::{Client, Roundel};
+use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use serde_json::Value;
 fn filled() -> Roundel {
     let create = CreatePolicy { make_directories: true, ..Default::default() };
     let roundel = Roundel::stripes(create, Permissions::ALL);
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     let words = "-s 10 -b 1000000000 DS:in:GAUGE:20:U:U DS:out:GAUGE:20:U:U RRA:AVERAGE:0.5:1:400";
     assert!(client.say(format!("CREATE d/x.rrd {words}")).starts_with('0'));
     for index in 1..=360 {
@@ -122,7 +123,7 @@ fn images_can_be_cached_by_clients() {
     assert_eq!((again.status, again.body.len(), header(&again, "etag")), (304, 0, Some(tag)));
     assert_eq!(ask("\"other\"").status, 200);
     // Other data gives another image.
-    Client::connect(&roundel.socket()).say("UPDATE d/x.rrd 1000003610:5000:1");
+    Client::open(&roundel.socket()).say("UPDATE d/x.rrd 1000003610:5000:1");
     let arguments = ARGUMENTS.map(|word| if word.starts_with("--end") { "--end=1000003610" } else { word });
     assert_ne!(header(&get(&roundel, &target("", &arguments)), "etag"), Some(tag));
 }

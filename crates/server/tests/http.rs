@@ -5,8 +5,9 @@ mod common;
 
 use std::process::Command;
 
+use common::Roundel;
 use common::http::{get, request};
-use common::{Client, Roundel};
+use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use serde_json::Value;
 fn filled() -> Roundel {
     let create = CreatePolicy { make_directories: true, ..Default::default() };
     let roundel = Roundel::stripes(create, Permissions::ALL);
-    let mut client = Client::connect(&roundel.socket());
+    let mut client = Client::open(&roundel.socket());
     for name in ["d/x.rrd", "d/y\\ z.rrd", "d/e/f.rrd", "top.rrd"] {
         let words = "-s 10 -b 1000000000 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:0:U RRA:AVERAGE:0.5:1:20 \
                      RRA:MAX:0.5:3:20";

@@ -5,8 +5,9 @@
 
 mod common;
 
-use common::{Client, Roundel, Rrdcached};
+use common::Roundel;
 use oracle::random::Random;
+use oracle::{Client, Rrdcached};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 
@@ -22,10 +23,10 @@ struct Pair {
 
 impl Pair {
     fn start(options: &[&str], create: CreatePolicy, permissions: Permissions) -> Self {
-        let rrdcached = Rrdcached::start(options);
+        let rrdcached = Rrdcached::start(options).unwrap();
         let roundel = Roundel::stripes(create, permissions);
-        let theirs = Client::connect(&rrdcached.socket());
-        let ours = Client::connect(&roundel.socket());
+        let theirs = Client::open(rrdcached.socket());
+        let ours = Client::open(&roundel.socket());
         Pair { rrdcached, roundel, theirs, ours }
     }
 
@@ -37,8 +38,8 @@ impl Pair {
     /// Sends one line to both. `BASE` is replaced by the base directory in the line and in the answers.
     /// Legitimate differences (ring positions are random, directories are unordered) are normalised.
     fn check(&mut self, line: &str) -> String {
-        let base = |path: std::path::PathBuf| path.display().to_string();
-        let (their_base, our_base) = (base(self.rrdcached.base()), base(self.roundel.base()));
+        let base = |path: &std::path::Path| path.display().to_string();
+        let (their_base, our_base) = (base(self.rrdcached.base()), base(&self.roundel.base()));
         let theirs = self.theirs.say(line.replace("BASE", &their_base)).replace(&their_base, "BASE");
         let ours = self.ours.say(line.replace("BASE", &our_base)).replace(&our_base, "BASE");
         assert_eq!(even(line, &ours), even(line, &theirs), "{line:?}");
@@ -304,20 +305,20 @@ fn oracle_batches() {
                   CREATE bad\nCREATE y.rrd -b 1000000000 DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9\nUPDATE y.rrd 1000000001:1\n\
                   PENDING x.rrd\nQUEUE\nFETCH x.rrd MAX\nINFO x.rrd\nFIRST x.rrd 0\nFLUSHALL\nFORGET x.rrd\nflush /etc/x\n. x\n";
     for client in [&mut pair.theirs, &mut pair.ours] {
-        client.send(script.as_bytes());
+        client.write(script.as_bytes());
     }
-    let base = |path: std::path::PathBuf| path.display().to_string();
-    let theirs: String = (0..2).map(|_| pair.theirs.answer()).collect();
-    let ours: String = (0..2).map(|_| pair.ours.answer()).collect();
+    let base = |path: &std::path::Path| path.display().to_string();
+    let theirs: String = (0..2).map(|_| pair.theirs.read()).collect();
+    let ours: String = (0..2).map(|_| pair.ours.read()).collect();
     assert_eq!(
-        ours.replace(&base(pair.roundel.base()), "BASE"),
+        ours.replace(&base(&pair.roundel.base()), "BASE"),
         theirs.replace(&base(pair.rrdcached.base()), "BASE")
     );
     pair.check("LAST y.rrd");
     pair.check("BATCH");
     pair.check(".");
     for client in [&mut pair.theirs, &mut pair.ours] {
-        client.send(b"BATCH\nQUIT\n");
+        client.write(b"BATCH\nQUIT\n");
         assert_eq!(client.rest(), "0 Go ahead.  End with dot '.' on its own line.\n");
     }
 }
@@ -326,7 +327,7 @@ fn oracle_batches() {
 fn oracle_list_of_files_in_the_tree() {
     let mut pair = Pair::plain();
     let outside = tempfile::tempdir().unwrap();
-    for base in [pair.rrdcached.base(), pair.roundel.base()] {
+    for base in [pair.rrdcached.base().to_path_buf(), pair.roundel.base()] {
         std::fs::create_dir_all(base.join("empty/below")).unwrap();
         std::fs::write(base.join("empty/foreign.rrd"), "x").unwrap();
         std::fs::write(base.join("empty/foreign.txt"), "x").unwrap();
@@ -371,7 +372,7 @@ fn oracle_permissions_and_policies() {
     }
     // Two lines, though the status says none.
     for client in [&mut pair.theirs, &mut pair.ours] {
-        client.send(b"CREATE d/x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9\n");
+        client.write(b"CREATE d/x.rrd DS:a:GAUGE:20:0:U RRA:MAX:0.5:1:9\n");
         assert!(client.line().starts_with("-1 No permission to recursively create: /"));
         assert_eq!(client.line(), "Did you pass -R to the daemon?\n");
     }

@@ -1,7 +1,7 @@
 //! Our `rrdtool` compared with Debian's: written scenarios, random ones by seed, sessions, hostile files.
 //!
-//! Under the name `rrdtool` this executable is our rrdtool; otherwise it runs the tests, or those whose name
-//! contains the first argument. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the random scenarios.
+//! Under the name `rrdtool` this executable is our rrdtool; otherwise it runs the tests, with the arguments of any
+//! other test. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the random scenarios.
 
 mod bad_input;
 mod cases;
@@ -19,6 +19,8 @@ mod spellings;
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
 
 /// The tests by name.
 const TESTS: &[(&str, fn())] = &[
@@ -45,25 +47,16 @@ const TESTS: &[(&str, fn())] = &[
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_default();
-    let words: Vec<_> = words.collect();
     if called.as_bytes().ends_with(b"rrdtool") {
+        let words: Vec<_> = words.collect();
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         return ExitCode::from(roundel_cli::process::rrdtool(&words));
     }
-    let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-    let filter = words.iter().map(text).find(|word| !word.starts_with('-')).unwrap_or_default();
-    if words.iter().map(text).any(|word| word == "--list") {
-        for (name, _) in TESTS {
-            println!("{name}: test");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
-        let started = std::time::Instant::now();
-        let passed = std::panic::catch_unwind(test).is_ok();
-        failed += usize::from(!passed);
-        println!("{name} ... {} ({:.1?})", if passed { "ok" } else { "FAILED" }, started.elapsed());
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let trial = |&(name, test): &(&str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&Arguments::from_args(), TESTS.iter().map(trial).collect()).exit_code()
 }

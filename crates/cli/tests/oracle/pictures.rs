@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use oracle::Rrdcached;
+
 use crate::harness::{Answer, Pair, Program};
 
 /// Time of the first and of the last row.
@@ -348,47 +350,12 @@ pub fn check_bounds() {
     }
 }
 
-/// Debian's daemon, which ends with this value.
-struct Rrdcached(std::process::Child);
-
-impl Drop for Rrdcached {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-impl Rrdcached {
-    /// A daemon that writes nothing by itself; `None` if it is not installed.
-    fn start(directory: &Path, socket: &Path) -> Option<Rrdcached> {
-        let child = std::process::Command::new("/usr/bin/rrdcached")
-            .args(["-g", "-w", "100000", "-f", "200000", "-b"])
-            .arg(directory)
-            .arg("-p")
-            .arg(directory.join("pid"))
-            .arg("-l")
-            .arg(format!("unix:{}", socket.display()))
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .ok()?;
-        let daemon = Rrdcached(child);
-        for _ in 0..500 {
-            if std::os::unix::net::UnixStream::connect(socket).is_ok() {
-                return Some(daemon);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("rrdcached does not listen");
-    }
-}
-
 pub fn check_daemon() {
     let Some(pair) = pair() else { return };
     let theirs = pair.theirs.as_ref().expect("it is installed");
     let place = tempfile::tempdir().expect("a directory");
-    let socket = place.path().join("s");
-    let Some(_daemon) = Rrdcached::start(place.path(), &socket) else { return };
-    let socket = socket.display();
+    let daemon = Rrdcached::over(place.path(), &[]).expect("rrdcached is installed");
+    let socket = daemon.socket().display();
     let row = END + 300;
     for directory in pair.directories() {
         let file = directory.join("a.rrd");

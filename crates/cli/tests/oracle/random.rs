@@ -28,7 +28,6 @@ pub fn number(name: &str, default: u64) -> u64 {
 
 fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
     if Pair::new().theirs.is_none() {
-        println!("  (Debian's rrdtool is not installed)");
         return;
     }
     let first = number("ROUNDEL_SEED", 1);

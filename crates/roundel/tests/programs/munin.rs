@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Place, Running, Way, alike, free_port, succeeded};
+use crate::support::{Place, Running, Way, alike, free_port, succeeded, write_program};
 
 /// Has munin-node find its plugins and its state elsewhere than in the system: `perl -MElsewhere=DIRECTORY`.
 const ELSEWHERE: &str = "package Elsewhere;
@@ -61,8 +61,7 @@ impl Node {
              host_name peer\nallow ^127\\.0\\.0\\.1$\nhost 127.0.0.1\nport {port}\n",
             base = directory.display()
         );
-        fs::write(directory.join("plugins/fixed"), plugin).unwrap();
-        fs::set_permissions(directory.join("plugins/fixed"), fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&directory.join("plugins/fixed"), &plugin);
         fs::write(directory.join("munin-node.conf"), config).unwrap();
         fs::write(directory.join("Elsewhere.pm"), ELSEWHERE).unwrap();
         let words = nobody("/usr/bin/perl");

@@ -3,17 +3,16 @@
 //! The real fping needs raw sockets and never answers twice the same, so a script stands in for it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Place, Way, alike, succeeded};
+use crate::support::{Place, Way, alike, succeeded, write_program};
 
 /// Prints what `fping -C 5 -q HOST...` does; one packet is lost.
 const FPING: &str = "#!/bin/sh\nfor host; do case \"$host\" in 127.*) echo \"$host : 0.05 0.17 0.06 - 0.08\" >&2;; esac; done\n";
 
 /// Writes the configuration; where it is.
 fn config(place: &Place) -> String {
-    let fping = place.write("fping", FPING);
-    fs::set_permissions(&fping, fs::Permissions::from_mode(0o755)).unwrap();
+    let fping = place.directory().join("fping");
+    write_program(&fping, FPING);
     for directory in ["pid", "cache", "pages"] {
         fs::create_dir_all(place.directory().join(directory)).unwrap();
     }

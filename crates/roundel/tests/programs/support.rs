@@ -1,13 +1,16 @@
 //! Directories in which programs run with one of the libraries, and the final content of their RRDs.
 
 use std::fs;
+use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::wire::{Client, Daemon, Kind, PATIENCE};
+use oracle::wait_until;
+
+use crate::wire::{Client, DEADLINE, Daemon, Kind};
 
 /// The library of a program, and where its RRDs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +159,14 @@ impl Place {
     }
 }
 
+/// Writes a script that can be run. By another process: a child that another test forks while this one writes would keep
+/// the file open for writing, and what is open for writing does not start ("Text file busy").
+pub fn write_program(path: &Path, text: &str) {
+    let mut source = tempfile::NamedTempFile::new().unwrap();
+    source.write_all(text.as_bytes()).unwrap();
+    succeeded(Command::new("install").args(["-m", "755"]).arg(source.path()).arg(path));
+}
+
 /// The output of a command, which must succeed.
 pub fn succeeded(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
@@ -228,11 +239,7 @@ impl Running {
     pub fn stop(mut self) -> String {
         let process = self.child.id().to_string();
         succeeded(Command::new("/bin/kill").args(["-TERM", &process]));
-        let start = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(start.elapsed() < PATIENCE, "it does not end: {}", self.said());
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("a program to end", || self.child.try_wait().unwrap().is_some());
         self.said()
     }
 
@@ -244,7 +251,7 @@ impl Running {
                 return value;
             }
             let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none() && start.elapsed() < PATIENCE, "{ended:?}: {}", self.said());
+            assert!(ended.is_none() && start.elapsed() < DEADLINE, "{ended:?}: {}", self.said());
             thread::sleep(Duration::from_millis(20));
         }
     }

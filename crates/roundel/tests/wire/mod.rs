@@ -1,86 +1,17 @@
-//! For tests that talk to daemons: rrdcached's protocol over a UNIX socket, and daemons that end with the test.
+//! For tests that talk to daemons: processes that end with the test.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for an answer or a start.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// One connection.
-pub struct Client {
-    reader: BufReader<UnixStream>,
-    writer: UnixStream,
-}
-
-/// Status, message and the lines after it.
-#[derive(Debug, PartialEq)]
-pub struct Answer {
-    pub status: i64,
-    pub message: String,
-    pub lines: Vec<String>,
-}
-
-impl Client {
-    /// Connects to a socket.
-    pub fn connect(socket: &Path) -> io::Result<Self> {
-        let writer = UnixStream::connect(socket)?;
-        writer.set_read_timeout(Some(PATIENCE))?;
-        writer.set_write_timeout(Some(PATIENCE))?;
-        Ok(Client { reader: BufReader::new(writer.try_clone()?), writer })
-    }
-
-    /// Sends bytes verbatim.
-    pub fn send(&mut self, text: &str) -> io::Result<()> {
-        self.writer.write_all(text.as_bytes())
-    }
-
-    /// Reads one answer.
-    pub fn answer(&mut self) -> io::Result<Answer> {
-        let first = self.line()?;
-        let (status, message) = first.split_once(' ').unwrap_or((&first, ""));
-        let status = status.parse().map_err(|_| io::Error::other(format!("not an answer: {first:?}")))?;
-        let message = message.to_string();
-        let lines = (0..status).map(|_| self.line()).collect::<io::Result<_>>()?;
-        Ok(Answer { status, message, lines })
-    }
-
-    /// One command and its answer.
-    pub fn ask(&mut self, command: &str) -> io::Result<Answer> {
-        self.send(&format!("{command}\n"))?;
-        self.answer()
-    }
-
-    /// BATCH with these lines; returns the answer to its end.
-    pub fn batch(&mut self, lines: &[String]) -> io::Result<Answer> {
-        let mut text = String::from("BATCH\n");
-        for line in lines {
-            text.push_str(line);
-            text.push('\n');
-        }
-        text.push_str(".\n");
-        self.send(&text)?;
-        self.answer()?;
-        self.answer()
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = Vec::new();
-        if self.reader.read_until(b'\n', &mut line)? == 0 || line.pop() != Some(b'\n') {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(String::from_utf8_lossy(&line).into_owned())
-    }
-}
+pub use oracle::{Client, DEADLINE};
 
 /// The daemon of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +106,7 @@ impl Daemon {
                 return client;
             }
             let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
-            if ended.is_some() || start.elapsed() > PATIENCE {
+            if ended.is_some() || start.elapsed() > DEADLINE {
                 panic!("the daemon does not answer ({ended:?}): {}", self.log());
             }
             thread::sleep(Duration::from_millis(2));
@@ -206,14 +137,8 @@ impl Daemon {
     }
 
     fn rrdcached(&self) -> Command {
-        let mut command = Command::new("/usr/bin/rrdcached");
-        command.args(["-g", "-B", "-R", "-t", "1", "-w", "3600", "-f", "7200"]);
-        command.arg("-b").arg(self.base());
-        command.arg("-p").arg(self.directory.join("pid"));
-        command.arg("-l").arg(format!("unix:{}", self.socket().display()));
-        command.arg("-l").arg(format!("127.0.0.1:{}", self.tcp_port));
-        command.env("TZ", "UTC").env("LC_ALL", "C");
-        command
+        let options = ["-B", "-R", "-t", "1", "-l", &format!("127.0.0.1:{}", self.tcp_port)];
+        oracle::rrdcached(&self.base(), &self.socket(), &self.directory.join("pid"), &options)
     }
 
     /// `ROUNDEL_EXECUTABLE` may name another program that takes `serve --config FILE`.

@@ -1,15 +1,13 @@
-//! Both daemons side by side, and a client for either.
+//! Our daemon within the test's process.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod engine;
 pub mod http;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
@@ -19,114 +17,6 @@ use roundel_server::names::Names;
 use roundel_server::service::{CreatePolicy, Service};
 use roundel_server::settings::{Settings, listen_plain};
 use store::engine::Engine;
-
-/// A client of a UNIX socket.
-pub struct Client {
-    stream: BufReader<UnixStream>,
-}
-
-impl Client {
-    /// Connects.
-    pub fn connect(path: &Path) -> Self {
-        let stream = UnixStream::connect(path).expect("the daemon listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        Client { stream: BufReader::new(stream) }
-    }
-
-    /// Sends bytes verbatim.
-    pub fn send(&mut self, bytes: &[u8]) {
-        self.stream.get_mut().write_all(bytes).unwrap();
-    }
-
-    /// Reads one line, with its line feed; empty at the end.
-    pub fn line(&mut self) -> String {
-        let mut line = Vec::new();
-        self.stream.read_until(b'\n', &mut line).unwrap();
-        String::from_utf8_lossy(&line).into_owned()
-    }
-
-    /// Reads one answer: the status line and the lines it announces.
-    pub fn answer(&mut self) -> String {
-        let mut text = self.line();
-        let count: i64 = text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
-        for _ in 0..count.max(0) {
-            let line = self.line();
-            assert!(!line.is_empty(), "the answer ends early: {text}");
-            text.push_str(&line);
-        }
-        text
-    }
-
-    /// Sends a line and reads its answer.
-    pub fn say(&mut self, line: impl AsRef<[u8]>) -> String {
-        self.send(&[line.as_ref(), b"\n"].concat());
-        self.answer()
-    }
-
-    /// Reads until the daemon closes the connection.
-    pub fn rest(&mut self) -> String {
-        let mut bytes = Vec::new();
-        self.stream.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-/// Debian's daemon.
-pub struct Rrdcached {
-    child: Child,
-    directory: tempfile::TempDir,
-}
-
-impl Rrdcached {
-    /// Starts it with these options in addition to `-g -b DIR -l SOCKET -p PID`.
-    pub fn start(options: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name).display().to_string();
-        std::fs::create_dir(path("base")).unwrap();
-        let child = Command::new("/usr/bin/rrdcached")
-            .args(["-g", "-b", &path("base"), "-p", &path("pid")])
-            .args(options)
-            .args(["-l", &format!("unix:{}", path("sock"))])
-            .env("TZ", "UTC")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let daemon = Rrdcached { child, directory };
-        wait_for(&daemon.socket());
-        daemon
-    }
-
-    /// Its base directory.
-    pub fn base(&self) -> PathBuf {
-        self.directory.path().join("base")
-    }
-
-    /// Its socket.
-    pub fn socket(&self) -> PathBuf {
-        self.directory.path().join("sock")
-    }
-}
-
-impl Drop for Rrdcached {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn wait_for(socket: &Path) {
-    wait_until("a daemon to listen", || UnixStream::connect(socket).is_ok());
-}
-
-/// Polls until `done`; the time limit is generous, for busy machines.
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// Our daemon within this process, in its own directory.
 pub struct Roundel {
