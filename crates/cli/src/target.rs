@@ -85,8 +85,7 @@ impl Policy {
     pub(crate) const UPDATE: Policy =
         Policy(&[Place::Named(Unreachable::Fail), Place::File, Place::Placeholder(Whom::Store)]);
     /// `updatev`. Compat: the environment's daemon is not asked about a file.
-    pub(crate) const UPDATE_LISTED: Policy =
-        Policy(&[Place::Option, Place::File, Place::Placeholder(Whom::Named)]);
+    pub(crate) const UPDATEV: Policy = Policy(&[Place::Option, Place::File, Place::Placeholder(Whom::Named)]);
     /// `create`.
     pub(crate) const CREATE: Policy = Policy(&[
         Place::Named(Unreachable::Ignore),

@@ -168,7 +168,7 @@ pub struct Stats {
 
 /// The result of UPDATEV.
 #[derive(Debug)]
-pub struct Listed {
+pub struct UpdatevOutcome {
     /// The rows written, including those before a refused argument; `definition` is set.
     pub report: UpdateReport,
     /// Why the next argument was refused, if one was.
@@ -185,7 +185,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// When there is no such RRD, or the change cannot be made durable.
-    fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError>;
+    fn updatev(&self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError>;
     /// Creates an RRD. The reply gets an error when it exists and must not be overwritten, when the definition does not
     /// fit the layout, or when the change cannot be made durable.
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>);

@@ -43,7 +43,8 @@ use rrd_file::name::RrdName;
 use rrd_file::tree::Tree;
 
 use crate::engine::{
-    CreateRequest, Engine, Listed, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
+    UpdatevOutcome,
 };
 use accept::{Acceptor, JobLine, Message, UpdateJob};
 use buffer::name_hash;
@@ -211,7 +212,7 @@ impl Engine for FilesEngine {
         }
     }
 
-    fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
+    fn updatev(&self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError> {
         let (target, values) = (name.clone(), values.to_vec());
         self.change_and_wait(name, move |shared, work| updatev::update(shared, &target, &values, work))
     }

@@ -19,7 +19,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Listed, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
+    UpdatevOutcome,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
@@ -403,9 +404,9 @@ impl Engine for Stripes {
         }
     }
 
-    fn update_listed(&self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
+    fn updatev(&self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError> {
         self.with_adoption(name, |core| {
-            core.send_and_wait(name, |reply| Command::UpdateListed(name.clone(), values.to_vec(), reply))
+            core.send_and_wait(name, |reply| Command::Updatev(name.clone(), values.to_vec(), reply))
         })
     }
 

@@ -95,7 +95,7 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
         ("read flushed", Policy::READ_FLUSHED, ["-FS-", "-FS-", "-FN-"], ["-FS-", "-FS-", "-FN-"]),
         ("here first", Policy::HERE_FIRST, ["-FS-", "-FS-", "-FS-"], ["-FS-", "-FS-", "NFSN"]),
         ("update", Policy::UPDATE, ["-FS-", "----", "NNNN"], ["-FS-", "----", "NNNN"]),
-        ("update, list", Policy::UPDATE_LISTED, ["-FS-", "----", "NNNN"], ["-FS-", "-F--", "-FN-"]),
+        ("update, list", Policy::UPDATEV, ["-FS-", "----", "NNNN"], ["-FS-", "-F--", "-FN-"]),
         ("create", Policy::CREATE, ["FFSS", "FFSS", "NNNN"], ["FFSS", "FFSS", "NNNN"]),
         ("put", Policy::PUT, ["FFSS", "----", "NNNN"], ["FFSS", "FF-S", "FFNS"]),
         ("change", Policy::CHANGE, ["FFSF", "FF-F", "FFNF"], ["FFSF", "FF-F", "FFNF"]),

@@ -50,7 +50,7 @@ pub fn apply(tool: &mut Tool, args: &UpdateArgs<'_>) -> Result<Written> {
         Err(error @ rrd_file::Error::Placeholder { .. }) => Err(error),
         done => Ok(done),
     };
-    let done = match tool.locate(Policy::UPDATE_LISTED, args.name, args.daemon, update)? {
+    let done = match tool.locate(Policy::UPDATEV, args.name, args.daemon, update)? {
         Location::Local(done) => done,
         Location::Remote(remote) => {
             let readings = for_store(&tool.environment, args, &remote)?;

@@ -85,7 +85,7 @@ impl Engine for Recorder {
         self.answer(move || reply(failures));
     }
 
-    fn update_listed(&self, _: &RrdName, _: &[u8]) -> Result<store::engine::Listed, StoreError> {
+    fn updatev(&self, _: &RrdName, _: &[u8]) -> Result<store::engine::UpdatevOutcome, StoreError> {
         Err(StoreError::Unsupported("nothing is recorded here"))
     }
 

@@ -3,7 +3,7 @@
 use rrd::content::Rrd;
 use rrd::fetch::{FetchRequest, FetchRows};
 use store::engine::{
-    CreateRequest, Engine, Listed, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 use store::name::RrdName;
 
@@ -16,7 +16,7 @@ impl Engine for NoEngine {
     fn update(&self, _: UpdateBatch, _: Reply<Vec<UpdateFailure>>) {
         unreachable!("{WHY}")
     }
-    fn update_listed(&self, _: &RrdName, _: &[u8]) -> Result<Listed, StoreError> {
+    fn updatev(&self, _: &RrdName, _: &[u8]) -> Result<UpdatevOutcome, StoreError> {
         unreachable!("{WHY}")
     }
     fn create(&self, _: RrdName, _: CreateRequest, _: Reply<Result<(), StoreError>>) {

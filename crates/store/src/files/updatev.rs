@@ -11,7 +11,7 @@ use rrd::updatev::UpdateReport;
 use rrd_file::file::Access;
 use rrd_file::{Locking, UpdateOptions};
 
-use crate::engine::{Listed, StoreError};
+use crate::engine::{StoreError, UpdatevOutcome};
 use crate::files::errors::{header_error, io_error};
 use crate::files::read::{Timeout, open};
 use crate::files::shared::Shared;
@@ -28,7 +28,7 @@ pub fn update(
     name: &RrdName,
     values: &[u8],
     work: &mut Workspace,
-) -> Result<Listed, StoreError> {
+) -> Result<UpdatevOutcome, StoreError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let options = UpdateOptions {
         locking: Locking::None,
@@ -52,7 +52,7 @@ pub fn update(
             if changed {
                 loaded.write(work, &mut file).map_err(io)?;
             }
-            Ok(Listed { report, refused: refused.err().map(StoreError::Update) })
+            Ok(UpdatevOutcome { report, refused: refused.err().map(StoreError::Update) })
         });
         // The next update reads the header again.
         buffer.geometry = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rrd::content::Rrd;
 
-use crate::engine::{CreateRequest, Listed, Reply, StoreError, UpdateBatch, UpdateFailure};
+use crate::engine::{CreateRequest, Reply, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome};
 use crate::name::RrdName;
 use crate::open_rows::OpenRows;
 use crate::segments::SegmentSet;
@@ -19,7 +19,7 @@ pub enum Command {
     /// Updates in order.
     Update(UpdateBatch, Reply<UpdateOutcome>),
     /// UPDATEV: updates of one RRD, given by its name and arguments, with the rows they write.
-    UpdateListed(RrdName, Vec<u8>, Reply<Result<Listed, StoreError>>),
+    Updatev(RrdName, Vec<u8>, Reply<Result<UpdatevOutcome, StoreError>>),
     /// Creates an RRD.
     Create(RrdName, CreateRequest, Reply<Result<(), StoreError>>),
     /// Imports a whole RRD; the flag is `no_overwrite`.
@@ -39,7 +39,7 @@ impl Command {
     pub fn bytes(&self) -> usize {
         match self {
             Command::Update(batch, _) => batch.text.len() + batch.lines.len() * 20,
-            Command::UpdateListed(_, values, _) => values.len() + 64,
+            Command::Updatev(_, values, _) => values.len() + 64,
             Command::Create(..) | Command::Tune(..) | Command::Delete(..) => 512,
             Command::Import(_, rrd, ..) => {
                 rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512
@@ -52,7 +52,7 @@ impl Command {
     pub fn refuse(self, error: StoreError) {
         match self {
             Command::Update(batch, reply) => reply(refuse_all(batch, &error)),
-            Command::UpdateListed(.., reply) => reply(Err(error)),
+            Command::Updatev(.., reply) => reply(Err(error)),
             Command::Create(.., reply)
             | Command::Import(.., reply)
             | Command::Tune(.., reply)

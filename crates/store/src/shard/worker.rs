@@ -177,8 +177,8 @@ impl Worker {
         }
         match command {
             Command::Update(batch, reply) => self.update(batch, reply),
-            Command::UpdateListed(name, values, reply) => {
-                let result = self.update_listed(&name, &values);
+            Command::Updatev(name, values, reply) => {
+                let result = self.updatev(&name, &values);
                 self.answer_later(result, reply);
             }
             Command::Create(name, request, reply) => {

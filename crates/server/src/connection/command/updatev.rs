@@ -42,7 +42,7 @@ pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u
         return Err(Refusal::usage(Command::of(Verb::UpdateV)));
     }
     service.marks.remember(named.name.as_bytes());
-    let listed = match service.engine.update_listed(&named.name, &values) {
+    let listed = match service.engine.updatev(&named.name, &values) {
         Ok(listed) => listed,
         Err(StoreError::NoSuchRrd(_)) => return Err(Refusal::no_such_rrd(&named.path)),
         Err(error) => return Err(Refusal::of_store("RRD Error: ", &error)),

@@ -9,7 +9,7 @@ use rrd::update::UpdateError;
 use super::Worker;
 use super::answers::{Answer, Done};
 use crate::catalogue::RrdId;
-use crate::engine::{Listed, Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
+use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine, UpdatevOutcome};
 use crate::log::Kind;
 use crate::name::RrdName;
 use crate::shard::message::{UpdateOutcome, refuse_all};
@@ -55,7 +55,7 @@ impl Worker {
     }
 
     /// Applies arguments up to the first that is refused, and lists the rows they write.
-    pub(super) fn update_listed(&mut self, name: &RrdName, values: &[u8]) -> Result<Listed, StoreError> {
+    pub(super) fn updatev(&mut self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError> {
         let (id, entry) = self.view().find(name)?;
         let now = (self.clock)();
         let definition = Some(Arc::clone(self.state.catalogue.definition(entry.definition)));
@@ -77,7 +77,7 @@ impl Worker {
         stats.updates_written.fetch_add(u64::from(refused.is_none()), Ordering::Relaxed);
         stats.data_sets_written.fetch_add(report.applied, Ordering::Relaxed);
         stats.updates_refused.fetch_add(u64::from(refused.is_some()), Ordering::Relaxed);
-        Ok(Listed { report, refused })
+        Ok(UpdatevOutcome { report, refused })
     }
 
     /// Applies the arguments of a line up to the first that is refused; returns how many were applied.
