@@ -20,6 +20,8 @@ use crate::failure::{Failure, Result};
 pub struct Environment {
     /// RRDCACHED_ADDRESS, if set and not empty.
     pub daemon: Option<Vec<u8>>,
+    /// The leading part of an absolute name that a daemon on another host does not know (RRDCACHED_STRIPPATH).
+    pub strip_path: Option<Vec<u8>>,
     /// What to do about a locked file (RRD_LOCKING).
     pub locking: Locking,
     /// The directory outside of which no file may be named (`rrdtool - DIR`), with links resolved.
@@ -43,6 +45,7 @@ impl Environment {
         let locking = variable("RRD_LOCKING").and_then(|word| String::from_utf8(word).ok());
         Environment {
             daemon: variable("RRDCACHED_ADDRESS").filter(|address| !address.is_empty()),
+            strip_path: variable("RRDCACHED_STRIPPATH"),
             locking: locking.and_then(|word| Locking::from_word(&word)).unwrap_or_default(),
             confined_to: None,
             now: wall_clock,

@@ -42,6 +42,9 @@ enum Place {
     Placeholder(Whom),
     /// If no file has the name: the store in whose tree it lies, if its daemon can be reached.
     Tree,
+    /// If no file has the name: the daemon in the option, else in the environment, if it is ours and can be reached.
+    /// RRDtool looks only for files there, and rrdcached does not know the commands that would follow.
+    Ours,
     /// If the file is missing: the daemon in the environment.
     Environment,
 }
@@ -72,12 +75,12 @@ enum Whom {
 pub(crate) struct Policy(&'static [Place]);
 
 impl Policy {
-    /// `info`, `first`, `last`, `fetch`, and what `create` reads.
+    /// `info`, `first`, `last`, `fetch`, DEFs, and what `create` reads.
     pub(crate) const READ: Policy =
         Policy(&[Place::Named(Unreachable::Complain), Place::File, Place::Placeholder(Whom::Store)]);
-    /// `dump`, `lastupdate`, and DEFs.
+    /// `dump` and `lastupdate`.
     pub(crate) const READ_FLUSHED: Policy =
-        Policy(&[Place::Flush, Place::File, Place::Placeholder(Whom::Flushed)]);
+        Policy(&[Place::Flush, Place::Ours, Place::File, Place::Placeholder(Whom::Flushed)]);
     /// C functions that have no daemon parameter.
     pub(crate) const HERE_FIRST: Policy =
         Policy(&[Place::Cached, Place::File, Place::Placeholder(Whom::Store), Place::Environment]);
@@ -85,7 +88,8 @@ impl Policy {
     pub(crate) const UPDATE: Policy =
         Policy(&[Place::Named(Unreachable::Fail), Place::File, Place::Placeholder(Whom::Store)]);
     /// `updatev`. Compat: the environment's daemon is not asked about a file.
-    pub(crate) const UPDATEV: Policy = Policy(&[Place::Option, Place::File, Place::Placeholder(Whom::Named)]);
+    pub(crate) const UPDATEV: Policy =
+        Policy(&[Place::Option, Place::Ours, Place::File, Place::Placeholder(Whom::Named)]);
     /// `create`.
     pub(crate) const CREATE: Policy = Policy(&[
         Place::Named(Unreachable::Ignore),
@@ -96,10 +100,12 @@ impl Policy {
     /// `restore`: where a whole RRD is written.
     pub(crate) const PUT: Policy =
         Policy(&[Place::Option, Place::Placeholder(Whom::Named), Place::Tree, Place::File]);
-    /// `tune` and `resize`: the RRD itself, in a file or store.
-    pub(crate) const CHANGE: Policy = Policy(&[Place::Placeholder(Whom::Named), Place::File]);
+    /// `tune`: the RRD itself, in a file or store.
+    pub(crate) const CHANGE: Policy = Policy(&[Place::Placeholder(Whom::Named), Place::Ours, Place::File]);
     /// The RRD that `resize` copies.
-    pub(crate) const COPY: Policy = Policy(&[Place::File, Place::Placeholder(Whom::Named)]);
+    pub(crate) const COPY: Policy = Policy(&[Place::Ours, Place::File, Place::Placeholder(Whom::Named)]);
+    /// Where `resize` writes its copy: a file, unless a store has that name.
+    pub(crate) const COPY_TO: Policy = Policy(&[Place::Placeholder(Whom::Named), Place::File]);
 }
 
 /// Where an RRD is.
@@ -126,8 +132,10 @@ impl Remote {
     ///
     /// # Errors
     /// When the argument names no RRD of that daemon.
-    pub fn named(daemon: Arc<Daemon>, word: &[u8]) -> Result<Remote> {
-        let name = daemon.name(word).map_err(|error| failure(daemon.address(), error))?;
+    pub fn named(daemon: Arc<Daemon>, word: &[u8], environment: &Environment) -> Result<Remote> {
+        let name = daemon
+            .name(word, environment.strip_path.as_deref())
+            .map_err(|error| failure(daemon.address(), error))?;
         Ok(Remote { daemon, name, in_place_of: None })
     }
 
@@ -378,7 +386,7 @@ impl Search<'_> {
                 let address = named_address(self.environment, self.option)?;
                 self.flushed = self.link.reach(address);
                 if let Some(daemon) = &self.flushed {
-                    Remote::named(Arc::clone(daemon), self.word)?.flush()?;
+                    Remote::named(Arc::clone(daemon), self.word, self.environment)?.flush()?;
                 }
                 Ok(None)
             }
@@ -388,9 +396,10 @@ impl Search<'_> {
             },
             Place::Placeholder(whom) => self.placeholder(whom),
             Place::Tree => Ok(self.tree()),
+            Place::Ours => self.ours(),
             Place::Environment => match (&self.found, &self.environment.daemon) {
                 (Found::Nothing(_), Some(address)) => {
-                    Remote::named(self.link.connect(address)?, self.word).map(Some)
+                    Remote::named(self.link.connect(address)?, self.word, self.environment).map(Some)
                 }
                 _ => Ok(None),
             },
@@ -417,7 +426,7 @@ impl Search<'_> {
             Unreachable::Complain => self.link.reach(Some(address)),
             Unreachable::Ignore => self.link.connect(address).ok(),
         };
-        daemon.map(|daemon| Remote::named(daemon, self.word)).transpose()
+        daemon.map(|daemon| Remote::named(daemon, self.word, self.environment)).transpose()
     }
 
     fn placeholder(&mut self, whom: Whom) -> Result<Option<Remote>> {
@@ -436,7 +445,7 @@ impl Search<'_> {
             },
         };
         if let Some(daemon) = daemon {
-            return Remote::named(daemon, self.word).map(Some);
+            return Remote::named(daemon, self.word, self.environment).map(Some);
         }
         let refuse = |why: &str| Failure::of_name("opening '", self.word, &format!("': {why}"));
         let file = self.link.placeholders().and_then(|_| FileId::at(self.path));
@@ -449,6 +458,17 @@ impl Search<'_> {
             cache.keep(self.word, self.path, file, placeholder, rrd.clone());
         }
         Ok(Some(self.of_store(daemon, rrd)))
+    }
+
+    fn ours(&mut self) -> Result<Option<Remote>> {
+        let Some(address) = named_address(self.environment, self.option)? else { return Ok(None) };
+        if self.path.symlink_metadata().is_ok() {
+            return Ok(None);
+        }
+        match self.link.connect(address) {
+            Ok(daemon) if daemon.is_ours() => Remote::named(daemon, self.word, self.environment).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn tree(&mut self) -> Option<Remote> {

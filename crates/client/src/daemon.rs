@@ -101,14 +101,15 @@ impl Daemon {
         self.batches.disconnect();
     }
 
-    /// What an RRD or directory is called there: the absolute path, links resolved, for a daemon on this host.
+    /// What an RRD or directory is called there: the absolute path, links resolved, for a daemon on this host; for one on
+    /// another host an absolute name without `strip_path`, the leading part that RRDCACHED_STRIPPATH says to cut off.
     ///
     /// # Errors
     /// An absolute name for a daemon on another host; a directory that does not exist.
-    pub fn name(&self, word: &[u8]) -> Result<Vec<u8>> {
+    pub fn name(&self, word: &[u8], strip_path: Option<&[u8]>) -> Result<Vec<u8>> {
         let address = std::str::from_utf8(&self.address).ok().and_then(|text| Address::parse(text).ok());
         if !matches!(address, Some(Address::Unix(_))) {
-            return if word.starts_with(b"/") { Err(ClientError::AbsoluteName) } else { Ok(word.to_vec()) };
+            return remote_name(word, strip_path).ok_or(ClientError::AbsoluteName);
         }
         let path = Path::new(std::ffi::OsStr::from_bytes(word));
         match absolute(path) {
@@ -140,6 +141,16 @@ impl Daemon {
                 Ok(None)
             }
             answer => answer.map(Some),
+        }
+    }
+
+    /// Whether it is a daemon of Roundel, which knows more than rrdcached's commands. Asks it when that is not known;
+    /// a daemon that does not answer is none.
+    pub fn is_ours(&self) -> bool {
+        match self.ask_ours("export", &[]) {
+            Ok(answer) => answer.is_some(),
+            // It knows the command, and that the name is missing.
+            Err(error) => matches!(error, ClientError::Refused { .. }),
         }
     }
 
@@ -263,6 +274,17 @@ impl Daemon {
     fn open(&self) -> Result<Connection> {
         Connection::open(&self.address, self.wire).map_err(ClientError::connect)
     }
+}
+
+/// A name for a daemon on another host; `None` = it stays absolute. Compat: `strip_path` is cut off as bytes, even in the
+/// middle of a directory's name, and so are all slashes that then come first.
+fn remote_name(word: &[u8], strip_path: Option<&[u8]>) -> Option<Vec<u8>> {
+    if !word.starts_with(b"/") {
+        return Some(word.to_vec());
+    }
+    let name = word.strip_prefix(strip_path?)?;
+    let slashes = name.iter().take_while(|&&byte| byte == b'/').count();
+    Some(name[slashes..].to_vec())
 }
 
 /// A command with its words, without its line feed.

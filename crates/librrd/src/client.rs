@@ -34,10 +34,21 @@ fn with_daemon<T>(body: impl FnOnce(&Arc<Daemon>) -> Result<T, ClientError>) -> 
 /// Sends a command about `file`.
 fn ask(command: &str, file: Option<&[u8]>, words: &[&[u8]]) -> Result<Answer> {
     with_daemon(|daemon| {
-        let name = file.map(|file| daemon.name(file)).transpose()?;
+        let name = file.map(|file| name_at(daemon, file)).transpose()?;
         let words: Vec<&[u8]> = name.as_deref().into_iter().chain(words.iter().copied()).collect();
         daemon.ask(command, &words)
     })
+}
+
+/// What `file` is called at a daemon.
+fn name_at(daemon: &Daemon, file: &[u8]) -> Result<Vec<u8>, ClientError> {
+    daemon.name(file, environment("RRDCACHED_STRIPPATH").as_deref())
+}
+
+/// A variable of the environment.
+fn environment(name: &str) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStringExt;
+    std::env::var_os(name).map(OsStringExt::into_vec)
 }
 
 /// The address for a call: its own, or RRDCACHED_ADDRESS.
@@ -45,11 +56,12 @@ fn ask(command: &str, file: Option<&[u8]>, words: &[&[u8]]) -> Result<Answer> {
 /// # Safety
 /// `address` is NULL or a C string.
 unsafe fn address(address: *const c_char) -> Option<Vec<u8>> {
-    use std::os::unix::ffi::OsStringExt;
     // SAFETY: `address` is NULL or a C string, by this function's contract.
     let given = unsafe { bytes(address) }.filter(|address| !address.is_empty());
-    let environment = || std::env::var_os("RRDCACHED_ADDRESS").map(OsStringExt::into_vec);
-    given.map(<[u8]>::to_vec).or_else(environment).filter(|address| !address.is_empty())
+    given
+        .map(<[u8]>::to_vec)
+        .or_else(|| environment("RRDCACHED_ADDRESS"))
+        .filter(|address| !address.is_empty())
 }
 
 /// Connects to `addr`, or to RRDCACHED_ADDRESS when that is NULL. Without either it does nothing and succeeds. Returns
@@ -130,7 +142,7 @@ pub unsafe extern "C" fn rrdc_update(
         // SAFETY: `file` is NULL or a C string and `values` has `count` C strings, by this function's contract.
         let (file, values) = unsafe { (needed(file, "file name")?, list(count, values)) };
         with_daemon(|daemon| {
-            let name = daemon.name(file)?;
+            let name = name_at(daemon, file)?;
             daemon.update(&name, &values).map(|()| 0)
         })
     })
@@ -323,7 +335,7 @@ pub unsafe extern "C" fn rrdc_fetch(
     guard(-1, || {
         // SAFETY: `file` and `cf` are NULL or C strings, and the others NULL or readable, by this function's contract.
         let (file, request) = unsafe { (needed(file, "file name")?, request(cf, start, end, step)?) };
-        let rows = with_daemon(|daemon| daemon.fetch(&daemon.name(file)?, &request))?;
+        let rows = with_daemon(|daemon| daemon.fetch(&name_at(daemon, file)?, &request))?;
         // SAFETY: each slot is NULL or writable, by this function's contract.
         unsafe { slots.fill(rows)? };
         Ok(0)

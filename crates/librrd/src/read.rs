@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_ulong};
 use cli::verb::first::first;
 use cli::verb::info::info;
 use cli::verb::last::last;
-use cli::verb::lastupdate::lastupdate;
+use cli::verb::lastupdate::lastupdate_here_first;
 use cli::verb::list::list as list_directory;
 use cli::{Failure, Result, Tool};
 
@@ -116,8 +116,7 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
     call(-1, |tool| {
         // SAFETY: `file` is NULL or a C string, by this function's contract.
         let name = unsafe { needed(file, "file name")? };
-        tool.environment.daemon = None;
-        let last = lastupdate(tool, &only(name))?;
+        let last = lastupdate_here_first(tool, name)?;
         let (ds, texts): (Vec<String>, Vec<Vec<u8>>) = last.readings.into_iter().unzip();
         // SAFETY: as above, for the output pointers.
         unsafe {

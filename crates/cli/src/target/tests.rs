@@ -50,7 +50,9 @@ fn outcomes(base: &Path, policy: Policy, named: &str, by_option: bool) -> String
     environment.daemon = if by_option { None } else { address.clone() };
     let mut tool = Tool::new(environment);
     let option = address.as_deref().filter(|_| by_option);
-    let makes = [Policy::CREATE, Policy::PUT, Policy::CHANGE].iter().any(|other| other.0 == policy.0);
+    let makes = [Policy::CREATE, Policy::PUT, Policy::CHANGE, Policy::COPY_TO]
+        .iter()
+        .any(|other| other.0 == policy.0);
     let mut letter = |name: &&str| {
         let word = base.join(name).as_os_str().as_bytes().to_vec();
         let found = if makes {
@@ -92,14 +94,15 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
     // For each state of the named daemon (none, down, up) what is found at each of the four names.
     let rows = [
         ("read", Policy::READ, ["-FS-", "-FS-", "NNNN"], ["-FS-", "-FS-", "NNNN"]),
-        ("read flushed", Policy::READ_FLUSHED, ["-FS-", "-FS-", "-FN-"], ["-FS-", "-FS-", "-FN-"]),
+        ("read flushed", Policy::READ_FLUSHED, ["-FS-", "-FS-", "NFNN"], ["-FS-", "-FS-", "NFNN"]),
         ("here first", Policy::HERE_FIRST, ["-FS-", "-FS-", "-FS-"], ["-FS-", "-FS-", "NFSN"]),
         ("update", Policy::UPDATE, ["-FS-", "----", "NNNN"], ["-FS-", "----", "NNNN"]),
-        ("update, list", Policy::UPDATEV, ["-FS-", "----", "NNNN"], ["-FS-", "-F--", "-FN-"]),
+        ("update, list", Policy::UPDATEV, ["-FS-", "----", "NNNN"], ["-FS-", "-F--", "NFNN"]),
         ("create", Policy::CREATE, ["FFSS", "FFSS", "NNNN"], ["FFSS", "FFSS", "NNNN"]),
         ("put", Policy::PUT, ["FFSS", "----", "NNNN"], ["FFSS", "FF-S", "FFNS"]),
-        ("change", Policy::CHANGE, ["FFSF", "FF-F", "FFNF"], ["FFSF", "FF-F", "FFNF"]),
-        ("copy", Policy::COPY, ["-FS-", "-F--", "-FN-"], ["-FS-", "-F--", "-FN-"]),
+        ("change", Policy::CHANGE, ["FFSF", "FF-F", "NFNN"], ["FFSF", "FF-F", "NFNN"]),
+        ("copy", Policy::COPY, ["-FS-", "-F--", "NFNN"], ["-FS-", "-F--", "NFNN"]),
+        ("copy to", Policy::COPY_TO, ["FFSF", "FF-F", "FFNF"], ["FFSF", "FF-F", "FFNF"]),
     ];
     for (name, policy, by_option, by_environment) in rows {
         let found = |option: bool| NAMED.map(|named| outcomes(base, policy, named, option));

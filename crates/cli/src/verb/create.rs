@@ -71,7 +71,7 @@ pub struct CreateArgs<'w> {
 }
 
 impl<'w> CreateArgs<'w> {
-    fn read(tool: &Tool, args: Args<'w>) -> Result<Self> {
+    fn read(tool: &mut Tool, args: Args<'w>) -> Result<Self> {
         let mut parsed = CreateArgs {
             name: b"",
             start: None,
@@ -97,10 +97,7 @@ impl<'w> CreateArgs<'w> {
                     parsed.step = Some(step.map_err(|error| Failure::new(format!("step size: {error}")))?);
                 }
                 (Tag::Source, word) => {
-                    tool.environment.path(word)?.metadata().map_err(|error| {
-                        let why = format!(": {}", system_text(&error));
-                        Failure::of_name("error checking for source RRD ", word, &why)
-                    })?;
+                    check_source(tool, word)?;
                     parsed.sources.push(word);
                 }
                 (Tag::Template, word) => parsed.template = Some(word),
@@ -228,6 +225,17 @@ fn define(tool: &mut Tool, args: &CreateArgs<'_>, definitions: &[&str]) -> Resul
 fn last_update(rrd: &Rrd) -> i64 {
     let last_update = rrd.shape().split(&rrd.live.words).last_update;
     last_update.in_seconds(rrd.definition.units_per_second).whole
+}
+
+/// Checks that a source exists before anything else is looked at. Where no file is, a daemon of ours may have the RRD.
+fn check_source(tool: &mut Tool, name: &[u8]) -> Result {
+    let Err(error) = tool.environment.path(name)?.metadata() else { return Ok(()) };
+    if let Some(address) = tool.address(None)?
+        && tool.link.connect(&address).is_ok_and(|daemon| daemon.is_ours())
+    {
+        return Ok(());
+    }
+    Err(Failure::of_name("error checking for source RRD ", name, &format!(": {}", system_text(&error))))
 }
 
 /// The whole RRD that is a source of a new one: from a file or a store.

@@ -29,7 +29,8 @@ pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
     let daemon = tool.link.connect(&address)?;
     for (index, name) in names.iter().enumerate() {
         tool.environment.path(name)?;
-        let flushed = Remote::named(Arc::clone(&daemon), name).and_then(|remote| remote.flush());
+        let flushed =
+            Remote::named(Arc::clone(&daemon), name, &tool.environment).and_then(|remote| remote.flush());
         flushed.map_err(|failure| {
             let left = names.len() - index - 1;
             let files = if left == 1 { "file" } else { "files" };

@@ -31,7 +31,19 @@ pub struct LastUpdate {
 pub fn lastupdate(tool: &mut Tool, args: Args<'_>) -> Result<LastUpdate> {
     let (daemon, rest) = daemon_and_rest(args)?;
     let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
-    match tool.read_target(Policy::READ_FLUSHED, name, daemon)? {
+    lastupdate_at(tool, Policy::READ_FLUSHED, name, daemon)
+}
+
+/// The same for the C function that has no daemon parameter ([`Policy::HERE_FIRST`]).
+///
+/// # Errors
+/// In RRDtool's words.
+pub fn lastupdate_here_first(tool: &mut Tool, name: &[u8]) -> Result<LastUpdate> {
+    lastupdate_at(tool, Policy::HERE_FIRST, name, None)
+}
+
+fn lastupdate_at(tool: &mut Tool, policy: Policy, name: &[u8], daemon: Option<&[u8]>) -> Result<LastUpdate> {
+    match tool.read_target(policy, name, daemon)? {
         Location::Local(file) => {
             let definition = file.definition();
             let live = file.live().map_err(|error| file_failure(&error))?;

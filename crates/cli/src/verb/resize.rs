@@ -62,7 +62,7 @@ pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
     let FileParts { mut rrd, current_rows } = source.content()?;
     resize(&mut rrd, index, new_count as usize);
     // The copy is a file even if the RRD is in a store, unless that name belongs to the store.
-    match tool.write_target(Policy::CHANGE, OUTPUT, None)? {
+    match tool.write_target(Policy::COPY_TO, OUTPUT, None)? {
         Location::Remote(remote) => remote.import(&rrd, Existing::Replace),
         Location::Local(path) => {
             // Compat: each archive keeps the ring position of its newest row, if that position still exists.

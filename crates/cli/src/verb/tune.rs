@@ -117,7 +117,7 @@ pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
         Location::Remote(remote) => return remote.ask("tune", &settings).map(|_| ()),
         Location::Local(path) => path,
     };
-    let remote = daemon.map(|daemon| Remote::named(daemon, args.name)).transpose()?;
+    let remote = daemon.map(|daemon| Remote::named(daemon, args.name, &tool.environment)).transpose()?;
     if let Some(remote) = &remote {
         remote.flush()?;
     }

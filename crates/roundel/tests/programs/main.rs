@@ -8,6 +8,7 @@ mod collectd;
 mod ganglia;
 mod mrtg;
 mod munin;
+mod remote;
 mod smokeping;
 mod support;
 #[path = "../wire/mod.rs"]
