@@ -32,17 +32,21 @@ help:
 	@echo "make audit         known vulnerabilities in dependencies (needs a network)"
 	@echo "make setup         what a developer needs once: cargo-deny and the peers"
 
+# Built quickly: without Arrow and Parquet, and with less optimisation than packages and figures (`--release`).
 run:
-	$(CARGO) build --release --locked -p roundel
-	@mkdir -p var
+	@echo "Building the daemon and rrdtool. The first time takes two to four minutes on two cores."
+	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features
+	@mkdir -p var/rrd
 	@echo
-	@echo "Roundel keeps its store in ./var and records this host. In another terminal:"
-	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock"
-	@echo "  rrdtool list /        # what there is"
+	@echo "Roundel keeps its store in ./var/store, names RRDs as in ./var/rrd, and records this host. In another terminal:"
+	@echo "  cd $(CURDIR)/var/rrd"
+	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock PATH=$(abspath $(TARGET))/quick:\$$PATH"
+	@echo "  rrdtool list -r /     # what there is"
 	@echo "  rrdtool create test.rrd -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:360"
+	@echo "Over HTTP: http://127.0.0.1:9181/graph?arg=-s&arg=-1h&arg=DEF:l=localhost/load.rrd:one:AVERAGE&arg=LINE2:l%23336699:load"
 	@echo "Ctrl-C stops it; nothing acknowledged is lost."
 	@echo
-	$(TARGET)/release/roundel serve
+	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:9181
 
 test: peers
 	$(CARGO) test --workspace --locked

@@ -8,6 +8,7 @@ pub(crate) mod duration;
 pub(crate) mod number;
 pub(crate) mod scale;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use rrd::definition::Cf;
@@ -158,14 +159,16 @@ impl<'a> Printer<'a> {
     }
 
     fn number(&mut self, format: &[u8], value: f64) -> Result<Vec<u8>, PrintError> {
-        let parsed = NumberFormat::parse(format).ok_or_else(|| {
-            // Compat: RRDtool has replaced the first %S by %s before it checks the format.
-            PrintError::NumberFormat(lossy(format).replacen("%S", "%s", 1))
-        })?;
+        // Compat: RRDtool looks for %S before %s, and does not mind that a percent sign may precede; it makes the first one %s.
+        let keeps = format.windows(2).position(|window| window == b"%S");
+        let mut format = Cow::Borrowed(format);
+        if let Some(at) = keeps {
+            format.to_mut()[at + 1] = b's';
+        }
+        let parsed =
+            NumberFormat::parse(&format).ok_or_else(|| PrintError::NumberFormat(lossy(&format)))?;
         let parsed = parsed.portable(self.of_xport);
-        let scale = if contains(format, b"%s") {
-            *self.kept.insert(Scale::of(value, self.base))
-        } else if contains(format, b"%S") {
+        let scale = if keeps.is_some() {
             match self.kept {
                 Some(kept) => kept,
                 None => {
@@ -174,6 +177,8 @@ impl<'a> Printer<'a> {
                     own
                 }
             }
+        } else if contains(&format, b"%s") {
+            *self.kept.insert(Scale::of(value, self.base))
         } else {
             return Ok(parsed.text(value, b"", &self.point));
         };
@@ -274,6 +279,10 @@ mod tests {
         );
         assert_eq!(texts("%.3lf%S", &[f64::INFINITY, 5000.0, UNKNOWN]), "inf?|inf?|-nan?");
         assert_eq!(texts("%.3lf%S", &[UNKNOWN, 5000.0]), "-nan |5000.000 ");
+        // After a percent sign, too.
+        assert_eq!(texts("%%S%.0lf%s", &[5000.0, 2.0]), "%s5k|%s0k");
+        assert_eq!(texts("%%s%.0lf%S", &[5000.0, 2.0]), "%s5k|%s0k");
+        assert_eq!(texts("%%s%.0lf", &[5000.0, 2.0]), "%s5|%s2");
     }
 
     /// A locale with a decimal comma.
