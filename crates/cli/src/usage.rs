@@ -18,7 +18,8 @@ pub fn version_number_line() -> String {
     format!("RRDtool {COMPATIBLE}  spoken by Roundel {} (1.900000)\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The help page, of one topic if given. `remote` adds the commands that only a session has.
+/// The help page, of one topic if given. `remote` adds the commands that only a session has. The list of commands
+/// is that of [`Verb::ALL`], written out.
 pub fn page(topic: Option<Topic>, remote: bool) -> String {
     let mut text = version_line();
     text.push_str("\nUsage: rrdtool [options] command command_options\n\n");

@@ -46,7 +46,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// All verbs, in the order of rrdtool's own list.
+    /// All verbs, in the order of rrdtool's own list. [`Verb::find`] knows no others; [`crate::usage::page`] lists
+    /// them too.
     pub const ALL: [Verb; 17] = [
         Verb::Create,
         Verb::Update,

@@ -22,7 +22,8 @@ pub use writer::SegmentWriter;
 
 use crate::column::codec::{CodecError, ColumnHint};
 
-/// Version of the format; no other is read or written.
+/// Version of the format; no other is read or written. Before it is raised, [`footer`] must learn to accept its
+/// predecessors, or no existing segment can be read.
 pub const VERSION: u32 = 1;
 /// Size at which the body of a block is closed. Reading 16 KiB costs hardly more than 4 KiB, and a directory
 /// entry is then 0.15 % of the file.
@@ -40,9 +41,9 @@ pub const DS_COUNT_MAX: usize = u16::MAX as usize;
 /// Identifies whose rows a run has. The order of the fields is the order within a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// The group.
+    /// The group of RRDs with the same geometry: its index in the shard ([`crate::group`]).
     pub group: u32,
-    /// Source within the group.
+    /// Source within the group: a sequence of rows, not a data source.
     pub source: u16,
     /// The RRD: its id in the shard.
     pub slot: u32,

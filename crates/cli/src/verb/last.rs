@@ -22,7 +22,8 @@ pub fn last(tool: &mut Tool, args: Args<'_>) -> Result<i64> {
     let &[name] = &*rest else { return Err(Failure::new(USAGE)) };
     match tool.read_target(Policy::READ, name, daemon)? {
         Location::Local(file) => Ok(file.last_update().in_seconds(file.definition().units_per_second).whole),
-        // Compat: LAST of a daemon is the end of the newest row.
+        // Compat: LAST of a daemon rounds down to the step; where a placeholder stands for the file, the time is
+        // that of a file, not rounded.
         Location::Remote(remote) if remote.in_place_of.is_some() => {
             Ok(super::lastupdate::of_items(&super::info::of_daemon(&remote)?).time)
         }

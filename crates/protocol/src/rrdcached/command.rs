@@ -116,7 +116,7 @@ impl Command {
     }
 }
 
-/// The commands that a socket allows.
+/// The commands that a socket allows: one bit each, so at most 32 commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions(u32);
 

@@ -28,24 +28,24 @@ const TAG_CONSTANT: u8 = 2;
 const TAG_RAW: u8 = 3;
 /// Bit patterns in the order of their values, as integers.
 const TAG_ORDERED: u8 = 4;
-/// The same without the zero bits in which all of them end.
+/// The same, shifted right by the number of zero bits in which every value ends.
 const TAG_ORDERED_SHIFTED: u8 = 5;
 /// Runs of equal values.
 const TAG_RUNS: u8 = 6;
 /// Stretches of unknown values between the values of another column.
 const TAG_GAPS: u8 = 7;
-/// The same, with one bit per value.
+/// The same, with one bit per value in place of the lengths.
 const TAG_SPARSE: u8 = 8;
 /// Fractions; [`scaled`] owns the low four bits.
 const TAG_SCALED: u8 = 16;
 
-/// Runs are used only for columns of at least this many values per run.
+/// Runs are used only for columns with at least this many values per run, on average.
 const VALUES_PER_RUN: usize = 4;
 
 /// Bits per value below which fractions are used without trying bit patterns.
 const SCALED_BITS_SURE: usize = 36;
 
-/// How the values of a column came about. Only the encoder uses it.
+/// How the values of a column came about. Only the encoder uses it; segments keep it for when a merge encodes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ColumnHint {
     /// Units per second.
@@ -244,7 +244,7 @@ pub fn decode(bytes: &[u8], count: usize, out: &mut Vec<f64>) -> Result<usize, C
     Ok(bytes.len() - rest.len())
 }
 
-/// Columns nested in columns: an encoder writes runs within gaps at most.
+/// Columns nested in columns: at most, the encoder writes gaps around runs around values.
 const NESTING_MAX: u32 = 2;
 
 fn decode_column(

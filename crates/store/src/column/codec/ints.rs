@@ -1,7 +1,7 @@
 //! Columns of integers: a frame of reference, deltas, or parts with their own frames, whichever is shortest;
 //! the few numbers that do not fit the common width are patched in.
 //!
-//! The first byte gives layout and width: `0..=63` a frame without patches, `64..=127` with patches,
+//! The first byte gives layout and width: `0..=63` a frame without patches, `64..=125` with patches,
 //! `128..=191` deltas, `192..=253` deltas with patches. The width is the low six bits, where 63 stands for 64
 //! bits. A width of 64 needs no patches, and 62 leaves no room for any; so 126 and 254 mean [`rice`], 127
 //! pco, and 255 parts.
