@@ -97,7 +97,10 @@ mod tests {
 
     #[test]
     fn every_verb_and_command_has_a_page() {
+        let overview = page(None, false);
+        let named: Vec<&str> = overview.split([' ', ',', '\n']).collect();
         for verb in Verb::ALL {
+            assert!(named.contains(&verb.name()), "{verb:?} is not in the overview");
             assert!(verb.syntax().contains(&format!("rrdtool {}", verb.name())), "{verb:?}");
             assert_eq!(Topic::find(verb.name().as_bytes()), Some(Topic::Verb(verb)));
         }

@@ -116,28 +116,30 @@ impl Command {
     }
 }
 
-/// The commands that a socket allows: one bit each, so at most 32 commands.
+/// The commands that a socket allows: one bit each, so at most 64 commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permissions(u32);
+pub struct Permissions(u64);
+
+const _: () = assert!(COMMANDS.len() <= u64::BITS as usize, "a bit for each command");
 
 impl Permissions {
     /// All commands.
-    pub const ALL: Permissions = Permissions(u32::MAX);
+    pub const ALL: Permissions = Permissions(u64::MAX);
     /// The commands that are always allowed: HELP and QUIT, and FRAMES, whose requests are checked one by
     /// one.
     pub const NONE: Permissions =
-        Permissions(1 << Verb::Help as u32 | 1 << Verb::Quit as u32 | 1 << Verb::Frames as u32);
+        Permissions(1 << Verb::Help as u64 | 1 << Verb::Quit as u64 | 1 << Verb::Frames as u64);
 
     /// True when `verb` is allowed.
     #[inline]
     pub fn allow(self, verb: Verb) -> bool {
-        self.0 & (1 << verb as u32) != 0
+        self.0 & (1 << verb as u64) != 0
     }
 
     /// Adds `verb`; BATCH includes its end mark.
     pub fn with(self, verb: Verb) -> Self {
-        let end = if verb == Verb::Batch { 1 << Verb::End as u32 } else { 0 };
-        Permissions(self.0 | 1 << verb as u32 | end)
+        let end = if verb == Verb::Batch { 1 << Verb::End as u64 } else { 0 };
+        Permissions(self.0 | 1 << verb as u64 | end)
     }
 
     /// Parses the list of `-P`: commands separated by commas.
