@@ -24,11 +24,24 @@ fn main() -> io::Result<()> {
         println!("cargo:rustc-link-search=native={}", place.display());
     }
     // 11,000 pointers to correct at the start, from a list of 2 kB instead of 257.
-    println!("cargo:rustc-link-arg-bin=rrdtool=-Wl,-z,pack-relative-relocs");
+    if knows_relative_relocations() {
+        println!("cargo:rustc-link-arg-bin=rrdtool=-Wl,-z,pack-relative-relocs");
+    }
     if env::var_os("ROUNDEL_FIXED_ADDRESS").is_some() {
         println!("cargo:rustc-link-arg-bin=rrdtool=-no-pie");
     }
     Ok(())
+}
+
+/// Whether this host's C library, which is to load the executable, reads that list: glibc 2.36 or newer. An older one refuses to
+/// start the program.
+fn knows_relative_relocations() -> bool {
+    let Ok(output) = Command::new("getconf").arg("GNU_LIBC_VERSION").output() else { return false };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.trim().strip_prefix("glibc ").and_then(|version| version.split_once('.'));
+    let Some((major, minor)) = version else { return false };
+    let number = |text: &str| text.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    (number(major), number(minor)) >= (2u32, 36u32) && env::var_os("HOST") == env::var_os("TARGET")
 }
 
 /// Whether the linker finds those parts; assumed false when cross-compiling.

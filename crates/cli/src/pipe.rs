@@ -4,7 +4,6 @@
 //! protect spaces and are removed, backslashes have no meaning; blanks and line ends around the arguments are
 //! removed; a NUL hides the rest of the line and its end. Answers are sent at once when no more input is
 //! waiting, else together with the next ones, but at most a few milliseconds later.
-//! waiting to be read, else together with the next ones, but never more than a few milliseconds later.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read, Write};

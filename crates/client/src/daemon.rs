@@ -123,6 +123,7 @@ impl Daemon {
     /// # Errors
     /// [`ClientError`]; a negative answer is [`ClientError::Refused`].
     pub fn ask(&self, command: &str, words: &[&[u8]]) -> Result<Answer> {
+        check_words(words)?;
         self.ask_in_turn(std::iter::once(line(command, words)))
     }
 
@@ -162,6 +163,8 @@ impl Daemon {
         let Some((first, others)) = readings.split_first() else {
             return self.ask("update", &[name]).map(|_| ());
         };
+        check_words(&[name])?;
+        check_words(readings)?;
         let mut values = Vec::with_capacity(64);
         push_escaped(&mut values, first);
         for reading in others {
@@ -199,6 +202,9 @@ impl Daemon {
     /// # Errors
     /// That the connection has ended; each answer has its own errors.
     pub fn fetch_all(&self, requests: &[(&[u8], FetchRequest)]) -> Result<Vec<Result<FetchRows>>> {
+        for (name, _) in requests {
+            check_words(&[name])?;
+        }
         loop {
             let resolutions = !self.is_rrdcached.load(Ordering::Relaxed);
             let answers = self.exchange(|connection| connection.fetch(requests, resolutions))?;
@@ -238,6 +244,7 @@ impl Daemon {
     /// # Errors
     /// As [`Daemon::ask`].
     pub fn import(&self, name: &[u8], file: &[u8], no_overwrite: bool) -> Result {
+        check_words(&[name])?;
         let count = file.len().to_string();
         let lines = file.chunks(PIECE_BYTES).enumerate().map(|(index, piece)| {
             let (offset, piece) = ((index * PIECE_BYTES).to_string(), whole::word(piece));
@@ -285,6 +292,12 @@ fn remote_name(word: &[u8], strip_path: Option<&[u8]>) -> Option<Vec<u8>> {
     let name = word.strip_prefix(strip_path?)?;
     let slashes = name.iter().take_while(|&&byte| byte == b'/').count();
     Some(name[slashes..].to_vec())
+}
+
+/// Refuses words that would not stay within their line.
+fn check_words(words: &[&[u8]]) -> Result {
+    let breaks = words.iter().any(|word| word.iter().any(|byte| matches!(byte, b'\n' | 0)));
+    if breaks { Err(ClientError::LineBreak) } else { Ok(()) }
 }
 
 /// A command with its words, without its line feed.

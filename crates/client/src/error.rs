@@ -23,6 +23,8 @@ pub enum ClientError {
     },
     /// The answer is of another kind than the request needs; the value names the expected kind.
     NotAnAnswer(&'static str),
+    /// A line feed or NUL in a name or value: a daemon would take what follows for another command.
+    LineBreak,
     /// An absolute name for a daemon on another host.
     AbsoluteName,
     /// A name whose directory cannot be resolved.
@@ -61,6 +63,9 @@ impl fmt::Display for ClientError {
             ClientError::Lost => f.write_str("the connection to the daemon was lost"),
             ClientError::Refused { text, .. } => f.write_str(&String::from_utf8_lossy(text)),
             ClientError::NotAnAnswer(what) => write!(f, "the daemon's answer is no {what}"),
+            ClientError::LineBreak => {
+                f.write_str("a line feed or NUL in a name or value cannot be sent to a daemon")
+            }
             ClientError::AbsoluteName => {
                 f.write_str("absolute path names not allowed when talking to a remote daemon")
             }

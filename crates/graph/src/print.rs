@@ -165,8 +165,7 @@ impl<'a> Printer<'a> {
         if let Some(at) = keeps {
             format.to_mut()[at + 1] = b's';
         }
-        let parsed =
-            NumberFormat::parse(&format).ok_or_else(|| PrintError::NumberFormat(lossy(&format)))?;
+        let parsed = NumberFormat::parse(&format).ok_or_else(|| PrintError::NumberFormat(lossy(&format)))?;
         let parsed = parsed.portable(self.of_xport);
         let scale = if keeps.is_some() {
             match self.kept {

@@ -4,7 +4,6 @@
 //! with some of the rows after it already overwritten; applying the same updates again writes the same rows.
 //! Seasons are the exception, as in RRDtool: an update reads what it later overwrites, so a kill in the
 //! microseconds between season and live part leaves coefficients that were adapted once too often.
-//! in the microseconds between season and live part leaves coefficients that were adapted once too often.
 
 use std::io;
 

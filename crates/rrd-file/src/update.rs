@@ -4,7 +4,6 @@
 //! piece the live part that makes them valid. A kill in between leaves the state before the update; rows
 //! already written have replaced the oldest ones of full archives. Cost of one value that completes `n` rows
 //! of different archives: `open` plus `n` + 1 pwrite calls.
-//! `n` rows of different archives: `open` and `n` + 1 times pwrite.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -13,7 +13,9 @@ use common::Roundel;
 use common::engine::Recorder;
 use oracle::random::Random;
 use oracle::{Client, wait_until};
+use protocol::rrdcached::command::Permissions;
 use protocol::rrdcached::limits::LINE_BYTES_MAX;
+use roundel_server::service::CreatePolicy;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn start() -> (Arc<Recorder>, Roundel) {
@@ -44,6 +46,24 @@ fn lines_up_to_the_limit_are_accepted() {
         "2 errors\n2 Line too long ({LINE_BYTES_MAX} bytes at most)\n3 No such file: {base}/none.rrd\n"
     );
     assert_eq!(answer, want);
+}
+
+#[test]
+fn a_create_that_fails_leaves_the_rrd_that_it_would_replace() {
+    let roundel = Roundel::stripes(CreatePolicy::default(), Permissions::ALL);
+    let mut client = Client::open(&roundel.socket());
+    let create = "CREATE a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:20";
+    assert_eq!(client.say(create), "0 RRD created OK\n");
+    assert!(client.say("UPDATE a.rrd 1000000010:1").starts_with("0 "));
+    let last = client.say("LAST a.rrd");
+    // Another program has put something else where the placeholder was.
+    std::fs::remove_file(roundel.base().join("a.rrd")).unwrap();
+    std::fs::create_dir(roundel.base().join("a.rrd")).unwrap();
+    let answer = client.say(create);
+    assert!(answer.starts_with("-1 "), "{answer}");
+    assert_eq!(client.say("LAST a.rrd"), last);
+    let answer = client.say("FETCH a.rrd AVERAGE 1000000000 1000000010");
+    assert!(answer.contains("1000000010: 1.0"), "{answer}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub const MAGIC: &[u8; 8] = b"RNDLCKP\x01";
 pub const PAGE_IDS: u32 = 256;
 /// Bytes of a frame's head.
 pub const FRAME_HEAD_BYTES: usize = 40;
-/// Larger frames are damage. This is a page of 256 RRDs, each with a season of a year in rows of a second.
+/// Larger frames are damage, and none is written: 8 MiB for each RRD of a page, seasons included.
 const FRAME_BYTES_MAX: u32 = 1 << 31;
 
 const KIND_PAGE: u32 = 1;

@@ -261,6 +261,31 @@ fn a_daemon_that_knows_only_text_is_asked_in_text() {
     assert_eq!(asked[4..], ["FETCH a AVERAGE 10 20", "FETCH bad AVERAGE 10 20"]);
 }
 
+/// A name with a line feed would be two commands: a file called `x\nimport y` must not replace `y`.
+#[test]
+fn words_with_line_feeds_are_not_sent() {
+    for kind in [Kind::Text, Kind::Frames] {
+        let mut played = play(kind);
+        played.answers();
+        let request = FetchRequest::new(Cf::Average, 10, 20, 5);
+        for name in [&b"x\nflushall"[..], b"x\0"] {
+            let daemon = &played.daemon;
+            let errors = [
+                daemon.ask("info", &[name]).map(|_| ()),
+                daemon.export(name).map(|_| ()),
+                daemon.import(name, b"bytes", false),
+                daemon.update(name, &[b"1:2"]),
+                daemon.update(b"x", &[b"1:2", name]),
+                daemon.fetch(name, &request).map(|_| ()),
+            ];
+            for (number, error) in errors.into_iter().enumerate() {
+                assert!(matches!(error, Err(ClientError::LineBreak)), "{number}: {error:?}");
+            }
+        }
+        assert!(played.asked().is_empty());
+    }
+}
+
 #[test]
 fn a_refusal_has_its_code_whatever_is_spoken() {
     let codes = |kind: Kind| {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{FRAME_HEAD_BYTES, MAGIC, RawFrame};
+use super::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, MAGIC, RawFrame};
 use crate::disk::{Disk, DiskFile};
 
 /// zstd level: 1 compresses heads to about a quarter at 400 MB/s, which takes less time than writing the rest
@@ -12,6 +12,16 @@ use crate::disk::{Disk, DiskFile};
 const ZSTD_LEVEL: i32 = 1;
 /// Bytes buffered before a write.
 const WRITE_BYTES: usize = 1 << 20;
+
+/// The size of a frame's body. A checkpoint that no start can read must not replace one that it can.
+fn frame_bytes(bytes: usize) -> io::Result<u32> {
+    u32::try_from(bytes).ok().filter(|&bytes| bytes <= FRAME_BYTES_MAX).ok_or_else(|| {
+        let text = format!(
+            "a page of RRDs takes {bytes} bytes, and a checkpoint holds {FRAME_BYTES_MAX}: delete RRDs with long seasons"
+        );
+        io::Error::new(io::ErrorKind::FileTooLarge, text)
+    })
+}
 
 /// Writes frames to a new file.
 pub struct CheckpointWriter {
@@ -32,18 +42,14 @@ impl CheckpointWriter {
     /// Adds a frame to the buffer; nothing is written yet.
     ///
     /// # Errors
-    /// When the frame cannot be compressed.
+    /// When the frame cannot be compressed, or is larger than a reader accepts.
     pub fn push(&mut self, frame: &RawFrame) -> io::Result<()> {
+        let bytes = frame_bytes(frame.body.len())?;
         let stored = zstd::bulk::compress(&frame.body, ZSTD_LEVEL)?;
         let mut head = Vec::with_capacity(FRAME_HEAD_BYTES);
-        for value in [
-            frame.kind,
-            stored.len() as u32,
-            frame.body.len() as u32,
-            frame.first_id,
-            frame.next_id,
-            frame.position.generation,
-        ] {
+        for value in
+            [frame.kind, stored.len() as u32, bytes, frame.first_id, frame.next_id, frame.position.generation]
+        {
             head.extend_from_slice(&value.to_le_bytes());
         }
         head.extend_from_slice(&frame.position.offset.to_le_bytes());
@@ -78,5 +84,20 @@ impl CheckpointWriter {
         self.write()?;
         self.file.sync()?;
         Ok(self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_no_reader_accepts_is_not_written() {
+        assert_eq!(frame_bytes(FRAME_BYTES_MAX as usize).ok(), Some(FRAME_BYTES_MAX));
+        for bytes in [FRAME_BYTES_MAX as usize + 1, u32::MAX as usize, u32::MAX as usize + 2] {
+            let error = frame_bytes(bytes).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{bytes}");
+            assert!(error.to_string().contains(&bytes.to_string()), "{error}");
+        }
     }
 }

@@ -112,9 +112,12 @@ fn runs_by_source(arena: &OpenRows, source_count: usize, chains: &[ChainIndex]) 
         }
         if piece == 0 {
             // The chains of a group are about as long as the first ones: little is copied while the index grows.
-            let (pieces, most) = (chains.len().div_ceil(CHAINS_AT_ONCE), arena.bytes() / 16);
+            let pieces = chains.len().div_ceil(CHAINS_AT_ONCE);
+            let mut left = arena.bytes() / 16;
             for Runs { places, .. } in &mut runs_of {
-                places.reserve_exact((places.len() * pieces).min(most));
+                let more = (places.len() * pieces).min(left);
+                left -= more;
+                places.reserve_exact(more);
             }
         }
     }

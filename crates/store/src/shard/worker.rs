@@ -182,11 +182,13 @@ impl Worker {
                 self.answer_later(result, reply);
             }
             Command::Create(name, request, reply) => {
-                let result = self.create(&name, request);
+                let ready = self.replace_placeholder(&name, &request.definition, request.no_overwrite, false);
+                let result = ready.and_then(|()| self.create(&name, request));
                 self.answer_new(name, result, false, reply);
             }
             Command::Import(name, rrd, no_overwrite, reply) => {
-                let result = self.import(&name, *rrd, no_overwrite);
+                let ready = self.replace_placeholder(&name, &rrd.definition, no_overwrite, true);
+                let result = ready.and_then(|()| self.import(&name, *rrd, no_overwrite));
                 self.answer_new(name, result, true, reply);
             }
             Command::Tune(name, words, reply) => {

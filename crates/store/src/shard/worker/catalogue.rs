@@ -51,6 +51,21 @@ impl Worker {
         Ok(bytes)
     }
 
+    /// Writes the placeholder of an RRD that is about to replace another: if that is impossible, the other must stay.
+    pub(super) fn replace_placeholder(
+        &self,
+        name: &RrdName,
+        definition: &Definition,
+        no_overwrite: bool,
+        beside_file: bool,
+    ) -> Result<(), StoreError> {
+        State::check_definition(definition)?;
+        if no_overwrite || self.state.catalogue.find(name.as_bytes()).is_none() {
+            return Ok(());
+        }
+        self.shared.write_placeholder(name, file_bytes(definition), beside_file)
+    }
+
     /// Deletes an existing RRD of the name that is to be created.
     fn make_room_for(&mut self, name: &RrdName, no_overwrite: bool) -> Result<(), StoreError> {
         match self.state.catalogue.find(name.as_bytes()) {
