@@ -5,6 +5,7 @@
 mod bindings;
 mod client;
 mod librrd;
+mod ports;
 pub mod random;
 mod rrdcached;
 mod shake;
@@ -14,6 +15,7 @@ mod wait;
 pub use bindings::{Bindings, Exported};
 pub use client::{Answer, Client};
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
+pub use ports::free_port;
 pub use rrdcached::{Rrdcached, rrdcached};
 pub use shake::{shake, shaken};
 pub use wait::{DEADLINE, wait_for, wait_until};
@@ -21,6 +23,7 @@ pub use wait::{DEADLINE, wait_for, wait_until};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where Debian keeps the libraries of this architecture: `/usr/lib/x86_64-linux-gnu`, `/usr/lib/aarch64-linux-gnu`.
@@ -32,7 +35,23 @@ pub fn libraries() -> PathBuf {
 /// The library that stops a program's clock, for `LD_PRELOAD`.
 #[must_use]
 pub fn faketime() -> PathBuf {
+    static CLEANED: Once = Once::new();
+    CLEANED.call_once(remove_stale_clocks);
     libraries().join("faketime/libfaketime.so.1")
+}
+
+/// Removes the shared memory that faketime's processes have left. It is called after the process: when the system gives the
+/// same number again, faketime does not start ("sem_open: File exists").
+fn remove_stale_clocks() {
+    for entry in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process =
+            ["sem.faketime_sem_", "faketime_shm_"].iter().find_map(|prefix| name.strip_prefix(prefix));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Another user's cannot be removed, and another test may have removed it.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);

@@ -240,8 +240,8 @@ fn gmetad_stores_through_the_daemon() {
          interactive_port {interactive}\nrrdcached_address 127.0.0.1:{tcp}\n\
          RRAs \"RRA:AVERAGE:0.5:1:100\"\n",
         base = pair.daemon.base().display(),
-        xml = free_port(),
-        interactive = free_port(),
+        xml = oracle::free_port(),
+        interactive = oracle::free_port(),
         tcp = pair.daemon.tcp_port(),
     );
     fs::write(&config, text).unwrap();
@@ -253,9 +253,4 @@ fn gmetad_stores_through_the_daemon() {
     let mut text = String::new();
     fs::File::open(&log).unwrap().read_to_string(&mut text).unwrap();
     assert!(!text.contains("rrdcached"), "{text}");
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

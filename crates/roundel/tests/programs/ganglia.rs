@@ -4,7 +4,9 @@
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::support::{Place, Running, Way, free_port, free_udp_port, succeeded};
+use oracle::free_port;
+
+use crate::support::{Place, Running, Way, succeeded};
 
 /// The value of a metric of the test's own.
 const FIXED: &str = "42.5";
@@ -18,7 +20,7 @@ const NAMES: [&str; 4] = [
 
 /// Starts gmond and gives it the metric; the port where it tells its cluster.
 fn gmond(directory: &std::path::Path) -> (Running, u16) {
-    let (port, udp) = (free_port(), free_udp_port());
+    let (port, udp) = (free_port(), free_port());
     let config = directory.join("gmond.conf");
     let text = format!(
         "globals {{ daemonize = no setuid = no mute = no deaf = no send_metadata_interval = 1 \

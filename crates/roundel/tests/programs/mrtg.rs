@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Place, Running, Way, alike, free_udp_port};
+use oracle::free_port;
+
+use crate::support::{Place, Running, Way, alike};
 
 /// The objects that are polled: a counter that grows, and a gauge.
 const IN: &str = "1.3.6.1.4.1.55555.1.1.0";
@@ -19,7 +21,7 @@ struct Agent {
 
 impl Agent {
     fn start(directory: &Path) -> Agent {
-        let (port, values) = (free_udp_port(), directory.join("values"));
+        let (port, values) = (free_port(), directory.join("values"));
         // `pass` runs it with -g and the object's number.
         let script = format!(
             "read in out < {}\ncase \"$2\" in\n.{IN}) printf '%s\\ncounter\\n%s\\n' \"$2\" $in;;\n\

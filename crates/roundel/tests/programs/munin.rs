@@ -6,7 +6,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Place, Running, Way, alike, free_port, succeeded, write_program};
+use oracle::free_port;
+
+use crate::support::{Place, Running, Way, alike, succeeded, write_program};
 
 /// Has munin-node find its plugins and its state elsewhere than in the system: `perl -MElsewhere=DIRECTORY`.
 const ELSEWHERE: &str = "package Elsewhere;

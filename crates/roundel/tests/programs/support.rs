@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -123,6 +122,8 @@ impl Place {
 
     /// As `command`, for a program that always sees the time `time`, such as `2001-09-09 01:50:00`.
     pub fn command_at(&self, time: &str, program: &str) -> Command {
+        // Cleans up after earlier ones.
+        assert!(oracle::faketime().exists());
         let mut command = self.command("/usr/bin/faketime");
         command.args(["-f", time, program]);
         command
@@ -262,14 +263,4 @@ impl Drop for Running {
         self.child.kill().ok();
         self.child.wait().ok();
     }
-}
-
-/// A TCP port on 127.0.0.1 that was free a moment ago.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// As above, for UDP.
-pub fn free_udp_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

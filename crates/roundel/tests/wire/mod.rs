@@ -5,7 +5,6 @@
 #![allow(dead_code)]
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -37,12 +36,10 @@ impl Daemon {
     /// A daemon that is not started yet; creates the directory.
     pub fn new(kind: Kind, directory: &Path) -> Self {
         fs::create_dir_all(directory.join("rrd")).unwrap();
-        // Free a moment ago; no other process on this machine is likely to take it.
-        let tcp_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         Daemon {
             kind,
             directory: directory.canonicalize().unwrap(),
-            tcp_port,
+            tcp_port: oracle::free_port(),
             more_settings: String::new(),
             child: None,
         }
