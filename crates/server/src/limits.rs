@@ -46,6 +46,6 @@ pub const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before accepting again when the process has no file descriptor left.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes of `.rrd` files that all connections hold at once of IMPORTs whose last part has not come; so the largest file that
-/// is taken, too. RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
+/// Bytes of `.rrd` files that the IMPORTs of all connections hold at once, from the first part until the RRD is stored; so
+/// the largest file that is accepted, too. RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
 pub const IMPORT_BYTES_MAX: usize = 1 << 30;

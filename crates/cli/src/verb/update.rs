@@ -12,15 +12,29 @@ use crate::options::{OptionSpec, Options, flag, with_argument};
 use crate::target::{Location, Policy, Remote};
 use crate::{Args, Tool, times};
 
+/// The syntax of a verb that updates: its name and what it does.
+macro_rules! syntax {
+    ($verb:literal, $summary:literal) => {
+        concat!(
+            $verb,
+            " - ",
+            $summary,
+            "\n\n\trrdtool ",
+            $verb,
+            " filename\n\
+             \t\t[--template|-t ds-name:ds-name:...]\n\
+             \t\t[--skip-past-updates|-s]\n\
+             \t\t[--locking|-L try|block|none]\n\
+             \t\t[--daemon|-d address]\n\
+             \t\ttime|N:value[:value...]\n\
+             \t\tat-time@value[:value...] ...\n"
+        )
+    };
+}
+pub(super) use syntax;
+
 /// What it does and its syntax.
-pub const SYNTAX: &str = "update - readings into an RRD\n\n\
-    \trrdtool update filename\n\
-    \t\t[--template|-t ds-name:ds-name:...]\n\
-    \t\t[--skip-past-updates|-s]\n\
-    \t\t[--locking|-L try|block|none]\n\
-    \t\t[--daemon|-d address]\n\
-    \t\ttime|N:value[:value...]\n\
-    \t\tat-time@value[:value...] ...\n";
+pub const SYNTAX: &str = syntax!("update", "readings into an RRD");
 
 /// What the options are.
 #[derive(Clone, Copy)]

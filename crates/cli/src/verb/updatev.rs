@@ -7,21 +7,14 @@ use protocol::frames::code::ErrorCode;
 use rrd::info::{InfoItem, Value};
 
 use super::info::{items, text_of};
-use super::update::{UpdateArgs, for_store};
+use super::update::{UpdateArgs, for_store, syntax};
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::target::{Location, Policy, Remote, file_failure};
 use crate::{Args, Tool, print};
 
 /// What it does and its syntax.
-pub const SYNTAX: &str = "updatev - update, and list the rows that were written\n\n\
-    \trrdtool updatev filename\n\
-    \t\t[--template|-t ds-name:ds-name:...]\n\
-    \t\t[--skip-past-updates|-s]\n\
-    \t\t[--locking|-L try|block|none]\n\
-    \t\t[--daemon|-d address]\n\
-    \t\ttime|N:value[:value...]\n\
-    \t\tat-time@value[:value...] ...\n";
+pub const SYNTAX: &str = syntax!("updatev", "update, and list the rows that were written");
 
 /// What an update wrote: the rows, including those before a refused reading.
 pub struct Written {

@@ -250,7 +250,7 @@ fn a_batch_sends_its_updates_when_the_client_pauses() {
     let mut driver = Driver::new(Permissions::ALL);
     driver.send(b"BATCH\nUPDATE a 1:1\n", Input::More);
     assert_eq!(driver.updates(), 0, "more lines would fill the chunk");
-    assert!(!driver.run(Input::Dry), "and nobody waits for it");
+    assert!(!driver.run(Input::Dry), "and nothing waits for it");
     assert_eq!(driver.updates(), 1);
     // A client that disconnects within its batch: complete commands are executed, an incomplete one is not.
     assert!(driver.send(b"UPDATE b 1:1\nUPDATE c 1:", Input::End));

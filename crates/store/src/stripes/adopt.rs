@@ -2,8 +2,11 @@
 //!
 //! collectd's rrdcached plugin, gmetad and many scripts create files themselves and send only the updates to
 //! the daemon; rrdcached finds the file by its name. Here, the first use of such a name imports the file,
-//! which stays unchanged and is not read again. Updates with such names are applied after the import, in
-//! order, on a separate thread, so that other updates do not wait.
+//! which stays unchanged and is not read again. Updates with such names are retried after the import, on a
+//! separate thread, so that other updates do not wait.
+//!
+//! Known gap: a client that sends on without waiting may have a later batch reach the shard between the import
+//! and the retry of an earlier one, whose updates are then refused as too old.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
