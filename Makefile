@@ -15,11 +15,12 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test check bench bench-full gallery deb static oracle sim fuzz audit setup peers bench-peers clean
+.PHONY: help run test test-all check bench bench-full gallery deb static oracle sim fuzz audit setup peers bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
 	@echo "make test          install the peers (Debian packages), then run every test"
+	@echo "make test-all      the same with root's tests, and every random test with ten times the seeds: about an hour"
 	@echo "make check         formatting, clippy, documentation, unit tests, licences: what a change needs"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
@@ -50,6 +51,10 @@ run:
 
 test: peers
 	$(CARGO) test --workspace --locked
+
+# What does not fit into the 25 minutes of `make test`.
+test-all: peers
+	ROUNDEL_ROOT_TESTS=1 ROUNDEL_SEEDS=10x $(CARGO) test --workspace --locked
 
 check: peers
 	$(CARGO) fmt --all --check

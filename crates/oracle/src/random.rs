@@ -42,12 +42,31 @@ impl Random {
     }
 }
 
-/// The seeds of a test: its usual number, or `ROUNDEL_SEEDS` of them, or only `ROUNDEL_SEED`.
+/// The seeds of a test: only `ROUNDEL_SEED`, or as many as `ROUNDEL_SEEDS` says (`5000`, or `10x` for ten times the
+/// usual number), or the usual number.
+///
+/// # Panics
+/// If one of the variables is not a number.
 pub fn seeds(usual: u64) -> Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("ROUNDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ROUNDEL_SEEDS").unwrap_or(usual),
+    let variable = |name| std::env::var(name).ok();
+    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text:?} is no number of seeds"));
+    if let Some(seed) = variable("ROUNDEL_SEED") {
+        let seed = number(&seed);
+        return seed..seed + 1;
+    }
+    0..variable("ROUNDEL_SEEDS").map_or(usual, |many| match many.strip_suffix('x') {
+        Some(times) => usual * number(times),
+        None => number(&many),
+    })
+}
+
+/// Runs a test with each of its [`seeds`]; says which one failed.
+pub fn each_seed(usual: u64, run: fn(u64)) {
+    for seed in seeds(usual) {
+        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+            eprintln!("seed {seed} failed; replay it with ROUNDEL_SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 

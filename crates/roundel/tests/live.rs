@@ -1,6 +1,6 @@
 //! Random scenarios (those of `crates/cli/tests/oracle`) on RRDs in a live daemon's store, found only through
 //! their placeholders, compared with the same on files with Debian's rrdtool: output, errors and final dumps
-//! must be equal. Also reads with the daemon given as an option. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose
+//! must be equal. Also reads with the daemon given as an option. `ROUNDEL_SEED` and `ROUNDEL_SEEDS` choose
 //! the scenarios.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -23,7 +23,7 @@ use scenarios::{Command, shrink};
 use wire::{Daemon, Kind};
 
 /// Scenarios of an ordinary run.
-const ROUNDS: u64 = 20;
+const SCENARIOS: u64 = 20;
 
 /// The verbs that give the same answer with a daemon as without; `last`, for example, does not.
 const READING: [&str; 5] = ["fetch", "xport", "info", "lastupdate", "dump"];
@@ -238,12 +238,9 @@ fn check(named: bool) {
         println!("(Debian's rrdtool is not installed)");
         return;
     }
-    let number =
-        |name: &str, usual| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let live = Live::start(named);
-    let first = number("ROUNDEL_SEED", 1);
     let mut differences = 0;
-    for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
+    for seed in oracle::random::seeds(SCENARIOS) {
         let scenario = scenarios::scenario(&mut Draw::new(seed));
         if lasting_difference(&live, &scenario).is_some() {
             let shortest = shrink(scenario, |shorter| lasting_difference(&live, shorter).is_some());

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use disk::sim::Operation;
 use disk::{Disk, SimDisk};
-use oracle::random::{Random, seeds};
+use oracle::random::{Random, each_seed};
 use roundel_rrd_file::name::RrdName;
 use roundel_rrd_file::placeholder::{Placeholder, Placeholders, StoreIdentity};
 use roundel_rrd_file::tree::Tree;
@@ -39,15 +39,6 @@ const GEOMETRIES: &[&[&str]] = &[
     ],
     &["DS:a:DERIVE:600:0:U", "RRA:AVERAGE:0.5:30:200"],
 ];
-
-fn each_seed(usual: u64, run: fn(u64)) {
-    for seed in seeds(usual) {
-        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
-            eprintln!("seed {seed} failed; replay it with ROUNDEL_SEED={seed}");
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
 
 fn definition(random: &mut Random) -> Definition {
     let step = Step { units: 10, units_per_second: 1 };

@@ -19,7 +19,7 @@ use std::time::Duration;
 use disk::sim::Operation;
 use disk::{Disk, SimDisk};
 use model::{Model, Op, definition};
-use oracle::random::{Random, seeds};
+use oracle::random::{Random, each_seed};
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
 use roundel_store::files::{Directory, FilesEngine, Options, SyncMode};
 use rrd::live::HeadShape;
@@ -226,15 +226,6 @@ fn open(options: &Options, files: &SimDisk, journal: &SimDisk) -> Result<FilesEn
 
 fn rrd_name(name: &str) -> RrdName {
     RrdName::new(name.as_bytes()).expect("a good name")
-}
-
-fn each_seed(usual: u64, run: fn(u64)) {
-    for seed in seeds(usual) {
-        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
-            eprintln!("seed {seed} failed; replay it with ROUNDEL_SEED={seed}");
-            std::panic::resume_unwind(panic);
-        }
-    }
 }
 
 /// Kills between operations and in the middle of them.

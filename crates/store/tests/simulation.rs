@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use model::{Model, Op, definition};
-use oracle::random::Random;
+use oracle::random::{Random, each_seed};
 use roundel_store::disk::Mode;
 use roundel_store::disk::sim::SimDisk;
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
@@ -326,23 +326,6 @@ fn run_long(seed: u64) {
     }
     world.check_all();
     world.store.stop().expect("a clean stop");
-}
-
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let number = |key: &str| std::env::var(key).ok().and_then(|text| text.parse().ok());
-    match number("ROUNDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ROUNDEL_SEEDS").unwrap_or(default),
-    }
-}
-
-fn each_seed(default: u64, run: fn(u64)) {
-    for seed in seeds(default) {
-        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
-            eprintln!("seed {seed} failed; replay it with ROUNDEL_SEED={seed}");
-            std::panic::resume_unwind(panic);
-        }
-    }
 }
 
 #[test]

@@ -82,13 +82,12 @@ impl<'w> UpdateArgs<'w> {
                 (Tag::Daemon, word) => daemon = Some(word),
             }
         }
-        let rest = options.rest();
-        match rest.split_first() {
-            Some((&name, readings)) if !readings.is_empty() => {
-                Ok(UpdateArgs { name, readings: readings.to_vec(), template, skip_past, locking, daemon })
-            }
-            _ => Err(Failure::new("Not enough arguments")),
+        let mut readings = options.rest();
+        if readings.len() < 2 {
+            return Err(Failure::new("Not enough arguments"));
         }
+        let name = readings.remove(0);
+        Ok(UpdateArgs { name, readings, template, skip_past, locking, daemon })
     }
 
     /// Puts the readings into the file at `path`.

@@ -1,10 +1,10 @@
 //! Random graphs: elements and options in all spellings, valid and invalid, and their rows in every format.
 
 use crate::harness::{Answer, Draw, Pair, Program};
-use crate::random::number;
+use oracle::random::seeds;
 
-/// Graphs per run; `ROUNDEL_ROUNDS` sets another number.
-const ROUNDS: u64 = 250;
+/// Graphs per run.
+const GRAPHS: u64 = 250;
 
 /// Output about the positions in an image, which the tests of `graph` compare.
 const PLACES: [&str; 5] = ["graph_", "image_", "value_", "legend", "coords"];
@@ -258,9 +258,8 @@ pub fn check() {
         std::fs::write(directory.join("a.rrd"), &bytes).expect("a file");
     }
     let (mut tables, mut refused) = (0, 0);
-    let first = number("ROUNDEL_SEED", 1);
     let mut differences = Vec::new();
-    for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
+    for seed in seeds(GRAPHS) {
         let mut draw = Draw::new(seed);
         let (words, table) = graph(&mut draw);
         if words.iter().any(|word| is_undefined(word, table)) {

@@ -1,7 +1,7 @@
 //! Our `rrdtool` compared with Debian's: written scenarios, random ones by seed, sessions, hostile files.
 //!
 //! Under the name `rrdtool` this executable is our rrdtool; otherwise it runs the tests, with the arguments of any
-//! other test. `ROUNDEL_SEED` and `ROUNDEL_ROUNDS` choose the random scenarios.
+//! other test. `ROUNDEL_SEED` and `ROUNDEL_SEEDS` choose the random scenarios.
 
 mod bad_input;
 mod cases;

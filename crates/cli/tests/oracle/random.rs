@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use oracle::random::seeds;
+
 use crate::harness::{Answer, Draw, Pair};
 use crate::scenarios::shrink;
 pub use crate::scenarios::{Command, words};
 
-/// Scenarios of one normal run; `ROUNDEL_ROUNDS` sets another number.
-const ROUNDS: u64 = 40;
+/// Scenarios of one normal run.
+const SCENARIOS: u64 = 40;
 
 /// Whole life cycles of RRDs.
 pub fn check() {
@@ -21,18 +23,12 @@ pub fn check_spellings() {
     run(crate::spellings::scenario);
 }
 
-/// A number from the environment.
-pub fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
     if Pair::new().theirs.is_none() {
         return;
     }
-    let first = number("ROUNDEL_SEED", 1);
     let mut differences = 0;
-    for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
+    for seed in seeds(SCENARIOS) {
         let scenario = scenario(&mut Draw::new(seed));
         if lasting_difference(&scenario).is_some() {
             let shortest = shrink(scenario, |shorter| lasting_difference(shorter).is_some());

@@ -1,16 +1,17 @@
 //! Sessions through a pipe.
 
+use oracle::random::seeds;
+
 use crate::harness::{Answer, Draw, Pair};
-use crate::random::{compare_files, first_difference, number};
+use crate::random::{compare_files, first_difference};
 
 /// Random sessions per run.
-const ROUNDS: u64 = 40;
+const SESSIONS: u64 = 40;
 /// Lines per session.
 const LINES: usize = 25;
 
 pub fn check() {
-    let first = number("ROUNDEL_SEED", 1);
-    for seed in first..first + number("ROUNDEL_ROUNDS", ROUNDS) {
+    for seed in seeds(SESSIONS) {
         let pair = Pair::new();
         let Some(theirs) = &pair.theirs else { return };
         let text = session(&mut Draw::new(seed));
