@@ -49,7 +49,8 @@ impl Random {
 /// If one of the variables is not a number.
 pub fn seeds(usual: u64) -> Range<u64> {
     let variable = |name| std::env::var(name).ok();
-    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text:?} is no number of seeds"));
+    let number =
+        |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text:?} is no number of seeds"));
     if let Some(seed) = variable("ROUNDEL_SEED") {
         let seed = number(&seed);
         return seed..seed + 1;

@@ -41,7 +41,7 @@ pub struct Connection {
 
 /// What a driver has to do with its socket next.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Todo {
+pub enum NextIo {
     /// Wait for the store, then call [`Connection::replied`].
     Wait,
     /// Write the session's output, then call [`Connection::wrote`].
@@ -62,7 +62,7 @@ impl Connection {
     }
 
     /// Does everything that needs no socket, until something does.
-    fn next(&mut self, input: Input) -> Todo {
+    fn next(&mut self, input: Input) -> NextIo {
         // A client that reads no answers is served until it pauses.
         let input = if self.broken.is_some() && input == Input::Dry { Input::End } else { input };
         loop {
@@ -87,15 +87,15 @@ impl Connection {
                 Effect::Wait => {
                     let replies = self.inbox.take();
                     if replies.is_empty() {
-                        return Todo::Wait;
+                        return NextIo::Wait;
                     }
                     self.replied(replies);
                 }
                 Effect::Write if self.broken.is_some() => self.session.written(),
-                Effect::Write => return Todo::Write,
-                Effect::Read => return Todo::Read,
-                Effect::Frames(_) => return Todo::Frames,
-                Effect::End => return Todo::End,
+                Effect::Write => return NextIo::Write,
+                Effect::Read => return NextIo::Read,
+                Effect::Frames(_) => return NextIo::Frames,
+                Effect::End => return NextIo::End,
             }
         }
     }

@@ -113,7 +113,7 @@ pub struct Snapshot {
 /// A small part of an RRD's state, for requests that need neither its values nor its seasons, which are as large as its
 /// live head.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct RrdStatus {
     /// Its definition.
     pub definition: Arc<Definition>,
     /// The time of its last update, in its units.
@@ -122,12 +122,12 @@ pub struct Standing {
     pub is_updated: bool,
 }
 
-impl Standing {
-    /// The standing that follows from a live head's `words`.
+impl RrdStatus {
+    /// The status that follows from a live head's `words`.
     pub fn of(definition: Arc<Definition>, shape: &HeadShape, words: &[u64]) -> Self {
         let head = shape.split(words);
         let is_updated = head.pdp.iter().any(|pdp| pdp.last_ds.as_bytes() != b"U");
-        Standing { definition, last_update: head.last_update, is_updated }
+        RrdStatus { definition, last_update: head.last_update, is_updated }
     }
 }
 
@@ -213,10 +213,10 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// When there is no such RRD, or it cannot be read.
-    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
+    fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
         let Snapshot { definition, live, .. } = self.snapshot(name)?;
         let shape = HeadShape::of(&definition);
-        Ok(Standing::of(definition, &shape, &live.words))
+        Ok(RrdStatus::of(definition, &shape, &live.words))
     }
     /// Rows from the archive that RRDtool would choose.
     ///

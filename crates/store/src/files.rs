@@ -43,7 +43,7 @@ use rrd_file::name::RrdName;
 use rrd_file::tree::Tree;
 
 use crate::engine::{
-    CreateRequest, Engine, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
     UpdatevOutcome,
 };
 use accept::{Acceptor, JobLine, Message, UpdateJob};
@@ -241,8 +241,8 @@ impl Engine for FilesEngine {
         read::snapshot(&self.shared, name)
     }
 
-    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
-        read::standing(&self.shared, name)
+    fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
+        read::status(&self.shared, name)
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {

@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Reply, Snapshot, Standing, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
     UpdatevOutcome,
 };
 pub use crate::error::OpenError;
@@ -433,8 +433,8 @@ impl Engine for Stripes {
         self.with_adoption(name, |core| core.ask(name, |view, name| view.snapshot(name)))
     }
 
-    fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
-        self.with_adoption(name, |core| core.ask(name, |view, name| view.standing(name)))
+    fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
+        self.with_adoption(name, |core| core.ask(name, |view, name| view.status(name)))
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
@@ -475,7 +475,7 @@ impl Engine for Stripes {
         self.core.flushes.fetch_add(1, Ordering::Relaxed);
         match name {
             Some(name) => {
-                self.standing(name)?;
+                self.status(name)?;
                 self.core.send_and_wait(name, Command::Sync)
             }
             None => self.core.every_shard(Command::Sync),

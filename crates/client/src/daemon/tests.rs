@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -27,6 +28,8 @@ struct Played {
     asked: Asked,
     /// One for each request that it may answer; dropped = it answers at once.
     permits: Option<Sender<()>>,
+    /// How many connections it has closed.
+    closed: Arc<AtomicUsize>,
     _directory: tempfile::TempDir,
 }
 
@@ -50,15 +53,20 @@ fn play(kind: Kind) -> Played {
     let asked = Asked::default();
     let (permits, gate) = channel();
     let (log, gate) = (Arc::clone(&asked), Arc::new(Mutex::new(gate)));
+    let closed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&closed);
     thread::spawn(move || {
         for (index, stream) in listener.incoming().enumerate() {
-            let (log, gate) = (Arc::clone(&log), Arc::clone(&gate));
+            let (log, gate, count) = (Arc::clone(&log), Arc::clone(&gate), Arc::clone(&count));
             let kind = if kind == Kind::DiesOnce && index > 0 { Kind::Frames } else { kind };
-            thread::spawn(move || serve(kind, stream.unwrap(), &log, &gate));
+            thread::spawn(move || {
+                serve(kind, stream.unwrap(), &log, &gate);
+                count.fetch_add(1, Ordering::Release);
+            });
         }
     });
     let daemon = Arc::new(Daemon::new(path.to_str().unwrap().as_bytes(), Wire::Frames));
-    Played { daemon, asked, permits: Some(permits), _directory: directory }
+    Played { daemon, asked, permits: Some(permits), closed, _directory: directory }
 }
 
 fn serve(kind: Kind, stream: UnixStream, log: &Asked, gate: &Mutex<Receiver<()>>) {
@@ -235,10 +243,9 @@ fn a_connection_that_dies_fails_its_batch_and_the_next_one_is_new() {
 fn a_connection_that_ended_while_idle_is_replaced() {
     let mut played = play(Kind::OneAnswer);
     played.answers();
-    for name in ["a", "b", "c"] {
+    for (name, closed) in [("a", 1), ("b", 2), ("c", 3)] {
         assert_eq!(text(played.update(name).join().unwrap()), "()");
-        // The other end closes after its answer.
-        thread::sleep(Duration::from_millis(20));
+        played.wait("close after the answer", |played| played.closed.load(Ordering::Acquire) == closed);
     }
     assert_eq!(played.asked(), [vec!["a"], vec!["b"], vec!["c"]]);
 }

@@ -24,7 +24,7 @@ use store::engine::{Engine, StoreError};
 use store::name::RrdName;
 
 use self::update::RefusedUpdate;
-use self::whole::Staged;
+use self::whole::StagedImport;
 use super::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::names::ResolvedName;
@@ -73,7 +73,7 @@ impl Ask<'_> {
 pub fn answer(
     service: &Service,
     ask: Ask<'_>,
-    staged: &mut Option<Staged>,
+    staged: &mut Option<StagedImport>,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     match ask {
@@ -86,7 +86,7 @@ pub fn answer(
 fn command(
     service: &Service,
     request: Request<'_>,
-    staged: &mut Option<Staged>,
+    staged: &mut Option<StagedImport>,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     match request {

@@ -33,7 +33,7 @@ use self::text::Text;
 use super::chunk::Outcome;
 use super::command::Ask;
 use super::command::update::{self, RefusedUpdate};
-use super::command::whole::Staged;
+use super::command::whole::StagedImport;
 use super::refusal::Refusal;
 use crate::limits::{ANSWER_BYTES_HELD, CHUNKS_IN_FLIGHT_MAX};
 use crate::metrics::DropReason;
@@ -76,7 +76,7 @@ pub struct Session {
     shared: Shared,
     codec: Codec,
     /// An IMPORT that has arrived in part.
-    staged: Option<Staged>,
+    staged: Option<StagedImport>,
 }
 
 /// The encoding of requests and answers.
@@ -192,7 +192,7 @@ impl Session {
     }
 
     /// Where to append the answer to [`Effect::Ask`], and the import in progress.
-    pub fn answer_space(&mut self) -> (&mut Option<Staged>, &mut Vec<u8>) {
+    pub fn answer_space(&mut self) -> (&mut Option<StagedImport>, &mut Vec<u8>) {
         (&mut self.staged, &mut self.shared.out)
     }
 

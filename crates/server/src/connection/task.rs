@@ -7,7 +7,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 
 use super::session::Input;
-use super::{Connection, SharedPermissions, Todo, thread};
+use super::{Connection, NextIo, SharedPermissions, thread};
 use crate::service::{Service, stopped};
 
 /// A connected socket.
@@ -34,15 +34,15 @@ pub async fn serve(
     let mut input = Input::Dry;
     loop {
         match connection.next(input) {
-            Todo::Wait => {
+            NextIo::Wait => {
                 let replies = connection.inbox.wait().await;
                 connection.replied(replies);
             }
-            Todo::Write => {
+            NextIo::Write => {
                 let result = stream.write_all(connection.session.output()).await;
                 connection.wrote(result);
             }
-            Todo::Read => {
+            NextIo::Read => {
                 if input == Input::Dry {
                     connection.rest();
                     tokio::select! {
@@ -64,14 +64,14 @@ pub async fn serve(
                     input = Input::End;
                 }
             }
-            Todo::Frames => {
+            NextIo::Frames => {
                 let result = stream.write_all(connection.session.output()).await;
                 connection.wrote(result);
                 if let Some(thread) = thread::spawn(&connection.service) {
                     return thread.serve(connection, stream, stop).await;
                 }
             }
-            Todo::End => return connection.result(),
+            NextIo::End => return connection.result(),
         }
     }
 }

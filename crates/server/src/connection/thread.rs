@@ -18,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::session::Input;
 use super::task::Stream;
-use super::{Connection, Todo};
+use super::{Connection, NextIo};
 use crate::service::{Service, stopped};
 
 /// The work of a thread.
@@ -118,21 +118,21 @@ fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bo
     let mut input = Input::Dry;
     loop {
         match connection.next(input) {
-            Todo::Wait => {
+            NextIo::Wait => {
                 let replies = connection.inbox.wait_blocking();
                 connection.replied(replies);
             }
-            Todo::Write => {
+            NextIo::Write => {
                 let result = write_all(socket, connection.session.output());
                 connection.wrote(result);
             }
-            Todo::Read => {
+            NextIo::Read => {
                 if *stop.borrow() || read(&mut connection, socket, &mut spin) == Input::End {
                     input = Input::End;
                 }
             }
-            Todo::Frames => {}
-            Todo::End => return connection.result(),
+            NextIo::Frames => {}
+            NextIo::End => return connection.result(),
         }
     }
 }

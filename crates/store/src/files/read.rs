@@ -11,7 +11,7 @@ use rrd::update::effective_time;
 use rrd_file::file::{Access, OpenError, RrdFile};
 use rrd_file::geometry::FileHeader;
 
-use crate::engine::{Snapshot, Standing, StoreError};
+use crate::engine::{RrdStatus, Snapshot, StoreError};
 use crate::files::buffer::{Buffer, Entry};
 use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::Shared;
@@ -129,7 +129,7 @@ pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError>
 ///
 /// # Errors
 /// When the file cannot be opened or its header is damaged.
-pub fn standing(shared: &Shared, name: &RrdName) -> Result<Standing, StoreError> {
+pub fn status(shared: &Shared, name: &RrdName) -> Result<RrdStatus, StoreError> {
     let mut work = Workspace::default();
     shared.with_entry(name, |entry, buffer| {
         // Another program may have updated or replaced the file since it was last read.
@@ -138,8 +138,8 @@ pub fn standing(shared: &Shared, name: &RrdName) -> Result<Standing, StoreError>
         }
         let header = load_header(shared, entry, buffer, &mut work, Timeout::Long)?;
         let geometry = &header.geometry;
-        let in_file = Standing::of(Arc::clone(&geometry.definition), &geometry.shape, &header.words);
-        Ok(Standing {
+        let in_file = RrdStatus::of(Arc::clone(&geometry.definition), &geometry.shape, &header.words);
+        Ok(RrdStatus {
             last_update: buffer.last.unwrap_or(in_file.last_update),
             is_updated: in_file.is_updated || !buffer.updates.is_empty(),
             ..in_file

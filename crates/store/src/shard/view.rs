@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalogue::{Entry, RrdId};
-use crate::engine::{Snapshot, Standing, StoreError};
+use crate::engine::{RrdStatus, Snapshot, StoreError};
 use crate::group::Group;
 use crate::name::RrdName;
 use crate::segments::SegmentSet;
@@ -46,11 +46,11 @@ impl View<'_> {
     ///
     /// # Errors
     /// When there is no such RRD.
-    pub fn standing(&self, name: &RrdName) -> Result<Standing, StoreError> {
+    pub fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
         let (_, entry) = self.find(name)?;
         let definition = Arc::clone(self.state.catalogue.definition(entry.definition));
         let GroupState { group, heads } = &self.state.groups()[entry.group as usize];
-        Ok(Standing::of(definition, &group.shape, heads.get(entry.head)))
+        Ok(RrdStatus::of(definition, &group.shape, heads.get(entry.head)))
     }
 
     /// Names that start with `prefix`.

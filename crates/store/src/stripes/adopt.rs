@@ -151,7 +151,7 @@ impl Source {
             None => return Err(StoreError::NoSuchRrd(name.clone())),
         };
         let _turn = lock(&self.turn);
-        if self.core.ask(name, |view, name| view.standing(name)).is_ok() {
+        if self.core.ask(name, |view, name| view.status(name)).is_ok() {
             return Ok(());
         }
         let parts = rrd::codec::file::decode(&bytes)

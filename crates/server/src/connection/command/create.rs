@@ -118,7 +118,7 @@ fn fill(service: &Service, args: &CreateArgs, definition: Definition) -> Result<
             let text = ("RRD Error: error checking for source RRD ", ": No such file or directory");
             Refusal::of_path(DropReason::NoSuchRrd, text.0, word, text.1)
         };
-        let (named, _) = find(service, word, |engine, name| engine.standing(name)).map_err(missing)?;
+        let (named, _) = find(service, word, |engine, name| engine.status(name)).map_err(missing)?;
         let read = service.engine.read(&named.name);
         sources.push(read.map_err(|error| Refusal::of_store("RRD Error: ", &error))?);
     }
@@ -196,14 +196,14 @@ fn define(service: &Service, args: &CreateArgs, word: &[u8]) -> Result<(Definiti
             let shown = String::from_utf8_lossy(template);
             Refusal::new(DropReason::NoSuchRrd, format!("RRD Error: Cannot open template RRD {shown}"))
         };
-        let (_, standing) =
-            find(service, template, |engine, name| engine.standing(name)).map_err(|_| refuse())?;
-        let mut definition = Definition::clone(&standing.definition);
+        let (_, status) =
+            find(service, template, |engine, name| engine.status(name)).map_err(|_| refuse())?;
+        let mut definition = Definition::clone(&status.definition);
         if let Some(step) = args.step {
             definition.step = step.units;
             definition.units_per_second = step.units_per_second;
         }
-        let start = standing.last_update.in_seconds(standing.definition.units_per_second);
+        let start = status.last_update.in_seconds(status.definition.units_per_second);
         return Ok((definition, Some(start.whole)));
     }
     let step = args.step.unwrap_or(Step { units: STEP_DEFAULT, units_per_second: 1 });

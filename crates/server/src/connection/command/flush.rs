@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use protocol::rrdcached::reply;
-use store::engine::{Standing, StoreError};
+use store::engine::{RrdStatus, StoreError};
 use store::name::RrdName;
 
 use crate::connection::refusal::Refusal;
@@ -21,17 +21,14 @@ pub fn flush(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Re
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, missing)),
     };
-    let standing = match service.engine.standing(&named.name) {
-        Ok(standing) => standing,
+    let status = match service.engine.status(&named.name) {
+        Ok(status) => status,
         Err(StoreError::NoSuchRrd(_)) => return Err(missing(&named.path)),
         Err(error) => return Err(Refusal::of_store("", &error)),
     };
     service.engine.flush(Some(&named.name)).map_err(|error| Refusal::of_store("", &error))?;
-    let what = if is_cached(service, &named.name, &standing) {
-        "Successfully flushed "
-    } else {
-        "Nothing to flush: "
-    };
+    let what =
+        if is_cached(service, &named.name, &status) { "Successfully flushed " } else { "Nothing to flush: " };
     reply::push_status(out, 0, &[what.as_bytes(), &named.path, b"."].concat());
     Ok(())
 }
@@ -63,8 +60,8 @@ pub fn forget(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), R
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, |_| missing())),
     };
-    match service.engine.standing(&named.name) {
-        Ok(standing) if is_cached(service, &named.name, &standing) => {
+    match service.engine.status(&named.name) {
+        Ok(status) if is_cached(service, &named.name, &status) => {
             service.marks.forget(&named.name);
             reply::push_status(out, 0, b"Gone!");
             Ok(())
@@ -86,8 +83,8 @@ pub fn queue(service: &Service, out: &mut Vec<u8>) {
 
 /// Whether rrdcached would have it in its cache. rrdcached caches what was updated since it started; here,
 /// anything that was ever updated and not forgotten counts.
-pub fn is_cached(service: &Service, name: &RrdName, standing: &Standing) -> bool {
-    standing.is_updated && !service.marks.is_forgotten(name)
+pub fn is_cached(service: &Service, name: &RrdName, status: &RrdStatus) -> bool {
+    status.is_updated && !service.marks.is_forgotten(name)
 }
 
 fn push_line(out: &mut Vec<u8>, line: &[u8]) {

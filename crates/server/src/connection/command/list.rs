@@ -41,7 +41,7 @@ pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) 
     // The path may be an RRD instead of a directory.
     let alone = directory.rsplit(|&byte| byte == b'/').next().unwrap_or(&directory);
     if names.is_empty() && !directory.is_empty() {
-        match RrdName::new(&directory).map(|name| service.engine.standing(&name)) {
+        match RrdName::new(&directory).map(|name| service.engine.status(&name)) {
             Ok(Ok(_)) => names.push(alone),
             _ if is_directory(&shown) => {}
             _ => return refuse(": No such file or directory"),

@@ -16,8 +16,8 @@ pub fn suspend(service: &Service, word: &[u8], suspend: bool, out: &mut Vec<u8>)
     let path = service.names.path(word);
     let missing = || Refusal::of_path(DropReason::NoSuchRrd, "", &path, " - No such file or directory");
     let named = service.names.resolve(word).map_err(|_| missing())?;
-    match service.engine.standing(&named.name) {
-        Ok(standing) if is_cached(service, &named.name, &standing) => {}
+    match service.engine.status(&named.name) {
+        Ok(status) if is_cached(service, &named.name, &status) => {}
         Ok(_) | Err(StoreError::NoSuchRrd(_)) => return Err(missing()),
         Err(error) => return Err(Refusal::of_store("", &error)),
     }

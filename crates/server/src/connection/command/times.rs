@@ -15,12 +15,12 @@ pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Res
     let Ok(index) = usize::try_from(rra) else {
         return Err(Refusal::new(DropReason::Usage, format!("Invalid index specified ({rra})")));
     };
-    let (_, standing) = find(service, word, |engine, name| engine.standing(name))?;
-    let definition = &standing.definition;
+    let (_, status) = find(service, word, |engine, name| engine.status(name))?;
+    let definition = &status.definition;
     let Some(archive) = definition.rra.get(index) else {
         return Err(Refusal::new(DropReason::Refused, "RRD Error: invalid rraindex number"));
     };
-    let newest = definition.newest_row(index, standing.last_update.whole);
+    let newest = definition.newest_row(index, status.last_update.whole);
     let oldest = newest.saturating_sub_unsigned(archive.row_count).saturating_add(1);
     let time = rrd::grid::row_time(oldest, archive.span(definition.step));
     push_time(out, time.div_euclid(i64::from(definition.units_per_second.max(1))));
@@ -32,8 +32,8 @@ pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Res
 /// # Errors
 /// When there is no such RRD.
 pub fn last(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (_, standing) = find(service, word, |engine, name| engine.standing(name))?;
-    let (definition, mut time) = (&standing.definition, standing.last_update);
+    let (_, status) = find(service, word, |engine, name| engine.status(name))?;
+    let (definition, mut time) = (&status.definition, status.last_update);
     time.whole -= time.whole.rem_euclid(definition.step as i64);
     push_time(out, time.in_seconds(definition.units_per_second).whole);
     Ok(())

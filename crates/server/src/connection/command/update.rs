@@ -22,9 +22,9 @@ pub struct RefusedUpdate {
 
 /// The refusal, which depends on whether the RRD exists.
 pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
-    match service.engine.standing(&update.named.name) {
-        Ok(standing) => {
-            let last = standing.last_update.in_seconds(standing.definition.units_per_second);
+    match service.engine.status(&update.named.name) {
+        Ok(status) => {
+            let last = status.last_update.in_seconds(status.definition.units_per_second);
             let text = match &update.bad {
                 None => b"No values updated.".to_vec(),
                 Some(bad) => bad.text(as_seconds(last)),

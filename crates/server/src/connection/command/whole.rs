@@ -50,7 +50,7 @@ impl ImportBytes {
 
 /// A file that has arrived in part.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedImport {
     name: RrdName,
     bytes: u64,
     content: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct Staged {
     held: ImportBytes,
 }
 
-impl Drop for Staged {
+impl Drop for StagedImport {
     fn drop(&mut self) {
         self.held.0.fetch_sub(self.reserved, Ordering::Relaxed);
     }
@@ -71,14 +71,14 @@ impl Drop for Staged {
 /// When the part does not fit the file, too much is being imported, or the store refuses; nothing is kept then.
 pub fn import(
     service: &Service,
-    staged: &mut Option<Staged>,
+    staged: &mut Option<StagedImport>,
     import: &Import<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     let before = staged.take();
     let named = create::place(service, &import.name)?;
     let mut file = match before {
-        _ if import.offset == 0 => Staged {
+        _ if import.offset == 0 => StagedImport {
             name: named.name,
             bytes: import.bytes,
             content: Vec::new(),
@@ -115,7 +115,7 @@ pub fn import(
     Ok(())
 }
 
-impl Staged {
+impl StagedImport {
     fn push(&mut self, piece: &[u8]) -> Result<(), Refusal> {
         let refuse = |why: &str| Err(Refusal::new(DropReason::Refused, format!("RRD Error: {why}")));
         // Four characters of base64 hold three bytes.
