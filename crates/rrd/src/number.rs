@@ -5,8 +5,10 @@
 //! in the last bits and is in every file, so we round in the same places and order. Independent of the
 //! locale; allocates nothing. Pinned by `tests/number_oracle.rs`.
 
+mod decimal;
 mod difference;
 
+pub use decimal::{Decimal, decimal};
 pub use difference::difference;
 
 use crate::live::UNKNOWN;

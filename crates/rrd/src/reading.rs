@@ -3,12 +3,14 @@
 //! [`parse_argument`] splits an argument and reads its time; the values stay texts. The clock and the AT time
 //! syntax come from the caller. Allocates only for errors.
 
+mod time;
+
 use std::fmt;
 
 use crate::definition::{Definition, DsKind};
-use crate::number::{self, NumberError};
 use crate::time::Timestamp;
 use crate::update::UpdateError;
+use time::parse_time;
 
 /// Furthest time from the epoch, in units of the RRD (285 million years of seconds): sums of times then stay
 /// within `i64`. RRDtool accepts later times and is then stuck with them.
@@ -38,7 +40,8 @@ pub type AtTime<'a> = dyn Fn(&[u8]) -> Result<i64, String> + 'a;
 /// Splits one argument of an update: `time:value...`, or `AT-time@value...` (the first `@` wins).
 ///
 /// A time is `N`, seconds with an optional fraction, or a negative number relative to `now`, which is in
-/// seconds. `values` is memory that the reading borrows.
+/// seconds. The fraction becomes RRDtool's double where the RRD counts seconds; where it counts thousandths, it is
+/// exact to a millionth of a second. `values` is memory that the reading borrows.
 ///
 /// # Errors
 /// [`UpdateError`] with RRDtool's texts when the number of values is wrong or the time cannot be read, and
@@ -78,7 +81,7 @@ pub fn parse_argument<'w, 's>(
         let fail = |why| UpdateError::AtTime { text: lossy(time), why };
         Timestamp::whole(at_time(time).map_err(fail)?)
     } else {
-        parse_time(time, now)?
+        parse_time(time, now, definition.units_per_second != 1)?
     };
     let time_in_units = seconds.in_units(definition.units_per_second);
     if time_in_units.whole > TIME_MAX {
@@ -203,37 +206,6 @@ fn take_values<'w>(
         None => Ok(()),
         Some(extra) => Err(UpdateError::ExtraData { rest: lossy(extra) }),
     }
-}
-
-/// The time of an argument in seconds: `N`, a number, or a negative number relative to `now`.
-///
-/// # Errors
-/// [`UpdateError::TimeNotANumber`] and [`UpdateError::TimeTrailing`].
-fn parse_time(text: &[u8], now: Timestamp) -> Result<Timestamp, UpdateError> {
-    if let (seconds, digits @ 1..=SECONDS_DIGITS_MAX) = leading_digits(text)
-        && digits == text.len()
-    {
-        return Ok(Timestamp::whole(seconds));
-    }
-    if text == b"N" {
-        return Ok(now);
-    }
-    let mut seconds = number::parse(text).map_err(|error| match error {
-        NumberError::Nothing => UpdateError::TimeNotANumber { text: lossy(text) },
-        NumberError::Trailing { value, rest } => {
-            UpdateError::TimeTrailing { text: lossy(text), value, rest: lossy(rest) }
-        }
-    })?;
-    if seconds < 0.0 {
-        seconds += now.whole as f64 + f64::from(now.micros) / 1e6;
-    }
-    let floor = seconds.floor();
-    // Compat: a time that does not fit becomes the smallest integer, as x86 converts it in RRDtool, and is then
-    // refused as being in the past.
-    if !(-9.3e18..9.3e18).contains(&floor) || floor as i64 == i64::MAX {
-        return Ok(Timestamp::whole(i64::MIN));
-    }
-    Ok(Timestamp::new(floor as i64, ((seconds - floor) * 1e6) as u32))
 }
 
 fn lossy(text: &[u8]) -> String {

@@ -40,7 +40,9 @@ impl Timestamp {
         }
         let scaled = u64::from(self.micros) * u64::from(units_per_second);
         Timestamp::new(
-            self.whole.saturating_mul(i64::from(units_per_second)) + (scaled / u64::from(MICROS)) as i64,
+            self.whole
+                .saturating_mul(i64::from(units_per_second))
+                .saturating_add((scaled / u64::from(MICROS)) as i64),
             (scaled % u64::from(MICROS)) as u32,
         )
     }

@@ -330,8 +330,9 @@ fn later(definition: &Definition, last: Timestamp, time: Timestamp) -> Result<Ti
     if time > last {
         return Ok(time);
     }
-    let seconds = |time: Timestamp| time.in_seconds(definition.units_per_second);
-    Err(UpdateError::NotLater { time: seconds(time), last_update: seconds(last) })
+    let units_per_second = definition.units_per_second;
+    let seconds = |time: Timestamp| time.in_seconds(units_per_second);
+    Err(UpdateError::NotLater { time: seconds(time), last_update: seconds(last), units_per_second })
 }
 
 /// Keeps each text as the last reading of its source, for the first `count` sources.

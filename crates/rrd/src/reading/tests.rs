@@ -22,15 +22,21 @@ fn definition() -> Definition {
 const NOW: Timestamp = Timestamp::new(2_000_000_000, 250_000);
 
 fn read(word: &str, template: Option<&str>) -> Result<(Timestamp, String), UpdateError> {
-    let definition = definition();
-    let template = template.map(|text| Template::parse(text.as_bytes(), &definition).unwrap());
+    read_for(&definition(), word, template)
+}
+
+fn read_for(
+    definition: &Definition,
+    word: &str,
+    template: Option<&str>,
+) -> Result<(Timestamp, String), UpdateError> {
+    let template = template.map(|text| Template::parse(text.as_bytes(), definition).unwrap());
     let at_time = |text: &[u8]| match text {
         b"now" => Ok(NOW.whole),
         _ => Err("unparsable time: ".to_string() + &lossy(text)),
     };
     let mut values = Vec::new();
-    let reading =
-        parse_argument(word.as_bytes(), NOW, &definition, template.as_ref(), &at_time, &mut values)?;
+    let reading = parse_argument(word.as_bytes(), NOW, definition, template.as_ref(), &at_time, &mut values)?;
     Ok((reading.time, reading.values.iter().map(|text| lossy(text)).collect::<Vec<_>>().join(" ")))
 }
 
@@ -54,6 +60,38 @@ fn splits_words() {
     check("5:1:2", Some("d:a"), 5, 0, "2 U 1");
     check("5:1:2", Some("a:a"), 5, 0, "2 U U");
     check("5:x:2", Some("c:a"), 5, 0, "2 U U");
+}
+
+#[test]
+fn times_in_thousandths_are_what_their_digits_say() {
+    let fine = Definition { units_per_second: 1000, ..definition() };
+    // Whole seconds, and millionths.
+    let check = |time: &str, whole: i64, micros: u32| {
+        let got = read_for(&fine, &format!("{time}:1:2:3"), None).map(|(time, _)| time.in_seconds(1000));
+        assert_eq!(got, Ok(Timestamp::new(whole, micros)), "{time}");
+    };
+    for millis in 0..1000 {
+        check(&format!("1700000000.{millis:03}"), 1_700_000_000, millis * 1000);
+        check(&format!("1700000000{millis:03}e-3"), 1_700_000_000, millis * 1000);
+    }
+    check("1700000000.1", 1_700_000_000, 100_000);
+    check("1700000000.", 1_700_000_000, 0);
+    check("1700000000.999999999999999999999999", 1_700_000_000, 999_999);
+    check("0000000000000000001700000000.000001", 1_700_000_000, 1);
+    check(" +1.7000000001e9", 1_700_000_000, 100_000);
+    check("N", 2_000_000_000, 250_000);
+    check("-0.1", 2_000_000_000, 150_000);
+    check("-0.2500001", 1_999_999_999, 999_999);
+    check("-1e-9", 2_000_000_000, 249_999);
+    check("-0.0", 0, 0);
+    check("0e100", 0, 0);
+    let error = |time: &str| read_for(&fine, &format!("{time}:1:2:3"), None).unwrap_err().to_string();
+    for far in ["9007199254740.993", "1e25", "99999999999999999999999.5"] {
+        let want = format!("cannot update using time {far}: it is out of range; give seconds since 1970");
+        assert_eq!(error(far), want);
+    }
+    let wrong = "error while parsing time in get_time_from_reading - Converted '7.5x' to 7.500000, but cannot convert 'x'";
+    assert_eq!(error("7.5x"), wrong);
 }
 
 #[test]

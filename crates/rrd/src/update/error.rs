@@ -55,12 +55,14 @@ pub enum UpdateError {
         text: String,
     },
     /// Not later than the last update. Times are in seconds; the command line prints whole seconds, the daemon
-    /// six decimals.
+    /// six decimals, as both do for an RRD with a step below a second.
     NotLater {
         /// The time of the update.
         time: Timestamp,
         /// The last update.
         last_update: Timestamp,
+        /// Units per second of the RRD.
+        units_per_second: u32,
     },
     /// A value that is not a number.
     NotANumber {
@@ -125,11 +127,18 @@ impl fmt::Display for UpdateError {
             UpdateError::TimeTooFar { text } => {
                 write!(f, "cannot update using time {text}: it is out of range; give seconds since 1970")
             }
-            UpdateError::NotLater { time, last_update } => write!(
-                f,
-                "illegal attempt to update using time {} when last update time is {} (minimum one second step)",
-                time.whole, last_update.whole
-            ),
+            UpdateError::NotLater { time, last_update, units_per_second } => {
+                let shown = |time: &Timestamp| match units_per_second {
+                    1 => time.whole.to_string(),
+                    _ => format!("{}.{:06}", time.whole, time.micros),
+                };
+                write!(
+                    f,
+                    "illegal attempt to update using time {} when last update time is {} (minimum one second step)",
+                    shown(time),
+                    shown(last_update)
+                )
+            }
             UpdateError::NotANumber { ds_type, text } => {
                 write!(f, "{VALUE}{} - Cannot convert '{text}' to float", ds_type.name())
             }

@@ -1,3 +1,5 @@
+mod thousandths;
+
 use super::*;
 use crate::create::new_live;
 use crate::definition::{Ds, DsType, PlainCf, Rra};
@@ -60,7 +62,13 @@ fn a_step_below_a_second_counts_in_thousandths_and_rates_stay_per_second() {
     assert!(rows[0].2[0] == 8.0 && rows[0].2[1].is_nan(), "{rows:?}");
     let error = update(&definition, &mut live, at(250), &["8", "1120"]).unwrap_err();
     let seconds = |micros| Timestamp::new(1_000_000_000, micros);
-    assert_eq!(error, UpdateError::NotLater { time: seconds(250_000), last_update: seconds(300_000) });
+    let (time, last_update) = (seconds(250_000), seconds(300_000));
+    assert_eq!(error, UpdateError::NotLater { time, last_update, units_per_second: 1000 });
+    assert_eq!(
+        error.to_string(),
+        "illegal attempt to update using time 1000000000.250000 when last update time is 1000000000.300000 \
+         (minimum one second step)"
+    );
 }
 
 #[test]

@@ -24,10 +24,11 @@ pub struct RefusedUpdate {
 pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
     match service.engine.status(&update.named.name) {
         Ok(status) => {
-            let last = status.last_update.in_seconds(status.definition.units_per_second);
+            let units_per_second = status.definition.units_per_second;
+            let last = status.last_update.in_seconds(units_per_second);
             let text = match &update.bad {
                 None => b"No values updated.".to_vec(),
-                Some(bad) => bad.text(as_seconds(last)),
+                Some(bad) => bad.text(as_seconds(last, units_per_second)),
             };
             let code = update.bad.as_ref().map_or(ErrorCode::Syntax, code);
             Refusal::new(DropReason::Refused, text).with_code(code)
@@ -42,8 +43,9 @@ pub fn refusal(names: &Names, error: &StoreError) -> Refusal {
     match error {
         StoreError::NoSuchRrd(name) => no_such_rrd(&names.path(name.as_bytes())),
         // Compat: the daemon prints these times with six decimals.
-        StoreError::Update(UpdateError::NotLater { time, last_update }) => {
-            let text = not_later(as_seconds(*time), as_seconds(*last_update));
+        StoreError::Update(UpdateError::NotLater { time, last_update, units_per_second }) => {
+            let seconds = |time: &Timestamp| as_seconds(*time, *units_per_second);
+            let text = not_later(seconds(time), seconds(last_update));
             Refusal::new(DropReason::Refused, text).with_code(ErrorCode::IllegalTime)
         }
         error => Refusal::of_store("", error),
@@ -66,8 +68,9 @@ pub fn no_such_rrd(path: &[u8]) -> Refusal {
 /// A time in seconds, with the digits of its text.
 ///
 /// Compat: RRDtool cuts a time after its microseconds; of `1000000020.3`, which no double represents, 299999
-/// remain. The daemon prints what it received, so a final 9 is taken as the result of such a cut.
-fn as_seconds(time: Timestamp) -> f64 {
-    let cut = time.micros % 10 == 9;
+/// remain. The daemon prints what it received, so a final 9 is taken as the result of such a cut. An RRD with a step
+/// below a second has exact times.
+fn as_seconds(time: Timestamp, units_per_second: u32) -> f64 {
+    let cut = units_per_second == 1 && time.micros % 10 == 9;
     time.whole as f64 + f64::from(time.micros + u32::from(cut)) / f64::from(MICROS)
 }
