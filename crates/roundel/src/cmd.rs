@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod manual;
 pub mod peer;
 pub mod query;
+pub mod repair;
 pub mod rrdcached;
 pub mod serve;
 

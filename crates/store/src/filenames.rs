@@ -20,6 +20,8 @@ pub enum FileKind {
     Manifest,
     /// A manifest that is being written.
     ManifestNew,
+    /// The manifest once more.
+    ManifestCopy,
 }
 
 /// The directory of a shard.
@@ -75,12 +77,18 @@ pub fn manifest_new(dir: &Path) -> PathBuf {
     dir.join("manifest.new")
 }
 
+/// The manifest once more, in case the first is lost.
+pub fn manifest_copy(dir: &Path) -> PathBuf {
+    dir.join("manifest.copy")
+}
+
 /// The kind of a file in a shard's directory, by name; `None` when the store does not own it.
 pub fn kind_of(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
     match name {
         "manifest" => return Some(FileKind::Manifest),
         "manifest.new" => return Some(FileKind::ManifestNew),
+        "manifest.copy" => return Some(FileKind::ManifestCopy),
         _ => {}
     }
     let (kind, rest) = name.split_once('-')?;
@@ -119,6 +127,7 @@ mod tests {
         check(segment(dir, u64::MAX), "segment-ffffffffffffffff", FileKind::Segment(u64::MAX));
         check(manifest(dir), "manifest", FileKind::Manifest);
         check(manifest_new(dir), "manifest.new", FileKind::ManifestNew);
+        check(manifest_copy(dir), "manifest.copy", FileKind::ManifestCopy);
         assert_eq!(shard(Path::new(""), 7), Path::new("shard-007"));
         assert_eq!(shard_index(OsStr::new("shard-007")), Some(7));
         for foreign in ["shard-7", "shard-+07", "shard-", "shards", "shard-0007"] {

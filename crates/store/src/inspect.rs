@@ -143,7 +143,9 @@ impl PathKind {
                     FileKind::Log(start) => log::file(&disk, &name, start, report)?,
                     FileKind::Checkpoint(_) => checkpoint::file(&disk, &name, report)?,
                     FileKind::Segment(_) => segment::file(&disk, &name, report),
-                    FileKind::Manifest | FileKind::ManifestNew => store::manifest_file(path, report)?,
+                    FileKind::Manifest | FileKind::ManifestNew | FileKind::ManifestCopy => {
+                        store::manifest_file(path, report)?;
+                    }
                 }
             }
         }

@@ -24,6 +24,7 @@ mod log;
 mod manifest;
 mod open_rows;
 mod position;
+pub mod repair;
 mod segment;
 mod segments;
 mod shard;

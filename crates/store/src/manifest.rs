@@ -1,10 +1,10 @@
-//! The manifest of a shard: which files make up the shard.
+//! The manifest of a shard: whose shard it is, and which files make it up.
 //!
 //! A small text file that is replaced atomically: written under another name, synced, renamed, and the
-//! directory synced. After a crash either the old or the new one is there. Segments and checkpoints that it
+//! directory synced. After a crash either the old or the new one is there. Then the same text is written once
+//! more, as `manifest.copy`, from which `roundel repair` restores a lost one. Segments and checkpoints that the manifest
 //! does not name are left over from a crash; opening the shard removes them. `docs/format/store.md` describes
 //! the text.
-//! over from a crash and is removed when the shard opens. `docs/format/store.md` describes it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,10 +12,12 @@ use std::path::Path;
 
 use crate::disk::{Disk, Mode};
 use crate::filenames;
+use crate::identity::{Identity, Owner};
 use crate::log::Position;
 
-/// Version of the text; a reader refuses any other.
-pub const VERSION: u32 = 1;
+/// Version of the text. A reader also knows version 1, which says neither whose shard it is nor how far the log is
+/// durable.
+pub const VERSION: u32 = 2;
 
 /// A segment, as the manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +35,14 @@ pub struct SegmentName {
 /// What a shard consists of.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Manifest {
+    /// Whose shard this is; `None` in version 1.
+    pub owner: Option<Owner>,
     /// Number of the checkpoint; 0 = none yet.
     pub checkpoint: u64,
     /// Where replay starts.
     pub position: Position,
+    /// The log was durable up to here at least: if it ends earlier, it is damaged.
+    pub durable: Position,
     /// The next number for a segment or checkpoint.
     pub next_number: u64,
     /// All segments.
@@ -74,26 +80,37 @@ impl std::fmt::Display for ManifestError {
             ManifestError::Io(error) => write!(f, "cannot read the manifest: {error}"),
             ManifestError::Damaged { line, what } => write!(
                 f,
-                "the manifest is damaged in line {line}: {what}; restore the shard from a backup, or move the manifest away to rebuild from the log alone"
+                "the manifest is damaged in line {line}: {what}; `roundel repair` on the store's directory shows how to restore it"
             ),
             ManifestError::Version(version) => write!(
                 f,
-                "the store was written by a newer version (manifest version {version}, this program reads {VERSION}); use that version"
+                "the store was written by a newer version (manifest version {version}, this program knows {VERSION}); use that version"
             ),
         }
     }
 }
 
 impl Manifest {
+    /// The manifest of a shard that holds nothing yet.
+    pub fn of_new_shard(owner: Owner) -> Self {
+        Manifest { owner: Some(owner), next_number: 1, ..Manifest::default() }
+    }
+
     /// The text of the file.
     pub fn encode(&self) -> String {
-        let mut text = format!(
-            "roundel-manifest {VERSION}\ncheckpoint {}\nlog {} {}\nnext {}\n",
-            self.checkpoint, self.position.generation, self.position.offset, self.next_number
-        );
+        let mut text = format!("roundel-manifest {VERSION}\n");
+        // Writing to a String cannot fail.
+        if let Some(Owner { store, shard }) = &self.owner {
+            let (id, count, seed) = (store.id_text(), store.shard_count, store.seed);
+            let _ = writeln!(text, "store {id} shard {shard} of {count} seed {seed:016x}");
+        }
+        let Manifest { position, durable, .. } = self;
+        let _ = writeln!(text, "checkpoint {}", self.checkpoint);
+        let _ = writeln!(text, "log {} {}", position.generation, position.offset);
+        let _ = writeln!(text, "durable {} {}", durable.generation, durable.offset);
+        let _ = writeln!(text, "next {}", self.next_number);
         for segment in &self.segments {
             let SegmentName { number, level, class, bytes } = segment;
-            // Writing to a String cannot fail.
             let _ = writeln!(text, "segment {number} level {level} class {class} bytes {bytes}");
         }
         let crc = crc32c::crc32c(text.as_bytes());
@@ -116,16 +133,18 @@ impl Manifest {
             let value = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).ok_or_else(bad);
             match (index, words.first().copied()) {
                 (0, Some("roundel-manifest")) => {
-                    let version = value(1)? as u32;
-                    if version != VERSION {
+                    let version = u32::try_from(value(1)?).map_err(|_| bad())?;
+                    if !(1..=VERSION).contains(&version) {
                         return Err(ManifestError::Version(version));
                     }
                 }
                 (0, _) => return Err(damaged(1, "not a manifest")),
+                (_, Some("store")) => manifest.owner = Some(owner(&words).ok_or_else(bad)?),
                 (_, Some("checkpoint")) => manifest.checkpoint = value(1)?,
-                (_, Some("log")) => {
+                (_, Some(key @ ("log" | "durable"))) => {
                     let generation = u32::try_from(value(1)?).map_err(|_| bad())?;
-                    manifest.position = Position { generation, offset: value(2)? };
+                    let position = Position { generation, offset: value(2)? };
+                    *(if key == "log" { &mut manifest.position } else { &mut manifest.durable }) = position;
                 }
                 (_, Some("next")) => manifest.next_number = value(1)?,
                 (_, Some("segment")) => manifest.segments.push(SegmentName {
@@ -149,12 +168,20 @@ impl Manifest {
         Err(damaged(text.lines().count() + 1, "the last line is missing"))
     }
 
-    /// Reads a shard's manifest; `None` when the shard is new.
+    /// Reads a shard's manifest; `None` when there is none.
     ///
     /// # Errors
     /// When it cannot be read, is damaged, or has another version.
     pub fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, ManifestError> {
-        let file = match disk.open(&filenames::manifest(dir), Mode::Read) {
+        Manifest::load_from(disk, &filenames::manifest(dir))
+    }
+
+    /// Reads a manifest or its copy; `None` when there is no such file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is damaged, or has another version.
+    pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<Option<Manifest>, ManifestError> {
+        let file = match disk.open(path, Mode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ManifestError::Io(error)),
@@ -167,22 +194,44 @@ impl Manifest {
         Manifest::decode(text).map(Some)
     }
 
-    /// Atomically replaces the previous manifest with this one.
+    /// Atomically replaces the previous manifest with this one, then its copy.
     ///
     /// # Errors
-    /// When a write, sync or rename fails; one of the two manifests is then in place.
+    /// When a write, sync or rename of the manifest fails; the old or the new one is then in place. A copy that cannot be
+    /// written is only logged, because the shard does not need it.
     pub fn store(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+        let text = self.encode();
         let new = filenames::manifest_new(dir);
-        match disk.remove(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        replace(disk, &new, &filenames::manifest(dir), &text)?;
+        if let Err(error) = replace(disk, &new, &filenames::manifest_copy(dir), &text) {
+            tracing::warn!(%error, "the copy of the manifest could not be written; it is older than the manifest now");
         }
-        let file = disk.create(&new)?;
-        file.write_at(self.encode().as_bytes(), 0)?;
-        file.sync()?;
-        disk.rename(&new, &filenames::manifest(dir))?;
-        disk.sync_dir(dir)
+        Ok(())
     }
+}
+
+/// Makes `text` the content of the file at `path`, durably and in one step; `new` is its name while it is written.
+///
+/// # Errors
+/// When the disk fails; the file then has its old content or the new one.
+pub fn replace(disk: &dyn Disk, new: &Path, path: &Path, text: &str) -> io::Result<()> {
+    match disk.remove(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = disk.create(new)?;
+    file.write_at(text.as_bytes(), 0)?;
+    file.sync()?;
+    disk.rename(new, path)?;
+    disk.sync_dir(path.parent().unwrap_or(Path::new("")))
+}
+
+/// The words of `store ID shard N of COUNT seed SEED`.
+fn owner(words: &[&str]) -> Option<Owner> {
+    let ["store", id, "shard", shard, "of", count, "seed", seed] = words else { return None };
+    let store = Identity::of_words(id, count, seed)?;
+    let shard = shard.parse().ok().filter(|shard| *shard < store.shard_count)?;
+    Some(Owner { store, shard })
 }
 
 #[cfg(test)]
@@ -194,9 +243,12 @@ mod tests {
             SegmentName { number: 3, level: 0, class: 255, bytes: 100 },
             SegmentName { number: 9, level: 2, class: 40, bytes: 1 << 33 },
         ];
+        let store = Identity { id: *b"0123456789abcdef", seed: 0xfeed, shard_count: 3 };
         Manifest {
+            owner: Some(Owner { store, shard: 2 }),
             checkpoint: 4,
             position: Position { generation: 1, offset: 77 },
+            durable: Position { generation: 1, offset: 99 },
             next_number: 12,
             segments,
         }
@@ -206,9 +258,19 @@ mod tests {
     fn text_round_trips() {
         let text = sample().encode();
         assert!(text.starts_with(
-            "roundel-manifest 1\ncheckpoint 4\nlog 1 77\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
+            "roundel-manifest 2\nstore 30313233343536373839616263646566 shard 2 of 3 seed 000000000000feed\n\
+             checkpoint 4\nlog 1 77\ndurable 1 99\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
         ));
         assert_eq!(Manifest::decode(&text).ok(), Some(sample()));
+    }
+
+    #[test]
+    fn version_1_is_read() {
+        let body = "roundel-manifest 1\ncheckpoint 4\nlog 1 77\nnext 12\n";
+        let text = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+        let manifest = Manifest::decode(&text).unwrap();
+        let position = Position { generation: 1, offset: 77 };
+        assert_eq!(manifest, Manifest { checkpoint: 4, position, next_number: 12, ..Manifest::default() });
     }
 
     #[test]
@@ -223,7 +285,7 @@ mod tests {
                 assert!(Manifest::decode(&changed).is_err(), "bit {bit} changed at {at}");
             }
         }
-        let newer = text.replace("roundel-manifest 1", "roundel-manifest 2");
-        assert!(matches!(Manifest::decode(&newer), Err(ManifestError::Version(2))));
+        let newer = text.replace("roundel-manifest 2", "roundel-manifest 3");
+        assert!(matches!(Manifest::decode(&newer), Err(ManifestError::Version(3))));
     }
 }

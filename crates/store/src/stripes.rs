@@ -24,7 +24,7 @@ use crate::engine::{
 };
 pub use crate::error::OpenError;
 use crate::filenames;
-use crate::identity::Identity;
+use crate::identity::{Identity, Owner};
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::open_rows::ARENA_BYTES_MAX;
@@ -136,10 +136,10 @@ impl Stripes {
             }
             None => None,
         };
-        let open_one = |index| {
+        let open_one = |shard| {
             recover::open(
                 Arc::clone(&disk),
-                &filenames::shard(Path::new(""), index),
+                Owner { store: identity, shard },
                 options.shard.clone(),
                 placeholders.clone(),
                 Arc::clone(&options.clock),

@@ -23,7 +23,7 @@ pub(super) fn store(root: &Path, options: Options, report: &mut Report<'_>) -> i
         disk.list(Path::new(""))?.iter().filter_map(|name| filenames::shard_index(name)).collect();
     shards.sort_unstable();
     match Identity::load(&disk) {
-        Ok(None) => report.damage("the file STORE is missing; restore it from a backup (it never changes)"),
+        Ok(None) => report.damage("the file STORE is missing; `roundel repair` can write it again"),
         Ok(Some(identity)) => {
             describe_identity("store", &identity, report);
             for index in (0..identity.shard_count).filter(|index| !shards.contains(index)) {
@@ -51,9 +51,9 @@ pub(super) fn identity(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
 }
 
 fn describe_identity(what: &str, identity: &Identity, report: &mut Report<'_>) {
-    let id: String = identity.id.iter().map(|byte| format!("{byte:02x}")).collect();
     report.line(format_args!(
-        "{what} {id}, layout {}, {} shards, seed {:016x}",
+        "{what} {}, layout {}, {} shards, seed {:016x}",
+        identity.id_text(),
         crate::identity::VERSION,
         identity.shard_count,
         identity.seed
@@ -70,10 +70,14 @@ pub(super) fn manifest_file(path: &Path, report: &mut Report<'_>) -> io::Result<
 }
 
 fn describe_manifest(manifest: &Manifest, report: &mut Report<'_>) {
+    if let Some(owner) = manifest.owner {
+        report.line(format_args!("  manifest of {owner}"));
+    }
     report.line(format_args!(
-        "  manifest: checkpoint {}, log from position {}, next number {}, {} segments of {} bytes",
+        "  manifest: checkpoint {}, log from position {}, durable up to {} at least, next number {}, {} segments of {} bytes",
         manifest.checkpoint,
         manifest.position,
+        manifest.durable,
         manifest.next_number,
         manifest.segments.len(),
         manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>()
@@ -90,7 +94,7 @@ pub(super) fn shard(directory: &Path, options: Options, report: &mut Report<'_>)
             Some(manifest)
         }
         Ok(None) => {
-            report.damage("the manifest is missing");
+            report.damage("the manifest is missing; `roundel repair` shows how to restore it");
             None
         }
         Err(error) => {

@@ -1,7 +1,8 @@
 //! Opening a shard: manifest, checkpoint, segments, then the log from the checkpoint's position on. Most of
 //! the log is applied by the worker after the shard has opened ([`Recovery`]).
 //!
-//! Files that the manifest does not name are left over from a crash and are removed.
+//! Files that the manifest does not name are left over from a crash and are removed, once everything that it names was found
+//! to be there.
 
 use std::io;
 use std::path::Path;
@@ -13,8 +14,9 @@ use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::filenames::{self, FileKind};
 use crate::group::Geometry;
+use crate::identity::Owner;
 use crate::log::{self, LogWriter, Position};
-use crate::manifest::Manifest;
+use crate::manifest::{self, Manifest};
 use crate::placeholder::Placeholders;
 use crate::segments::{SegmentFile, SegmentSet, open_segment};
 use crate::shard::checkpointer;
@@ -31,23 +33,19 @@ use crate::shard::{Clock, Counters, Shard, ShardOptions, Shared, spawn};
 /// Pages that may be queued for the checkpointer: some megabytes.
 const JOBS_MAX: usize = 16;
 
-/// Opens the shard in `dir`, which is created if missing, and starts its threads.
+/// Opens a shard and starts its threads.
 ///
 /// # Errors
-/// When a file cannot be read or is damaged beyond what recovery can skip, or a thread cannot be started.
+/// When a file is missing, cannot be read or is damaged beyond what recovery can skip, or a thread cannot be started.
 pub fn open(
     disk: Arc<dyn Disk>,
-    dir: &Path,
+    owner: Owner,
     options: ShardOptions,
     placeholders: Option<Arc<Placeholders>>,
     clock: Clock,
 ) -> Result<Shard, OpenError> {
-    disk.create_dir_all(dir).map_err(OpenError::transparent)?;
-    let manifest = match Manifest::load(&*disk, dir).map_err(OpenError::transparent)? {
-        Some(manifest) => manifest,
-        None => new_manifest(&*disk, dir)?,
-    };
-    remove_leftovers(&*disk, dir, &manifest).map_err(OpenError::transparent)?;
+    let dir = &filenames::shard(Path::new(""), owner.shard);
+    let mut manifest = load_manifest(&*disk, dir, owner)?;
     let open_words = options.open_bytes_min / 8;
     let mut state = State::new(clock().whole, open_words);
     let loaded = match manifest.checkpoint {
@@ -60,6 +58,7 @@ pub fn open(
     for damage in &scanned.end.damage {
         tracing::error!(%damage, "the log is damaged: the updates in the damaged part are lost, all others are not");
     }
+    tidy(&*disk, dir, &mut manifest, scanned.end.damage.is_empty()).map_err(OpenError::transparent)?;
     let end = scanned.end.end;
     let log = LogWriter::open(Arc::clone(&disk), dir, end, log::Options::default())
         .map_err(OpenError::transparent)?;
@@ -69,24 +68,64 @@ pub fn open(
     start(Recovered { files, state, log, recovery, replay_from: from }, options, placeholders, clock)
 }
 
-fn new_manifest(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
-    let manifest = Manifest { next_number: 1, ..Manifest::default() };
-    manifest.store(disk, dir).map_err(OpenError::transparent)?;
+/// The shard's manifest. Only the creation of the store makes the first one, so a missing one is damage.
+fn load_manifest(disk: &dyn Disk, dir: &Path, owner: Owner) -> Result<Manifest, OpenError> {
+    let missing = |what: &str, path: &Path| {
+        OpenError::new(format!(
+            "the {what} {} is missing: nothing was changed; `roundel inspect` on the store's directory shows what is there, and \
+             `roundel repair` what can be restored",
+            path.display()
+        ))
+    };
+    if !disk.exists(dir).map_err(OpenError::transparent)? {
+        return Err(missing("directory", dir));
+    }
+    let path = filenames::manifest(dir);
+    let loaded = Manifest::load(disk, dir);
+    let mut manifest = loaded
+        .map_err(|error| OpenError::caused(path.display().to_string(), error))?
+        .ok_or_else(|| missing("file", &path))?;
+    match manifest.owner {
+        Some(named) if named != owner => {
+            return Err(OpenError::new(format!(
+                "the file {} is that of {named}, not of {owner}: put the right one in its place, or let `roundel repair` \
+                 on the store's directory show what can be restored; nothing was changed",
+                path.display()
+            )));
+        }
+        Some(_) => {
+            let copy = Manifest::load_from(disk, &filenames::manifest_copy(dir));
+            if !copy.is_ok_and(|copy| copy.as_ref() == Some(&manifest)) {
+                // A crash leaves an older one.
+                tracing::info!(file = %path.display(), "the manifest's copy was outdated, missing or damaged, and is written again");
+                manifest.store(disk, dir).map_err(OpenError::transparent)?;
+            }
+        }
+        None => {
+            manifest.owner = Some(owner);
+            manifest.store(disk, dir).map_err(OpenError::transparent)?;
+            tracing::info!(file = %path.display(), version = manifest::VERSION, "the manifest was converted to this version");
+        }
+    }
     Ok(manifest)
 }
 
-/// Removes segments and checkpoints that the manifest does not name.
-fn remove_leftovers(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> io::Result<()> {
+/// Removes segments and checkpoints that the manifest does not name, when all is `well`: after damage they may be what a
+/// repair needs. New files get numbers after all that are there.
+fn tidy(disk: &dyn Disk, dir: &Path, manifest: &mut Manifest, well: bool) -> io::Result<()> {
     for name in disk.list(dir)? {
-        let leftover = match filenames::kind_of(&name) {
+        let (number, leftover) = match filenames::kind_of(&name) {
             Some(FileKind::Segment(number)) => {
-                !manifest.segments.iter().any(|segment| segment.number == number)
+                (number, !manifest.segments.iter().any(|segment| segment.number == number))
             }
-            Some(FileKind::Checkpoint(number)) => number != manifest.checkpoint,
-            _ => false,
+            Some(FileKind::Checkpoint(number)) => (number, number != manifest.checkpoint),
+            _ => continue,
         };
-        if leftover {
-            disk.remove(&dir.join(&name))?;
+        manifest.next_number = manifest.next_number.max(number.saturating_add(1));
+        if leftover && well {
+            let path = dir.join(&name);
+            tracing::info!(file = %path.display(), "removed: a crash left it unfinished, or the manifest no longer needs it");
+            disk.remove(&path)?;
         }
     }
     Ok(())
@@ -148,6 +187,17 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     for name in &manifest.segments {
         let path = filenames::segment(dir, name.number);
         let segment = open_segment(disk, &path).map_err(OpenError::transparent)?;
+        if (segment.segment_id(), segment.file_bytes()) != (name.number, name.bytes) {
+            return Err(OpenError::new(format!(
+                "the file {} is segment {} of {} bytes, while the manifest names segment {} of {} bytes: put the right file in \
+                 its place, or let `roundel repair` on the store's directory show what can be done",
+                path.display(),
+                segment.segment_id(),
+                segment.file_bytes(),
+                name.number,
+                name.bytes
+            )));
+        }
         let file = SegmentFile {
             number: name.number,
             level: name.level,

@@ -1,7 +1,6 @@
 //! The slot of a running shard's worker. The schedules of its rounds are explored by `tests/schedules`.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -10,6 +9,7 @@ use rrd::time::Timestamp;
 
 use crate::disk::sim::SimDisk;
 use crate::engine::CreateRequest;
+use crate::identity::{Identity, Owner};
 use crate::name::RrdName;
 use crate::shard::message::Command;
 use crate::shard::view::View;
@@ -20,7 +20,8 @@ const START: i64 = 1_700_000_000;
 fn shard() -> Shard {
     let clock = Arc::new(|| Timestamp::whole(START));
     let disk = SimDisk::new(1).handle();
-    recover::open(disk, Path::new("shard"), ShardOptions::default(), None, clock).unwrap()
+    let store = Identity::load_or_create(&*disk, 1).unwrap();
+    recover::open(disk, Owner { store, shard: 0 }, ShardOptions::default(), None, clock).unwrap()
 }
 
 /// A command that creates an RRD and reports the thread that answered it.

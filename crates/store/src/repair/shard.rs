@@ -1,0 +1,217 @@
+//! Repairs one shard: its directory, its manifest, and what the manifest names.
+
+use std::io;
+use std::path::Path;
+
+use super::Work;
+use crate::checkpoint::survey::{Frame, Visitor, survey};
+use crate::checkpoint::{CheckpointError, LoadedRrd, Loader, PageDefinition};
+use crate::disk::Disk;
+use crate::filenames::{self, FileKind};
+use crate::group::Geometry;
+use crate::identity::{Identity, Owner};
+use crate::log::Position;
+use crate::log::writer::log_files;
+use crate::manifest::{Manifest, SegmentName};
+use crate::segments::{CLASS_MIXED, open_segment};
+
+impl Work<'_> {
+    pub(super) fn shard(&mut self, store: &Identity, index: u32) -> io::Result<()> {
+        let owner = Owner { store: *store, shard: index };
+        let dir = filenames::shard(Path::new(""), index);
+        if !self.disk.exists(&dir)? {
+            self.damage(format_args!("the directory {} is missing", dir.display()));
+            self.line("  best: restore the directory from a backup");
+            if self.step("make it empty", Some("every RRD of this shard")) {
+                self.disk.create_dir_all(&dir)?;
+                Manifest::of_new_shard(owner).store(self.disk, &dir)?;
+            }
+            return Ok(());
+        }
+        let path = filenames::manifest(&dir);
+        let manifest = match Manifest::load(self.disk, &dir) {
+            Ok(Some(manifest)) if manifest.owner.is_none_or(|named| named == owner) => Some(manifest),
+            Ok(Some(other)) => {
+                let whose = other.owner.map_or_else(String::new, |owner| owner.to_string());
+                self.damage(format_args!("the file {} is that of {whose}", path.display()));
+                None
+            }
+            Ok(None) => {
+                self.damage(format_args!("the file {} is missing", path.display()));
+                None
+            }
+            Err(error) => {
+                self.damage(format_args!("{}: {error}", path.display()));
+                None
+            }
+        };
+        let manifest = match manifest {
+            Some(manifest) => manifest,
+            None => match self.restore_manifest(&dir, owner)? {
+                Some(manifest) => manifest,
+                None => return Ok(()),
+            },
+        };
+        self.check_named(&dir, &manifest)
+    }
+
+    /// Restores the manifest from its copy, or else from the files of the shard.
+    fn restore_manifest(&mut self, dir: &Path, owner: Owner) -> io::Result<Option<Manifest>> {
+        let copy = filenames::manifest_copy(dir);
+        let (manifest, what, loss) = match Manifest::load_from(self.disk, &copy) {
+            Ok(Some(manifest)) if manifest.owner == Some(owner) && !self.is_outdated(dir, &manifest)? => {
+                (manifest, format!("restore it from its copy, {}", copy.display()), None)
+            }
+            _ => match self.rebuild(dir, owner)? {
+                Some(manifest) => {
+                    let what = format!(
+                        "make it from the files that are there: checkpoint {}, {} segments, log from position {}",
+                        manifest.checkpoint,
+                        manifest.segments.len(),
+                        manifest.position
+                    );
+                    let loss = "certainty: nothing tells whether one of the shard's files is missing as well";
+                    (manifest, what, Some(loss))
+                }
+                None => {
+                    self.hopeless("no checkpoint is complete, and the log does not begin at its beginning; restore the shard from a backup");
+                    return Ok(None);
+                }
+            },
+        };
+        if self.step(what, loss) {
+            self.put_aside(&filenames::manifest(dir))?;
+            manifest.store(self.disk, dir)?;
+        }
+        Ok(Some(manifest))
+    }
+
+    /// True when the shard has moved on since this manifest: a file that it names is gone, or the log before its position.
+    fn is_outdated(&self, dir: &Path, manifest: &Manifest) -> io::Result<bool> {
+        for segment in &manifest.segments {
+            if !self.disk.exists(&filenames::segment(dir, segment.number))? {
+                return self.has_newer(dir, manifest);
+            }
+        }
+        let checkpoint = filenames::checkpoint(dir, manifest.checkpoint);
+        let is_gone = manifest.checkpoint != 0 && !self.disk.exists(&checkpoint)?;
+        Ok(is_gone && self.has_newer(dir, manifest)?)
+    }
+
+    /// True when a checkpoint or segment is there that was numbered after this manifest was written.
+    fn has_newer(&self, dir: &Path, manifest: &Manifest) -> io::Result<bool> {
+        Ok(self.disk.list(dir)?.iter().any(|name| match filenames::kind_of(name) {
+            Some(FileKind::Checkpoint(number) | FileKind::Segment(number)) => number >= manifest.next_number,
+            _ => false,
+        }))
+    }
+
+    /// A manifest of the newest complete checkpoint and every segment. Segments that a merge has replaced may be among
+    /// them: they hold the same rows again, which the next merge removes.
+    fn rebuild(&self, dir: &Path, owner: Owner) -> io::Result<Option<Manifest>> {
+        let mut manifest = Manifest::of_new_shard(owner);
+        for name in self.disk.list(dir)? {
+            let number = match filenames::kind_of(&name) {
+                Some(FileKind::Checkpoint(number)) => {
+                    if let Some(position) = position_of(self.disk, &dir.join(&name))
+                        && number > manifest.checkpoint
+                    {
+                        (manifest.checkpoint, manifest.position) = (number, position);
+                    }
+                    number
+                }
+                Some(FileKind::Segment(number)) => {
+                    if let Ok(segment) = open_segment(self.disk, &dir.join(&name))
+                        && segment.segment_id() == number
+                    {
+                        let bytes = segment.file_bytes();
+                        manifest.segments.push(SegmentName { number, level: 0, class: CLASS_MIXED, bytes });
+                    }
+                    number
+                }
+                _ => continue,
+            };
+            manifest.next_number = manifest.next_number.max(number.saturating_add(1));
+        }
+        manifest.durable = manifest.position;
+        if manifest.checkpoint == 0 {
+            // Without a checkpoint there is one only if the whole log is there.
+            let first = log_files(self.disk, dir)?.first().copied().unwrap_or_default();
+            if first != Position::default() || !manifest.segments.is_empty() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Checks the files that a manifest names.
+    fn check_named(&mut self, dir: &Path, manifest: &Manifest) -> io::Result<()> {
+        if manifest.checkpoint != 0 {
+            let path = filenames::checkpoint(dir, manifest.checkpoint);
+            if !self.disk.exists(&path)? {
+                self.damage(format_args!("the file {} is missing", path.display()));
+                self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
+            } else if position_of(self.disk, &path).is_none() {
+                self.damage(format_args!(
+                    "the checkpoint {} is damaged; `roundel inspect` says where",
+                    path.display()
+                ));
+                self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
+            }
+        }
+        let mut kept = manifest.clone();
+        for segment in &manifest.segments {
+            let path = filenames::segment(dir, segment.number);
+            let fault = match open_segment(self.disk, &path) {
+                Ok(open) if open.segment_id() == segment.number && open.file_bytes() == segment.bytes => {
+                    continue;
+                }
+                Ok(open) => format!(
+                    "the file {} is segment {} of {} bytes, not segment {} of {}",
+                    path.display(),
+                    open.segment_id(),
+                    open.file_bytes(),
+                    segment.number,
+                    segment.bytes
+                ),
+                Err(error) => error.to_string(),
+            };
+            self.damage(fault);
+            self.line("  best: restore this file from a backup; it never changes");
+            let what = format!("go on without segment {}", segment.number);
+            let loss = "the rows in it (they become unknown)";
+            if self.step(what, Some(loss)) {
+                self.put_aside(&path)?;
+                kept.segments.retain(|other| other.number != segment.number);
+                kept.store(self.disk, dir)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The position from which the log completes a checkpoint; `None` when it is damaged or incomplete.
+fn position_of(disk: &dyn Disk, path: &Path) -> Option<Position> {
+    #[derive(Default)]
+    struct First {
+        /// Everything before it is in the frames seen.
+        position: Option<Position>,
+        is_damaged: bool,
+    }
+    impl Loader for First {
+        fn group(&mut self, _: Geometry) {}
+        fn page(&mut self, _: &[PageDefinition<'_>]) {}
+        fn rrd(&mut self, _: LoadedRrd<'_>) {}
+    }
+    impl Visitor for First {
+        fn frame(&mut self, frame: &Frame) {
+            self.position = Some(self.position.map_or(frame.position, |first| first.min(frame.position)));
+        }
+        fn damage(&mut self, _: CheckpointError) {
+            self.is_damaged = true;
+        }
+    }
+    let mut first = First::default();
+    let is_whole = survey(disk, path, &mut first).ok()?;
+    first.position.filter(|_| is_whole && !first.is_damaged)
+}
