@@ -12,6 +12,7 @@ pub mod content;
 pub mod create;
 pub mod definition;
 pub mod fetch;
+pub mod footprint;
 pub mod format;
 pub mod fuzzing;
 pub mod grid;

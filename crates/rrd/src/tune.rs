@@ -59,6 +59,14 @@ pub fn tune(definition: &mut Definition, live: &mut Live, args: &[&str]) -> Resu
 /// # Errors
 /// [`TuneError`].
 pub fn tune_content(rrd: &mut Rrd, args: &[&str]) -> Result<(), TuneError> {
+    tune_content_within(rrd, args, u64::MAX)
+}
+
+/// As [`tune_content`], for an RRD that may take `live_bytes_max` bytes of memory ([`crate::footprint`]).
+///
+/// # Errors
+/// As [`tune_content`], and [`TuneError::Memory`].
+pub fn tune_content_within(rrd: &mut Rrd, args: &[&str], live_bytes_max: u64) -> Result<(), TuneError> {
     let (mut definition, mut live) = (rrd.definition.clone(), rrd.live.clone());
     let settings = settings(&mut definition, &mut live, args)?;
     if settings.rest.is_empty() {
@@ -69,7 +77,7 @@ pub fn tune_content(rrd: &mut Rrd, args: &[&str]) -> Result<(), TuneError> {
     if settings.step {
         return Err(TuneError::Step);
     }
-    *rrd = changes.apply(&definition, &live, &rrd.archives)?;
+    *rrd = changes.apply(&definition, &live, &rrd.archives, live_bytes_max)?;
     Ok(())
 }
 

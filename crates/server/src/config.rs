@@ -10,7 +10,8 @@ use serde::Deserialize;
 use crate::listener::Listen;
 use crate::privileges;
 use crate::settings::{
-    FilesSettings, Layout, LogLevel, Settings, StripesSettings, SyncPolicy, parse_duration,
+    FilesSettings, Layout, LimitSettings, LogLevel, Settings, StripesSettings, SyncPolicy, parse_bytes,
+    parse_duration,
 };
 
 /// Why a configuration cannot be used, with file and line.
@@ -44,6 +45,7 @@ struct File {
     listen: Vec<FileListen>,
     http: FileHttp,
     log: FileLog,
+    limits: FileLimits,
     stripes: FileStripes,
     files: FileFiles,
     collect: FileCollect,
@@ -72,6 +74,7 @@ impl Default for File {
             }],
             http: FileHttp { listen: Vec::new(), templates: None },
             log: FileLog { level: LevelName::Info, file: None },
+            limits: FileLimits::default(),
             stripes: FileStripes::default(),
             files: FileFiles::default(),
             collect: FileCollect { host: false, directory: "localhost".to_string() },
@@ -122,6 +125,13 @@ impl Default for FileLog {
     fn default() -> Self {
         FileLog { level: LevelName::Info, file: None }
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileLimits {
+    rrd_memory: Option<toml::Spanned<String>>,
+    store_memory: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -214,6 +224,7 @@ impl Reader<'_> {
         Ok(Settings {
             layout,
             sync: self.sync(&file.sync)?,
+            limits: self.limits(&file.limits)?,
             listen,
             http: file.http.listen,
             templates: file.http.templates.as_deref().map(Path::new).map(absolute).transpose()?,
@@ -255,6 +266,20 @@ impl Reader<'_> {
         let Some(value) = value else { return Ok(default) };
         let cause = "give a number with a suffix ms, s, m, h, d or w";
         parse_duration(value.get_ref()).ok_or_else(|| self.error(value, cause))
+    }
+
+    fn limits(&self, limits: &FileLimits) -> Result<LimitSettings, ConfigError> {
+        let defaults = LimitSettings::default();
+        Ok(LimitSettings {
+            rrd_memory: self.bytes(limits.rrd_memory.as_ref(), defaults.rrd_memory)?,
+            store_memory: self.bytes(limits.store_memory.as_ref(), defaults.store_memory)?,
+        })
+    }
+
+    fn bytes(&self, value: Option<&toml::Spanned<String>>, default: u64) -> Result<u64, ConfigError> {
+        let Some(value) = value else { return Ok(default) };
+        let cause = "give a number of bytes, such as \"500 MB\" or \"2 GiB\"";
+        parse_bytes(value.get_ref()).ok_or_else(|| self.error(value, cause))
     }
 
     fn sync(&self, value: &toml::Spanned<String>) -> Result<SyncPolicy, ConfigError> {
@@ -337,6 +362,7 @@ mod tests {
              [[listen]]\naddress = '[::1]:4242'\npermissions = ['flush', 'BATCH']\n\
              [[listen]]\naddress = 'unix:/x/sock'\nmode = '0660'\ngroup = '0'\n\
              [files]\nwrite_interval = '5m'\nwrite_threads = 7\n[log]\nlevel = 'debug'\n\
+             [limits]\nrrd_memory = '1 MB'\nstore_memory = '3 GiB'\n\
              [collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
             "x.toml",
         )
@@ -345,6 +371,7 @@ mod tests {
         assert_eq!(files.write_interval, Duration::from_secs(300));
         assert_eq!((files.write_threads, files.journal.as_deref()), (Some(7), Some(Path::new("/s"))));
         assert_eq!(settings.sync, SyncPolicy::Always);
+        assert_eq!((settings.limits.rrd_memory, settings.limits.store_memory), (1_000_000, 3 << 30));
         assert!(settings.no_overwrite);
         assert_eq!(settings.listen[1].mode, Some(0o660));
         assert_eq!(settings.listen[1].group, Some(0));
@@ -367,6 +394,7 @@ mod tests {
         check("[[listen]]\naddress = 'unix:/x'\nmode = '999'\n", &["x.toml:3:", "999"]);
         check("[[listen]]\naddress = 'unix:/x'\npermissions = ['FOO']\n", &["x.toml:3:", "FOO"]);
         check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "no such user"]);
+        check("[limits]\nrrd_memory = 'much'\n", &["x.toml:2:", "much", "2 GiB"]);
         check("store = \n", &["x.toml:1:"]);
         check("sync = 5\n", &["x.toml:1:"]);
     }

@@ -7,6 +7,7 @@ use protocol::rrdcached::address::Address;
 use store::disk::real::RealDisk;
 use store::engine::Engine;
 use store::files::{self, FilesEngine};
+use store::memory::{Memory, MemoryLimits};
 use store::placeholder::StoreIdentity;
 use store::stripes::{self, Stripes};
 use store::{daemon_address, filenames, identity};
@@ -22,7 +23,7 @@ pub fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
     make_directory(&settings.base)?;
     match &settings.layout {
         Layout::Stripes(stripes) => {
-            let engine = open_stripes(stripes, settings.sync)?;
+            let engine = open_stripes(stripes, settings)?;
             if let Some(tree) = &stripes.placeholders {
                 write_daemon_address(tree, stripes, &settings.listen);
             }
@@ -57,7 +58,7 @@ fn make_directory(path: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot make directory \"{}\": {error}", path.display()))
 }
 
-fn open_stripes(settings: &StripesSettings, sync: SyncPolicy) -> Result<Arc<dyn Engine>, String> {
+fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn Engine>, String> {
     let path = settings.store.display();
     let disk = RealDisk::create(&settings.store)
         .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
@@ -69,7 +70,9 @@ fn open_stripes(settings: &StripesSettings, sync: SyncPolicy) -> Result<Arc<dyn 
     if let Some(shards) = settings.shards {
         options.shard_count = shards.clamp(1, 256);
     }
-    match sync {
+    options.shard.memory =
+        Memory::new(MemoryLimits { rrd_bytes: all.limits.rrd_memory, store_bytes: all.limits.store_memory });
+    match all.sync {
         SyncPolicy::Always => options.shard.sync_always = true,
         SyncPolicy::Every(interval) => options.shard.sync_interval = interval,
     }
@@ -97,6 +100,7 @@ fn open_files(settings: &FilesSettings, all: &Settings) -> Result<Arc<dyn Engine
     options.write_jitter = settings.write_jitter;
     options.flush_interval = settings.flush_interval;
     options.flush_at_stop = settings.flush_at_stop;
+    options.rrd_bytes_max = all.limits.rrd_memory;
     if let Some(threads) = settings.write_threads {
         options.write_threads = threads.clamp(1, 256);
     }

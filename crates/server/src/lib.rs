@@ -16,6 +16,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod listener;
 pub mod logging;
+mod machine;
 pub mod marks;
 pub mod metrics;
 pub mod names;

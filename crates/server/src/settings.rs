@@ -6,6 +6,7 @@ use std::time::Duration;
 use protocol::rrdcached::command::Permissions;
 
 use crate::listener::Listen;
+use crate::machine;
 
 /// Where RRDs are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +74,24 @@ pub enum SyncPolicy {
     Every(Duration),
 }
 
+/// What clients may make the daemon hold in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// Bytes that one RRD may take: its definition, live head and seasons.
+    pub rrd_memory: u64,
+    /// Bytes that all RRDs of a striped store may take.
+    pub store_memory: u64,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        LimitSettings {
+            rrd_memory: rrd::footprint::LIVE_BYTES_MAX,
+            store_memory: machine::memory_bytes() / 2,
+        }
+    }
+}
+
 /// How much is logged, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -104,6 +123,8 @@ pub struct Settings {
     pub base: PathBuf,
     /// When updates are durable.
     pub sync: SyncPolicy,
+    /// What clients may make the daemon hold in memory.
+    pub limits: LimitSettings,
     /// Sockets of rrdcached's protocol.
     pub listen: Vec<Listen>,
     /// Addresses of HTTP.
@@ -146,6 +167,7 @@ impl Settings {
             }),
             base,
             sync: SyncPolicy::Every(Duration::from_secs(1)),
+            limits: LimitSettings::default(),
             listen: Vec::new(),
             http: Vec::new(),
             templates: None,
@@ -180,6 +202,26 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.checked_mul(unit_ms)?))
 }
 
+/// Parses a number of bytes, at least one: a number with an optional unit, `kB MB GB TB` of 1000 or `KiB MiB GiB TiB`
+/// of 1024.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit: u64 = match text[digits..].trim_start() {
+        "" | "B" => 1,
+        "kB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit).filter(|&bytes| bytes > 0)
+}
+
 /// A socket whose clients may use every command.
 pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
     Listen { address, permissions: Permissions::ALL, mode: None, group: None }
@@ -188,6 +230,17 @@ pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_units() {
+        let check = |text: &str, bytes: Option<u64>| assert_eq!(parse_bytes(text), bytes, "{text:?}");
+        check("5", Some(5));
+        check("16 MiB", Some(16 << 20));
+        check("2GB", Some(2_000_000_000));
+        for bad in ["", "0", "GB", "-1", "1.5 GiB", "1 gb", "99999999999 TiB"] {
+            check(bad, None);
+        }
+    }
 
     #[test]
     fn durations_have_suffixes() {

@@ -50,6 +50,9 @@ struct NameRef {
     offset: u32,
 }
 
+/// Bytes of a definition in memory per byte of its encoding, of which there are two copies.
+const DEFINITION_FACTOR: usize = 6;
+
 /// Bytes of a block of names.
 const NAME_BLOCK_BYTES: usize = 64 * 1024;
 
@@ -62,6 +65,7 @@ pub struct Catalogue {
     definitions: Vec<Option<Interned>>,
     definition_index: HashMap<Vec<u8>, DefinitionIndex>,
     free_definitions: Vec<DefinitionIndex>,
+    definition_bytes: usize,
     count: u64,
     hasher: foldhash::fast::RandomState,
 }
@@ -82,6 +86,7 @@ impl Default for Catalogue {
             definitions: Vec::new(),
             definition_index: HashMap::new(),
             free_definitions: Vec::new(),
+            definition_bytes: 0,
             count: 0,
             // Random per process: clients choose the names, so they must not be able to predict collisions.
             // The order of the table affects nothing that the log decides.
@@ -230,6 +235,7 @@ impl Catalogue {
             self.retain_definition(index);
             return index;
         }
+        self.definition_bytes += DEFINITION_FACTOR * key.len();
         let interned = Some(Interned { definition: Arc::new(definition), key: key.clone(), users: 1 });
         let index = match self.free_definitions.pop() {
             Some(index) => {
@@ -258,6 +264,7 @@ impl Catalogue {
         interned.users -= 1;
         if interned.users == 0 {
             let key = std::mem::take(&mut interned.key);
+            self.definition_bytes -= DEFINITION_FACTOR * key.len();
             self.definition_index.remove(&key);
             self.definitions[index as usize] = None;
             self.free_definitions.push(index);
@@ -283,11 +290,12 @@ impl Catalogue {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.alive).map(|(id, _)| id as RrdId)
     }
 
-    /// Bytes of entries, names and the hash table.
+    /// Bytes of entries, names, definitions and the hash table.
     pub fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.names.len() * NAME_BLOCK_BYTES
             + self.by_name.capacity() * 5
+            + self.definition_bytes
     }
 }
 

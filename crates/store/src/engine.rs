@@ -16,6 +16,7 @@ use rrd::updatev::UpdateReport;
 use rrd_file::name::RrdName;
 
 pub use crate::error::StoreError;
+use crate::memory;
 
 /// Called exactly once with the answer, on any thread: the caller's, or one of the store's.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
@@ -189,6 +190,14 @@ pub trait Engine: Send + Sync {
     /// Creates an RRD. The reply gets an error when it exists and must not be overwritten, when the definition does not
     /// fit the layout, or when the change cannot be made durable.
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>);
+    /// Checks, before it is filled, that an RRD of this definition can be imported. [`Engine::create`],
+    /// [`Engine::import`] and [`Engine::tune`] check for themselves.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    fn check_filled(&self, definition: &Definition) -> Result<(), StoreError> {
+        memory::check_whole(definition)
+    }
     /// Imports a whole RRD, replacing any of the same name unless `no_overwrite`.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use disk::DiskFile;
 use rrd::content::Rrd;
+use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd_file::apply::Workspace;
 use rrd_file::name::RrdName;
@@ -46,6 +47,7 @@ use crate::engine::{
     CreateRequest, Engine, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
     UpdatevOutcome,
 };
+use crate::memory;
 use accept::{Acceptor, JobLine, Message, UpdateJob};
 use buffer::name_hash;
 pub use journal::Directory;
@@ -220,6 +222,11 @@ impl Engine for FilesEngine {
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         let of = name.clone();
         self.change(&of, move |shared, work| make::create(shared, &name, &request, work), reply);
+    }
+
+    fn check_filled(&self, definition: &Definition) -> Result<(), StoreError> {
+        make::checked_bytes(&self.shared, definition)?;
+        memory::check_whole(definition)
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {

@@ -1,10 +1,10 @@
-//! The live heads of a group: fixed-size runs of 64-bit words in large blocks that never move.
+//! The live heads of a group: fixed-size runs of 64-bit words in large blocks.
 //!
 //! The slot of a deleted head is reused. Cost: exactly [`rrd::live::HeadShape::word_count`] words per RRD,
 //! plus at most one block of slack per group.
 
-/// Bytes of a block. Guessed: large enough that a million heads take only a few thousand allocations, small
-/// enough that a group of one RRD costs little.
+/// Bytes of a block. Guessed: large enough that a million heads take only a few thousand allocations. The first one
+/// starts with a single head and doubles, because a client may make any number of groups of one RRD.
 const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Index of a head in its group.
@@ -30,8 +30,8 @@ impl Heads {
     /// Stores a head and returns its index; `bytes` must have the group's head size.
     pub fn insert(&mut self, bytes: &[u8]) -> HeadIndex {
         let index = self.free.pop().unwrap_or_else(|| {
-            if self.used as usize == self.blocks.len() * self.heads_per_block {
-                self.blocks.push(vec![0; self.words_per_head * self.heads_per_block].into());
+            if self.used as usize == self.capacity() {
+                self.grow();
             }
             self.used += 1;
             self.used - 1
@@ -40,9 +40,30 @@ impl Heads {
         index
     }
 
-    /// Frees a head's slot.
+    /// Heads that fit into the blocks.
+    fn capacity(&self) -> usize {
+        let first = self.blocks.first().map_or(0, |block| block.len() / self.words_per_head.max(1));
+        first + self.blocks.len().saturating_sub(1) * self.heads_per_block
+    }
+
+    fn grow(&mut self) {
+        match &mut self.blocks[..] {
+            [] => self.blocks.push(vec![0; self.words_per_head].into()),
+            [first] if first.len() < self.words_per_head * self.heads_per_block => {
+                let mut words = std::mem::take(first).into_vec();
+                words.resize((2 * words.len()).min(self.words_per_head * self.heads_per_block), 0);
+                *first = words.into();
+            }
+            _ => self.blocks.push(vec![0; self.words_per_head * self.heads_per_block].into()),
+        }
+    }
+
+    /// Frees a head's slot; the last one frees all blocks.
     pub fn remove(&mut self, index: HeadIndex) {
         self.free.push(index);
+        if self.free.len() == self.used as usize {
+            *self = Heads::new(self.words_per_head);
+        }
     }
 
     /// A head.
@@ -67,7 +88,7 @@ impl Heads {
 
     /// Bytes of all blocks.
     pub fn bytes(&self) -> usize {
-        self.blocks.len() * self.heads_per_block * self.words_per_head * 8
+        self.capacity() * self.words_per_head * 8
     }
 }
 
@@ -84,5 +105,17 @@ mod tests {
         heads.remove(places[17]);
         assert_eq!(heads.insert(bytemuck::bytes_of(&[9u64, 9, 9])), places[17]);
         assert!(heads.bytes() >= 50_000 * 24);
+        (0..50_000).filter(|place| *place != 5).for_each(|place| heads.remove(place));
+        assert_eq!(heads.get(5), [5, 6, 7]);
+        heads.remove(5);
+        assert_eq!(heads.bytes(), 0);
+    }
+
+    #[test]
+    fn a_group_of_one_takes_one_head() {
+        let mut heads = Heads::new(70);
+        let first = heads.insert(bytemuck::bytes_of(&[1u64; 70]));
+        assert_eq!(heads.bytes(), 70 * 8);
+        assert_eq!(heads.get(first), [1; 70]);
     }
 }

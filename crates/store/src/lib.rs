@@ -22,6 +22,7 @@ pub mod inspect;
 mod lock;
 mod log;
 mod manifest;
+pub mod memory;
 mod open_rows;
 mod position;
 pub mod repair;

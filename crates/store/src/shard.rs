@@ -48,6 +48,7 @@ use rrd::time::Timestamp;
 
 use crate::engine::StoreError;
 use crate::lock::lock;
+use crate::memory::Memory;
 use crate::name::RrdName;
 use crate::placeholder::{PlaceholderError, Placeholders};
 use crate::shard::compactor::CompactorHandle;
@@ -73,6 +74,8 @@ pub struct ShardOptions {
     pub log_bytes_max: u64,
     /// How many segments of one level are merged into one of the next.
     pub merge_count: usize,
+    /// What the RRDs of all shards take in memory.
+    pub memory: Memory,
 }
 
 impl Default for ShardOptions {
@@ -86,6 +89,7 @@ impl Default for ShardOptions {
             // 128 MiB: 20 million updates of W1, replayed in a few seconds.
             log_bytes_max: 128 << 20,
             merge_count: 8,
+            memory: Memory::default(),
         }
     }
 }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rrd::content::Rrd;
+use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -26,6 +27,7 @@ pub use crate::error::OpenError;
 use crate::filenames;
 use crate::identity::{Identity, Owner};
 use crate::lock::lock;
+use crate::memory::{self, Memory};
 use crate::name::RrdName;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
@@ -92,6 +94,8 @@ pub struct Stripes {
 /// The shards, and how to reach them.
 struct Core {
     shards: Vec<Shard>,
+    /// What the RRDs of all shards take.
+    memory: Memory,
     seed: u64,
     identity: StoreIdentity,
     flushes: AtomicU64,
@@ -136,11 +140,12 @@ impl Stripes {
             }
             None => None,
         };
+        let memory = Memory::new(options.shard.memory.limits());
         let open_one = |shard| {
             recover::open(
                 Arc::clone(&disk),
                 Owner { store: identity, shard },
-                options.shard.clone(),
+                ShardOptions { memory: memory.clone(), ..options.shard.clone() },
                 placeholders.clone(),
                 Arc::clone(&options.clock),
             )
@@ -157,6 +162,7 @@ impl Stripes {
         })?;
         let core = Arc::new(Core {
             shards,
+            memory,
             seed: identity.seed,
             identity: store,
             flushes: AtomicU64::new(0),
@@ -413,6 +419,11 @@ impl Engine for Stripes {
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         let shard = self.core.shard(&name);
         self.core.send(shard, Command::Create(name, request, reply));
+    }
+
+    fn check_filled(&self, definition: &Definition) -> Result<(), StoreError> {
+        self.core.memory.check(definition, 0)?;
+        memory::check_whole(definition)
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {

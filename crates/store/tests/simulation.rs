@@ -51,6 +51,7 @@ impl World {
         let options = Options {
             shard_count: 1,
             shard: ShardOptions {
+                memory: Default::default(),
                 sync_always: random.below(3) == 0,
                 // Syncs happen only when the test requests one, so that it knows what they cover.
                 sync_interval: Duration::from_secs(3600),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::definition::text::DefinitionError;
+use crate::footprint::TooMuchMemory;
 
 /// Why a tune was refused. `Display` is the text of Debian's rrdtool where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub enum TuneError {
         /// The limit.
         max: u64,
     },
+    /// More memory than an RRD may take.
+    Memory(TooMuchMemory),
     /// A bad `DS:` or `RRA:` argument, or a bad resulting definition.
     Definition(DefinitionError),
 }
@@ -126,6 +129,7 @@ impl fmt::Display for TuneError {
             TuneError::TooMany { values, max } => {
                 write!(f, "cannot tune: {values} values would be more than {max}; take fewer rows")
             }
+            TuneError::Memory(error) => error.fmt(f),
             TuneError::Definition(error) => error.fmt(f),
         }
     }

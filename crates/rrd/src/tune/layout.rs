@@ -9,6 +9,7 @@ use crate::content::Rrd;
 use crate::create::new_live;
 use crate::definition::text::{self, CreateOptions, Limits};
 use crate::definition::{Consolidation, Definition, DsKind};
+use crate::footprint;
 use crate::live::{HeadShape, Live, Season, UNKNOWN};
 use crate::prefill::{Forecasts, Origin, prefill};
 use crate::rpn::Operator;
@@ -67,6 +68,7 @@ impl<'w> Changes<'w> {
         old: &Definition,
         live: &Live,
         archives: &[Vec<f64>],
+        live_bytes_max: u64,
     ) -> Result<Rrd, TuneError> {
         let mut definition = old.clone();
         let sources = self.keep_sources(&mut definition)?;
@@ -81,8 +83,8 @@ impl<'w> Changes<'w> {
         // Compat: the version stays the same, whatever is added.
         definition.version = old.version;
 
-        let rows = definition.rra.iter().fold(0u64, |sum, rra| sum.saturating_add(rra.row_count));
-        let values = rows.saturating_mul(definition.ds.len() as u64);
+        footprint::check(&definition, live_bytes_max).map_err(TuneError::Memory)?;
+        let values = footprint::value_count(&definition);
         if values > VALUES_MAX {
             return Err(TuneError::TooMany { values, max: VALUES_MAX });
         }

@@ -15,7 +15,7 @@ use roundel_server::daemon::{Daemon, Sockets};
 use roundel_server::listener::{self, Listen};
 use roundel_server::names::Names;
 use roundel_server::service::{CreatePolicy, Service};
-use roundel_server::settings::{Settings, listen_plain};
+use roundel_server::settings::{FilesSettings, Layout, LimitSettings, Settings, listen_plain};
 use store::engine::Engine;
 
 /// Our daemon within this process, in its own directory.
@@ -31,6 +31,23 @@ impl Roundel {
         let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
         let engine = roundel_server::layout::open(&settings).unwrap();
         Self::on(directory, engine, create, permissions)
+    }
+
+    /// With a striped store that has these limits.
+    pub fn stripes_with(limits: LimitSettings) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
+        let engine = roundel_server::layout::open(&Settings { limits, ..settings }).unwrap();
+        Self::on(directory, engine, CreatePolicy::default(), Permissions::ALL)
+    }
+
+    /// With standard files and these limits.
+    pub fn files_with(limits: LimitSettings) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
+        let layout = Layout::Files(FilesSettings::default());
+        let engine = roundel_server::layout::open(&Settings { limits, layout, ..settings }).unwrap();
+        Self::on(directory, engine, CreatePolicy::default(), Permissions::ALL)
     }
 
     /// With standard files, which are written after an hour or on request.

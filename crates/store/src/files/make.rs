@@ -49,7 +49,7 @@ pub fn create(
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
     let definition = &request.definition;
-    let bytes = checked_bytes(definition)?;
+    let bytes = checked_bytes(shared, definition)?;
     let live = rrd::create::new_live(definition, request.start);
     let shape = HeadShape::of(definition);
     let head = shape.split(&live.words);
@@ -71,7 +71,7 @@ pub fn import(
     no_overwrite: bool,
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
-    let bytes = checked_bytes(&rrd.definition)?;
+    let bytes = checked_bytes(shared, &rrd.definition)?;
     let front =
         encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, error))?;
     replace(shared, name, (&front, bytes), no_overwrite, work)
@@ -103,7 +103,12 @@ pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(
     })
 }
 
-fn checked_bytes(definition: &Definition) -> Result<u64, StoreError> {
+/// Bytes of the file of a definition that this store can hold.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub fn checked_bytes(shared: &Shared, definition: &Definition) -> Result<u64, StoreError> {
+    shared.check_memory(definition)?;
     match FileLayout::of(definition).file_bytes {
         bytes if bytes > FILE_BYTES_MAX => {
             Err(StoreError::TooLarge(format!("the file would have {bytes} bytes")))
@@ -125,7 +130,7 @@ fn refused(shared: &Shared, name: &RrdName, error: FileError) -> StoreError {
 pub fn exchange(shared: &Shared, entry: &Entry, rrd: &Rrd, old: &RrdFile) -> Result<(), StoreError> {
     let (tree, name) = (&shared.tree, &entry.name);
     let io = |error| io_error(tree, name, error);
-    let bytes = checked_bytes(&rrd.definition)?;
+    let bytes = checked_bytes(shared, &rrd.definition)?;
     let front =
         encode(rrd, &rings(&rrd.definition, &rrd.live)).map_err(|error| refused(shared, name, error))?;
     let like = Like(old.handle().stat().map_err(io)?);

@@ -36,6 +36,8 @@ pub struct Options {
     pub flush_at_stop: bool,
     /// Bytes of buffered updates at which accepting more waits for writers.
     pub waiting_bytes_max: u64,
+    /// Bytes of memory that one RRD may take while it is made, read or updated.
+    pub rrd_bytes_max: u64,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
             flush_at_stop: false,
             // A million RRDs with 30 updates each of one value; guessed.
             waiting_bytes_max: 1 << 30,
+            rrd_bytes_max: rrd::footprint::LIVE_BYTES_MAX,
         }
     }
 }

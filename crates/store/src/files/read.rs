@@ -71,7 +71,10 @@ pub fn load_header(
 ) -> Result<FileHeader, StoreError> {
     let header = open(shared, &entry.name, Access::Read, patience).and_then(|file| {
         let header = file.header(&shared.geometries, None, &mut work.bytes);
-        header.map_err(|error| header_error(&shared.tree, &entry.name, error))
+        let header = header.map_err(|error| header_error(&shared.tree, &entry.name, error))?;
+        // Made by another program: its seasons are read with every update.
+        shared.check_memory(&header.geometry.definition)?;
+        Ok(header)
     });
     match header {
         Ok(header) => {

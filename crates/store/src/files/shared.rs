@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use rrd::definition::Definition;
+use rrd::footprint;
 use rrd::time::Timestamp;
 use rrd_file::system_text;
 
@@ -141,6 +143,16 @@ impl Shared {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    /// Checks that one RRD may take the memory that this one does.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub fn check_memory(&self, definition: &Definition) -> Result<(), StoreError> {
+        footprint::check(definition, self.options.rrd_bytes_max)
+            .map(|_| ())
+            .map_err(|error| StoreError::TooLarge(error.to_string()))
     }
 
     /// Refuses all further updates until the engine is reopened, because the journal may not hold them.

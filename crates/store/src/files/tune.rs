@@ -72,7 +72,7 @@ fn tune_whole(shared: &Shared, entry: &Entry, args: &[&str]) -> Result<(), Store
     let parts =
         decode(&content).map_err(|error| StoreError::Damaged { path: display_path(tree, name), error })?;
     let mut rrd = parts.rrd;
-    rrd::tune::tune_content(&mut rrd, args).map_err(StoreError::Tune)?;
+    rrd::tune::tune_content_within(&mut rrd, args, shared.options.rrd_bytes_max).map_err(StoreError::Tune)?;
     make::exchange(shared, entry, &rrd, &old)
 }
 

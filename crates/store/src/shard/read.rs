@@ -16,6 +16,7 @@ use rrd::live::{Live, UNKNOWN};
 use crate::catalogue::{Entry, RrdId};
 use crate::engine::StoreError;
 use crate::group::{Group, SourceIndex};
+use crate::memory::check_whole;
 use crate::name::RrdName;
 use crate::segment::{Key, ReadScratch};
 use crate::segments::SegmentSet;
@@ -182,11 +183,12 @@ impl ReadTicket {
     /// Copies what memory holds of the RRD.
     ///
     /// # Errors
-    /// When there is no such RRD.
+    /// When there is no such RRD, or it is too large to be held as a whole.
     pub fn take(view: &View<'_>, name: &RrdName) -> Result<Self, StoreError> {
         let (id, entry) = view.find(name)?;
         let state = view.state;
         let definition = Arc::clone(state.catalogue.definition(entry.definition));
+        check_whole(&definition)?;
         let group = Arc::clone(&state.groups()[entry.group as usize].group);
         let last_update = state.last_update(&entry).whole;
         let matrices = (0..definition.rra.len())

@@ -53,6 +53,9 @@ pub struct State {
     groups: Vec<GroupState>,
     group_of: HashMap<Geometry, u32>,
     seasons: HashMap<RrdId, Vec<Season>>,
+    /// Bytes of the groups with their heads, and of the seasons.
+    group_bytes: usize,
+    season_bytes: usize,
     open: OpenRows,
     /// Counts arenas: the generation of the open one. Starts at 1, because 0 means "none" in [`ChainRef`].
     generation: u32,
@@ -71,6 +74,14 @@ pub struct Applied<'w> {
     pub values: &'w [u8],
     /// The arguments after it.
     pub rest: Option<&'w [u8]>,
+}
+
+/// Bytes of a group, and of an archive in one: geometry, shape, sources and tables.
+const GROUP_BYTES: usize = 512;
+const ARCHIVE_BYTES: usize = 192;
+
+fn bytes_of(seasons: &[Season]) -> usize {
+    seasons.iter().map(|season| size_of::<Season>() + 8 * season.values.len()).sum()
 }
 
 /// Sources whose texts need no memory but the stack's.
@@ -120,6 +131,8 @@ impl State {
             groups: Vec::new(),
             group_of: HashMap::new(),
             seasons: HashMap::new(),
+            group_bytes: 0,
+            season_bytes: 0,
             open: OpenRows::new(base_seconds, open_words),
             generation: 1,
             frozen: None,
@@ -293,9 +306,13 @@ impl State {
     /// Adds an RRD whose definition already counts it as a user; `head` is its head as bytes.
     pub fn insert_head(&mut self, id: RrdId, name: &[u8], kind: RrdKind, head: &[u8], seasons: Vec<Season>) {
         let RrdKind { definition, group } = kind;
-        let head = self.groups[group as usize].heads.insert(head);
+        let heads = &mut self.groups[group as usize].heads;
+        let before = heads.bytes();
+        let head = heads.insert(head);
+        self.group_bytes += heads.bytes() - before;
         self.catalogue.insert(id, name, definition, group, head);
         if !seasons.is_empty() {
+            self.season_bytes += bytes_of(&seasons);
             self.seasons.insert(id, seasons);
         }
     }
@@ -308,6 +325,7 @@ impl State {
         let index = self.groups.len() as u32;
         let group = Arc::new(Group::of(geometry.clone()));
         let heads = Heads::new(group.shape.word_count());
+        self.group_bytes += GROUP_BYTES + ARCHIVE_BYTES * group.geometry.archives.len();
         self.groups.push(GroupState { group, heads });
         self.group_of.insert(geometry, index);
         index
@@ -360,8 +378,11 @@ impl State {
     /// Removes an RRD. Its rows stay on disk until a merge drops them; nothing can find them any more.
     pub fn delete(&mut self, id: RrdId) {
         if let Some(entry) = self.catalogue.remove(id) {
-            self.groups[entry.group as usize].heads.remove(entry.head);
-            self.seasons.remove(&id);
+            let heads = &mut self.groups[entry.group as usize].heads;
+            let before = heads.bytes();
+            heads.remove(entry.head);
+            self.group_bytes -= before - heads.bytes();
+            self.season_bytes -= self.seasons.remove(&id).map_or(0, |seasons| bytes_of(&seasons));
         }
     }
 
@@ -451,8 +472,19 @@ impl State {
 
     /// Bytes in memory by part: heads, catalogue, open rows.
     pub fn bytes(&self) -> (usize, usize, usize) {
-        let heads = self.groups.iter().map(|group| group.heads.bytes()).sum();
         let frozen = self.frozen.as_ref().map_or(0, |rows| rows.bytes());
-        (heads, self.catalogue.bytes(), self.open.bytes() + frozen)
+        (self.group_bytes + self.season_bytes, self.catalogue.bytes(), self.open.bytes() + frozen)
+    }
+
+    /// Bytes that the RRDs take in memory as long as they exist; open rows have a limit of their own.
+    pub fn live_bytes(&self) -> u64 {
+        (self.group_bytes + self.season_bytes + self.catalogue.bytes()) as u64
+    }
+
+    /// Bytes of head and seasons of an RRD.
+    pub fn rrd_bytes(&self, id: RrdId) -> u64 {
+        let Some(entry) = self.catalogue.get(id) else { return 0 };
+        let words = self.groups[entry.group as usize].group.shape.word_count();
+        (8 * words + self.seasons.get(&id).map_or(0, |seasons| bytes_of(seasons))) as u64
     }
 }

@@ -61,6 +61,8 @@ pub struct Worker {
     opened_at: Position,
     /// Set while a commit waits for room on the disk.
     full_since: Option<Instant>,
+    /// The state's share of what the whole store is known to take in memory.
+    memory_counted: u64,
 }
 
 impl Worker {
@@ -90,6 +92,7 @@ impl Worker {
             sequence: 0,
             opened_at,
             full_since: None,
+            memory_counted: 0,
         }
     }
 
@@ -319,7 +322,17 @@ impl Worker {
         Stamp { producer: 0, epoch: 0, sequence: self.sequence, time_ms }
     }
 
-    fn publish(&self) {
+    /// Tells the other shards what the RRDs of this one take in memory.
+    fn count_memory(&mut self) {
+        let now = self.state.live_bytes();
+        if now != self.memory_counted {
+            self.shared.options.memory.count(self.memory_counted, now);
+            self.memory_counted = now;
+        }
+    }
+
+    fn publish(&mut self) {
+        self.count_memory();
         let stats = &self.shared.stats;
         self.shared.refuses.store(self.refusal().is_some(), Ordering::Relaxed);
         let log_bytes_written = self.log.committed().offset.saturating_sub(self.opened_at.offset);

@@ -112,6 +112,8 @@ fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(Resolved
 /// The RRD of this definition with the history of the sources. Unless given, it starts at the time of the
 /// newest of them.
 fn fill(service: &Service, args: &CreateArgs, definition: Definition) -> Result<Rrd, Refusal> {
+    let too_large = |error| Refusal::of_store("RRD Error: ", &error);
+    service.engine.check_filled(&definition).map_err(too_large)?;
     let mut sources = Vec::with_capacity(args.sources.len());
     for word in &args.sources {
         let missing = |_| {

@@ -15,7 +15,7 @@ use crate::shard::state::State;
 impl Worker {
     /// Creates an RRD; returns the bytes its `.rrd` file would have.
     pub(super) fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<u64, StoreError> {
-        State::check_definition(&request.definition)?;
+        self.check_definition(name, &request.definition)?;
         self.make_room_for(name, request.no_overwrite)?;
         let id = self.state.catalogue.next_id();
         let CreateRequest { definition, start, .. } = request;
@@ -29,7 +29,7 @@ impl Worker {
 
     /// Imports an RRD; returns the bytes its `.rrd` file would have.
     pub(super) fn import(&mut self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<u64, StoreError> {
-        State::check_definition(&rrd.definition)?;
+        self.check_definition(name, &rrd.definition)?;
         let bytes = file_bytes(&rrd.definition);
         if no_overwrite && self.state.catalogue.find(name.as_bytes()).is_some() {
             return Err(StoreError::Exists(name.clone()));
@@ -53,17 +53,27 @@ impl Worker {
 
     /// Writes the placeholder of an RRD that is about to replace another: if that is impossible, the other must stay.
     pub(super) fn replace_placeholder(
-        &self,
+        &mut self,
         name: &RrdName,
         definition: &Definition,
         no_overwrite: bool,
         beside_file: bool,
     ) -> Result<(), StoreError> {
-        State::check_definition(definition)?;
+        self.check_definition(name, definition)?;
         if no_overwrite || self.state.catalogue.find(name.as_bytes()).is_none() {
             return Ok(());
         }
         self.shared.write_placeholder(name, file_bytes(definition), beside_file)
+    }
+
+    /// Checks that this store can hold an RRD of a definition, in place of the one of that name if there is one.
+    fn check_definition(&mut self, name: &RrdName, definition: &Definition) -> Result<(), StoreError> {
+        State::check_definition(definition)?;
+        let old = self.state.catalogue.find(name.as_bytes());
+        let replaced = old.map_or(0, |id| self.state.rrd_bytes(id));
+        // What this round has added so far counts too.
+        self.count_memory();
+        self.shared.options.memory.check(definition, replaced)
     }
 
     /// Deletes an existing RRD of the name that is to be created.
@@ -91,7 +101,8 @@ impl Worker {
     /// commands by some milliseconds.
     fn rebuild(&mut self, name: &RrdName, args: &[&str]) -> Result<(), StoreError> {
         let mut rrd = ReadTicket::take(&self.view(), name)?.complete()?;
-        rrd::tune::tune_content(&mut rrd, args).map_err(StoreError::Tune)?;
+        let bytes_max = self.shared.options.memory.limits().rrd_bytes;
+        rrd::tune::tune_content_within(&mut rrd, args, bytes_max).map_err(StoreError::Tune)?;
         self.import(name, rrd, false).map(|_| ())
     }
 
