@@ -94,14 +94,19 @@ impl<'a> Past<'a> {
     /// The columns that a row of this function and length can be made from, in the order they are consulted: source
     /// by source, first those of the same kind, then AVERAGE, then those of the same function; each by growing row
     /// length and falling number of rows.
+    ///
+    /// Compat: of archives that are alike in all of that, the first comes last, or last but one if less suitable ones
+    /// follow (`postpone_first`). LAST takes the value that was found last.
     fn candidates(&self, cf: Cf, length: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
             let usable = |column: &&Column<'a>| column.cf == Cf::Average || column.cf == cf;
             let mut candidates: Vec<_> = columns.iter().filter(usable).collect();
-            candidates.sort_by_key(|column| {
+            let rank = |column: &&Column<'a>| {
                 let other_kind = (column.cf, column.span) != (cf, length);
                 (other_kind, column.cf != Cf::Average, column.span, -column.rows)
-            });
+            };
+            candidates.sort_by_key(rank);
+            postpone_first(&mut candidates, rank);
             candidates
         })
     }
@@ -117,6 +122,19 @@ impl<'a> Past<'a> {
             }
         }
         merged.value(xff)
+    }
+}
+
+/// Moves the first of each group of equal rank to after the others, except for the last one of a group that is not
+/// the last.
+fn postpone_first<T, R: PartialEq>(sorted: &mut [T], rank: impl Fn(&T) -> R) {
+    for at in 1..sorted.len() {
+        let next = sorted.get(at + 1);
+        if rank(&sorted[at - 1]) == rank(&sorted[at])
+            && next.is_none_or(|next| rank(next) == rank(&sorted[at]))
+        {
+            sorted.swap(at - 1, at);
+        }
     }
 }
 
@@ -193,6 +211,33 @@ impl Merged {
             Cf::Average => self.value / self.known as f64 * self.length as f64,
             // Compat: in a Holt-Winters archive the unknown parts count as 0.
             _ => self.value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::postpone_first;
+
+    #[test]
+    fn the_first_of_equals_is_postponed() {
+        // As Debian's rrdtool consults archives of these ranks, in this order.
+        for (ranks, order) in [
+            ("x", "0"),
+            ("xx", "10"),
+            ("xxx", "120"),
+            ("xxxx", "1230"),
+            ("xd", "01"),
+            ("xxd", "012"),
+            ("xxxd", "1023"),
+            ("xxdd", "0132"),
+            ("xddd", "0231"),
+            ("xxxddd", "102453"),
+        ] {
+            let mut sorted: Vec<(char, usize)> = ranks.chars().zip(0..).collect();
+            postpone_first(&mut sorted, |(rank, _)| *rank);
+            let found: String = sorted.iter().map(|(_, index)| index.to_string()).collect();
+            assert_eq!(found, order, "{ranks}");
         }
     }
 }
