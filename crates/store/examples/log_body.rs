@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use roundel_store::disk::{Disk, RealDisk};
-use roundel_store::testing::log::{Kind, LogWriter, Options, Position, Stamp, UpdatesBody, replay, updates};
+use roundel_store::testing::log::{
+    Kind, Known, LogWriter, Options, Position, Stamp, UpdatesBody, replay, updates,
+};
 use rrd::time::Timestamp;
 
 const RRDS: u32 = 20_500;
@@ -86,7 +88,8 @@ fn replay_from_page_cache() {
     let synced = log.syncer().sync().expect("a disk that syncs");
     let sync = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
-    let end = replay(&*disk, Path::new("s"), start, &mut |_| Ok::<(), Infallible>(())).expect("the log");
+    let end = replay(&*disk, Path::new("s"), start, Known::default(), &mut |_| Ok::<(), Infallible>(()))
+        .expect("the log");
     let read = begin.elapsed().as_secs_f64();
     assert_eq!(end.end, synced);
     println!(

@@ -82,6 +82,20 @@ pub fn manifest_copy(dir: &Path) -> PathBuf {
     dir.join("manifest.copy")
 }
 
+/// A log file while its records are being put at their places.
+pub fn log_new(dir: &Path) -> PathBuf {
+    dir.join("log.new")
+}
+
+/// The `count`-th name, from 1 on, under which a damaged file is put aside; the store never reads it again.
+pub fn damaged(path: &Path, count: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(match count {
+        1 => format!("damaged-{name}"),
+        count => format!("damaged-{name}.{count}"),
+    })
+}
+
 /// The kind of a file in a shard's directory, by name; `None` when the store does not own it.
 pub fn kind_of(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;

@@ -6,6 +6,7 @@
 //! record contains its own, so that a stale record in a recycled file is never mistaken for a live one. This
 //! module does not know what an update does to an RRD, and callers pass in the time.
 
+mod aside;
 pub mod catalogue;
 pub mod envelope;
 #[doc(hidden)]
@@ -21,8 +22,9 @@ use std::io;
 use std::path::PathBuf;
 
 pub use crate::position::Position;
+pub use aside::{put_aside, straighten};
 pub use envelope::{Kind, Record, Stamp};
-pub use replay::{Damage, Fault, ReplayEnd, ReplayError, replay};
+pub use replay::{Cut, Damage, Fault, Known, ReplayEnd, ReplayError, replay};
 pub use updates::UpdatesBody;
 pub use writer::{LogSyncer, LogWriter, Options};
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::disk::{Disk, Mode};
 use crate::filenames;
 use crate::identity::{Identity, Owner};
-use crate::log::Position;
+use crate::log::{Known, Position};
 
 /// Version of the text. A reader also knows version 1, which says neither whose shard it is nor how far the log is
 /// durable.
@@ -41,8 +41,8 @@ pub struct Manifest {
     pub checkpoint: u64,
     /// Where replay starts.
     pub position: Position,
-    /// The log was durable up to here at least: if it ends earlier, it is damaged.
-    pub durable: Position,
+    /// How far the log was durable at least, and in which file: if it ends earlier, it is damaged.
+    pub known: Known,
     /// The next number for a segment or checkpoint.
     pub next_number: u64,
     /// All segments.
@@ -104,10 +104,11 @@ impl Manifest {
             let (id, count, seed) = (store.id_text(), store.shard_count, store.seed);
             let _ = writeln!(text, "store {id} shard {shard} of {count} seed {seed:016x}");
         }
-        let Manifest { position, durable, .. } = self;
+        let Manifest { position, known: Known { durable, newest_file }, .. } = self;
         let _ = writeln!(text, "checkpoint {}", self.checkpoint);
         let _ = writeln!(text, "log {} {}", position.generation, position.offset);
         let _ = writeln!(text, "durable {} {}", durable.generation, durable.offset);
+        let _ = writeln!(text, "file {} {}", newest_file.generation, newest_file.offset);
         let _ = writeln!(text, "next {}", self.next_number);
         for segment in &self.segments {
             let SegmentName { number, level, class, bytes } = segment;
@@ -141,10 +142,14 @@ impl Manifest {
                 (0, _) => return Err(damaged(1, "not a manifest")),
                 (_, Some("store")) => manifest.owner = Some(owner(&words).ok_or_else(bad)?),
                 (_, Some("checkpoint")) => manifest.checkpoint = value(1)?,
-                (_, Some(key @ ("log" | "durable"))) => {
+                (_, Some(key @ ("log" | "durable" | "file"))) => {
                     let generation = u32::try_from(value(1)?).map_err(|_| bad())?;
                     let position = Position { generation, offset: value(2)? };
-                    *(if key == "log" { &mut manifest.position } else { &mut manifest.durable }) = position;
+                    match key {
+                        "log" => manifest.position = position,
+                        "durable" => manifest.known.durable = position,
+                        _ => manifest.known.newest_file = position,
+                    }
                 }
                 (_, Some("next")) => manifest.next_number = value(1)?,
                 (_, Some("segment")) => manifest.segments.push(SegmentName {
@@ -248,7 +253,10 @@ mod tests {
             owner: Some(Owner { store, shard: 2 }),
             checkpoint: 4,
             position: Position { generation: 1, offset: 77 },
-            durable: Position { generation: 1, offset: 99 },
+            known: Known {
+                durable: Position { generation: 1, offset: 99 },
+                newest_file: Position { generation: 1, offset: 70 },
+            },
             next_number: 12,
             segments,
         }
@@ -259,7 +267,7 @@ mod tests {
         let text = sample().encode();
         assert!(text.starts_with(
             "roundel-manifest 2\nstore 30313233343536373839616263646566 shard 2 of 3 seed 000000000000feed\n\
-             checkpoint 4\nlog 1 77\ndurable 1 99\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
+             checkpoint 4\nlog 1 77\ndurable 1 99\nfile 1 70\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
         ));
         assert_eq!(Manifest::decode(&text).ok(), Some(sample()));
     }

@@ -161,12 +161,12 @@ impl Work<'_> {
 
     /// Renames a file to `damaged-NAME`, if it is there, so that nothing is lost.
     fn put_aside(&mut self, path: &Path) -> io::Result<()> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut aside = path.with_file_name(format!("damaged-{name}"));
-        let mut count = 1;
-        while self.disk.exists(&aside)? {
-            count += 1;
-            aside = path.with_file_name(format!("damaged-{name}.{count}"));
+        let mut aside = filenames::damaged(path, 1);
+        for count in 2.. {
+            if !self.disk.exists(&aside)? {
+                break;
+            }
+            aside = filenames::damaged(path, count);
         }
         match self.disk.rename(path, &aside) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

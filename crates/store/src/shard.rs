@@ -205,6 +205,11 @@ impl Shard {
             let _ = thread.join();
             self.shared.syncer.close();
         }
+        if self.shared.failure().is_none()
+            && let Err(error) = self.shared.files.note_durable(true)
+        {
+            tracing::warn!(%error, "cannot record in the manifest where the log ends");
+        }
     }
 }
 

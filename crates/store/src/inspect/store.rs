@@ -77,7 +77,7 @@ fn describe_manifest(manifest: &Manifest, report: &mut Report<'_>) {
         "  manifest: checkpoint {}, log from position {}, durable up to {} at least, next number {}, {} segments of {} bytes",
         manifest.checkpoint,
         manifest.position,
-        manifest.durable,
+        manifest.known.durable,
         manifest.next_number,
         manifest.segments.len(),
         manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>()
@@ -165,7 +165,7 @@ fn show_log(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>) -> io
     }
     let mut counts = Counts::default();
     let mut undecodable = Vec::new();
-    let replayed = log::replay(disk, here, manifest.position, &mut |record: Record<'_>| {
+    let replayed = log::replay(disk, here, manifest.position, manifest.known, &mut |record: Record<'_>| {
         if let Err(error) = counts.add(&record) {
             undecodable.push((record.position, error));
         }
@@ -174,6 +174,9 @@ fn show_log(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>) -> io
     match replayed {
         Ok(end) => {
             end.damage.iter().for_each(|damage| report.damage(damage));
+            if let Some(cut) = &end.cut {
+                report.line(format_args!("  {cut}: a start cuts it off, as after a crash"));
+            }
             report.line(format_args!(
                 "  log behind the checkpoint, {} to {}: {counts}",
                 manifest.position, end.end
@@ -254,6 +257,9 @@ fn show_leftovers(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>)
             }
             Some(FileKind::Checkpoint(number)) if number != manifest.checkpoint => {
                 "the manifest does not name it: being written now, or left by a crash"
+            }
+            None if name.to_string_lossy().starts_with("damaged-") => {
+                "put aside by a start or a repair; never read"
             }
             Some(FileKind::ManifestNew) => "a manifest being written, or left by a crash",
             None => "not a file of a store",

@@ -12,6 +12,7 @@ use super::catalogue::{
     Create, Delete, Import, Rename, Tune, decode_definition, decode_rrd, encode_definition, encode_rrd,
 };
 use super::envelope::{self, ENVELOPE_BYTES};
+use super::replay::Known;
 use super::updates::{self, UpdatesBody};
 use super::{Options, replay};
 use crate::disk::{Disk, SimDisk};
@@ -40,7 +41,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
     let disk = SimDisk::new(1);
     let read = |disk: &SimDisk| {
         let mut count = 0u64;
-        replay(disk, dir, from, &mut |_| {
+        replay(disk, dir, from, Known::default(), &mut |_| {
             count += 1;
             Ok::<(), Infallible>(())
         })

@@ -3,9 +3,11 @@
 //! The rule: every record contains a *durable mark*, the offset up to which the log was synced when it was
 //! written. Invalid bytes at offset B are **damage** if a good record after them has a mark beyond B, because
 //! then B had once been on the disk: they are reported, and replay continues with the next good record.
-//! Otherwise they are the **end** of the log: what a crash tore or lost there was never durable, and good
-//! records after it (the disk may write in any order) are cut off too, so that what remains is a prefix. The
-//! limit of the rule: damage to what was synced last, with nothing written since, looks like the end.
+//! They are damage too if B lies before the durable end that the manifest records: then there need be nothing after them, not
+//! even a file. Otherwise they are the **end** of the log: what a crash tore or lost there was never durable, and good
+//! records after it (the disk may write in any order) are cut off too, so that what remains is a prefix; the end says how much
+//! is cut. The limit of the rule: damage to what was synced after the manifest was written, with nothing written since, looks
+//! like the end.
 //!
 //! No record is delivered twice or out of order, memory is bounded by two read units and one record, and
 //! every delivered record has passed its checksum.
@@ -25,6 +27,15 @@ use crate::filenames;
 /// Bytes per disk read: large enough for read-ahead, small enough to stay in the cache.
 const READ_BYTES: usize = 1 << 20;
 
+/// What is known of a log from elsewhere: its manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Everything before this was synced once.
+    pub durable: Position,
+    /// The file that held the end of that begins here.
+    pub newest_file: Position,
+}
+
 /// How replay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayEnd {
@@ -32,8 +43,45 @@ pub struct ReplayEnd {
     pub end: Position,
     /// Ranges that were once durable and can no longer be read, in order.
     pub damage: Vec<Damage>,
+    /// What follows the end and must be cut off, when it is more than unused space.
+    pub cut: Option<Cut>,
+    /// Files with good records that are not at their places, as bytes that were removed or added leave them;
+    /// [`super::straighten`] puts them there.
+    pub misplaced: Vec<PathBuf>,
     /// Records delivered.
     pub record_count: u64,
+}
+
+/// Bytes after the end of the log. A crash leaves them: they were never synced, and lack what should stand before them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The file in which they begin.
+    pub path: PathBuf,
+    /// Offset in that file.
+    pub file_offset: u64,
+    /// Position in the log.
+    pub from: Position,
+    /// Where the last good record among them ends.
+    pub to: Position,
+    /// Good records among them.
+    pub record_count: u64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cut { path, file_offset, from, to, record_count } = self;
+        write!(f, "log file {} ends at byte {file_offset} (position {from})", path.display())?;
+        match record_count {
+            0 => f.write_str(" with an unfinished record"),
+            count => {
+                let bytes = to.offset - from.offset;
+                write!(
+                    f,
+                    "; {count} complete records in the {bytes} bytes after it lack what was before them"
+                )
+            }
+        }
+    }
 }
 
 /// A range of the log that was durable and is lost.
@@ -123,7 +171,8 @@ impl<E: fmt::Display> fmt::Display for ReplayError<E> {
 impl<E: fmt::Debug + fmt::Display> std::error::Error for ReplayError<E> {}
 
 /// Delivers every record from `from` on, through all generations. `from` is the start of a record or the end
-/// of the log. A log that ends earlier (the checkpoint outlived it) ends at `from`.
+/// of the log. A log that ends earlier (the checkpoint outlived it) ends at `from`. `known` says
+/// what was there once.
 ///
 /// # Errors
 /// When the log cannot be read, or `visit` returns an error.
@@ -131,16 +180,18 @@ pub fn replay<E>(
     disk: &dyn Disk,
     dir: &Path,
     from: Position,
+    known: Known,
     visit: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
 ) -> Result<ReplayEnd, ReplayError<E>> {
     let starts = if disk.exists(dir)? { log_files(disk, dir)? } else { Vec::new() };
-    let mut end = ReplayEnd { end: from, damage: Vec::new(), record_count: 0 };
-    replay_generation(disk, dir, &starts, visit, &mut end)?;
+    let mut end =
+        ReplayEnd { end: from, damage: Vec::new(), cut: None, misplaced: Vec::new(), record_count: 0 };
+    replay_generation(disk, dir, &starts, known, visit, &mut end)?;
     let mut generations: Vec<u32> = starts.iter().map(|start| start.generation).collect();
     generations.dedup();
     for generation in generations.into_iter().filter(|&generation| generation > from.generation) {
         end.end = Position { generation, offset: 0 };
-        replay_generation(disk, dir, &starts, visit, &mut end)?;
+        replay_generation(disk, dir, &starts, known, visit, &mut end)?;
     }
     Ok(end)
 }
@@ -150,6 +201,7 @@ fn replay_generation<E>(
     disk: &dyn Disk,
     dir: &Path,
     starts: &[Position],
+    known: Known,
     visit: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
     end: &mut ReplayEnd,
 ) -> Result<(), ReplayError<E>> {
@@ -165,11 +217,50 @@ fn replay_generation<E>(
             }
             Err(fault) => fault,
         };
-        let Some(next) = reader.proof_of_damage(end.end)? else { return Ok(()) };
-        let (path, file_offset) = reader.address(end.end);
-        end.damage.push(Damage { path, file_offset, from: end.end, to: next, fault });
+        let bad = end.end;
+        let Rest { first_good, is_proof, last_end, record_count, misplaced } = reader.rest_after(bad)?;
+        for path in misplaced {
+            if !end.misplaced.contains(&path) {
+                end.misplaced.push(path);
+            }
+        }
+        let (path, file_offset) = reader.address(bad, known.newest_file);
+        let is_of_generation = known.durable.generation == bad.generation;
+        let synced_end = if is_of_generation { known.durable } else { Position { offset: 0, ..bad } };
+        let next = match first_good {
+            Some(good) if is_proof || good <= synced_end => good,
+            // Nothing that remains is proven to have been on the disk but what the manifest says.
+            _ if bad < synced_end => synced_end,
+            _ => {
+                let is_torn = matches!(fault, Fault::Cut | Fault::Checksum { .. }) && !reader.is_at_end(bad);
+                end.cut = (record_count > 0 || is_torn).then_some(Cut {
+                    path,
+                    file_offset,
+                    from: bad,
+                    to: last_end.unwrap_or(bad),
+                    record_count,
+                });
+                return Ok(());
+            }
+        };
+        end.damage.push(Damage { path, file_offset, from: bad, to: next, fault });
         end.end = next;
     }
+}
+
+/// What the search after invalid bytes has found.
+#[derive(Default)]
+struct Rest {
+    /// Where the first good record starts.
+    first_good: Option<Position>,
+    /// One of them has a durable mark that proves the invalid bytes to be damage; the search has then stopped.
+    is_proof: bool,
+    /// Where the last good record ends.
+    last_end: Option<Position>,
+    /// Good records.
+    record_count: u64,
+    /// Files with good records of later positions at wrong places.
+    misplaced: Vec<PathBuf>,
 }
 
 /// The files of one generation, one open at a time.
@@ -202,10 +293,12 @@ impl<'a> Reader<'a> {
         self.ranges.iter().position(|&(start, end)| start <= position && position.offset < end)
     }
 
-    /// File and offset of a position, for messages.
-    fn address(&self, position: Position) -> (PathBuf, u64) {
-        let file = self.ranges.iter().rev().find(|(start, _)| *start <= position);
-        let start = file.map_or(position, |&(start, _)| start);
+    /// File and offset of a position, for messages. The file may be missing, like the `newest` one.
+    fn address(&self, position: Position, newest: Position) -> (PathBuf, u64) {
+        let before = self.ranges.iter().map(|&(start, _)| start).filter(|start| *start <= position).max();
+        let newest =
+            Some(newest).filter(|start| start.generation == position.generation && *start <= position);
+        let start = before.max(newest).unwrap_or(position);
         (filenames::log(self.dir, start), position.offset - start.offset)
     }
 
@@ -243,11 +336,16 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Searches the bytes after `bad` for a good record whose durable mark lies beyond `bad`. If there is
-    /// such proof, returns where the first good record starts.
-    fn proof_of_damage(&mut self, bad: Position) -> Result<Option<Position>, LogError> {
-        let mut first_good = None;
-        let mut position = Position { offset: bad.offset.saturating_add(1), ..bad };
+    /// True when fewer bytes than an envelope are left in the last file: a record that was never begun.
+    fn is_at_end(&self, position: Position) -> bool {
+        let end = self.ranges.iter().map(|&(_, end)| end).max().unwrap_or_default();
+        end.saturating_sub(position.offset) < ENVELOPE_BYTES as u64
+    }
+
+    /// Searches the bytes after `bad` for good records, until one has a durable mark beyond `bad`.
+    fn rest_after(&mut self, bad: Position) -> Result<Rest, LogError> {
+        let mut rest = Rest::default();
+        let mut position = bad;
         for index in 0..self.ranges.len() {
             let (start, end) = self.ranges[index];
             position.offset = position.offset.max(start.offset);
@@ -257,17 +355,26 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 let Ok(record) = window.record_at(position)? else {
+                    if window.holds_later_record(position, bad)? {
+                        let path = filenames::log(self.dir, start);
+                        if !rest.misplaced.contains(&path) {
+                            rest.misplaced.push(path);
+                        }
+                    }
                     position.offset += 1;
                     continue;
                 };
-                let good = *first_good.get_or_insert(position);
+                rest.first_good.get_or_insert(position);
+                rest.last_end = Some(record.end);
+                rest.record_count += 1;
                 if record.durable > bad.offset {
-                    return Ok(Some(good));
+                    rest.is_proof = true;
+                    return Ok(rest);
                 }
                 position = record.end;
             }
         }
-        Ok(None)
+        Ok(rest)
     }
 }
 
@@ -289,6 +396,11 @@ impl Window {
     /// A file whose first byte is `start`, as far as `end`.
     pub(super) fn new(file: Arc<dyn DiskFile>, start: Position, end: u64) -> Self {
         Window { file, start, end, buffer: Vec::new(), buffer_offset: 0, filled: 0 }
+    }
+
+    /// The position of the file's first byte.
+    pub(super) fn start(&self) -> Position {
+        self.start
     }
 
     /// Bytes from `offset` (in the generation, within this file) on: at least `want`, or all that remain.
@@ -327,7 +439,16 @@ impl Window {
 
     /// The record at a position of the file, or why there is none.
     pub(super) fn record_at(&mut self, position: Position) -> io::Result<Result<Record<'_>, NotRecord>> {
-        let bytes = self.bytes(position.offset, ENVELOPE_BYTES)?;
+        self.record_of(position.offset, position)
+    }
+
+    /// The record of `position` that stands where `offset` should, or why there is none.
+    pub(super) fn record_of(
+        &mut self,
+        offset: u64,
+        position: Position,
+    ) -> io::Result<Result<Record<'_>, NotRecord>> {
+        let bytes = self.bytes(offset, ENVELOPE_BYTES)?;
         if bytes.len() < ENVELOPE_BYTES {
             return Ok(Err(NotRecord::Cut));
         }
@@ -336,14 +457,23 @@ impl Window {
             Err(not) => return Ok(Err(not)),
         };
         // Reads no more than there is, so a wrong length costs nothing.
-        if length as u64 > self.end - position.offset {
+        if length as u64 > self.end - offset {
             return Ok(Err(NotRecord::Cut));
         }
-        let bytes = self.bytes(position.offset, length)?;
+        let bytes = self.bytes(offset, length)?;
         if bytes.len() < length {
             return Ok(Err(NotRecord::Cut));
         }
         Ok(envelope::decode(&bytes[..length], position))
+    }
+
+    /// True when a good record stands at `position` that belongs elsewhere: at or after `bad`.
+    fn holds_later_record(&mut self, position: Position, bad: Position) -> io::Result<bool> {
+        let place = envelope::place_of(self.bytes(position.offset, ENVELOPE_BYTES)?);
+        let Some(place) = place.filter(|place| place.generation == bad.generation && *place >= bad) else {
+            return Ok(false);
+        };
+        Ok(self.record_of(position.offset, place)?.is_ok())
     }
 
     /// Length of the record at a position, according to its envelope alone.

@@ -33,7 +33,7 @@ fn stamp(sequence: u64) -> Stamp {
 /// Sequences and bodies from `from` on, and how replay ended.
 fn read_all(disk: &dyn Disk, from: Position) -> (Vec<(u64, Vec<u8>)>, ReplayEnd) {
     let mut records = Vec::new();
-    let end = replay(disk, Path::new(DIR), from, &mut |record| {
+    let end = replay(disk, Path::new(DIR), from, Known::default(), &mut |record| {
         records.push((record.stamp.sequence, record.body.to_vec()));
         Ok::<(), Infallible>(())
     });
@@ -331,15 +331,18 @@ fn records_of_a_newer_program_stop_replay() {
     record[envelope::VERSION_AT] = 2;
     envelope::close(&mut record);
     file.write_at(&record, RECORD).unwrap();
-    let error = replay(&disk, Path::new(DIR), start(), &mut |_| Ok::<(), Infallible>(())).unwrap_err();
+    let error = replay(&disk, Path::new(DIR), start(), Known::default(), &mut |_| Ok::<(), Infallible>(()))
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot read log file shard/log-00000001-0000000000000000 at byte 164: a record of version 2, kind 1; \
          use the newer program that wrote it"
     );
-    let stopped = replay(&disk, Path::new(DIR), start(), &mut |_| Err("no more")).unwrap_err();
+    let stopped =
+        replay(&disk, Path::new(DIR), start(), Known::default(), &mut |_| Err("no more")).unwrap_err();
     assert!(matches!(stopped, ReplayError::Visitor("no more")));
 }
 
+mod damage;
 mod document;
 mod simulation;

@@ -82,6 +82,8 @@ struct Shared {
     generation: u32,
     /// Everything before this offset survives a loss of power.
     durable: AtomicU64,
+    /// Offset at which the file being written starts.
+    newest_file: AtomicU64,
     unsynced: Mutex<Unsynced>,
     /// Held during a sync: one at a time, so that none relies on the unfinished work of another.
     turn: Mutex<()>,
@@ -150,6 +152,7 @@ impl LogWriter {
             dir: dir.to_owned(),
             generation: end.generation,
             durable: AtomicU64::new(end.offset),
+            newest_file: AtomicU64::new(active.as_ref().map_or(end.offset, |active| active.start)),
             unsynced: Mutex::new(unsynced),
             turn: Mutex::new(()),
             poison: OnceLock::new(),
@@ -293,6 +296,7 @@ impl LogWriter {
         };
         self.files.push_back(LogFile { start, path, recyclable: true });
         self.active = Some(Active { file: Arc::clone(&file), start: start.offset, allocated });
+        self.shared.newest_file.store(start.offset, Ordering::Release);
         let mut unsynced = lock(&self.shared.unsynced);
         unsynced.files.push(file);
         unsynced.names = true;
@@ -414,6 +418,12 @@ impl LogSyncer {
     /// Everything before this is durable.
     pub fn durable(&self) -> Position {
         let offset = self.shared.durable.load(Ordering::Acquire);
+        Position { generation: self.shared.generation, offset }
+    }
+
+    /// Where the newest file of the log starts.
+    pub fn newest_file(&self) -> Position {
+        let offset = self.shared.newest_file.load(Ordering::Acquire);
         Position { generation: self.shared.generation, offset }
     }
 

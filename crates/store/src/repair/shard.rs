@@ -133,7 +133,7 @@ impl Work<'_> {
             };
             manifest.next_number = manifest.next_number.max(number.saturating_add(1));
         }
-        manifest.durable = manifest.position;
+        manifest.known.durable = manifest.position;
         if manifest.checkpoint == 0 {
             // Without a checkpoint there is one only if the whole log is there.
             let first = log_files(self.disk, dir)?.first().copied().unwrap_or_default();

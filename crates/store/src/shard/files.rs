@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::disk::Disk;
 use crate::filenames;
 use crate::lock::lock;
-use crate::log::Position;
+use crate::log::{Known, LogSyncer, Position};
 use crate::manifest::{Manifest, SegmentName};
 use crate::segments::{SegmentFile, SegmentSet};
 
@@ -21,6 +21,8 @@ pub struct Files {
     pub disk: Arc<dyn Disk>,
     /// The shard's directory.
     pub dir: PathBuf,
+    /// Tells how far the log is durable, which every manifest records.
+    log: LogSyncer,
     inner: Mutex<Inner>,
 }
 
@@ -30,10 +32,16 @@ struct Inner {
 }
 
 impl Files {
-    /// The files that the manifest of an opened shard names.
-    pub fn new(disk: Arc<dyn Disk>, dir: &Path, manifest: Manifest, segments: SegmentSet) -> Self {
+    /// The files that the manifest of an opened shard names, and its log.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        manifest: Manifest,
+        segments: SegmentSet,
+        log: LogSyncer,
+    ) -> Self {
         let inner = Mutex::new(Inner { manifest, segments: Arc::new(segments) });
-        Files { disk, dir: dir.to_owned(), inner }
+        Files { disk, dir: dir.to_owned(), log, inner }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -71,6 +79,7 @@ impl Files {
             manifest.checkpoint = number;
             manifest.position = position;
         }
+        manifest.known = self.known(manifest.known);
         manifest.segments = segments
             .files
             .iter()
@@ -92,6 +101,36 @@ impl Files {
         }
         if checkpoint.is_some() && old_checkpoint != 0 {
             let _ = self.disk.remove(&filenames::checkpoint(&self.dir, old_checkpoint));
+        }
+        Ok(())
+    }
+
+    /// How far the log is durable now, if that is further than `noted`.
+    fn known(&self, noted: Known) -> Known {
+        let newest_file = self.log.newest_file();
+        let durable = self.log.durable();
+        match durable > noted.durable {
+            // A file that was begun meanwhile holds nothing yet that is durable.
+            true if newest_file < durable => Known { durable, newest_file },
+            true => Known { durable, ..noted },
+            false => noted,
+        }
+    }
+
+    /// Records in the manifest how far the log is durable, so that a log which ends earlier is known to be damaged. Without
+    /// `always`, only if the manifest does not yet vouch for the log's newest file.
+    ///
+    /// # Errors
+    /// When the manifest cannot be written; then nothing has changed.
+    pub fn note_durable(&self, always: bool) -> io::Result<()> {
+        let mut inner = self.lock();
+        let noted = inner.manifest.known;
+        let known = self.known(noted);
+        let is_new_file = noted.durable <= known.newest_file && known.durable > known.newest_file;
+        if known.durable > noted.durable && (always || is_new_file) {
+            let manifest = Manifest { known, ..inner.manifest.clone() };
+            manifest.store(&*self.disk, &self.dir)?;
+            inner.manifest = manifest;
         }
         Ok(())
     }

@@ -24,12 +24,14 @@ use crate::shard::compactor::{self, CompactorHandle};
 use crate::shard::cycle::Cycle;
 use crate::shard::files::Files;
 use crate::shard::mailbox::Mailbox;
-use crate::shard::recovery::{Recovery, scan};
+use crate::shard::recovery::{Recovery, Scanned, scan};
 use crate::shard::state::{RrdKind, State};
 use crate::shard::syncer::{self, SyncHandle};
 use crate::shard::worker::{Worker, WorkerSlot};
 use crate::shard::{Clock, Counters, Shard, ShardOptions, Shared, spawn};
 
+/// The most names of RRDs in a line of the log.
+const NAMES_LOGGED: usize = 20;
 /// Pages that may be queued for the checkpointer: some megabytes.
 const JOBS_MAX: usize = 16;
 
@@ -46,26 +48,91 @@ pub fn open(
 ) -> Result<Shard, OpenError> {
     let dir = &filenames::shard(Path::new(""), owner.shard);
     let mut manifest = load_manifest(&*disk, dir, owner)?;
-    let open_words = options.open_bytes_min / 8;
-    let mut state = State::new(clock().whole, open_words);
-    let loaded = match manifest.checkpoint {
-        0 => Loaded::default(),
-        number => load_checkpoint(&*disk, dir, number, &mut state)?,
-    };
+    let now = clock().whole;
+    let mut read = read(&*disk, dir, &manifest, State::new(now, options.open_bytes_min / 8))?;
+    if !read.scanned.end.misplaced.is_empty() {
+        put_aside(&*disk, dir, &read.scanned)?;
+        for path in &read.scanned.end.misplaced {
+            tracing::error!(file = %path.display(), "records of the log are not at their places: bytes were removed or added; they are put there");
+            log::straighten(&*disk, dir, path).map_err(OpenError::transparent)?;
+        }
+        read = self::read(&*disk, dir, &manifest, State::new(now, options.open_bytes_min / 8))?;
+    }
+    let Read { state, loaded, scanned } = read;
+    report(&*disk, dir, &scanned, &state)?;
     let segments = open_segments(&*disk, dir, &manifest)?;
     let from = manifest.position;
-    let scanned = scan(&*disk, dir, from, &loaded, &mut state).map_err(OpenError::transparent)?;
-    for damage in &scanned.end.damage {
-        tracing::error!(%damage, "the log is damaged: the updates in the damaged part are lost, all others are not");
-    }
     tidy(&*disk, dir, &mut manifest, scanned.end.damage.is_empty()).map_err(OpenError::transparent)?;
     let end = scanned.end.end;
     let log = LogWriter::open(Arc::clone(&disk), dir, end, log::Options::default())
         .map_err(OpenError::transparent)?;
     let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
         .map_err(OpenError::transparent)?;
-    let files = Files::new(disk, dir, manifest, segments);
+    let files = Files::new(disk, dir, manifest, segments, log.syncer());
     start(Recovered { files, state, log, recovery, replay_from: from }, options, placeholders, clock)
+}
+
+/// What checkpoint and log hold.
+struct Read {
+    state: State,
+    loaded: Loaded,
+    scanned: Scanned,
+}
+
+/// Reads checkpoint and log into an empty `state`.
+fn read(disk: &dyn Disk, dir: &Path, manifest: &Manifest, mut state: State) -> Result<Read, OpenError> {
+    let loaded = match manifest.checkpoint {
+        0 => Loaded::default(),
+        number => load_checkpoint(disk, dir, number, &mut state)?,
+    };
+    let scanned = scan(disk, dir, manifest.position, manifest.known, &loaded, &mut state)
+        .map_err(OpenError::transparent)?;
+    Ok(Read { state, loaded, scanned })
+}
+
+/// Copies damaged log files aside, before anything is written.
+fn put_aside(disk: &dyn Disk, dir: &Path, scanned: &Scanned) -> Result<(), OpenError> {
+    let failed = |error| OpenError::caused("cannot copy the damaged log aside", error);
+    for copy in log::put_aside(disk, dir, &scanned.end).map_err(failed)? {
+        tracing::error!(copy = %copy.display(), "the damaged log file was copied, for whoever wants to look into it");
+    }
+    Ok(())
+}
+
+/// Reports what is wrong with the log, and copies it aside.
+fn report(disk: &dyn Disk, dir: &Path, scanned: &Scanned, state: &State) -> Result<(), OpenError> {
+    for damage in &scanned.end.damage {
+        tracing::error!(%damage, "the log is damaged: the updates in the damaged part are lost, all others are not");
+    }
+    if let Some(cut) = &scanned.end.cut {
+        tracing::warn!(%cut, "the end of the log is cut off, as after a loss of power: what is cut was never synced");
+    }
+    put_aside(disk, dir, scanned)?;
+    let Some(affected) = &scanned.affected else { return Ok(()) };
+    let names = affected.names(state, NAMES_LOGGED);
+    tracing::error!(
+        lacking = affected.lacking.len(),
+        %names,
+        lost = affected.lost.len(),
+        may_lack = affected.silent,
+        "RRDs that lack updates because the log is damaged, RRDs that are lost with it, and RRDs that may lack their last updates"
+    );
+    let path = dir.join("damaged-rrds.txt");
+    let list = affected.report(state);
+    let write = || {
+        match disk.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = disk.create(&path)?;
+        file.write_at(list.as_bytes(), 0)?;
+        file.sync()
+    };
+    if !list.is_empty() {
+        write().map_err(|error| OpenError::caused("cannot list the RRDs that lack updates", error))?;
+        tracing::error!(file = %path.display(), "all RRDs that lack updates are listed in this file");
+    }
+    Ok(())
 }
 
 /// The shard's manifest. Only the creation of the store makes the first one, so a missing one is damage.

@@ -10,6 +10,7 @@
 //! [`State`] as live updates. Records that a checkpoint page already contains are skipped by the page's
 //! position.
 
+mod affected;
 mod scan;
 
 use std::collections::HashSet;
@@ -28,7 +29,7 @@ use crate::checkpoint::{Loaded, PAGE_IDS};
 use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::log::catalogue::Tune;
-use crate::log::{self, Kind, Position, Record};
+use crate::log::{self, Kind, Known, Position, Record};
 use crate::shard::spawn;
 use crate::shard::state::{RESOLVED_AHEAD, State};
 
@@ -96,7 +97,11 @@ pub struct Recovery {
     /// RRDs that are up to date already.
     advanced: HashSet<RrdId>,
     at: Place,
+    /// What was known of the log before it was opened.
+    known: Known,
     end: Position,
+    /// The log was damaged: a checkpoint soon makes it unnecessary.
+    is_damaged: bool,
     /// `None` once the recovery is dropped or has failed.
     steps: Option<Receiver<Step>>,
     used: Sender<Chunk>,
@@ -118,10 +123,12 @@ impl Recovery {
     ) -> std::io::Result<Recovery> {
         let (sender, steps) = sync_channel(CHUNKS_AHEAD);
         let (used, spare) = channel();
+        let known = scanned.known;
         let (for_reader, dir_of_reader) = (Arc::clone(&disk), dir.clone());
         let reader = spawn("replay", move || {
             let decoder = Decoder { sender, spare };
-            let end = log::replay(&*for_reader, &dir_of_reader, from, &mut |record| decoder.take(&record));
+            let end =
+                log::replay(&*for_reader, &dir_of_reader, from, known, &mut |record| decoder.take(&record));
             let _ = decoder.sender.send(Step::End(end.map(|end| end.end).map_err(|error| error.to_string())));
         })?;
         Ok(Recovery {
@@ -131,12 +138,19 @@ impl Recovery {
             gone: scanned.gone,
             advanced: HashSet::new(),
             at: Place { position: from, applied: 0 },
+            known,
             end: scanned.end.end,
+            is_damaged: !scanned.end.damage.is_empty(),
             steps: Some(steps),
             used,
             reader: Some(reader),
             refused: scanned.refused,
         })
+    }
+
+    /// True when the log was damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     /// False once it has failed: what memory holds is then old, and nothing may be read from it.
@@ -242,7 +256,7 @@ impl Recovery {
             return Ok(false);
         }
         let (disk, dir, at, end) = (Arc::clone(&self.disk), self.dir.clone(), self.at, self.end);
-        let replayed = log::replay(&*disk, &dir, at.position, &mut |record: Record<'_>| {
+        let replayed = log::replay(&*disk, &dir, at.position, self.known, &mut |record: Record<'_>| {
             let position = record.position;
             let applied = if position == at.position { at.applied } else { 0 };
             match record.kind {

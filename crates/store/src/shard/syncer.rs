@@ -66,6 +66,11 @@ pub fn run(shared: &Shared, log: &LogSyncer, requests: &Receiver<SyncRequest>, i
             for answer in answers {
                 answer(result.clone());
             }
+            if result.is_ok()
+                && let Err(error) = shared.files.note_durable(false)
+            {
+                tracing::warn!(%error, "cannot record in the manifest how far the log is durable");
+            }
             due = Instant::now() + interval;
         }
     }

@@ -157,7 +157,10 @@ impl Worker {
     }
 
     fn end_recovery(&mut self, refused: u64) {
-        self.recovery = None;
+        if self.recovery.take().is_some_and(|recovery| recovery.is_damaged()) {
+            // From then on the damaged log is not needed, and the next start has nothing to report.
+            self.cycle.ask(Box::new(|_| {}));
+        }
         self.shared.stats.replay_refused.store(refused, Ordering::Relaxed);
         if refused > 0 {
             tracing::error!(refused, "updates in the log could not be applied");

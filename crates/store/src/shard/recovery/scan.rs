@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::Covered;
+use super::affected::Affected;
 use crate::catalogue::RrdId;
 use crate::checkpoint::Loaded;
 use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::log::catalogue::{Create, Delete, Import, Rename};
 use crate::log::parts::{ImportPart, Lost, Parts};
-use crate::log::{self, Kind, Position, Record, ReplayEnd, ReplayError};
+use crate::log::{self, Kind, Known, Position, Record, ReplayEnd, ReplayError};
 use crate::shard::state::State;
 
 /// The result of the first pass.
@@ -23,9 +24,13 @@ pub struct Scanned {
     pub gone: HashSet<RrdId>,
     /// Changes that could not be applied, which only damage can cause.
     pub refused: u64,
+    /// What was known of the log.
+    pub known: Known,
+    /// What damage has cost, if there is any.
+    pub affected: Option<Affected>,
 }
 
-/// Reads the log in `dir` from `from` on, and applies everything except updates and tunes to `state`, which
+/// Reads the log in `dir` from `from` on, of which `known` says what was there once, and applies everything except updates and tunes to `state`, which
 /// holds the checkpoint `loaded`.
 ///
 /// # Errors
@@ -34,19 +39,31 @@ pub fn scan(
     disk: &dyn Disk,
     dir: &Path,
     from: Position,
+    known: Known,
     loaded: &Loaded,
     state: &mut State,
 ) -> Result<Scanned, ReplayError<DecodeError>> {
+    let covered = Covered::by(loaded);
     let mut scanner = Scanner {
-        covered: Covered::by(loaded),
+        covered: covered.clone(),
         state,
         parts: Parts::default(),
         gone: HashSet::new(),
         refused: 0,
+        expected: from,
+        is_damaged: false,
     };
-    let end = log::replay(disk, dir, from, &mut |record| scanner.take(&record))?;
+    let end = log::replay(disk, dir, from, known, &mut |record| scanner.take(&record))?;
     let Scanner { gone, refused, .. } = scanner;
-    Ok(Scanned { end, gone, refused })
+    let mut affected = None;
+    if !end.damage.is_empty() {
+        let mut found = super::affected::affected(disk, dir, (from, known), &end.damage, &covered, state)?;
+        found.lost.retain(|id| !gone.contains(id));
+        // No new RRD may get an id that lost ones had: replay would give it their updates.
+        state.catalogue.skip_ids(found.next_id);
+        affected = Some(found);
+    }
+    Ok(Scanned { end, gone, refused, known, affected })
 }
 
 struct Scanner<'a> {
@@ -55,10 +72,16 @@ struct Scanner<'a> {
     parts: Parts,
     gone: HashSet<RrdId>,
     refused: u64,
+    /// Where the next record starts, if nothing is missing.
+    expected: Position,
+    /// Something was missing.
+    is_damaged: bool,
 }
 
 impl Scanner<'_> {
     fn take(&mut self, record: &Record<'_>) -> Result<(), DecodeError> {
+        self.is_damaged |= record.position != self.expected;
+        self.expected = record.end;
         if record.kind == Kind::Part {
             if let Some(import) = self.join_part(record)? {
                 self.import(record.position, &import)?;
@@ -132,10 +155,18 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// True when a new RRD has yet to be created; counts it as refused when its id or name is taken.
+    /// True when a new RRD has yet to be created; counts it as refused when its id or name is taken. After damage, an RRD
+    /// that has the name was removed by a record that is lost.
     fn is_due(&mut self, id: RrdId, name: &[u8], position: Position) -> bool {
         if self.covered.has(id, position) {
             return false;
+        }
+        if self.is_damaged
+            && let Some(old) = self.state.catalogue.find(name)
+            && old != id
+        {
+            self.state.delete(old);
+            self.gone.insert(old);
         }
         let is_free = self.state.catalogue.get(id).is_none() && self.state.catalogue.find(name).is_none();
         self.refused += u64::from(!is_free);
