@@ -1,13 +1,14 @@
 //! Reading an RRD's state: info, first, last, lastupdate, list.
 
 use std::ffi::{c_char, c_int, c_ulong};
+use std::io::{self, Write};
 
 use cli::verb::first::first;
 use cli::verb::info::info;
 use cli::verb::last::last;
 use cli::verb::lastupdate::lastupdate_here_first;
 use cli::verb::list::list as list_directory;
-use cli::{Failure, Result, Tool};
+use cli::{Result, Tool};
 
 use crate::boundary::{call, call_by_words, give, needed};
 use crate::info::{Info, List};
@@ -133,7 +134,8 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
     })
 }
 
-/// `rrdlist(1)`: names separated by line feeds, which the caller frees; NULL for an error.
+/// `rrdlist(1)`: names separated by line feeds, which the caller frees; NULL for an error. A directory that cannot be
+/// read is no error: it has no names, and standard error says why.
 ///
 /// # Safety
 /// As [`rrd_info`].
@@ -159,7 +161,11 @@ pub unsafe extern "C" fn rrd_list_r(recursive: c_int, directory: *const c_char) 
 }
 
 fn names(tool: &mut Tool, words: &[&[u8]]) -> Result<*mut c_char> {
-    let listed = list_directory(tool, words)?;
-    let listed = listed.map_err(|error| Failure::new(cli::failure::system_text(&error)))?;
+    // Compat: nothing to list is no error, and the reason goes to standard error. RRDtool's library then returns NULL,
+    // of which Perl's module makes a crash.
+    let listed = list_directory(tool, words)?.unwrap_or_else(|error| {
+        io::stderr().write_all(cli::failure::system_text(&error).as_bytes()).ok();
+        Vec::new()
+    });
     Ok(memory::text(&listed))
 }

@@ -57,3 +57,36 @@ fn a_c_program_gets_the_same_from_either() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     compare(on_both(|| Command::new(&program)), &["x.rrd", "z.rrd"]);
 }
+
+/// Debian's `rrdtool` on either library.
+#[test]
+fn a_directory_that_cannot_be_listed_is_no_error() {
+    let listed = [false, true].map(|ours| {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("dir")).unwrap();
+        std::fs::write(directory.path().join("dir/a.rrd"), "").unwrap();
+        let calls = [
+            "nosuch",
+            "dir/nosuch",
+            "-r nosuch",
+            "dir/b.rrd",
+            "dir/a.rrd/x",
+            "a..b",
+            "./*.none",
+            "-r ./*",
+            "dir",
+        ];
+        calls.map(|call| {
+            let mut command = Command::new("/usr/bin/rrdtool");
+            command.arg("list").args(call.split(' ')).current_dir(directory.path()).env("LC_ALL", "C");
+            if ours {
+                command.env("LD_LIBRARY_PATH", oracle::librrd_directory(directory.path()).unwrap());
+            }
+            let output = command.env_remove("RRDCACHED_ADDRESS").output().unwrap();
+            let [text, errors] =
+                [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            format!("{call}: {:?} {text:?} {errors:?}", output.status.code())
+        })
+    });
+    assert_eq!(listed[1], listed[0]);
+}
