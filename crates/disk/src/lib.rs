@@ -1,14 +1,15 @@
 //! The disk as a trait, so that a simulated disk can replace the real one.
 //!
 //! A name is durable only after [`Disk::sync_dir`], bytes only after [`DiskFile::sync`], whatever a file
-//! system may do beyond that. Errors keep the [`io::ErrorKind`] of their cause
-//! ([`io::ErrorKind::StorageFull`] for a full disk and for a full quota) and name operation and path. Paths
+//! system may do beyond that. Errors keep the [`io::ErrorKind`] of their cause (or have that of their
+//! [`Shortage`]) and name operation and path. Paths
 //! are relative to the disk's root; nothing here knows what the files mean. Cost: one system call per method;
 //! short reads and writes are continued.
 
 #![forbid(unsafe_code)]
 
 pub mod real;
+mod shortage;
 pub mod sim;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use real::RealDisk;
+pub use shortage::Shortage;
 pub use sim::SimDisk;
 
 /// The access mode of an open file.

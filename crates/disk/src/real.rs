@@ -2,6 +2,7 @@
 //!
 //! The root is opened once, so renaming or remounting a parent cannot move the store.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
@@ -9,12 +10,12 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use crate::{Advice, Disk, DiskFile, Mode};
+use crate::{Advice, Disk, DiskFile, Mode, Shortage};
 
 /// Permissions of new files and directories, before the umask: the operator's group may read.
 const FILE_MODE: u32 = 0o640;
@@ -26,6 +27,9 @@ pub struct RealDisk {
     root: OwnedFd,
     root_path: PathBuf,
     file_mode: u32,
+    /// Directories that were synced: they stay open, so that clients that take all descriptors cannot keep the
+    /// store from syncing them again.
+    directories: Mutex<HashMap<PathBuf, Arc<OwnedFd>>>,
 }
 
 impl RealDisk {
@@ -36,7 +40,8 @@ impl RealDisk {
     pub fn open(root: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = fs::open(root, flags, fs::Mode::empty()).map_err(|errno| failed("open", root, errno))?;
-        Ok(RealDisk { root: fd, root_path: root.to_owned(), file_mode: FILE_MODE })
+        let directories = Mutex::default();
+        Ok(RealDisk { root: fd, root_path: root.to_owned(), file_mode: FILE_MODE, directories })
     }
 
     /// Opens `root`, creating it if it is missing.
@@ -74,6 +79,22 @@ impl RealDisk {
         let fd = retry(|| fs::openat(&self.root, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode))
             .map_err(|errno| self.failed(operation, path, errno))?;
         Ok(Arc::new(RealFile { fd, path: self.full(path) }))
+    }
+
+    /// A directory that stays open.
+    fn kept_dir(&self, dir: &Path) -> Result<Arc<OwnedFd>, Errno> {
+        let known = || self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = known().get(dir).cloned();
+        if let Some(fd) = kept {
+            // Another directory may have taken its name.
+            let (now, then) = (fs::statat(&self.root, or_here(dir), AtFlags::empty())?, fs::fstat(&fd)?);
+            if (now.st_dev, now.st_ino) == (then.st_dev, then.st_ino) {
+                return Ok(fd);
+            }
+        }
+        let fd = Arc::new(self.open_dir(dir)?);
+        known().insert(dir.to_owned(), Arc::clone(&fd));
+        Ok(fd)
     }
 
     fn open_dir(&self, dir: &Path) -> Result<OwnedFd, Errno> {
@@ -135,7 +156,7 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let failed = |errno| self.failed("sync directory", dir, errno);
-        let fd = self.open_dir(dir).map_err(failed)?;
+        let fd = self.kept_dir(dir).map_err(failed)?;
         retry(|| fs::fsync(&fd)).map_err(failed)
     }
 
@@ -269,8 +290,7 @@ impl std::error::Error for Failure {
 
 fn failed(operation: &'static str, path: &Path, errno: Errno) -> io::Error {
     let cause = io::Error::from(errno);
-    // A full quota is like a full disk: in both cases, work can continue once there is room.
-    let kind = if errno == Errno::DQUOT { io::ErrorKind::StorageFull } else { cause.kind() };
+    let kind = Shortage::of(&cause).map_or(cause.kind(), Shortage::kind);
     io::Error::new(kind, Failure { operation, path: path.to_owned(), cause })
 }
 
@@ -330,7 +350,9 @@ mod tests {
         let refused = file.write_at(b"1", 0).unwrap_err().to_string();
         assert!(refused.starts_with("cannot write "), "{refused}");
         assert_eq!(failed("write", missing, Errno::NOSPC).kind(), io::ErrorKind::StorageFull);
-        assert_eq!(failed("write", missing, Errno::DQUOT).kind(), io::ErrorKind::StorageFull);
+        let full = failed("write", missing, Errno::MFILE);
+        assert_eq!(Shortage::of(&full), Some(Shortage::Descriptors));
+        assert!(full.to_string().contains("Too many open files"), "{full}");
     }
 
     #[test]

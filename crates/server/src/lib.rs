@@ -10,6 +10,7 @@ pub mod collect_host;
 pub mod config;
 pub mod connection;
 pub mod daemon;
+pub mod doors;
 pub mod http;
 pub mod layout;
 pub mod lifecycle;

@@ -19,7 +19,7 @@ use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{config, layout, logging, privileges};
+use crate::{config, layout, logging, machine, privileges};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ enum StopRequest {
 /// # Errors
 /// When it cannot start, or the store cannot be closed cleanly.
 pub fn run(settings: Settings) -> Result<(), LifecycleError> {
+    machine::raise_descriptor_limit().map_err(fail)?;
     let sockets = bind(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
@@ -65,6 +66,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
         privileges::drop_to(settings.user, settings.group)
             .map_err(|error| fail(format!("cannot drop privileges: {error}")))?;
     }
+    machine::survive_file_size_limit().map_err(|error| fail(format!("cannot handle signals: {error}")))?;
     let reload_log = logging::start(&settings).map_err(fail)?;
     // In the background, only the log reaches the operator.
     serve(settings, sockets, &reload_log).inspect_err(|error| tracing::error!("{error}"))

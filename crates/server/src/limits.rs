@@ -33,9 +33,17 @@ pub const FRAMES_THREADS_MAX: usize = 64;
 /// Bytes of answers collected for one write; more are written at once.
 pub const ANSWER_BYTES_HELD: usize = 256 * 1024;
 
-/// Connections at once. At this limit the daemon stops accepting until one ends. Each takes a file
-/// descriptor, so the process's own limit is usually reached first.
+/// Connections at once, through all doors. At this limit the daemon stops accepting until one ends. Each takes a file
+/// descriptor, so the process's own limit may be reached first (`crates/server/src/doors.rs`).
 pub const CONNECTIONS_MAX: usize = 65_536;
+/// One of so many connections is left to the other door, whichever of rrdcached's protocol and HTTP takes the rest.
+pub const DOOR_SHARE: usize = 8;
+
+/// File descriptors that no connection takes, at least: the store's, the log's, the runtime's. A store of one shard
+/// has some 20 open, and opens a few more while it merges.
+pub const DESCRIPTORS_KEPT_MIN: u64 = 64;
+/// The daemon does not start with fewer: half of them would be the store's.
+pub const DESCRIPTORS_MIN: u64 = 2 * DESCRIPTORS_KEPT_MIN;
 
 /// Names marked by SUSPEND, and by FORGET. At this limit SUSPEND is refused, and FORGET drops all earlier marks.
 pub const MARKS_MAX: usize = 100_000;

@@ -19,7 +19,8 @@ use tokio::task::JoinSet;
 
 use crate::connection::SharedPermissions;
 use crate::connection::task::{self, Stream};
-use crate::limits::{ACCEPT_PAUSE, CONNECTIONS_MAX, STOP_TIMEOUT};
+use crate::doors::Door;
+use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT};
 use crate::service::{Service, stopped};
 
 /// Connections that the kernel queues until they are accepted. Linux limits this to `net.core.somaxconn`.
@@ -214,17 +215,32 @@ pub async fn serve(
     let (acceptor, file) = Acceptor::new(bound)?;
     let mut connections = JoinSet::new();
     let stop_of_connections = stop.clone();
+    // For the next connection: a client is accepted only when there is a place.
+    let mut place = None;
     loop {
+        if place.is_none() {
+            place = service.doors.try_place(Door::Rrdcached);
+            if place.is_none() {
+                service.metrics.connections_refused.inc();
+                tracing::warn!("all places for connections are taken; further clients wait");
+            }
+        }
         tokio::select! {
             biased;
             () = stopped(&mut stop) => break,
             ended = connections.join_next(), if !connections.is_empty() => log_end(&service, ended),
-            accepted = acceptor.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+            got = service.doors.place(Door::Rrdcached), if place.is_none() => place = Some(got),
+            accepted = acceptor.accept(), if place.is_some() => match accepted {
                 Ok(stream) => {
+                    let place = place.take();
                     service.metrics.connections.inc();
                     service.metrics.connections_open.inc();
                     let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
-                    connections.spawn(task::serve(stream, service, permissions, stop_of_connections.clone()));
+                    let serving = task::serve(stream, service, permissions, stop_of_connections.clone());
+                    connections.spawn(async move {
+                        let _place = place;
+                        serving.await
+                    });
                 }
                 Err(error) => {
                     service.metrics.connections_refused.inc();

@@ -1,6 +1,12 @@
 //! What the machine offers this process.
 
+use std::io;
 use std::path::Path;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::limits::DESCRIPTORS_MIN;
 
 /// Bytes of memory that this process may use: the machine's, or less where its control group has a limit.
 pub fn memory_bytes() -> u64 {
@@ -9,6 +15,46 @@ pub fn memory_bytes() -> u64 {
     // Without /proc, a small machine.
     let machine = machine.unwrap_or(1 << 30);
     group.map_or(machine, |group| group.min(machine))
+}
+
+/// Raises the limit of open files to the most that the system allows this process.
+///
+/// # Errors
+/// A text for the operator when there are too few to work with.
+pub fn raise_descriptor_limit() -> Result<(), String> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        // What remains is used; it is checked below.
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).ok();
+    }
+    match descriptors_max() {
+        most if most < DESCRIPTORS_MIN => Err(format!(
+            "cannot start: the limit of open files is {most}, {DESCRIPTORS_MIN} are needed; raise it (ulimit -n, \
+             LimitNOFILE= of systemd)"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// File descriptors that this process may have open.
+pub fn descriptors_max() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// File descriptors that it has open now.
+pub fn descriptors_open() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |open| open.count() as u64)
+}
+
+/// Makes a write beyond the limit of file sizes an error, as a full disk is, instead of the end of the process.
+///
+/// # Errors
+/// The system's.
+pub fn survive_file_size_limit() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _context = runtime.enter();
+    // The handler stays when the runtime and its receiver have gone.
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
 fn total(meminfo: &str) -> Option<u64> {

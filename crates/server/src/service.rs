@@ -8,6 +8,7 @@ use store::engine::Engine;
 use tokio::sync::Semaphore;
 
 use crate::connection::command::whole::ImportBytes;
+use crate::doors::Doors;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
@@ -42,6 +43,8 @@ pub struct Service {
     pub calls: BlockingCalls,
     /// Incomplete imports.
     pub imports: ImportBytes,
+    /// Places for connections.
+    pub doors: Doors,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
 }
@@ -58,6 +61,7 @@ impl Service {
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
             imports: ImportBytes::default(),
+            doors: Doors::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }

@@ -216,9 +216,9 @@ fn a_panic_ends_one_connection() {
 
 #[test]
 fn ten_thousand_connections_are_served() {
-    let (_, roundel) = start();
     let hard = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }).unwrap();
+    let (_, roundel) = start();
     let hard = hard.unwrap_or(u64::MAX);
     // Both ends are in this process.
     let count = 10_000.min((hard.saturating_sub(500) / 2) as usize);

@@ -6,6 +6,7 @@ use std::io;
 use std::mem::discriminant;
 use std::sync::Arc;
 
+use disk::Shortage;
 use rrd::codec::file::FileError;
 use rrd::plan::PlanError;
 use rrd::tune::TuneError;
@@ -49,8 +50,9 @@ pub enum StoreError {
     TooLarge(String),
     /// So many updates wait for the RRD's file that no more are taken; says how many.
     Backlog(String),
-    /// The disk is full; the store continues by itself once there is room.
-    DiskFull,
+    /// The disk is full, or the machine is short of something else; the store continues by itself once that has
+    /// passed.
+    Short(Shortage),
     /// A write or sync failed: no more writes until the store is reopened.
     Poisoned(String),
     /// A segment could not be read; names file and offset.
@@ -111,7 +113,7 @@ impl fmt::Display for StoreError {
             StoreError::TooLarge(text) | StoreError::Backlog(text) | StoreError::Poisoned(text) => {
                 f.write_str(text)
             }
-            StoreError::DiskFull => f.write_str("No space left on device"),
+            StoreError::Short(shortage) => shortage.fmt(f),
             StoreError::Segment(error) => error.fmt(f),
             StoreError::Locked => f.write_str(LOCKED),
             StoreError::Io { what, error } if what.is_empty() => f.write_str(&system_text(error)),

@@ -35,7 +35,8 @@ pub const BODY_BYTES_MAX: usize = 64 << 20;
 /// Why an operation on the log failed.
 #[derive(Debug)]
 pub enum LogError {
-    /// The disk is full. Nothing of the commit was written; it may be retried or discarded.
+    /// The disk is full, or there is another [`Shortage`](disk::Shortage). Nothing of the commit was written; it may be
+    /// retried or discarded.
     Full(io::Error),
     /// A write or sync has failed: no more writes until the log is reopened.
     Poisoned(String),

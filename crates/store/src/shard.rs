@@ -34,6 +34,7 @@ pub mod recovery;
 pub mod state;
 pub mod syncer;
 pub mod view;
+pub mod waiting;
 pub mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,6 +57,7 @@ use crate::shard::files::Files;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::message::{Command, Priority};
 use crate::shard::syncer::SyncHandle;
+use crate::shard::waiting::Waiting;
 use crate::shard::worker::WorkerSlot;
 
 /// The striped store's clock: seconds and microseconds since the epoch.
@@ -139,12 +141,12 @@ pub struct Shared {
     pub compactor: CompactorHandle,
     /// Set when the shard is to stop: nothing waits for room on the disk any more.
     pub stopping: AtomicBool,
-    /// The checkpointer is waiting for room on the disk.
-    pub checkpointer_full: AtomicBool,
+    /// What checkpointer and compactor wait for.
+    pub checkpointer_waits: Waiting,
     /// The worker refuses commands.
     pub refuses: AtomicBool,
-    /// The log is waiting for room on the disk.
-    pub log_full: AtomicBool,
+    /// What the log waits for.
+    pub log_waits: Waiting,
     placeholders: Option<Arc<Placeholders>>,
     failure: OnceLock<String>,
 }

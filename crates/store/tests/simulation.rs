@@ -506,7 +506,7 @@ fn run_full(seed: u64) {
         let failures = world.send(batch);
         let full = |index: usize| {
             let failure = failures.iter().find(|failure| failure.line == index as u32);
-            failure.map(|failure| failure.error == StoreError::DiskFull)
+            failure.map(|failure| matches!(failure.error, StoreError::Short(_)))
         };
         for (index, op) in ops.into_iter().enumerate() {
             match full(index) {

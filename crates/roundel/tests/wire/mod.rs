@@ -139,7 +139,8 @@ impl Daemon {
     }
 
     /// `ROUNDEL_EXECUTABLE` may name another program that takes `serve --config FILE`.
-    fn roundel(&self) -> Command {
+    /// The command that starts our daemon with its settings.
+    pub fn roundel(&self) -> Command {
         let program =
             std::env::var("ROUNDEL_EXECUTABLE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_roundel").to_string());
         let config = self.directory.join("roundel.toml");

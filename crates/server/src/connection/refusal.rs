@@ -96,7 +96,7 @@ pub fn code(error: &StoreError) -> ErrorCode {
         StoreError::Update(_) | StoreError::Tune(_) => ErrorCode::Syntax,
         StoreError::Name(NameError::Outside) | StoreError::LeadsOut { .. } => ErrorCode::Permission,
         StoreError::Name(_) => ErrorCode::NoSuchRrd,
-        StoreError::DiskFull => ErrorCode::DiskFull,
+        StoreError::Short(_) => ErrorCode::DiskFull,
         StoreError::Poisoned(_) => ErrorCode::Poisoned,
         StoreError::Damaged { .. } | StoreError::Segment(_) => ErrorCode::Damaged,
         StoreError::Unsupported(_) | StoreError::Unfit { .. } => ErrorCode::Unsupported,
@@ -124,7 +124,7 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::TooLarge(_)
         | StoreError::Backlog(_)
         | StoreError::Unsupported(_) => DropReason::Refused,
-        StoreError::DiskFull
+        StoreError::Short(_)
         | StoreError::Poisoned(_)
         | StoreError::Segment(_)
         | StoreError::Damaged { .. }

@@ -72,7 +72,7 @@ pub fn status(error: &StoreError) -> StatusCode {
         | StoreError::Unsupported(_) => StatusCode::UNPROCESSABLE_ENTITY,
         // These pass by themselves.
         StoreError::Stopping | StoreError::Locked | StoreError::Backlog(_) => StatusCode::SERVICE_UNAVAILABLE,
-        StoreError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+        StoreError::Short(_) => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::Poisoned(_)
         | StoreError::Segment(_)
         | StoreError::Damaged { .. }
@@ -126,7 +126,7 @@ mod tests {
             (StoreError::Unfit { path: path(), error: FileError::NotRrd }, 422),
             (StoreError::TooLarge(String::new()), 413),
             (StoreError::Backlog(String::new()), 503),
-            (StoreError::DiskFull, 507),
+            (StoreError::Short(store::disk::Shortage::Space), 507),
             (StoreError::Poisoned(String::new()), 500),
             (StoreError::from(SegmentError::Io { file: path(), offset: 0, error: io() }), 500),
             (StoreError::from(PlaceholderError::Foreign { name: name.clone() }), 409),

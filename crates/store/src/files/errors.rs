@@ -2,6 +2,7 @@
 
 use std::io;
 
+use disk::Shortage;
 use rrd_file::file::{HeaderError, OpenError};
 use rrd_file::name::RrdName;
 use rrd_file::tree::Tree;
@@ -29,9 +30,9 @@ pub fn display_path(tree: &Tree, name: &RrdName) -> String {
 
 /// Converts a failed read or write of an open file.
 pub fn io_error(tree: &Tree, name: &RrdName, error: io::Error) -> StoreError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
-        _ => StoreError::io(format!("'{}'", display_path(tree, name)), error),
+    match Shortage::of(&error) {
+        Some(shortage) => StoreError::Short(shortage),
+        None => StoreError::io(format!("'{}'", display_path(tree, name)), error),
     }
 }
 
@@ -43,7 +44,10 @@ pub fn open_error(tree: &Tree, name: &RrdName, error: OpenError) -> StoreError {
             return StoreError::io("", io::Error::other(format!("'{path}' is not a regular file")));
         }
         OpenError::Locked => return StoreError::Locked,
-        OpenError::Io(error) => error,
+        OpenError::Io(error) => match Shortage::of(&error) {
+            Some(shortage) => return StoreError::Short(shortage),
+            None => error,
+        },
     };
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         _ if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use disk::Shortage;
 use rrd::definition::Definition;
 use rrd::footprint;
 use rrd::time::Timestamp;
@@ -228,14 +229,14 @@ impl Shared {
     }
 
     fn journal_failed(&self, journal: &Journal, error: &io::Error) -> StoreError {
-        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        if let Some(shortage) = Shortage::of(error) {
             if !self.counters.disk_full.swap(true, Ordering::Relaxed) {
                 tracing::error!(
-                    "no room for {}: updates are refused until there is",
+                    "cannot write {}: {shortage}; updates are refused until that has passed",
                     journal.path().display()
                 );
             }
-            return StoreError::DiskFull;
+            return StoreError::Short(shortage);
         }
         let text = system_text(error);
         self.poison(format!("cannot write journal \"{}\": {text}", journal.path().display()))

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use disk::Shortage;
+
 use super::Position;
 use super::envelope::{self, ENVELOPE_BYTES, Kind, Stamp};
 use super::{BODY_BYTES_MAX, LogError};
@@ -274,7 +276,7 @@ impl LogWriter {
     /// After a failed write: undoes the part that was written, if the disk was only full. It does so durably,
     /// so that a loss of power cannot bring back what the caller was told is not there.
     fn cut_back(&mut self, error: io::Error) -> LogError {
-        if error.kind() != io::ErrorKind::StorageFull {
+        if Shortage::of(&error).is_none() {
             return self.shared.poison(&error);
         }
         let Some(active) = &mut self.active else { return LogError::Full(error) };
@@ -291,7 +293,7 @@ impl LogWriter {
         let path = filenames::log(&self.shared.dir, start);
         let (file, allocated) = match self.next_file(&path) {
             Ok(made) => made,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(LogError::Full(error)),
+            Err(error) if Shortage::of(&error).is_some() => return Err(LogError::Full(error)),
             Err(error) => return Err(self.shared.poison(&error)),
         };
         self.files.push_back(LogFile { start, path, recyclable: true });
@@ -308,8 +310,16 @@ impl LogWriter {
         let disk = &*self.shared.disk;
         if let Some(spare) = self.spares.last() {
             disk.rename(spare, path)?;
+            let file = match disk.open(path, Mode::Write) {
+                Ok(file) => file,
+                Err(error) => {
+                    // It may be tried again, so nothing may stand under that name.
+                    disk.rename(path, spare)?;
+                    return Err(error);
+                }
+            };
             self.spares.pop();
-            return Ok((disk.open(path, Mode::Write)?, self.options.file_bytes_max));
+            return Ok((file, self.options.file_bytes_max));
         }
         Ok((disk.create(path)?, 0))
     }

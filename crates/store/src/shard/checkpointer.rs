@@ -7,9 +7,11 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
+
+use disk::Shortage;
 
 use crate::checkpoint::{CheckpointWriter, RawFrame};
 use crate::engine::StoreError;
@@ -61,8 +63,8 @@ pub fn run(shared: &Shared, jobs: &Receiver<Job>) {
             continue;
         }
         if let Err(error) = work(shared, &mut cycle, job) {
-            let error = if error.kind() == io::ErrorKind::StorageFull {
-                StoreError::DiskFull
+            let error = if let Some(shortage) = Shortage::of(&error) {
+                StoreError::Short(shortage)
             } else {
                 let text = format!("cannot write the shard's files: {error}; restart once the disk is well");
                 shared.poison(text.clone());
@@ -131,7 +133,7 @@ pub fn write_segment(
     fill: &mut dyn FnMut(&mut SegmentWriter<DiskSink>) -> io::Result<()>,
 ) -> io::Result<Arc<SegmentFile>> {
     let path = filenames::segment(&files.dir, number);
-    let attempt: io::Result<u64> = (|| {
+    let attempt: io::Result<_> = (|| {
         let file = files.disk.create(&path)?;
         let sink = DiskSink::new(Arc::clone(&file));
         let mut writer = SegmentWriter::new(sink, &path.display().to_string(), number).map_err(into_io)?;
@@ -139,50 +141,36 @@ pub fn write_segment(
         let (summary, mut sink) = writer.finish().map_err(into_io)?;
         sink.flush()?;
         file.sync()?;
-        Ok(summary.file_bytes)
+        Ok((summary.file_bytes, open_segment(&*files.disk, &path).map_err(into_io)?))
     })();
-    let bytes = match attempt {
-        Ok(bytes) => bytes,
+    let (bytes, segment) = match attempt {
+        Ok(written) => written,
         Err(error) => {
             let _ = files.disk.remove(&path);
             return Err(error);
         }
     };
     shared.stats.segment_bytes_written.fetch_add(bytes, Ordering::Relaxed);
-    let segment = open_segment(&*files.disk, &path).map_err(into_io)?;
     Ok(Arc::new(SegmentFile { number, level, class, bytes, path, segment }))
 }
 
-/// Runs `attempt`, and again each second while the disk is full.
+/// Runs `attempt`, and again each second while the disk is full or the machine is short of something else.
 ///
 /// # Errors
-/// Any other error of `attempt`; that the disk is full only when the shard stops.
+/// Any other error of `attempt`; a shortage only when the shard stops.
 pub fn retry_while_full<T>(shared: &Shared, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
-            Err(error)
-                if error.kind() == io::ErrorKind::StorageFull && !shared.stopping.load(Ordering::Relaxed) =>
-            {
-                report_full(&shared.checkpointer_full, true, &error.to_string());
+            Err(error) if Shortage::of(&error).is_some() && !shared.stopping.load(Ordering::Relaxed) => {
+                shared.checkpointer_waits.report(Shortage::of(&error), &error.to_string());
                 std::thread::sleep(FULL_RETRY);
             }
             other => {
                 if other.is_ok() {
-                    report_full(&shared.checkpointer_full, false, "");
+                    shared.checkpointer_waits.report(None, "");
                 }
                 return other;
             }
-        }
-    }
-}
-
-/// Records whether the disk is full, and logs each change of that.
-pub fn report_full(flag: &AtomicBool, full: bool, detail: &str) {
-    if flag.swap(full, Ordering::Relaxed) != full {
-        if full {
-            tracing::error!(detail, "the disk is full: free some space, the store goes on by itself");
-        } else {
-            tracing::info!("the disk has room again");
         }
     }
 }

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 pub use slot::WorkerSlot;
 
 use self::answers::Answer;
+use disk::Shortage;
+
 use crate::catalogue::RrdId;
 use crate::engine::StoreError;
 use crate::log::{Kind, LogWriter, Position, Stamp, UpdatesBody};
@@ -59,8 +61,8 @@ pub struct Worker {
     sequence: u64,
     /// Where the log ended when it was opened.
     opened_at: Position,
-    /// Set while a commit waits for room on the disk.
-    full_since: Option<Instant>,
+    /// Set while a commit waits out a shortage.
+    short_since: Option<(Instant, Shortage)>,
     /// The state's share of what the whole store is known to take in memory.
     memory_counted: u64,
 }
@@ -91,7 +93,7 @@ impl Worker {
             next_id: 0,
             sequence: 0,
             opened_at,
-            full_since: None,
+            short_since: None,
             memory_counted: 0,
         }
     }
@@ -227,10 +229,12 @@ impl Worker {
         if let Some(error) = self.cycle.failure() {
             return Some(error.clone());
         }
-        let checkpointer_full = || self.shared.checkpointer_full.load(Ordering::Relaxed);
-        let no_room =
-            self.full_since.is_some() || (self.cycle.is_overdue(&self.state) && checkpointer_full());
-        no_room.then_some(StoreError::DiskFull)
+        let of_log = self.short_since.map(|(_, shortage)| shortage);
+        let of_checkpointer = || match self.cycle.is_overdue(&self.state) {
+            true => self.shared.checkpointer_waits.shortage(),
+            false => None,
+        };
+        of_log.or_else(of_checkpointer).map(StoreError::Short)
     }
 
     /// Handles priority messages that have arrived since the round began. Between any two updates the state
@@ -283,7 +287,7 @@ impl Worker {
         if let Some(error) = self.refusal() {
             self.cycle.refuse_requested(&error);
             // A page must not contain anything that the log does not.
-            if error != StoreError::DiskFull || self.full_since.is_some() {
+            if !matches!(error, StoreError::Short(_)) || self.short_since.is_some() {
                 return;
             }
         }

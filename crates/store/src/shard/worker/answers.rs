@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::Worker;
+use disk::Shortage;
+
 use crate::engine::{Reply, StoreError};
 use crate::log::LogError;
 use crate::name::RrdName;
-use crate::shard::checkpointer::report_full;
 use crate::shard::syncer::SyncRequest;
 
 /// Pause before a write that found the disk full is retried.
@@ -64,8 +65,10 @@ impl Worker {
         if let Some(text) = self.shared.failure() {
             return self.refuse_answers(&StoreError::Poisoned(text));
         }
-        if self.full_since.is_some_and(|since| since.elapsed() < FULL_RETRY) {
-            return self.refuse_answers(&StoreError::DiskFull);
+        if let Some((since, shortage)) = self.short_since
+            && since.elapsed() < FULL_RETRY
+        {
+            return self.refuse_answers(&StoreError::Short(shortage));
         }
         self.close_updates();
         if let Some(text) = self.shared.failure() {
@@ -73,8 +76,8 @@ impl Worker {
         }
         match self.log.commit() {
             Ok(_) => {
-                if self.full_since.take().is_some() {
-                    report_full(&self.shared.log_full, false, "");
+                if self.short_since.take().is_some() {
+                    self.shared.log_waits.report(None, "");
                 }
                 self.give_answers();
             }
@@ -86,10 +89,11 @@ impl Worker {
     }
 
     fn commit_failed(&mut self, error: &LogError) -> StoreError {
-        if matches!(error, LogError::Full(_)) {
-            self.full_since = Some(Instant::now());
-            report_full(&self.shared.log_full, true, &error.to_string());
-            return StoreError::DiskFull;
+        if let LogError::Full(cause) = error {
+            let shortage = Shortage::of(cause).unwrap_or(Shortage::Space);
+            self.short_since = Some((Instant::now(), shortage));
+            self.shared.log_waits.report(Some(shortage), &error.to_string());
+            return StoreError::Short(shortage);
         }
         let text = format!("cannot write the log: {error}; no more updates until the store is restarted");
         self.shared.poison(text.clone());
