@@ -15,13 +15,13 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test test-all check bench bench-full gallery deb static oracle sim fuzz audit setup peers bench-peers clean
+.PHONY: help run test test-all variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
-	@echo "make test          install the peers (Debian packages), then run every test"
+	@echo "make test          install the peers (Debian packages), then run every test and build what check leaves out"
 	@echo "make test-all      the same with root's tests, and every random test with ten times the seeds: about an hour"
-	@echo "make check         formatting, clippy, documentation, unit tests, licences: what a change needs"
+	@echo "make check         formatting, clippy, unit tests, house rules, licences: what a change needs, in a minute"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
@@ -49,19 +49,23 @@ run:
 	@echo
 	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:9181
 
-test: peers
+test: peers variants
 	$(CARGO) test --workspace --locked
 
+# What a change breaks rarely, so `make check` leaves it out: the build without default features, the fuzz targets, the
+# documentation's links.
+variants:
+	$(CARGO) check --workspace --no-default-features --locked
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
+	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --no-deps --locked
+
 # What does not fit into the 25 minutes of `make test`.
-test-all: peers
+test-all: peers variants
 	ROUNDEL_ROOT_TESTS=1 ROUNDEL_SEEDS=10x $(CARGO) test --workspace --locked
 
 check: peers
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- $(DENY)
-	$(CARGO) check --workspace --no-default-features --locked
-	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
-	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) test --workspace --locked --lib --bins
 	$(CARGO) test --locked -p roundel-tidy
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
