@@ -52,6 +52,7 @@ pub unsafe extern "C" fn rrd_create_r2(
             name,
             start: start(last_up)?,
             step: (step > 0).then_some(Step { units: step, units_per_second: 1 }),
+            decimal_step: None,
             sources,
             template,
             existing: if no_overwrite == 0 { Existing::Replace } else { Existing::Refuse },

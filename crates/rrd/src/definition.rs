@@ -5,6 +5,8 @@
 
 pub mod text;
 
+use crate::when::{FINE_UNITS, Step};
+
 /// Version numbers of the `.rrd` file: `RRD_VERSION` 1 to 5.
 pub type FormatVersion = u8;
 
@@ -304,6 +306,33 @@ impl Definition {
     /// The index of the source called `name`.
     pub fn ds_index(&self, name: &str) -> Option<usize> {
         self.ds.iter().position(|ds| ds.name == name)
+    }
+
+    /// Replaces the step. Heartbeats stay as long as they are; the unit becomes the coarsest that step and heartbeats
+    /// allow.
+    pub fn set_step(&mut self, step: Step) {
+        if self.units_per_second == 1 && step.units_per_second == 1 {
+            self.step = step.units;
+            return;
+        }
+        let fine = |units: u64, per_second: u32| match per_second {
+            1 => units.saturating_mul(u64::from(FINE_UNITS)),
+            _ => units,
+        };
+        let old_units = self.units_per_second;
+        let step = fine(step.units, step.units_per_second);
+        let mut heartbeats: Vec<&mut u64> = Vec::new();
+        for ds in &mut self.ds {
+            if let DsKind::Fed { heartbeat, .. } = &mut ds.kind {
+                *heartbeat = fine(*heartbeat, old_units);
+                heartbeats.push(heartbeat);
+            }
+        }
+        let unit = u64::from(FINE_UNITS);
+        let whole = step.is_multiple_of(unit) && heartbeats.iter().all(|units| units.is_multiple_of(unit));
+        let divisor = if whole { unit } else { 1 };
+        heartbeats.into_iter().for_each(|units| *units /= divisor);
+        (self.step, self.units_per_second) = (step / divisor, if whole { 1 } else { FINE_UNITS });
     }
 
     /// Number of sources that take a value in an update (all but COMPUTE).

@@ -190,7 +190,7 @@ mod tests {
         for good in ["-12.5e+3", "18446744073709551615", "nan", "123456789012345678901234567890 7"] {
             shake(good.as_bytes(), 20_000, fuzz_number);
         }
-        for good in ["300", "5m", "1d", "100ms", "2.5s"] {
+        for good in ["300", "5m", "1d", "0.1", "2.5s"] {
             shake(good.as_bytes(), 5_000, fuzz_duration);
         }
     }

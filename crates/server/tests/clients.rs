@@ -228,8 +228,14 @@ fn our_own_commands_are_answered() {
 fn steps_below_a_second_give_fractional_times() {
     let roundel = start();
     let mut client = Client::open(&roundel.socket());
-    let create = "CREATE f.rrd -b 1000000000 -s 100ms DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10";
+    let create = "CREATE f.rrd -b 1000000000 -s 0.1 DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10";
     assert_eq!(client.say(create), "0 RRD created OK\n");
+    let refused = client.say("CREATE m.rrd -s 100ms DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10");
+    assert!(refused.starts_with("-1 RRD Error: step size: ") && refused.contains("decimals"), "{refused}");
+    client.say("CREATE m.rrd -s 10 DS:a:GAUGE:300ms:0:U RRA:AVERAGE:0.5:100ms:10");
+    let minutes = client.say("INFO m.rrd");
+    assert!(minutes.contains("ds[a].minimal_heartbeat 1 18000\n"), "{minutes}");
+    assert!(minutes.contains("rra[0].pdp_per_row 1 600\n"), "{minutes}");
     client.say("UPDATE f.rrd 1000000000.1:1 1000000000.2:2");
     let rows = client.say("FETCH f.rrd AVERAGE 1000000000 1000000001");
     assert!(rows.contains("Step: 0.100\n") && rows.contains("\n1000000000.200: 2"), "{rows}");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rrd::content::Rrd;
 use rrd::definition::Definition;
-use rrd::definition::text::{CreateOptions, DefinitionError, Limits, extend, parse_create};
+use rrd::definition::text::{CreateOptions, DECIMALS_IN_FILE, DefinitionError, Limits, extend, parse_create};
 use rrd::prefill::{Forecasts, origins, prefill};
 use rrd::when::{Step, parse_step};
 use rrd_file::{Existing, create as create_file, create_filled};
@@ -23,7 +23,9 @@ pub const SYNTAX: &str = "create - a new RRD\n\n\
     \t\t[--no-overwrite|-O]\n\
     \t\t[--daemon|-d address]\n\
     \t\t[DS:ds-name[=mapped-ds-name[[source-index]]]:DST:dst arguments]\n\
-    \t\t[RRA:CF:cf arguments]\n";
+    \t\t[RRA:CF:cf arguments]\n\n\
+    A step, a heartbeat or the steps and rows of an archive may have decimals of a second, as 0.1 or\n\
+    0.25s, where a daemon of Roundel keeps the RRD in stripes; 100ms are 100 minutes, as in RRDtool.\n";
 
 /// The earliest start that RRDtool accepts: ten years of 365 days after the epoch.
 const START_MIN: i64 = 315_360_000;
@@ -58,6 +60,8 @@ pub struct CreateArgs<'w> {
     pub start: Option<i64>,
     /// Its step, if given.
     pub step: Option<Step>,
+    /// RRDtool's refusal of the step, if it has decimals, which only a store takes.
+    pub decimal_step: Option<Failure>,
     /// RRDs whose history fills it.
     pub sources: Vec<&'w [u8]>,
     /// An RRD that serves as a template.
@@ -72,10 +76,20 @@ pub struct CreateArgs<'w> {
 
 impl<'w> CreateArgs<'w> {
     fn read(tool: &mut Tool, args: Args<'w>) -> Result<Self> {
+        let mut decimal_step = None;
+        match Self::read_words(tool, args, &mut decimal_step) {
+            Ok(parsed) => Ok(CreateArgs { decimal_step, ..parsed }),
+            // RRDtool gets no further than the step.
+            Err(failure) => Err(decimal_step.unwrap_or(failure)),
+        }
+    }
+
+    fn read_words(tool: &mut Tool, args: Args<'w>, decimal_step: &mut Option<Failure>) -> Result<Self> {
         let mut parsed = CreateArgs {
             name: b"",
             start: None,
             step: None,
+            decimal_step: None,
             sources: Vec::new(),
             template: None,
             existing: Existing::Replace,
@@ -93,8 +107,9 @@ impl<'w> CreateArgs<'w> {
                     parsed.start = Some(start);
                 }
                 (Tag::Step, word) => {
-                    let step = parse_step(text(word)?, false);
-                    parsed.step = Some(step.map_err(|error| Failure::new(format!("step size: {error}")))?);
+                    let (step, refused) = step(text(word)?)?;
+                    parsed.step = Some(step);
+                    *decimal_step = decimal_step.take().or(refused);
                 }
                 (Tag::Source, word) => {
                     check_source(tool, word)?;
@@ -112,10 +127,21 @@ impl<'w> CreateArgs<'w> {
         Ok(CreateArgs { name, definitions: definitions.to_vec(), ..parsed })
     }
 
+    /// The definitions as text.
+    fn definitions(&self) -> Result<Vec<&'w str>> {
+        let refused = |word: &[u8]| Failure::of_name("can't parse argument '", word, "'");
+        self.definitions.iter().map(|word| std::str::from_utf8(word).map_err(|_| refused(word))).collect()
+    }
+
     /// Sends it to a daemon.
     fn send(&self, target: &Remote) -> Result {
         let start = self.start.map(|start| start.to_string());
-        let step = self.step.map(|step| step.units.to_string());
+        let step = self.step.map(|step| step.to_string());
+        if self.step.is_some_and(|step| step.units_per_second != 1) && !target.daemon.is_ours() {
+            return Err(Failure::new(
+                "step size: decimals need a daemon of Roundel; rrdcached counts whole seconds",
+            ));
+        }
         let mut args: Vec<&[u8]> = Vec::new();
         if let Some(start) = &start {
             args.extend([b"-b", start.as_bytes()]);
@@ -157,19 +183,16 @@ pub fn create(tool: &mut Tool, args: &CreateArgs<'_>) -> Result {
     }
     match tool.write_target(Policy::CREATE, args.name, args.daemon)? {
         Location::Remote(remote) if remote.in_place_of.is_none() => args.send(&remote),
+        Location::Local(_) if let Some(refused) = &args.decimal_step => {
+            Err(refuse_decimals(tool, args, refused))
+        }
         location => make(tool, args, &location),
     }
 }
 
 /// Creates it in a file, or in the store that owns the name.
 fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) -> Result {
-    let definitions: Vec<&str> = args
-        .definitions
-        .iter()
-        .map(|word| {
-            std::str::from_utf8(word).map_err(|_| Failure::of_name("can't parse argument '", word, "'"))
-        })
-        .collect::<Result<_>>()?;
+    let definitions = args.definitions()?;
     if args.existing == Existing::Refuse && tool.environment.path(args.name)?.exists() {
         return Err(Failure::of_name("creating '", args.name, "': File exists"));
     }
@@ -178,7 +201,9 @@ fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) ->
         sources.push(content(tool, word)?);
     }
     let sources: Vec<&Rrd> = sources.iter().collect();
-    let (definition, template_start) = define(tool, args, &definitions)?;
+    let in_store = matches!(location, Location::Remote(_));
+    let limits = Limits { sub_second: in_store, ..Limits::FILE };
+    let (definition, template_start) = define(tool, args, &definitions, limits)?;
     let start = args
         .start
         .or_else(|| sources.iter().map(|source| last_update(source)).max())
@@ -191,6 +216,7 @@ fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) ->
         Location::Local(path) if sources.is_empty() => create_file(path, &definition, start, args.existing),
         location => {
             let origins = origins(&definition, &definitions);
+            let start = start.saturating_mul(i64::from(definition.units_per_second));
             let filled = prefill(definition, start, &origins, &sources, Forecasts::Filled);
             match location {
                 Location::Remote(remote) => return remote.import(&filled, args.existing),
@@ -202,8 +228,13 @@ fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) ->
 }
 
 /// The definition, and the last update of the template it comes from.
-fn define(tool: &mut Tool, args: &CreateArgs<'_>, definitions: &[&str]) -> Result<(Definition, Option<i64>)> {
-    let options = |step| CreateOptions { step, limits: Limits::FILE, file_name: args.name };
+fn define(
+    tool: &mut Tool,
+    args: &CreateArgs<'_>,
+    definitions: &[&str],
+    limits: Limits,
+) -> Result<(Definition, Option<i64>)> {
+    let options = |step| CreateOptions { step, limits, file_name: args.name };
     let refused = |error: DefinitionError| Failure::new(error.to_string());
     let Some(name) = args.template else {
         let step = args.step.unwrap_or(Step::DEFAULT);
@@ -214,11 +245,32 @@ fn define(tool: &mut Tool, args: &CreateArgs<'_>, definitions: &[&str]) -> Resul
     let start = last_update(&template);
     let mut definition = template.definition;
     if let Some(step) = args.step {
-        (definition.step, definition.units_per_second) = (step.units, step.units_per_second);
+        definition.set_step(step);
     }
     let step = Step { units: definition.step, units_per_second: definition.units_per_second };
     extend(&mut definition, &options(step), definitions).map_err(refused)?;
     Ok((definition, Some(start)))
+}
+
+/// A step, and RRDtool's refusal if it is written with decimals.
+fn step(word: &str) -> Result<(Step, Option<Failure>)> {
+    let refused = match parse_step(word, false) {
+        Ok(step) => return Ok((step, None)),
+        Err(error) => Failure::new(format!("step size: {error}")),
+    };
+    match parse_step(word, true) {
+        Ok(step) => Ok((step, Some(refused))),
+        Err(_) => Err(refused),
+    }
+}
+
+/// Why a file cannot have a step with decimals: `refused`, RRDtool's reason, unless a store would take the RRD.
+fn refuse_decimals(tool: &mut Tool, args: &CreateArgs<'_>, refused: &Failure) -> Failure {
+    let limits = Limits { sub_second: true, ..Limits::FILE };
+    match args.definitions().and_then(|definitions| define(tool, args, &definitions, limits)) {
+        Ok(_) => Failure::new(format!("step size: {DECIMALS_IN_FILE}")),
+        Err(_) => refused.clone(),
+    }
 }
 
 /// The time of an RRD's last update, in seconds.

@@ -8,7 +8,8 @@ mod archive;
 mod error;
 mod source;
 
-pub use error::DefinitionError;
+pub use error::{DECIMALS_IN_FILE, DefinitionError};
+pub(crate) use source::parse_heartbeat;
 
 use super::{Cf, Consolidation, Definition, DsKind, DsType, Rra, VERSION_DCOUNTER, VERSION_DEFAULT};
 use crate::when::{FINE_UNITS, Step};
@@ -27,7 +28,7 @@ const SPAN_MAX: u128 = 1 << 53;
 pub struct Limits {
     /// Longest DS name in bytes.
     pub ds_name_bytes: usize,
-    /// Whether durations below a second are accepted (see [`crate::when`]).
+    /// Whether durations with decimals are accepted (see [`crate::when`]).
     pub sub_second: bool,
 }
 
@@ -63,6 +64,11 @@ pub fn parse_create<A: AsRef<str>>(
             let units = options.step.units.checked_mul(fine).ok_or(DefinitionError::StepRange)?;
             let step = Step { units, units_per_second: FINE_UNITS };
             parse_args(&CreateOptions { step, ..*options }, args)
+        }
+        Err(error) if !options.limits.sub_second => {
+            let limits = Limits { sub_second: true, ..options.limits };
+            let in_store = parse_create(&CreateOptions { limits, ..*options }, args);
+            Err(if in_store.is_ok() { DefinitionError::Decimals } else { error })
         }
         result => result,
     }

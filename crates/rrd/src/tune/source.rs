@@ -2,6 +2,7 @@
 
 use super::error::TuneError;
 use super::option::Setting;
+use crate::definition::text::parse_heartbeat;
 use crate::definition::{ComputeProgram, Definition, Ds, DsKind, DsType};
 use crate::live::{HeadShape, Live};
 use crate::number;
@@ -16,7 +17,7 @@ const HEARTBEAT_STEPS: u64 = 2;
 /// type.
 pub(super) struct Sources {
     step: u64,
-    units_per_second: u64,
+    units_per_second: u32,
     list: Vec<Source>,
 }
 
@@ -33,8 +34,7 @@ struct Source {
 impl Sources {
     pub(super) fn of(definition: &Definition) -> Self {
         let list = definition.ds.iter().map(Source::of).collect();
-        let units_per_second = u64::from(definition.units_per_second);
-        Sources { step: definition.step, units_per_second, list }
+        Sources { step: definition.step, units_per_second: definition.units_per_second, list }
     }
 
     /// The source that an argument starts with, by index, and what follows its name.
@@ -66,9 +66,10 @@ impl Sources {
     /// `--heartbeat`, `--minimum`, `--maximum`.
     pub(super) fn limit(&mut self, setting: Setting, argument: &str) -> Result<(), TuneError> {
         if setting == Setting::Heartbeat {
-            let (ds, seconds) = self.split(argument, "arguments for heartbeat", leading_integer)?;
-            // Compat: a negative heartbeat is a huge one.
-            self.list[ds].heartbeat = Some((seconds as u64).saturating_mul(self.units_per_second));
+            let units_per_second = self.units_per_second;
+            let units = |text| heartbeat(text, units_per_second);
+            let (ds, units) = self.split(argument, "arguments for heartbeat", units)?;
+            self.list[ds].heartbeat = Some(units);
             return Ok(());
         }
         let minimum = setting == Setting::Minimum;
@@ -160,6 +161,15 @@ impl Source {
 fn take_name(text: &str) -> (&str, &str) {
     let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     text.split_at(text.bytes().take(NAME_BYTES_MAX).take_while(of_name).count())
+}
+
+/// A heartbeat in units. RRDs that count seconds take an integer, as in RRDtool; the others what `create` takes.
+fn heartbeat(text: &str, units_per_second: u32) -> Option<u64> {
+    if units_per_second == 1 {
+        // Compat: a negative heartbeat is a huge one.
+        return leading_integer(text).map(|seconds| seconds as u64);
+    }
+    parse_heartbeat(text, units_per_second, true).ok()
 }
 
 /// The integer that `text` starts with after blanks, clamped to 64 bits; what follows is ignored.

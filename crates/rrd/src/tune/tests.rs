@@ -77,9 +77,18 @@ fn a_bad_word_leaves_everything_as_it_was() {
 
 #[test]
 fn a_heartbeat_is_given_in_seconds_and_kept_in_units() {
-    let (mut definition, mut live) = example(1000);
-    tune(&mut definition, &mut live, &["-h", "in:2"]).unwrap();
-    assert!(matches!(definition.ds[0].kind, DsKind::Fed { heartbeat: 2000, .. }));
+    let check = |units_per_second, argument: &str, want: Option<u64>| {
+        let (mut definition, mut live) = example(units_per_second);
+        let done = tune(&mut definition, &mut live, &["-h", argument]).map(|_| ());
+        let DsKind::Fed { heartbeat, .. } = definition.ds[0].kind else { unreachable!() };
+        assert_eq!(done.is_ok().then_some(heartbeat), want, "{argument}");
+    };
+    check(1000, "in:2", Some(2000));
+    check(1000, "in:0.3", Some(300));
+    check(1000, "in:1.5s", Some(1500));
+    check(1000, "in:0.0001", None);
+    // RRDtool reads an integer.
+    check(1, "in:1.5", Some(1));
 }
 
 #[test]

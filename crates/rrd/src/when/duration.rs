@@ -1,8 +1,9 @@
 //! Durations, as `rrdcreate(1)` takes them for steps, heartbeats and rows.
 //!
 //! A plain integer is a count. With one of the suffixes `s m h d w M y` (M = 31 days, y = 366 days) it is a
-//! time, which must be a multiple of the target unit; anything after the suffix is ignored, as in RRDtool.
-//! Beyond RRDtool, and only where the target is a store: `ms`, and a decimal fraction.
+//! time, which must be a multiple of the target unit; anything after the suffix is ignored, as in RRDtool, so that
+//! `100ms` are 100 minutes. Beyond RRDtool, which refuses them, and only where the target is a store: decimals, as in
+//! `0.1` and `0.1s`, down to a thousandth of a second.
 
 use std::fmt;
 
@@ -42,7 +43,7 @@ pub struct DurationScale {
     pub divisor: u64,
     /// Units per second: 1 or [`FINE_UNITS`].
     pub units_per_second: u32,
-    /// Whether `ms` and fractions are accepted; otherwise they are read as RRDtool reads them.
+    /// Whether decimals are accepted; otherwise they are refused, as by RRDtool.
     pub sub_second: bool,
 }
 
@@ -64,7 +65,7 @@ pub fn parse_duration(text: &str, scale: DurationScale) -> Result<u64, DurationE
     let number = text[..digits].parse().unwrap_or(u64::MAX);
     let suffix = &text[digits..];
     if scale.sub_second
-        && let Some(thousandths) = parse_fine(number, suffix)?
+        && let Some(thousandths) = parse_decimals(number, suffix)?
     {
         return divide(thousandths, 1000, scale);
     }
@@ -75,11 +76,8 @@ pub fn parse_duration(text: &str, scale: DurationScale) -> Result<u64, DurationE
     divide(number.wrapping_mul(seconds), 1, scale)
 }
 
-/// Thousandths of a second, when the text uses a form that RRDtool does not know.
-fn parse_fine(number: u64, suffix: &str) -> Result<Option<u64>, DurationError> {
-    if suffix == "ms" {
-        return Ok(Some(number));
-    }
+/// Thousandths of a second, when the number has decimals.
+fn parse_decimals(number: u64, suffix: &str) -> Result<Option<u64>, DurationError> {
     let Some(fraction) = suffix.strip_prefix('.') else { return Ok(None) };
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
     let seconds = match &fraction.as_bytes()[digits..] {
@@ -141,6 +139,18 @@ impl Step {
     pub const DEFAULT: Step = Step { units: 300, units_per_second: 1 };
 }
 
+impl fmt::Display for Step {
+    /// Seconds, as [`parse_step`] takes them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.units_per_second == 1 {
+            return write!(f, "{}", self.units);
+        }
+        let unit = u64::from(self.units_per_second);
+        let thousandths = self.units % unit * 1000 / unit;
+        write!(f, "{}.{thousandths:03}", self.units / unit)
+    }
+}
+
 /// The argument of `create --step`; `sub_second` as in [`DurationScale`].
 ///
 /// # Errors
@@ -192,15 +202,26 @@ mod tests {
             let got = parse_step(text, true).ok().map(|step| (step.units, step.units_per_second));
             assert_eq!(got, want, "{text}");
         }
-        check("100ms", Some((100, 1000)));
+        check("0.1", Some((100, 1000)));
         check("0.25", Some((250, 1000)));
+        check("0.001s", Some((1, 1000)));
         check("1.5s", Some((1500, 1000)));
         check("0.5m", Some((30, 1)));
-        check("2000ms", Some((2, 1)));
+        check("2.0", Some((2, 1)));
         check("5m", Some((300, 1)));
         check("0.0001", None);
-        check("0ms", None);
+        // As RRDtool reads it, wherever it stands: 100 minutes.
+        check("100ms", Some((6000, 1)));
+        check("0.0", None);
+        check(".5", None);
         check("1.", None);
         check("1.5sx", None);
+    }
+
+    #[test]
+    fn a_step_is_shown_as_it_is_read() {
+        for text in ["300", "0.001", "0.100", "1.500", "86400.999"] {
+            assert_eq!(parse_step(text, true).unwrap().to_string(), text);
+        }
     }
 }

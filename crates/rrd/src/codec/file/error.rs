@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::when::Step;
+
 /// Why bytes are not a usable `.rrd` file. RRDtool's texts need the file's name: see [`FileError::named`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileError {
@@ -109,7 +111,9 @@ impl fmt::Display for Inexpressible {
             ),
             Inexpressible::SubSecondStep { step, units_per_second } => write!(
                 f,
-                "its step of {step}/{units_per_second} s is no whole number of seconds; only a store can hold it"
+                "it counts thousandths of a second (its step is {} s), and a .rrd file counts whole seconds; \
+                 only a store can hold it",
+                Step { units: *step, units_per_second: *units_per_second }
             ),
             Inexpressible::ComputeNodes(count) => {
                 write!(f, "a COMPUTE program of {count} nodes is longer than the 19 a file holds")

@@ -135,7 +135,7 @@ fn what_a_file_cannot_hold_is_said() {
         assert!(error.to_string().contains(want), "{error}");
     }
     check(|definition| definition.ds[0].name = "a".repeat(20), "19 characters");
-    check(|definition| definition.units_per_second = 1000, "300/1000 s");
+    check(|definition| definition.units_per_second = 1000, "its step is 0.300 s");
     check(|definition| definition.rra[0].row_count = 4, "rows of an archive");
 }
 

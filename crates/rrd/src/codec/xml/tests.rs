@@ -38,7 +38,7 @@ fn what_was_dumped_is_restored() {
     }
     check("10", &["DS:a:GAUGE:20:0:100", "DS:c:COMPUTE:a,2,*", "RRA:AVERAGE:0.5:1:2", "RRA:LAST:0:3:4"]);
     check("10", &["DS:a:DDERIVE:20:U:U", "RRA:MHWPREDICT:20:0.1:0.1:5"]);
-    check("100ms", &[&format!("DS:{}:GAUGE:300ms:0:100", "n".repeat(100)), "RRA:AVERAGE:0.5:1:2"]);
+    check("0.1", &[&format!("DS:{}:GAUGE:0.3:0:100", "n".repeat(100)), "RRA:AVERAGE:0.5:1:2"]);
 }
 
 #[test]

@@ -77,9 +77,15 @@ pub enum DefinitionError {
         /// The function expected there.
         wanted: Cf,
     },
+    /// Durations with decimals, for a file; a store would take them all.
+    Decimals,
     /// A heartbeat that needs a finer unit; never leaves the parser.
     FinerHeartbeat,
 }
+
+/// The refusal of a step, heartbeat or archive with decimals of a second where a `.rrd` file would hold it.
+pub const DECIMALS_IN_FILE: &str = "durations with decimals need a store: a .rrd file counts whole seconds; \
+                                    create the RRD through its daemon (--daemon), in stripes";
 
 /// What is wrong with the parameters of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +131,8 @@ impl fmt::Display for DefinitionError {
             E::NoArchive => f.write_str("you must define at least one Round Robin Archive"),
             E::NoSource => f.write_str("you must define at least one Data Source"),
             E::TooMany => write!(f, "more than {} data sources or archives; split the RRD", super::PARTS_MAX),
-            E::StepRange => f.write_str("step size: out of range; use one of 1ms to 2^53 s"),
+            E::StepRange => f.write_str("step size: out of range; use one of 0.001 to 2^53 s"),
+            E::Decimals => f.write_str(DECIMALS_IN_FILE),
             E::Span(index) => write!(f, "RRA {} spans too long a time; take fewer rows or steps", index + 1),
             E::NoSeason => f.write_str("the seasonal period must be at least 1"),
             E::Mate { rra, cf, mate, wanted } => write!(

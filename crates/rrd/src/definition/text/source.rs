@@ -73,7 +73,8 @@ fn parse_name(head: &str, bytes_max: usize) -> Option<&str> {
 fn parse_fed(ds_type: DsType, text: &str, options: &CreateOptions<'_>) -> Result<DsKind, DefinitionError> {
     let fail = |error| DefinitionError::Ds(text.to_string(), error);
     let (heartbeat, limits) = text.split_once(':').ok_or(fail(DsError::Separator))?;
-    let heartbeat = parse_heartbeat(heartbeat, options).map_err(|error| {
+    let (units_per_second, sub_second) = (options.step.units_per_second, options.limits.sub_second);
+    let heartbeat = parse_heartbeat(heartbeat, units_per_second, sub_second).map_err(|error| {
         if error == DurationError::Truncates && options.limits.sub_second {
             DefinitionError::FinerHeartbeat
         } else {
@@ -96,9 +97,12 @@ fn parse_fed(ds_type: DsType, text: &str, options: &CreateOptions<'_>) -> Result
 ///
 /// # Errors
 /// [`DurationError::Truncates`] when it is finer than the units of the RRD.
-fn parse_heartbeat(text: &str, options: &CreateOptions<'_>) -> Result<u64, DurationError> {
-    let units_per_second = options.step.units_per_second;
-    let scale = DurationScale { divisor: 1, units_per_second, sub_second: options.limits.sub_second };
+pub(crate) fn parse_heartbeat(
+    text: &str,
+    units_per_second: u32,
+    sub_second: bool,
+) -> Result<u64, DurationError> {
+    let scale = DurationScale { divisor: 1, units_per_second, sub_second };
     let value = match parse_duration(text, scale) {
         // Finer than the finest unit: no other unit would help.
         Err(DurationError::Truncates) if units_per_second == FINE_UNITS => Err(DurationError::Trailing),

@@ -1,12 +1,14 @@
 //! CREATE: parses its arguments into a definition, and answers.
 
+use std::fmt::Display;
+
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::{Command, Verb};
 use protocol::rrdcached::request::integer;
 use protocol::rrdcached::words::Words;
 use rrd::content::Rrd;
 use rrd::definition::Definition;
-use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::definition::text::{CreateOptions, DECIMALS_IN_FILE, Limits, parse_create};
 use rrd::prefill::{Forecasts, default_start, origins, prefill};
 use rrd::when::{Step, parse_step};
 use store::engine::{CreateRequest, StoreError};
@@ -96,7 +98,7 @@ enum New {
 }
 
 fn prepare(service: &Service, word: &[u8], words: Words<'_>) -> Result<(ResolvedName, New), Refusal> {
-    let args = read(words)?;
+    let args = read(words, service.create.file_limits)?;
     let named = place(service, word)?;
     let (definition, template_start) = define(service, &args, word)?;
     let no_overwrite = args.no_overwrite || service.create.no_overwrite;
@@ -136,7 +138,7 @@ fn usage() -> Refusal {
     Refusal::usage(Command::of(Verb::Create))
 }
 
-fn read(mut words: Words<'_>) -> Result<CreateArgs, Refusal> {
+fn read(mut words: Words<'_>, file_limits: bool) -> Result<CreateArgs, Refusal> {
     let mut args = CreateArgs::default();
     while let Some(word) = words.next() {
         match &*word {
@@ -147,7 +149,7 @@ fn read(mut words: Words<'_>) -> Result<CreateArgs, Refusal> {
                 }
                 args.start = Some(start);
             }
-            b"-s" => args.step = step(&words.next().ok_or_else(usage)?)?,
+            b"-s" => args.step = step(&words.next().ok_or_else(usage)?, file_limits)?,
             b"-O" => args.no_overwrite = true,
             b"-t" => args.template = Some(words.next().ok_or_else(usage)?.into_owned()),
             b"-r" => {
@@ -169,13 +171,21 @@ fn read(mut words: Words<'_>) -> Result<CreateArgs, Refusal> {
     Ok(args)
 }
 
-/// Compat: an integer followed by anything, as `strtol` reads it; 0 means the default. Only `100ms` and
-/// fractions, which rrdcached does not accept, are parsed as the store's own.
-fn step(word: &[u8]) -> Result<Option<Step>, Refusal> {
+/// Compat: an integer followed by anything, as `strtol` reads it; 0 means the default.
+///
+/// Decimals are ours, as on the command line: rrdcached reads only what precedes the point. Milliseconds are refused,
+/// because `100ms` would be 100 s to rrdcached and 100 minutes to `rrdtool create`.
+fn step(word: &[u8], file_limits: bool) -> Result<Option<Step>, Refusal> {
     let word = text(word)?;
-    if word.ends_with("ms") || word.contains('.') {
-        let refuse = |error| Refusal::new(DropReason::Refused, format!("RRD Error: step size: {error}"));
-        return parse_step(word, true).map(Some).map_err(refuse);
+    let refuse =
+        |why: &dyn Display| Refusal::new(DropReason::Refused, format!("RRD Error: step size: {why}"));
+    if word.contains('.') {
+        let step = parse_step(word, true).map_err(|error| refuse(&error))?;
+        return if file_limits { Err(refuse(&DECIMALS_IN_FILE)) } else { Ok(Some(step)) };
+    }
+    if word.strip_suffix("ms").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        let why = "ms is minutes to rrdtool and nothing to rrdcached; for a step below a second give decimals, as 0.1";
+        return Err(refuse(&why));
     }
     match integer(word.as_bytes()).unwrap_or(0) {
         0 => Ok(None),
@@ -202,8 +212,7 @@ fn define(service: &Service, args: &CreateArgs, word: &[u8]) -> Result<(Definiti
             find(service, template, |engine, name| engine.status(name)).map_err(|_| refuse())?;
         let mut definition = Definition::clone(&status.definition);
         if let Some(step) = args.step {
-            definition.step = step.units;
-            definition.units_per_second = step.units_per_second;
+            definition.set_step(step);
         }
         let start = status.last_update.in_seconds(status.definition.units_per_second);
         return Ok((definition, Some(start.whole)));
