@@ -28,9 +28,6 @@ impl graph::plan::Rows for Source<'_> {
             return Ok(callback(request)?);
         }
         let daemon = request.daemon.as_deref().or(self.daemon.as_deref());
-        let rows = rows(self.tool, Policy::READ, &request.file, daemon, &request.fetch)?;
-        let too_fine =
-            || Failure::new("cannot use rows of less than a second; ask for a --step of whole seconds");
-        Ok(rows.in_seconds().ok_or_else(too_fine)?)
+        Ok(rows(self.tool, Policy::READ, &request.file, daemon, &request.fetch)?)
     }
 }

@@ -14,7 +14,7 @@ use client::{ClientError, Daemon, RemoteRrd};
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::client::Answer;
 use rrd::codec::file::{decode, encode};
-use rrd::codec::xml::{RestoreOptions, restore};
+use rrd::codec::xml::{Header, RestoreOptions, dump, restore};
 use rrd::content::Rrd;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd_file::placeholder::Placeholder;
@@ -231,14 +231,21 @@ impl Remote {
         restore(&xml, options).map_err(|error| Failure::new(error.to_string()))
     }
 
-    /// Imports an RRD into the daemon's store under the name.
+    /// Imports an RRD into the daemon's store under the name: as a file, or as a dump if no file can hold it.
     ///
     /// # Errors
     /// The daemon's; that it does not support it.
     pub(crate) fn import(&self, rrd: &Rrd, existing: Existing) -> Result {
         let current_rows = vec![0; rrd.definition.rra.len()];
-        let bytes = encode(rrd, &current_rows)
-            .map_err(|error| Failure::new(error.named(&String::from_utf8_lossy(&self.name)).to_string()))?;
+        let bytes = match encode(rrd, &current_rows) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let refused = |_| Failure::new(error.named(&String::from_utf8_lossy(&self.name)).to_string());
+                let mut text = Vec::new();
+                dump(rrd, Header::Dtd, &mut |_, _| {}, &mut text).map_err(refused)?;
+                text
+            }
+        };
         let done = self.daemon.import(&self.name, &bytes, existing == Existing::Refuse);
         done.map_err(|error| self.failure(error))
     }

@@ -10,12 +10,13 @@ use std::fmt;
 use rrd::definition::Cf;
 use rrd::fetch::FetchRows;
 use rrd::rpn::{EvalContext, EvaluateError, Series, VdefValue};
+use rrd::when::Step;
 
 use crate::argument::lossy;
 use crate::language::graphic::{Graphic, PlotValue, Shift};
 use crate::language::{Def, Element, Script};
 use crate::plan::{FetchKey, Rows, TimeRange, plan};
-use crate::reduce::reduce;
+use crate::reduce::{reduce, reduce_to_seconds};
 
 /// Why there is no data.
 #[derive(Debug)]
@@ -34,6 +35,13 @@ pub enum EvalError {
         /// How many fine rows make a coarse one.
         factor: u64,
     },
+    /// The range holds no row of whole seconds, and graphs and tables have no others.
+    NoWholeSeconds {
+        /// The length of the RRD's rows.
+        row: Step,
+        /// The seconds in the shortest row that can be made of them.
+        seconds: u64,
+    },
     /// A CDEF cannot be computed.
     Rpn(EvaluateError),
 }
@@ -48,6 +56,11 @@ impl fmt::Display for EvalError {
                 let rows = 0u64.wrapping_sub(*factor);
                 writeln!(f, "SANITY CHECK: {rows} rows cannot be reduced by {factor} ")
             }
+            EvalError::NoWholeSeconds { row, seconds } => write!(
+                f,
+                "rows of {row} s make whole seconds only every {seconds} s; take a longer range that begins and \
+                 ends on a multiple of that, or an archive with rows of whole seconds"
+            ),
             EvalError::Rpn(error) => error.fmt(f),
         }
     }
@@ -175,6 +188,9 @@ fn column(def: &Def, source: &FetchRows, reduced: Reduced) -> Result<Series, Eva
     // RRDtool consolidates before it looks for the data source, so that error comes first.
     let values = source.column(ds.unwrap_or(0));
     let series = Series { start: source.start, step: source.step.max(1), values };
-    let series = reduce(series, reduced.step, reduced.cf)?;
+    let series = match source.units_per_second {
+        0 | 1 => reduce(series, reduced.step, reduced.cf)?,
+        units => reduce_to_seconds(series, units, reduced.step, reduced.cf)?,
+    };
     ds.map(|_| series).ok_or_else(missing)
 }

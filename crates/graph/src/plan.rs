@@ -44,8 +44,8 @@ pub struct Request {
 
 /// Where rows come from.
 pub trait Rows {
-    /// Fetches by the rules of `rrdfetch(1)`, which decide on the archive and its rows. Times of the rows are in seconds
-    /// ([`FetchRows::in_seconds`]), and their step is not 0.
+    /// Fetches by the rules of `rrdfetch(1)`, which decide on the archive and its rows. Their step is not 0; rows that
+    /// are no whole seconds are consolidated afterwards.
     ///
     /// # Errors
     /// Any; the text is shown as it is.

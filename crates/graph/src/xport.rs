@@ -157,7 +157,7 @@ fn value_at(series: &Series, time: i64) -> f64 {
     series.values.get((offset as u64 / series.step.max(1)) as usize).copied().unwrap_or(f64::NAN)
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

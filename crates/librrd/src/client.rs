@@ -237,7 +237,7 @@ pub unsafe extern "C" fn rrdc_last(file: *const c_char) -> libc::time_t {
     guard(-1, || {
         // SAFETY: `file` is NULL or a C string, by this function's contract.
         let file = unsafe { needed(file, "file name")? };
-        first::number(&ask("last", Some(file), &[])?)
+        Ok(first::moment(&ask("last", Some(file), &[])?)?.second())
     })
 }
 
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn rrdc_first(file: *const c_char, rra: c_int) -> libc::ti
     guard(-1, || {
         // SAFETY: `file` is NULL or a C string, by this function's contract.
         let file = unsafe { needed(file, "file name")? };
-        first::number(&ask("first", Some(file), &[rra.to_string().as_bytes()])?)
+        Ok(first::moment(&ask("first", Some(file), &[rra.to_string().as_bytes()])?)?.second())
     })
 }
 

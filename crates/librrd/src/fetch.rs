@@ -8,6 +8,7 @@ use cli::verb::xport;
 use cli::{Args, Failure, Result, Tool};
 use rrd::definition::Cf;
 use rrd::fetch::{FetchRequest, FetchRows};
+use rrd::when::Step;
 
 use crate::boundary::{Stdout, call, call_by_words, give, needed};
 use crate::memory;
@@ -51,8 +52,14 @@ impl Slots {
     /// # Safety
     /// Each slot is NULL or writable.
     pub unsafe fn fill(&self, rows: FetchRows) -> Result {
-        let too_fine = || Failure::new("cannot fetch rows of less than a second; ask for whole seconds");
-        let mut rows = rows.in_seconds().ok_or_else(too_fine)?;
+        if !rows.is_in_seconds() {
+            let step = Step { units: rows.step, units_per_second: rows.units_per_second };
+            return Err(Failure::new(format!(
+                "cannot give rows of {step} s through this function, which counts whole seconds; ask for the \
+                 resolution of an archive with rows of whole seconds, or use rrd_xport"
+            )));
+        }
+        let mut rows = rows;
         // Compat: bindings read one row more than there are, so there is room for it.
         rows.values.extend(std::iter::repeat_n(f64::NAN, rows.ds_names.len()));
         // SAFETY: each slot is NULL or writable, by this function's contract; `give` skips NULL.

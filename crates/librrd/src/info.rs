@@ -103,6 +103,7 @@ impl List {
         let key = memory::text(item.key.as_bytes());
         match &item.value {
             Value::Number(value) => self.push(key, VALUE, InfoValue { value: *value }),
+            Value::Moment(moment) => self.push(key, VALUE, InfoValue { value: moment.as_f64() }),
             Value::Count(count) => self.push(key, COUNT, InfoValue { count: *count }),
             Value::Text(text) => self.push(key, TEXT, InfoValue { text: memory::text(text) }),
         }

@@ -47,14 +47,14 @@ pub unsafe extern "C" fn rrd_info_r(file: *const c_char) -> *mut Info {
     })
 }
 
-/// `rrdlast(1)`; -1 for an error.
+/// `rrdlast(1)`, in whole seconds, rounded down; -1 for an error.
 ///
 /// # Safety
 /// As [`rrd_info`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_last(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: `argv` has `argc` C strings, by this function's contract.
-    unsafe { call_by_words(-1, argc, argv, last) }
+    unsafe { call_by_words(-1, argc, argv, |tool, words| Ok(last(tool, words)?.second())) }
 }
 
 /// As [`rrd_last`], for `file`.
@@ -67,18 +67,18 @@ pub unsafe extern "C" fn rrd_last_r(file: *const c_char) -> libc::time_t {
         // SAFETY: `file` is NULL or a C string, by this function's contract.
         let name = unsafe { needed(file, "file name")? };
         tool.environment.daemon = None;
-        last(tool, &only(name))
+        Ok(last(tool, &only(name))?.second())
     })
 }
 
-/// `rrdfirst(1)`; -1 for an error.
+/// `rrdfirst(1)`, in whole seconds, rounded down; -1 for an error.
 ///
 /// # Safety
 /// As [`rrd_info`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrd_first(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: `argv` has `argc` C strings, by this function's contract.
-    unsafe { call_by_words(-1, argc, argv, first) }
+    unsafe { call_by_words(-1, argc, argv, |tool, words| Ok(first(tool, words)?.second())) }
 }
 
 /// As [`rrd_first`], for `file` and the archive with this index.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn rrd_first_r(file: *const c_char, rra: c_int) -> libc::t
         let name = unsafe { needed(file, "file name")? };
         tool.environment.daemon = None;
         let index = rra.to_string();
-        first(tool, &[b"--rraindex", index.as_bytes(), b"--", name])
+        Ok(first(tool, &[b"--rraindex", index.as_bytes(), b"--", name])?.second())
     })
 }
 
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn rrd_lastupdate_r(
         let (ds, texts): (Vec<String>, Vec<Vec<u8>>) = last.readings.into_iter().unzip();
         // SAFETY: as above, for the output pointers.
         unsafe {
-            give(time, last.time);
+            give(time, last.time.second());
             give(count, ds.len() as c_ulong);
             if !names.is_null() {
                 names.write(memory::texts(&ds));

@@ -47,7 +47,7 @@ impl<'d> Source<'d> {
 impl Rows for Source<'_> {
     fn fetch(&mut self, request: &Request) -> Result<FetchRows, Failed> {
         if let Some(answer) = self.ahead.remove(request) {
-            return in_seconds(answer?);
+            return Ok(answer?);
         }
         if let Some(address) = &request.daemon {
             return fetch(&self.others.at(address), &request.file, &request.fetch);
@@ -69,7 +69,7 @@ impl Rows for Source<'_> {
 
 fn fetch(daemon: &Daemon, name: &[u8], request: &FetchRequest) -> Result<FetchRows, Failed> {
     match daemon.fetch(name, request) {
-        Ok(rows) => in_seconds(rows),
+        Ok(rows) => Ok(rows),
         Err(error @ ClientError::Connect(_)) => Err(QueryError::of_daemon(daemon.address(), &error).into()),
         Err(error) => Err(error.into()),
     }
@@ -79,10 +79,5 @@ fn of_file(file: &ReadFile, request: &Request) -> Result<FetchRows, Failed> {
     let definition = file.definition();
     let plan = plan(definition, file.last_update().whole, &request.fetch)?;
     let values = file.fetch(&plan)?;
-    in_seconds(FetchRows::new(definition, &plan, values))
-}
-
-fn in_seconds(rows: FetchRows) -> Result<FetchRows, Failed> {
-    rows.in_seconds()
-        .ok_or_else(|| "its rows are shorter than a second; ask for a --step of whole seconds".into())
+    Ok(FetchRows::new(definition, &plan, values))
 }

@@ -322,3 +322,190 @@ fn each_name_does_its_own() {
         assert_eq!(run(executable, name, words), want, "{executable} as {name}");
     }
 }
+
+/// An RRD with a step of a tenth of a second, `a.rrd` in the tree of a store and `far.rrd` there by name over TCP, and
+/// beside them a file of whole seconds in which every time is a thousand times as long.
+struct Fine {
+    directory: tempfile::TempDir,
+    daemon: Daemon,
+    tool: Tool,
+    /// Of the last update, in thousandths of a second.
+    last: i64,
+}
+
+/// The range of its readings.
+const FINE: &str = "-s 1700000000 -e 1700000003";
+
+impl Fine {
+    fn new() -> Fine {
+        let (directory, daemon, tool) = beside_files(Kind::Stripes);
+        let mut fine = Fine { directory, daemon, tool, last: 1_700_000_000_000 };
+        let create = |start: &str, step: &str, heartbeat: &str, row: &str| {
+            let archive = |cf: &str| format!("RRA:{cf}:0.5:1:200 RRA:{cf}:0.5:{row}:20");
+            let archives = ["AVERAGE", "MIN", "MAX", "LAST"].map(archive).join(" ");
+            let sources = format!("DS:x:GAUGE:{heartbeat}:U:U DS:c:COUNTER:{heartbeat}:0:U");
+            format!("-b {start} -s {step} {sources} {archives}")
+        };
+        let in_store = create("1700000000", "0.1", "0.3", "1s");
+        fine.run(&fine.daemon.base(), &format!("create a.rrd {in_store}"));
+        fine.run(&fine.plain(), &format!("create {} {in_store}", fine.far()));
+        fine.run(&fine.plain(), &format!("create a.rrd {}", create("1700000000000", "100", "300", "10")));
+        // Regular, jitter, a gap beyond the heartbeat, and on.
+        for (index, later) in [100, 9, 37, 201, 62, 100, 650, 50, 100, 99, 1, 1100].iter().enumerate() {
+            fine.last += later;
+            let (time, gauge, count) = (fine.last_text(), index * index % 17, 10 * index + 3);
+            fine.run(&fine.daemon.base(), &format!("update a.rrd {time}:{gauge}:{count}"));
+            fine.run(&fine.plain(), &format!("update {} {time}:{gauge}:{count}", fine.far()));
+            fine.run(&fine.plain(), &format!("update a.rrd {}:{gauge}:{count}000", fine.last));
+        }
+        fine
+    }
+
+    fn plain(&self) -> PathBuf {
+        self.directory.path().join("plain")
+    }
+
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.daemon.tcp_port())
+    }
+
+    /// The RRD that only the daemon knows, as arguments.
+    fn far(&self) -> String {
+        format!("-d {} far.rrd", self.address())
+    }
+
+    fn last_text(&self) -> String {
+        format!("{}.{:03}", self.last / 1000, self.last % 1000)
+    }
+
+    fn run(&self, place: &Path, words: &str) -> String {
+        let (output, error) = self.tool.run(place, None, words.trim_end());
+        assert_eq!(error, "", "{words}");
+        output
+    }
+
+    /// The same in both RRDs of the store: the one in the tree, and the one that only the daemon knows.
+    fn run_both(&self, words: impl Fn(&str) -> String) -> String {
+        let in_tree = self.run(&self.daemon.base(), &words("a.rrd"));
+        assert_eq!(self.run(&self.plain(), &words(&self.far())), in_tree);
+        in_tree
+    }
+
+    fn administer(&self, words: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_roundel")).args(words).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    }
+}
+
+/// The rows of a fetch with their times in thousandths of a second; `scale` follows those that have no decimals.
+fn in_thousandths(fetched: &str, scale: &str) -> Vec<String> {
+    let row = |line: &str| {
+        let (time, values) = line.split_once(": ")?;
+        let time = match time.split_once('.') {
+            Some((seconds, thousandths)) => format!("{seconds}{thousandths}"),
+            None => format!("{time}{scale}"),
+        };
+        Some(format!("{time}: {values}"))
+    };
+    fetched.lines().filter_map(row).collect()
+}
+
+#[test]
+fn rows_below_a_second_are_those_of_whole_seconds() {
+    let fine = Fine::new();
+    let whole = "-s 1700000000000 -e 1700000003000";
+    for cf in ["AVERAGE", "MIN", "MAX", "LAST"] {
+        for (resolution, scaled) in [("", ""), ("-r 2", "-r 2000")] {
+            let want = fine.run(&fine.plain(), &format!("fetch a.rrd {cf} {whole} {scaled}"));
+            let want = in_thousandths(&want, "");
+            assert!(want.len() > 3);
+            let got = fine.run_both(|name| format!("fetch {name} {cf} {FINE} {resolution}"));
+            assert_eq!(in_thousandths(&got, "000"), want, "{cf} {resolution}");
+        }
+    }
+    // Graphs and tables have rows of whole seconds.
+    let elements = "DEF:x=a.rrd:x:AVERAGE DEF:m=a.rrd:x:AVERAGE:reduce=MAX DEF:c=a.rrd:c:AVERAGE";
+    let rows = |text: &str| {
+        text.lines().filter(|line| line.contains("<row>")).map(str::to_string).collect::<Vec<_>>()
+    };
+    let xport = |head: &str| format!("xport {head} {elements} XPORT:x XPORT:m XPORT:c");
+    // Consolidated from the finest rows, as below.
+    let of_finest = |words: String| {
+        words.replace(":AVERAGE", ":AVERAGE:step=100").replace("c:AVERAGE:step=100:%", "c:AVERAGE:%")
+    };
+    let want = rows(&fine.run(&fine.plain(), &of_finest(xport(&format!("{whole} --step 1000")))));
+    assert_eq!(want.len(), 3);
+    assert_eq!(rows(&fine.run(&fine.daemon.base(), &xport(FINE))), want);
+    let far = xport(&format!("-d {} {FINE}", fine.address())).replace("a.rrd", "far.rrd");
+    assert_eq!(rows(&fine.run(&fine.plain(), &far)), want);
+    let graph = |range: &str| {
+        format!(
+            "graph g.png {range} {elements} VDEF:v=x,MAXIMUM PRINT:v:%.3lf PRINT:c:AVERAGE:%.3lf LINE1:x#f00"
+        )
+    };
+    let want = fine.run(&fine.plain(), &of_finest(graph(&format!("{whole} --step 1000"))));
+    assert_eq!(fine.run(&fine.daemon.base(), &graph(FINE)), want);
+    let address = fine.address();
+    let range = ["query", "-d", &address, "-s", "1700000000", "-e", "1700000003", "-f", "csv"];
+    let query = fine.administer(&[&range[..], &["DEF:x=far.rrd:x:AVERAGE", "XPORT:x"]].concat());
+    let times: Vec<&str> = query.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
+    assert_eq!(times, ["1700000001", "1700000002", "1700000003"], "{query}");
+}
+
+#[test]
+fn times_of_an_rrd_below_a_second_are_shown_with_their_decimals() {
+    let fine = Fine::new();
+    let last = fine.last_text();
+    let lastupdate = fine.run_both(|name| format!("lastupdate {name}"));
+    assert_eq!(lastupdate, format!(" x c\n\n{last}: 2 113\n"));
+    assert_eq!(fine.run_both(|name| format!("first {name}")), "1699999982.600\n");
+    let info = fine.run(&fine.daemon.base(), "info a.rrd");
+    assert!(info.contains("step = 1.0000000000e-01\n"), "{info}");
+    assert!(info.contains(&format!("last_update = {last}\n")), "{info}");
+    assert_eq!(fine.run(&fine.daemon.base(), "last a.rrd"), format!("{last}\n"));
+    // LAST of a daemon rounds down to the step.
+    assert_eq!(fine.run(&fine.plain(), &format!("last {}", fine.far())), "1700000002.500\n");
+    let (_, error) = fine.tool.run(&fine.daemon.base(), None, &format!("update a.rrd {last}:1:1"));
+    assert!(error.contains(&format!("using time {last}000 when last update time is {last}000")), "{error}");
+    // Programs of RRDtool read whole numbers.
+    let theirs = |words: &str| {
+        Command::new("/usr/bin/rrdtool").args(words.split(' ')).current_dir(fine.plain()).output().unwrap()
+    };
+    let theirs_last = theirs(&format!("last {}", fine.far()));
+    assert_eq!(String::from_utf8_lossy(&theirs_last.stdout), "1700000002\n");
+    let theirs_fetch = theirs(&format!("fetch {} AVERAGE {FINE}", fine.far()));
+    assert!(!theirs_fetch.status.success(), "{theirs_fetch:?}");
+}
+
+#[test]
+fn a_whole_rrd_below_a_second_stays_in_stores() {
+    let fine = Fine::new();
+    let base = fine.daemon.base();
+    let fetch = |name: &str| fine.run(&base, &format!("fetch {name} AVERAGE {FINE}"));
+    fine.run(&base, "dump a.rrd a.xml");
+    fine.run(&base, "restore a.xml b.rrd");
+    assert_eq!(fetch("b.rrd"), fetch("a.rrd"));
+    fine.run(&base, "create c.rrd -t a.rrd");
+    let filled = |step: &str, heartbeat: &str| {
+        let sources = format!("DS:x:GAUGE:{heartbeat}:U:U DS:c:COUNTER:{heartbeat}:0:U");
+        format!("create d.rrd -s {step} -r a.rrd {sources} RRA:AVERAGE:0.5:1:200")
+    };
+    fine.run(&base, &filled("0.1", "0.3"));
+    fine.run(&fine.plain(), &filled("100", "300"));
+    let whole = "fetch d.rrd AVERAGE -s 1700000000000 -e 1700000003000";
+    assert_eq!(in_thousandths(&fetch("d.rrd"), "000"), in_thousandths(&fine.run(&fine.plain(), whole), ""));
+    fine.run(&base, "tune a.rrd -h x:0.25");
+    assert!(fine.run(&base, "info a.rrd").contains("ds[x].minimal_heartbeat = 2.5000000000e-01\n"));
+    let restore = format!("restore {}/a.xml b.rrd", base.display());
+    for (place, words) in [(&base, "resize a.rrd 0 GROW 5"), (&fine.plain(), &restore)] {
+        let (_, error) = fine.tool.run(place, None, words);
+        assert!(error.contains("counts thousandths of a second (its step is 0.100 s)"), "{words}: {error}");
+    }
+    let out = fine.directory.path().join("out");
+    let exported =
+        fine.administer(&["export", "--from", &fine.address(), "--to", out.to_str().unwrap(), "far.rrd"]);
+    assert!(
+        exported.contains("far.rrd: cannot write") && exported.contains("only a store can hold it"),
+        "{exported}"
+    );
+}

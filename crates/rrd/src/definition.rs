@@ -5,6 +5,7 @@
 
 pub mod text;
 
+use crate::time::Moment;
 use crate::when::{FINE_UNITS, Step};
 
 /// Version numbers of the `.rrd` file: `RRD_VERSION` 1 to 5.
@@ -306,6 +307,11 @@ impl Definition {
     /// The index of the source called `name`.
     pub fn ds_index(&self, name: &str) -> Option<usize> {
         self.ds.iter().position(|ds| ds.name == name)
+    }
+
+    /// A time of this RRD, given in its units.
+    pub fn moment(&self, units: i64) -> Moment {
+        Moment { units, units_per_second: self.units_per_second }
     }
 
     /// Replaces the step. Heartbeats stay as long as they are; the unit becomes the coarsest that step and heartbeats

@@ -34,7 +34,7 @@ pub struct FetchRows {
     pub end: i64,
     /// Units between rows.
     pub step: u64,
-    /// Units in a second: 1, or 1000 for an RRD whose step is a fraction of a second.
+    /// Units in a second: 1, or 1000 where a row is no whole number of seconds.
     pub units_per_second: u32,
     /// Names of the data sources.
     pub ds_names: Vec<String>,
@@ -45,26 +45,24 @@ pub struct FetchRows {
 impl FetchRows {
     /// The answer to a fetch that was planned for an RRD of this definition.
     pub fn new(definition: &Definition, plan: &Plan, values: Vec<f64>) -> Self {
+        // Rows lie on multiples of their step, so if that is whole seconds, so are all times.
+        let unit = match u64::from(definition.units_per_second.max(1)) {
+            unit if plan.step.is_multiple_of(unit) => unit,
+            _ => 1,
+        };
         FetchRows {
-            start: plan.start,
-            end: plan.end,
-            step: plan.step,
-            units_per_second: definition.units_per_second,
+            start: plan.start.div_euclid(unit as i64),
+            end: plan.end.div_euclid(unit as i64),
+            step: plan.step / unit,
+            units_per_second: definition.units_per_second.max(1) / unit as u32,
             ds_names: definition.ds.iter().map(|ds| ds.name.clone()).collect(),
             values,
         }
     }
 
-    /// The same rows with times in seconds; `None` where a row is no whole number of seconds.
-    pub fn in_seconds(self) -> Option<FetchRows> {
-        let unit = u64::from(self.units_per_second.max(1));
-        self.step.is_multiple_of(unit).then(|| FetchRows {
-            start: self.start.div_euclid(unit as i64),
-            end: self.end.div_euclid(unit as i64),
-            step: self.step / unit,
-            units_per_second: 1,
-            ..self
-        })
+    /// True if the rows' times are whole seconds; otherwise they are thousandths.
+    pub fn is_in_seconds(&self) -> bool {
+        self.units_per_second <= 1
     }
 
     /// How many rows there are.
@@ -110,12 +108,5 @@ mod tests {
         let one = FetchRows { ds_names: vec!["a".to_string()], ..rows };
         assert_eq!(one.column(0), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(FetchRows::default().row_count(), 0);
-    }
-
-    #[test]
-    fn only_rows_of_whole_seconds_are_in_seconds() {
-        assert_eq!(rows(1000, 100_000, 10_000).in_seconds(), Some(rows(1, 100, 10)));
-        assert_eq!(rows(1, 100, 10).in_seconds(), Some(rows(1, 100, 10)));
-        assert_eq!(rows(1000, 100_000, 500).in_seconds(), None);
     }
 }

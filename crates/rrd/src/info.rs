@@ -8,6 +8,7 @@ use crate::definition::{Consolidation, Definition, Ds, DsKind, Rra, VERSION_SMOO
 use crate::format::push_tool;
 use crate::live::{CdpPrep, Head, HeadShape, HwPrep, Live};
 use crate::rpn;
+use crate::time::Moment;
 
 /// Bytes of violation flags before a FAILURES archive's last two words.
 const HISTORY_BYTES: usize = 28;
@@ -28,6 +29,8 @@ pub enum Value {
     Number(f64),
     /// A count (`RD_I_CNT`).
     Count(u64),
+    /// A time of an RRD with a step below a second (`RD_I_VAL`): seconds with three decimals.
+    Moment(Moment),
     /// A text (`RD_I_STR`); readings may be any bytes.
     Text(Vec<u8>),
 }
@@ -36,7 +39,7 @@ impl Value {
     /// RRDtool's number for the type, which the daemon's INFO shows.
     fn type_number(&self) -> u8 {
         match self {
-            Value::Number(_) => 0,
+            Value::Number(_) | Value::Moment(_) => 0,
             Value::Count(_) => 1,
             Value::Text(_) => 2,
         }
@@ -47,6 +50,7 @@ impl Value {
         match self {
             Value::Number(value) => push_tool(out, *value),
             Value::Count(count) => out.extend_from_slice(count.to_string().as_bytes()),
+            Value::Moment(moment) => out.extend_from_slice(moment.to_string().as_bytes()),
             Value::Text(text) => out.extend_from_slice(text),
         }
     }
@@ -83,8 +87,8 @@ pub fn push_last_update(out: &mut Vec<u8>, definition: &Definition, live: &Live)
         out.push(b' ');
         out.extend_from_slice(ds.name.as_bytes());
     }
-    let seconds = head.last_update.in_seconds(definition.units_per_second).whole;
-    out.extend_from_slice(format!("\n\n{seconds}:").as_bytes());
+    let last_update = definition.moment(head.last_update.whole);
+    out.extend_from_slice(format!("\n\n{last_update}:").as_bytes());
     for pdp in head.pdp {
         out.push(b' ');
         out.extend_from_slice(pdp.last_ds.as_bytes());
@@ -101,8 +105,11 @@ pub fn info(definition: &Definition, live: &Live, current_rows: &[u64], file_nam
     items.text("filename".to_string(), file_name);
     items.text("rrd_version".to_string(), format!("{:04}", definition.version).as_bytes());
     items.time("step".to_string(), definition.step);
-    let last_update = head.last_update.in_seconds(definition.units_per_second).whole;
-    items.count("last_update".to_string(), last_update as u64);
+    let value = match definition.moment(head.last_update.whole) {
+        Moment { units, units_per_second: 1 } => Value::Count(units as u64),
+        moment => Value::Moment(moment),
+    };
+    items.items.push(InfoItem { key: "last_update".to_string(), value });
     items.count("header_size".to_string(), FileLayout::of(definition).header_bytes as u64);
     for (index, ds) in definition.ds.iter().enumerate() {
         source(&mut items, definition, head, index, ds);

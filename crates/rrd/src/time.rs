@@ -1,4 +1,6 @@
-//! Points in time as RRDtool keeps them: whole units since the epoch, and millionths of a unit.
+//! Points in time as RRDtool keeps them: whole units since the epoch, and millionths of a unit; and as programs show them.
+
+use std::fmt;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -55,5 +57,75 @@ impl Timestamp {
         let unit = i64::from(units_per_second);
         let rest = self.whole.rem_euclid(unit) as u64 * u64::from(MICROS) + u64::from(self.micros);
         Timestamp::new(self.whole.div_euclid(unit), (rest / u64::from(units_per_second)) as u32)
+    }
+}
+
+/// A time as programs show it: whole seconds, or three decimals where the RRD counts thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Units since the epoch.
+    pub units: i64,
+    /// Units per second: 1 or 1000.
+    pub units_per_second: u32,
+}
+
+impl Moment {
+    /// A whole second.
+    pub const fn of_second(seconds: i64) -> Self {
+        Moment { units: seconds, units_per_second: 1 }
+    }
+
+    /// The second in which it lies.
+    pub fn second(self) -> i64 {
+        self.units.div_euclid(i64::from(self.units_per_second.max(1)))
+    }
+
+    /// Seconds since the epoch, for formats that have only doubles.
+    pub fn as_f64(self) -> f64 {
+        self.units as f64 / f64::from(self.units_per_second.max(1))
+    }
+
+    /// Reads what `Display` writes; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Moment> {
+        let Some((whole, decimals)) = text.split_once('.') else {
+            return text.parse().ok().map(Moment::of_second);
+        };
+        if decimals.len() != 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let negative = whole.starts_with('-');
+        let thousandths: i64 = decimals.parse().ok()?;
+        let units = whole.parse::<i64>().ok()?.checked_mul(1000)?;
+        Some(Moment {
+            units: units + if negative { -thousandths } else { thousandths },
+            units_per_second: 1000,
+        })
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.units_per_second <= 1 {
+            return write!(f, "{}", self.units);
+        }
+        let unit = u64::from(self.units_per_second);
+        let (sign, units) = (if self.units < 0 { "-" } else { "" }, self.units.unsigned_abs());
+        write!(f, "{sign}{}.{:03}", units / unit, units % unit * 1000 / unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_as_it_is_shown() {
+        for text in ["1700000000", "1700000000.001", "1700000000.000", "-0.250", "-3.999", "0"] {
+            assert_eq!(Moment::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "x", "1.5", "1.0000", "1.2.3", "1.0e3"] {
+            assert_eq!(Moment::parse(text), None, "{text}");
+        }
+        assert_eq!(Moment::parse("-0.250").unwrap().second(), -1);
     }
 }

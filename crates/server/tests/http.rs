@@ -277,3 +277,42 @@ fn requests_are_limited() {
     }
     assert_eq!(get(&roundel, "/healthz").status, 200);
 }
+
+#[test]
+fn rows_below_a_second_have_their_decimals_and_tables_whole_seconds() {
+    let roundel = filled();
+    let mut client = Client::open(&roundel.socket());
+    let create = "CREATE fine.rrd -s 0.25 -b 1000000000 DS:a:GAUGE:0.5:U:U RRA:AVERAGE:0.5:1:20";
+    assert!(client.say(create).starts_with('0'));
+    assert!(
+        client
+            .say("UPDATE fine.rrd 1000000000.25:1 1000000000.5:2 1000000000.75:3 1000000001:6")
+            .starts_with('0')
+    );
+    let range = "start=1000000000&end=1000000001";
+    let fetched = get(&roundel, &format!("/api/v1/fetch/fine.rrd?{range}")).json();
+    let want = serde_json::json!([
+        [1_000_000_000.25, 1.0],
+        [1_000_000_000.5, 2.0],
+        [1_000_000_000.75, 3.0],
+        [1_000_000_001.0, 6.0],
+        [1_000_000_001.25, null]
+    ]);
+    assert_eq!((&fetched["rows"], &fetched["step"]), (&want, &serde_json::json!(0.25)));
+    let csv = get(&roundel, &format!("/api/v1/fetch/fine.rrd?{range}&format=csv")).text();
+    assert!(csv.contains("\r\n1000000000.25,1.0\r\n"), "{csv}");
+    let info = get(&roundel, "/api/v1/info/fine.rrd").json();
+    assert_eq!((info["step"].as_f64(), info["last_update"].as_f64()), (Some(0.25), Some(1e9 + 1.0)));
+    let elements = "arg=DEF:a=fine.rrd:a:AVERAGE";
+    let table = get(&roundel, &format!("/api/v1/xport?{range}&{elements}&arg=XPORT:a:a")).json();
+    assert_eq!((&table["rows"], &table["step"]), (&serde_json::json!([[1_000_000_001, 3.0]]), &1.into()));
+    let picture = format!("/graph?arg=-s&arg=1000000000&arg=-e&arg=1000000001&{elements}&arg=LINE:a%23f00");
+    assert_eq!(get(&roundel, &picture).status, 200);
+    let exported = client.say("EXPORT fine.rrd");
+    assert!(
+        exported.starts_with("-1 RRD Error: ") && exported.contains("thousandths of a second"),
+        "{exported}"
+    );
+    let bin = client.say("FETCHRES fine.rrd AVERAGE 1 1000000000 1000000001");
+    assert!(bin.contains("Start: 1000000000\n") && bin.contains("Step: 0.250\n"), "{bin}");
+}

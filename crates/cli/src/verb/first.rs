@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use protocol::rrdcached::client::Answer;
+use rrd::time::Moment;
 
 use crate::failure::{Failure, Result};
 use crate::options::{OptionSpec, Options, with_argument};
@@ -27,11 +28,11 @@ const OPTIONS: &[OptionSpec<Tag>] = &[
     with_argument(b'd', "daemon", Tag::Daemon),
 ];
 
-/// The time of the oldest row, in seconds.
+/// The time of the oldest row.
 ///
 /// # Errors
 /// In RRDtool's words.
-pub fn first(tool: &mut Tool, args: Args<'_>) -> Result<i64> {
+pub fn first(tool: &mut Tool, args: Args<'_>) -> Result<Moment> {
     let mut options = Options::new(OPTIONS, args);
     let (mut archive, mut daemon) = (0, None);
     while let Some(given) = options.next() {
@@ -51,27 +52,27 @@ pub fn first(tool: &mut Tool, args: Args<'_>) -> Result<i64> {
             let definition = file.definition();
             let units = rrd::plan::first(definition, file.last_update().whole, archive as usize)
                 .map_err(|error| Failure::new(error.to_string()))?;
-            Ok(units.div_euclid(i64::from(definition.units_per_second)))
+            Ok(definition.moment(units))
         }
-        Location::Remote(remote) => number(&remote.ask("first", &[archive.to_string().as_bytes()])?),
+        Location::Remote(remote) => moment(&remote.ask("first", &[archive.to_string().as_bytes()])?),
     }
 }
 
 /// Runs it. Compat: RRDtool prints -1 before an error.
 pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Result {
     let first = first(tool, args);
-    print(out, format!("{}\n", first.as_ref().unwrap_or(&-1)).as_bytes())?;
+    print(out, format!("{}\n", first.as_ref().unwrap_or(&NO_TIME)).as_bytes())?;
     first.map(|_| ())
 }
 
-/// The number in a one-line answer.
+/// What RRDtool prints instead of a time.
+pub(crate) const NO_TIME: Moment = Moment::of_second(-1);
+
+/// The time in a one-line answer.
 ///
 /// # Errors
-/// When the answer is not a number.
-pub fn number(answer: &Answer) -> Result<i64> {
-    answer
-        .text
-        .trim()
-        .parse()
-        .map_err(|_| Failure::new(format!("rrdcached answers what is no number: {}", answer.text)))
+/// When the answer is not a time.
+pub fn moment(answer: &Answer) -> Result<Moment> {
+    Moment::parse(answer.text.trim())
+        .ok_or_else(|| Failure::new(format!("rrdcached answers what is no number: {}", answer.text)))
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use protocol::rrdcached::client::Answer;
 use rrd::info::{InfoItem, Value};
+use rrd::time::Moment;
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
@@ -86,6 +87,7 @@ fn item(line: &[u8]) -> Option<InfoItem> {
     let key = String::from_utf8_lossy(parts.next()?).into_owned();
     let (kind, value) = (parts.next()?, parts.next()?);
     let value = match kind {
+        b"0" if key == "last_update" => Value::Moment(Moment::parse(std::str::from_utf8(value).ok()?)?),
         b"0" => Value::Number(std::str::from_utf8(value).ok()?.parse().ok()?),
         b"1" | b"3" => Value::Count(std::str::from_utf8(value).ok()?.parse().ok()?),
         b"2" => Value::Text(value.to_vec()),
@@ -106,7 +108,7 @@ pub(crate) fn text_of(items: &[InfoItem], environment: &Environment) -> Vec<u8> 
     for item in items {
         let value = text.len() + item.key.len();
         rrd::info::push_text(&mut text, std::slice::from_ref(item));
-        if matches!(item.value, Value::Number(_)) {
+        if matches!(item.value, Value::Number(_) | Value::Moment(_)) {
             environment.localise(&mut text, value);
         }
     }

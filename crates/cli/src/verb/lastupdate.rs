@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use rrd::info::{InfoItem, Value};
+use rrd::time::Moment;
 
 use crate::failure::{Failure, Result};
 use crate::options::daemon_and_rest;
@@ -18,8 +19,8 @@ const USAGE: &str = "Usage: rrdtool lastupdate [--daemon|-d <addr>] <file>";
 /// The time and readings of an RRD's last update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastUpdate {
-    /// In seconds.
-    pub time: i64,
+    /// When.
+    pub time: Moment,
     /// Name and reading of each data source; a reading may contain any bytes.
     pub readings: Vec<(String, Vec<u8>)>,
 }
@@ -51,7 +52,7 @@ fn lastupdate_at(tool: &mut Tool, policy: Policy, name: &[u8], daemon: Option<&[
             let head = shape.split(&live.words);
             let readings = definition.ds.iter().zip(head.pdp);
             Ok(LastUpdate {
-                time: head.last_update.in_seconds(definition.units_per_second).whole,
+                time: definition.moment(head.last_update.whole),
                 readings: readings
                     .map(|(ds, pdp)| (ds.name.clone(), pdp.last_ds.as_bytes().to_vec()))
                     .collect(),
@@ -63,10 +64,11 @@ fn lastupdate_at(tool: &mut Tool, policy: Policy, name: &[u8], daemon: Option<&[
 
 /// Extracts the last update from items of `info`.
 pub(crate) fn of_items(items: &[InfoItem]) -> LastUpdate {
-    let mut last = LastUpdate { time: 0, readings: Vec::new() };
+    let mut last = LastUpdate { time: Moment::of_second(0), readings: Vec::new() };
     for item in items {
         match &item.value {
-            Value::Count(time) if item.key == "last_update" => last.time = *time as i64,
+            Value::Count(time) if item.key == "last_update" => last.time = Moment::of_second(*time as i64),
+            Value::Moment(time) if item.key == "last_update" => last.time = *time,
             Value::Text(reading) => {
                 let name = item.key.strip_prefix("ds[").and_then(|key| key.strip_suffix("].last_ds"));
                 if let Some(name) = name {
@@ -87,8 +89,12 @@ pub(crate) fn run(tool: &mut Tool, args: Args<'_>, out: &mut dyn Write) -> Resul
         text.push(b' ');
         text.extend_from_slice(name.as_bytes());
     }
-    // RRDtool shows a time before 1970 as this number.
-    text.extend_from_slice(format!("\n\n{:>10}:", last.time as u64).as_bytes());
+    let time = match last.time {
+        // RRDtool shows a time before 1970 as this number.
+        Moment { units, units_per_second: 1 } => (units as u64).to_string(),
+        time => time.to_string(),
+    };
+    text.extend_from_slice(format!("\n\n{time:>10}:").as_bytes());
     for (_, reading) in &last.readings {
         text.push(b' ');
         text.extend_from_slice(reading);

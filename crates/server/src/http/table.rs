@@ -18,6 +18,7 @@ pub fn items(items: Vec<InfoItem>) -> Value {
     let value = |value: InfoValue| match value {
         InfoValue::Number(number) => json!(number),
         InfoValue::Count(count) => json!(count),
+        InfoValue::Moment(moment) => json!(moment.as_f64()),
         InfoValue::Text(text) => json!(String::from_utf8_lossy(&text)),
     };
     Value::Object(items.into_iter().map(|item| (item.key, value(item.value))).collect())

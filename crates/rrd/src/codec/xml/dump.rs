@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::FINE_SUFFIX;
+use super::{FINE_SUFFIX, UNITS_TAG};
 use crate::content::Rrd;
 use crate::definition::{Consolidation, Ds, DsKind, Rra};
 use crate::grid;
@@ -134,6 +134,9 @@ impl Dump<'_> {
         let (suffix, seconds) = (self.unit_suffix(), self.unit_name());
         // Compat: older versions are dumped as version 3.
         self.tag("\t", "version", format!("{:04}", definition.version.max(3)).as_bytes());
+        if definition.units_per_second != 1 {
+            self.tag("\t", UNITS_TAG, definition.units_per_second.to_string().as_bytes());
+        }
         self.line(&format!("\t<step>{}{suffix}</step> <!-- {seconds} -->", definition.step));
         let shape = self.rrd.shape();
         let last_update = shape.split(&self.rrd.live.words).last_update.whole;

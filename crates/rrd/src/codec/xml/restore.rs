@@ -4,7 +4,7 @@
 //! input, and nothing recurses. What RRDtool accepts and then cannot read back - a step of zero, an archive
 //! without rows or without a known function - is refused here.
 
-use super::FINE_SUFFIX;
+use super::UNITS_TAG;
 use crate::content::Rrd;
 use crate::definition::text::{PARTS_MAX, check_archives};
 use crate::definition::{Cf, Definition, Ds, DsKind, DsType, FormatVersion, Rra};
@@ -117,11 +117,13 @@ impl Draft {
                     return Err(RestoreError::Version(self.version));
                 }
             }
-            "step" => {
-                let text = reader.text(name)?;
-                self.units_per_second = if text.ends_with(FINE_SUFFIX) { FINE_UNITS } else { 1 };
-                self.step = unsigned(&text);
+            UNITS_TAG => {
+                if unsigned(&reader.text(name)?) != u64::from(FINE_UNITS) {
+                    return Err(RestoreError::Refused(format!("{UNITS_TAG} is not {FINE_UNITS}")));
+                }
+                self.units_per_second = FINE_UNITS;
             }
+            "step" => self.step = unsigned(&reader.text(name)?),
             "lastupdate" => self.last_update = unsigned(&reader.text(name)?) as i64,
             "ds" if !self.archives.is_empty() => return Err(RestoreError::LateSource),
             "ds" => {

@@ -42,6 +42,19 @@ fn what_was_dumped_is_restored() {
 }
 
 #[test]
+fn a_dump_in_thousandths_is_refused_by_rrdtool() {
+    let dumped = text(&fresh("0.1", &["DS:a:GAUGE:0.3:0:100", "RRA:AVERAGE:0.5:1:2"]));
+    let mut tool = oracle::RrdTool::start().unwrap();
+    std::fs::write(tool.path("a.xml"), &dumped).unwrap();
+    let refused = tool.run("restore a.xml a.rrd").unwrap_err();
+    assert!(refused.to_string().contains("Unknown tag: units_per_second"), "{refused}");
+    // Without the tag they are seconds, as to RRDtool.
+    let untagged = dumped.replace("\t<units_per_second>1000</units_per_second>\n", "");
+    let restored = restore(untagged.as_bytes(), RestoreOptions::default()).unwrap();
+    assert_eq!((restored.definition.step, restored.definition.units_per_second), (100, 1));
+}
+
+#[test]
 fn bad_dumps_are_refused_in_rrdtools_words() {
     fn check(from: &str, to: &str, want: &str) {
         let xml = small();

@@ -85,7 +85,7 @@ pub enum DefinitionError {
 
 /// The refusal of a step, heartbeat or archive with decimals of a second where a `.rrd` file would hold it.
 pub const DECIMALS_IN_FILE: &str = "durations with decimals need a store: a .rrd file counts whole seconds; \
-                                    create the RRD through its daemon (--daemon), in stripes";
+                                    create the RRD through a running daemon with stripes (--daemon)";
 
 /// What is wrong with the parameters of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! FIRST and LAST.
 
 use protocol::rrdcached::reply;
+use rrd::time::Moment;
 
 use super::find;
 use crate::connection::refusal::Refusal;
@@ -23,7 +24,7 @@ pub fn first(service: &Service, word: &[u8], rra: i64, out: &mut Vec<u8>) -> Res
     let newest = definition.newest_row(index, status.last_update.whole);
     let oldest = newest.saturating_sub_unsigned(archive.row_count).saturating_add(1);
     let time = rrd::grid::row_time(oldest, archive.span(definition.step));
-    push_time(out, time.div_euclid(i64::from(definition.units_per_second.max(1))));
+    push_time(out, definition.moment(time));
     Ok(())
 }
 
@@ -35,10 +36,10 @@ pub fn last(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Ref
     let (_, status) = find(service, word, |engine, name| engine.status(name))?;
     let (definition, mut time) = (&status.definition, status.last_update);
     time.whole -= time.whole.rem_euclid(definition.step as i64);
-    push_time(out, time.in_seconds(definition.units_per_second).whole);
+    push_time(out, definition.moment(time.whole));
     Ok(())
 }
 
-fn push_time(out: &mut Vec<u8>, seconds: i64) {
-    reply::push_status(out, 0, seconds.to_string().as_bytes());
+fn push_time(out: &mut Vec<u8>, time: Moment) {
+    reply::push_status(out, 0, time.to_string().as_bytes());
 }

@@ -1,14 +1,18 @@
-//! EXPORT and IMPORT: whole RRDs as the bytes of standard `.rrd` files.
+//! EXPORT and IMPORT: whole RRDs as the bytes of standard `.rrd` files. IMPORT also takes a dump, for what no `.rrd`
+//! file can hold.
 //!
 //! The connection holds the parts of an IMPORT until the last has arrived; then the whole RRD goes through
 //! the log. The total held by all connections is limited.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::rrdcached::request::Import;
 use protocol::rrdcached::{reply, whole};
 use rrd::codec::file;
+use rrd::codec::xml::{RestoreOptions, restore};
+use rrd::content::Rrd;
 use store::engine::StoreError;
 use store::name::RrdName;
 
@@ -104,15 +108,23 @@ pub fn import(
         *staged = Some(file);
         return Ok(());
     }
-    let parts = file::decode(&file.content).map_err(|error| {
-        let path = String::from_utf8_lossy(&named.path);
-        Refusal::new(DropReason::Refused, format!("RRD Error: {}", error.named(&path)))
-    })?;
+    let rrd = decode(&file.content, &named.path)?;
     let no_overwrite = import.no_overwrite || service.create.no_overwrite;
-    let imported = service.engine.import(file.name.clone(), parts.rrd, no_overwrite);
+    let imported = service.engine.import(file.name.clone(), rrd, no_overwrite);
     imported.map_err(|error| create::refusal(&named.path, &error))?;
     reply::push_status(out, 0, b"RRD imported OK");
     Ok(())
+}
+
+/// The RRD of an import for `path`, from the bytes of a file or of a dump.
+fn decode(content: &[u8], path: &[u8]) -> Result<Rrd, Refusal> {
+    let refuse = |why: &dyn Display| Refusal::new(DropReason::Refused, format!("RRD Error: {why}"));
+    if content.starts_with(b"<") {
+        let options = RestoreOptions { range_check: false, long_names: true };
+        return restore(content, options).map_err(|error| refuse(&error));
+    }
+    let path = String::from_utf8_lossy(path);
+    file::decode(content).map(|parts| parts.rrd).map_err(|error| refuse(&error.named(&path)))
 }
 
 impl StagedImport {
