@@ -130,6 +130,9 @@ impl Default for FileLog {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FileLimits {
+    memory: Option<toml::Spanned<String>>,
+    idle: Option<toml::Spanned<String>>,
+    connections: Option<usize>,
     rrd_memory: Option<toml::Spanned<String>>,
     store_memory: Option<toml::Spanned<String>>,
 }
@@ -271,6 +274,9 @@ impl Reader<'_> {
     fn limits(&self, limits: &FileLimits) -> Result<LimitSettings, ConfigError> {
         let defaults = LimitSettings::default();
         Ok(LimitSettings {
+            memory: self.bytes(limits.memory.as_ref(), defaults.memory)?,
+            idle: self.duration(limits.idle.as_ref(), defaults.idle)?,
+            connections: limits.connections.unwrap_or(defaults.connections),
             rrd_memory: self.bytes(limits.rrd_memory.as_ref(), defaults.rrd_memory)?,
             store_memory: self.bytes(limits.store_memory.as_ref(), defaults.store_memory)?,
         })
@@ -362,7 +368,8 @@ mod tests {
              [[listen]]\naddress = '[::1]:4242'\npermissions = ['flush', 'BATCH']\n\
              [[listen]]\naddress = 'unix:/x/sock'\nmode = '0660'\ngroup = '0'\n\
              [files]\nwrite_interval = '5m'\nwrite_threads = 7\n[log]\nlevel = 'debug'\n\
-             [limits]\nrrd_memory = '1 MB'\nstore_memory = '3 GiB'\n\
+             [limits]\nmemory = '5 GB'\nidle = '3s'\nconnections = 99\n\
+             rrd_memory = '1 MB'\nstore_memory = '3 GiB'\n\
              [collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
             "x.toml",
         )
@@ -372,6 +379,11 @@ mod tests {
         assert_eq!((files.write_threads, files.journal.as_deref()), (Some(7), Some(Path::new("/s"))));
         assert_eq!(settings.sync, SyncPolicy::Always);
         assert_eq!((settings.limits.rrd_memory, settings.limits.store_memory), (1_000_000, 3 << 30));
+        let limits = settings.limits;
+        assert_eq!(
+            (limits.memory, limits.idle, limits.connections),
+            (5_000_000_000, Duration::from_secs(3), 99)
+        );
         assert!(settings.no_overwrite);
         assert_eq!(settings.listen[1].mode, Some(0o660));
         assert_eq!(settings.listen[1].group, Some(0));

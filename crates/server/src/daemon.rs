@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::connection::SharedPermissions;
 use crate::limits::WORKERS_MIN;
 use crate::listener::{self, Bound};
-use crate::service::{Service, stopped};
+use crate::service::Service;
 use crate::{collect_host, http};
 
 /// Bound sockets that are not served yet.
@@ -55,9 +55,8 @@ impl Daemon {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let router = http::public(Arc::clone(&service), sockets.templates.clone());
-            let stopping = wait(stop_seen.clone());
-            let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
-            tasks.push(runtime.spawn(serving.into_future()));
+            let serving = http::door::serve(listener, router, Arc::clone(&service), stop_seen.clone());
+            tasks.push(runtime.spawn(serving));
         }
         if let Some(directory) = collect_host {
             let collecting = collect_host::run(Arc::clone(&service), directory, stop_seen.clone());
@@ -98,8 +97,4 @@ impl Daemon {
         });
         self.service.engine.stop()
     }
-}
-
-async fn wait(mut stop: watch::Receiver<bool>) {
-    stopped(&mut stop).await;
 }

@@ -32,13 +32,6 @@ pub struct Place {
     _total: OwnedSemaphorePermit,
 }
 
-impl Default for Doors {
-    /// As many as the process has file descriptors to spare.
-    fn default() -> Self {
-        Doors::new(spare(machine::descriptors_max(), machine::descriptors_open()))
-    }
-}
-
 /// Descriptors for connections, of `most` of which `open` are in use.
 fn spare(most: u64, open: u64) -> usize {
     // The store opens a file for each segment, and merges keep their number small.
@@ -49,8 +42,12 @@ fn spare(most: u64, open: u64) -> usize {
 }
 
 impl Doors {
-    /// Places for `total` connections.
-    pub fn new(total: usize) -> Self {
+    /// Places for `most` connections, or as many as the process has file descriptors to spare.
+    pub fn open(most: usize) -> Self {
+        Doors::new(most.clamp(1, spare(machine::descriptors_max(), machine::descriptors_open())))
+    }
+
+    fn new(total: usize) -> Self {
         let semaphore = |count: usize| Arc::new(Semaphore::new(count));
         // Each door leaves this many to the other.
         let left = (total / DOOR_SHARE).max(usize::from(total > 1));

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod collect_host;
 pub mod config;
 pub mod connection;

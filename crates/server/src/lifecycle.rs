@@ -86,7 +86,8 @@ fn serve(
         make_directories: settings.make_directories,
         file_limits: matches!(settings.layout, Layout::Files(_)),
     };
-    let service = Service::new(engine, Names::new(&settings.base, &real_base), create);
+    let names = Names::new(&settings.base, &real_base);
+    let service = Service::with_limits(engine, names, create, &settings.limits);
     let permissions: Vec<_> =
         sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let daemon = Daemon::start(service, sockets, settings.collect_host.take())

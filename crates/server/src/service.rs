@@ -2,17 +2,19 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use store::engine::Engine;
 use tokio::sync::Semaphore;
 
+use crate::budget::Budget;
 use crate::connection::command::whole::ImportBytes;
 use crate::doors::Doors;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::names::Names;
+use crate::settings::LimitSettings;
 
 /// What CREATE may do.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,10 @@ pub struct Service {
     pub calls: BlockingCalls,
     /// Incomplete imports.
     pub imports: ImportBytes,
+    /// Memory for what clients send and do not read.
+    pub memory: Arc<Budget>,
+    /// How long a client may be silent in the middle of something.
+    pub idle: Duration,
     /// Places for connections.
     pub doors: Doors,
     /// Permits for connections with their own thread.
@@ -52,7 +58,19 @@ pub struct Service {
 impl Service {
     /// A service for `engine`.
     pub fn new(engine: Arc<dyn Engine>, names: Names, create: CreatePolicy) -> Arc<Self> {
+        Self::with_limits(engine, names, create, &LimitSettings::default())
+    }
+
+    /// A service for `engine` whose clients have these limits.
+    pub fn with_limits(
+        engine: Arc<dyn Engine>,
+        names: Names,
+        create: CreatePolicy,
+        limits: &LimitSettings,
+    ) -> Arc<Self> {
         Arc::new(Service {
+            memory: Budget::new(limits.memory),
+            idle: limits.idle,
             engine,
             names,
             create,
@@ -61,7 +79,7 @@ impl Service {
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
             imports: ImportBytes::default(),
-            doors: Doors::default(),
+            doors: Doors::open(limits.connections),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use protocol::rrdcached::command::Permissions;
 
+use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
 
@@ -77,6 +78,12 @@ pub enum SyncPolicy {
 /// What clients may make the daemon hold in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
+    /// Bytes that all connections together may hold: requests that have arrived in part, and answers not yet read.
+    pub memory: u64,
+    /// How long a client may be silent in the middle of something.
+    pub idle: Duration,
+    /// Connections at once; fewer where the process may not open so many files.
+    pub connections: usize,
     /// Bytes that one RRD may take: its definition, live head and seasons.
     pub rrd_memory: u64,
     /// Bytes that all RRDs of a striped store may take.
@@ -85,9 +92,13 @@ pub struct LimitSettings {
 
 impl Default for LimitSettings {
     fn default() -> Self {
+        let machine = machine::memory_bytes();
         LimitSettings {
+            memory: (machine / 4).min(1_000_000_000),
+            idle: Duration::from_secs(60),
+            connections: CONNECTIONS_MAX,
             rrd_memory: rrd::footprint::LIVE_BYTES_MAX,
-            store_memory: machine::memory_bytes() / 2,
+            store_memory: machine / 2,
         }
     }
 }

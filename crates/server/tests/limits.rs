@@ -10,12 +10,14 @@ use protocol::rrdcached::whole;
 use roundel_server::service::CreatePolicy;
 use roundel_server::settings::LimitSettings;
 
-const SMALL: LimitSettings = LimitSettings { rrd_memory: 1 << 20, store_memory: 4 << 20 };
-/// A season of so many rows takes more than [`SMALL`] allows.
+fn small() -> LimitSettings {
+    LimitSettings { rrd_memory: 1 << 20, store_memory: 4 << 20, ..LimitSettings::default() }
+}
+/// A season of so many rows takes more than [`small`] allows.
 const SEASON: &str = "RRA:HWPREDICT:100000:0.1:0.1:100000";
 
 fn both() -> [Roundel; 2] {
-    [Roundel::stripes_with(SMALL), Roundel::files_with(SMALL)]
+    [Roundel::stripes_with(small()), Roundel::files_with(small())]
 }
 
 fn refused(answer: &str) {
@@ -72,7 +74,7 @@ fn a_file_that_needs_much_memory_is_neither_imported_nor_adopted() {
 
 #[test]
 fn all_rrds_together_have_a_limit_and_deleting_makes_room() {
-    let roundel = Roundel::stripes_with(SMALL);
+    let roundel = Roundel::stripes_with(small());
     let mut client = Client::open(&roundel.socket());
     let create = |name: usize, rows: usize| {
         format!("CREATE {name}.rrd -s 10 DS:x:GAUGE:20:0:U RRA:HWPREDICT:30000:0.1:0.1:{rows}")

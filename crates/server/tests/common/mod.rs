@@ -38,7 +38,7 @@ impl Roundel {
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
         let engine = roundel_server::layout::open(&Settings { limits, ..settings }).unwrap();
-        Self::on(directory, engine, CreatePolicy::default(), Permissions::ALL)
+        Self::limited(directory, engine, CreatePolicy::default(), Permissions::ALL, &limits)
     }
 
     /// With standard files and these limits.
@@ -47,7 +47,7 @@ impl Roundel {
         let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
         let layout = Layout::Files(FilesSettings::default());
         let engine = roundel_server::layout::open(&Settings { limits, layout, ..settings }).unwrap();
-        Self::on(directory, engine, CreatePolicy::default(), Permissions::ALL)
+        Self::limited(directory, engine, CreatePolicy::default(), Permissions::ALL, &limits)
     }
 
     /// With standard files, which are written after an hour or on request.
@@ -73,9 +73,19 @@ impl Roundel {
         create: CreatePolicy,
         permissions: Permissions,
     ) -> Self {
+        Self::limited(directory, engine, create, permissions, &LimitSettings::default())
+    }
+
+    fn limited(
+        directory: tempfile::TempDir,
+        engine: Arc<dyn Engine>,
+        create: CreatePolicy,
+        permissions: Permissions,
+        limits: &LimitSettings,
+    ) -> Self {
         let base = directory.path().join("base");
         std::fs::create_dir_all(&base).unwrap();
-        let service = Service::new(engine, Names::new(&base, &base), create);
+        let service = Service::with_limits(engine, Names::new(&base, &base), create, limits);
         let mut sockets = Sockets::default();
         let address = Address::Unix(directory.path().join("sock"));
         let listen = Listen { permissions, ..listen_plain(address) };

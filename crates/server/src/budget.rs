@@ -1,0 +1,90 @@
+//! Memory that clients may make the daemon hold: one budget for what they send and what they do not read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes, shared by all connections.
+#[derive(Debug)]
+pub struct Budget {
+    max: u64,
+    used: AtomicU64,
+}
+
+/// A part of the budget, given back when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Budget {
+    /// `max` bytes, all of them free.
+    pub fn new(max: u64) -> Arc<Self> {
+        Arc::new(Budget { max, used: AtomicU64::new(0) })
+    }
+
+    /// An empty share.
+    pub fn share(self: &Arc<Self>) -> Share {
+        Share { budget: Arc::clone(self), bytes: 0 }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl Share {
+    /// Changes the share to `bytes`, unless it grows and so much is not free.
+    pub fn try_resize(&mut self, bytes: u64) -> bool {
+        let used = &self.budget.used;
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            let add = |used: u64| used.checked_add(more).filter(|&used| used <= self.budget.max);
+            if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
+                return false;
+            }
+        } else if bytes < self.bytes {
+            used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+        true
+    }
+
+    /// Changes the share to `bytes`, even beyond the budget.
+    pub fn resize(&mut self, bytes: u64) {
+        self.budget.used.fetch_add(bytes.wrapping_sub(self.bytes), Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.resize(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_the_budget_and_come_back() {
+        let budget = Budget::new(100);
+        let (mut one, mut two) = (budget.share(), budget.share());
+        assert!(one.try_resize(60) && !two.try_resize(50) && two.try_resize(40));
+        assert_eq!((budget.used(), one.bytes(), two.bytes()), (100, 60, 40));
+        assert!(one.try_resize(10) && two.try_resize(90));
+        drop(two);
+        assert_eq!(budget.used(), 10);
+        one.resize(500);
+        assert!(!budget.share().try_resize(1));
+        drop(one);
+        assert_eq!(budget.used(), 0);
+    }
+}
