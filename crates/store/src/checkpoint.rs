@@ -23,7 +23,11 @@ use crate::catalogue::RrdId;
 use crate::log::Position;
 
 /// First bytes of the file: name and version of the format.
-pub const MAGIC: &[u8; 8] = b"RNDLCKP\x01";
+pub const MAGIC: &[u8; 8] = b"RNDLCKP\x02";
+/// The same of version 1, which is still read: its frames say neither whose they are nor the number of the file.
+pub const MAGIC_UNOWNED: &[u8; 8] = b"RNDLCKP\x01";
+/// Offset in a frame's head of its owner's tag.
+const OWNER_AT: usize = 32;
 /// RRDs per page: a page takes about a quarter of a millisecond of the worker's time.
 pub const PAGE_IDS: u32 = 256;
 /// Bytes of a frame's head.
@@ -33,6 +37,15 @@ const FRAME_BYTES_MAX: u32 = 1 << 31;
 
 const KIND_PAGE: u32 = 1;
 const KIND_END: u32 = 2;
+
+/// Which checkpoint a file is. Each frame says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// The tag of the shard ([`crate::identity::Owner::tag`]); 0 = not known.
+    pub owner: u32,
+    /// The number of the checkpoint; the end frame has its low 32 bits. 0 = not known.
+    pub number: u64,
+}
 
 /// A page or the end frame, not yet compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]

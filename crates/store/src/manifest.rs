@@ -96,6 +96,16 @@ impl Manifest {
         Manifest { owner: Some(owner), next_number: 1, ..Manifest::default() }
     }
 
+    /// The tag of the shard in its other files; 0 = not known.
+    pub fn tag(&self) -> u32 {
+        self.owner.map_or(0, |owner| owner.tag())
+    }
+
+    /// What it says of the log.
+    pub fn known(&self) -> Known {
+        Known { owner: self.tag(), ..self.known }
+    }
+
     /// The text of the file.
     pub fn encode(&self) -> String {
         let mut text = format!("roundel-manifest {VERSION}\n");
@@ -104,7 +114,7 @@ impl Manifest {
             let (id, count, seed) = (store.id_text(), store.shard_count, store.seed);
             let _ = writeln!(text, "store {id} shard {shard} of {count} seed {seed:016x}");
         }
-        let Manifest { position, known: Known { durable, newest_file }, .. } = self;
+        let Manifest { position, known: Known { durable, newest_file, .. }, .. } = self;
         let _ = writeln!(text, "checkpoint {}", self.checkpoint);
         let _ = writeln!(text, "log {} {}", position.generation, position.offset);
         let _ = writeln!(text, "durable {} {}", durable.generation, durable.offset);
@@ -256,6 +266,7 @@ mod tests {
             known: Known {
                 durable: Position { generation: 1, offset: 99 },
                 newest_file: Position { generation: 1, offset: 70 },
+                owner: 0,
             },
             next_number: 12,
             segments,

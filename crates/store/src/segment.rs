@@ -24,7 +24,7 @@ use crate::column::codec::{CodecError, ColumnHint};
 
 /// Version of the format; no other is read or written. Before it is raised, [`footer`] must learn to accept its
 /// predecessors, or no existing segment can be read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Size at which the body of a block is closed. Reading 16 KiB costs hardly more than 4 KiB, and a directory
 /// entry is then 0.15 % of the file.
 pub const BLOCK_BODY_BYTES: usize = 16 * 1024;

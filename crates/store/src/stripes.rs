@@ -141,6 +141,9 @@ impl Stripes {
             None => None,
         };
         let memory = Memory::new(options.shard.memory.limits());
+        for shard in 0..identity.shard_count {
+            recover::check(&*disk, Owner { store: identity, shard })?;
+        }
         let open_one = |shard| {
             recover::open(
                 Arc::clone(&disk),

@@ -19,9 +19,10 @@ const PAGES: &[Page] = &[
         sources: &["/src/checkpoint.rs", "/src/manifest.rs"],
         lines: &[
             "`roundel-manifest {VERSION}`",
-            "| {MAGIC}1 | page",
+            "| {MAGIC}2 | page",
             "The first 8 bytes are `{MAGIC}`",
             "each with a head of {FRAME_HEAD_BYTES} bytes",
+            "| {OWNER_AT} | 4 | owner |",
             "| 0 | 4 | kind: {KIND_PAGE} page, {KIND_END} end |",
             "| {FRAME_HEAD_BYTES - 4} | 4 | CRC32C of bytes 0 to {FRAME_HEAD_BYTES - 5} and",
             "A page holds {PAGE_IDS} ids",
@@ -40,8 +41,9 @@ const PAGES: &[Page] = &[
         lines: &[
             "Compatibility: version {VERSION},",
             "| {HEAD_MAGIC_AT} | magic | 8 | `{HEAD_MAGIC}` |",
-            "| {HEAD_VERSION_AT} | version | 4 | {VERSION}, then",
+            "| {HEAD_VERSION_AT} | version | 4 | {HEAD_VERSION}, then",
             "| {TRAILER_MAGIC_AT} | magic | 8 | `{TRAILER_MAGIC}` |",
+            "| {TRAILER_VERSION_AT} | version | 4 | {VERSION} |",
             "Limits: {RUN_ROWS_MAX} rows per run",
             "make runs of {JOINED_ROWS} rows and fill gaps of up to {GAP_ROWS_MAX} rows",
             "{KEY_SAME} same RRD and source as the previous run; {KEY_NEXT_SLOT} the next slot; {KEY_LATER_SLOT} a later slot; \

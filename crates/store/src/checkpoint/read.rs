@@ -5,7 +5,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
 use super::page::{Loader, decode_end, decode_page};
-use super::{CheckpointError, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, KIND_END, KIND_PAGE, MAGIC};
+use super::{
+    CheckpointError, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, KIND_END, KIND_PAGE, Label, MAGIC, MAGIC_UNOWNED,
+    OWNER_AT,
+};
 use crate::catalogue::RrdId;
 use crate::disk::{Advice, Disk, DiskFile, Mode};
 use crate::log::Position;
@@ -24,6 +27,8 @@ pub struct Loaded {
     pub pages: Vec<(RrdId, Position)>,
     /// The next id.
     pub next_id: RrdId,
+    /// Which checkpoint it is; zeros in version 1.
+    pub label: Label,
 }
 
 /// Reads a checkpoint: its groups first, then page after page in order.
@@ -36,7 +41,7 @@ pub fn load(disk: &dyn Disk, path: &Path, loader: &mut dyn Loader) -> Result<Loa
     file.advise(0, length, Advice::WillNeed);
     let damaged = |offset, what| CheckpointError::Damaged { path: path.to_owned(), offset, what };
     let mut magic = [0; 8];
-    if file.read_at(&mut magic, 0)? != 8 || magic != *MAGIC {
+    if file.read_at(&mut magic, 0)? != 8 || (magic != *MAGIC && magic != *MAGIC_UNOWNED) {
         return Err(damaged(0, "not a checkpoint of this version"));
     }
     let frames = frames(&*file, length, &damaged)?;
@@ -56,6 +61,7 @@ pub fn load(disk: &dyn Disk, path: &Path, loader: &mut dyn Loader) -> Result<Loa
     .map(|()| Loaded {
         pages: pages.iter().map(|page| (page.next_id, page.position)).collect(),
         next_id: end.next_id,
+        label: Label { owner: end.owner, number: u64::from(end.first_id) },
     })
 }
 
@@ -129,7 +135,11 @@ pub(super) struct FrameHead {
     pub(super) kind: u32,
     stored: u32,
     raw: u32,
+    /// In the end frame the low bits of the checkpoint's number.
+    pub(super) first_id: u32,
     pub(super) next_id: RrdId,
+    /// The tag of the shard.
+    pub(super) owner: u32,
     pub(super) position: Position,
     head: [u8; FRAME_HEAD_BYTES],
 }
@@ -170,7 +180,9 @@ pub(super) fn read_head(
         kind: word(0),
         stored: word(4),
         raw: word(8),
+        first_id: word(12),
         next_id: word(16),
+        owner: word(OWNER_AT),
         position: Position {
             generation: word(20),
             offset: u64::from(word(24)) | (u64::from(word(28)) << 32),

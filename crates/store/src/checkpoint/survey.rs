@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::page::{Loader, decode_end, decode_page};
 use super::read::{read_body, read_head};
-use super::{CheckpointError, KIND_END, MAGIC};
+use super::{CheckpointError, KIND_END, Label, MAGIC, MAGIC_UNOWNED};
 use crate::catalogue::RrdId;
 use crate::disk::{Disk, Mode};
 use crate::log::Position;
@@ -22,6 +22,8 @@ pub struct Frame {
     pub position: Position,
     /// True for the end frame.
     pub is_end: bool,
+    /// Which checkpoint it belongs to; the number only in the end frame.
+    pub label: Label,
 }
 
 /// Receives frames and damage in addition to the content of frames; the groups come last.
@@ -41,7 +43,7 @@ pub fn survey(disk: &dyn Disk, path: &Path, visitor: &mut dyn Visitor) -> Result
     let length = file.length()?;
     let damaged = |offset, what| CheckpointError::Damaged { path: path.to_owned(), offset, what };
     let mut magic = [0; 8];
-    if file.read_at(&mut magic, 0)? != 8 || magic != *MAGIC {
+    if file.read_at(&mut magic, 0)? != 8 || (magic != *MAGIC && magic != *MAGIC_UNOWNED) {
         visitor.damage(damaged(0, "not a checkpoint of this version"));
     }
     let mut offset = MAGIC.len() as u64;
@@ -62,6 +64,7 @@ pub fn survey(disk: &dyn Disk, path: &Path, visitor: &mut dyn Visitor) -> Result
             next_id: head.next_id,
             position: head.position,
             is_end,
+            label: Label { owner: head.owner, number: if is_end { head.first_id.into() } else { 0 } },
         };
         visitor.frame(&frame);
         offset = head.end();

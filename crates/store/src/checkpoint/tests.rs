@@ -35,7 +35,8 @@ fn path() -> &'static Path {
 
 fn write(state: &State) -> SimDisk {
     let disk = SimDisk::new(1);
-    let mut writer = CheckpointWriter::create(&*disk.handle(), path()).unwrap();
+    let mut writer =
+        CheckpointWriter::create(&*disk.handle(), path(), Label { owner: 5, number: 9 }).unwrap();
     let position = |id| Position { generation: 0, offset: u64::from(id) };
     for first_id in (0..RRDS).step_by(PAGE_IDS as usize) {
         writer.push(&take_page(state, first_id, position(first_id))).unwrap();
@@ -90,6 +91,7 @@ fn checkpoints_round_trip_in_order() {
     let mut seen = Seen::default();
     let loaded = load(&*disk.handle(), path(), &mut seen).unwrap();
     assert_eq!((loaded.next_id, loaded.pages.len()), (RRDS, 41));
+    assert_eq!(loaded.label, Label { owner: 5, number: 9 });
     assert_eq!(loaded.pages[1], (2 * PAGE_IDS, Position { generation: 0, offset: u64::from(PAGE_IDS) }));
     assert_eq!(seen.groups, state.groups().iter().map(|one| one.group.geometry.clone()).collect::<Vec<_>>());
     assert_eq!(seen.rrds.len(), RRDS as usize - 1);

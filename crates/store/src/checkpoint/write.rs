@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, MAGIC, RawFrame};
+use super::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, KIND_END, Label, MAGIC, RawFrame};
 use crate::disk::{Disk, DiskFile};
 
 /// zstd level: 1 compresses heads to about a quarter at 400 MB/s, which takes less time than writing the rest
@@ -26,17 +26,18 @@ fn frame_bytes(bytes: usize) -> io::Result<u32> {
 /// Writes frames to a new file.
 pub struct CheckpointWriter {
     file: Arc<dyn DiskFile>,
+    label: Label,
     buffer: Vec<u8>,
     written: u64,
 }
 
 impl CheckpointWriter {
-    /// Creates the file.
+    /// Creates the file of the checkpoint `label`.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn create(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
-        Ok(CheckpointWriter { file: disk.create(path)?, buffer: MAGIC.to_vec(), written: 0 })
+    pub fn create(disk: &dyn Disk, path: &Path, label: Label) -> io::Result<Self> {
+        Ok(CheckpointWriter { file: disk.create(path)?, label, buffer: MAGIC.to_vec(), written: 0 })
     }
 
     /// Adds a frame to the buffer; nothing is written yet.
@@ -47,13 +48,14 @@ impl CheckpointWriter {
         let bytes = frame_bytes(frame.body.len())?;
         let stored = zstd::bulk::compress(&frame.body, ZSTD_LEVEL)?;
         let mut head = Vec::with_capacity(FRAME_HEAD_BYTES);
+        let first_id = if frame.kind == KIND_END { self.label.number as u32 } else { frame.first_id };
         for value in
-            [frame.kind, stored.len() as u32, bytes, frame.first_id, frame.next_id, frame.position.generation]
+            [frame.kind, stored.len() as u32, bytes, first_id, frame.next_id, frame.position.generation]
         {
             head.extend_from_slice(&value.to_le_bytes());
         }
         head.extend_from_slice(&frame.position.offset.to_le_bytes());
-        head.extend_from_slice(&[0; 4]);
+        head.extend_from_slice(&self.label.owner.to_le_bytes());
         let crc = crc32c::crc32c_append(crc32c::crc32c(&head), &stored);
         head.extend_from_slice(&crc.to_le_bytes());
         self.buffer.extend_from_slice(&head);

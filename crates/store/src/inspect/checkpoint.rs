@@ -45,7 +45,7 @@ struct Counting<'a, 'b> {
 
 impl Visitor for Counting<'_, '_> {
     fn frame(&mut self, frame: &Frame) {
-        let Frame { offset, bytes, next_id, position, is_end } = *frame;
+        let Frame { offset, bytes, next_id, position, is_end, .. } = *frame;
         if self.each_frame {
             let what = if is_end { "end " } else { "page" };
             self.report.line(format_args!(

@@ -165,7 +165,7 @@ fn show_log(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>) -> io
     }
     let mut counts = Counts::default();
     let mut undecodable = Vec::new();
-    let replayed = log::replay(disk, here, manifest.position, manifest.known, &mut |record: Record<'_>| {
+    let replayed = log::replay(disk, here, manifest.position, manifest.known(), &mut |record: Record<'_>| {
         if let Err(error) = counts.add(&record) {
             undecodable.push((record.position, error));
         }

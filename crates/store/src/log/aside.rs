@@ -91,16 +91,17 @@ struct Found {
 }
 
 /// Rewrites a log file so that each of its good records stands at its own position. Records of positions before the file or
-/// after the start of the next one are left out, and so is one that repeats an earlier position.
+/// after the start of the next one are left out, and so are one that repeats an earlier
+/// position, and those that have not the tag `owner`.
 ///
 /// # Errors
 /// When the disk fails; the file is then as it was, or rewritten.
-pub fn straighten(disk: &dyn Disk, dir: &Path, path: &Path) -> io::Result<()> {
+pub fn straighten(disk: &dyn Disk, dir: &Path, path: &Path, owner: u32) -> io::Result<()> {
     let Some(FileKind::Log(start)) = path.file_name().and_then(filenames::kind_of) else { return Ok(()) };
     let next = log_files(disk, dir)?.into_iter().find(|other| *other > start);
     let next = next.filter(|next| next.generation == start.generation);
     let file = disk.open(path, Mode::Read)?;
-    let mut window = Window::new(file, start, start.offset.saturating_add(disk.length(path)?));
+    let mut window = Window::new(file, start, start.offset.saturating_add(disk.length(path)?), owner);
     let new_path = filenames::log_new(dir);
     match disk.remove(&new_path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -8,8 +8,10 @@ use super::Position;
 
 /// First bytes of a record.
 pub const MAGIC: [u8; 3] = *b"RLG";
-/// Version of the format, after the magic.
-pub const VERSION: u8 = 1;
+/// Version of the records written here.
+pub const VERSION: u8 = 2;
+/// Version of records without an owner, which are still read.
+pub const VERSION_UNOWNED: u8 = 1;
 /// Bytes of an envelope.
 pub const ENVELOPE_BYTES: usize = 64;
 
@@ -19,8 +21,10 @@ pub const VERSION_AT: usize = 3;
 pub const CRC_AT: usize = 4;
 /// Offset of the body's length.
 pub const BODY_LENGTH_AT: usize = 8;
-/// Offset of the kind; three zero bytes follow.
+/// Offset of the kind.
 pub const KIND_AT: usize = 12;
+/// Offset of the owner's tag, 3 bytes.
+pub const OWNER_AT: usize = 13;
 /// Offset of the generation.
 pub const GENERATION_AT: usize = 16;
 /// Offset of the producer's epoch.
@@ -103,16 +107,20 @@ pub struct Record<'a> {
     pub stamp: Stamp,
     /// How far the log was durable when the record was written: an offset in the same generation.
     pub durable: u64,
+    /// The tag of its shard ([`crate::identity::Owner::tag`]); 0 = not known.
+    pub owner: u32,
     /// The body.
     pub body: &'a [u8],
 }
 
 /// Starts a record in `buffer`. [`close`] fills in length and checksum.
-pub fn open(buffer: &mut Vec<u8>, kind: Kind, stamp: Stamp, position: Position, durable: u64) {
+pub fn open(buffer: &mut Vec<u8>, owner: u32, kind: Kind, stamp: Stamp, position: Position, durable: u64) {
     let mut head = [0; ENVELOPE_BYTES];
     head[..3].copy_from_slice(&MAGIC);
     head[VERSION_AT] = VERSION;
     head[KIND_AT] = kind as u8;
+    let [low, middle, high, _] = owner.to_le_bytes();
+    put(&mut head, OWNER_AT, [low, middle, high]);
     put(&mut head, GENERATION_AT, position.generation.to_le_bytes());
     put(&mut head, EPOCH_AT, stamp.epoch.to_le_bytes());
     put(&mut head, OFFSET_AT, position.offset.to_le_bytes());
@@ -150,6 +158,8 @@ pub enum NotRecord {
         /// The computed checksum.
         found: u32,
     },
+    /// An intact record of another shard or store.
+    Stranger,
     /// An intact record whose version or kind this program does not know.
     Unknown {
         /// Version.
@@ -194,8 +204,10 @@ pub fn decode(bytes: &[u8], position: Position) -> Result<Record<'_>, NotRecord>
         return Err(NotRecord::Checksum { expected, found });
     }
     let (version, kind) = (bytes[VERSION_AT], bytes[KIND_AT]);
-    let known =
-        Kind::from_number(kind).filter(|_| version == VERSION && bytes[KIND_AT + 1..GENERATION_AT] == [0; 3]);
+    let [low, middle, high] = take(bytes, OWNER_AT);
+    let owner = u32::from_le_bytes([low, middle, high, 0]);
+    let is_known = version == VERSION || (version == VERSION_UNOWNED && owner == 0);
+    let known = Kind::from_number(kind).filter(|_| is_known);
     let Some(known) = known else { return Err(NotRecord::Unknown { version, kind }) };
     Ok(Record {
         position,
@@ -208,6 +220,7 @@ pub fn decode(bytes: &[u8], position: Position) -> Result<Record<'_>, NotRecord>
             time_ms: i64::from_le_bytes(take(bytes, TIME_AT)),
         },
         durable: u64::from_le_bytes(take(bytes, DURABLE_AT)),
+        owner,
         body: &bytes[ENVELOPE_BYTES..],
     })
 }
@@ -231,7 +244,7 @@ mod tests {
     fn sample() -> Vec<u8> {
         let mut bytes = Vec::new();
         let stamp = Stamp { producer: 7, epoch: 3, sequence: 9, time_ms: 1000 };
-        open(&mut bytes, Kind::Delete, stamp, PLACE, 0x0100);
+        open(&mut bytes, 0x0c0b0a, Kind::Delete, stamp, PLACE, 0x0100);
         bytes.extend_from_slice(b"body");
         close(&mut bytes);
         bytes
@@ -240,8 +253,8 @@ mod tests {
     #[test]
     fn a_record_is_these_bytes() {
         let bytes = sample();
-        let want: &[u8] = b"RLG\x01\xf8\x23\x59\x37\
-            \x04\0\0\0\x04\0\0\0\
+        let want: &[u8] = b"RLG\x02\x2c\xc7\x7f\x26\
+            \x04\0\0\0\x04\x0a\x0b\x0c\
             \x02\0\0\0\x03\0\0\0\
             \x02\x01\0\0\0\0\0\0\
             \0\x01\0\0\0\0\0\0\
@@ -282,9 +295,19 @@ mod tests {
         };
         check(&|bytes| bytes[OFFSET_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[GENERATION_AT] = 1, NotRecord::Foreign);
-        check(&|bytes| bytes[KIND_AT] = 0, NotRecord::Unknown { version: 1, kind: 0 });
-        check(&|bytes| bytes[KIND_AT] = 9, NotRecord::Unknown { version: 1, kind: 9 });
-        check(&|bytes| bytes[VERSION_AT] = 2, NotRecord::Unknown { version: 2, kind: 4 });
-        check(&|bytes| bytes[KIND_AT + 2] = 1, NotRecord::Unknown { version: 1, kind: 4 });
+        check(&|bytes| bytes[KIND_AT] = 0, NotRecord::Unknown { version: 2, kind: 0 });
+        check(&|bytes| bytes[KIND_AT] = 9, NotRecord::Unknown { version: 2, kind: 9 });
+        check(&|bytes| bytes[VERSION_AT] = 3, NotRecord::Unknown { version: 3, kind: 4 });
+        check(&|bytes| bytes[VERSION_AT] = 1, NotRecord::Unknown { version: 1, kind: 4 });
+    }
+
+    #[test]
+    fn records_of_version_1_have_no_owner() {
+        let mut bytes = sample();
+        bytes[VERSION_AT] = 1;
+        bytes[OWNER_AT..OWNER_AT + 3].fill(0);
+        close(&mut bytes);
+        assert_eq!(decode(&bytes, PLACE).map(|record| record.owner), Ok(0));
+        assert_eq!(decode(&sample(), PLACE).map(|record| record.owner), Ok(0x0c0b0a));
     }
 }

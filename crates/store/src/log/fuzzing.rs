@@ -28,7 +28,8 @@ pub fn fuzz_record(bytes: &[u8]) {
     let Some(record) = bytes.get(..length) else { return };
     if let Ok(decoded) = envelope::decode(record, place) {
         let mut again = Vec::new();
-        envelope::open(&mut again, decoded.kind, decoded.stamp, place, decoded.durable);
+        envelope::open(&mut again, decoded.owner, decoded.kind, decoded.stamp, place, decoded.durable);
+        again[envelope::VERSION_AT] = record[envelope::VERSION_AT];
         again.extend_from_slice(decoded.body);
         envelope::close(&mut again);
         assert_eq!(again, record);
@@ -179,7 +180,7 @@ mod tests {
         for sequence in 0..4 {
             let (start, place) = (file.len(), Position { generation: 1, offset: file.len() as u64 });
             let stamp = Stamp { sequence, ..Stamp::default() };
-            envelope::open(&mut file, Kind::Updates, stamp, place, start as u64 / 2);
+            envelope::open(&mut file, 0, Kind::Updates, stamp, place, start as u64 / 2);
             file.extend_from_slice(&body);
             envelope::close(&mut file[start..]);
         }

@@ -34,6 +34,8 @@ pub struct Known {
     pub durable: Position,
     /// The file that held the end of that begins here.
     pub newest_file: Position,
+    /// The tag of the shard; records of another one are damage. 0 = not known.
+    pub owner: u32,
 }
 
 /// How replay ended.
@@ -108,6 +110,8 @@ pub enum Fault {
     NoRecord,
     /// A record longer than the rest of the file.
     Cut,
+    /// A good record of another shard or store.
+    Stranger,
     /// A record with a bad checksum.
     Checksum {
         /// The checksum in its envelope.
@@ -131,6 +135,7 @@ impl fmt::Display for Damage {
             Fault::Missing => f.write_str("the file is missing or too short"),
             Fault::NoRecord => f.write_str("expected a record, found other bytes"),
             Fault::Cut => f.write_str("the record is longer than the file"),
+            Fault::Stranger => f.write_str("the record is one of another shard or store"),
             Fault::Checksum { expected, found } => {
                 write!(f, "expected checksum {expected:08x}, found {found:08x}")
             }
@@ -205,7 +210,7 @@ fn replay_generation<E>(
     visit: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
     end: &mut ReplayEnd,
 ) -> Result<(), ReplayError<E>> {
-    let mut reader = Reader::new(disk, dir, starts, end.end)?;
+    let mut reader = Reader::new(disk, dir, starts, end.end, known.owner)?;
     loop {
         let fault = match reader.record_at(end.end)? {
             Ok(record) => {
@@ -232,7 +237,8 @@ fn replay_generation<E>(
             // Nothing that remains is proven to have been on the disk but what the manifest says.
             _ if bad < synced_end => synced_end,
             _ => {
-                let is_torn = matches!(fault, Fault::Cut | Fault::Checksum { .. }) && !reader.is_at_end(bad);
+                let is_torn = matches!(fault, Fault::Cut | Fault::Stranger | Fault::Checksum { .. })
+                    && !reader.is_at_end(bad);
                 end.cut = (record_count > 0 || is_torn).then_some(Cut {
                     path,
                     file_offset,
@@ -270,11 +276,19 @@ struct Reader<'a> {
     /// Starts of the files, from the one that contains the first position on, with the end of what each may
     /// hold.
     ranges: Vec<(Position, u64)>,
+    /// The tag that records must have.
+    owner: u32,
     open: Option<Window>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(disk: &'a dyn Disk, dir: &'a Path, starts: &[Position], from: Position) -> io::Result<Self> {
+    fn new(
+        disk: &'a dyn Disk,
+        dir: &'a Path,
+        starts: &[Position],
+        from: Position,
+        owner: u32,
+    ) -> io::Result<Self> {
         let generation: Vec<Position> =
             starts.iter().copied().filter(|start| start.generation == from.generation).collect();
         let first = generation.partition_point(|&start| start <= from).saturating_sub(1);
@@ -285,7 +299,7 @@ impl<'a> Reader<'a> {
             let end = generation.get(index + 1).map_or(file_end, |next| file_end.min(next.offset));
             ranges.push((start, end));
         }
-        Ok(Reader { disk, dir, ranges, open: None })
+        Ok(Reader { disk, dir, ranges, owner, open: None })
     }
 
     /// Index in `ranges` of the file that contains `position`.
@@ -308,7 +322,7 @@ impl<'a> Reader<'a> {
             let buffer = self.open.take().map_or_else(Vec::new, |window| window.buffer);
             let file = self.disk.open(&filenames::log(self.dir, start), Mode::Read)?;
             file.advise(0, 0, Advice::Sequential);
-            self.open = Some(Window { buffer, ..Window::new(file, start, end) });
+            self.open = Some(Window { buffer, ..Window::new(file, start, end, self.owner) });
         }
         let Some(window) = &mut self.open else { unreachable!("just opened") };
         Ok(window)
@@ -325,6 +339,7 @@ impl<'a> Reader<'a> {
         Ok(Err(match not {
             NotRecord::Foreign => Fault::NoRecord,
             NotRecord::Cut => Fault::Cut,
+            NotRecord::Stranger => Fault::Stranger,
             NotRecord::Checksum { expected, found } => Fault::Checksum { expected, found },
             NotRecord::Unknown { version, kind } => {
                 return Err(LogError::Unsupported {
@@ -385,6 +400,8 @@ pub(super) struct Window {
     start: Position,
     /// Offset in the generation at which the file ends for the reader.
     end: u64,
+    /// The tag that records must have, unless it or theirs is 0.
+    owner: u32,
     buffer: Vec<u8>,
     /// Offset in the generation of the buffer's first byte.
     buffer_offset: u64,
@@ -393,9 +410,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A file whose first byte is `start`, as far as `end`.
-    pub(super) fn new(file: Arc<dyn DiskFile>, start: Position, end: u64) -> Self {
-        Window { file, start, end, buffer: Vec::new(), buffer_offset: 0, filled: 0 }
+    /// A file whose first byte is `start`, as far as `end`, with records of `owner`.
+    pub(super) fn new(file: Arc<dyn DiskFile>, start: Position, end: u64, owner: u32) -> Self {
+        Window { file, start, end, owner, buffer: Vec::new(), buffer_offset: 0, filled: 0 }
     }
 
     /// The position of the file's first byte.
@@ -460,11 +477,15 @@ impl Window {
         if length as u64 > self.end - offset {
             return Ok(Err(NotRecord::Cut));
         }
+        let owner = self.owner;
         let bytes = self.bytes(offset, length)?;
         if bytes.len() < length {
             return Ok(Err(NotRecord::Cut));
         }
-        Ok(envelope::decode(&bytes[..length], position))
+        Ok(envelope::decode(&bytes[..length], position).and_then(|record| {
+            let is_ours = owner == 0 || record.owner == 0 || record.owner == owner;
+            if is_ours { Ok(record) } else { Err(NotRecord::Stranger) }
+        }))
     }
 
     /// True when a good record stands at `position` that belongs elsewhere: at or after `bad`.

@@ -65,7 +65,7 @@ pub fn scan(
     let file = disk.open(path, Mode::Read)?;
     let file_end = start.offset.saturating_add(file.length()?);
     let end = end.map_or(file_end, |end| file_end.min(end));
-    let mut window = Window::new(file, start, end);
+    let mut window = Window::new(file, start, end, 0);
     let mut position = start;
     while position.offset < end {
         let (fault, length) = match window.record_at(position)? {
@@ -80,6 +80,7 @@ pub fn scan(
                 (None, window.record_bytes(position)?)
             }
             Err(NotRecord::Foreign) => (Some(Fault::NoRecord), None),
+            Err(NotRecord::Stranger) => (Some(Fault::Stranger), None),
             Err(NotRecord::Cut) => (Some(Fault::Cut), None),
             Err(NotRecord::Checksum { expected, found }) => (Some(Fault::Checksum { expected, found }), None),
         };

@@ -15,7 +15,7 @@ const RECORD: u64 = 164;
 const PER_FILE: u64 = 6;
 
 fn options() -> Options {
-    Options { file_bytes_max: 1000, spare_files_max: 2 }
+    Options { file_bytes_max: 1000, spare_files_max: 2, owner: 0 }
 }
 
 fn start() -> Position {
@@ -328,14 +328,14 @@ fn records_of_a_newer_program_stop_replay() {
     let file = disk.open(&log_file(start()), Mode::Write).unwrap();
     let mut record = vec![0; RECORD as usize];
     file.read_at(&mut record, RECORD).unwrap();
-    record[envelope::VERSION_AT] = 2;
+    record[envelope::VERSION_AT] = 3;
     envelope::close(&mut record);
     file.write_at(&record, RECORD).unwrap();
     let error = replay(&disk, Path::new(DIR), start(), Known::default(), &mut |_| Ok::<(), Infallible>(()))
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot read log file shard/log-00000001-0000000000000000 at byte 164: a record of version 2, kind 1; \
+        "cannot read log file shard/log-00000001-0000000000000000 at byte 164: a record of version 3, kind 1; \
          use the newer program that wrote it"
     );
     let stopped =

@@ -32,13 +32,15 @@ pub struct Options {
     pub file_bytes_max: u64,
     /// Released files kept for reuse; more are removed.
     pub spare_files_max: usize,
+    /// The tag of the shard, for every record; 0 = not known.
+    pub owner: u32,
 }
 
 impl Default for Options {
     /// 16 MiB, so that starting a file every second or two costs nothing, and checkpoints release space in
     /// small steps; 4 spare files cover the new files between two releases. Both are guesses.
     fn default() -> Self {
-        Options { file_bytes_max: 16 << 20, spare_files_max: 4 }
+        Options { file_bytes_max: 16 << 20, spare_files_max: 4, owner: 0 }
     }
 }
 
@@ -207,7 +209,7 @@ impl LogWriter {
         let position = self.position();
         self.record_start = Some(self.buffer.len());
         let durable = self.shared.durable.load(Ordering::Acquire);
-        envelope::open(&mut self.buffer, kind, stamp, position, durable);
+        envelope::open(&mut self.buffer, self.options.owner, kind, stamp, position, durable);
         &mut self.buffer
     }
 

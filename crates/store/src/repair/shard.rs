@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Work;
 use crate::checkpoint::survey::{Frame, Visitor, survey};
-use crate::checkpoint::{CheckpointError, LoadedRrd, Loader, PageDefinition};
+use crate::checkpoint::{CheckpointError, Label, LoadedRrd, Loader, PageDefinition};
 use crate::disk::Disk;
 use crate::filenames::{self, FileKind};
 use crate::group::Geometry;
@@ -113,7 +113,8 @@ impl Work<'_> {
         for name in self.disk.list(dir)? {
             let number = match filenames::kind_of(&name) {
                 Some(FileKind::Checkpoint(number)) => {
-                    if let Some(position) = position_of(self.disk, &dir.join(&name))
+                    let label = Label { owner: owner.tag(), number };
+                    if let Some(position) = position_of(self.disk, &dir.join(&name), label)
                         && number > manifest.checkpoint
                     {
                         (manifest.checkpoint, manifest.position) = (number, position);
@@ -123,6 +124,7 @@ impl Work<'_> {
                 Some(FileKind::Segment(number)) => {
                     if let Ok(segment) = open_segment(self.disk, &dir.join(&name))
                         && segment.segment_id() == number
+                        && (segment.owner() == 0 || segment.owner() == owner.tag())
                     {
                         let bytes = segment.file_bytes();
                         manifest.segments.push(SegmentName { number, level: 0, class: CLASS_MIXED, bytes });
@@ -151,9 +153,15 @@ impl Work<'_> {
             if !self.disk.exists(&path)? {
                 self.damage(format_args!("the file {} is missing", path.display()));
                 self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
-            } else if position_of(self.disk, &path).is_none() {
+            } else if position_of(
+                self.disk,
+                &path,
+                Label { owner: manifest.tag(), number: manifest.checkpoint },
+            )
+            .is_none()
+            {
                 self.damage(format_args!(
-                    "the checkpoint {} is damaged; `roundel inspect` says where",
+                    "the checkpoint {} is damaged or another one; `roundel inspect` says where",
                     path.display()
                 ));
                 self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
@@ -163,12 +171,17 @@ impl Work<'_> {
         for segment in &manifest.segments {
             let path = filenames::segment(dir, segment.number);
             let fault = match open_segment(self.disk, &path) {
-                Ok(open) if open.segment_id() == segment.number && open.file_bytes() == segment.bytes => {
+                Ok(open)
+                    if (open.owner() == 0 || open.owner() == manifest.tag())
+                        && open.segment_id() == segment.number
+                        && open.file_bytes() == segment.bytes =>
+                {
                     continue;
                 }
                 Ok(open) => format!(
-                    "the file {} is segment {} of {} bytes, not segment {} of {}",
+                    "the file {} is {}segment {} of {} bytes, not segment {} of {}",
                     path.display(),
+                    if open.owner() == manifest.tag() { "" } else { "another shard's " },
                     open.segment_id(),
                     open.file_bytes(),
                     segment.number,
@@ -190,12 +203,14 @@ impl Work<'_> {
     }
 }
 
-/// The position from which the log completes a checkpoint; `None` when it is damaged or incomplete.
-fn position_of(disk: &dyn Disk, path: &Path) -> Option<Position> {
+/// The position from which the log completes the checkpoint `label`; `None` when it is damaged, incomplete or another one.
+fn position_of(disk: &dyn Disk, path: &Path, label: Label) -> Option<Position> {
     #[derive(Default)]
     struct First {
         /// Everything before it is in the frames seen.
         position: Option<Position>,
+        /// That of the last frame.
+        label: Label,
         is_damaged: bool,
     }
     impl Loader for First {
@@ -205,6 +220,7 @@ fn position_of(disk: &dyn Disk, path: &Path) -> Option<Position> {
     }
     impl Visitor for First {
         fn frame(&mut self, frame: &Frame) {
+            self.label = frame.label;
             self.position = Some(self.position.map_or(frame.position, |first| first.min(frame.position)));
         }
         fn damage(&mut self, _: CheckpointError) {
@@ -213,5 +229,7 @@ fn position_of(disk: &dyn Disk, path: &Path) -> Option<Position> {
     }
     let mut first = First::default();
     let is_whole = survey(disk, path, &mut first).ok()?;
-    first.position.filter(|_| is_whole && !first.is_damaged)
+    let is_it = first.label.owner == 0
+        || (first.label.owner, first.label.number) == (label.owner, label.number & u64::from(u32::MAX));
+    first.position.filter(|_| is_whole && is_it && !first.is_damaged)
 }

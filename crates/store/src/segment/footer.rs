@@ -14,6 +14,8 @@ pub(super) const TRAILER_MAGIC: [u8; 8] = *b"RNDLSEGF";
 pub(super) const FILE_HEAD_BYTES: usize = 32;
 pub(super) const HEAD_MAGIC_AT: usize = 0;
 pub(super) const HEAD_VERSION_AT: usize = 8;
+/// Version of the head, which has not changed since.
+pub(super) const HEAD_VERSION: u32 = 1;
 pub(super) const HEAD_SEGMENT_ID_AT: usize = 16;
 pub(super) const HEAD_CHECKSUM_AT: usize = 28;
 
@@ -50,7 +52,7 @@ pub(super) const TRAILER_SOURCE_COUNT_AT: usize = 32;
 pub(super) const TRAILER_BLOCK_COUNT_AT: usize = 36;
 pub(super) const TRAILER_SEGMENT_ID_AT: usize = 40;
 pub(super) const TRAILER_ENTRY_COUNT_AT: usize = 48;
-pub(super) const TRAILER_ZERO_AT: usize = 56;
+pub(super) const TRAILER_OWNER_AT: usize = 56;
 pub(super) const TRAILER_CHECKSUM_AT: usize = 60;
 
 /// Where a block begins, and its first run. It ends where the next block begins.
@@ -83,6 +85,8 @@ pub(super) struct Trailer {
     block_count: u32,
     segment_id: u64,
     entry_count: u64,
+    /// The tag of its shard; 0 = not known.
+    pub owner: u32,
 }
 
 fn set32(bytes: &mut [u8], at: usize, value: u32) {
@@ -109,7 +113,7 @@ fn get64(bytes: &[u8], at: usize) -> u64 {
 pub(super) fn file_head(segment_id: u64) -> [u8; FILE_HEAD_BYTES] {
     let mut bytes = [0; FILE_HEAD_BYTES];
     bytes[HEAD_MAGIC_AT..][..8].copy_from_slice(&HEAD_MAGIC);
-    set32(&mut bytes, HEAD_VERSION_AT, VERSION);
+    set32(&mut bytes, HEAD_VERSION_AT, HEAD_VERSION);
     set64(&mut bytes, HEAD_SEGMENT_ID_AT, segment_id);
     let checksum = crc32c::crc32c(&bytes[..HEAD_CHECKSUM_AT]);
     set32(&mut bytes, HEAD_CHECKSUM_AT, checksum);
@@ -128,6 +132,7 @@ pub(super) fn check_file_head(bytes: &[u8; FILE_HEAD_BYTES], segment_id: u64) ->
 /// Encodes what follows the last block, from `footer_offset` on.
 pub(super) fn encode(
     segment_id: u64,
+    owner: u32,
     footer_offset: u64,
     entry_count: u64,
     sources: &[SourceSummary],
@@ -144,6 +149,7 @@ pub(super) fn encode(
         block_count: directory.len() as u32,
         segment_id,
         entry_count,
+        owner,
     };
     let file_bytes = footer_offset + (bytes.len() + TRAILER_BYTES) as u64;
     bytes.extend_from_slice(&trailer.encode(file_bytes));
@@ -160,8 +166,15 @@ pub(super) fn encode_trailer(
     let block_count = (body.len().saturating_sub(source_count * SOURCE_BYTES) / PLACE_BYTES) as u32;
     let footer_checksum = crc32c::crc32c(body);
     let source_count = source_count as u32;
-    let trailer =
-        Trailer { footer_offset, footer_checksum, source_count, block_count, segment_id, entry_count: 1 };
+    let trailer = Trailer {
+        footer_offset,
+        footer_checksum,
+        source_count,
+        block_count,
+        segment_id,
+        entry_count: 1,
+        owner: 0,
+    };
     trailer.encode(footer_offset + (body.len() + TRAILER_BYTES) as u64)
 }
 
@@ -177,6 +190,7 @@ impl Trailer {
         set32(&mut bytes, TRAILER_BLOCK_COUNT_AT, self.block_count);
         set64(&mut bytes, TRAILER_SEGMENT_ID_AT, self.segment_id);
         set64(&mut bytes, TRAILER_ENTRY_COUNT_AT, self.entry_count);
+        set32(&mut bytes, TRAILER_OWNER_AT, self.owner);
         let checksum = crc32c::crc32c(&bytes[..TRAILER_CHECKSUM_AT]);
         set32(&mut bytes, TRAILER_CHECKSUM_AT, checksum);
         bytes
@@ -241,11 +255,12 @@ pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Resul
     if version > VERSION {
         return Err(SegmentError::Newer { file: file.into(), version });
     }
-    if version != VERSION {
-        return bad(TRAILER_VERSION_AT, format!("version {VERSION}"), version.to_string());
+    if version == 0 {
+        return bad(TRAILER_VERSION_AT, format!("version 1 to {VERSION}"), version.to_string());
     }
-    if get32(bytes, TRAILER_ZERO_AT) != 0 {
-        return bad(TRAILER_ZERO_AT, "zero".into(), get32(bytes, TRAILER_ZERO_AT).to_string());
+    let owner = get32(bytes, TRAILER_OWNER_AT);
+    if version == 1 && owner != 0 {
+        return bad(TRAILER_OWNER_AT, "zero".into(), owner.to_string());
     }
     let stored_bytes = get64(bytes, TRAILER_FILE_BYTES_AT);
     if stored_bytes != file_bytes {
@@ -259,6 +274,7 @@ pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Resul
         block_count: get32(bytes, TRAILER_BLOCK_COUNT_AT),
         segment_id: get64(bytes, TRAILER_SEGMENT_ID_AT),
         entry_count: get64(bytes, TRAILER_ENTRY_COUNT_AT),
+        owner,
     };
     let body_bytes = u64::from(trailer.source_count) * SOURCE_BYTES as u64
         + u64::from(trailer.block_count) * PLACE_BYTES as u64;

@@ -51,6 +51,7 @@ pub struct Segment {
     name: String,
     file_bytes: u64,
     segment_id: u64,
+    owner: u32,
     footer_offset: u64,
     entry_count: u64,
     sources: Vec<SourceSummary>,
@@ -90,6 +91,7 @@ impl Segment {
             name: name.into(),
             file_bytes,
             segment_id: footer.segment_id,
+            owner: trailer.owner,
             footer_offset: footer.footer_offset,
             entry_count: footer.entry_count,
             sources: footer.sources,
@@ -105,6 +107,11 @@ impl Segment {
     /// The number it was written with.
     pub fn segment_id(&self) -> u64 {
         self.segment_id
+    }
+
+    /// The tag of its shard ([`crate::identity::Owner::tag`]); 0 = not known.
+    pub fn owner(&self) -> u32 {
+        self.owner
     }
 
     /// Bytes of the file.

@@ -114,7 +114,7 @@ fn small() -> Vec<u8> {
     writer.finish().unwrap().1
 }
 
-/// The format, version 1, to the byte. A change here is a new version.
+/// The format, version 1, to the byte. Version 2 only has another number and an owner in its trailer.
 #[rustfmt::skip]
 const SMALL: &[&[u8]] = &[
     // File head: magic, version, zero, segment number, zero, checksum.
@@ -137,11 +137,17 @@ const SMALL: &[&[u8]] = &[
 ];
 
 #[test]
-fn the_encoding_of_version_1_is_fixed() {
-    let bytes = small();
-    let want: Vec<u8> = SMALL.concat();
-    assert_eq!(bytes, want);
-    let segment = open(want).unwrap();
+fn the_encoding_is_fixed() {
+    let first: Vec<u8> = SMALL.concat();
+    let mut want = first.clone();
+    let trailer = want.len() - footer::TRAILER_BYTES;
+    want[trailer + footer::TRAILER_VERSION_AT] = 2;
+    let check = trailer + footer::TRAILER_CHECKSUM_AT;
+    let crc = crc32c::crc32c(&want[trailer..check]).to_le_bytes();
+    want[check..].copy_from_slice(&crc);
+    assert_eq!(small(), want);
+    assert_eq!(open(want).unwrap().owner(), 0);
+    let segment = open(first).unwrap();
     assert_eq!(read(&segment, key(1, 2, 3), 0..1000), [(100, 0, vec![1.0, 2.0, 4.0])]);
     assert_eq!(read(&segment, key(1, 2, 4), 0..102), [(100, 0, vec![0.25, 0.5])]);
 }
@@ -284,7 +290,7 @@ fn the_document_has_these_offsets() {
                 (TRAILER_BLOCK_COUNT_AT, "blocks"),
                 (TRAILER_SEGMENT_ID_AT, "segment number"),
                 (TRAILER_ENTRY_COUNT_AT, "runs"),
-                (TRAILER_ZERO_AT, "zero"),
+                (TRAILER_OWNER_AT, "owner"),
                 (TRAILER_CHECKSUM_AT, "checksum"),
             ],
         ),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use disk::Shortage;
 
-use crate::checkpoint::{CheckpointWriter, RawFrame};
+use crate::checkpoint::{CheckpointWriter, Label, RawFrame};
 use crate::engine::StoreError;
 use crate::filenames;
 use crate::group::Group;
@@ -82,7 +82,9 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
             let segment = if arena.is_empty() { None } else { Some(flush(shared, &arena, &groups)?) };
             let number = shared.files.next_number();
             let path = filenames::checkpoint(&shared.files.dir, number);
-            let writer = retry_while_full(shared, || CheckpointWriter::create(&*shared.files.disk, &path))?;
+            let label = Label { owner: shared.files.owner, number };
+            let writer =
+                retry_while_full(shared, || CheckpointWriter::create(&*shared.files.disk, &path, label))?;
             *cycle = Some(Cycle { position, segment, number, writer });
         }
         Job::Page(frame) => {
@@ -137,6 +139,7 @@ pub fn write_segment(
         let file = files.disk.create(&path)?;
         let sink = DiskSink::new(Arc::clone(&file));
         let mut writer = SegmentWriter::new(sink, &path.display().to_string(), number).map_err(into_io)?;
+        writer.set_owner(files.owner);
         fill(&mut writer)?;
         let (summary, mut sink) = writer.finish().map_err(into_io)?;
         sink.flush()?;

@@ -21,6 +21,8 @@ pub struct Files {
     pub disk: Arc<dyn Disk>,
     /// The shard's directory.
     pub dir: PathBuf,
+    /// The tag of the shard, for its files.
+    pub owner: u32,
     /// Tells how far the log is durable, which every manifest records.
     log: LogSyncer,
     inner: Mutex<Inner>,
@@ -40,8 +42,9 @@ impl Files {
         segments: SegmentSet,
         log: LogSyncer,
     ) -> Self {
+        let owner = manifest.tag();
         let inner = Mutex::new(Inner { manifest, segments: Arc::new(segments) });
-        Files { disk, dir: dir.to_owned(), log, inner }
+        Files { disk, dir: dir.to_owned(), owner, log, inner }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -111,7 +114,7 @@ impl Files {
         let durable = self.log.durable();
         match durable > noted.durable {
             // A file that was begun meanwhile holds nothing yet that is durable.
-            true if newest_file < durable => Known { durable, newest_file },
+            true if newest_file < durable => Known { durable, newest_file, ..noted },
             true => Known { durable, ..noted },
             false => noted,
         }

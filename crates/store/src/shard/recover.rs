@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::checkpoint::{self, Loaded, LoadedRows, LoadedRrd, Loader, PAGE_IDS, PageDefinition};
+use crate::checkpoint::{self, Label, Loaded, LoadedRows, LoadedRrd, Loader, PAGE_IDS, PageDefinition};
 use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::filenames::{self, FileKind};
@@ -54,7 +54,7 @@ pub fn open(
         put_aside(&*disk, dir, &read.scanned)?;
         for path in &read.scanned.end.misplaced {
             tracing::error!(file = %path.display(), "records of the log are not at their places: bytes were removed or added; they are put there");
-            log::straighten(&*disk, dir, path).map_err(OpenError::transparent)?;
+            log::straighten(&*disk, dir, path, owner.tag()).map_err(OpenError::transparent)?;
         }
         read = self::read(&*disk, dir, &manifest, State::new(now, options.open_bytes_min / 8))?;
     }
@@ -64,12 +64,38 @@ pub fn open(
     let from = manifest.position;
     tidy(&*disk, dir, &mut manifest, scanned.end.damage.is_empty()).map_err(OpenError::transparent)?;
     let end = scanned.end.end;
-    let log = LogWriter::open(Arc::clone(&disk), dir, end, log::Options::default())
-        .map_err(OpenError::transparent)?;
+    let log_options = log::Options { owner: owner.tag(), ..log::Options::default() };
+    let log = LogWriter::open(Arc::clone(&disk), dir, end, log_options).map_err(OpenError::transparent)?;
     let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
         .map_err(OpenError::transparent)?;
     let files = Files::new(disk, dir, manifest, segments, log.syncer());
     start(Recovered { files, state, log, recovery, replay_from: from }, options, placeholders, clock)
+}
+
+/// Checks, without changing anything, that a shard has its manifest and the files which that names. A store is only
+/// opened once all of its shards have passed.
+///
+/// # Errors
+/// When one is missing, or the manifest is damaged or another shard's.
+pub fn check(disk: &dyn Disk, owner: Owner) -> Result<(), OpenError> {
+    let dir = &filenames::shard(Path::new(""), owner.shard);
+    let manifest = find_manifest(disk, dir, owner)?;
+    let checkpoint = Some(manifest.checkpoint).filter(|number| *number != 0);
+    let segments = manifest.segments.iter().map(|segment| filenames::segment(dir, segment.number));
+    for path in checkpoint.map(|number| filenames::checkpoint(dir, number)).into_iter().chain(segments) {
+        if !disk.exists(&path).map_err(OpenError::transparent)? {
+            return Err(missing("file", &path));
+        }
+    }
+    Ok(())
+}
+
+fn missing(what: &str, path: &Path) -> OpenError {
+    OpenError::new(format!(
+        "the {what} {} is missing: nothing was changed; `roundel inspect` on the store's directory shows what is there, and \
+         `roundel repair` what can be restored",
+        path.display()
+    ))
 }
 
 /// What checkpoint and log hold.
@@ -83,9 +109,9 @@ struct Read {
 fn read(disk: &dyn Disk, dir: &Path, manifest: &Manifest, mut state: State) -> Result<Read, OpenError> {
     let loaded = match manifest.checkpoint {
         0 => Loaded::default(),
-        number => load_checkpoint(disk, dir, number, &mut state)?,
+        number => load_checkpoint(disk, dir, Label { owner: manifest.tag(), number }, &mut state)?,
     };
-    let scanned = scan(disk, dir, manifest.position, manifest.known, &loaded, &mut state)
+    let scanned = scan(disk, dir, manifest.position, manifest.known(), &loaded, &mut state)
         .map_err(OpenError::transparent)?;
     Ok(Read { state, loaded, scanned })
 }
@@ -136,44 +162,41 @@ fn report(disk: &dyn Disk, dir: &Path, scanned: &Scanned, state: &State) -> Resu
 }
 
 /// The shard's manifest. Only the creation of the store makes the first one, so a missing one is damage.
-fn load_manifest(disk: &dyn Disk, dir: &Path, owner: Owner) -> Result<Manifest, OpenError> {
-    let missing = |what: &str, path: &Path| {
-        OpenError::new(format!(
-            "the {what} {} is missing: nothing was changed; `roundel inspect` on the store's directory shows what is there, and \
-             `roundel repair` what can be restored",
-            path.display()
-        ))
-    };
+fn find_manifest(disk: &dyn Disk, dir: &Path, owner: Owner) -> Result<Manifest, OpenError> {
     if !disk.exists(dir).map_err(OpenError::transparent)? {
         return Err(missing("directory", dir));
     }
     let path = filenames::manifest(dir);
     let loaded = Manifest::load(disk, dir);
-    let mut manifest = loaded
+    let manifest = loaded
         .map_err(|error| OpenError::caused(path.display().to_string(), error))?
         .ok_or_else(|| missing("file", &path))?;
     match manifest.owner {
-        Some(named) if named != owner => {
-            return Err(OpenError::new(format!(
-                "the file {} is that of {named}, not of {owner}: put the right one in its place, or let `roundel repair` \
-                 on the store's directory show what can be restored; nothing was changed",
-                path.display()
-            )));
-        }
-        Some(_) => {
-            let copy = Manifest::load_from(disk, &filenames::manifest_copy(dir));
-            if !copy.is_ok_and(|copy| copy.as_ref() == Some(&manifest)) {
-                // A crash leaves an older one.
-                tracing::info!(file = %path.display(), "the manifest's copy was outdated, missing or damaged, and is written again");
-                manifest.store(disk, dir).map_err(OpenError::transparent)?;
-            }
-        }
-        None => {
-            manifest.owner = Some(owner);
-            manifest.store(disk, dir).map_err(OpenError::transparent)?;
-            tracing::info!(file = %path.display(), version = manifest::VERSION, "the manifest was converted to this version");
-        }
+        Some(named) if named != owner => Err(OpenError::new(format!(
+            "the file {} is that of {named}, while STORE says {owner}: put the right one in its place, or let `roundel repair` \
+             on the store's directory show what can be restored; nothing was changed",
+            path.display()
+        ))),
+        _ => Ok(manifest),
     }
+}
+
+/// The shard's manifest, converted to this version if it is an older one; its copy is written again if it is not the same.
+fn load_manifest(disk: &dyn Disk, dir: &Path, owner: Owner) -> Result<Manifest, OpenError> {
+    let mut manifest = find_manifest(disk, dir, owner)?;
+    let path = filenames::manifest(dir);
+    if manifest.owner.is_none() {
+        manifest.owner = Some(owner);
+        tracing::info!(file = %path.display(), version = manifest::VERSION, "the manifest is converted to this version");
+    } else {
+        let copy = Manifest::load_from(disk, &filenames::manifest_copy(dir));
+        if copy.is_ok_and(|copy| copy.as_ref() == Some(&manifest)) {
+            return Ok(manifest);
+        }
+        // A crash leaves an older one.
+        tracing::info!(file = %path.display(), "the manifest's copy was outdated, missing or damaged, and is written again");
+    }
+    manifest.store(disk, dir).map_err(OpenError::transparent)?;
     Ok(manifest)
 }
 
@@ -198,10 +221,19 @@ fn tidy(disk: &dyn Disk, dir: &Path, manifest: &mut Manifest, well: bool) -> io:
     Ok(())
 }
 
-fn load_checkpoint(disk: &dyn Disk, dir: &Path, number: u64, state: &mut State) -> Result<Loaded, OpenError> {
-    let path = filenames::checkpoint(dir, number);
+fn load_checkpoint(
+    disk: &dyn Disk,
+    dir: &Path,
+    label: Label,
+    state: &mut State,
+) -> Result<Loaded, OpenError> {
+    let path = filenames::checkpoint(dir, label.number);
     let mut loader = StateLoader { state, kinds: Vec::new() };
     let loaded = checkpoint::load(disk, &path, &mut loader).map_err(OpenError::transparent)?;
+    let Label { owner, number } = loaded.label;
+    if owner != 0 && (owner, number) != (label.owner, label.number & u64::from(u32::MAX)) {
+        return Err(misplaced(&path, "checkpoint", owner == label.owner, number));
+    }
     state.catalogue.skip_ids(loaded.next_id);
     Ok(loaded)
 }
@@ -249,19 +281,31 @@ impl Loader for StateLoader<'_> {
     }
 }
 
+/// A file has the content of another one.
+fn misplaced(path: &Path, what: &str, is_ours: bool, number: u64) -> OpenError {
+    let whose = if is_ours { "this shard" } else { "another shard or store" };
+    OpenError::new(format!(
+        "the file {} is {what} {number} of {whose}: files were exchanged; put the right one in its place, or let `roundel repair` \
+         on the store's directory show what can be done",
+        path.display()
+    ))
+}
+
 fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<SegmentSet, OpenError> {
     let mut files = Vec::with_capacity(manifest.segments.len());
     for name in &manifest.segments {
         let path = filenames::segment(dir, name.number);
         let segment = open_segment(disk, &path).map_err(OpenError::transparent)?;
-        if (segment.segment_id(), segment.file_bytes()) != (name.number, name.bytes) {
+        let is_ours = segment.owner() == 0 || segment.owner() == manifest.tag();
+        if !is_ours || segment.segment_id() != name.number {
+            return Err(misplaced(&path, "segment", is_ours, segment.segment_id()));
+        }
+        if segment.file_bytes() != name.bytes {
             return Err(OpenError::new(format!(
-                "the file {} is segment {} of {} bytes, while the manifest names segment {} of {} bytes: put the right file in \
-                 its place, or let `roundel repair` on the store's directory show what can be done",
+                "the file {} has {} bytes, while the manifest says {}: put the right one in its place, or let \
+                 `roundel repair` on the store's directory show what can be done",
                 path.display(),
-                segment.segment_id(),
                 segment.file_bytes(),
-                name.number,
                 name.bytes
             )));
         }

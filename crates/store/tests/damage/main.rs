@@ -33,6 +33,7 @@ fn options(random: &mut Random) -> Options {
             open_bytes_min: 256 << random.below(8),
             log_bytes_max: 4096 << random.below(8),
             merge_count: 2,
+            ..ShardOptions::default()
         },
         placeholder_tree: None,
         adopt_tree: None,
@@ -135,6 +136,7 @@ fn put(disk: &dyn Disk, path: &Path, bytes: &[u8]) {
 /// Files of a store, but for its lock.
 fn files(disk: &dyn Disk) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("STORE")];
+    found.retain(|path| disk.exists(path).unwrap());
     for shard in 0..SHARDS {
         let dir = PathBuf::from(format!("shard-{shard:03}"));
         found.extend(disk.list(&dir).unwrap().iter().map(|name| dir.join(name)));
@@ -165,7 +167,7 @@ fn damage(random: &mut Random, disk: &dyn Disk, other: &dyn Disk) -> (String, Ve
         put(disk, &path, bytes);
         (format!("{what} {} at {at}, {count} bytes", path.display()), vec![path.clone()])
     };
-    match random.below(8) {
+    match random.below(10) {
         0 => {
             disk.remove(&path).unwrap();
             (format!("deleted {}", path.display()), vec![path])
@@ -183,7 +185,8 @@ fn damage(random: &mut Random, disk: &dyn Disk, other: &dyn Disk) -> (String, Ve
             change("flipped a bit of", &bytes)
         }
         8 => {
-            let others = alike(files(other));
+            let mut others = alike(files(other));
+            others.push("STORE".into());
             let from = &others[random.below(others.len() as u64) as usize];
             put(disk, &path, &bytes_of(other, from));
             (format!("another store's {} to {}", from.display(), path.display()), vec![path])

@@ -4,7 +4,7 @@ use super::*;
 use crate::log::{put_aside, straighten};
 
 fn known(durable: u64, newest_file: u64) -> Known {
-    Known { durable: at(durable), newest_file: at(newest_file) }
+    Known { durable: at(durable), newest_file: at(newest_file), owner: 0 }
 }
 
 /// Two files of six records each, synced only once, at the end: no record's mark proves anything.
@@ -108,7 +108,7 @@ fn records_that_were_shifted_are_put_back() {
         disk.create(&path).unwrap().write_at(&bytes, 0).unwrap();
         let end = replay_known(&disk, known(12, 6)).1;
         assert_eq!(end.misplaced, std::slice::from_ref(&path), "{what}");
-        straighten(&disk, Path::new(DIR), &path).unwrap();
+        straighten(&disk, Path::new(DIR), &path, 0).unwrap();
         let (sequences, end) = replay_known(&disk, known(12, 6));
         assert_eq!((end.end, end.misplaced.len()), (at(12), 0), "{what}");
         let lost: Vec<u64> = (0..12).filter(|sequence| !sequences.contains(sequence)).collect();
@@ -116,4 +116,18 @@ fn records_that_were_shifted_are_put_back() {
         let want: Vec<u64> = if removed.is_empty() { Vec::new() } else { (2..2 + hit).collect() };
         assert_eq!(lost, want, "{what}");
     }
+}
+
+#[test]
+fn records_of_another_shard_are_damage() {
+    let disk = SimDisk::new(1);
+    let options = Options { owner: 7, ..options() };
+    let mut log = LogWriter::open(disk.handle(), Path::new(DIR), start(), options).unwrap();
+    write(&mut log, 0..5);
+    let read = |owner| replay_known(&disk, Known { owner, ..known(5, 0) });
+    assert_eq!(read(7).0.len(), 5);
+    assert_eq!(read(0).0.len(), 5);
+    let (sequences, end) = read(8);
+    assert_eq!((sequences.len(), end.end), (0, at(5)));
+    assert_eq!((end.damage.len(), end.damage[0].fault), (1, Fault::Stranger));
 }

@@ -24,7 +24,7 @@ fn the_envelope_is_where_the_document_says() {
         (CRC_AT, "CRC32C"),
         (BODY_LENGTH_AT, "body length"),
         (KIND_AT, "kind"),
-        (KIND_AT + 1, "zero"),
+        (OWNER_AT, "owner"),
         (GENERATION_AT, "generation"),
         (EPOCH_AT, "epoch"),
         (OFFSET_AT, "offset"),

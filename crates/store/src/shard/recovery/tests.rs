@@ -141,7 +141,7 @@ fn what_a_page_of_the_checkpoint_holds_is_not_applied_again() {
     assert_eq!(finish(&mut state, &mut recovery), 0);
     log.record(Kind::Tune, |body| Tune::encode(body, 7, &["--minimum".into(), "a:7005".into()]));
     log.updates(&all(), 4..8);
-    let loaded = Loaded { pages: vec![(RRDS, taken_at)], next_id: RRDS };
+    let loaded = Loaded { pages: vec![(RRDS, taken_at)], next_id: RRDS, ..Loaded::default() };
     let (disk, from) = (log.disk.handle(), Position::default());
     let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), &loaded, &mut state).unwrap();
     let mut recovery = Recovery::start(disk, DIR.into(), from, &loaded, scanned).unwrap();
