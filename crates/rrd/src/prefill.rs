@@ -49,13 +49,20 @@ fn last_update(rrd: &Rrd) -> i64 {
 }
 
 /// The start of an RRD that is filled from these sources, when none is given: the newest of their last
-/// updates, in whole seconds.
+/// updates, in whole units of them all.
 pub fn default_start(sources: &[&Rrd]) -> Option<i64> {
-    let seconds = |rrd: &&Rrd| {
-        let last = rrd.shape().split(&rrd.live.words).last_update;
-        last.in_seconds(rrd.definition.units_per_second).whole
+    sources.iter().map(|source| last_update(source)).max()
+}
+
+/// Why the source at an index cannot fill an RRD of `definition`: one of them counts thousandths of a second, the other
+/// whole seconds.
+pub fn unfit_source(definition: &Definition, sources: &[&Rrd]) -> Option<(usize, &'static str)> {
+    let other = |source: &&Rrd| source.definition.units_per_second != definition.units_per_second;
+    let why = match definition.units_per_second {
+        1 => "it counts thousandths of a second; give the new RRD a step or heartbeat with decimals too",
+        _ => "it counts whole seconds; give the new RRD no decimals",
     };
-    sources.iter().map(seconds).max()
+    sources.iter().position(other).map(|index| (index, why))
 }
 
 /// What Holt-Winters archives start with.
@@ -69,7 +76,8 @@ pub enum Forecasts {
 
 /// A new RRD of `definition` as of `start` (units), filled with the past of `sources`.
 ///
-/// `origins` has one entry per data source. Sources with other units than the definition's are skipped.
+/// `origins` has one entry per data source. Sources with other units than the definition's ([`unfit_source`]) are
+/// skipped.
 /// Without sources this is the RRD that `create` makes.
 pub fn prefill(
     definition: Definition,

@@ -239,4 +239,14 @@ fn steps_below_a_second_give_fractional_times() {
     client.say("UPDATE f.rrd 1000000000.1:1 1000000000.2:2");
     let rows = client.say("FETCH f.rrd AVERAGE 1000000000 1000000001");
     assert!(rows.contains("Step: 0.100\n") && rows.contains("\n1000000000.200: 2"), "{rows}");
+    // The past goes from one to the other, up to the last tenth, but not to or from an RRD of whole seconds.
+    client.say("CREATE g.rrd -s 0.1 -r f.rrd DS:a:GAUGE:1:0:U RRA:AVERAGE:0.5:1:10");
+    assert_eq!(client.say("FETCH g.rrd AVERAGE 1000000000 1000000001"), rows);
+    for (source, step, why) in
+        [("f.rrd", "10", "counts thousandths"), ("m.rrd", "0.1", "counts whole seconds")]
+    {
+        let refused =
+            client.say(format!("CREATE h.rrd -s {step} -r {source} DS:a:GAUGE:60:0:U RRA:AVERAGE:0.5:1:10"));
+        assert!(refused.contains(&format!("cannot fill it from {source}: it {why}")), "{refused}");
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DECIMALS_IN_FILE, DefinitionError, Limits, extend, parse_create};
-use rrd::prefill::{Forecasts, origins, prefill};
+use rrd::prefill::{Forecasts, default_start, origins, prefill, unfit_source};
 use rrd::when::{Step, parse_step};
 use rrd_file::{Existing, create as create_file, create_filled};
 
@@ -204,19 +204,24 @@ fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) ->
     let in_store = matches!(location, Location::Remote(_));
     let limits = Limits { sub_second: in_store, ..Limits::FILE };
     let (definition, template_start) = define(tool, args, &definitions, limits)?;
+    if let Some((index, why)) = unfit_source(&definition, &sources) {
+        return Err(Failure::of_name("cannot fill it from '", args.sources[index], &format!("': {why}")));
+    }
+    let unit = i64::from(definition.units_per_second);
+    let in_units = |seconds: i64| seconds.saturating_mul(unit);
     let start = args
         .start
-        .or_else(|| sources.iter().map(|source| last_update(source)).max())
-        .or(template_start)
-        .unwrap_or_else(|| (tool.environment.now)().whole - START_BEFORE_NOW);
+        .map(in_units)
+        .or_else(|| default_start(&sources))
+        .or(template_start.map(in_units))
+        .unwrap_or_else(|| in_units((tool.environment.now)().whole - START_BEFORE_NOW));
     let made = match location {
         Location::Remote(remote) if sources.is_empty() && args.template.is_none() => {
-            return CreateArgs { start: Some(start), ..args.clone() }.send(remote);
+            return CreateArgs { start: Some(start.div_euclid(unit)), ..args.clone() }.send(remote);
         }
         Location::Local(path) if sources.is_empty() => create_file(path, &definition, start, args.existing),
         location => {
             let origins = origins(&definition, &definitions);
-            let start = start.saturating_mul(i64::from(definition.units_per_second));
             let filled = prefill(definition, start, &origins, &sources, Forecasts::Filled);
             match location {
                 Location::Remote(remote) => return remote.import(&filled, args.existing),

@@ -9,7 +9,7 @@ use protocol::rrdcached::words::Words;
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DECIMALS_IN_FILE, Limits, parse_create};
-use rrd::prefill::{Forecasts, default_start, origins, prefill};
+use rrd::prefill::{Forecasts, default_start, origins, prefill, unfit_source};
 use rrd::when::{Step, parse_step};
 use store::engine::{CreateRequest, StoreError};
 
@@ -128,9 +128,18 @@ fn fill(service: &Service, args: &CreateArgs, definition: Definition) -> Result<
     }
     let sources: Vec<&Rrd> = sources.iter().collect();
     let origins = origins(&definition, &args.definitions);
-    let start = args.start.or_else(|| default_start(&sources));
-    let start = start.unwrap_or_else(|| service.now() - START_BEFORE_NOW);
-    let start = start.saturating_mul(i64::from(definition.units_per_second));
+    if let Some((index, why)) = unfit_source(&definition, &sources) {
+        let name = &args.sources[index];
+        return Err(Refusal::of_path(
+            DropReason::Refused,
+            "RRD Error: cannot fill it from ",
+            name,
+            &format!(": {why}"),
+        ));
+    }
+    let in_units = |seconds: i64| seconds.saturating_mul(i64::from(definition.units_per_second));
+    let start = args.start.map(in_units).or_else(|| default_start(&sources));
+    let start = start.unwrap_or_else(|| in_units(service.now() - START_BEFORE_NOW));
     Ok(prefill(definition, start, &origins, &sources, Forecasts::Filled))
 }
 
