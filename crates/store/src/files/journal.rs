@@ -315,6 +315,8 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong.
     pub what: String,
+    /// A crash leaves this too: nothing good follows it.
+    pub is_tear: bool,
 }
 
 impl std::fmt::Display for Damage {
@@ -324,7 +326,7 @@ impl std::fmt::Display for Damage {
 }
 
 /// Reads one journal file, record by record. Damage is reported and skipped as long as frame boundaries can
-/// be found; a torn tail, which any kill may leave, is not damage.
+/// be found; a torn tail, which any crash may leave, is marked as such.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -336,19 +338,22 @@ pub fn replay(
     let path = directory.path.join(name);
     let file = directory.disk.open(Path::new(name), Mode::Read)?;
     let mut damages = Vec::new();
-    let mut damage = |offset: u64, what: String| {
-        damages.push(Damage { path: path.clone(), offset, what });
+    let mut report = |offset: u64, is_tear: bool, what: String| {
+        damages.push(Damage { path: path.clone(), offset, what, is_tear });
     };
     let length = file.length()?;
     if length < HEADER_BYTES as u64 {
-        // Killed while the file was being created: nothing in it was acknowledged.
+        let what = format!(
+            "{length} bytes, less than its header: a kill while it was being made leaves that; otherwise its updates are lost"
+        );
+        report(0, true, what);
         return Ok(damages);
     }
     let mut input = io::BufReader::with_capacity(READ_BYTES, Input { file, offset: 0 });
     let mut start = [0; HEADER_BYTES];
     input.read_exact(&mut start)?;
-    if let Err(what) = check_header(&start) {
-        damage(0, what);
+    if let Err(what) = check_header(&start).and_then(|()| check_name(&start, name)) {
+        report(0, false, what);
         return Ok(damages);
     }
     let mut offset = HEADER_BYTES as u64;
@@ -360,27 +365,32 @@ pub fn replay(
         let body_bytes = u32::from_le_bytes(field) as usize;
         let rest = length - offset - FRAME_HEADER_BYTES as u64;
         if body_bytes == 0 || body_bytes > FRAME_BYTES_MAX {
-            damage(
+            report(
                 offset,
+                false,
                 format!("frame of {body_bytes} bytes cannot be; the rest of the file is not read"),
             );
             break;
         }
         if body_bytes as u64 > rest {
-            break;
+            report(offset, true, format!("the last frame is cut: {rest} of {body_bytes} bytes"));
+            return Ok(damages);
         }
         body.resize(body_bytes, 0);
         input.read_exact(&mut body)?;
         let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
         if checksum != frame_checksum(field, &body) {
             // A power loss may tear the last frame; only one with frames after it is damage.
-            if (body_bytes as u64) < rest {
-                damage(offset, "checksum does not match; this frame is skipped".to_string());
-            }
+            let is_last = body_bytes as u64 == rest;
+            report(offset, is_last, "checksum does not match; this frame is skipped".to_string());
         } else if let Err(what) = records(&body, &mut take) {
-            damage(offset, what);
+            report(offset, false, what);
         }
         offset += (FRAME_HEADER_BYTES + body_bytes) as u64;
+    }
+    if length > offset && damages.last().is_none_or(|damage| damage.offset != offset) {
+        let what = format!("the last frame is cut: {} bytes of its head", length - offset);
+        damages.push(Damage { path, offset, what, is_tear: true });
     }
     Ok(damages)
 }
@@ -459,6 +469,21 @@ fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
         VERSION => Ok(()),
         other => Err(format!("version {other}; this release reads version {VERSION}")),
     }
+}
+
+/// Files that were exchanged would give RRDs their updates in another order than they were accepted in.
+fn check_name(header: &[u8; HEADER_BYTES], name: &OsStr) -> Result<(), String> {
+    let shard = u32::from_le_bytes(header[OFFSET_SHARD..OFFSET_GENERATION].try_into().unwrap_or_default());
+    let generation =
+        u64::from_le_bytes(header[OFFSET_GENERATION..OFFSET_RESERVED].try_into().unwrap_or_default());
+    let own = file_name(generation, shard);
+    // A copy for `inspect` may have any name.
+    if *own == *name || name.to_str().and_then(generation_of).is_none() {
+        return Ok(());
+    }
+    Err(format!(
+        "this is the content of {own}: files were exchanged; it is not read until it has that name again"
+    ))
 }
 
 fn frame_checksum(length: [u8; 4], body: &[u8]) -> u32 {

@@ -35,7 +35,11 @@ pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
             }
         })?;
         for damage in damages {
-            tracing::error!("{damage}");
+            if damage.is_tear {
+                tracing::warn!("{damage}, as a crash leaves it");
+            } else {
+                tracing::error!("{damage}");
+            }
         }
         if unsound > 0 {
             let path = directory.path().join(name);

@@ -59,7 +59,13 @@ fn show(directory: &journal::Directory, name: &OsStr, report: &mut Report<'_>) -
             Record::Forgotten { name } => rrds.entry(name.to_vec()).or_default().forgotten += 1,
         }
     })?;
-    damages.iter().for_each(|damage| report.damage(damage));
+    for damage in &damages {
+        if damage.is_tear {
+            report.line(format_args!("  {damage}, as a crash leaves it"));
+        } else {
+            report.damage(damage);
+        }
+    }
     if unsound > 0 {
         report.damage(format_args!("journal {}: {unsound} records make no sense", path.display()));
     }

@@ -85,7 +85,7 @@ fn a_large_batch_becomes_several_frames() {
 }
 
 #[test]
-fn a_tail_cut_anywhere_costs_only_the_torn_frame() {
+fn a_tail_cut_anywhere_costs_only_the_torn_frame_and_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let (path, offsets) = three_frames(directory.path());
     let bytes = std::fs::read(&path).unwrap();
@@ -94,7 +94,9 @@ fn a_tail_cut_anywhere_costs_only_the_torn_frame() {
         let whole = offsets[1..].iter().filter(|&&end| end <= length as u64).count()
             + usize::from(length == bytes.len());
         let (records, damages) = replayed(&path);
-        assert_eq!((records.len(), damages.len()), (whole, 0), "cut at {length}");
+        let is_torn = length < bytes.len() && !offsets.contains(&(length as u64));
+        assert_eq!((records.len(), damages.len()), (whole, usize::from(is_torn)), "cut at {length}");
+        assert!(damages.iter().all(|damage| damage.is_tear), "cut at {length}");
     }
 }
 
@@ -118,4 +120,23 @@ fn every_flipped_bit_costs_at_most_its_frame_and_is_reported_with_its_offset() {
         let (records, damages) = replayed(&path);
         assert_eq!((records.len(), damages.len()), (0, 1), "bit {bit}");
     }
+}
+
+#[test]
+fn emptied_and_exchanged_files_are_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, _) = three_frames(directory.path());
+    let other = directory.path().join("0000000000000007-0002.journal");
+    std::fs::copy(&path, &other).unwrap();
+    let (records, damages) = replayed(&other);
+    assert_eq!((records.len(), damages.len()), (0, 1));
+    assert!(
+        damages[0].to_string().contains("the content of 0000000000000007-0001.journal"),
+        "{}",
+        damages[0]
+    );
+    std::fs::write(&path, b"").unwrap();
+    let (records, damages) = replayed(&path);
+    assert_eq!((records.len(), damages.len()), (0, 1));
+    assert!(damages[0].to_string().contains("less than its header"), "{}", damages[0]);
 }
