@@ -454,7 +454,7 @@ fn rows_below_a_second_are_those_of_whole_seconds() {
 
 #[test]
 fn times_of_an_rrd_below_a_second_are_shown_with_their_decimals() {
-    let fine = Fine::new();
+    let mut fine = Fine::new();
     let last = fine.last_text();
     let lastupdate = fine.run_both(|name| format!("lastupdate {name}"));
     assert_eq!(lastupdate, format!(" x c\n\n{last}: 2 113\n"));
@@ -467,6 +467,13 @@ fn times_of_an_rrd_below_a_second_are_shown_with_their_decimals() {
     assert_eq!(fine.run(&fine.plain(), &format!("last {}", fine.far())), "1700000002.500\n");
     let (_, error) = fine.tool.run(&fine.daemon.base(), None, &format!("update a.rrd {last}:1:1"));
     assert!(error.contains(&format!("using time {last}000 when last update time is {last}000")), "{error}");
+    // The log has the decimals too.
+    let fetch = format!("fetch a.rrd AVERAGE {FINE}");
+    let before = fine.run(&fine.daemon.base(), &fetch);
+    fine.daemon.kill();
+    fine.daemon.start();
+    assert_eq!(fine.run(&fine.daemon.base(), &fetch), before);
+    assert_eq!(fine.run(&fine.daemon.base(), "last a.rrd"), format!("{last}\n"));
     // Programs of RRDtool read whole numbers.
     let theirs = |words: &str| {
         Command::new("/usr/bin/rrdtool").args(words.split(' ')).current_dir(fine.plain()).output().unwrap()

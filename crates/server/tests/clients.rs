@@ -12,6 +12,8 @@ use oracle::Client;
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
+use rrd::definition::Cf;
+use rrd::fetch::FetchRequest;
 
 fn start() -> Roundel {
     Roundel::stripes(CreatePolicy { make_directories: true, ..Default::default() }, Permissions::ALL)
@@ -249,4 +251,48 @@ fn steps_below_a_second_give_fractional_times() {
             client.say(format!("CREATE h.rrd -s {step} -r {source} DS:a:GAUGE:60:0:U RRA:AVERAGE:0.5:1:10"));
         assert!(refused.contains(&format!("cannot fill it from {source}: it {why}")), "{refused}");
     }
+}
+
+#[test]
+fn every_way_in_and_out_agrees_on_times_below_a_second() {
+    let roundel = start();
+    let mut client = Client::open(&roundel.socket());
+    let wires = [Wire::Text, Wire::Frames];
+    let name = |index: usize, step: u64| format!("w{index}-{step}.rrd");
+    for step in [1, 3, 7, 33, 100, 125, 250, 333, 500, 999] {
+        let millis = |nth: u64| (1_700_000_000_000 / step + nth) * step;
+        let time = |nth: u64| format!("{}.{:03}", millis(nth) / 1000, millis(nth) % 1000);
+        let mut fetched = Vec::new();
+        for (index, wire) in wires.into_iter().enumerate() {
+            let name = name(index, step);
+            let seconds = format!("{}.{:03}", step / 1000, step % 1000);
+            let create =
+                format!("CREATE {name} -b 1699999900 -s {seconds} DS:a:GAUGE:200:U:U RRA:AVERAGE:0.5:1:20");
+            assert_eq!(client.say(create), "0 RRD created OK\n");
+            let daemon = Daemon::new(roundel.socket().as_os_str().as_bytes(), wire);
+            let readings: Vec<String> = (1..=20).map(|nth| format!("{}:{nth}", time(nth))).collect();
+            let readings: Vec<&[u8]> = readings.iter().map(String::as_bytes).collect();
+            daemon.update(name.as_bytes(), &readings).unwrap();
+            let (start, end) = (millis(1) / 1000 - 1, millis(20) / 1000 + 1);
+            let rows =
+                daemon.fetch(name.as_bytes(), &FetchRequest::new(Cf::Average, start as i64, end as i64, 1));
+            let rows = rows.unwrap();
+            assert_eq!((rows.step, rows.units_per_second), (step, 1000));
+            let known: Vec<(i64, f64)> =
+                rows.rows().map(|(time, row)| (time, row[0])).filter(|(_, value)| !value.is_nan()).collect();
+            let want: Vec<(i64, f64)> = (2..=20).map(|nth| (millis(nth) as i64, nth as f64)).collect();
+            assert!(known.ends_with(&want), "{step} {wire:?}: {known:?}");
+            fetched.push(known);
+        }
+        assert_eq!(fetched[0], fetched[1], "{step}");
+        let last = client.say(format!("LAST {}", name(0, step)));
+        assert_eq!(last, format!("0 {}\n", time(20)));
+        let info = client.say(format!("INFO {}", name(1, step)));
+        assert!(info.contains(&format!("last_update 0 {}\n", time(20))), "{info}");
+    }
+    let mut bytes = client.say("FETCHRES w0-250.rrd AVERAGE 1 1700000000 1700000001");
+    assert!(bytes.contains("1700000000.250: "), "{bytes}");
+    client.write("FETCHBIN w0-250.rrd AVERAGE 1700000000 1700000001\n");
+    bytes = (0..6).map(|_| client.line()).collect();
+    assert!(bytes.contains("Start: 1700000000\n") && bytes.contains("Step: 0.250\n"), "{bytes}");
 }

@@ -73,7 +73,8 @@ fn text(verb: Verb) -> &'static str {
         Verb::Create => {
             "Makes an RRD from the definitions of rrdcreate(1), in place of one of that\n\
              name unless -O is given or the daemon was started with -O. The start is in\n\
-             seconds since 1970, the step in seconds (300 if not given)."
+             seconds since 1970, the step in seconds (300 if not given). Durations with\n\
+             decimals, as 0.1, need a store of stripes."
         }
         Verb::Dump => "Returns what rrddump(1) prints.",
         Verb::Tune => "Changes an RRD by the options of rrdtune(1).",
