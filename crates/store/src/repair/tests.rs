@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod version_1;
+
 use std::fs;
 use std::sync::mpsc;
 
