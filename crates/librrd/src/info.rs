@@ -201,7 +201,14 @@ pub unsafe extern "C" fn rrd_info_print(info: *mut Info) {
             text.extend_from_slice(b" = ");
             let value = (*item).value;
             match (*item).kind {
-                VALUE => rrd::format::push_tool(&mut text, value.value),
+                VALUE => {
+                    // Compat: as the program's locale writes numbers.
+                    let mut number = Vec::new();
+                    rrd::format::push_tool(&mut number, value.value);
+                    let number =
+                        String::from_utf8_lossy(&number).replace('.', &localtime::locale::decimal_point());
+                    text.extend_from_slice(number.as_bytes());
+                }
                 COUNT => text.extend_from_slice(value.count.to_string().as_bytes()),
                 INTEGER => text.extend_from_slice(value.integer.to_string().as_bytes()),
                 TEXT => {

@@ -2,7 +2,48 @@
 //! archive are tested in `crates/roundel/tests/programs`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+#[path = "../../cli/tests/oracle/anything.rs"]
+mod anything;
+#[path = "../../cli/tests/oracle/bytes.rs"]
+mod bytes;
+#[path = "../../cli/tests/oracle/harness.rs"]
+#[allow(dead_code, reason = "the tests of the command line use the rest")]
+mod harness;
+#[path = "../../cli/tests/oracle/locales.rs"]
+mod locales;
+#[path = "../../cli/tests/oracle/random.rs"]
+mod random;
+#[path = "../../cli/tests/oracle/scenarios.rs"]
+mod scenarios;
+#[path = "../../cli/tests/oracle/spellings.rs"]
+mod spellings;
+
+use std::path::Path;
 use std::process::Command;
+
+/// Debian's program on our library, and on Debian's.
+fn pair() -> harness::Pair {
+    harness::Pair::with(|root| {
+        let library = oracle::librrd_directory(root).unwrap();
+        let path = ("LD_LIBRARY_PATH".to_string(), library.display().to_string());
+        (Path::new(harness::THEIRS).to_path_buf(), vec![path])
+    })
+}
+
+#[test]
+fn random_scenarios_are_answered_alike() {
+    random::check();
+}
+
+#[test]
+fn spellings_are_answered_alike() {
+    random::check_spellings();
+}
+
+#[test]
+fn anything_is_answered_alike() {
+    random::check_anything();
+}
 
 /// The output of `command` in a directory of its own, on either library.
 fn on_both(command: impl Fn() -> Command) -> [(String, tempfile::TempDir); 2] {

@@ -28,12 +28,12 @@ const VALUES_MAX: u64 = 1 << 28;
 /// # Errors
 /// In RRDtool's words.
 pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
+    if args.first().is_some_and(|name| *name == OUTPUT) {
+        return Err(Failure::new("resize.rrd is a reserved name"));
+    }
     let &[name, archive, direction, rows] = args else {
         return Err(Failure::new("wrong number of parameters"));
     };
-    if name == OUTPUT {
-        return Err(Failure::new("resize.rrd is a reserved name"));
-    }
     let grow = match direction {
         b"GROW" => true,
         b"SHRINK" => false,

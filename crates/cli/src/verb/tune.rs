@@ -71,7 +71,7 @@ impl<'w> TuneArgs<'w> {
     fn read(args: Args<'w>) -> Result<Self> {
         let missing = || Failure::new("missing file name");
         let mut options = Options::new(OPTIONS, args);
-        let (mut daemon, mut settings, mut dangling) = (None, Vec::new(), None);
+        let (mut daemon, mut settings, mut dangling, mut bare) = (None, Vec::new(), None, None);
         while let Some(given) = options.next() {
             match given {
                 Ok((b'D', argument)) => daemon = Some(argument),
@@ -81,14 +81,18 @@ impl<'w> TuneArgs<'w> {
                 // A letter too: the message of the second pass is the same.
                 Err(OptionError::Invalid(name)) => settings.push([b"--", &*name].concat()),
                 Err(OptionError::MissingShort(letter)) => dangling = Some(letter),
+                Err(OptionError::MissingLong(name)) => bare = Some(name),
                 Err(_) => return Err(missing()),
             }
         }
         let rest = options.rest();
         let (&name, layout) = rest.split_first().ok_or_else(missing)?;
-        match dangling {
-            Some(letter) => settings.push([&[b'-', letter], name].concat()),
-            None => {
+        match (dangling, bare) {
+            (Some(letter), _) => settings.push([&[b'-', letter], name].concat()),
+            // The second pass takes the name of the file for the option, and has no name if nothing follows it.
+            (None, Some(_)) if layout.is_empty() => return Err(missing()),
+            (None, Some(bare)) => settings.push([b"--", bare.as_bytes()].concat()),
+            (None, None) => {
                 settings.push(b"--".to_vec());
                 settings.extend(layout.iter().map(|word| word.to_vec()));
             }

@@ -76,11 +76,20 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// With our program: this executable under the name `rrdtool`.
     pub fn new() -> Self {
+        Pair::with(|root| {
+            let link = root.join("rrdtool");
+            let own = std::env::current_exe().expect("our path");
+            std::os::unix::fs::symlink(own, &link).expect("a link");
+            (link, Vec::new())
+        })
+    }
+
+    /// With the program and the environment that `ours` gives for a directory.
+    pub fn with(ours: impl FnOnce(&Path) -> (PathBuf, Vec<(String, String)>)) -> Self {
         let root = tempfile::tempdir().expect("a directory");
-        let link = root.path().join("rrdtool");
-        let own = std::env::current_exe().expect("our path");
-        std::os::unix::fs::symlink(own, &link).expect("a link");
+        let (link, environment) = ours(root.path());
         let program = |path: &Path, name: &str| {
             // Nested deeply: a session that leaves it upwards must not reach the other's.
             let directory = root.path().join(name).join("above/above/above/above/here");
@@ -93,7 +102,7 @@ impl Pair {
             TOLD.call_once(|| oracle::skip("Debian's rrdtool is not installed: nothing is compared"));
         }
         Pair {
-            ours: program(&link, "ours"),
+            ours: Program { environment, ..program(&link, "ours") },
             theirs: theirs.exists().then(|| program(theirs, "theirs")),
             root,
         }

@@ -3,7 +3,9 @@
 //! Under the name `rrdtool` this executable is our rrdtool; otherwise it runs the tests, with the arguments of any
 //! other test. `ROUNDEL_SEED` and `ROUNDEL_SEEDS` choose the random scenarios.
 
+mod anything;
 mod bad_input;
+mod bytes;
 mod cases;
 mod drivers;
 mod graphs;
@@ -22,11 +24,17 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
+/// Our program and Debian's.
+fn pair() -> harness::Pair {
+    harness::Pair::new()
+}
+
 /// The tests by name.
 const TESTS: &[(&str, fn())] = &[
     ("cases_are_answered_as_they_say", cases::check_all),
     ("random_scenarios_are_answered_alike", random::check),
     ("spellings_are_answered_alike", random::check_spellings),
+    ("anything_is_answered_alike", random::check_anything),
     ("graphs_are_answered_alike", graphs::check),
     ("pictures_look_alike", pictures::check_likeness),
     ("parts_of_pictures_are_at_the_same_pixels", pictures::check_places),

@@ -411,7 +411,6 @@ fn tune_layout(draw: &mut Draw, name: &str) -> Command {
                 "DELRRA:9",
                 "RRA#0:-1",
                 "RRA#1:-2",
-                "RRA#0:-50",
                 "RRA#9:+1",
                 "RRA#0:x",
                 "RRA:FOO:1:2:3",

@@ -60,6 +60,24 @@ pub fn check_all() {
         side.run(&["tune", "a.rrd", "--smoothing-window", "0.1"], b"");
         lines(&run(side, &["info a.rrd"]), "rrd_version")
     };
+    let listing = |side: &Program| {
+        run(side, &["create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:5"]);
+        lines(&run(side, &["tune a.rrd -D"]), "hbt")
+    };
+    check(listing, &[], &["DS[x] typ: GAUGE\thbt: 20\tmin: -nan\tmax: -nan"]);
+    let itself = |side: &Program| {
+        run(
+            side,
+            &[
+                "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:5",
+                "update a.rrd 1000000010:1",
+            ],
+        );
+        let words = "xport -s 1000000000 -e 1000000020 DEF:a=a.rrd:x:AVERAGE CDEF:c=a,c,+ XPORT:c";
+        let answer = side.run(&words.split(' ').collect::<Vec<_>>(), b"");
+        vec![format!("{:?} {}", answer.status, answer.error.trim())]
+    };
+    check(itself, &["Some(1) ERROR: don't understand 'c,+'"], &["None "]);
     check(smoothing, &["rrd_version = \"0003\""], &["rrd_version = \"0004\""]);
     check_values();
 }

@@ -101,20 +101,34 @@ pub fn extend<A: AsRef<str>>(
     args: &[A],
 ) -> Result<(), DefinitionError> {
     for arg in args {
-        let arg = arg.as_ref();
-        if let Some(arguments) = arg.strip_prefix("DS:") {
-            let ds = source::parse(arguments, options, &definition.ds)?;
-            definition.version = definition.version.max(ds_version(&ds.kind));
-            definition.ds.push(ds);
-        } else if let Some(arguments) = arg.strip_prefix("RRA:") {
-            archive::parse(arguments, options, definition)?;
-        } else {
-            return Err(DefinitionError::Argument(arg.to_string()));
-        }
-        if definition.ds.len() > PARTS_MAX || definition.rra.len() > PARTS_MAX {
-            return Err(DefinitionError::TooMany);
-        }
+        add(definition, options, arg.as_ref())?;
     }
+    check(definition)
+}
+
+/// Adds the source or archive of one argument, without a check of the whole.
+pub(crate) fn add(
+    definition: &mut Definition,
+    options: &CreateOptions<'_>,
+    arg: &str,
+) -> Result<(), DefinitionError> {
+    if let Some(arguments) = arg.strip_prefix("DS:") {
+        let ds = source::parse(arguments, options, &definition.ds)?;
+        definition.version = definition.version.max(ds_version(&ds.kind));
+        definition.ds.push(ds);
+    } else if let Some(arguments) = arg.strip_prefix("RRA:") {
+        archive::parse(arguments, options, definition)?;
+    } else {
+        return Err(DefinitionError::Argument(arg.to_string()));
+    }
+    if definition.ds.len() > PARTS_MAX || definition.rra.len() > PARTS_MAX {
+        return Err(DefinitionError::TooMany);
+    }
+    Ok(())
+}
+
+/// Checks a definition that is complete.
+pub(crate) fn check(definition: &mut Definition) -> Result<(), DefinitionError> {
     if definition.rra.is_empty() {
         return Err(DefinitionError::NoArchive);
     }

@@ -84,8 +84,7 @@ impl fmt::Display for TuneError {
             TuneError::MissingArgument(name) if name.len() == 1 => {
                 write!(f, "option requires an argument -- '{name}'")
             }
-            // Compat: rrdtool takes the file name for the argument, and then misses the file name.
-            TuneError::MissingArgument(_) => f.write_str("missing file name"),
+            TuneError::MissingArgument(name) => write!(f, "option requires argument -- '{name}'"),
             TuneError::Unparseable(arg) => write!(f, "unparseable argument: {arg}"),
             TuneError::InvalidArgument(what) => write!(f, "invalid {what}"),
             TuneError::UnknownDs(name) => write!(f, "unknown data source name '{name}'"),

@@ -7,7 +7,7 @@ use super::error::TuneError;
 use super::source::leading_integer;
 use crate::content::Rrd;
 use crate::create::new_live;
-use crate::definition::text::{self, CreateOptions, Limits};
+use crate::definition::text::{self, CreateOptions, DefinitionError, Limits};
 use crate::definition::{Consolidation, Definition, DsKind};
 use crate::footprint;
 use crate::live::{HeadShape, Live, Season, UNKNOWN};
@@ -78,8 +78,7 @@ impl<'w> Changes<'w> {
             limits: Limits { sub_second: old.units_per_second > 1, ..Limits::STORE },
             file_name: b"",
         };
-        let added: Vec<&str> = self.add_rra.iter().chain(&self.add_ds).copied().collect();
-        text::extend(&mut definition, &options, &added).map_err(TuneError::Definition)?;
+        self.add(&mut definition, &options).map_err(TuneError::Definition)?;
         // Compat: the version stays the same, whatever is added.
         definition.version = old.version;
 
@@ -93,6 +92,37 @@ impl<'w> Changes<'w> {
         let live_after = mover.live(live);
         let archives = (0..definition.rra.len()).map(|rra| mover.rows(rra, archives)).collect();
         Ok(Rrd { definition, live: live_after, archives })
+    }
+
+    /// Adds the new sources, then the new archives.
+    ///
+    /// Compat: of several bad sources the last is reported, unless a name is there twice or an archive has an unknown
+    /// function.
+    fn add(&self, definition: &mut Definition, options: &CreateOptions<'_>) -> Result<(), DefinitionError> {
+        let (mut bad, mut bad_names) = (None, Vec::new());
+        for arg in &self.add_ds {
+            let name = arg.split([':', '=']).nth(1).unwrap_or_default();
+            if bad_names.contains(&name) {
+                return Err(DefinitionError::DuplicateDs(name.to_string()));
+            }
+            match text::add(definition, options, arg) {
+                Ok(()) => {}
+                Err(error @ DefinitionError::DuplicateDs(_)) => return Err(error),
+                Err(error) => {
+                    bad = Some(error);
+                    bad_names.push(name);
+                }
+            }
+        }
+        for arg in &self.add_rra {
+            match (text::add(definition, options, arg), bad.take()) {
+                (Err(error @ DefinitionError::Cf(_)), _) | (Err(error), None) | (_, Some(error)) => {
+                    return Err(error);
+                }
+                (Ok(()), None) => {}
+            }
+        }
+        bad.map_or_else(|| text::check(definition), Err)
     }
 
     /// Removes the deleted sources. Returns the old index of each remaining one. Unknown names are ignored.

@@ -61,7 +61,7 @@ fn a_bad_word_leaves_everything_as_it_was() {
     check(&["-r", "in:out", "--", "-h"], "unparseable argument: -h");
     check(&["-r", "in:out", "DEL:in"], "cannot change the layout of this RRD in place: DEL:in");
     check(&["-h"], "option requires an argument -- 'h'");
-    check(&["--heartbeat"], "missing file name");
+    check(&["--heartbeat"], "option requires argument -- 'heartbeat'");
     check(&["-é"], "invalid option -- 'é'");
     check(
         &["-h", "sum:3"],
