@@ -296,3 +296,13 @@ fn every_way_in_and_out_agrees_on_times_below_a_second() {
     bytes = (0..6).map(|_| client.line()).collect();
     assert!(bytes.contains("Start: 1700000000\n") && bytes.contains("Step: 0.250\n"), "{bytes}");
 }
+
+#[test]
+fn files_take_no_durations_with_decimals() {
+    let roundel = Roundel::files(CreatePolicy { file_limits: true, ..Default::default() });
+    let mut client = Client::open(&roundel.socket());
+    for words in ["-s 0.1 DS:a:GAUGE:1:0:U", "-s 1 DS:a:GAUGE:0.3:0:U", "-s 2.0 DS:a:GAUGE:5:0:U"] {
+        let refused = client.say(format!("CREATE f.rrd {words} RRA:AVERAGE:0.5:1:10"));
+        assert!(refused.contains("durations with decimals need a store"), "{words}: {refused}");
+    }
+}
