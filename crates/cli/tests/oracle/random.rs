@@ -143,7 +143,9 @@ fn is_listed([ours, theirs]: [&Answer; 2], words: &[String], directory: &Path) -
         // The library tells its caller when a dump cannot be written.
         "dump" => done && ours.error.starts_with("ERROR: opening '"),
         // Without an archive that is not the last, rows are mixed up.
-        "tune" => done && words.iter().any(|word| word.starts_with("DELRRA:")),
+        "tune" if words.iter().any(|word| word.starts_with("DELRRA:")) => done,
+        // What a COMPUTE source was makes numbers.
+        "tune" => done && option("-d").is_some_and(|source| source.starts_with("c:")),
         // Limits of COMPUTE sources.
         "restore" => {
             done && words.iter().any(|word| word == "-r")
@@ -159,6 +161,8 @@ fn is_listed([ours, theirs]: [&Answer; 2], words: &[String], directory: &Path) -
     };
     listed
         || refused.iter().any(|text| ours.error.contains(text))
+        // An address with a slash.
+        || theirs.error.contains("failed to resolve address")
         || words.iter().filter_map(itself).any(|itself| itself)
 }
 

@@ -174,8 +174,13 @@ pub(super) fn cdef(script: &mut Script, argument: &mut Argument) -> Result<Eleme
 pub(super) fn vdef(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let (name, text) = name_and_value(argument, "rpn")?;
     refuse_known(script, &name)?;
-    let vdef = Vdef::parse(&lossy(&name), &lossy(&text), |name| script.lookup(name.as_bytes()))?;
     let scalar = script.scalars;
+    // Its own name is known, as that of a number.
+    let lookup = |read: &str| match read.as_bytes() == name {
+        true => Some(Symbol::Scalar(scalar)),
+        false => script.lookup(read.as_bytes()),
+    };
+    let vdef = Vdef::parse(&lossy(&name), &lossy(&text), lookup)?;
     argument.finish()?;
     script.define(&name, Symbol::Scalar(scalar));
     Ok(Element::Vdef(VdefElement { scalar, name, vdef }))

@@ -82,6 +82,7 @@ fn errors_are_those_of_rrdtool() {
     check(&[D, "CDEF:b=c,UN"], "don't understand 'c,UN'");
     check(&[D, "VDEF:v=a,FOO"], "Unknown function 'FOO' in VDEF 'v'\n");
     check(&[V], "Not a valid vname: a in line a,MAXIMUM");
+    check(&["VDEF:v=v,MAXIMUM"], "variable 'v' not DEF nor CDEF in VDEF 'v,MAXIMUM'");
     check(&["XPORT"], "No positional VNAME");
     check(&[D, "XPORT:b"], "b is not a vname nor a number");
     check(&[D, "XPORT:5"], "Encountered unknown type variable '' in line 'XPORT:5'");
