@@ -1,4 +1,4 @@
-//! What a machine has too little of for the moment. Such a failure is waited out: it is nobody's fault, and passes.
+//! What a machine has too little of for the moment. Such a failure is waited out: no client is at fault, and it passes.
 
 use std::fmt;
 use std::io;

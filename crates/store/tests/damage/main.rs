@@ -27,7 +27,6 @@ fn options(random: &mut Random) -> Options {
     Options {
         shard_count: SHARDS,
         shard: ShardOptions {
-            memory: Default::default(),
             sync_always: random.once_in(2),
             sync_interval: Duration::from_secs(3600),
             open_bytes_min: 256 << random.below(8),
