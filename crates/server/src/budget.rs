@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes, shared by all connections.
 #[derive(Debug)]
-pub struct Budget {
+pub struct MemoryBudget {
     max: u64,
     used: AtomicU64,
 }
@@ -13,19 +13,24 @@ pub struct Budget {
 /// A part of the budget, given back when it is dropped.
 #[derive(Debug)]
 pub struct Share {
-    budget: Arc<Budget>,
+    budget: Arc<MemoryBudget>,
     bytes: u64,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// `max` bytes, all of them free.
     pub fn new(max: u64) -> Arc<Self> {
-        Arc::new(Budget { max, used: AtomicU64::new(0) })
+        Arc::new(MemoryBudget { max, used: AtomicU64::new(0) })
     }
 
     /// An empty share.
     pub fn share(self: &Arc<Self>) -> Share {
         Share { budget: Arc::clone(self), bytes: 0 }
+    }
+
+    /// True when so many bytes are free now.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.used().saturating_add(bytes) <= self.max
     }
 
     /// Bytes in use.
@@ -75,7 +80,7 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_the_budget_and_come_back() {
-        let budget = Budget::new(100);
+        let budget = MemoryBudget::new(100);
         let (mut one, mut two) = (budget.share(), budget.share());
         assert!(one.try_resize(60) && !two.try_resize(50) && two.try_resize(40));
         assert_eq!((budget.used(), one.bytes(), two.bytes()), (100, 60, 40));

@@ -10,13 +10,16 @@ pub mod thread;
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use protocol::rrdcached::command::Permissions;
 
 use self::command::create;
 use self::inbox::{Inbox, ReplyTo};
+use self::refusal::Refusal;
 use self::session::{Effect, Input, Session, StoreReply};
-use crate::limits::READ_BYTES;
+use crate::budget::Share;
+use crate::limits::{ANSWER_BYTES_HELD, HELD_FREELY, READ_BYTES};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
@@ -35,6 +38,8 @@ pub struct Connection {
     used: usize,
     /// The connection has its own thread, where a blocking call delays no other connection.
     has_thread: bool,
+    /// What it holds of the memory for clients while it waits.
+    share: Share,
     /// Writing to the client failed. What it sent before is still processed.
     broken: Option<io::Error>,
 }
@@ -57,8 +62,9 @@ pub enum NextIo {
 impl Connection {
     fn new(service: Arc<Service>, permissions: SharedPermissions) -> Self {
         let session = Session::new(Arc::clone(&service));
-        let (inbox, buffer) = (Arc::default(), Vec::new());
-        Connection { service, permissions, session, inbox, buffer, used: 0, has_thread: false, broken: None }
+        let (inbox, buffer, share) = (Arc::default(), Vec::new(), service.memory.share());
+        let (has_thread, broken) = (false, None);
+        Connection { service, permissions, session, inbox, buffer, used: 0, has_thread, share, broken }
     }
 
     /// Does everything that needs no socket, until something does.
@@ -79,9 +85,14 @@ impl Connection {
                 }
                 Effect::Ask(ask) => {
                     let (service, quick) = (&*self.service, ask.is_quick());
-                    let (staged, out) = self.session.answer_space();
-                    let answer = || command::answer(service, ask, staged, out);
-                    let result = if self.has_thread { answer() } else { service.calls.run(quick, answer) };
+                    let (kept, out) = self.session.answer_space();
+                    let answer = || command::answer(service, ask, kept, out);
+                    let mut result =
+                        if self.has_thread { answer() } else { service.calls.run(quick, answer) };
+                    let held = self.session.held();
+                    if held > 4 * ANSWER_BYTES_HELD && !self.share.try_resize(held as u64) {
+                        result = Err(Refusal::no_memory());
+                    }
                     self.session.answered(result);
                 }
                 Effect::Wait => {
@@ -91,7 +102,7 @@ impl Connection {
                     }
                     self.replied(replies);
                 }
-                Effect::Write if self.broken.is_some() => self.session.written(),
+                Effect::Write if self.broken.is_some() => self.session.abandon(),
                 Effect::Write => return NextIo::Write,
                 Effect::Read => return NextIo::Read,
                 Effect::Frames(_) => return NextIo::Frames,
@@ -109,7 +120,31 @@ impl Connection {
     fn wrote(&mut self, result: io::Result<()>) {
         self.service.metrics.sent_bytes.inc_by(self.session.output().len() as u64);
         self.session.written();
+        if self.share.bytes() > 0 {
+            self.share.resize(0);
+        }
         self.broken = result.err();
+        if self.broken.is_some() {
+            self.session.abandon();
+        }
+    }
+
+    /// Takes a share of the memory for clients before it waits for its own.
+    ///
+    /// # Errors
+    /// When too much is held already: the connection ends.
+    fn hold(&mut self) -> io::Result<()> {
+        let held = self.session.held() + self.buffer.capacity();
+        let share = if held > HELD_FREELY { held as u64 } else { 0 };
+        match self.share.bytes() == share || self.share.try_resize(share) {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::OutOfMemory, "clients hold too much memory")),
+        }
+    }
+
+    /// How long the client may be silent now: in the middle of something not for ever.
+    fn patience(&self) -> Option<Duration> {
+        (self.used < self.buffer.len() || self.session.is_open()).then_some(self.service.idle)
     }
 
     /// The buffer, with room for more. Called when the client has sent something; also applies the current
@@ -140,6 +175,12 @@ impl Connection {
             }
             Ok(count) => {
                 self.service.metrics.received_bytes.inc_by(count as u64);
+                if self.session.held() > 4 * ANSWER_BYTES_HELD
+                    && let Err(error) = self.hold()
+                {
+                    self.broken.get_or_insert(error);
+                    return Input::End;
+                }
                 Input::More
             }
             Err(error) => match error.kind() {
@@ -155,12 +196,17 @@ impl Connection {
 
     /// Prepares for sleep: copies a partial request to a vector of its own size, so that others can use the
     /// buffer.
-    fn rest(&mut self) {
+    ///
+    /// # Errors
+    /// When that is more than there is memory for: the connection ends.
+    fn rest(&mut self) -> io::Result<()> {
+        self.session.rest_for_now();
         if self.buffer.capacity() >= READ_BYTES {
             let partial = self.buffer[self.used..].to_vec();
             self.service.buffers.give(std::mem::replace(&mut self.buffer, partial));
             self.used = 0;
         }
+        self.hold()
     }
 
     fn result(self) -> io::Result<()> {

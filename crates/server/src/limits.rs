@@ -33,6 +33,13 @@ pub const FRAMES_THREADS_MAX: usize = 64;
 /// Bytes of answers collected for one write; more are written at once.
 pub const ANSWER_BYTES_HELD: usize = 256 * 1024;
 
+/// Bytes of memory for answers that a connection keeps while its client is silent: most answers are shorter.
+pub const ANSWER_BYTES_AT_REST: usize = 4096;
+
+/// Bytes that a waiting connection may hold without a share of the budget ([`crate::budget`]): what ten thousand of them
+/// hold is little, and one that behaves well needs no more.
+pub const HELD_FREELY: usize = 8 * 1024;
+
 /// Connections at once, through all doors. At this limit the daemon stops accepting until one ends. Each takes a file
 /// descriptor, so the process's own limit may be reached first (`crates/server/src/doors.rs`).
 pub const CONNECTIONS_MAX: usize = 65_536;
@@ -67,6 +74,6 @@ pub const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before accepting again when the process has no file descriptor left.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes of `.rrd` files that the IMPORTs of all connections hold at once, from the first part until the RRD is stored; so
-/// the largest file that is accepted, too. RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
+/// Bytes of the largest `.rrd` file that IMPORT accepts; what the IMPORTs of all connections hold counts as memory for
+/// clients ([`crate::budget`]). RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
 pub const IMPORT_BYTES_MAX: usize = 1 << 30;

@@ -31,6 +31,8 @@ pub enum DropReason {
     Refused,
     /// The store failed to write or read.
     Store,
+    /// Clients hold all the memory that they may.
+    Memory,
     /// The client disconnected in the middle of a line.
     Unfinished,
     /// Bytes that are not a frame; they ended the connection.
@@ -48,6 +50,7 @@ impl DropReason {
             DropReason::NoSuchRrd => "no_such_rrd",
             DropReason::Refused => "refused",
             DropReason::Store => "store",
+            DropReason::Memory => "memory",
             DropReason::Unfinished => "unfinished",
             DropReason::BadFrame => "bad_frame",
         }

@@ -7,8 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::engine::Engine;
 use tokio::sync::Semaphore;
 
-use crate::budget::Budget;
-use crate::connection::command::whole::ImportBytes;
+use crate::budget::MemoryBudget;
 use crate::doors::Doors;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
@@ -43,10 +42,8 @@ pub struct Service {
     pub buffers: Buffers,
     /// Runs blocking calls to the store.
     pub calls: BlockingCalls,
-    /// Incomplete imports.
-    pub imports: ImportBytes,
     /// Memory for what clients send and do not read.
-    pub memory: Arc<Budget>,
+    pub memory: Arc<MemoryBudget>,
     /// How long a client may be silent in the middle of something.
     pub idle: Duration,
     /// Places for connections.
@@ -69,7 +66,8 @@ impl Service {
         limits: &LimitSettings,
     ) -> Arc<Self> {
         Arc::new(Service {
-            memory: Budget::new(limits.memory),
+            // The rest is for answers in the making and for what the allocator has not given back.
+            memory: MemoryBudget::new(limits.memory / 4 * 3),
             idle: limits.idle,
             engine,
             names,
@@ -78,7 +76,6 @@ impl Service {
             marks: Marks::default(),
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
-            imports: ImportBytes::default(),
             doors: Doors::open(limits.connections),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })

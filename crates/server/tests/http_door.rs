@@ -1,4 +1,4 @@
-//! Clients that leave HTTP requests half done or answers unread: they are closed, and nobody else waits for them.
+//! Clients that leave HTTP requests half done or answers unread: they are closed, and others do not wait for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod common;

@@ -98,6 +98,11 @@ pub struct BatchErrors {
 }
 
 impl BatchErrors {
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        self.texts.capacity() + self.lines.capacity() * size_of::<(u32, u32, u32)>()
+    }
+
     /// Records that command `number` (from 1) failed. A line feed in the text becomes a space, because
     /// clients count lines.
     pub fn push(&mut self, number: u32, text: &[u8]) {

@@ -1,5 +1,7 @@
 //! The rows in answers to FETCH, FETCHRES and FETCHBIN: encoded by the daemon, decoded by its clients.
 
+use std::ops::Range;
+
 use rrd::fetch::FetchRows;
 use rrd::format::push_e;
 
@@ -16,14 +18,29 @@ const TIME_MAX: i64 = 10_i64.pow(TIME_WIDTH as u32);
 pub fn push_text(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
     let count = rows.row_count();
     out.reserve(256 + count * (13 + 24 * columns.len()));
-    push_head(out, rows, 6 + count, columns.len());
+    push_text_head(out, rows, columns);
+    push_text_rows(out, rows, columns, 0..count);
+}
+
+/// Appends the lines before the rows of the answer to FETCH or FETCHRES.
+pub fn push_text_head(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
+    push_head(out, rows, 6 + rows.row_count(), columns.len());
     out.extend_from_slice(b"DSName:");
     for &column in columns {
         out.push(b' ');
         out.extend_from_slice(rows.ds_names[column].as_bytes());
     }
     out.push(b'\n');
-    for (time, row) in rows.rows() {
+}
+
+/// Appends the rows with these numbers.
+pub fn push_text_rows(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize], numbers: Range<usize>) {
+    let width = rows.ds_names.len().max(1);
+    let values = &rows.values[numbers.start * width..numbers.end * width];
+    let step = i64::try_from(rows.step).unwrap_or(i64::MAX);
+    let mut time = rows.start.saturating_add(step.saturating_mul(numbers.start as i64));
+    for row in values.chunks_exact(width) {
+        time = time.saturating_add(step);
         push_row_time(out, time, rows.units_per_second);
         out.push(b':');
         for &column in columns {

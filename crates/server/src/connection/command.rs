@@ -23,6 +23,7 @@ use protocol::rrdcached::{help, reply};
 use store::engine::{Engine, StoreError};
 use store::name::RrdName;
 
+use self::fetch::TextRows;
 use self::update::RefusedUpdate;
 use self::whole::StagedImport;
 use super::refusal::Refusal;
@@ -66,18 +67,22 @@ impl Ask<'_> {
     }
 }
 
-/// Appends the answer. `staged` is the file that the connection is importing in parts.
+/// What a connection keeps between requests.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// An IMPORT that has arrived in part.
+    pub staged: Option<StagedImport>,
+    /// The rest of an answer that is written as the client reads.
+    pub rows: Option<TextRows>,
+}
+
+/// Appends the answer, or its beginning, and leaves the rest in `kept`.
 ///
 /// # Errors
 /// The refusal; anything appended must then be discarded.
-pub fn answer(
-    service: &Service,
-    ask: Ask<'_>,
-    staged: &mut Option<StagedImport>,
-    out: &mut Vec<u8>,
-) -> Result<(), Refusal> {
+pub fn answer(service: &Service, ask: Ask<'_>, kept: &mut Kept, out: &mut Vec<u8>) -> Result<(), Refusal> {
     match ask {
-        Ask::Command(request) => command(service, request, staged, out),
+        Ask::Command(request) => command(service, request, kept, out),
         Ask::Rows(number, wanted) => fetch::fetch_frame(service, &wanted, number, out),
         Ask::RefusedUpdate(refused) => Err(update::refuse(service, &refused)),
     }
@@ -86,7 +91,7 @@ pub fn answer(
 fn command(
     service: &Service,
     request: Request<'_>,
-    staged: &mut Option<StagedImport>,
+    kept: &mut Kept,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     match request {
@@ -98,7 +103,7 @@ fn command(
         Request::Stats => stats::statistics(service).push(out),
         Request::Help(command) => help::push_help(out, command),
         Request::Ping => reply::push_status(out, 0, b"PONG"),
-        Request::Fetch(request) => return fetch::fetch(service, &request, out),
+        Request::Fetch(request) => return fetch::fetch(service, &request, &mut kept.rows, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),
         Request::Last(name) => return times::last(service, &name, out),
@@ -106,7 +111,7 @@ fn command(
         Request::Tune(name, words) => return tune::tune(service, &name, words, out),
         Request::UpdateV(name, words) => return updatev::updatev(service, &name, words, out),
         Request::Export(name) => return whole::export(service, &name, out),
-        Request::Import(part) => return whole::import(service, staged, &part, out),
+        Request::Import(part) => return whole::import(service, &mut kept.staged, &part, out),
         Request::List { path, recursive } => return list::list(service, &path, recursive, out),
         Request::Suspend(name) => return suspend::suspend(service, &name, true, out),
         Request::Resume(name) => return suspend::suspend(service, &name, false, out),

@@ -87,6 +87,14 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The refusal of an answer for which there is no room in the budget.
+    pub fn no_memory() -> Self {
+        let text = "too many answers wait to be read; try again later ([limits] memory)";
+        Refusal::new(DropReason::Memory, text)
+    }
+}
+
 /// The error code for an error of the store.
 pub fn code(error: &StoreError) -> ErrorCode {
     match error {

@@ -31,11 +31,10 @@ use self::queue::Queue;
 pub use self::queue::{StoreReply, Ticket};
 use self::text::Text;
 use super::chunk::Outcome;
-use super::command::Ask;
 use super::command::update::{self, RefusedUpdate};
-use super::command::whole::StagedImport;
+use super::command::{Ask, Kept};
 use super::refusal::Refusal;
-use crate::limits::{ANSWER_BYTES_HELD, CHUNKS_IN_FLIGHT_MAX};
+use crate::limits::{ANSWER_BYTES_AT_REST, ANSWER_BYTES_HELD, CHUNKS_IN_FLIGHT_MAX};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
@@ -75,8 +74,7 @@ pub enum Input {
 pub struct Session {
     shared: Shared,
     codec: Codec,
-    /// An IMPORT that has arrived in part.
-    staged: Option<StagedImport>,
+    kept: Kept,
 }
 
 /// The encoding of requests and answers.
@@ -114,7 +112,7 @@ impl Session {
     pub fn new(service: Arc<Service>) -> Self {
         let (allowed, queue) = (Permissions::NONE, Queue::default());
         let shared = Shared { service, allowed, queue, out: Vec::new(), ended: false };
-        Session { shared, codec: Codec::Text(Text::default()), staged: None }
+        Session { shared, codec: Codec::Text(Text::default()), kept: Kept::default() }
     }
 
     /// Sets the client's permissions for the requests that follow.
@@ -128,8 +126,19 @@ impl Session {
         let mut at = 0;
         loop {
             self.settle();
+            let out = &mut self.shared.out;
+            if out.len() > ANSWER_BYTES_HELD / 8 && out.capacity() < ANSWER_BYTES_HELD {
+                // Once, instead of doubling several times: it may wait to be read.
+                out.reserve_exact(ANSWER_BYTES_HELD + ANSWER_BYTES_HELD / 8 - out.len());
+            }
             if self.shared.out.len() > ANSWER_BYTES_HELD {
                 return (at, Effect::Write);
+            }
+            if let Some(rows) = &mut self.kept.rows {
+                if !rows.push_piece(&mut self.shared.out) {
+                    self.kept.rows = None;
+                }
+                continue;
             }
             if self.shared.queue.len() > CHUNKS_IN_FLIGHT_MAX {
                 return (at, Effect::Wait);
@@ -191,13 +200,18 @@ impl Session {
         }
     }
 
-    /// Where to append the answer to [`Effect::Ask`], and the import in progress.
-    pub fn answer_space(&mut self) -> (&mut Option<StagedImport>, &mut Vec<u8>) {
-        (&mut self.staged, &mut self.shared.out)
+    /// Where to append the answer to [`Effect::Ask`], and what is kept between requests.
+    pub fn answer_space(&mut self) -> (&mut Kept, &mut Vec<u8>) {
+        (&mut self.kept, &mut self.shared.out)
     }
 
     /// Completes [`Effect::Ask`]: the answer was appended, or refused.
     pub fn answered(&mut self, result: Result<(), Refusal>) {
+        let as_it_is_read = matches!(&self.codec, Codec::Text(text) if !text.in_batch()) && result.is_ok();
+        if !as_it_is_read && let Some(mut rows) = self.kept.rows.take() {
+            // A frame is as long as it says at its beginning.
+            while result.is_ok() && rows.push_piece(&mut self.shared.out) {}
+        }
         match &mut self.codec {
             Codec::Text(text) => text.answered(&mut self.shared, result),
             Codec::Frames(frames) => frames.answered(&mut self.shared, result),
@@ -207,6 +221,34 @@ impl Session {
     /// The output to be written.
     pub fn output(&self) -> &[u8] {
         &self.shared.out
+    }
+
+    /// Bytes held for the client: answers, and the errors of a BATCH.
+    pub fn held(&self) -> usize {
+        let errors = match &self.codec {
+            // At the end of the BATCH they become an answer of the same size.
+            Codec::Text(text) => 2 * text.error_bytes(),
+            Codec::Frames(_) => 0,
+        };
+        self.shared.out.capacity() + errors
+    }
+
+    /// True in the middle of a BATCH, an IMPORT or a line that is too long.
+    pub fn is_open(&self) -> bool {
+        self.kept.staged.is_some() || matches!(&self.codec, Codec::Text(text) if text.is_open())
+    }
+
+    /// The client sends nothing: gives memory back.
+    pub fn rest_for_now(&mut self) {
+        if self.shared.out.is_empty() && self.shared.out.capacity() > ANSWER_BYTES_AT_REST {
+            self.shared.out = Vec::new();
+        }
+    }
+
+    /// The client reads no more.
+    pub fn abandon(&mut self) {
+        self.kept.rows = None;
+        self.written();
     }
 
     /// The output was written, or the client reads no more.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
@@ -39,12 +40,16 @@ pub async fn serve(
                 connection.replied(replies);
             }
             NextIo::Write => {
-                let result = stream.write_all(connection.session.output()).await;
+                let result = stream.write_output(&mut connection).await;
                 connection.wrote(result);
             }
             NextIo::Read => {
                 if input == Input::Dry {
-                    connection.rest();
+                    if let Err(error) = connection.rest() {
+                        input = connection.read(Err(error));
+                        continue;
+                    }
+                    let patience = connection.patience();
                     tokio::select! {
                         biased;
                         readable = stream.readable() => if let Err(error) = readable {
@@ -53,6 +58,10 @@ pub async fn serve(
                         },
                         () = stopped(&mut stop) => {
                             input = Input::End;
+                            continue;
+                        }
+                        () = lose(patience) => {
+                            input = connection.read(Err(io::ErrorKind::TimedOut.into()));
                             continue;
                         }
                     }
@@ -65,7 +74,7 @@ pub async fn serve(
                 }
             }
             NextIo::Frames => {
-                let result = stream.write_all(connection.session.output()).await;
+                let result = stream.write_output(&mut connection).await;
                 connection.wrote(result);
                 if let Some(thread) = thread::spawn(&connection.service) {
                     return thread.serve(connection, stream, stop).await;
@@ -73,6 +82,14 @@ pub async fn serve(
             }
             NextIo::End => return connection.result(),
         }
+    }
+}
+
+/// Returns when patience is lost; never without a limit.
+async fn lose(patience: Option<Duration>) {
+    match patience {
+        Some(patience) => tokio::time::sleep(patience).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -93,23 +110,34 @@ impl Stream {
         }
     }
 
-    /// Writes everything; in one system call, and thus one segment, whenever the kernel accepts it at once.
-    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
+    /// Writes the whole output; in one system call, and thus one segment, whenever the kernel accepts it at once.
+    async fn write_output(&self, connection: &mut Connection) -> io::Result<()> {
+        let mut done = 0;
+        loop {
+            let bytes = &connection.session.output()[done..];
+            if bytes.is_empty() {
+                return Ok(());
+            }
             let written = match self {
                 Stream::Unix(stream) => stream.try_write(bytes),
                 Stream::Tcp(stream) => stream.try_write(bytes),
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => bytes = &bytes[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self {
-                    Stream::Unix(stream) => stream.writable().await?,
-                    Stream::Tcp(stream) => stream.writable().await?,
-                },
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    connection.hold()?;
+                    tokio::time::timeout(connection.service.idle, self.writable()).await??;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.writable().await,
+            Stream::Tcp(stream) => stream.writable().await,
+        }
     }
 }

@@ -7,10 +7,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use client::adaptive_spin::AdaptiveSpin;
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use tokio::runtime::Handle;
@@ -123,7 +124,7 @@ fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bo
                 connection.replied(replies);
             }
             NextIo::Write => {
-                let result = write_all(socket, connection.session.output());
+                let result = write_output(socket, &mut connection);
                 connection.wrote(result);
             }
             NextIo::Read => {
@@ -148,28 +149,37 @@ fn read(connection: &mut Connection, socket: &OwnedFd, spin: &mut AdaptiveSpin) 
         if let Some(result) = found {
             return connection.read(result.map_err(io::Error::from));
         }
-        connection.rest();
-        if let Err(error) = sleep(socket, PollFlags::IN) {
+        let slept = connection.rest().and_then(|()| sleep(socket, PollFlags::IN, connection.patience()));
+        if let Err(error) = slept {
             return connection.read(Err(error));
         }
     }
 }
 
-fn write_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
+fn write_output(socket: &OwnedFd, connection: &mut Connection) -> io::Result<()> {
+    let mut done = 0;
+    loop {
+        let bytes = &connection.session.output()[done..];
+        if bytes.is_empty() {
+            return Ok(());
+        }
         match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::AGAIN) => sleep(socket, PollFlags::OUT)?,
+            Ok(count) => done += count,
+            Err(Errno::AGAIN) => {
+                connection.hold()?;
+                sleep(socket, PollFlags::OUT, Some(connection.service.idle))?;
+            }
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
 }
 
-/// Blocks until a socket is ready or closed.
-fn sleep(socket: &OwnedFd, ready: PollFlags) -> io::Result<()> {
-    match poll(&mut [PollFd::new(socket, ready)], None) {
+/// Blocks until a socket is ready or closed, at most for `patience`.
+fn sleep(socket: &OwnedFd, ready: PollFlags, patience: Option<Duration>) -> io::Result<()> {
+    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+    match poll(&mut [PollFd::new(socket, ready)], patience.as_ref()) {
+        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,7 +1,7 @@
 //! Accepts and serves HTTP connections: with a time limit for everything a client may leave half done, and a limit in
 //! sum for what half a request and an unread answer take.
 //!
-//! Whoever asks for `/healthz` or `/metrics` gets an answer however many others there are: a client that sends nothing
+//! A client that asks for `/healthz` or `/metrics` gets an answer however many others there are: a client that sends nothing
 //! makes room for a new one, and some places are for these two only.
 
 mod guest;

@@ -12,11 +12,14 @@ use store::engine::StoreError;
 use store::name::RrdName;
 
 use super::failure::Failure;
+use crate::limits::ANSWER_BYTES_HELD;
 use crate::names::NameFailure;
 use crate::service::Service;
 
 /// The most values one request may read: 32 MB. That is a year of 40 data sources in steps of five minutes.
 pub const VALUES_MAX: u64 = 4 << 20;
+/// Bytes of a value as text, about.
+const TEXT_BYTES: usize = 20;
 /// The most operations one CDEF may execute over all rows, and values that its sets and windows may touch:
 /// about a second.
 const WORK_MAX: u64 = 1 << 28;
@@ -116,9 +119,21 @@ pub fn fetch(
     request: FetchRequest,
 ) -> Result<FetchRows, Failure> {
     let name = name(service, word)?;
+    // What cannot be given out need not be made.
+    let room = |bytes: usize| match service.memory.has_room(bytes as u64) {
+        true => Ok(()),
+        false => Err(Failure::new(
+            axum::http::StatusCode::SERVICE_UNAVAILABLE,
+            "too many answers wait to be read; ask again",
+        )),
+    };
+    room(ANSWER_BYTES_HELD)?;
     let request = FetchRequest { values_max: request.values_max.min(budget.values.get()), ..request };
     match service.engine.fetch(&name, request) {
-        Ok(rows) => budget.take(rows.values.len() as u64).map(|()| rows),
+        Ok(rows) => {
+            room(rows.values.len() * TEXT_BYTES)?;
+            budget.take(rows.values.len() as u64).map(|()| rows)
+        }
         Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. })) => {
             let count = rows.saturating_mul(ds_count as u64);
             if count > FETCH_VALUES_MAX {

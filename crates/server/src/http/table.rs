@@ -71,10 +71,12 @@ where
     /// Writes the response.
     pub fn respond(self) -> Response {
         let caching = format!("private, max-age={}", self.fresh_seconds);
-        let (content, body) = match self.form {
+        let (content, mut body) = match self.form {
             Form::Json => ("application/json", self.json()),
             Form::Csv => ("text/csv; charset=utf-8; header=present", self.csv()),
         };
+        // It may have to wait for its client.
+        body.shrink_to_fit();
         ([(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, &caching)], body).into_response()
     }
 

@@ -5,7 +5,8 @@ use protocol::rrdcached::reply;
 use rrd::codec::xml::{Header, dump as write_xml};
 use store::engine::StoreError;
 
-use super::{find, text};
+use super::text;
+use super::whole::read_whole;
 use crate::connection::refusal::Refusal;
 use crate::service::Service;
 
@@ -14,7 +15,8 @@ use crate::service::Service;
 /// # Errors
 /// When there is no such RRD, or it cannot be read.
 pub fn dump(service: &Service, word: &[u8], header: Option<&[u8]>, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, rrd) = find(service, word, |engine, name| engine.read(name))?;
+    // A value takes some 30 bytes of XML and a row 80, once in the making and once in the answer.
+    let (named, rrd, _share) = read_whole(service, word, 2 * 80)?;
     let header = match header {
         Some(word) => Header::from_arg(text(word)?),
         None => Header::default(),

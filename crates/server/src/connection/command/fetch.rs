@@ -2,11 +2,13 @@
 
 use protocol::frames;
 use protocol::rrdcached::request::{Fetch, integer};
-use protocol::rrdcached::rows::{push_binary, push_text};
+use protocol::rrdcached::rows::{push_binary, push_text, push_text_head, push_text_rows};
 use rrd::definition::Cf;
 use rrd::fetch::{FetchRequest, FetchRows};
+use rrd::plan::PlanError;
 use store::engine::StoreError;
 
+use crate::budget::Share;
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::names::ResolvedName;
@@ -19,21 +21,55 @@ const START_BEFORE_NOW: i64 = 24 * 3600;
 ///
 /// # Errors
 /// When there is no such RRD, an argument is invalid, or the rows cannot be read.
-pub fn fetch(service: &Service, fetch: &Fetch<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+pub fn fetch(
+    service: &Service,
+    fetch: &Fetch<'_>,
+    rest: &mut Option<TextRows>,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
     let named = resolve(service, &fetch.name)?;
     let now = service.now();
     let start = time(fetch.start.as_deref(), "start", now, now - START_BEFORE_NOW)?;
     let end = time(fetch.end.as_deref(), "end", now, now)?;
     let step = fetch.resolution.as_deref().map_or(Ok(1), resolution)?;
     let request = FetchRequest::new(function(&fetch.cf)?, start, end, step);
-    let rows = rows(service, &named, request)?;
+    let (rows, share) = rows(service, &named, request)?;
     let columns = columns(fetch, &rows.ds_names)?;
     if fetch.binary {
         push_binary(out, &rows, &columns);
-    } else {
+    } else if rows.values.len() as u64 <= SMALL_VALUES {
         push_text(out, &rows, &columns);
+    } else {
+        push_text_head(out, &rows, &columns);
+        *rest = Some(TextRows { rows, columns, next: 0, _share: share });
     }
     Ok(())
+}
+
+/// Values that are answered in one piece.
+const SMALL_VALUES: u64 = 4096;
+/// Values per piece of a longer answer: some 100 kB of text.
+const PIECE_VALUES: usize = 4096;
+
+/// Rows that become text as the client reads.
+#[derive(Debug)]
+pub struct TextRows {
+    rows: FetchRows,
+    columns: Vec<usize>,
+    next: usize,
+    /// Holds the values' part of the budget.
+    _share: Share,
+}
+
+impl TextRows {
+    /// Appends a piece; false when that was the last one.
+    pub fn push_piece(&mut self, out: &mut Vec<u8>) -> bool {
+        let count = self.rows.row_count();
+        let end = count.min(self.next + (PIECE_VALUES / self.rows.ds_names.len().max(1)).max(1));
+        push_text_rows(out, &self.rows, &self.columns, self.next..end);
+        self.next = end;
+        end < count
+    }
 }
 
 /// Answers a fetch in frames.
@@ -47,7 +83,7 @@ pub fn fetch_frame(
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     let named = resolve(service, fetch.name)?;
-    let rows = rows(service, &named, fetch.request.map_err(unknown_function)?)?;
+    let (rows, _share) = rows(service, &named, fetch.request.map_err(unknown_function)?)?;
     frames::answer::push_rows(out, number, &rows);
     Ok(())
 }
@@ -70,8 +106,28 @@ fn unknown_function(word: &[u8]) -> Refusal {
     Refusal::new(DropReason::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
 }
 
-fn rows(service: &Service, named: &ResolvedName, request: FetchRequest) -> Result<FetchRows, Refusal> {
-    let rows = match service.engine.fetch(&named.name, request) {
+/// The rows, with a share of the memory budget for them if they are many.
+fn rows(
+    service: &Service,
+    named: &ResolvedName,
+    request: FetchRequest,
+) -> Result<(FetchRows, Share), Refusal> {
+    let mut share = service.memory.share();
+    let few = FetchRequest { values_max: request.values_max.min(SMALL_VALUES), ..request };
+    let fetched = match service.engine.fetch(&named.name, few) {
+        Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. }))
+            if rows.saturating_mul(ds_count as u64) <= request.values_max =>
+        {
+            if !share.try_resize(8 * rows * ds_count as u64) {
+                return Err(Refusal::no_memory());
+            }
+            service.engine.fetch(&named.name, request)
+        }
+        // Says the limit of the request, not ours.
+        Err(StoreError::Fetch(PlanError::TooMany { .. })) => service.engine.fetch(&named.name, request),
+        fetched => fetched,
+    };
+    let rows = match fetched {
         Ok(rows) => rows,
         Err(StoreError::NoSuchRrd(_)) => return Err(no_such_rrd(&named.path)),
         Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
@@ -80,7 +136,7 @@ fn rows(service: &Service, named: &ResolvedName, request: FetchRequest) -> Resul
         // Compat: RRDtool's message for a negative number of rows.
         return Err(Refusal::new(DropReason::Usage, "rrd_fetch_r failed: malloc fetch data area"));
     }
-    Ok(rows)
+    Ok((rows, share))
 }
 
 /// Compat: parsed like `strtol`; zero and negative values are relative to now.

@@ -4,22 +4,23 @@
 //! The connection holds the parts of an IMPORT until the last has arrived; then the whole RRD goes through
 //! the log. The total held by all connections is limited.
 
-use std::fmt::Display;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use protocol::rrdcached::request::Import;
 use protocol::rrdcached::{reply, whole};
 use rrd::codec::file;
 use rrd::codec::xml::{RestoreOptions, restore};
 use rrd::content::Rrd;
+use rrd::footprint;
+use std::fmt::Display;
 use store::engine::StoreError;
+use store::memory;
 use store::name::RrdName;
 
 use super::{create, find};
+use crate::budget::Share;
 use crate::connection::refusal::Refusal;
 use crate::limits::IMPORT_BYTES_MAX;
 use crate::metrics::DropReason;
+use crate::names::ResolvedName;
 use crate::service::Service;
 
 /// Answers EXPORT.
@@ -27,7 +28,8 @@ use crate::service::Service;
 /// # Errors
 /// When there is no such RRD, or it cannot be read.
 pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, rrd) = find(service, word, |engine, name| engine.read(name))?;
+    // The bytes of the file, and those in base64.
+    let (named, rrd, _share) = read_whole(service, word, 8 + 11)?;
     // Seasons know their position in the ring; for other archives, the position in a file is irrelevant.
     let current_rows = vec![0; rrd.definition.rra.len()];
     let bytes = file::encode(&rrd, &current_rows)
@@ -40,16 +42,20 @@ pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), R
     Ok(())
 }
 
-/// Bytes of incomplete imports, over all connections.
-#[derive(Clone, Debug, Default)]
-pub struct ImportBytes(Arc<AtomicU64>);
-
-impl ImportBytes {
-    /// Reserves so many bytes, if the limit allows.
-    fn reserve(&self, bytes: u64) -> bool {
-        let add = |held: u64| held.checked_add(bytes).filter(|&held| held <= IMPORT_BYTES_MAX as u64);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+/// A whole RRD, with a share of the memory for clients: for its values and, per value, `extra` bytes of the answer.
+///
+/// # Errors
+/// When there is no such RRD, it cannot be read, or there is not enough memory.
+pub fn read_whole(service: &Service, word: &[u8], extra: u64) -> Result<(ResolvedName, Rrd, Share), Refusal> {
+    let (named, status) = find(service, word, |engine, name| engine.status(name))?;
+    let too_large = |error| Refusal::of_store("RRD Error: ", &error);
+    memory::check_whole(&status.definition).map_err(too_large)?;
+    let mut share = service.memory.share();
+    if !share.try_resize(footprint::value_count(&status.definition) * (8 + extra)) {
+        return Err(Refusal::no_memory());
     }
+    let rrd = service.engine.read(&named.name).map_err(too_large)?;
+    Ok((named, rrd, share))
 }
 
 /// A file that has arrived in part.
@@ -58,15 +64,8 @@ pub struct StagedImport {
     name: RrdName,
     bytes: u64,
     content: Vec<u8>,
-    /// Its share of [`ImportBytes`].
-    reserved: u64,
-    held: ImportBytes,
-}
-
-impl Drop for StagedImport {
-    fn drop(&mut self) {
-        self.held.0.fetch_sub(self.reserved, Ordering::Relaxed);
-    }
+    /// What the content takes of the memory for clients.
+    share: Share,
 }
 
 /// Answers IMPORT: keeps the part, or imports the RRD with the last one.
@@ -86,8 +85,7 @@ pub fn import(
             name: named.name,
             bytes: import.bytes,
             content: Vec::new(),
-            reserved: 0,
-            held: service.imports.clone(),
+            share: service.memory.share(),
         },
         Some(file)
             if (&file.name, file.bytes, file.content.len() as u64)
@@ -132,10 +130,11 @@ impl StagedImport {
         let refuse = |why: &str| Err(Refusal::new(DropReason::Refused, format!("RRD Error: {why}")));
         // Four characters of base64 hold three bytes.
         let room = piece.len() as u64 / 4 * 3;
-        if !self.held.reserve(room) {
-            return refuse(&format!("over {IMPORT_BYTES_MAX} bytes are being imported; try again later"));
+        if !self.share.try_resize(self.share.bytes() + room) || self.share.bytes() > IMPORT_BYTES_MAX as u64 {
+            return refuse(
+                "clients hold too much memory for this file now; try again later ([limits] memory)",
+            );
         }
-        self.reserved += room;
         if whole::push_bytes(piece, &mut self.content).is_none() {
             return refuse("the piece is no base64");
         }

@@ -39,6 +39,16 @@ impl Text {
         self.batch.is_some()
     }
 
+    /// True in the middle of a BATCH or of a line that is too long.
+    pub fn is_open(&self) -> bool {
+        self.batch.is_some() || self.skipping
+    }
+
+    /// Bytes of the errors of a BATCH.
+    pub fn error_bytes(&self) -> usize {
+        self.batch.as_ref().map_or(0, |batch| batch.errors.bytes())
+    }
+
     /// Processes ordinary UPDATE lines and one other line.
     pub fn step<'b>(&mut self, shared: &mut Shared, bytes: &'b [u8]) -> (usize, Step<'b>) {
         let taken = self.take_updates(shared, bytes);
