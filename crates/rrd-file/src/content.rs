@@ -24,8 +24,11 @@ pub fn rings(definition: &Definition, live: &Live) -> Vec<u64> {
 /// All three are multiples of 8.
 ///
 /// # Errors
-/// When a write fails.
+/// When a write fails; at once, when a large file certainly does not fit on the disk.
 pub fn write_pieces(file: &Handle, front: &[u8], bytes: u64, piece_bytes: usize) -> io::Result<()> {
+    if bytes > LARGE_BYTES {
+        check_room(file, bytes)?;
+    }
     let mut at = 0;
     let mut parts = Vec::new();
     while at < bytes {
@@ -49,8 +52,37 @@ pub fn write_pieces(file: &Handle, front: &[u8], bytes: u64, piece_bytes: usize)
     Ok(())
 }
 
+/// A file of this size takes a while to write, so that asking for room first costs nothing.
+const LARGE_BYTES: u64 = 64 << 20;
+
+/// Fails as a write on a full disk does when fewer than `bytes` are free.
+fn check_room(file: &Handle, bytes: u64) -> io::Result<()> {
+    let Handle::System(file) = file else { return Ok(()) };
+    let space = rustix::fs::fstatvfs(file)?;
+    // Some file systems do not say how large they are.
+    let known = space.f_blocks > 0;
+    match known && space.f_bavail.saturating_mul(space.f_frsize) < bytes {
+        true => Err(rustix::io::Errno::NOSPC.into()),
+        false => Ok(()),
+    }
+}
+
 /// Unknown values as stored in a file; few enough to stay in the processor's cache.
 fn unknown_rows() -> &'static [u8] {
     static UNKNOWN_ROWS: [u64; 2048] = [u64::to_le(UNKNOWN.to_bits()); 2048];
     bytemuck::cast_slice(&UNKNOWN_ROWS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_fit_is_refused_before_anything_is_written() {
+        let file = tempfile::tempfile().unwrap();
+        let copy = file.try_clone().unwrap();
+        let error = write_pieces(&Handle::System(copy.into()), &[0; 8], 1 << 60, 4096).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
 }
