@@ -62,6 +62,11 @@ impl Share {
         self.bytes = bytes;
     }
 
+    /// The bytes of the whole budget.
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget.max
+    }
+
     /// Its size.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -91,7 +91,7 @@ impl Connection {
                         if self.has_thread { answer() } else { service.calls.run(quick, answer) };
                     let held = self.session.held();
                     if held > 4 * ANSWER_BYTES_HELD && !self.share.try_resize(held as u64) {
-                        result = Err(Refusal::no_memory());
+                        result = Err(Refusal::no_memory("this answer", held as u64, &self.share));
                     }
                     self.session.answered(result);
                 }

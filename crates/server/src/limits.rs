@@ -76,4 +76,4 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes of the largest `.rrd` file that IMPORT accepts; what the IMPORTs of all connections hold counts as memory for
 /// clients ([`crate::budget`]). RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
-pub const IMPORT_BYTES_MAX: usize = 1 << 30;
+pub const IMPORT_BYTES_MAX: u64 = 1 << 30;

@@ -6,6 +6,7 @@ use rrd::update::UpdateError;
 use store::engine::StoreError;
 use store::name::NameError;
 
+use crate::budget::Share;
 use crate::metrics::DropReason;
 use crate::names::NameFailure;
 
@@ -88,9 +89,17 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// The refusal of an answer for which there is no room in the budget.
-    pub fn no_memory() -> Self {
-        let text = "too many answers wait to be read; try again later ([limits] memory)";
+    /// The refusal of `what`, an answer or a file of so many bytes, for which `share`'s budget has no room: not now, or
+    /// never.
+    pub fn no_memory(what: &str, bytes: u64, share: &Share) -> Self {
+        let all = share.budget_bytes();
+        let text = if bytes > all {
+            format!(
+                "{what} takes {bytes} bytes here, and all clients together have {all}; raise [limits] memory"
+            )
+        } else {
+            "clients hold too much memory now; try again later ([limits] memory)".to_owned()
+        };
         Refusal::new(DropReason::Memory, text)
     }
 }

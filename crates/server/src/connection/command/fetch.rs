@@ -118,8 +118,9 @@ fn rows(
         Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. }))
             if rows.saturating_mul(ds_count as u64) <= request.values_max =>
         {
-            if !share.try_resize(8 * rows * ds_count as u64) {
-                return Err(Refusal::no_memory());
+            let bytes = rows.saturating_mul(8 * ds_count as u64);
+            if !share.try_resize(bytes) {
+                return Err(Refusal::no_memory("this answer", bytes, &share));
             }
             service.engine.fetch(&named.name, request)
         }

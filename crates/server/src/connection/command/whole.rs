@@ -51,8 +51,9 @@ pub fn read_whole(service: &Service, word: &[u8], extra: u64) -> Result<(Resolve
     let too_large = |error| Refusal::of_store("RRD Error: ", &error);
     memory::check_whole(&status.definition).map_err(too_large)?;
     let mut share = service.memory.share();
-    if !share.try_resize(footprint::value_count(&status.definition) * (8 + extra)) {
-        return Err(Refusal::no_memory());
+    let bytes = footprint::value_count(&status.definition).saturating_mul(8 + extra);
+    if !share.try_resize(bytes) {
+        return Err(Refusal::no_memory("this RRD", bytes, &share));
     }
     let rrd = service.engine.read(&named.name).map_err(too_large)?;
     Ok((named, rrd, share))
@@ -130,10 +131,11 @@ impl StagedImport {
         let refuse = |why: &str| Err(Refusal::new(DropReason::Refused, format!("RRD Error: {why}")));
         // Four characters of base64 hold three bytes.
         let room = piece.len() as u64 / 4 * 3;
-        if !self.share.try_resize(self.share.bytes() + room) || self.share.bytes() > IMPORT_BYTES_MAX as u64 {
-            return refuse(
-                "clients hold too much memory for this file now; try again later ([limits] memory)",
-            );
+        if self.bytes > IMPORT_BYTES_MAX {
+            return refuse(&format!("a file may have {IMPORT_BYTES_MAX} bytes"));
+        }
+        if self.bytes > self.share.budget_bytes() || !self.share.try_resize(self.share.bytes() + room) {
+            return Err(Refusal::no_memory("this file", self.bytes, &self.share));
         }
         if whole::push_bytes(piece, &mut self.content).is_none() {
             return refuse("the piece is no base64");
