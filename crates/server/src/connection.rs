@@ -83,12 +83,15 @@ impl Connection {
                 Effect::Create(ticket, name, words) => {
                     create::create(&self.service, &name, words, ReplyTo::new(&self.inbox, ticket));
                 }
+                Effect::Ask(ask) if self.broken.is_some() && ask.only_reads() => {
+                    self.session.answered(Err(Refusal::new(DropReason::Unfinished, "the client has gone")));
+                }
                 Effect::Ask(ask) => {
-                    let (service, quick) = (&*self.service, ask.is_quick());
+                    let service = &*self.service;
+                    let (here, quick) = (self.has_thread || ask.is_immediate(), ask.is_quick());
                     let (kept, out) = self.session.answer_space();
                     let answer = || command::answer(service, ask, kept, out);
-                    let mut result =
-                        if self.has_thread { answer() } else { service.calls.run(quick, answer) };
+                    let mut result = if here { answer() } else { service.calls.run(quick, answer) };
                     let held = self.session.held();
                     if held > 4 * ANSWER_BYTES_HELD && !self.share.try_resize(held as u64) {
                         result = Err(Refusal::no_memory("this answer", held as u64, &self.share));

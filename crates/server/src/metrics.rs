@@ -33,7 +33,7 @@ pub enum DropReason {
     Store,
     /// Clients hold all the memory that they may.
     Memory,
-    /// The client disconnected in the middle of a line.
+    /// The client disconnected in the middle of a line, or before it had read its answers.
     Unfinished,
     /// Bytes that are not a frame; they ended the connection.
     BadFrame,

@@ -54,14 +54,40 @@ impl Ask<'_> {
                     | Request::Pending(_)
                     | Request::Queue
                     | Request::Stats
-                    | Request::Help(_)
-                    | Request::Ping
                     | Request::SuspendAll
                     | Request::ResumeAll
                     | Request::First(..)
                     | Request::Last(_)
                     | Request::Info(_)
                     | Request::Fetch(_)
+            ),
+        }
+    }
+
+    /// True when the answer needs nothing but its own text.
+    pub fn is_immediate(&self) -> bool {
+        matches!(self, Ask::Command(Request::Help(_) | Request::Ping))
+    }
+
+    /// True when it changes nothing, so that a client that has gone does not need it.
+    pub fn only_reads(&self) -> bool {
+        match self {
+            Ask::Rows(..) => true,
+            Ask::RefusedUpdate(_) => false,
+            Ask::Command(request) => matches!(
+                request,
+                Request::Pending(_)
+                    | Request::Queue
+                    | Request::Stats
+                    | Request::Help(_)
+                    | Request::Ping
+                    | Request::First(..)
+                    | Request::Last(_)
+                    | Request::Info(_)
+                    | Request::Fetch(_)
+                    | Request::Dump(..)
+                    | Request::Export(_)
+                    | Request::List { .. }
             ),
         }
     }
