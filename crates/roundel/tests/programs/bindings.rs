@@ -50,6 +50,8 @@ fn run(place: &Place, interpreter: &str, script: &str) -> Output {
     assert!(output.status.success(), "{:?} {script}: {}\n{results}", place.way, output.status);
     let mut told: Vec<Told> = Vec::new();
     for line in results.lines() {
+        // What the library says itself of a directory that cannot be listed, without a line feed, as RRDtool's does.
+        let line = line.strip_prefix("No such file or directory").unwrap_or(line);
         match (line.strip_prefix("  "), told.last_mut()) {
             (Some(result), Some(last)) => last.result.push_str(result),
             _ => told.push(Told { call: line.to_string(), result: String::new() }),
