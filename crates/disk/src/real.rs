@@ -290,7 +290,12 @@ impl std::error::Error for Failure {
 
 fn failed(operation: &'static str, path: &Path, errno: Errno) -> io::Error {
     let cause = io::Error::from(errno);
-    let kind = Shortage::of(&cause).map_or(cause.kind(), Shortage::kind);
+    let kind = match Shortage::of(&cause) {
+        Some(shortage) => shortage.kind(),
+        // The kind of this error stands for a shortage of descriptors.
+        None if errno == Errno::BUSY => io::ErrorKind::Other,
+        None => cause.kind(),
+    };
     io::Error::new(kind, Failure { operation, path: path.to_owned(), cause })
 }
 
@@ -353,6 +358,7 @@ mod tests {
         let full = failed("write", missing, Errno::MFILE);
         assert_eq!(Shortage::of(&full), Some(Shortage::Descriptors));
         assert!(full.to_string().contains("Too many open files"), "{full}");
+        assert_eq!(Shortage::of(&failed("rename", missing, Errno::BUSY)), None);
     }
 
     #[test]

@@ -25,12 +25,12 @@ impl Shortage {
 
     /// What an error complains of, if it is a shortage.
     pub fn of(error: &io::Error) -> Option<Shortage> {
-        let raw = error.raw_os_error().map(io::Error::from_raw_os_error);
-        let found =
-            |error: &io::Error| Shortage::ALL.into_iter().find(|shortage| shortage.kind() == error.kind());
-        match raw.and_then(|error| error.raw_os_error()) {
-            Some(number) if [MFILE, NFILE].contains(&number) => Some(Shortage::Descriptors),
-            _ => found(error),
+        let of_kind = || Shortage::ALL.into_iter().find(|shortage| shortage.kind() == error.kind());
+        match error.raw_os_error() {
+            Some(MFILE | NFILE) => Some(Shortage::Descriptors),
+            // Its kind stands for descriptors only in errors of this disk.
+            Some(BUSY) => None,
+            _ => of_kind(),
         }
     }
 
@@ -47,9 +47,10 @@ impl Shortage {
     }
 }
 
-/// `EMFILE` and `ENFILE`.
+/// `EMFILE`, `ENFILE` and `EBUSY`.
 const MFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
 const NFILE: i32 = rustix::io::Errno::NFILE.raw_os_error();
+const BUSY: i32 = rustix::io::Errno::BUSY.raw_os_error();
 
 /// The system's texts.
 impl fmt::Display for Shortage {
@@ -78,6 +79,7 @@ mod tests {
             (Errno::MFILE, Some(Shortage::Descriptors)),
             (Errno::NFILE, Some(Shortage::Descriptors)),
             (Errno::NOMEM, Some(Shortage::Memory)),
+            (Errno::BUSY, None),
             (Errno::IO, None),
             (Errno::NOENT, None),
         ] {

@@ -96,10 +96,8 @@ impl Moment {
         let negative = whole.starts_with('-');
         let thousandths: i64 = decimals.parse().ok()?;
         let units = whole.parse::<i64>().ok()?.checked_mul(1000)?;
-        Some(Moment {
-            units: units + if negative { -thousandths } else { thousandths },
-            units_per_second: 1000,
-        })
+        let units = units.checked_add(if negative { -thousandths } else { thousandths })?;
+        Some(Moment { units, units_per_second: 1000 })
     }
 }
 
@@ -123,7 +121,7 @@ mod tests {
         for text in ["1700000000", "1700000000.001", "1700000000.000", "-0.250", "-3.999", "0"] {
             assert_eq!(Moment::parse(text).unwrap().to_string(), text);
         }
-        for text in ["", "x", "1.5", "1.0000", "1.2.3", "1.0e3"] {
+        for text in ["", "x", "1.5", "1.0000", "1.2.3", "1.0e3", "9223372036854775.999"] {
             assert_eq!(Moment::parse(text), None, "{text}");
         }
         assert_eq!(Moment::parse("-0.250").unwrap().second(), -1);

@@ -82,6 +82,11 @@ pub fn manifest_copy(dir: &Path) -> PathBuf {
     dir.join("manifest.copy")
 }
 
+/// The list of RRDs that lack updates after damage, for the operator.
+pub fn damaged_rrds(dir: &Path) -> PathBuf {
+    dir.join("damaged-rrds.txt")
+}
+
 /// A log file while its records are being put at their places.
 pub fn log_new(dir: &Path) -> PathBuf {
     dir.join("log.new")

@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_group_of_one_takes_one_head() {
         let mut heads = Heads::new(70);
-        let first = heads.insert(bytemuck::bytes_of(&[1u64; 70]));
+        let first = heads.insert(bytemuck::cast_slice(&[1u64; 70]));
         assert_eq!(heads.bytes(), 70 * 8);
         assert_eq!(heads.get(first), [1; 70]);
     }

@@ -86,7 +86,7 @@ impl Work<'_> {
         Ok(Some(manifest))
     }
 
-    /// True when the shard has moved on since this manifest: a file that it names is gone, or the log before its position.
+    /// True when the shard has moved on since this manifest: a file that it names is gone, and newer ones are there.
     fn is_outdated(&self, dir: &Path, manifest: &Manifest) -> io::Result<bool> {
         for segment in &manifest.segments {
             if !self.disk.exists(&filenames::segment(dir, segment.number))? {

@@ -120,7 +120,7 @@ fn read(disk: &dyn Disk, dir: &Path, manifest: &Manifest, mut state: State) -> R
 fn put_aside(disk: &dyn Disk, dir: &Path, scanned: &Scanned) -> Result<(), OpenError> {
     let failed = |error| OpenError::caused("cannot copy the damaged log aside", error);
     for copy in log::put_aside(disk, dir, &scanned.end).map_err(failed)? {
-        tracing::error!(copy = %copy.display(), "the damaged log file was copied, for whoever wants to look into it");
+        tracing::error!(copy = %copy.display(), "the damaged log file was copied for inspection");
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ fn report(disk: &dyn Disk, dir: &Path, scanned: &Scanned, state: &State) -> Resu
         may_lack = affected.silent,
         "RRDs that lack updates because the log is damaged, RRDs that are lost with it, and RRDs that may lack their last updates"
     );
-    let path = dir.join("damaged-rrds.txt");
+    let path = filenames::damaged_rrds(dir);
     let list = affected.report(state);
     let write = || {
         match disk.remove(&path) {
