@@ -1,17 +1,20 @@
 //! This machine's own metrics, from `/proc`, as RRDs of 10 seconds with a year of history.
 //!
-//! [`HostSample`] holds the kernel's numbers of one moment; [`HostCollector`] turns a sample into names, `create`
-//! arguments and readings. A collector is stateless: names follow from the sample, and a disk or interface that
-//! appears later brings its arguments with it. The `procfs` crate does all parsing. Cost: six small files per
+//! [`HostSample`] holds the kernel's numbers of one moment; [`HostCollector`] turns a sample into readings; a disk or
+//! interface that appears later joins its inventory then. The `procfs` crate does all parsing. Cost: six small files per
 //! sample, about 60 readings on a small machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use procfs::net::{DeviceStatus, InterfaceDeviceStatus};
 use procfs::prelude::*;
 use procfs::{CpuTime, DiskStat, DiskStats, KernelStats, LoadAverage, Meminfo, ProcResult, Uptime};
 use rrd::time::Timestamp;
+
+use crate::inventory::{Inventory, RrdSpec};
+use crate::reading::{Readings, Value};
 
 /// Seconds between samples, and the step of every RRD made here.
 pub const STEP_SECONDS: u64 = 10;
@@ -73,50 +76,43 @@ impl HostSample {
     }
 }
 
-/// One RRD's reading, and what it takes to create that RRD if it does not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collected {
-    /// Name of the RRD, such as `localhost/cpu-0.rrd`.
-    pub name: String,
-    /// The `DS:` and `RRA:` arguments of `rrdcreate(1)`.
-    pub create_args: Vec<String>,
-    /// The RRD's step in seconds.
-    pub step: u64,
-    /// The reading: `time:value:value...`, one value per source in the order of the arguments.
-    pub values: String,
-}
-
 /// Turns samples of this machine into readings.
 #[derive(Clone, Debug)]
 pub struct HostCollector {
     directory: String,
+    inventory: Inventory,
 }
 
 impl HostCollector {
     /// A collector whose RRDs are in `directory`, such as `localhost` (escaped to one path component).
     pub fn new(directory: &str) -> Self {
-        HostCollector { directory: safe_component(directory) }
+        HostCollector { directory: safe_component(directory), inventory: Inventory::new(HOST_RRDS_MAX) }
     }
 
-    /// The readings of `sample`, taken at `now`; at most [`HOST_RRDS_MAX`].
+    /// The RRDs of the readings so far.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// The readings of `sample`, taken at `now`; of at most [`HOST_RRDS_MAX`] RRDs in all.
     ///
     /// All readings carry the same time. Pass the time the sample was due, not when it was taken: then rates are as
     /// even as the kernel's counters allow.
-    pub fn readings(&self, now: Timestamp, sample: &HostSample) -> Vec<Collected> {
-        let mut out = Output { directory: &self.directory, now, readings: Vec::new() };
+    pub fn readings(&mut self, now: Timestamp, sample: &HostSample) -> Readings {
+        let HostCollector { directory, inventory } = self;
+        let mut out = Output { directory, now, inventory, readings: Readings::default() };
         processors(&mut out, &sample.processors);
+        let load = &sample.load;
+        let [one, five, fifteen] = [load.one, load.five, load.fifteen].map(|load| hundredths(load.into()));
         out.push(
             "load",
             Kind::Gauge,
             &LOAD,
-            &[
-                Value::Fraction(sample.load.one.into()),
-                Value::Fraction(sample.load.five.into()),
-                Value::Fraction(sample.load.fifteen.into()),
-            ],
+            &[Value::Text(one.as_bytes()), Value::Text(five.as_bytes()), Value::Text(fifteen.as_bytes())],
         );
         memory(&mut out, &sample.memory);
-        out.push("uptime", Kind::Gauge, &["uptime"], &[Value::Fraction(sample.uptime.uptime)]);
+        let uptime = hundredths(sample.uptime.uptime);
+        out.push("uptime", Kind::Gauge, &["uptime"], &[Value::Text(uptime.as_bytes())]);
         sample.disks.iter().for_each(|disk| push_disk(&mut out, disk));
         sample.interfaces.iter().for_each(|interface| push_interface(&mut out, interface));
         out.readings
@@ -124,7 +120,7 @@ impl HostCollector {
 
     /// Samples the live `/proc` and returns its readings. A timer in the server calls it every
     /// [`STEP_SECONDS`].
-    pub fn collect(&self, now: Timestamp) -> ProcResult<Vec<Collected>> {
+    pub fn collect(&mut self, now: Timestamp) -> ProcResult<Readings> {
         Ok(self.readings(now, &HostSample::read()?))
     }
 }
@@ -149,14 +145,14 @@ const INTERFACE: [&str; 8] = [
 fn processors(out: &mut Output<'_>, stats: &KernelStats) {
     let states = |time: &CpuTime| {
         [
-            Value::Count(time.user_ms() / 10),
-            Value::Count(time.nice_ms() / 10),
-            Value::Count(time.system_ms() / 10),
-            Value::Count(time.idle_ms() / 10),
-            Value::optional(time.iowait_ms().map(|ms| ms / 10)),
-            Value::optional(time.irq_ms().map(|ms| ms / 10)),
-            Value::optional(time.softirq_ms().map(|ms| ms / 10)),
-            Value::optional(time.steal_ms().map(|ms| ms / 10)),
+            Value::Unsigned(time.user_ms() / 10),
+            Value::Unsigned(time.nice_ms() / 10),
+            Value::Unsigned(time.system_ms() / 10),
+            Value::Unsigned(time.idle_ms() / 10),
+            Value::of_count(time.iowait_ms().map(|ms| ms / 10)),
+            Value::of_count(time.irq_ms().map(|ms| ms / 10)),
+            Value::of_count(time.softirq_ms().map(|ms| ms / 10)),
+            Value::of_count(time.steal_ms().map(|ms| ms / 10)),
         ]
     };
     out.push("cpu", Kind::Rate, &PROCESSOR, &states(&stats.total));
@@ -172,21 +168,21 @@ fn memory(out: &mut Output<'_>, memory: &Meminfo) {
         Kind::Gauge,
         &MEMORY,
         &[
-            Value::Count(memory.mem_total),
-            Value::Count(memory.mem_free),
-            Value::optional(memory.mem_available),
-            Value::Count(memory.buffers),
-            Value::Count(memory.cached),
-            Value::Count(memory.slab),
-            Value::Count(memory.dirty),
-            Value::Count(memory.writeback),
+            Value::Unsigned(memory.mem_total),
+            Value::Unsigned(memory.mem_free),
+            Value::of_count(memory.mem_available),
+            Value::Unsigned(memory.buffers),
+            Value::Unsigned(memory.cached),
+            Value::Unsigned(memory.slab),
+            Value::Unsigned(memory.dirty),
+            Value::Unsigned(memory.writeback),
         ],
     );
     out.push(
         "swap",
         Kind::Gauge,
         &SWAP,
-        &[memory.swap_total, memory.swap_free, memory.swap_cached].map(Value::Count),
+        &[memory.swap_total, memory.swap_free, memory.swap_cached].map(Value::Unsigned),
     );
 }
 
@@ -206,7 +202,7 @@ fn push_disk(out: &mut Output<'_>, disk: &DiskStat) {
             disk.writes,
             disk.time_in_progress,
         ]
-        .map(Value::Count),
+        .map(Value::Unsigned),
     );
 }
 
@@ -228,7 +224,7 @@ fn push_interface(out: &mut Output<'_>, interface: &DeviceStatus) {
             interface.recv_drop,
             interface.sent_drop,
         ]
-        .map(Value::Count),
+        .map(Value::Unsigned),
     );
 }
 
@@ -242,64 +238,36 @@ enum Kind {
     Rate,
 }
 
-/// A value of a reading, before it becomes text.
-enum Value {
-    Count(u64),
-    Fraction(f64),
-    Unknown,
-}
-
-impl Value {
-    fn optional(count: Option<u64>) -> Self {
-        count.map_or(Value::Unknown, Value::Count)
-    }
+/// A load average or an uptime: two decimals; more would only show the conversion from `f32`.
+fn hundredths(number: f64) -> String {
+    format!("{number:.2}")
 }
 
 struct Output<'a> {
     directory: &'a str,
     now: Timestamp,
-    readings: Vec<Collected>,
+    inventory: &'a mut Inventory,
+    readings: Readings,
 }
 
 impl Output<'_> {
-    fn push(&mut self, thing: &str, kind: Kind, sources: &[&str], values: &[Value]) {
-        if self.readings.len() == HOST_RRDS_MAX {
-            return;
+    fn push(&mut self, thing: &str, kind: Kind, sources: &[&str], values: &[Value<'_>]) {
+        let name = format!("{}/{}.rrd", self.directory, safe_component(thing));
+        // A full inventory leaves out what comes later, which is what its limit says.
+        if let Ok(rrd) = self.inventory.find_or_add(name.as_bytes(), || Arc::new(spec(kind, sources))) {
+            self.readings.push(rrd, self.now, values.iter().copied());
         }
-        let limits = match kind {
-            Kind::Gauge => format!("GAUGE:{HEARTBEAT_SECONDS}:0:U"),
-            Kind::Rate => format!("DERIVE:{HEARTBEAT_SECONDS}:0:U"),
-        };
-        let create_args = sources
-            .iter()
-            .map(|source| format!("DS:{source}:{limits}"))
-            .chain(ARCHIVES.iter().map(|arg| arg.to_string()))
-            .collect();
-        self.readings.push(Collected {
-            name: format!("{}/{}.rrd", self.directory, safe_component(thing)),
-            create_args,
-            step: STEP_SECONDS,
-            values: reading(self.now, values),
-        });
     }
 }
 
-/// The `time:value:value...` argument.
-fn reading(now: Timestamp, values: &[Value]) -> String {
-    let mut reading = now.whole.to_string();
-    if now.micros > 0 {
-        write!(reading, ".{:06}", now.micros).expect("writing to a String cannot fail");
-    }
-    for value in values {
-        match value {
-            Value::Count(count) => write!(reading, ":{count}"),
-            // f32 load averages have two decimals; more would only show the conversion.
-            Value::Fraction(number) => write!(reading, ":{number:.2}"),
-            Value::Unknown => write!(reading, ":U"),
-        }
-        .expect("writing to a String cannot fail");
-    }
-    reading
+fn spec(kind: Kind, sources: &[&str]) -> RrdSpec {
+    let limits = match kind {
+        Kind::Gauge => format!("GAUGE:{HEARTBEAT_SECONDS}:0:U"),
+        Kind::Rate => format!("DERIVE:{HEARTBEAT_SECONDS}:0:U"),
+    };
+    let sources = sources.iter().map(|source| format!("DS:{source}:{limits}"));
+    let args = sources.chain(ARCHIVES.iter().map(|arg| arg.to_string())).collect();
+    RrdSpec { step: STEP_SECONDS, starts_before: STEP_SECONDS, args }
 }
 
 /// `text` as one path component: letters, digits, `-`, `_` and inner dots stay, everything else becomes `%XX`, so

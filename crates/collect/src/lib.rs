@@ -1,9 +1,12 @@
 //! Collectors: they turn the data of a machine or a protocol into names and readings of RRDs.
 //!
-//! Each is a function of its arguments (`now` and the input) and owns no socket, thread or store. The caller
-//! decides when it runs and where the readings go.
+//! Each decides apart from I/O: it gets the time and a sample or a datagram, and returns [`reading::Readings`] and the datagrams
+//! to send. It owns no socket, thread, clock or store. The caller decides when it runs, and passes the readings on.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod complaints;
 pub mod host;
+pub mod inventory;
+pub mod reading;

@@ -38,6 +38,48 @@ pub fn push_e(out: &mut Vec<u8>, value: f64, digits: usize) {
     }
 }
 
+/// Appends a finite `value` as C's `%.{digits}g`: up to `digits` significant digits (1 to 18), no trailing zeros, an exponent
+/// only below -4 or from `digits` on.
+pub fn push_general(out: &mut Vec<u8>, value: f64, digits: usize) {
+    let start = out.len();
+    push_e(out, value, digits.clamp(1, DIGITS_MAX + 1) - 1);
+    let Some(at) = memchr::memrchr(b'e', &out[start..]) else { return };
+    let exponent: i32 =
+        std::str::from_utf8(&out[start + at + 1..]).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let tail: Vec<u8> = out[start + at..].to_vec();
+    out.truncate(start + at);
+    let is_negative = value.is_sign_negative();
+    let is_fixed = (-4..digits as i32).contains(&exponent);
+    if is_fixed && exponent != 0 {
+        let decimals: Vec<u8> = out[start..].iter().copied().filter(u8::is_ascii_digit).collect();
+        out.truncate(start);
+        if is_negative {
+            out.push(b'-');
+        }
+        if exponent < 0 {
+            out.extend_from_slice(b"0.");
+            out.extend(std::iter::repeat_n(b'0', (-exponent - 1) as usize));
+            out.extend_from_slice(&decimals);
+        } else {
+            let whole = exponent as usize + 1;
+            out.extend_from_slice(&decimals[..whole]);
+            out.push(b'.');
+            out.extend_from_slice(&decimals[whole..]);
+        }
+    }
+    if out[start..].contains(&b'.') {
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+        if out.last() == Some(&b'.') {
+            out.pop();
+        }
+    }
+    if !is_fixed {
+        out.extend_from_slice(&tail);
+    }
+}
+
 /// A number that [`decimal_by_five`] does not handle.
 #[inline(never)]
 fn push_unusual(out: &mut Vec<u8>, value: f64, digits: usize) {
@@ -281,6 +323,30 @@ mod tests {
         let mut out = Vec::new();
         push_e(&mut out, value, digits);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn general_numbers_are_c_s() {
+        let mut state = 7u64;
+        let mut cases =
+            vec![0.0, -0.0, 1.0, -1.5, 0.1, 1e-4, 9.99999e-5, 123456.0, 999999.5, 1e15, 1e14, 1e300, -1e-300];
+        cases.extend((0..300).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / 2f64.powi((state % 90) as i32)
+        }));
+        for digits in [1, 6, 15] {
+            // The shell computes in long doubles, which hold a double's thirty digits exactly.
+            let numbers: Vec<String> = cases.iter().map(|value| format!("{value:.30e}")).collect();
+            let script = format!("printf '%.{digits}g\\n' {}", numbers.join(" "));
+            let mut shell = std::process::Command::new("bash");
+            let want = shell.args(["-c", &script]).env("LC_ALL", "C").output().unwrap();
+            let got: Vec<u8> = cases.iter().fold(Vec::new(), |mut text, &value| {
+                push_general(&mut text, value, digits);
+                text.push(b'\n');
+                text
+            });
+            assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(&want.stdout), "{digits}");
+        }
     }
 
     #[test]

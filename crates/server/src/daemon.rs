@@ -13,7 +13,7 @@ use crate::connection::SharedPermissions;
 use crate::limits::WORKERS_MIN;
 use crate::listener::{self, Bound};
 use crate::service::Service;
-use crate::{collect_host, http};
+use crate::{collectors, http};
 
 /// Bound sockets that are not served yet.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Daemon {
             tasks.push(runtime.spawn(serving));
         }
         if let Some(directory) = collect_host {
-            let collecting = collect_host::run(Arc::clone(&service), directory, stop_seen.clone());
+            let collecting = collectors::host::run(Arc::clone(&service), directory, stop_seen.clone());
             tasks.push(runtime.spawn(collecting));
         }
         drop(guard);

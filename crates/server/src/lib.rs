@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
-pub mod collect_host;
+pub mod collectors;
 pub mod config;
 pub mod connection;
 pub mod daemon;

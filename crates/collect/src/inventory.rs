@@ -1,0 +1,120 @@
+//! The RRDs that a collector feeds: their names and how they are made, each with a small number as its handle.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How an RRD is made if it does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RrdSpec {
+    /// Its step in seconds.
+    pub step: u64,
+    /// How many seconds before its first reading it starts (`--start`).
+    pub starts_before: u64,
+    /// The `DS:` and `RRA:` arguments of `rrdcreate(1)`.
+    pub args: Vec<String>,
+}
+
+/// An RRD of an [`Inventory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RrdId(u32);
+
+impl RrdId {
+    /// Its position in the inventory, from 0, without gaps.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    name: Box<[u8]>,
+    spec: Arc<RrdSpec>,
+}
+
+/// The inventory is full: its limit protects the store from a sender that makes up names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InventoryFull {
+    /// How many RRDs it may hold.
+    pub limit: usize,
+}
+
+impl std::fmt::Display for InventoryFull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "this collector already feeds {} RRDs, its limit", self.limit)
+    }
+}
+
+impl std::error::Error for InventoryFull {}
+
+/// The RRDs of one collector. An entry is never removed, so an [`RrdId`] stays valid.
+#[derive(Clone, Debug)]
+pub struct Inventory {
+    by_name: HashMap<Box<[u8]>, RrdId>,
+    known: Vec<Known>,
+    limit: usize,
+}
+
+impl Inventory {
+    /// An empty inventory for at most `limit` RRDs.
+    pub fn new(limit: usize) -> Self {
+        Inventory { by_name: HashMap::new(), known: Vec::new(), limit: limit.min(u32::MAX as usize) }
+    }
+
+    /// The RRD `name` (relative, in normal form, with its `.rrd`), made by `spec` when it is new.
+    ///
+    /// # Errors
+    /// When it is new and the inventory is full.
+    pub fn find_or_add(
+        &mut self,
+        name: &[u8],
+        spec: impl FnOnce() -> Arc<RrdSpec>,
+    ) -> Result<RrdId, InventoryFull> {
+        if let Some(&id) = self.by_name.get(name) {
+            return Ok(id);
+        }
+        if self.known.len() >= self.limit {
+            return Err(InventoryFull { limit: self.limit });
+        }
+        let id = RrdId(self.known.len() as u32);
+        self.known.push(Known { name: name.into(), spec: spec() });
+        self.by_name.insert(name.into(), id);
+        Ok(id)
+    }
+
+    /// The name of an RRD.
+    pub fn name(&self, id: RrdId) -> &[u8] {
+        &self.known[id.index()].name
+    }
+
+    /// How an RRD is made.
+    pub fn spec(&self, id: RrdId) -> &Arc<RrdSpec> {
+        &self.known[id.index()].spec
+    }
+
+    /// How many RRDs there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_rrd_and_the_limit_holds() {
+        let mut inventory = Inventory::new(2);
+        let spec = |step| move || Arc::new(RrdSpec { step, starts_before: 1, args: Vec::new() });
+        let first = inventory.find_or_add(b"a", spec(1)).unwrap();
+        let second = inventory.find_or_add(b"b", spec(2)).unwrap();
+        assert_eq!(inventory.find_or_add(b"a", spec(3)), Ok(first));
+        assert_eq!(inventory.find_or_add(b"c", spec(3)), Err(InventoryFull { limit: 2 }));
+        assert_eq!((inventory.name(second), inventory.spec(second).step), (&b"b"[..], 2));
+        assert_eq!(inventory.len(), 2);
+    }
+}
