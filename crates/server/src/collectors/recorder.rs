@@ -66,7 +66,7 @@ impl Recorder {
         for (nth, failure) in failures.iter().enumerate() {
             let rrd = rrds[failure.line as usize];
             if matches!(failure.error, StoreError::NoSuchRrd(_)) {
-                // Deleted since: the next reading makes it anew.
+                // Deleted since: the next reading makes it again.
                 self.exists[rrd.index()] = false;
             }
             if nth < FAILURES_LOGGED {
