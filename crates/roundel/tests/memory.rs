@@ -101,12 +101,12 @@ impl Attacked {
 }
 
 #[test]
-fn fetches_that_nobody_reads() {
+fn unread_fetches() {
     start().run("24 FETCHes", 24, b"FETCH a.rrd AVERAGE 1000000000 1002000000\n");
 }
 
 #[test]
-fn helps_that_nobody_reads() {
+fn unread_helps() {
     // What the first attack took is free for the second.
     let attacked = start();
     for round in ["200 HELPs", "200 HELPs again"] {
@@ -115,7 +115,7 @@ fn helps_that_nobody_reads() {
 }
 
 #[test]
-fn lines_that_never_end() {
+fn endless_lines() {
     start().run("800 half lines", 800, &[b'x'; 250_000]);
 }
 
@@ -126,7 +126,7 @@ fn batches_of_errors() {
 }
 
 #[test]
-fn rows_over_http_that_nobody_reads() {
+fn unread_rows_over_http() {
     let attacked = start();
     let get = "GET /api/v1/fetch/a.rrd?start=1000000000&end=1000300000 HTTP/1.1\r\nHost: x\r\n\r\n";
     let held: Vec<TcpStream> = (0..60)

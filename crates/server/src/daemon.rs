@@ -55,7 +55,7 @@ impl Daemon {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let router = http::public(Arc::clone(&service), sockets.templates.clone());
-            let serving = http::door::serve(listener, router, Arc::clone(&service), stop_seen.clone());
+            let serving = http::server::serve(listener, router, Arc::clone(&service), stop_seen.clone());
             tasks.push(runtime.spawn(serving));
         }
         if let Some(directory) = collect_host {

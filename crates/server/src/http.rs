@@ -1,12 +1,12 @@
 //! HTTP: `/graph`, `/api/v1`, `/metrics` and `/healthz`.
 
 mod api;
-pub mod door;
 mod failure;
 mod graph;
 mod percent;
 mod query;
 mod rows;
+pub mod server;
 mod table;
 mod work;
 

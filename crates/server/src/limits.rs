@@ -40,11 +40,12 @@ pub const ANSWER_BYTES_AT_REST: usize = 4096;
 /// hold is little, and one that behaves well needs no more.
 pub const HELD_FREELY: usize = 8 * 1024;
 
-/// Connections at once, through all doors. At this limit the daemon stops accepting until one ends. Each takes a file
-/// descriptor, so the process's own limit may be reached first (`crates/server/src/doors.rs`).
+/// Connections at once, through all listeners. At this limit the daemon stops accepting until one ends. Each takes a file
+/// descriptor, so the process's own limit may be reached first (`crates/server/src/connection_limits.rs`).
 pub const CONNECTIONS_MAX: usize = 65_536;
-/// One of so many connections is left to the other door, whichever of rrdcached's protocol and HTTP takes the rest.
-pub const DOOR_SHARE: usize = 8;
+/// One of so many connections is left to the other kind of listener, whichever of rrdcached's protocol and HTTP takes the
+/// rest.
+pub const LISTENER_SHARE: usize = 8;
 
 /// File descriptors that no connection takes, at least: the store's, the log's, the runtime's. A store of one shard
 /// has some 20 open, and opens a few more while it merges.

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::SharedPermissions;
 use crate::connection::task::{self, Stream};
-use crate::doors::Door;
+use crate::connection_limits::ListenerKind;
 use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT};
 use crate::service::{Service, stopped};
 
@@ -215,12 +215,12 @@ pub async fn serve(
     let (acceptor, file) = Acceptor::new(bound)?;
     let mut connections = JoinSet::new();
     let stop_of_connections = stop.clone();
-    // For the next connection: a client is accepted only when there is a place.
-    let mut place = None;
+    // For the next connection: a client is accepted only when there is a slot.
+    let mut slot = None;
     loop {
-        if place.is_none() {
-            place = service.doors.try_place(Door::Rrdcached);
-            if place.is_none() {
+        if slot.is_none() {
+            slot = service.connection_limits.try_acquire(ListenerKind::Rrdcached);
+            if slot.is_none() {
                 service.metrics.connections_refused.inc();
                 tracing::warn!("all places for connections are taken; further clients wait");
             }
@@ -229,16 +229,16 @@ pub async fn serve(
             biased;
             () = stopped(&mut stop) => break,
             ended = connections.join_next(), if !connections.is_empty() => log_end(&service, ended),
-            got = service.doors.place(Door::Rrdcached), if place.is_none() => place = Some(got),
-            accepted = acceptor.accept(), if place.is_some() => match accepted {
+            got = service.connection_limits.acquire(ListenerKind::Rrdcached), if slot.is_none() => slot = Some(got),
+            accepted = acceptor.accept(), if slot.is_some() => match accepted {
                 Ok(stream) => {
-                    let place = place.take();
+                    let slot = slot.take();
                     service.metrics.connections.inc();
                     service.metrics.connections_open.inc();
                     let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
                     let serving = task::serve(stream, service, permissions, stop_of_connections.clone());
                     connections.spawn(async move {
-                        let _place = place;
+                        let _slot = slot;
                         serving.await
                     });
                 }

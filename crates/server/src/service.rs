@@ -8,7 +8,7 @@ use store::engine::Engine;
 use tokio::sync::Semaphore;
 
 use crate::budget::MemoryBudget;
-use crate::doors::Doors;
+use crate::connection_limits::ConnectionLimits;
 use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
@@ -46,8 +46,8 @@ pub struct Service {
     pub memory: Arc<MemoryBudget>,
     /// How long a client may be silent in the middle of something.
     pub idle: Duration,
-    /// Places for connections.
-    pub doors: Doors,
+    /// Slots for connections.
+    pub connection_limits: ConnectionLimits,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
 }
@@ -76,7 +76,7 @@ impl Service {
             marks: Marks::default(),
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
-            doors: Doors::open(limits.connections),
+            connection_limits: ConnectionLimits::with_total(limits.connections),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }

@@ -51,9 +51,9 @@ fn half_requests_are_closed() {
 }
 
 #[test]
-fn health_and_metrics_answer_and_no_door_starves_the_other() {
+fn health_and_metrics_answer_and_neither_listener_starves_the_other() {
     let roundel = impatient();
-    // More than there are places, again and again.
+    // More than there are slots, again and again.
     let mut half: Vec<TcpStream> = Vec::new();
     for _ in 0..3 {
         for _ in 0..60 {
@@ -65,7 +65,7 @@ fn health_and_metrics_answer_and_no_door_starves_the_other() {
         assert!(roundel.get("/healthz").contains("200 OK"));
         assert!(roundel.get("/metrics").contains("200 OK"));
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
-        // The other door keeps some places.
+        // The other listener keeps some slots.
         assert_eq!(Client::open(&roundel.socket()).say("PING"), "0 PONG\n");
     }
     drop(half);

@@ -1,10 +1,11 @@
 //! Accepts and serves HTTP connections: with a time limit for everything a client may leave half done, and a limit in
 //! sum for what half a request and an unread answer take.
 //!
-//! A client that asks for `/healthz` or `/metrics` gets an answer however many others there are: a client that sends nothing
-//! makes room for a new one, and some places are for these two only.
+//! A client that asks for `/healthz` or `/metrics` gets an answer however many others there are: the oldest connection that
+//! sends nothing is closed for a new one, and some connections beyond the limit are for these two only.
 
-mod guest;
+mod connections;
+mod timed_stream;
 
 use std::io;
 use std::sync::Arc;
@@ -26,23 +27,24 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::failure::Failure;
-use crate::doors::{Door, Place};
+use crate::connection_limits::{ListenerKind, Slot};
 use crate::limits::{
     ACCEPT_PAUSE, HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE, HTTP_WAIT_MAX,
     STOP_TIMEOUT,
 };
 use crate::service::{Service, stopped};
-use guest::{Guest, Guests, Patient};
+use connections::{HttpConnection, HttpConnections};
+use timed_stream::TimedStream;
 
-/// How long a client without a place may wait for one of those who send nothing.
-const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a client without a slot may wait until one that sends nothing is closed.
+const ADMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What all connections share.
-struct House {
+struct Server {
     service: Arc<Service>,
     router: TowerToHyperService<Router>,
-    guests: Arc<Guests>,
-    /// Places for `/healthz` and `/metrics`.
+    connections: Arc<HttpConnections>,
+    /// Connections for `/healthz` and `/metrics` only.
     reserve: Arc<Semaphore>,
     /// Requests whose body is being received.
     bodies: Semaphore,
@@ -60,9 +62,9 @@ pub async fn serve(
     service: Arc<Service>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let house = Arc::new(House {
+    let server = Arc::new(Server {
         router: TowerToHyperService::new(router),
-        guests: Arc::default(),
+        connections: Arc::default(),
         reserve: Arc::new(Semaphore::new(HTTP_RESERVE)),
         bodies: Semaphore::new(HTTP_BODIES_MAX),
         wait: service.idle.min(HTTP_WAIT_MAX),
@@ -79,13 +81,13 @@ pub async fn serve(
                 Ok((stream, _)) => {
                     // Answers are complete when they are written, so waiting for more gains nothing.
                     stream.set_nodelay(true).ok();
-                    if let Some(room) = house.room().await {
-                        let house = Arc::clone(&house);
-                        connections.spawn(house.entertain(stream, room, stop_of_connections.clone()));
+                    if let Some(admission) = server.admit().await {
+                        let server = Arc::clone(&server);
+                        connections.spawn(server.serve_connection(stream, admission, stop_of_connections.clone()));
                     }
                 }
                 Err(error) => {
-                    house.service.metrics.connections_refused.inc();
+                    server.service.metrics.connections_refused.inc();
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -99,23 +101,23 @@ pub async fn serve(
     Ok(())
 }
 
-/// A connection's place.
-enum Room {
-    Place(#[expect(dead_code, reason = "held")] Place),
+/// What lets a connection in, held until it ends.
+enum Admission {
+    Slot(#[expect(dead_code, reason = "held")] Slot),
     /// Only for `/healthz` and `/metrics`.
     Reserve(#[expect(dead_code, reason = "held")] tokio::sync::OwnedSemaphorePermit),
 }
 
-impl House {
-    /// A place for a new connection; `None` when even those in reserve are busy.
-    async fn room(&self) -> Option<Room> {
-        if let Some(place) = self.service.doors.try_place(Door::Http) {
-            return Some(Room::Place(place));
+impl Server {
+    /// Lets a new connection in; `None` when even those in reserve are busy.
+    async fn admit(&self) -> Option<Admission> {
+        if let Some(slot) = self.service.connection_limits.try_acquire(ListenerKind::Http) {
+            return Some(Admission::Slot(slot));
         }
-        self.guests.dismiss_silent();
+        self.connections.close_oldest_idle();
         let reserve = Arc::clone(&self.reserve).acquire_owned();
-        match timeout(ROOM_TIMEOUT, reserve).await {
-            Ok(Ok(permit)) => Some(Room::Reserve(permit)),
+        match timeout(ADMISSION_TIMEOUT, reserve).await {
+            Ok(Ok(permit)) => Some(Admission::Reserve(permit)),
             _ => {
                 self.service.metrics.connections_refused.inc();
                 None
@@ -123,37 +125,47 @@ impl House {
         }
     }
 
-    async fn entertain(self: Arc<Self>, stream: TcpStream, room: Room, mut stop: watch::Receiver<bool>) {
-        let guest = self.guests.welcome(self.service.memory.share());
-        let reserve = matches!(room, Room::Reserve(_));
-        let io = TokioIo::new(Patient::new(stream, Arc::clone(&guest), self.wait));
+    async fn serve_connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        admission: Admission,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let connection = self.connections.add(self.service.memory.share());
+        let reserve = matches!(admission, Admission::Reserve(_));
+        let io = TokioIo::new(TimedStream::new(stream, Arc::clone(&connection), self.wait));
         let serve = service_fn(|request: hyper::Request<Incoming>| {
-            let (house, guest) = (Arc::clone(&self), Arc::clone(&guest));
-            async move { Ok::<_, std::convert::Infallible>(house.answer(request, &guest, reserve).await) }
+            let (server, connection) = (Arc::clone(&self), Arc::clone(&connection));
+            async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection, reserve).await) }
         });
-        let connection = http1::Builder::new()
+        let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.wait)
             .max_buf_size(HTTP_HEAD_BYTES_MAX)
             .serve_connection(io, serve);
-        let mut connection = std::pin::pin!(connection);
+        let mut serving = std::pin::pin!(serving);
         tokio::select! {
             biased;
             // Errors are the client's: it is gone, or sends no HTTP.
-            _ = &mut connection => {}
-            () = guest.dismissed() => {}
+            _ = &mut serving => {}
+            () = connection.closed() => {}
             () = stopped(&mut stop) => {
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
+                serving.as_mut().graceful_shutdown();
+                let _ = serving.await;
             }
         }
-        drop(room);
+        drop(admission);
     }
 
-    async fn answer(&self, request: hyper::Request<Incoming>, guest: &Guest, reserve: bool) -> Response {
+    async fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        connection: &HttpConnection,
+        reserve: bool,
+    ) -> Response {
         let path = request.uri().path();
         if reserve && path != "/healthz" && path != "/metrics" {
-            guest.is_busy();
+            connection.set_busy();
             let mut response = busy("too many connections; ask again");
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
             return response;
@@ -162,10 +174,10 @@ impl House {
             Ok(request) => request,
             Err(failure) => return failure.into_response(),
         };
-        guest.is_busy();
+        connection.set_busy();
         let Ok(response) = self.router.call(request).await;
         let bytes = response.body().size_hint().lower();
-        match guest.hold(bytes) {
+        match connection.hold(bytes) {
             true => response,
             false => busy("too many answers wait to be read; ask again"),
         }

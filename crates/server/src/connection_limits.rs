@@ -1,0 +1,111 @@
+//! How many connections there may be: a total for all listeners, of which neither rrdcached's protocol nor HTTP gets so much
+//! that the other is left with nothing, and which leaves the store the file descriptors that it needs.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_KEPT_MIN, LISTENER_SHARE};
+use crate::machine;
+
+/// Slots for connections.
+#[derive(Debug)]
+pub struct ConnectionLimits {
+    total: Arc<Semaphore>,
+    rrdcached: Arc<Semaphore>,
+    http: Arc<Semaphore>,
+}
+
+/// What a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerKind {
+    /// rrdcached's protocol and our frames.
+    Rrdcached,
+    /// HTTP.
+    Http,
+}
+
+/// The slot of one connection, free again when this is dropped.
+#[derive(Debug)]
+pub struct Slot {
+    _kind: OwnedSemaphorePermit,
+    _total: OwnedSemaphorePermit,
+}
+
+/// Descriptors for connections, of `most` of which `open` are in use.
+fn spare(most: u64, open: u64) -> usize {
+    // The store opens a file for each segment, and merges keep their number small.
+    let kept = (most / 4).clamp(DESCRIPTORS_KEPT_MIN, 1024).max(2 * open);
+    // Where the store has opened most of them, a few clients must do.
+    let spare = most.saturating_sub(kept).max(most / 8).max(1);
+    usize::try_from(spare).unwrap_or(usize::MAX).min(CONNECTIONS_MAX)
+}
+
+impl ConnectionLimits {
+    /// Slots for `most` connections, or as many as the process has file descriptors to spare.
+    pub fn with_total(most: usize) -> Self {
+        ConnectionLimits::new(most.clamp(1, spare(machine::descriptors_max(), machine::descriptors_open())))
+    }
+
+    fn new(total: usize) -> Self {
+        let semaphore = |count: usize| Arc::new(Semaphore::new(count));
+        // Each kind leaves this many to the other.
+        let left = (total / LISTENER_SHARE).max(usize::from(total > 1));
+        let of_kind = || semaphore(total - left);
+        ConnectionLimits { total: semaphore(total), rrdcached: of_kind(), http: of_kind() }
+    }
+
+    fn of(&self, kind: ListenerKind) -> &Arc<Semaphore> {
+        match kind {
+            ListenerKind::Rrdcached => &self.rrdcached,
+            ListenerKind::Http => &self.http,
+        }
+    }
+
+    /// A slot, if one is free now.
+    pub fn try_acquire(&self, kind: ListenerKind) -> Option<Slot> {
+        let of_kind = Arc::clone(self.of(kind)).try_acquire_owned().ok()?;
+        let of_total = Arc::clone(&self.total).try_acquire_owned().ok()?;
+        Some(Slot { _kind: of_kind, _total: of_total })
+    }
+
+    /// A slot, once one is free.
+    pub async fn acquire(&self, kind: ListenerKind) -> Slot {
+        // The semaphores are never closed.
+        loop {
+            let of_kind = Arc::clone(self.of(kind)).acquire_owned().await;
+            let of_total = Arc::clone(&self.total).acquire_owned().await;
+            if let (Ok(of_kind), Ok(of_total)) = (of_kind, of_total) {
+                return Slot { _kind: of_kind, _total: of_total };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_kind_takes_all_slots() {
+        let limits = ConnectionLimits::new(80);
+        let take = |kind| std::iter::from_fn(|| limits.try_acquire(kind)).collect::<Vec<_>>();
+        let silent = take(ListenerKind::Rrdcached);
+        assert_eq!(silent.len(), 70);
+        let http = take(ListenerKind::Http);
+        assert_eq!(http.len(), 10);
+        drop(silent);
+        assert_eq!(take(ListenerKind::Http).len(), 60);
+        drop(http);
+        assert_eq!(take(ListenerKind::Rrdcached).len(), 70);
+    }
+
+    #[test]
+    fn the_store_keeps_descriptors() {
+        assert_eq!(spare(1024, 30), 768);
+        assert_eq!(spare(128, 20), 64);
+        assert_eq!(spare(1024, 400), 224);
+        assert_eq!(spare(1024, 600), 128);
+        assert_eq!(spare(1 << 20, 100), CONNECTIONS_MAX);
+    }
+}

@@ -1,0 +1,95 @@
+//! A socket whose client must read what is written within some time.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::connections::HttpConnection;
+
+/// A socket whose client must read within some time.
+pub struct TimedStream {
+    stream: TcpStream,
+    connection: Arc<HttpConnection>,
+    wait: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl TimedStream {
+    /// The socket of `connection`, which may leave an answer unread for `wait`.
+    pub fn new(stream: TcpStream, connection: Arc<HttpConnection>, wait: Duration) -> Self {
+        TimedStream { stream, connection, wait, stalled: None }
+    }
+
+    /// Ends the wait for a client that has read nothing for too long.
+    fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let wait = self.wait;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(wait)));
+        debug_assert!(stalled.deadline() <= Instant::now() + wait);
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Drop for TimedStream {
+    fn drop(&mut self) {
+        self.connection.remove();
+    }
+}
+
+impl AsyncRead for TimedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        match self.connection.received((buffer.filled().len() - before) as u64) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Ready(Err(io::Error::other("too many incomplete requests"))),
+        }
+    }
+}
+
+impl AsyncWrite for TimedStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Called when all that was to be written is.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            self.connection.set_idle();
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
