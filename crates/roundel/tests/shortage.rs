@@ -3,6 +3,9 @@
 
 mod wire;
 
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
@@ -44,6 +47,30 @@ fn silent_connections_leave_the_store_its_descriptors() {
         assert!(daemon.log().contains("all places for connections are taken"), "{}", daemon.log());
         assert!(!daemon.log().contains("Too many open files"), "{}", daemon.log());
     }
+}
+
+#[test]
+fn a_listener_at_its_limit_says_so_once() {
+    let place = tempfile::tempdir().unwrap();
+    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let http = oracle::free_port();
+    daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n[limits]\nconnections = 16\n"));
+    let mut clients = VecDeque::from([daemon.start()]);
+    for _ in 0..60 {
+        let mut client = Client::connect(&daemon.socket()).unwrap();
+        if clients.len() >= 14 {
+            clients.pop_front();
+        }
+        assert_eq!(client.ask("PING").unwrap().status, 0);
+        clients.push_back(client);
+    }
+    assert_eq!(daemon.log().matches("all places for connections are taken").count(), 1, "{}", daemon.log());
+    // They waited, and none was refused.
+    let mut metrics = String::new();
+    let mut stream = TcpStream::connect(("127.0.0.1", http)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    stream.read_to_string(&mut metrics).unwrap();
+    assert!(metrics.contains("roundel_connections_refused_total 0\n"), "{metrics}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! How many connections there may be: a total for all listeners, of which neither rrdcached's protocol nor HTTP gets so much
 //! that the other is left with nothing, and which leaves the store the file descriptors that it needs.
 
+use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
 
 use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_KEPT_MIN, LISTENER_SHARE};
 use crate::machine;
@@ -82,6 +85,55 @@ impl ConnectionLimits {
     }
 }
 
+/// A shortage is over when nothing was short for so long: at the limit, each client that ends makes room for another.
+const SHORTAGE_OVER: Duration = Duration::from_secs(10);
+
+/// Tells the operator what keeps clients waiting: once when that begins, and once when it is over.
+#[derive(Debug)]
+pub struct ShortageLog {
+    now: Option<Shortage>,
+    pause: Duration,
+}
+
+#[derive(Debug)]
+struct Shortage {
+    cause: String,
+    over: Instant,
+}
+
+impl Default for ShortageLog {
+    fn default() -> Self {
+        ShortageLog { now: None, pause: SHORTAGE_OVER }
+    }
+}
+
+impl ShortageLog {
+    /// Clients have to wait because of `cause`; true when that is news.
+    pub fn begin(&mut self, cause: impl Display) -> bool {
+        let (cause, over) = (cause.to_string(), Instant::now() + self.pause);
+        let is_news = self.now.as_ref().is_none_or(|shortage| shortage.cause != cause);
+        if is_news {
+            tracing::warn!("{cause}");
+        }
+        self.now = Some(Shortage { cause, over });
+        is_news
+    }
+
+    /// Returns when a shortage is over; then call [`ShortageLog::end`].
+    pub async fn over(&self) {
+        match &self.now {
+            Some(shortage) => sleep_until(shortage.over).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The shortage is over.
+    pub fn end(&mut self) {
+        self.now = None;
+        tracing::info!("clients no longer wait to be accepted");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +150,20 @@ mod tests {
         assert_eq!(take(ListenerKind::Http).len(), 60);
         drop(http);
         assert_eq!(take(ListenerKind::Rrdcached).len(), 70);
+    }
+
+    #[tokio::test]
+    async fn a_shortage_is_told_once_until_it_is_over() {
+        let pause = Duration::from_millis(20);
+        let mut log = ShortageLog { now: None, pause };
+        let told =
+            [log.begin("full"), log.begin("full"), log.begin("no descriptor"), log.begin("no descriptor")];
+        assert_eq!(told, [true, false, true, false]);
+        let start = Instant::now();
+        log.over().await;
+        assert!(start.elapsed() > pause / 2);
+        log.end();
+        assert!(log.begin("no descriptor"));
     }
 
     #[test]

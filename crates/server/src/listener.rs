@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::SharedPermissions;
 use crate::connection::task::{self, Stream};
-use crate::connection_limits::ListenerKind;
+use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT};
 use crate::service::{Service, stopped};
 
@@ -215,42 +215,46 @@ pub async fn serve(
     let (acceptor, file) = Acceptor::new(bound)?;
     let mut connections = JoinSet::new();
     let stop_of_connections = stop.clone();
-    // For the next connection: a client is accepted only when there is a slot.
-    let mut slot = None;
+    // A client that has been accepted, and waits for a slot.
+    let mut waiting = None;
+    let mut shortage = ShortageLog::default();
+    let start = |stream: Stream, slot: Slot, connections: &mut JoinSet<io::Result<()>>| {
+        service.metrics.connections.inc();
+        service.metrics.connections_open.inc();
+        let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
+        let serving = task::serve(stream, service, permissions, stop_of_connections.clone());
+        connections.spawn(async move {
+            let _slot = slot;
+            serving.await
+        });
+    };
     loop {
-        if slot.is_none() {
-            slot = service.connection_limits.try_acquire(ListenerKind::Rrdcached);
-            if slot.is_none() {
-                service.metrics.connections_refused.inc();
-                tracing::warn!("all places for connections are taken; further clients wait");
-            }
-        }
         tokio::select! {
             biased;
             () = stopped(&mut stop) => break,
             ended = connections.join_next(), if !connections.is_empty() => log_end(&service, ended),
-            got = service.connection_limits.acquire(ListenerKind::Rrdcached), if slot.is_none() => slot = Some(got),
-            accepted = acceptor.accept(), if slot.is_some() => match accepted {
-                Ok(stream) => {
-                    let slot = slot.take();
-                    service.metrics.connections.inc();
-                    service.metrics.connections_open.inc();
-                    let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
-                    let serving = task::serve(stream, service, permissions, stop_of_connections.clone());
-                    connections.spawn(async move {
-                        let _slot = slot;
-                        serving.await
-                    });
+            slot = service.connection_limits.acquire(ListenerKind::Rrdcached), if waiting.is_some() => {
+                if let Some(stream) = waiting.take() {
+                    start(stream, slot, &mut connections);
                 }
+            }
+            accepted = acceptor.accept(), if waiting.is_none() => match accepted {
+                Ok(stream) => match service.connection_limits.try_acquire(ListenerKind::Rrdcached) {
+                    Some(slot) => start(stream, slot, &mut connections),
+                    None => {
+                        shortage.begin("all places for connections are taken; further clients wait");
+                        waiting = Some(stream);
+                    }
+                },
                 Err(error) => {
-                    service.metrics.connections_refused.inc();
-                    tracing::warn!(%error, "cannot accept a connection");
+                    shortage.begin(format_args!("cannot accept a connection: {error}"));
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
+            () = shortage.over(), if waiting.is_none() => shortage.end(),
         }
     }
-    drop((acceptor, file));
+    drop((acceptor, file, waiting));
     let all_ended = async {
         while let Some(ended) = connections.join_next().await {
             log_end(&service, Some(ended));

@@ -76,7 +76,8 @@ pub struct Metrics {
     pub connections: Counter,
     /// `roundel_connections_open`
     pub connections_open: Gauge,
-    /// `roundel_connections_refused_total`: accept failed or a limit was reached.
+    /// `roundel_connections_refused_total`: closed, or answered 503 over HTTP, because too many are open. Those who wait
+    /// until they are accepted are not counted.
     pub connections_refused: Counter,
     /// `roundel_connection_panics_total`
     pub panics: Counter,
