@@ -1,0 +1,157 @@
+//! The values of variables.
+
+use crate::ber::{Malformed, Reader, tag};
+use crate::oid::OidRef;
+
+/// The value of a variable as a message holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Nothing, as in requests.
+    Null,
+    /// `INTEGER`, 32 bits by its definition; longer ones are sent by some agents.
+    Integer(i64),
+    /// `OCTET STRING`.
+    Bytes(&'a [u8]),
+    /// `OBJECT IDENTIFIER`.
+    Oid(OidRef<'a>),
+    /// `IpAddress`.
+    IpAddress([u8; 4]),
+    /// `Counter32`.
+    Counter32(u32),
+    /// `Gauge32`, `Unsigned32`.
+    Gauge32(u32),
+    /// `TimeTicks`: hundredths of a second.
+    TimeTicks(u32),
+    /// `Opaque` that is none of the numbers below.
+    Opaque(&'a [u8]),
+    /// `Counter64`, also inside `Opaque`.
+    Counter64(u64),
+    /// A 64-bit integer that net-snmp sends inside `Opaque`.
+    Signed64(i64),
+    /// A float or double that net-snmp sends inside `Opaque`.
+    Float(f64),
+    /// The agent has no such object.
+    NoSuchObject,
+    /// The agent has the object, but not this instance of it.
+    NoSuchInstance,
+    /// A walk has reached the end.
+    EndOfMibView,
+}
+
+impl<'a> Value<'a> {
+    /// Reads one value.
+    ///
+    /// # Errors
+    /// When the bytes are no value of SNMP.
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let (tag, body) = reader.element()?;
+        let narrow = |body| Ok(unsigned(body)? as u32);
+        Ok(match tag {
+            tag::INTEGER => Value::Integer(signed(body)?),
+            tag::OCTET_STRING => Value::Bytes(body),
+            tag::NULL => Value::Null,
+            tag::OID => Value::Oid(OidRef::new(body).ok_or(Malformed)?),
+            tag::IP_ADDRESS => Value::IpAddress(body.try_into().map_err(|_| Malformed)?),
+            tag::COUNTER32 => Value::Counter32(narrow(body)?),
+            tag::GAUGE32 | tag::UINTEGER32 => Value::Gauge32(narrow(body)?),
+            tag::TIME_TICKS => Value::TimeTicks(narrow(body)?),
+            tag::OPAQUE => opaque(body),
+            tag::COUNTER64 => Value::Counter64(unsigned(body)?),
+            tag::NO_SUCH_OBJECT => Value::NoSuchObject,
+            tag::NO_SUCH_INSTANCE => Value::NoSuchInstance,
+            tag::END_OF_MIB_VIEW => Value::EndOfMibView,
+            _ => return Err(Malformed),
+        })
+    }
+
+    /// True when the agent says that there is no value.
+    pub fn is_exception(&self) -> bool {
+        matches!(self, Value::NoSuchObject | Value::NoSuchInstance | Value::EndOfMibView)
+    }
+}
+
+/// An integer of 1 to 8 bytes, in two's complement.
+fn signed(body: &[u8]) -> Result<i64, Malformed> {
+    let (&first, rest) = body.split_first().ok_or(Malformed)?;
+    if body.len() > 8 {
+        return Err(Malformed);
+    }
+    Ok(rest.iter().fold(i64::from(first as i8), |number, &byte| number << 8 | i64::from(byte)))
+}
+
+/// A number that is not negative. Agents in the field send a first bit that is set without the zero before it.
+fn unsigned(body: &[u8]) -> Result<u64, Malformed> {
+    let digits = match body {
+        [0, digits @ ..] if digits.len() == 8 => digits,
+        digits if !digits.is_empty() && digits.len() <= 8 => digits,
+        _ => return Err(Malformed),
+    };
+    Ok(digits.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+}
+
+/// What net-snmp packs into `Opaque`: 0x9f, a tag, a length, the number.
+fn opaque(body: &[u8]) -> Value<'_> {
+    match body {
+        [0x9f, 0x78, 4, digits @ ..] => match <[u8; 4]>::try_from(digits) {
+            Ok(digits) => Value::Float(f64::from(f32::from_be_bytes(digits))),
+            Err(_) => Value::Opaque(body),
+        },
+        [0x9f, 0x79, 8, digits @ ..] => match <[u8; 8]>::try_from(digits) {
+            Ok(digits) => Value::Float(f64::from_be_bytes(digits)),
+            Err(_) => Value::Opaque(body),
+        },
+        [0x9f, kind @ (0x76 | 0x7b | 0x7a), length, digits @ ..] if usize::from(*length) == digits.len() => {
+            let value = match kind {
+                0x7a => signed(digits).map(Value::Signed64),
+                _ => unsigned(digits).map(Value::Counter64),
+            };
+            value.unwrap_or(Value::Opaque(body))
+        }
+        _ => Value::Opaque(body),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Value<'_>, Malformed> {
+        Value::read(&mut Reader::new(bytes))
+    }
+
+    #[test]
+    fn every_type_is_read() {
+        for (bytes, value) in [
+            (&[2, 1, 0xff][..], Value::Integer(-1)),
+            (&[2, 4, 0x7f, 0xff, 0xff, 0xff], Value::Integer(i64::from(i32::MAX))),
+            (&[4, 2, b'h', b'i'], Value::Bytes(b"hi")),
+            (&[5, 0], Value::Null),
+            (&[6, 1, 0x2b], Value::Oid(OidRef::new(&[0x2b]).unwrap())),
+            (&[0x40, 4, 10, 0, 0, 1], Value::IpAddress([10, 0, 0, 1])),
+            (&[0x41, 5, 0, 0xff, 0xff, 0xff, 0xff], Value::Counter32(u32::MAX)),
+            (&[0x41, 4, 0xff, 0xff, 0xff, 0xff], Value::Counter32(u32::MAX)),
+            (&[0x42, 1, 7], Value::Gauge32(7)),
+            (&[0x43, 2, 1, 0], Value::TimeTicks(256)),
+            (&[0x46, 9, 0, 255, 255, 255, 255, 255, 255, 255, 255], Value::Counter64(u64::MAX)),
+            (&[0x46, 1, 0], Value::Counter64(0)),
+            (&[0x44, 7, 0x9f, 0x78, 4, 0x3f, 0x80, 0, 0], Value::Float(1.0)),
+            (&[0x44, 11, 0x9f, 0x79, 8, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0], Value::Float(1.5)),
+            (&[0x44, 4, 0x9f, 0x7a, 1, 0xfe], Value::Signed64(-2)),
+            (&[0x44, 4, 0x9f, 0x76, 1, 9], Value::Counter64(9)),
+            (&[0x44, 2, 0x9f, 0x78], Value::Opaque(&[0x9f, 0x78])),
+            (&[0x80, 0], Value::NoSuchObject),
+            (&[0x81, 0], Value::NoSuchInstance),
+            (&[0x82, 0], Value::EndOfMibView),
+        ] {
+            assert_eq!(read(bytes), Ok(value), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused() {
+        let ten = [0x46, 10, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1];
+        for bytes in [&[2, 0][..], &ten, &[0x40, 3, 1, 2, 3], &[0x30, 0], &[4, 5, 1], &[6, 0]] {
+            assert_eq!(read(bytes), Err(Malformed), "{bytes:?}");
+        }
+    }
+}
