@@ -81,6 +81,11 @@ impl Inventory {
         Ok(id)
     }
 
+    /// True when it holds the RRD `name`.
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// The name of an RRD.
     pub fn name(&self, id: RrdId) -> &[u8] {
         &self.known[id.index()].name
