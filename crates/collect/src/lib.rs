@@ -11,3 +11,4 @@ pub mod complaints;
 pub mod host;
 pub mod inventory;
 pub mod reading;
+pub mod snmp;

@@ -1,7 +1,7 @@
 //! The values of variables.
 
-use crate::ber::{Malformed, Reader, tag};
-use crate::oid::OidRef;
+use crate::ber::{Malformed, Reader, Writer, tag};
+use crate::oid::{Oid, OidRef};
 
 /// The value of a variable as a message holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,9 +64,99 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// Writes it, before what was written.
+    pub fn write(&self, writer: &mut Writer) {
+        match *self {
+            Value::Null => writer.element(tag::NULL, &[]),
+            Value::Integer(number) => writer.element(tag::INTEGER, shortest(&number.to_be_bytes(), true)),
+            Value::Bytes(bytes) => writer.element(tag::OCTET_STRING, bytes),
+            Value::Oid(oid) => writer.element(tag::OID, oid.bytes()),
+            Value::IpAddress(address) => writer.element(tag::IP_ADDRESS, &address),
+            Value::Counter32(number) => writer.element(tag::COUNTER32, shortest(&wide(number.into()), false)),
+            Value::Gauge32(number) => writer.element(tag::GAUGE32, shortest(&wide(number.into()), false)),
+            Value::TimeTicks(number) => {
+                writer.element(tag::TIME_TICKS, shortest(&wide(number.into()), false))
+            }
+            Value::Counter64(number) => writer.element(tag::COUNTER64, shortest(&wide(number), false)),
+            Value::Opaque(bytes) => writer.element(tag::OPAQUE, bytes),
+            Value::Signed64(number) => {
+                let digits = number.to_be_bytes();
+                writer.element(tag::OPAQUE, &[&[0x9f, 0x7a, 8][..], &digits].concat());
+            }
+            Value::Float(number) => {
+                let digits = number.to_be_bytes();
+                writer.element(tag::OPAQUE, &[&[0x9f, 0x79, 8][..], &digits].concat());
+            }
+            Value::NoSuchObject => writer.element(tag::NO_SUCH_OBJECT, &[]),
+            Value::NoSuchInstance => writer.element(tag::NO_SUCH_INSTANCE, &[]),
+            Value::EndOfMibView => writer.element(tag::END_OF_MIB_VIEW, &[]),
+        }
+    }
+
     /// True when the agent says that there is no value.
     pub fn is_exception(&self) -> bool {
         matches!(self, Value::NoSuchObject | Value::NoSuchInstance | Value::EndOfMibView)
+    }
+}
+
+/// The bytes of a number that is not negative, with a zero in front.
+fn wide(number: u64) -> [u8; 9] {
+    let mut digits = [0; 9];
+    digits[1..].copy_from_slice(&number.to_be_bytes());
+    digits
+}
+
+/// Big-endian digits without those at the front that say nothing.
+fn shortest(digits: &[u8], is_signed: bool) -> &[u8] {
+    let is_repeat =
+        |pair: &[u8]| (pair[0] == 0 && pair[1] < 0x80) || (is_signed && pair[0] == 0xff && pair[1] >= 0x80);
+    let skipped = digits.windows(2).take_while(|pair| is_repeat(pair)).count();
+    &digits[skipped..]
+}
+
+/// A [`Value`] with its own memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedValue {
+    /// A number or an exception, which need none.
+    Plain(Value<'static>),
+    /// `OCTET STRING`.
+    Bytes(Box<[u8]>),
+    /// `OBJECT IDENTIFIER`.
+    Oid(Oid),
+    /// `Opaque`.
+    Opaque(Box<[u8]>),
+}
+
+impl OwnedValue {
+    /// Copies a value.
+    pub fn of(value: &Value<'_>) -> Self {
+        OwnedValue::Plain(match *value {
+            Value::Bytes(bytes) => return OwnedValue::Bytes(bytes.into()),
+            Value::Oid(oid) => return OwnedValue::Oid(oid.to_owned()),
+            Value::Opaque(bytes) => return OwnedValue::Opaque(bytes.into()),
+            Value::Null => Value::Null,
+            Value::Integer(number) => Value::Integer(number),
+            Value::IpAddress(address) => Value::IpAddress(address),
+            Value::Counter32(number) => Value::Counter32(number),
+            Value::Gauge32(number) => Value::Gauge32(number),
+            Value::TimeTicks(number) => Value::TimeTicks(number),
+            Value::Counter64(number) => Value::Counter64(number),
+            Value::Signed64(number) => Value::Signed64(number),
+            Value::Float(number) => Value::Float(number),
+            Value::NoSuchObject => Value::NoSuchObject,
+            Value::NoSuchInstance => Value::NoSuchInstance,
+            Value::EndOfMibView => Value::EndOfMibView,
+        })
+    }
+
+    /// Borrows it.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            OwnedValue::Plain(value) => *value,
+            OwnedValue::Bytes(bytes) => Value::Bytes(bytes),
+            OwnedValue::Oid(oid) => Value::Oid(oid.as_ref()),
+            OwnedValue::Opaque(bytes) => Value::Opaque(bytes),
+        }
     }
 }
 
@@ -144,6 +234,10 @@ mod tests {
             (&[0x82, 0], Value::EndOfMibView),
         ] {
             assert_eq!(read(bytes), Ok(value), "{bytes:?}");
+            let mut writer = Writer::default();
+            value.write(&mut writer);
+            assert_eq!(read(writer.bytes()), Ok(value), "{bytes:?}");
+            assert_eq!(OwnedValue::of(&value).value(), value);
         }
     }
 

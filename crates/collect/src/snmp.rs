@@ -1,0 +1,15 @@
+//! SNMP: devices are polled on their steps, and what they answer becomes readings.
+//!
+//! [`engine`] decides when what is sent and what an answer means, for devices that each have a [`plan`]; it has neither sockets
+//! nor a clock. Who uses it implements [`engine::Handler`].
+
+pub mod answer;
+pub mod device;
+pub mod engine;
+mod pass;
+pub mod plan;
+mod walk;
+mod wheel;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,463 @@
+//! The engine: when which device is asked, and what its answers mean. It owns no socket and no clock.
+//!
+//! A device has one request in flight, and all devices together have as many as the sockets' buffers hold answers for.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use ::snmp::ber::{Malformed, Reader, Writer, tag};
+use ::snmp::message::PduKind;
+use ::snmp::oid::Oid;
+
+use super::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
+use super::device::{Credentials, Device, DeviceOptions, Flight, Purpose};
+use super::pass::bulk::Cell;
+use super::pass::{self, Pass};
+use super::plan::Plan;
+use super::walk::{Walk, WalkStep};
+use super::wheel::Wheel;
+
+/// The time, twice: by the clock that people set, and by one that only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Microseconds since 1970.
+    pub wall: i64,
+    /// Microseconds since some moment.
+    pub mono: u64,
+}
+
+/// A device of an [`Engine`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(u32);
+
+impl DeviceId {
+    /// Its number, from 0, without gaps.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What an engine calls: to send, and to say what came.
+pub trait Handler {
+    /// Sends a datagram.
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]);
+    /// A target has been answered, or will not be.
+    fn outcome(&mut self, outcome: Outcome<'_>);
+    /// A pass is over.
+    fn pass_ended(&mut self, device: DeviceId, report: &PassReport);
+    /// A walk is over; it failed if there are no rows at all, not even none.
+    fn walked(&mut self, device: DeviceId, token: u32, rows: Option<Vec<WalkedRow>>);
+    /// Something is wrong; it may be said again on each pass.
+    fn trouble(&mut self, device: DeviceId, trouble: Trouble);
+    /// A device that was silent answers again.
+    fn is_well(&mut self, device: DeviceId);
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Requests not answered in time.
+    pub timeouts: u64,
+    /// Received and no message of SNMP.
+    pub malformed: u64,
+    /// Received and no answer to a request in flight: late, made up, or a second copy.
+    pub unexpected: u64,
+    /// Received from an address that was not asked.
+    pub wrong_address: u64,
+    /// Passes begun.
+    pub passes: u64,
+    /// Passes that began late or were not over in time.
+    pub late: u64,
+}
+
+/// Memory that is used again for each datagram.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub writer: Writer,
+    pub cells: Vec<Cell<'static>>,
+    pub samples: Vec<Polled>,
+}
+
+/// Polls devices.
+#[derive(Debug)]
+pub struct Engine {
+    devices: Vec<Device>,
+    wheel: Wheel,
+    ready: VecDeque<u32>,
+    /// Requests in flight: the low bits of a request's id are a place here.
+    flights: Vec<(i32, u32)>,
+    in_flight: usize,
+    window: usize,
+    random: u64,
+    scratch: Scratch,
+    woken: Vec<u32>,
+    totals: Totals,
+}
+
+/// No device.
+const NONE: u32 = u32::MAX;
+
+impl Engine {
+    /// An engine that has at most `window` requests in flight; `seed` makes the ids of requests hard to guess.
+    pub fn new(now: Now, window: usize, seed: u64) -> Self {
+        let window = window.clamp(1, 1 << 14);
+        Engine {
+            devices: Vec::new(),
+            wheel: Wheel::new(now.mono),
+            ready: VecDeque::new(),
+            flights: vec![(0, NONE); (window * 4).next_power_of_two()],
+            in_flight: 0,
+            window,
+            random: seed,
+            scratch: Scratch::default(),
+            woken: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Adds a device. It is polled once it has an address and a plan.
+    pub fn add(
+        &mut self,
+        address: Option<SocketAddr>,
+        credentials: Credentials,
+        options: DeviceOptions,
+    ) -> DeviceId {
+        self.devices.push(Device::new(address, credentials, options));
+        DeviceId(self.devices.len() as u32 - 1)
+    }
+
+    /// Polls a device no more.
+    pub fn remove(&mut self, device: DeviceId) {
+        let device = &mut self.devices[device.index()];
+        device.is_removed = true;
+        device.next_plan = Some(Plan::default());
+        device.walks.clear();
+    }
+
+    /// Where the device is, as far as is known.
+    pub fn set_address(&mut self, device: DeviceId, address: Option<SocketAddr>) {
+        self.devices[device.index()].address = address;
+    }
+
+    /// Polls these targets from the next pass on.
+    pub fn set_plan(&mut self, now: Now, id: DeviceId, plan: Plan) {
+        let device = &mut self.devices[id.index()];
+        device.next_plan = Some(plan);
+        if device.pass.is_none() {
+            device.adopt_plan();
+            if device.due == u64::MAX {
+                device.schedule(now);
+                self.arm(id);
+            }
+        }
+    }
+
+    /// Walks columns of one table, once, between passes.
+    pub fn walk(&mut self, id: DeviceId, token: u32, columns: Vec<Oid>) {
+        let device = &mut self.devices[id.index()];
+        device.walks.push_back(Walk::new(token, columns));
+        self.make_ready(id);
+    }
+
+    /// Counters since the start.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// When [`Engine::tick`] is due next, at the latest. Nothing: only when a device is added.
+    pub fn next_tick(&self) -> Option<u64> {
+        if !self.ready.is_empty() && self.in_flight < self.window { Some(0) } else { self.wheel.next() }
+    }
+
+    /// Does what is due: begins passes, repeats requests, gives up on devices.
+    pub fn tick<H: Handler>(&mut self, now: Now, handler: &mut H) {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.wheel.take(now.mono, &mut woken);
+        for number in woken.drain(..) {
+            self.wake(DeviceId(number), now, handler);
+        }
+        self.woken = woken;
+        self.send_ready(now, handler);
+    }
+
+    fn wake<H: Handler>(&mut self, id: DeviceId, now: Now, handler: &mut H) {
+        let device = &mut self.devices[id.index()];
+        device.timer = None;
+        if device.flight.is_some_and(|flight| flight.deadline <= now.mono) {
+            self.timed_out(id, now, handler);
+        }
+        let device = &mut self.devices[id.index()];
+        if device.due <= now.mono && !device.is_removed {
+            // A pass that is still running has used up its step.
+            if let Some(pass) = &mut device.pass {
+                pass.report.is_late = true;
+                self.end_pass(id, now, handler);
+            }
+            self.begin_pass(id, now);
+        }
+        self.arm(id);
+    }
+
+    fn begin_pass(&mut self, id: DeviceId, now: Now) {
+        let device = &mut self.devices[id.index()];
+        device.adopt_plan();
+        let (due, step) = (device.due, device.options.step);
+        let is_late = now.mono > due + step / 10;
+        let pass = Pass::new(device.due_wall, &now, due + step / 10 * 9, device.is_silent, is_late);
+        device.schedule(now);
+        if device.plan.is_empty() {
+            return;
+        }
+        device.pass = Some(pass);
+        self.totals.passes += 1;
+        self.make_ready(id);
+    }
+
+    fn end_pass<H: Handler>(&mut self, id: DeviceId, now: Now, handler: &mut H) {
+        let device = &mut self.devices[id.index()];
+        if device.flight.is_some_and(|flight| flight.purpose == Purpose::Pass) {
+            self.land(id);
+        }
+        let device = &mut self.devices[id.index()];
+        self.totals.late += u64::from(device.pass.as_ref().is_some_and(|pass| pass.report.is_late));
+        pass::finish((&mut *device, id), &now, &mut self.scratch, handler);
+        device.adopt_plan();
+    }
+
+    /// The answer to the request in flight is late.
+    fn timed_out<H: Handler>(&mut self, id: DeviceId, now: Now, handler: &mut H) {
+        self.totals.timeouts += 1;
+        let device = &mut self.devices[id.index()];
+        let Some(flight) = device.flight else { return };
+        let is_pass = flight.purpose == Purpose::Pass;
+        let mut end = u64::MAX;
+        let mut is_probe = false;
+        if let (true, Some(pass)) = (is_pass, &mut device.pass) {
+            pass.report.timeouts += 1;
+            end = pass.end;
+            is_probe = device.is_silent && !pass.report.is_alive;
+        }
+        let retries = if is_probe { 0 } else { device.options.retries };
+        let is_smaller = !is_probe && pass::was_lost(device, flight.objects, now.mono);
+        if (flight.tries < retries || is_smaller) && now.mono < end {
+            // The same request again: an answer to the first one counts, too.
+            let again = Flight { tries: flight.tries + u8::from(!is_smaller), ..flight };
+            self.land(id);
+            self.send(id, now, Some((again, is_smaller)), handler);
+            return;
+        }
+        self.land(id);
+        if is_pass {
+            self.end_pass(id, now, handler);
+        } else if let Some(walk) = self.devices[id.index()].walks.pop_front() {
+            handler.walked(id, walk.token, None);
+        }
+        self.make_ready(id);
+    }
+
+    /// Takes a datagram that arrived from `from`.
+    pub fn receive<H: Handler>(&mut self, now: Now, from: SocketAddr, datagram: &[u8], handler: &mut H) {
+        self.totals.received += 1;
+        let Ok(request_id) = request_id(datagram) else {
+            self.totals.malformed += 1;
+            return;
+        };
+        let place = request_id as usize & (self.flights.len() - 1);
+        let (in_flight, number) = self.flights[place];
+        if number == NONE || in_flight != request_id {
+            self.totals.unexpected += 1;
+            return;
+        }
+        let id = DeviceId(number);
+        let device = &mut self.devices[id.index()];
+        if device.address != Some(from) && !device.options.any_source {
+            self.totals.wrong_address += 1;
+            handler.trouble(id, Trouble::WrongAddress(from));
+            return;
+        }
+        let pdu = match device.credentials.open(datagram) {
+            Ok(pdu) if pdu.kind == PduKind::Response && pdu.request_id == request_id => pdu,
+            _ => {
+                self.totals.malformed += 1;
+                handler.trouble(id, Trouble::BadAnswer);
+                return;
+            }
+        };
+        let Some(flight) = device.flight else { return };
+        device.rtt.measured(now.mono.saturating_sub(flight.sent));
+        self.land(id);
+        let device = &mut self.devices[id.index()];
+        match flight.purpose {
+            Purpose::Pass => {
+                let asked = (flight.objects, datagram.len());
+                pass::answer((&mut *device, id), &pdu, asked, &now, &mut self.scratch, handler);
+            }
+            Purpose::Walk => {
+                let Some(walk) = device.walks.front_mut() else { return };
+                let token = walk.token;
+                let over = match walk.take(&pdu, &mut self.scratch) {
+                    WalkStep::Continue => {
+                        device.size.answered(flight.objects, true, datagram.len(), now.mono);
+                        None
+                    }
+                    WalkStep::TooMany if device.size.too_many(flight.objects, now.mono) => None,
+                    WalkStep::TooMany => Some(None),
+                    WalkStep::Done(rows) => Some(Some(rows)),
+                    WalkStep::Failed(trouble) => {
+                        handler.trouble(id, trouble);
+                        Some(None)
+                    }
+                };
+                if let Some(rows) = over {
+                    device.walks.pop_front();
+                    handler.walked(id, token, rows);
+                }
+            }
+        }
+        self.go_on(id, now, handler);
+        self.send_ready(now, handler);
+    }
+
+    /// The next request of a device that has none in flight, at once if the window allows it.
+    fn go_on<H: Handler>(&mut self, id: DeviceId, now: Now, handler: &mut H) {
+        if self.ready.is_empty() && self.in_flight < self.window {
+            self.send(id, now, None, handler);
+        } else {
+            self.make_ready(id);
+        }
+    }
+
+    fn make_ready(&mut self, id: DeviceId) {
+        let device = &mut self.devices[id.index()];
+        let has_work = device.pass.is_some() || !device.walks.is_empty();
+        if has_work && device.flight.is_none() && !device.is_ready {
+            device.is_ready = true;
+            self.ready.push_back(id.0);
+        }
+    }
+
+    fn send_ready<H: Handler>(&mut self, now: Now, handler: &mut H) {
+        while self.in_flight < self.window {
+            let Some(number) = self.ready.pop_front() else { return };
+            self.devices[number as usize].is_ready = false;
+            self.send(DeviceId(number), now, None, handler);
+        }
+    }
+
+    /// Sends the next request of a device, or `again` the one before, smaller if so.
+    fn send<H: Handler>(&mut self, id: DeviceId, now: Now, again: Option<(Flight, bool)>, handler: &mut H) {
+        let request_id = match again {
+            Some((flight, false)) => flight.id,
+            _ => self.free_id(),
+        };
+        let device = &mut self.devices[id.index()];
+        if device.flight.is_some() {
+            return;
+        }
+        let purpose = if device.pass.is_some() { Purpose::Pass } else { Purpose::Walk };
+        let objects = match (purpose, device.walks.front()) {
+            (Purpose::Pass, _) => {
+                pass::compose((&mut *device, id), &now, &mut self.scratch, request_id, handler)
+            }
+            (Purpose::Walk, Some(walk)) => {
+                let version = device.credentials.version();
+                let (head, objects) =
+                    walk.compose(&mut self.scratch.writer, version, device.size.now, request_id);
+                device.credentials.seal(&mut self.scratch.writer, &head);
+                Some(objects)
+            }
+            (Purpose::Walk, None) => return,
+        };
+        let Some(objects) = objects else {
+            self.end_pass(id, now, handler);
+            self.make_ready(id);
+            return;
+        };
+        let (sent, tries) = again.map_or((now.mono, 0), |(flight, _)| (flight.sent, flight.tries));
+        let wait = device.rtt.wait(device.options.timeout, tries);
+        let flight = Flight { id: request_id, purpose, sent, deadline: now.mono + wait, tries, objects };
+        device.flight = Some(flight);
+        if let Some(pass) = &mut device.pass {
+            pass.report.requests += 1;
+        }
+        let size = self.flights.len();
+        self.flights[request_id as usize & (size - 1)] = (request_id, id.0);
+        self.in_flight += 1;
+        self.totals.sent += 1;
+        if let Some(address) = device.address {
+            handler.send(address, self.scratch.writer.bytes());
+        }
+        self.arm(id);
+    }
+
+    /// The device has no request in flight any more.
+    fn land(&mut self, id: DeviceId) {
+        let size = self.flights.len();
+        if let Some(flight) = self.devices[id.index()].flight.take() {
+            self.flights[flight.id as usize & (size - 1)] = (0, NONE);
+            self.in_flight -= 1;
+        }
+    }
+
+    /// An id whose place is free: there are four times as many places as the window is wide.
+    fn free_id(&mut self) -> i32 {
+        loop {
+            // splitmix64
+            self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let id = ((mixed ^ mixed >> 31) >> 33) as i32;
+            if id != 0 && self.flights[id as usize & (self.flights.len() - 1)].1 == NONE {
+                return id;
+            }
+        }
+    }
+
+    /// Sets the device's timer, unless one that comes no later is set: that one sets the next.
+    fn arm(&mut self, id: DeviceId) {
+        let device = &mut self.devices[id.index()];
+        let flight = device.flight.map_or(u64::MAX, |flight| flight.deadline);
+        let wanted = flight.min(device.due);
+        if wanted != u64::MAX && device.timer.is_none_or(|timer| timer > wanted) {
+            device.timer = Some(wanted);
+            self.wheel.set(wanted, id.0);
+        }
+    }
+}
+
+impl Device {
+    fn adopt_plan(&mut self) {
+        if let Some(plan) = self.next_plan.take() {
+            self.plan = plan;
+            self.absent.clear();
+            self.no_bulk.clear();
+        }
+    }
+
+    /// Sets the time of the next pass: the next moment by the clock that is the device's.
+    fn schedule(&mut self, now: Now) {
+        let (step, offset) = (self.options.step as i64, self.options.offset as i64);
+        // A pass that begins a little early must not be followed by another at the moment it was meant for.
+        let passed = (now.wall - offset + step / 20).div_euclid(step);
+        self.due_wall = (passed + 1) * step + offset;
+        self.due = now.mono + (self.due_wall - now.wall).max(0) as u64;
+    }
+}
+
+/// The request id of an answer, before it is known of which device.
+fn request_id(datagram: &[u8]) -> Result<i32, Malformed> {
+    let mut message = Reader::new(Reader::new(datagram).expect(tag::SEQUENCE)?);
+    message.integer()?;
+    message.expect(tag::OCTET_STRING)?;
+    let (_, body) = message.element()?;
+    Reader::new(body).integer()
+}
