@@ -10,6 +10,7 @@ use graph::xport::{Table, TableFormat, TableOptions, XportError, XportOptions, o
 use rrd::info::{InfoItem, Value};
 
 use crate::error::Error;
+use crate::limits::shape_count;
 use crate::{Evaluator, GraphContext, Limits, Renderer};
 
 /// A graph whose arguments are parsed and checked; no row has been fetched.
@@ -97,6 +98,11 @@ impl<'w> Graph<'w> {
             Err(error) => (None, Some(error)),
         };
         Ok(Output { bytes, failure, size, printed, report })
+    }
+
+    /// How many values its lines, areas and ticks have: one for each column of the picture.
+    pub fn value_count(&self) -> u64 {
+        u64::from(self.options().width).saturating_mul(shape_count(&self.evaluator.script) as u64)
     }
 
     /// Fetches `rows` and computes every variable.

@@ -31,9 +31,7 @@ impl Limits {
     /// # Errors
     /// [`Error::TooManyValues`].
     pub(crate) fn check_values(&self, script: &Script, width: u32) -> Result<(), Error> {
-        let has_values =
-            |element: &&Element| matches!(element, Element::Graphic(Graphic::Shape(_) | Graphic::Tick(_)));
-        let shapes = script.elements.iter().filter(has_values).count();
+        let shapes = shape_count(script);
         if u64::from(width).saturating_mul(shapes as u64) > self.values_max {
             return Err(Error::TooManyValues { shapes, width });
         }
@@ -61,6 +59,13 @@ impl Limits {
             _ => Ok(()),
         }
     }
+}
+
+/// How many elements have a value for each column of the picture.
+pub(crate) fn shape_count(script: &Script) -> usize {
+    let has_values =
+        |element: &&Element| matches!(element, Element::Graphic(Graphic::Shape(_) | Graphic::Tick(_)));
+    script.elements.iter().filter(has_values).count()
 }
 
 #[cfg(test)]

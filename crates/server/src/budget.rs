@@ -28,9 +28,9 @@ impl MemoryBudget {
         Share { budget: Arc::clone(self), bytes: 0 }
     }
 
-    /// True when so many bytes are free now.
-    pub fn has_room(&self, bytes: u64) -> bool {
-        self.used().saturating_add(bytes) <= self.max
+    /// All bytes, free or in use.
+    pub fn max(&self) -> u64 {
+        self.max
     }
 
     /// Bytes in use.

@@ -1,6 +1,7 @@
 //! HTTP: `/graph`, `/api/v1`, `/metrics` and `/healthz`.
 
 mod api;
+mod body;
 mod failure;
 mod graph;
 mod percent;

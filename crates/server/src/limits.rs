@@ -55,12 +55,11 @@ pub const DESCRIPTORS_MIN: u64 = 2 * DESCRIPTORS_KEPT_MIN;
 
 /// Bytes of the head of an HTTP request. hyper itself takes no longer address than 64 KiB.
 pub const HTTP_HEAD_BYTES_MAX: usize = 128 * 1024;
-/// Bytes of all HTTP requests that have arrived in part; the connection that exceeds it is closed.
-pub const HTTP_HEADS_BYTES_MAX: u64 = 32 << 20;
-/// Bytes of a form sent to `/graph` or `/api/v1/xport`.
-pub const HTTP_BODY_BYTES_MAX: usize = 2 << 20;
-/// Forms that are being received; further ones are answered 503.
-pub const HTTP_BODIES_MAX: usize = 32;
+/// Bytes of all HTTP requests that have arrived in part, without those that may be held freely; a quarter of the memory for
+/// clients if that is less. The connection that exceeds it is closed.
+pub const HTTP_PARTS_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of a form sent to `/graph` or `/api/v1/xport`: more than they take, so that a longer one is answered.
+pub const HTTP_BODY_BYTES_MAX: usize = 512 * 1024;
 /// The longest wait for the rest of an HTTP request, for the next one, and for a client to read on; less where `idle` is.
 pub const HTTP_WAIT_MAX: Duration = Duration::from_secs(30);
 /// HTTP connections beyond all others that are answered `/healthz` and `/metrics`, and 503 for the rest.

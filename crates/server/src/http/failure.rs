@@ -9,6 +9,9 @@ use store::engine::StoreError;
 use store::name::NameError;
 use store::placeholder::PlaceholderError;
 
+use crate::budget::Share;
+use crate::connection::refusal::Refusal;
+
 /// A failed request. On the wire it is `{"error": "text"}`.
 #[derive(Debug)]
 pub struct Failure {
@@ -35,6 +38,17 @@ impl Failure {
     /// 413: the request exceeds a limit.
     pub fn too_much(text: impl fmt::Display) -> Failure {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    }
+
+    /// There is no memory for `what`, an answer of so many bytes: 503 when it is only not free now, 413 when `share`'s
+    /// budget is never so large.
+    pub fn no_memory(what: &str, bytes: u64, share: &Share) -> Failure {
+        let status = match bytes > share.budget_bytes() {
+            true => StatusCode::PAYLOAD_TOO_LARGE,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let text = Refusal::no_memory(what, bytes, share).text;
+        Failure::new(status, String::from_utf8_lossy(&text))
     }
 
     /// True when the request exceeds a limit or takes too long.

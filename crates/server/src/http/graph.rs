@@ -26,6 +26,10 @@ use super::table;
 
 /// The most pixels of an image: 64 MB at four bytes each. Four 4K screens would be twice that.
 const PIXELS_MAX: f64 = 16_777_216.0;
+/// Bytes of a pixel, while it is painted and encoded.
+const PIXEL_BYTES: u64 = 8;
+/// Bytes of one value of a line, as a point of the scene.
+const POINT_BYTES: u64 = 16;
 /// The longest time in seconds for which an image may be cached.
 const FRESH_MAX: u64 = 3600;
 
@@ -80,8 +84,9 @@ async fn answer(state: &GraphState, mut query: Query, headers: &HeaderMap) -> Re
         .api
         .work
         .run(|| {
-            let drawing = Drawing::new(state, &words)?;
-            if describe { Ok(drawing.describe()) } else { drawing.image(state, known.as_deref()) }
+            let budget = Budget::new(&state.api.service.memory);
+            let drawing = Drawing::new(state, &words, &budget)?;
+            if describe { Ok(drawing.describe()) } else { drawing.image(state, known.as_deref(), &budget) }
         })
         .await
 }
@@ -95,9 +100,8 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(state: &GraphState, words: &[Vec<u8>]) -> Result<Drawing, Failure> {
+    fn new(state: &GraphState, words: &[Vec<u8>], budget: &Budget) -> Result<Drawing, Failure> {
         let service = &state.api.service;
-        let budget = Budget::default();
         let limits = Limits {
             values_max: VALUES_MAX,
             pixels_max: Some(PIXELS_MAX),
@@ -109,7 +113,8 @@ impl Drawing {
         if graph.daemon().is_some() {
             return Err(Failure::refused("a graph over HTTP cannot name a daemon"));
         }
-        let data = graph.evaluate(&mut Source { service, budget: &budget }).map_err(of_graph)?;
+        let data = graph.evaluate(&mut Source { service, budget }).map_err(of_graph)?;
+        budget.hold(graph.value_count().saturating_mul(POINT_BYTES))?;
         let picture = graph.draw(&data, &state.renderer, true).map_err(of_graph)?;
         let fresh_seconds = graph.range().step.clamp(1, FRESH_MAX);
         Ok(Drawing { picture, format: graph.options().format, fresh_seconds })
@@ -123,7 +128,7 @@ impl Drawing {
         ([content, (header::CACHE_CONTROL, caching)], body).into_response()
     }
 
-    fn image(self, state: &GraphState, known: Option<&[u8]>) -> Result<Response, Failure> {
+    fn image(self, state: &GraphState, known: Option<&[u8]>, budget: &Budget) -> Result<Response, Failure> {
         let content = match self.format {
             ImageFormat::Png => "image/png",
             ImageFormat::Svg => "image/svg+xml",
@@ -134,6 +139,10 @@ impl Drawing {
         let Some(scene) = &self.picture.scene else {
             return Err(Failure::refused("nothing to draw: give a LINE, an AREA or another element"));
         };
+        if self.format == ImageFormat::Png {
+            let pixels = scene.width * scene.height * (scene.zoom * scene.zoom).max(1.0);
+            budget.hold(pixels as u64 * PIXEL_BYTES)?;
+        }
         let image = state.renderer.paint(scene, self.format).map_err(|error| of_graph(error.into()))?;
         let tag = format!("\"{:016x}\"", xxhash_rust::xxh3::xxh3_64(&image));
         let caching = format!("private, max-age={}", self.fresh_seconds);

@@ -1,7 +1,8 @@
 //! Rows from the store for xport and graphs, within a budget.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use graph::plan::{ComputeLimit, Request, Rows};
@@ -12,41 +13,70 @@ use store::engine::StoreError;
 use store::name::RrdName;
 
 use super::failure::Failure;
-use crate::limits::ANSWER_BYTES_HELD;
+use super::table::TableRows;
+use crate::budget::{MemoryBudget, Share};
 use crate::names::NameFailure;
 use crate::service::Service;
 
 /// The most values one request may read: 32 MB. That is a year of 40 data sources in steps of five minutes.
 pub const VALUES_MAX: u64 = 4 << 20;
-/// Bytes of a value as text, about.
-const TEXT_BYTES: usize = 20;
+/// Values that are fetched before memory is asked for.
+const SMALL_VALUES: u64 = 4096;
 /// The most operations one CDEF may execute over all rows, and values that its sets and windows may touch:
 /// about a second.
 const WORK_MAX: u64 = 1 << 28;
 /// The longest time for one request.
 pub const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What a request may still read.
+/// What a request may still read, and the memory for clients that it has taken.
 pub struct Budget {
     values: Cell<u64>,
+    share: RefCell<Share>,
     until: Instant,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { values: Cell::new(VALUES_MAX), until: Instant::now() + TIME_MAX }
-    }
-}
-
 impl Budget {
-    /// Takes `values` out of the budget.
+    /// The budget of a new request.
+    pub fn new(memory: &Arc<MemoryBudget>) -> Budget {
+        let share = RefCell::new(memory.share());
+        Budget { values: Cell::new(VALUES_MAX), share, until: Instant::now() + TIME_MAX }
+    }
+
+    /// Takes `values` out of the budget, and their memory.
+    ///
+    /// # Errors
+    /// 413 when too few are left, 503 when the time is over or too much memory is in use.
+    pub fn take(&self, values: u64) -> Result<(), Failure> {
+        self.count(values)?;
+        self.hold(values.saturating_mul(8))
+    }
+
+    /// Takes `values` out of the budget that need no memory.
     ///
     /// # Errors
     /// 413 when too few are left, 503 when the time is over.
-    pub fn take(&self, values: u64) -> Result<(), Failure> {
+    pub fn count(&self, values: u64) -> Result<(), Failure> {
         let left = self.values.get().checked_sub(values).ok_or_else(Budget::exceeded)?;
         self.values.set(left);
         self.check_time()
+    }
+
+    /// Takes `bytes` of the memory for clients.
+    ///
+    /// # Errors
+    /// 413 when there is never so much, 503 when too much is in use.
+    pub fn hold(&self, bytes: u64) -> Result<(), Failure> {
+        let mut share = self.share.borrow_mut();
+        let bytes = share.bytes().saturating_add(bytes);
+        match share.try_resize(bytes) {
+            true => Ok(()),
+            false => Err(Failure::no_memory("this answer", bytes, &share)),
+        }
+    }
+
+    /// The memory that the request has taken.
+    pub fn into_share(self) -> Share {
+        self.share.into_inner()
     }
 
     fn exceeded() -> Failure {
@@ -119,20 +149,12 @@ pub fn fetch(
     request: FetchRequest,
 ) -> Result<FetchRows, Failure> {
     let name = name(service, word)?;
-    // What cannot be given out need not be made.
-    let room = |bytes: usize| match service.memory.has_room(bytes as u64) {
-        true => Ok(()),
-        false => Err(Failure::new(
-            axum::http::StatusCode::SERVICE_UNAVAILABLE,
-            "too many answers wait to be read; ask again",
-        )),
-    };
-    room(ANSWER_BYTES_HELD)?;
-    let request = FetchRequest { values_max: request.values_max.min(budget.values.get()), ..request };
-    match service.engine.fetch(&name, request) {
+    let left = request.values_max.min(budget.values.get());
+    let ask = |values_max| service.engine.fetch(&name, FetchRequest { values_max, ..request });
+    match ask(left.min(SMALL_VALUES)) {
         Ok(rows) => {
-            room(rows.values.len() * TEXT_BYTES)?;
-            budget.take(rows.values.len() as u64).map(|()| rows)
+            budget.take(rows.values.len() as u64)?;
+            Ok(rows)
         }
         Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. })) => {
             let count = rows.saturating_mul(ds_count as u64);
@@ -140,10 +162,48 @@ pub fn fetch(
                 let error = PlanError::TooMany { rows, ds_count, values_max: FETCH_VALUES_MAX };
                 return Err(Failure::too_much(error));
             }
-            Err(Budget::exceeded())
+            budget.take(count)?;
+            ask(count).map_err(|error| of_fetch(word, error))
         }
-        Err(StoreError::Fetch(error)) => Err(Failure::refused(error)),
-        Err(error) => Err(Failure::of_store(word, &error)),
+        Err(error) => Err(of_fetch(word, error)),
+    }
+}
+
+fn of_fetch(word: &[u8], error: StoreError) -> Failure {
+    match error {
+        // An archive may have grown since it was asked.
+        StoreError::Fetch(PlanError::TooMany { .. }) => Budget::exceeded(),
+        StoreError::Fetch(error) => Failure::refused(error),
+        error => Failure::of_store(word, &error),
+    }
+}
+
+/// Rows as they were fetched.
+pub struct Fetched {
+    rows: FetchRows,
+    next: usize,
+}
+
+impl Fetched {
+    /// All of `rows`.
+    pub fn new(rows: FetchRows) -> Fetched {
+        Fetched { rows, next: 0 }
+    }
+}
+
+impl TableRows for Fetched {
+    fn each(&mut self, mut row: impl FnMut(i64, &[f64]) -> bool) -> bool {
+        let FetchRows { start, step, values, ds_names, .. } = &self.rows;
+        let step = i64::try_from(*step).unwrap_or(i64::MAX);
+        let (count, columns) = (self.rows.row_count(), ds_names.len());
+        while self.next < count {
+            let values = &values[self.next * columns..][..columns];
+            self.next += 1;
+            if !row(start.saturating_add(step.saturating_mul(self.next as i64)), values) {
+                break;
+            }
+        }
+        self.next < count
     }
 }
 

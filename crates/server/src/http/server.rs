@@ -1,5 +1,5 @@
-//! Accepts and serves HTTP connections: with a time limit for everything a client may leave half done, and a limit in
-//! sum for what half a request and an unread answer take.
+//! Accepts and serves HTTP connections: with a time limit for everything a client may leave half done, and a share of the
+//! memory for clients for requests and answers.
 //!
 //! A client that asks for `/healthz` or `/metrics` gets an answer however many others there are: the oldest connection that
 //! sends nothing is closed for a new one, and some connections beyond the limit are for these two only.
@@ -27,17 +27,19 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::failure::Failure;
-use crate::connection_limits::{ListenerKind, Slot};
+use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{
-    ACCEPT_PAUSE, HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE, HTTP_WAIT_MAX,
+    ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE, HTTP_WAIT_MAX,
     STOP_TIMEOUT,
 };
 use crate::service::{Service, stopped};
-use connections::{HttpConnection, HttpConnections};
+use connections::{AnswerBody, HttpConnection, HttpConnections};
 use timed_stream::TimedStream;
 
-/// How long a client without a slot may wait until one that sends nothing is closed.
-const ADMISSION_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a client may wait for the slot of one that was closed for it.
+const SLOT_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long it may wait for one in reserve.
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What all connections share.
 struct Server {
@@ -46,8 +48,6 @@ struct Server {
     connections: Arc<HttpConnections>,
     /// Connections for `/healthz` and `/metrics` only.
     reserve: Arc<Semaphore>,
-    /// Requests whose body is being received.
-    bodies: Semaphore,
     /// How long a client may be silent in the middle of something.
     wait: Duration,
 }
@@ -64,34 +64,39 @@ pub async fn serve(
 ) -> io::Result<()> {
     let server = Arc::new(Server {
         router: TowerToHyperService::new(router),
-        connections: Arc::default(),
+        connections: HttpConnections::new(&service.memory),
         reserve: Arc::new(Semaphore::new(HTTP_RESERVE)),
-        bodies: Semaphore::new(HTTP_BODIES_MAX),
         wait: service.idle.min(HTTP_WAIT_MAX),
         service,
     });
     let mut connections = JoinSet::new();
+    let mut shortage = ShortageLog::default();
     let stop_of_connections = stop.clone();
     loop {
         tokio::select! {
             biased;
             () = stopped(&mut stop) => break,
-            _ = connections.join_next(), if !connections.is_empty() => {}
+            ended = connections.join_next(), if !connections.is_empty() => {
+                if let Some(Err(error)) = ended && error.is_panic() {
+                    server.service.metrics.panics.inc();
+                    tracing::error!(%error, "a bug ended a connection over HTTP; the others go on");
+                }
+            }
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     // Answers are complete when they are written, so waiting for more gains nothing.
                     stream.set_nodelay(true).ok();
-                    if let Some(admission) = server.admit().await {
+                    if let Some(admission) = server.admit(&mut shortage).await {
                         let server = Arc::clone(&server);
                         connections.spawn(server.serve_connection(stream, admission, stop_of_connections.clone()));
                     }
                 }
                 Err(error) => {
-                    server.service.metrics.connections_refused.inc();
-                    tracing::warn!(%error, "cannot accept a connection");
+                    shortage.begin(format_args!("cannot accept a connection over HTTP: {error}"));
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
+            () = shortage.over() => shortage.end(),
         }
     }
     let all_ended = async { while connections.join_next().await.is_some() {} };
@@ -110,13 +115,20 @@ enum Admission {
 
 impl Server {
     /// Lets a new connection in; `None` when even those in reserve are busy.
-    async fn admit(&self) -> Option<Admission> {
+    async fn admit(&self, shortage: &mut ShortageLog) -> Option<Admission> {
         if let Some(slot) = self.service.connection_limits.try_acquire(ListenerKind::Http) {
             return Some(Admission::Slot(slot));
         }
-        self.connections.close_oldest_idle();
+        shortage.begin("all places for HTTP connections are taken; idle ones are closed for new ones");
+        let closed = self.connections.close_oldest_idle();
+        if closed.is_some_and(|connection| !connection.is_reserve) {
+            let slot = self.service.connection_limits.acquire(ListenerKind::Http);
+            if let Ok(slot) = timeout(SLOT_TIMEOUT, slot).await {
+                return Some(Admission::Slot(slot));
+            }
+        }
         let reserve = Arc::clone(&self.reserve).acquire_owned();
-        match timeout(ADMISSION_TIMEOUT, reserve).await {
+        match timeout(RESERVE_TIMEOUT, reserve).await {
             Ok(Ok(permit)) => Some(Admission::Reserve(permit)),
             _ => {
                 self.service.metrics.connections_refused.inc();
@@ -131,12 +143,12 @@ impl Server {
         admission: Admission,
         mut stop: watch::Receiver<bool>,
     ) {
-        let connection = self.connections.add(self.service.memory.share());
-        let reserve = matches!(admission, Admission::Reserve(_));
+        let is_reserve = matches!(admission, Admission::Reserve(_));
+        let connection = self.connections.add(&self.service.memory, is_reserve);
         let io = TokioIo::new(TimedStream::new(stream, Arc::clone(&connection), self.wait));
         let serve = service_fn(|request: hyper::Request<Incoming>| {
             let (server, connection) = (Arc::clone(&self), Arc::clone(&connection));
-            async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection, reserve).await) }
+            async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection).await) }
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -160,15 +172,22 @@ impl Server {
     async fn answer(
         &self,
         request: hyper::Request<Incoming>,
-        connection: &HttpConnection,
-        reserve: bool,
-    ) -> Response {
-        let path = request.uri().path();
-        if reserve && path != "/healthz" && path != "/metrics" {
-            connection.set_busy();
-            let mut response = busy("too many connections; ask again");
+        connection: &Arc<HttpConnection>,
+    ) -> hyper::Response<AnswerBody> {
+        let mut response = self.respond(request, connection).await;
+        if connection.is_reserve {
+            // Nobody keeps it.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
-            return response;
+        }
+        response.map(|body| AnswerBody::new(body, Arc::clone(connection)))
+    }
+
+    async fn respond(&self, request: hyper::Request<Incoming>, connection: &HttpConnection) -> Response {
+        let is_probe = matches!(request.uri().path(), "/healthz" | "/metrics");
+        if connection.is_reserve && !is_probe {
+            self.service.metrics.connections_refused.inc();
+            let text = "too many connections; ask again";
+            return Failure::new(StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         }
         let request = match self.receive(request).await {
             Ok(request) => request,
@@ -176,10 +195,11 @@ impl Server {
         };
         connection.set_busy();
         let Ok(response) = self.router.call(request).await;
-        let bytes = response.body().size_hint().lower();
-        match connection.hold(bytes) {
-            true => response,
-            false => busy("too many answers wait to be read; ask again"),
+        // What is made as the client reads waits for it in pieces.
+        let bytes = response.body().size_hint().exact().unwrap_or(ANSWER_BYTES_HELD as u64);
+        match connection.hold(bytes, is_probe) {
+            Ok(()) => response,
+            Err(failure) => failure.into_response(),
         }
     }
 
@@ -190,17 +210,10 @@ impl Server {
             return Ok(Request::from_parts(parts, Body::empty()));
         }
         let refuse = |status, text: &str| Err(Failure::new(status, text));
-        let Ok(_turn) = self.bodies.try_acquire() else {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; ask again");
-        };
         match timeout(self.wait, axum::body::to_bytes(Body::new(body), HTTP_BODY_BYTES_MAX)).await {
             Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
             Ok(Err(_)) => refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or ended early"),
             Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
         }
     }
-}
-
-fn busy(text: &str) -> Response {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }

@@ -1,4 +1,4 @@
-//! Tables of rows as JSON and CSV.
+//! Tables of rows as JSON and CSV, written as their client reads them.
 //!
 //! Numbers are written with the fewest digits that read back to the same double. Unknown values are `null` in
 //! JSON and empty in CSV; infinities, which JSON does not have, are `null` in JSON and `inf` and `-inf` in
@@ -11,7 +11,9 @@ use axum::response::{IntoResponse, Response};
 use rrd::info::{InfoItem, Value as InfoValue};
 use serde_json::{Map, Value, json};
 
+use super::body::{self, PIECE_BYTES, Pieces};
 use super::failure::Failure;
+use crate::budget::Share;
 
 /// Items of `rrdinfo(1)` or `graphv`, as an object with RRDtool's keys.
 pub fn items(items: Vec<InfoItem>) -> Value {
@@ -47,82 +49,119 @@ impl Form {
     }
 }
 
+/// The rows of a table, which it reads one after the other.
+pub trait TableRows: Send + Unpin + 'static {
+    /// Hands the next rows to `row`, the time at which each ends and its values, until that returns false; false when
+    /// no row is left.
+    fn each(&mut self, row: impl FnMut(i64, &[f64]) -> bool) -> bool;
+}
+
 /// A table.
-pub struct Table<'a, R> {
+pub struct Table<R> {
     /// Members before `columns` and `rows` in JSON.
     pub head: Map<String, Value>,
     /// Names of the columns, without the time.
     pub columns: Vec<String>,
     /// Units per second of the rows' times.
     pub units_per_second: u32,
-    /// The rows: the time at which each ends, and its values.
+    /// The rows.
     pub rows: R,
     /// Seconds for which the answer may be cached.
     pub fresh_seconds: u64,
     /// The format.
-    pub form: &'a Form,
+    pub form: Form,
 }
 
-impl<R, V> Table<'_, R>
-where
-    R: Iterator<Item = (i64, V)>,
-    V: Iterator<Item = f64>,
-{
-    /// Writes the response.
-    pub fn respond(self) -> Response {
+impl<R: TableRows> Table<R> {
+    /// The response, which keeps `share` of the memory for clients for its rows.
+    pub fn respond(self, share: Share) -> Response {
         let caching = format!("private, max-age={}", self.fresh_seconds);
-        let (content, mut body) = match self.form {
-            Form::Json => ("application/json", self.json()),
-            Form::Csv => ("text/csv; charset=utf-8; header=present", self.csv()),
+        let content = match self.form {
+            Form::Json => "application/json",
+            Form::Csv => "text/csv; charset=utf-8; header=present",
         };
-        // It may have to wait for its client.
-        body.shrink_to_fit();
-        ([(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, &caching)], body).into_response()
+        let headers = [(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, &caching)];
+        (headers, body::of(self.text(), share)).into_response()
     }
 
-    fn json(mut self) -> Vec<u8> {
-        self.head.insert("columns".to_string(), self.columns.into());
-        let mut out = Value::Object(self.head).to_string().into_bytes();
-        out.pop();
-        out.extend_from_slice(b",\"rows\":[");
-        for (index, (time, values)) in self.rows.enumerate() {
-            out.extend_from_slice(if index == 0 { b"\n[" } else { b",\n[" });
-            push_time(&mut out, time, self.units_per_second);
-            for value in values {
-                out.push(b',');
-                if value.is_finite() {
-                    push_number(&mut out, value);
-                } else {
-                    out.extend_from_slice(b"null");
-                }
+    fn text(mut self) -> TableText<R> {
+        let head = match self.form {
+            Form::Json => {
+                self.head.insert("columns".to_string(), self.columns.into());
+                let mut head = Value::Object(self.head).to_string().into_bytes();
+                head.pop();
+                head.extend_from_slice(b",\"rows\":[");
+                head
             }
-            out.push(b']');
-        }
-        out.extend_from_slice(b"\n]}\n");
-        out
+            Form::Csv => {
+                let mut head = b"time".to_vec();
+                for column in &self.columns {
+                    head.push(b',');
+                    push_field(&mut head, column);
+                }
+                head.extend_from_slice(b"\r\n");
+                head
+            }
+        };
+        TableText { head: Some(head), rows: self.rows, form: self.form, units: self.units_per_second }
     }
+}
 
-    fn csv(self) -> Vec<u8> {
-        let mut out = b"time".to_vec();
-        for column in &self.columns {
-            out.push(b',');
-            push_field(&mut out, column);
-        }
-        out.extend_from_slice(b"\r\n");
-        for (time, values) in self.rows {
-            push_time(&mut out, time, self.units_per_second);
-            for value in values {
-                out.push(b',');
-                if value.is_finite() {
-                    push_number(&mut out, value);
-                } else if value.is_infinite() {
-                    out.extend_from_slice(if value > 0.0 { b"inf" } else { b"-inf" });
-                }
+/// The text of a table.
+struct TableText<R> {
+    /// What stands before the rows, until it is written.
+    head: Option<Vec<u8>>,
+    rows: R,
+    form: Form,
+    /// Units per second.
+    units: u32,
+}
+
+impl<R: TableRows> Pieces for TableText<R> {
+    fn push(&mut self, out: &mut Vec<u8>) -> bool {
+        let mut is_first = self.head.is_some();
+        out.extend(self.head.take().unwrap_or_default());
+        let (form, units) = (self.form, self.units);
+        let more = self.rows.each(|time, values| {
+            match form {
+                Form::Json => push_json(out, is_first, (time, units), values),
+                Form::Csv => push_csv(out, (time, units), values),
             }
-            out.extend_from_slice(b"\r\n");
+            is_first = false;
+            out.len() < PIECE_BYTES
+        });
+        if !more && form == Form::Json {
+            out.extend_from_slice(b"\n]}\n");
         }
-        out
+        more
     }
+}
+
+fn push_json(out: &mut Vec<u8>, is_first: bool, (time, units): (i64, u32), values: &[f64]) {
+    out.extend_from_slice(if is_first { b"\n[" } else { b",\n[" });
+    push_time(out, time, units);
+    for &value in values {
+        out.push(b',');
+        if value.is_finite() {
+            push_number(out, value);
+        } else {
+            out.extend_from_slice(b"null");
+        }
+    }
+    out.push(b']');
+}
+
+fn push_csv(out: &mut Vec<u8>, (time, units): (i64, u32), values: &[f64]) {
+    push_time(out, time, units);
+    for &value in values {
+        out.push(b',');
+        if value.is_finite() {
+            push_number(out, value);
+        } else if value.is_infinite() {
+            out.extend_from_slice(if value > 0.0 { b"inf" } else { b"-inf" });
+        }
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
@@ -158,14 +197,64 @@ fn push_field(out: &mut Vec<u8>, text: &str) {
 mod tests {
     use super::*;
 
-    fn written(form: Form) -> String {
-        let rows = [(10, vec![0.1, f64::NAN]), (20, vec![f64::NEG_INFINITY, 1e300])];
-        let rows = rows.into_iter().map(|(time, values)| (time, values.into_iter()));
+    struct Rows(std::vec::IntoIter<(i64, Vec<f64>)>);
+
+    impl TableRows for Rows {
+        fn each(&mut self, mut row: impl FnMut(i64, &[f64]) -> bool) -> bool {
+            for (time, values) in self.0.by_ref() {
+                if !row(time, &values) {
+                    break;
+                }
+            }
+            self.0.len() > 0
+        }
+    }
+
+    fn table(form: Form, rows: Vec<(i64, Vec<f64>)>) -> TableText<Rows> {
         let mut head = Map::new();
         head.insert("step".to_string(), 10.into());
         let columns = vec!["a".to_string(), "b \"x\",\n".to_string()];
-        let table = Table { head, columns, units_per_second: 1, rows, fresh_seconds: 1, form: &form };
-        String::from_utf8(if form == Form::Json { table.json() } else { table.csv() }).unwrap()
+        let rows = Rows(rows.into_iter());
+        Table { head, columns, units_per_second: 1, rows, fresh_seconds: 1, form }.text()
+    }
+
+    fn written(form: Form) -> String {
+        let rows = vec![(10, vec![0.1, f64::NAN]), (20, vec![f64::NEG_INFINITY, 1e300])];
+        let mut out = Vec::new();
+        assert!(!table(form, rows).push(&mut out));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_long_table_comes_in_pieces_that_make_the_same_text() {
+        for form in [Form::Json, Form::Csv] {
+            let rows = (0..20_000).map(|row| (row, vec![1.5, row as f64])).collect();
+            let mut table = table(form, rows);
+            let (mut whole, mut count) = (Vec::new(), 0);
+            loop {
+                let mut piece = Vec::new();
+                let more = table.push(&mut piece);
+                assert!(piece.len() < PIECE_BYTES + 1000);
+                whole.append(&mut piece);
+                count += 1;
+                if !more {
+                    break;
+                }
+            }
+            assert!(count > 3);
+            let text = String::from_utf8(whole).unwrap();
+            match form {
+                Form::Json => {
+                    let value: Value = serde_json::from_str(&text).unwrap();
+                    assert_eq!(value["rows"].as_array().unwrap().len(), 20_000);
+                    assert_eq!(value["rows"][19_999], json!([19_999, 1.5, 19_999.0]));
+                }
+                Form::Csv => {
+                    assert_eq!(text.matches("\r\n").count(), 20_001);
+                    assert!(text.ends_with("19999,1.5,19999.0\r\n"));
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Lists RRDs, describes one, and returns its rows.
 
 use axum::extract::State;
-use axum::http::{Uri, header};
+use axum::http::{HeaderName, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rrd::fetch::FetchRequest;
 use rrd::info;
 use serde_json::{Map, Value, json};
 
 use super::{Api, path_rest, query, range};
+use crate::http::body::{self, PIECE_BYTES, Pieces};
 use crate::http::failure::Failure;
 use crate::http::percent;
-use crate::http::rows::{self, Budget};
+use crate::http::rows::{self, Budget, Fetched};
 use crate::http::table::{self, Form, Table};
 
 /// Default number of names in one answer.
@@ -18,10 +19,8 @@ const NAMES_DEFAULT: u64 = 1_000;
 /// The most names in one answer.
 const NAMES_MAX: u64 = 100_000;
 
-fn json_response(value: &Value) -> Response {
-    let caching = (header::CACHE_CONTROL, "no-cache");
-    ([(header::CONTENT_TYPE, "application/json"), caching], value.to_string() + "\n").into_response()
-}
+const JSON_HEADERS: [(HeaderName, &str); 2] =
+    [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")];
 
 /// `GET /api/v1/list[/DIRECTORY]`
 ///
@@ -44,16 +43,48 @@ pub async fn list(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
             let mut names = listed.map_err(|error| Failure::of_store(&directory, &error))?;
             names.sort_unstable();
             let from = names.partition_point(|name| *name <= after);
-            let behind = if after.is_empty() { &names[..] } else { &names[from..] };
-            let page = &behind[..limit.min(behind.len())];
-            let next = if page.len() < behind.len() { page.last() } else { None };
-            let items: Vec<Value> = page.iter().map(|name| item(name)).collect();
-            Ok(json_response(&json!({
-                "items": items,
-                "next": next.map(|name| percent::encode(name)),
-            })))
+            let from = if after.is_empty() { 0 } else { from };
+            let page = names[from..].iter().take(limit).cloned().collect::<Vec<_>>();
+            let next = if from + page.len() < names.len() { page.last().cloned() } else { None };
+            drop(names);
+            let mut share = api.service.memory.share();
+            let bytes = page.iter().map(|name| (name.len() + size_of::<Vec<u8>>()) as u64).sum();
+            if !share.try_resize(bytes) {
+                return Err(Failure::no_memory("this answer", bytes, &share));
+            }
+            let list = ListText { names: page.into_iter(), next, is_first: true };
+            Ok((JSON_HEADERS, body::of(list, share)).into_response())
         })
         .await
+}
+
+/// The text of a list.
+struct ListText {
+    names: std::vec::IntoIter<Vec<u8>>,
+    /// The last name, if others follow.
+    next: Option<Vec<u8>>,
+    is_first: bool,
+}
+
+impl Pieces for ListText {
+    fn push(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.is_first {
+            out.extend_from_slice(b"{\"items\":[");
+        }
+        for name in self.names.by_ref() {
+            if !self.is_first {
+                out.push(b',');
+            }
+            self.is_first = false;
+            out.extend_from_slice(item(&name).to_string().as_bytes());
+            if out.len() >= PIECE_BYTES {
+                return true;
+            }
+        }
+        let next = json!(self.next.as_deref().map(percent::encode));
+        out.extend_from_slice(format!("],\"next\":{next}}}\n").as_bytes());
+        false
+    }
 }
 
 fn item(name: &[u8]) -> Value {
@@ -81,7 +112,7 @@ pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
     let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error))?;
     let path = service.names.path(&word);
     let items = info::info(&snapshot.definition, &snapshot.live, &snapshot.current_rows, &path);
-    Ok(json_response(&table::items(items)))
+    Ok((JSON_HEADERS, table::items(items).to_string() + "\n").into_response())
 }
 
 /// `GET /api/v1/fetch/NAME`
@@ -99,7 +130,8 @@ pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure
     api.work
         .run(|| {
             let request = FetchRequest::new(cf, start, end, step);
-            let rows = rows::fetch(&api.service, &Budget::default(), &word, request)?;
+            let budget = Budget::new(&api.service.memory);
+            let rows = rows::fetch(&api.service, &budget, &word, request)?;
             let unit = f64::from(rows.units_per_second.max(1));
             let seconds = |time: f64| if unit == 1.0 { json!(time as i64) } else { json!(time / unit) };
             let mut head = Map::new();
@@ -112,11 +144,11 @@ pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure
                 head,
                 columns: rows.ds_names.clone(),
                 units_per_second: rows.units_per_second,
-                rows: rows.rows().map(|(time, row)| (time, row.iter().copied())),
                 fresh_seconds: (rows.step as f64 / unit) as u64,
-                form: &form,
+                rows: Fetched::new(rows),
+                form,
             };
-            Ok(table.respond())
+            Ok(table.respond(budget.into_share()))
         })
         .await
 }

@@ -1,7 +1,7 @@
 //! Computed rows of several RRDs: `rrdxport(1)` for programs.
 
 use axum::response::Response;
-use graph::eval::EvalError;
+use graph::eval::{Data, EvalError};
 use graph::language::check_span;
 use graph::plan::TimeRange;
 use render::ImageError;
@@ -12,7 +12,7 @@ use super::{Api, range};
 use crate::http::failure::Failure;
 use crate::http::query::Query;
 use crate::http::rows::{Budget, Source};
-use crate::http::table::{Form, Table};
+use crate::http::table::{Form, Table, TableRows};
 
 /// Default number of rows, as in `rrdxport(1)`.
 const ROWS_DEFAULT: u64 = 400;
@@ -58,11 +58,12 @@ fn table(
     form: Form,
 ) -> Result<Response, Failure> {
     let evaluator = Evaluator::parse(arguments, range, GraphContext::at(now)).map_err(Failure::bad)?;
-    let budget = Budget::default();
+    let budget = Budget::new(&api.service.memory);
     let mut source = Source { service: &api.service, budget: &budget };
     let data = evaluator.evaluate(&mut source).map_err(|error| of_graph(error.into()))?;
     let rows = evaluator.table(&data).map_err(Failure::bad)?;
-    budget.take(rows.rows().saturating_mul(rows.legends.len() as u64))?;
+    // Its text is made as the client reads.
+    budget.count(rows.rows().saturating_mul(rows.legends.len() as u64))?;
     let mut head = Map::new();
     head.insert("start".to_string(), rows.start.into());
     head.insert("end".to_string(), rows.end.into());
@@ -72,11 +73,35 @@ fn table(
         head,
         columns: evaluator.exports().into_iter().map(name).collect(),
         units_per_second: 1,
-        rows: (0..rows.rows()).map(|index| rows.time(index)).map(|time| (time, rows.row(time))),
         fresh_seconds: rows.step,
-        form: &form,
+        rows: Exported { evaluator, data, next: 0 },
+        form,
     };
-    Ok(table.respond())
+    Ok(table.respond(budget.into_share()))
+}
+
+/// The rows of the XPORTs.
+struct Exported {
+    evaluator: Evaluator,
+    data: Data,
+    next: u64,
+}
+
+impl TableRows for Exported {
+    fn each(&mut self, mut row: impl FnMut(i64, &[f64]) -> bool) -> bool {
+        let Ok(table) = self.evaluator.table(&self.data) else { return false };
+        let mut values = Vec::with_capacity(table.legends.len());
+        for index in self.next..table.rows() {
+            self.next = index + 1;
+            let time = table.time(index);
+            values.clear();
+            values.extend(table.row(time));
+            if !row(time, &values) {
+                break;
+            }
+        }
+        self.next < table.rows()
+    }
 }
 
 /// Converts an error of a graph or table; failures of rows keep their own status.

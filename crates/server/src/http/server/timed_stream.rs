@@ -8,34 +8,46 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use super::connections::HttpConnection;
+
+/// Bytes that a client must take while it may wait: 2 kB/s over half a minute.
+const SLOWEST_BYTES: usize = 64 * 1024;
 
 /// A socket whose client must read within some time.
 pub struct TimedStream {
     stream: TcpStream,
     connection: Arc<HttpConnection>,
     wait: Duration,
+    /// Runs while the client does not take [`SLOWEST_BYTES`].
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes written meanwhile.
+    written: usize,
 }
 
 impl TimedStream {
     /// The socket of `connection`, which may leave an answer unread for `wait`.
     pub fn new(stream: TcpStream, connection: Arc<HttpConnection>, wait: Duration) -> Self {
-        TimedStream { stream, connection, wait, stalled: None }
+        TimedStream { stream, connection, wait, stalled: None, written: 0 }
     }
 
-    /// Ends the wait for a client that has read nothing for too long.
+    /// Ends the wait for a client that has read too little for too long.
     fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
+        if let Poll::Ready(result) = written {
+            self.written += result.as_ref().map_or(0, |&count| count);
+            if self.written >= SLOWEST_BYTES {
+                self.stalled = None;
+            }
+            return Poll::Ready(result);
         }
-        let wait = self.wait;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(wait)));
-        debug_assert!(stalled.deadline() <= Instant::now() + wait);
-        ready!(stalled.as_mut().poll(cx));
+        if self.stalled.is_none() {
+            self.stalled = Some(Box::pin(sleep(self.wait)));
+            self.written = 0;
+        }
+        if let Some(stalled) = &mut self.stalled {
+            ready!(stalled.as_mut().poll(cx));
+        }
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -84,7 +96,8 @@ impl AsyncWrite for TimedStream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() {
-            self.connection.set_idle();
+            self.stalled = None;
+            self.connection.set_written();
         }
         flushed
     }
