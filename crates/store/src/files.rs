@@ -18,6 +18,7 @@ mod errors;
 pub mod fuzzing;
 pub(crate) mod journal;
 mod make;
+mod new_files;
 mod options;
 mod read;
 mod replay;
@@ -180,6 +181,7 @@ impl FilesEngine {
             for shard in &shared.shards {
                 result = result.and(shared.commit(shard, &mut journal::Frame::default()));
             }
+            shared.sync_new_files();
             shared.sync_journals();
         }
         shared.stopping.store(true, Ordering::Release);

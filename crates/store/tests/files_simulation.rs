@@ -3,8 +3,8 @@
 //!
 //! The test checks the promises of `docs/format/journal.md`. A crash of the process loses nothing that was
 //! acknowledged. Under `sync = "always"` neither does a loss of power, as long as no file is being written;
-//! such a file may be torn, as with RRDtool, but no acknowledged update is missing from it. A change that was
-//! refused because of the disk may or may not be there. Each seed is a separate run: `ROUNDEL_SEED=n` replays
+//! such a file may be torn, as with RRDtool, but no acknowledged update is missing from it. Under an interval the same holds
+//! for what was acknowledged before the last sync. A change that was refused because of the disk may or may not be there. Each seed is a separate run: `ROUNDEL_SEED=n` replays
 //! one, `ROUNDEL_SEEDS=n` sets how many.
 
 #[path = "simulation/model.rs"]
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use disk::sim::Operation;
 use disk::{Disk, SimDisk};
@@ -402,4 +402,59 @@ impl World {
 #[test]
 fn a_full_journal_loses_nothing_acknowledged() {
     each_seed(200, run_full);
+}
+
+/// The power fails after a sync of the interval: everything that was answered before it is there, new and removed files too.
+/// With `wait` it is the daemon's own sync, otherwise that of a clean stop.
+fn run_synced_creates(seed: u64, wait: bool) {
+    let mut world = World::new(seed);
+    world.options.sync = SyncMode::Every(if wait { Duration::from_millis(1) } else { LONG });
+    world.options.write_interval = LONG;
+    // One journal: its second sync from now on belongs to a round that has begun after now.
+    world.options.accept_threads = 1;
+    let (files, journal) = (world.files.kill(), world.journal.kill());
+    world.reopen(files, journal);
+    // Few and many new files are synced in different ways.
+    for number in 0..if world.random.once_in(2) { 10 } else { 50 } {
+        let (name, definition) = (format!("{}/new-{number}.rrd", number % 3), definition(0));
+        let request = CreateRequest { definition: definition.clone(), start: START - 10, no_overwrite: true };
+        let (sender, receiver) = mpsc::channel();
+        let reply = Box::new(move |result| sender.send(result).expect("the test waits"));
+        world.engine.create(rrd_name(&name), request, reply);
+        receiver.recv().expect("an answer").expect("a new RRD");
+        world.model.apply(&Op::Create { name, definition, start: START - 10 });
+    }
+    (0..10).for_each(|_| world.create());
+    (0..3).for_each(|_| world.delete());
+    match wait {
+        true => (0..2).for_each(|_| world.wait_for_sync()),
+        false => world.engine.stop().expect("a clean stop"),
+    }
+    let (files, journal) = (world.files.crash(), world.journal.crash());
+    world.reopen(files, journal);
+    world.check_all();
+}
+
+impl World {
+    /// Waits until an update has been synced to the journal.
+    fn wait_for_sync(&mut self) {
+        let syncs = self.journal.counts().syncs;
+        self.now += 10;
+        let name = "0/new-0.rrd".to_string();
+        let mut batch = UpdateBatch::default();
+        batch.push(name.as_bytes(), format!("{}:1", self.now).as_bytes());
+        assert!(self.send(batch).is_empty());
+        let (time, values) = (Timestamp::whole(self.now), "1".to_string());
+        self.model.apply(&Op::Update { name, time, values });
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.journal.counts().syncs == syncs {
+            assert!(Instant::now() < deadline, "no sync");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn new_files_are_durable_after_the_sync_of_an_interval() {
+    each_seed(60, |seed| run_synced_creates(seed, seed % 3 == 0));
 }

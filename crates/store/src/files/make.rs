@@ -83,7 +83,7 @@ pub fn import(
 /// When there is no such file, or it cannot be removed.
 pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(), StoreError> {
     shared.with_entry(name, |entry, buffer| {
-        settle(shared, entry, buffer, work)?;
+        settle(shared, entry, buffer, shared.options.sync == SyncMode::Always, work)?;
         let removed = shared.journal_forgotten(entry).and_then(|()| {
             shared.tree.remove(name).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => StoreError::NoSuchRrd(name.clone()),
@@ -94,7 +94,7 @@ pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(
             SyncMode::Always => removed.and_then(|()| {
                 shared.tree.sync_directories(name).map_err(|error| io_error(&shared.tree, name, error))
             }),
-            SyncMode::Every(_) => removed,
+            SyncMode::Every(_) => removed.inspect(|()| shared.new_files.note(name)),
         };
         if removed.is_ok() || buffer.updates.is_empty() {
             shared.forget(entry, buffer);
@@ -155,12 +155,18 @@ fn replace(
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
     shared.with_entry(name, |entry, buffer| {
+        // When there is an old file, also under an interval: after a power loss its updates must not be in the journal beside
+        // the new file, nor the new ones beside the old file.
+        let replaces = || shared.tree.exists(name) || shared.new_files.contains(name);
+        let durable = shared.options.sync == SyncMode::Always || replaces();
         if !no_overwrite {
-            settle(shared, entry, buffer, work)?;
+            settle(shared, entry, buffer, durable, work)?;
         }
         // Recorded before the rename: updates of the old file must not be replayed into the new one.
-        let forget = || shared.journal_forgotten(entry);
-        let durable = shared.options.sync == SyncMode::Always;
+        let forget = || match shared.journal_forgotten(entry) {
+            Ok(()) if durable => shared.sync_journal_of(entry),
+            other => other,
+        };
         let io = |error| io_error(&shared.tree, name, error);
         let new = NewFile { front, bytes, like: None, durable };
         let made = put_in_place(shared, name, &new, no_overwrite, forget);
@@ -171,7 +177,11 @@ fn replace(
             shared.forget(entry, buffer);
         }
         made?;
-        if durable { shared.tree.sync_directories(name).map_err(io) } else { Ok(()) }
+        if durable {
+            return shared.tree.sync_directories(name).map_err(io);
+        }
+        shared.new_files.note(name);
+        Ok(())
     })
 }
 
@@ -182,13 +192,14 @@ fn settle(
     shared: &Shared,
     entry: &Arc<Entry>,
     buffer: &mut Buffer,
+    durable: bool,
     work: &mut Workspace,
 ) -> Result<(), StoreError> {
     if buffer.updates.is_empty() {
         return Ok(());
     }
     match write(shared, entry, buffer, work) {
-        Ok(()) if shared.options.sync == SyncMode::Always => {
+        Ok(()) if durable => {
             let file = shared.tree.open_file(&entry.name, Access::Write);
             file.and_then(|file| file.sync()).map_err(|error| io_error(&shared.tree, &entry.name, error))
         }

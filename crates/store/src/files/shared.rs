@@ -15,6 +15,7 @@ use rrd_file::system_text;
 use crate::engine::StoreError;
 use crate::files::buffer::{Buffer, Entry, Table, name_hash};
 use crate::files::journal::{Directory, Frame, Journal, Record};
+use crate::files::new_files::NewFiles;
 use crate::files::options::{Options, SyncMode};
 use crate::files::write::WriteQueue;
 use crate::name::RrdName;
@@ -71,6 +72,8 @@ pub struct Shared {
     pub shards: Vec<Shard>,
     /// RRDs whose files are to be written.
     pub queue: WriteQueue,
+    /// Files that are not durable yet.
+    pub new_files: NewFiles,
     /// What happened so far.
     pub counters: Counters,
     /// The engine is stopping: no new work is started.
@@ -90,6 +93,7 @@ impl Shared {
             geometries: Geometries::default(),
             shards,
             queue: WriteQueue::default(),
+            new_files: NewFiles::default(),
             counters: Counters::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
@@ -194,6 +198,20 @@ impl Shared {
         let mut frame = Frame::default();
         frame.put(Record::Forgotten { name: entry.name.as_bytes() });
         self.commit(self.shard(entry), &mut frame)
+    }
+
+    /// Makes the journal of an entry's shard durable at once.
+    ///
+    /// # Errors
+    /// When the sync fails.
+    pub fn sync_journal_of(&self, entry: &Entry) -> Result<(), StoreError> {
+        match lock(&self.shard(entry).journal).as_mut() {
+            Some(journal) => match journal.sync() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(self.journal_failed(journal, &error)),
+            },
+            None => Ok(()),
+        }
     }
 
     /// Appends a frame to a shard's journal, together with the writes recorded meanwhile, and empties the

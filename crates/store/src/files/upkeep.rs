@@ -52,6 +52,8 @@ pub fn run(shared: &Shared) {
                 // The shard's next commit reports a failure to a caller that can act on it.
                 shared.commit(shard, &mut Frame::default()).ok();
             }
+            // First, so that the journal does not forget the updates of a removed file before it is gone.
+            shared.sync_new_files();
             shared.sync_journals();
         }
         let large = shared.journal_bytes_live() > JOURNAL_BYTES_MAX;

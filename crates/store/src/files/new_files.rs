@@ -1,0 +1,67 @@
+//! Makes new and removed `.rrd` files durable under a sync interval, together with the journal.
+//!
+//! CREATE only notes the name, so it costs no sync. A few files are synced one by one; from some number on, one sync of the
+//! whole file system is cheaper, although it also writes what other files have waiting.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Mutex;
+
+use disk::Shortage;
+use rrd_file::file::Access;
+use rrd_file::name::RrdName;
+use rrd_file::system_text;
+use rrd_file::tree::Tree;
+
+use crate::files::shared::{Shared, lock};
+
+/// Up to this many files are synced one by one. Guessed: each takes a commit of the file system's journal, some milliseconds.
+const ONE_BY_ONE_MAX: usize = 32;
+
+/// The names whose files were made or removed since the last sync.
+#[derive(Debug, Default)]
+pub struct NewFiles(Mutex<BTreeSet<RrdName>>);
+
+impl NewFiles {
+    /// Notes a name whose file has been made or removed.
+    pub fn note(&self, name: &RrdName) {
+        lock(&self.0).insert(name.clone());
+    }
+
+    /// Whether a file of this name was made or removed since the last sync.
+    pub fn contains(&self, name: &RrdName) -> bool {
+        lock(&self.0).contains(name)
+    }
+}
+
+impl Shared {
+    /// Makes durable what was noted. A shortage is waited out; after another failure no more updates are taken, because it is
+    /// not known what the disk holds.
+    pub fn sync_new_files(&self) {
+        let names = std::mem::take(&mut *lock(&self.new_files.0));
+        let Err(error) = sync(&self.tree, &names) else { return };
+        lock(&self.new_files.0).extend(names);
+        match Shortage::of(&error) {
+            Some(shortage) => tracing::warn!("cannot sync new .rrd files: {shortage}; trying again"),
+            None => drop(self.poison(format!("cannot sync new .rrd files: {}", system_text(&error)))),
+        }
+    }
+}
+
+fn sync(tree: &Tree, names: &BTreeSet<RrdName>) -> io::Result<()> {
+    if names.len() > ONE_BY_ONE_MAX {
+        return tree.sync_all();
+    }
+    // Removed since, perhaps by another program with its directory.
+    let unless_gone = |result: io::Result<()>| match result {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(())
+        }
+        other => other,
+    };
+    for name in names {
+        unless_gone(tree.open_file(name, Access::Read).and_then(|file| file.sync()))?;
+        unless_gone(tree.sync_directories(name))?;
+    }
+    Ok(())
+}
