@@ -126,6 +126,8 @@ fn oracle_missing_rrds() {
         "LIST /foo",
         "UPDATE /etc/passwd 1:2",
         "UPDATE ../x 1:2",
+        "UPDATE a../x 1:2",
+        "UPDATE  a../x 1:2",
         "UPDATE BASEx/x.rrd 1:2",
         "FLUSH /etc/passwd",
         "FLUSH ../x",

@@ -12,7 +12,7 @@ use super::words::Words;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainUpdate<'a> {
     /// The name relative to the base directory (components separated by single slashes, none starting with a
-    /// dot, at most 255 bytes in all), a space, and the arguments, separated by single spaces. Each starts
+    /// dot, `../` nowhere, at most 255 bytes in all), a space, and the arguments, separated by single spaces. Each starts
     /// with a plain number and a colon.
     pub text: &'a [u8],
     /// Length of the name.
@@ -81,14 +81,15 @@ fn is_plain_name(name: &[u8]) -> bool {
         return false;
     }
     // The position before the name counts as a slash, so that one rule covers every component: neither a
-    // slash nor a dot follows a slash.
-    let mut after_slash = true;
+    // slash nor a dot follows a slash. Compat: nor may two dots precede one, as in rrdcached with -B.
+    let (mut two_before, mut before) = (b'/', b'/');
     let mut plain = true;
     for &byte in name {
-        plain &= !(after_slash & ((byte == b'/') | (byte == b'.')));
-        after_slash = byte == b'/';
+        plain &= !((before == b'/') & ((byte == b'/') | (byte == b'.')));
+        plain &= !((two_before == b'.') & (before == b'.') & (byte == b'/'));
+        (two_before, before) = (before, byte);
     }
-    plain && !after_slash
+    plain && before != b'/'
 }
 
 /// The lowest bit of each of eight bytes.
@@ -129,6 +130,8 @@ fn first_end(eight: u64) -> u64 {
 fn plain_name_end(bytes: &[u8]) -> Option<usize> {
     // The first byte of a component; the position before a relative name counts as a slash.
     let mut begins = if bytes.first() == Some(&b'/') { 0 } else { 0x80 };
+    // The full stops among the eight bytes before.
+    let mut dots_before = 0;
     let mut at = 0;
     while at < bytes.len() {
         let eight = eight_at(bytes, at);
@@ -136,6 +139,9 @@ fn plain_name_end(bytes: &[u8]) -> Option<usize> {
         begins |= slashes << 8;
         // A full stop differs from a slash only in its lowest bit.
         let bad = begins & equal(eight | ONES, b'/');
+        // A slash after two of them.
+        let dots = equal(eight, b'.');
+        let bad = bad | slashes & (dots << 8 | dots_before >> 56) & (dots << 16 | dots_before >> 48);
         let ends = first_end(eight);
         if ends != 0 {
             let end = ends & ends.wrapping_neg();
@@ -148,6 +154,7 @@ fn plain_name_end(bytes: &[u8]) -> Option<usize> {
             return None;
         }
         begins = slashes >> 56;
+        dots_before = dots;
         at += 8;
     }
     None
@@ -341,6 +348,22 @@ mod tests {
         for line in lines {
             let line = [line, b"\n"].concat();
             assert_eq!(plain_update(&line, BASE), None, "{:?}", String::from_utf8_lossy(&line));
+        }
+        // Wherever two dots and a slash are; elsewhere two dots are as good as other characters.
+        for before in 1..20 {
+            let name = format!("{}../b.rrd", "x".repeat(before));
+            for base in ["", "/var/lib/rrd/"] {
+                assert_eq!(
+                    plain_update(format!("UPDATE {base}{name} 1:2\n").as_bytes(), BASE),
+                    None,
+                    "{name}"
+                );
+                assert_eq!(plain_name(format!("{base}{name}").as_bytes(), b"1:2", BASE), None, "{name}");
+            }
+            for name in [name.replace("../", "./"), name.replace("../", "..y/"), name.replace("../", "..")] {
+                assert!(plain_update(format!("UPDATE {name} 1:../2\n").as_bytes(), BASE).is_some(), "{name}");
+                assert!(plain_name(name.as_bytes(), b"1:../2", BASE).is_some(), "{name}");
+            }
         }
         let update = |name: usize| format!("UPDATE {} 1:2\n", "x".repeat(name));
         assert!(plain_update(update(255).as_bytes(), BASE).is_some());
