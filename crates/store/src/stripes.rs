@@ -205,6 +205,11 @@ impl Stripes {
             (result, _) => result,
         }
     }
+
+    /// Whether a `.rrd` file that would be adopted has this name.
+    fn is_only_a_file(&self, name: &RrdName) -> bool {
+        self.adopter.as_ref().is_some_and(|adopter| adopter.is_only_a_file(name))
+    }
 }
 
 impl Core {
@@ -398,18 +403,7 @@ impl Engine for Stripes {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
         match &self.adopter {
             None => self.core.update(batch, Box::new(move |(_, failures)| reply(failures))),
-            Some(adopter) => {
-                let way = adopter.retry_sender();
-                let look = Box::new(move |(batch, failures): UpdateOutcome| {
-                    let unknown = |failure: &UpdateFailure| matches!(failure.error, StoreError::NoSuchRrd(_));
-                    if failures.iter().any(unknown) {
-                        way.send(batch, failures, reply);
-                    } else {
-                        reply(failures);
-                    }
-                });
-                self.core.update(batch, look);
-            }
+            Some(adopter) => adopter.update(batch, reply),
         }
     }
 
@@ -420,6 +414,9 @@ impl Engine for Stripes {
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
+        if request.no_overwrite && self.is_only_a_file(&name) {
+            return reply(Err(StoreError::Exists(name)));
+        }
         let shard = self.core.shard(&name);
         self.core.send(shard, Command::Create(name, request, reply));
     }
@@ -430,6 +427,9 @@ impl Engine for Stripes {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        if no_overwrite && self.is_only_a_file(&name) {
+            return Err(StoreError::Exists(name));
+        }
         self.core.import(&name, rrd, no_overwrite)
     }
 

@@ -2,17 +2,18 @@
 //!
 //! collectd's rrdcached plugin, gmetad and many scripts create files themselves and send only the updates to
 //! the daemon; rrdcached finds the file by its name. Here, the first use of such a name imports the file,
-//! which stays unchanged and is not read again. Updates with such names are retried after the import, on a
-//! separate thread, so that other updates do not wait.
-//!
-//! Known gap: a client that sends on without waiting may have a later batch reach the shard between the import
-//! and the retry of an earlier one, whose updates are then refused as too old.
+//! which stays unchanged and is not read again. One thread imports, one file at a time, so that many clients that use a name
+//! at once hold its content once. Updates with such names wait there, so that other updates do not; [`order`] keeps them in
+//! their order.
+
+mod order;
 
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use hashbrown::HashMap;
 use rrd_file::file::Access;
 use rrd_file::handle::Handle;
 
@@ -20,54 +21,35 @@ use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
 use crate::error::OpenError;
 use crate::lock::lock;
 use crate::name::RrdName;
+use crate::shard::message::UpdateOutcome;
 use crate::stripes::Core;
 use crate::tree::Tree;
+use order::{Job, Order};
 
 /// The largest file that is imported: what the log can hold when it does not compress at all.
 const FILE_BYTES_MAX: u64 = 1 << 30;
+/// Waiting lines that are sent to the store in one batch.
+const LINES_MAX: usize = 4096;
 
-/// Updates whose names were unknown.
-struct Retry {
-    batch: UpdateBatch,
-    failures: Vec<UpdateFailure>,
-    reply: Reply<Vec<UpdateFailure>>,
+/// What the adopter's thread is asked to do.
+enum Message {
+    /// Apply a line of a batch once the file of its name is imported.
+    Lines(Arc<Job>, Vec<(u32, RrdName)>),
+    /// Import the file of a name.
+    Adopt(RrdName, SyncSender<Result<(), StoreError>>),
 }
 
 /// Imports files.
 pub(super) struct Adopter {
     source: Arc<Source>,
-    sender: Mutex<Option<RetrySender>>,
+    sender: Mutex<Option<Sender<Message>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// The channel to the adopter's thread.
-#[derive(Clone)]
-pub(super) struct RetrySender(Option<Sender<Retry>>);
-
-impl RetrySender {
-    /// Retries the lines with unknown names once the files of those names are imported.
-    pub(super) fn send(
-        &self,
-        batch: UpdateBatch,
-        failures: Vec<UpdateFailure>,
-        reply: Reply<Vec<UpdateFailure>>,
-    ) {
-        let retry = Retry { batch, failures, reply };
-        let refused = match &self.0 {
-            Some(sender) => sender.send(retry).err().map(|gone| gone.0),
-            None => Some(retry),
-        };
-        if let Some(Retry { failures, reply, .. }) = refused {
-            reply(failures);
-        }
-    }
 }
 
 struct Source {
     core: Arc<Core>,
     tree: Tree,
-    /// One import at a time, so that two first uses of a name do not both import it.
-    turn: Mutex<()>,
+    order: Arc<Order>,
 }
 
 impl Adopter {
@@ -76,25 +58,76 @@ impl Adopter {
         let failed = |error: std::io::Error| {
             OpenError::caused(format!("cannot look for .rrd files in \"{}\"", tree.display()), error)
         };
-        let source = Arc::new(Source { core, tree: Tree::open(tree).map_err(failed)?, turn: Mutex::new(()) });
-        let (sender, retries) = mpsc::channel();
+        let tree = Tree::open(tree).map_err(failed)?;
+        let source = Arc::new(Source { core, tree, order: Arc::default() });
+        let (sender, messages) = mpsc::channel();
         let for_thread = Arc::clone(&source);
         let thread = std::thread::Builder::new()
             .name("adopter".into())
-            .spawn(move || for_thread.run(&retries))
+            .spawn(move || for_thread.run(&messages))
             .map_err(failed)?;
-        let sender = Mutex::new(Some(RetrySender(Some(sender))));
-        Ok(Adopter { source, sender, thread: Mutex::new(Some(thread)) })
+        Ok(Adopter { source, sender: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })
     }
 
-    /// A channel to the thread.
-    pub(super) fn retry_sender(&self) -> RetrySender {
-        lock(&self.sender).clone().unwrap_or(RetrySender(None))
+    /// Updates RRDs; those that only a file has are adopted first.
+    pub(super) fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        let core = &self.source.core;
+        let Some(sender) = lock(&self.sender).clone() else {
+            return core.update(batch, Box::new(move |(_, failures)| reply(failures)));
+        };
+        let passage = self.source.order.enter();
+        if let Some(held) = self.source.order.held() {
+            let waits = |line: &u32| {
+                let name = RrdName::new(batch.name(&batch.lines[*line as usize])).ok()?;
+                held.contains(&name).then_some((*line, name))
+            };
+            let waiting: Vec<_> = (0..batch.lines.len() as u32).filter_map(|line| waits(&line)).collect();
+            if !waiting.is_empty() {
+                let (rest, lines) = without(&batch, &waiting);
+                let job = Job::new(batch, passage.ticket, waiting.len() + 1, Vec::new(), reply);
+                // Before the names are released.
+                send(&sender, &job, waiting);
+                drop(held);
+                let finish = Box::new(move |(_, failures): UpdateOutcome| {
+                    let failures = failures.into_iter().map(|failure| renumbered(failure, &lines));
+                    let (unknown, failures) = unknown_names(failures.collect());
+                    job.expect(unknown.len());
+                    send(&sender, &job, unknown);
+                    job.finish(1, failures);
+                    drop(passage);
+                });
+                return core.update(rest, finish);
+            }
+        }
+        let finish = Box::new(move |(batch, failures): UpdateOutcome| {
+            let (unknown, failures) = unknown_names(failures);
+            if unknown.is_empty() {
+                reply(failures);
+            } else {
+                let job = Job::new(batch, passage.ticket, unknown.len(), failures, reply);
+                send(&sender, &job, unknown);
+            }
+            drop(passage);
+        });
+        core.update(batch, finish);
     }
 
-    /// Imports the file of a name now, if there is one.
+    /// Imports the file of a name now. [`StoreError::NoSuchRrd`] when there is none.
     pub(super) fn adopt(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.source.adopt(name)
+        let none = || StoreError::NoSuchRrd(name.clone());
+        if self.source.open(name)?.is_none() {
+            return Err(none());
+        }
+        let sender = lock(&self.sender).clone().ok_or(StoreError::Stopping)?;
+        let (reply, answer) = mpsc::sync_channel(1);
+        sender.send(Message::Adopt(name.clone(), reply)).map_err(|_| StoreError::Stopping)?;
+        drop(sender);
+        answer.recv().unwrap_or(Err(StoreError::Stopping))
+    }
+
+    /// Whether only a file has this name: the store has not adopted it.
+    pub(super) fn is_only_a_file(&self, name: &RrdName) -> bool {
+        matches!(self.source.open(name), Ok(Some(_))) && !self.source.is_in_store(name)
     }
 
     /// Names of files and directories in the tree, as [`list`](rrd_file::tree::list) returns them, without
@@ -115,54 +148,187 @@ impl Adopter {
     }
 }
 
-impl Source {
-    fn run(&self, retries: &Receiver<Retry>) {
-        while let Ok(Retry { batch, failures, reply }) = retries.recv() {
-            let (unknown, mut failures): (Vec<_>, Vec<_>) =
-                failures.into_iter().partition(|failure| matches!(failure.error, StoreError::NoSuchRrd(_)));
-            let mut again = UpdateBatch::default();
-            let mut lines = Vec::new();
-            for failure in unknown {
-                let StoreError::NoSuchRrd(name) = &failure.error else { continue };
-                match self.adopt(name) {
-                    Ok(()) => {
-                        again.push_copy(&batch, &batch.lines[failure.line as usize]);
-                        lines.push(failure.line);
-                    }
-                    Err(error) => failures.push(UpdateFailure { error, ..failure }),
+/// Has lines of a job wait for the adopter.
+fn send(sender: &Sender<Message>, job: &Arc<Job>, lines: Vec<(u32, RrdName)>) {
+    if lines.is_empty() {
+        return;
+    }
+    if let Err(gone) = sender.send(Message::Lines(Arc::clone(job), lines))
+        && let Message::Lines(job, lines) = gone.0
+    {
+        let fail = |(line, name)| UpdateFailure { line, accepted: 0, error: StoreError::NoSuchRrd(name) };
+        job.finish(lines.len(), lines.into_iter().map(fail));
+    }
+}
+
+/// The lines that failed because of an unknown name, and the other failures.
+fn unknown_names(failures: Vec<UpdateFailure>) -> (Vec<(u32, RrdName)>, Vec<UpdateFailure>) {
+    let mut unknown = Vec::new();
+    let mut others = Vec::new();
+    for failure in failures {
+        match failure.error {
+            StoreError::NoSuchRrd(name) => unknown.push((failure.line, name)),
+            _ => others.push(failure),
+        }
+    }
+    (unknown, others)
+}
+
+/// A batch without its waiting lines, and the numbers that its lines have in the whole batch.
+fn without(batch: &UpdateBatch, waiting: &[(u32, RrdName)]) -> (UpdateBatch, Vec<u32>) {
+    let (mut rest, mut lines) = (UpdateBatch::default(), Vec::new());
+    let mut waiting = waiting.iter().map(|(line, _)| *line).peekable();
+    for (index, line) in batch.lines.iter().enumerate() {
+        if waiting.next_if_eq(&(index as u32)).is_none() {
+            rest.push_copy(batch, line);
+            lines.push(index as u32);
+        }
+    }
+    (rest, lines)
+}
+
+fn renumbered(failure: UpdateFailure, lines: &[u32]) -> UpdateFailure {
+    UpdateFailure { line: lines[failure.line as usize], ..failure }
+}
+
+/// What waits for the file of a name.
+#[derive(Default)]
+struct Waiting {
+    lines: Vec<(Arc<Job>, u32)>,
+    replies: Vec<SyncSender<Result<(), StoreError>>>,
+}
+
+/// What waits, by name.
+#[derive(Default)]
+struct Queue(HashMap<RrdName, Waiting>);
+
+impl Queue {
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Adopt(name, reply) => self.0.entry(name).or_default().replies.push(reply),
+            Message::Lines(job, lines) => {
+                for (line, name) in lines {
+                    self.0.entry(name).or_default().lines.push((Arc::clone(&job), line));
                 }
             }
-            let finish = Box::new(move |(_, more): (UpdateBatch, Vec<UpdateFailure>)| {
-                let renumber =
-                    |failure: UpdateFailure| UpdateFailure { line: lines[failure.line as usize], ..failure };
-                failures.extend(more.into_iter().map(renumber));
-                failures.sort_by_key(|failure| failure.line);
-                reply(failures);
-            });
-            self.core.update(again, finish);
         }
     }
 
-    /// Imports the file of a name unless the RRD exists by now. [`StoreError::NoSuchRrd`] when there is no
-    /// `.rrd` file of that name either.
-    fn adopt(&self, name: &RrdName) -> Result<(), StoreError> {
-        let bytes = match self.read_file(name)? {
-            Some(bytes) => bytes,
-            None => return Err(StoreError::NoSuchRrd(name.clone())),
-        };
-        let _turn = lock(&self.turn);
-        if self.core.ask(name, |view, name| view.status(name)).is_ok() {
+    fn take_all(&mut self, messages: &Receiver<Message>) {
+        messages.try_iter().for_each(|message| self.take(message));
+    }
+}
+
+impl Source {
+    fn run(&self, messages: &Receiver<Message>) {
+        let mut queue = Queue::default();
+        loop {
+            if queue.0.is_empty() {
+                let Ok(message) = messages.recv() else { return };
+                queue.take(message);
+            }
+            queue.take_all(messages);
+            self.pass(&mut queue, messages);
+        }
+    }
+
+    /// Adopts the files of the names that wait now, and applies all lines that wait for them.
+    fn pass(&self, queue: &mut Queue, messages: &Receiver<Message>) {
+        let names: Vec<RrdName> = queue.0.keys().cloned().collect();
+        let mut results: HashMap<RrdName, Result<(), StoreError>> = HashMap::new();
+        let mut found = Vec::new();
+        for name in names {
+            match self.open(&name) {
+                Ok(Some(_)) => found.push(name),
+                Ok(None) => drop(results.insert(name.clone(), Err(StoreError::NoSuchRrd(name)))),
+                Err(error) => drop(results.insert(name, Err(error))),
+            }
+        }
+        if found.is_empty() {
+            return self.answer(queue, &results);
+        }
+        self.order.hold(&found);
+        for name in found {
+            let result = self.import(&name);
+            results.insert(name, result);
+        }
+        queue.take_all(messages);
+        self.answer(queue, &results);
+        self.order.release(|| {
+            queue.take_all(messages);
+            self.answer(queue, &results);
+        });
+    }
+
+    /// Applies the waiting lines of the names with a result, or refuses them, and answers who asked for the names.
+    fn answer(&self, queue: &mut Queue, results: &HashMap<RrdName, Result<(), StoreError>>) {
+        let mut lines = Vec::new();
+        for (name, result) in results {
+            let Some(waiting) = queue.0.remove(name) else { continue };
+            match result {
+                Ok(()) => lines.extend(waiting.lines),
+                Err(error) => {
+                    for (job, line) in waiting.lines {
+                        job.finish(1, [UpdateFailure { line, accepted: 0, error: error.clone() }]);
+                    }
+                }
+            }
+            for reply in waiting.replies {
+                // Who asked may be gone.
+                let _ = reply.send(result.clone());
+            }
+        }
+        lines.sort_unstable_by_key(|(job, line)| (job.ticket, *line));
+        for lines in lines.chunks(LINES_MAX) {
+            self.apply(lines.to_vec());
+        }
+    }
+
+    fn apply(&self, lines: Vec<(Arc<Job>, u32)>) {
+        let mut batch = UpdateBatch::default();
+        for (job, line) in &lines {
+            batch.push_copy(&job.batch, &job.batch.lines[*line as usize]);
+        }
+        let finish = Box::new(move |(_, failures): UpdateOutcome| {
+            let mut failures = failures.into_iter().peekable();
+            for (index, (job, line)) in lines.into_iter().enumerate() {
+                let failure = failures.next_if(|failure| failure.line == index as u32);
+                job.finish(1, failure.map(|failure| UpdateFailure { line, ..failure }));
+            }
+        });
+        self.core.update(batch, finish);
+    }
+
+    fn is_in_store(&self, name: &RrdName) -> bool {
+        self.core.ask(name, |view, name| view.status(name)).is_ok()
+    }
+
+    /// Imports the file of a name unless the RRD exists by now.
+    fn import(&self, name: &RrdName) -> Result<(), StoreError> {
+        if self.is_in_store(name) {
             return Ok(());
         }
-        let parts = rrd::codec::file::decode(&bytes)
+        let Some((file, bytes)) = self.open(name)? else { return Err(StoreError::NoSuchRrd(name.clone())) };
+        let failed = |error| StoreError::io(format!("cannot read the file of \"{name}\""), error);
+        if bytes > FILE_BYTES_MAX {
+            return Err(StoreError::TooLarge(format!(
+                "cannot take in \"{name}\": it has {bytes} bytes, {FILE_BYTES_MAX} are the limit"
+            )));
+        }
+        let mut content = Vec::with_capacity(bytes as usize);
+        // It may be growing.
+        std::io::Read::read_to_end(&mut std::io::Read::take(&file, FILE_BYTES_MAX), &mut content)
+            .map_err(failed)?;
+        let parts = rrd::codec::file::decode(&content)
             .map_err(|error| StoreError::Damaged { path: name.to_string(), error })?;
+        drop(content);
         self.core.import(name, parts.rrd, true)?;
-        tracing::info!(rrd = %name, bytes = bytes.len(), "took in a .rrd file that stood in the tree");
+        tracing::info!(rrd = %name, bytes, "took in a .rrd file that stood in the tree");
         Ok(())
     }
 
-    /// The bytes of a `.rrd` file; `None` when there is none or the file is of another kind.
-    fn read_file(&self, name: &RrdName) -> Result<Option<Vec<u8>>, StoreError> {
+    /// A `.rrd` file and its length; `None` when there is none or the file is of another kind.
+    fn open(&self, name: &RrdName) -> Result<Option<(std::fs::File, u64)>, StoreError> {
         let failed = |error| StoreError::io(format!("cannot read the file of \"{name}\""), error);
         let Ok(Handle::System(file)) = self.tree.open_file(name, Access::Read) else { return Ok(None) };
         let file = std::fs::File::from(file);
@@ -174,14 +340,6 @@ impl Source {
         {
             return Ok(None);
         }
-        if about.len() > FILE_BYTES_MAX {
-            return Err(StoreError::TooLarge(format!(
-                "cannot take in \"{name}\": it has {} bytes, {FILE_BYTES_MAX} are the limit",
-                about.len()
-            )));
-        }
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut &file, &mut bytes).map_err(failed)?;
-        Ok(Some(bytes))
+        Ok(Some((file, about.len())))
     }
 }

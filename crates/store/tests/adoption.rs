@@ -1,0 +1,133 @@
+//! Adoption in the striped store: clients that send on without waiting, and names that only a file has.
+
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+
+use roundel_store::disk::real::RealDisk;
+use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
+use roundel_store::stripes::{Options, Stripes};
+use rrd::definition::Definition;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use rrd_file::Existing;
+use rrd_file::name::RrdName;
+
+const START: i64 = 1_700_000_000;
+const CONNECTIONS: usize = 4;
+const FILES: usize = 24;
+
+fn name(number: usize) -> RrdName {
+    RrdName::new(format!("host-{number}.rrd").as_bytes()).unwrap()
+}
+
+fn definition() -> Definition {
+    let step = Step { units: 1, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+    parse_create(&options, &["DS:v:GAUGE:1000:U:U", "RRA:LAST:0.5:1:2000"]).unwrap()
+}
+
+/// A store whose tree has files that no one has used yet.
+fn store(directory: &Path, shard_count: u32) -> Stripes {
+    let tree = directory.join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..FILES {
+        let path = tree.join(name(number).to_string());
+        rrd_file::create(&path, &definition(), START, Existing::Refuse).unwrap();
+    }
+    let disk = Arc::new(RealDisk::create(&directory.join("store")).unwrap());
+    let options = Options {
+        shard_count,
+        placeholder_tree: Some(tree.clone()),
+        adopt_tree: Some(tree),
+        ..Options::default()
+    };
+    Stripes::open(disk, &options).unwrap()
+}
+
+fn send(store: &Stripes, batch: UpdateBatch) -> Receiver<Vec<UpdateFailure>> {
+    let (sender, receiver) = mpsc::channel();
+    store.update(batch, Box::new(move |failures| sender.send(failures).unwrap()));
+    receiver
+}
+
+/// Each connection has files of its own, and sends batch after batch for them without waiting for an answer.
+#[test]
+fn updates_that_are_sent_on_during_an_adoption_keep_their_order() {
+    for round in 0..6 {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path(), 1 + round % 2);
+        std::thread::scope(|scope| {
+            for connection in 0..CONNECTIONS {
+                let store = &store;
+                scope.spawn(move || {
+                    let files = (connection..FILES).step_by(CONNECTIONS);
+                    let answers: Vec<_> = (1..400i64)
+                        .map(|second| {
+                            let mut batch = UpdateBatch::default();
+                            // Later batches meet new names beside those that are being adopted.
+                            for number in files.clone().take(1 + second as usize / 40) {
+                                let values = format!("{}:{second}", START + second);
+                                batch.push(name(number).as_bytes(), values.as_bytes());
+                            }
+                            send(store, batch)
+                        })
+                        .collect();
+                    for answer in answers {
+                        let failures = answer.recv().unwrap();
+                        assert!(failures.is_empty(), "{:?}", failures[0].error);
+                    }
+                });
+            }
+        });
+        for number in 0..FILES {
+            assert_eq!(store.status(&name(number)).unwrap().last_update.whole, START + 399);
+        }
+        store.stop().unwrap();
+    }
+}
+
+/// A query may adopt a file while its first updates are on their way.
+#[test]
+fn queries_that_adopt_do_not_reorder_updates_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path(), 1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..FILES).for_each(|number| drop(store.status(&name(number)).unwrap())));
+        for number in (0..FILES).rev() {
+            let answers: Vec<_> = (1..60i64)
+                .map(|second| {
+                    let mut batch = UpdateBatch::default();
+                    let values = format!("{}:{second}", START + second);
+                    batch.push(name(number).as_bytes(), values.as_bytes());
+                    send(&store, batch)
+                })
+                .collect();
+            assert!(answers.into_iter().all(|answer| answer.recv().unwrap().is_empty()), "{number}");
+        }
+    });
+    store.stop().unwrap();
+}
+
+#[test]
+fn a_name_that_only_a_file_has_exists() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path(), 1);
+    let create = |name: RrdName| {
+        let request = CreateRequest { definition: definition(), start: START + 5000, no_overwrite: true };
+        let (sender, receiver) = mpsc::channel();
+        store.create(name, request, Box::new(move |result| sender.send(result).unwrap()));
+        receiver.recv().unwrap()
+    };
+    assert_eq!(create(name(0)), Err(StoreError::Exists(name(0))));
+    assert_eq!(create(RrdName::new(b"new.rrd").unwrap()), Ok(()));
+    let rrd = store.read(&RrdName::new(b"new.rrd").unwrap()).unwrap();
+    assert_eq!(store.import(name(1), rrd.clone(), true), Err(StoreError::Exists(name(1))));
+    assert_eq!(store.status(&name(1)).unwrap().last_update.whole, START, "it is the file's");
+    // Without -O it is replaced, as a file would be.
+    assert_eq!(store.import(name(2), rrd, false), Ok(()));
+    assert_eq!(store.status(&name(2)).unwrap().last_update.whole, START + 5000);
+    store.stop().unwrap();
+}
