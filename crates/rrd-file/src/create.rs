@@ -38,6 +38,9 @@ const TEMPORARY_TRIES: usize = 100;
 /// single one; and 200 files updated in three places each wrote 2.57 MB to the device in all cases.
 const PIECE_BYTES: usize = 1 << 20;
 
+/// The largest file that is made. RRDtool has no limit; this one keeps a typing error from filling a disk for minutes.
+pub const FILE_BYTES_MAX: u64 = 64 << 30;
+
 /// What to do about an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
@@ -56,7 +59,7 @@ pub enum Existing {
 ///
 /// # Errors
 /// [`Error::Create`] when it exists, [`Error::Temporary`], [`Error::Rename`], [`Error::Write`];
-/// [`Error::File`] when no file can hold the definition.
+/// [`Error::File`] when no file can hold the definition; [`Error::Huge`].
 pub fn create(path: &Path, definition: &Definition, start: i64, existing: Existing) -> Result<(), Error> {
     create_on(&Volume::System, path, definition, start, existing)
 }
@@ -72,9 +75,12 @@ pub fn create_on(
     start: i64,
     existing: Existing,
 ) -> Result<(), Error> {
+    let layout = FileLayout::of(definition);
+    if layout.file_bytes > FILE_BYTES_MAX {
+        return Err(Error::Huge { path: path.to_path_buf(), bytes: layout.file_bytes });
+    }
     let live = rrd::create::new_live(definition, start);
     let shape = HeadShape::of(definition);
-    let layout = FileLayout::of(definition);
     let mut front = Vec::with_capacity(layout.header_bytes);
     encode_head(definition, &shape, shape.split(&live.words), &rings(definition, &live), &mut front)
         .map_err(|error| refused(path, error))?;

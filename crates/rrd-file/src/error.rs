@@ -9,6 +9,7 @@ use rrd::reading::TemplateError;
 use rrd::tune::TuneError;
 use rrd::update::UpdateError;
 
+use crate::create::FILE_BYTES_MAX;
 use crate::file::LOCKED;
 use crate::placeholder::Placeholder;
 use rrd::updatev::UpdateReport;
@@ -91,6 +92,13 @@ pub enum Error {
         /// How many.
         bytes: u64,
     },
+    /// A new file would have more than [`FILE_BYTES_MAX`] bytes.
+    Huge {
+        /// The path as given.
+        path: PathBuf,
+        /// How many.
+        bytes: u64,
+    },
 }
 
 impl Error {
@@ -125,6 +133,10 @@ impl fmt::Display for Error {
             Error::Tune(error) => error.fmt(f),
             Error::TooLarge { path, bytes } => {
                 write!(f, "'{}': {bytes} bytes are too many to read at once", path.display())
+            }
+            Error::Huge { path, bytes } => {
+                let path = path.display();
+                write!(f, "creating '{path}': it would have {bytes} bytes, {FILE_BYTES_MAX} are the limit")
             }
         }
     }

@@ -33,7 +33,9 @@ pub mod update;
 mod volume;
 mod write;
 
-pub use create::{Existing, create, create_filled, create_on, write_bytes, write_file, write_file_with};
+pub use create::{
+    Existing, FILE_BYTES_MAX, create, create_filled, create_on, write_bytes, write_file, write_file_with,
+};
 pub use error::{Error, system_text};
 pub use lock::Locking;
 pub use read::ReadFile;

@@ -6,6 +6,7 @@
 //! that most opens resolve a single component.
 
 mod list;
+mod sweep;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::file::Access;
 use crate::handle::Handle;
 use crate::name::RrdName;
 pub use list::{ListError, list};
+pub use sweep::sweep;
 
 /// Directories kept open. Each takes a file descriptor, of usually 1,024. Trees are mostly written directory
 /// by directory, so few are enough. At the limit all are closed.

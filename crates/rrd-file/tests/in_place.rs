@@ -432,3 +432,16 @@ fn an_update_notes_no_time_of_reading() {
     assert_eq!(times().0, long_ago);
     assert!(times().1 > long_ago);
 }
+
+/// On any disk, however much room it has.
+#[test]
+fn a_file_larger_than_the_limit_is_refused_at_once() {
+    let (tool, path) = tool_with_file();
+    let mut definition = decode(&std::fs::read(&path).unwrap()).unwrap().rrd.definition;
+    definition.rra[0].row_count = 1 << 37;
+    let huge = tool.path("huge.rrd");
+    let refused = create(&huge, &definition, 1_000_000_000, Existing::Replace).unwrap_err();
+    assert!(matches!(refused, Error::Huge { bytes, .. } if bytes > 1 << 40), "{refused}");
+    assert!(refused.to_string().ends_with("bytes, 68719476736 are the limit"), "{refused}");
+    assert!(!huge.exists());
+}

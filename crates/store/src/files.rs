@@ -23,6 +23,7 @@ mod options;
 mod read;
 mod replay;
 mod shared;
+mod temporary;
 mod tune;
 pub(crate) mod updates;
 mod updatev;
@@ -107,6 +108,7 @@ impl FilesEngine {
             if replayed.updates > 0 {
                 tracing::info!("{} updates from the journal wait for their files", replayed.updates);
             }
+            shared.set_ends(replayed.ends, replayed.generation + 1);
             shared
                 .rotate(replayed.generation + 1)
                 .map_err(|error| cannot("start journal in", path, error))?;
@@ -133,7 +135,9 @@ impl FilesEngine {
             let shared = Arc::clone(&shared);
             lock(&engine.helpers).push(spawn(format!("write-{number}"), move || write::run_writer(&shared))?);
         }
+        let for_sweep = Arc::clone(&shared);
         lock(&engine.helpers).push(spawn("upkeep".to_string(), move || upkeep::run(&shared))?);
+        lock(&engine.helpers).push(spawn("sweep".to_string(), move || temporary::remove_left(&for_sweep))?);
         Ok(engine)
     }
 
@@ -183,6 +187,11 @@ impl FilesEngine {
             }
             shared.sync_new_files();
             shared.sync_journals();
+            if shared.check_sound().is_ok()
+                && let Err(error) = shared.note_stop()
+            {
+                tracing::warn!("cannot note where the journal ends: {}", rrd_file::system_text(&error));
+            }
         }
         shared.stopping.store(true, Ordering::Release);
         shared.queue.close();

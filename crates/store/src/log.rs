@@ -22,6 +22,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use crate::position::Position;
+pub(crate) use aside::copy_aside;
 pub use aside::{put_aside, straighten};
 pub use envelope::{Kind, Record, Stamp};
 pub use replay::{Cut, Damage, Fault, Known, ReplayEnd, ReplayError, replay};

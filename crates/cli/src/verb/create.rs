@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DECIMALS_IN_FILE, DefinitionError, Limits, extend, parse_create};
+use rrd::footprint::value_count;
 use rrd::prefill::{Forecasts, default_start, origins, prefill, unfit_source};
 use rrd::when::{Step, parse_step};
 use rrd_file::{Existing, create as create_file, create_filled};
@@ -31,6 +32,9 @@ pub const SYNTAX: &str = "create - a new RRD\n\n\
 const START_MIN: i64 = 315_360_000;
 /// Default start, in seconds before now.
 const START_BEFORE_NOW: i64 = 10;
+
+/// Most values of an RRD that is filled from others, because it is held whole meanwhile: 1 GiB of them.
+const VALUES_MAX: u64 = 128 << 20;
 
 #[derive(Clone, Copy)]
 enum Tag {
@@ -221,6 +225,12 @@ fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) ->
         }
         Location::Local(path) if sources.is_empty() => create_file(path, &definition, start, args.existing),
         location => {
+            let values = value_count(&definition);
+            if values > VALUES_MAX {
+                return Err(Failure::new(format!(
+                    "{values} values are too many to fill, {VALUES_MAX} are the limit"
+                )));
+            }
             let origins = origins(&definition, &definitions);
             let filled = prefill(definition, start, &origins, &sources, Forecasts::Filled);
             match location {

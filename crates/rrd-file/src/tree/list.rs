@@ -14,7 +14,7 @@ use crate::system_text;
 /// The most names in an answer. Beyond it the answer is an error rather than incomplete.
 const NAMES_MAX: usize = 10_000_000;
 /// Deepest directory that is listed: more can only be a loop of mounts.
-const DEPTH_MAX: usize = 64;
+pub(super) const DEPTH_MAX: usize = 64;
 
 /// Why a directory could not be listed.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ fn walk(
 }
 
 /// The type of an entry; some file systems do not return it and must be queried.
-fn kind(directory: &OwnedFd, item: &rustix::fs::DirEntry) -> FileType {
+pub(super) fn kind(directory: &OwnedFd, item: &rustix::fs::DirEntry) -> FileType {
     match item.file_type() {
         FileType::Unknown => {
             let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;

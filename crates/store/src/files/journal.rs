@@ -1,27 +1,34 @@
 //! The journal of the files layout: the accepted updates that may not be in their `.rrd` files yet.
 //!
 //! There is one file per shard and generation; every start and every rotation begins a new generation. A
-//! frame is one `write(2)`, so a `kill -9` leaves whole frames and at most one torn tail. Replay returns
-//! records in order and opens no `.rrd` file. `docs/format/journal.md` describes the bytes. Cost: 7 bytes
-//! plus name and updates per update record, 8 bytes per frame.
+//! frame is one `write(2)`, so a `kill -9` leaves whole frames and at most one torn tail. [`scan`](fn@scan) returns
+//! records in order and opens no `.rrd` file; [`Ends`] notes what should be there. `docs/format/journal.md` describes the bytes.
+//! Cost: 7 bytes plus name and updates per update record, 24 bytes per frame.
+
+mod ends;
+mod scan;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::{Disk, DiskFile, Mode, RealDisk};
 use rrd::time::{MICROS, Timestamp};
 
+use crate::log::copy_aside;
+pub use ends::{Ends, NAME as ENDS_NAME, id_text};
+pub use scan::{Damage, Known, scan};
+
 /// The first bytes of a journal file.
 pub const MAGIC: [u8; 8] = *b"ROUNDELJ";
 /// The version of the format that this release writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the first frame.
-pub const HEADER_BYTES: usize = 32;
-/// Bytes before a frame's body: length and checksum.
-pub const FRAME_HEADER_BYTES: usize = 8;
+pub const HEADER_BYTES: usize = 48;
+/// Bytes before a frame's body: length, checksum, its own offset, durable mark.
+pub const FRAME_HEADER_BYTES: usize = 24;
 
 /// The largest frame body. A larger batch is split into several frames at record boundaries; in replay, a
 /// larger length can only be damage. One record needs at most 4,102 + `UPDATES_BYTES_MAX` bytes.
@@ -29,8 +36,6 @@ pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The most bytes of updates in one record: more than the longest line a client may send.
 pub const UPDATES_BYTES_MAX: usize = 2 << 20;
 
-/// Bytes per read in replay.
-const READ_BYTES: usize = 1 << 20;
 /// Mode of journal files, before the umask.
 const FILE_MODE: u32 = 0o666;
 /// The file whose lock keeps other daemons off the journal.
@@ -43,8 +48,9 @@ const KIND_FORGOTTEN: u8 = 3;
 const OFFSET_VERSION: usize = 8;
 const OFFSET_SHARD: usize = 12;
 const OFFSET_GENERATION: usize = 16;
-const OFFSET_RESERVED: usize = 24;
-const OFFSET_CHECKSUM: usize = 28;
+const OFFSET_ID: usize = 24;
+const OFFSET_RESERVED: usize = 40;
+const OFFSET_CHECKSUM: usize = 44;
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,14 +120,17 @@ impl Frame {
         self.bytes.extend_from_slice(text);
     }
 
-    /// Completes the frame headers and returns the bytes to write.
-    fn seal(&mut self) -> &[u8] {
+    /// Completes the frame headers and returns the bytes to write at `offset` of a file that is durable up to `durable` and
+    /// whose header has this checksum.
+    fn seal(&mut self, offset: u64, durable: u64, header_checksum: u32) -> &[u8] {
         for (index, &start) in self.starts.iter().enumerate() {
             let end = self.starts.get(index + 1).copied().unwrap_or(self.bytes.len());
-            let length = ((end - start - FRAME_HEADER_BYTES) as u32).to_le_bytes();
-            let checksum = frame_checksum(length, &self.bytes[start + FRAME_HEADER_BYTES..end]);
-            self.bytes[start..start + 4].copy_from_slice(&length);
-            self.bytes[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+            let (head, body) = self.bytes[start..end].split_at_mut(FRAME_HEADER_BYTES);
+            head[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+            head[8..16].copy_from_slice(&(offset + start as u64).to_le_bytes());
+            head[16..].copy_from_slice(&durable.to_le_bytes());
+            let checksum = frame_checksum(header_checksum, head, body);
+            head[4..8].copy_from_slice(&checksum.to_le_bytes());
         }
         &self.bytes
     }
@@ -201,10 +210,56 @@ impl Directory {
     /// When the directory cannot be listed.
     pub fn files(&self) -> io::Result<Vec<(u64, OsString)>> {
         let names = self.disk.list(Path::new(""))?.into_iter();
-        let mut found: Vec<_> =
-            names.filter_map(|name| Some((generation_of(name.to_str()?)?, name))).collect();
+        let mut found: Vec<_> = names.filter_map(|name| Some((key_of(name.to_str()?)?.0, name))).collect();
         found.sort_unstable();
         Ok(found)
+    }
+
+    /// What the file `JOURNAL` says; `None` when there is none. The inner error says what is damaged.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn ends(&self) -> io::Result<Option<Result<Ends, String>>> {
+        Ends::load(&*self.disk)
+    }
+
+    /// Writes the file `JOURNAL`.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn note_ends(&self, ends: &Ends) -> io::Result<()> {
+        ends.store(&*self.disk)
+    }
+
+    /// Whether a file says to which journal it belongs, so that there must be a file `JOURNAL` too.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn has_labels(&self, files: &[(u64, OsString)]) -> io::Result<bool> {
+        for (_, name) in files {
+            let mut bytes = [0; HEADER_BYTES];
+            let count = self.disk.open(Path::new(name), Mode::Read)?.read_at(&mut bytes, 0)?;
+            if header_of(&bytes[..count.min(HEADER_BYTES)]).is_ok_and(|header| header.id.is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes a file durable, of which a process that is gone may have left a part in the page cache.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn sync(&self, name: &OsStr) -> io::Result<()> {
+        self.disk.open(Path::new(name), Mode::Write)?.sync()
+    }
+
+    /// Copies a damaged file to `damaged-NAME`; returns the copy's name unless there is one already.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn put_aside(&self, name: &OsStr) -> io::Result<Option<PathBuf>> {
+        copy_aside(&*self.disk, Path::new(name))
     }
 
     /// Removes a journal file.
@@ -220,8 +275,15 @@ impl Directory {
 pub struct Journal {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
+    /// Checksum of its header.
+    checksum: u32,
     bytes: u64,
+    /// It is durable up to this byte.
+    durable: u64,
+    /// Nothing was appended since a sync began.
     synced: bool,
+    /// How often it was emptied.
+    emptied: u32,
 }
 
 impl fmt::Debug for Journal {
@@ -230,17 +292,29 @@ impl fmt::Debug for Journal {
     }
 }
 
+/// What is to be synced without blocking appends.
+pub struct SyncHandle {
+    /// The file.
+    pub file: Arc<dyn DiskFile>,
+    bytes: u64,
+    emptied: u32,
+}
+
 impl Journal {
-    /// Creates the file of a new generation and makes its directory entry durable.
+    /// Creates the file of a new generation, durable with its name.
     ///
     /// # Errors
     /// When the file cannot be created, written or synced.
-    pub fn create(directory: &Directory, generation: u64, shard: u32) -> io::Result<Self> {
+    pub fn create(directory: &Directory, id: &[u8; 16], generation: u64, shard: u32) -> io::Result<Self> {
         let name = file_name(generation, shard);
         let file = directory.disk.create(Path::new(&name))?;
-        file.write_at(&header(generation, shard), 0)?;
+        let header = header(id, generation, shard);
+        file.write_at(&header, 0)?;
+        file.sync()?;
         directory.disk.sync_dir(Path::new(""))?;
-        Ok(Journal { file, path: directory.path.join(name), bytes: HEADER_BYTES as u64, synced: false })
+        let checksum = word(&header, OFFSET_CHECKSUM);
+        let (path, bytes) = (directory.path.join(name), HEADER_BYTES as u64);
+        Ok(Journal { file, path, checksum, bytes, durable: bytes, synced: true, emptied: 0 })
     }
 
     /// Its length in bytes.
@@ -254,7 +328,7 @@ impl Journal {
     /// # Errors
     /// When the frame cannot be written.
     pub fn append(&mut self, frame: &mut Frame) -> io::Result<()> {
-        let bytes = frame.seal();
+        let bytes = frame.seal(self.bytes, self.durable, self.checksum);
         self.synced = false;
         if let Err(error) = self.file.write_at(bytes, self.bytes) {
             // A torn frame in the middle would end replay there, so it must be cut off before anything
@@ -269,12 +343,14 @@ impl Journal {
     /// Removes all frames.
     ///
     /// # Errors
-    /// When the file cannot be truncated.
+    /// When the file cannot be truncated and synced.
     pub fn empty(&mut self) -> io::Result<()> {
         self.file.truncate(HEADER_BYTES as u64)?;
         self.bytes = HEADER_BYTES as u64;
-        self.synced = false;
-        Ok(())
+        (self.durable, self.synced) = (self.bytes, false);
+        self.emptied += 1;
+        // Offsets are used again, so the old frames must be gone for good.
+        self.sync().map(drop)
     }
 
     /// Makes everything appended durable. Returns true if there was anything to sync.
@@ -282,130 +358,34 @@ impl Journal {
     /// # Errors
     /// When the sync fails.
     pub fn sync(&mut self) -> io::Result<bool> {
-        if self.synced {
+        if self.synced && self.durable == self.bytes {
             return Ok(false);
         }
         self.file.sync()?;
-        self.synced = true;
+        (self.durable, self.synced) = (self.bytes, true);
         Ok(true)
     }
 
     /// The file, to be synced without blocking appends; `None` when nothing was appended since the last sync.
-    pub fn sync_handle(&mut self) -> Option<Arc<dyn DiskFile>> {
+    pub fn sync_handle(&mut self) -> Option<SyncHandle> {
         if self.synced {
             return None;
         }
         // An append during the sync marks the file as unsynced again.
         self.synced = true;
-        Some(Arc::clone(&self.file))
+        Some(SyncHandle { file: Arc::clone(&self.file), bytes: self.bytes, emptied: self.emptied })
+    }
+
+    /// Notes that the file of a handle was synced.
+    pub fn note_synced(&mut self, handle: &SyncHandle) {
+        if Arc::ptr_eq(&self.file, &handle.file) && self.emptied == handle.emptied {
+            self.durable = self.durable.max(handle.bytes);
+        }
     }
 
     /// Its path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-/// Damage found in replay; good records around it were replayed.
-#[derive(Debug)]
-pub struct Damage {
-    /// The file.
-    pub path: PathBuf,
-    /// Offset in bytes.
-    pub offset: u64,
-    /// What is wrong.
-    pub what: String,
-    /// A crash leaves this too: nothing good follows it.
-    pub is_tear: bool,
-}
-
-impl std::fmt::Display for Damage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "journal {} at byte {}: {}", self.path.display(), self.offset, self.what)
-    }
-}
-
-/// Reads one journal file, record by record. Damage is reported and skipped as long as frame boundaries can
-/// be found; a torn tail, which any crash may leave, is marked as such.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn replay(
-    directory: &Directory,
-    name: &OsStr,
-    mut take: impl FnMut(Record<'_>),
-) -> io::Result<Vec<Damage>> {
-    let path = directory.path.join(name);
-    let file = directory.disk.open(Path::new(name), Mode::Read)?;
-    let mut damages = Vec::new();
-    let mut report = |offset: u64, is_tear: bool, what: String| {
-        damages.push(Damage { path: path.clone(), offset, what, is_tear });
-    };
-    let length = file.length()?;
-    if length < HEADER_BYTES as u64 {
-        let what = format!(
-            "{length} bytes, less than its header: a kill while it was being made leaves that; otherwise its updates are lost"
-        );
-        report(0, true, what);
-        return Ok(damages);
-    }
-    let mut input = io::BufReader::with_capacity(READ_BYTES, Input { file, offset: 0 });
-    let mut start = [0; HEADER_BYTES];
-    input.read_exact(&mut start)?;
-    if let Err(what) = check_header(&start).and_then(|()| check_name(&start, name)) {
-        report(0, false, what);
-        return Ok(damages);
-    }
-    let mut offset = HEADER_BYTES as u64;
-    let mut body = Vec::new();
-    while length - offset >= FRAME_HEADER_BYTES as u64 {
-        let mut head = [0; FRAME_HEADER_BYTES];
-        input.read_exact(&mut head)?;
-        let field = [head[0], head[1], head[2], head[3]];
-        let body_bytes = u32::from_le_bytes(field) as usize;
-        let rest = length - offset - FRAME_HEADER_BYTES as u64;
-        if body_bytes == 0 || body_bytes > FRAME_BYTES_MAX {
-            report(
-                offset,
-                false,
-                format!("frame of {body_bytes} bytes cannot be; the rest of the file is not read"),
-            );
-            break;
-        }
-        if body_bytes as u64 > rest {
-            report(offset, true, format!("the last frame is cut: {rest} of {body_bytes} bytes"));
-            return Ok(damages);
-        }
-        body.resize(body_bytes, 0);
-        input.read_exact(&mut body)?;
-        let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-        if checksum != frame_checksum(field, &body) {
-            // A power loss may tear the last frame; only one with frames after it is damage.
-            let is_last = body_bytes as u64 == rest;
-            report(offset, is_last, "checksum does not match; this frame is skipped".to_string());
-        } else if let Err(what) = records(&body, &mut take) {
-            report(offset, false, what);
-        }
-        offset += (FRAME_HEADER_BYTES + body_bytes) as u64;
-    }
-    if length > offset && damages.last().is_none_or(|damage| damage.offset != offset) {
-        let what = format!("the last frame is cut: {} bytes of its head", length - offset);
-        damages.push(Damage { path, offset, what, is_tear: true });
-    }
-    Ok(damages)
-}
-
-/// A file that is read front to back.
-struct Input {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
-}
-
-impl Read for Input {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(bytes, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
     }
 }
 
@@ -435,50 +415,70 @@ pub fn records(body: &[u8], take: &mut impl FnMut(Record<'_>)) -> Result<(), Str
 }
 
 /// `GENERATION-SHARD.journal` with 16 and 4 hexadecimal digits.
-fn file_name(generation: u64, shard: u32) -> String {
+pub fn file_name(generation: u64, shard: u32) -> String {
     format!("{generation:016x}-{shard:04x}.journal")
 }
 
-fn generation_of(file_name: &str) -> Option<u64> {
+/// Generation and shard in the name of a journal file.
+pub fn key_of(file_name: &str) -> Option<(u64, u32)> {
     let (generation, shard) = file_name.strip_suffix(".journal")?.split_once('-')?;
     (generation.len() == 16 && shard.len() == 4).then_some(())?;
-    u32::from_str_radix(shard, 16).ok()?;
-    u64::from_str_radix(generation, 16).ok()
+    Some((u64::from_str_radix(generation, 16).ok()?, u32::from_str_radix(shard, 16).ok()?))
 }
 
-fn header(generation: u64, shard: u32) -> [u8; HEADER_BYTES] {
+fn header(id: &[u8; 16], generation: u64, shard: u32) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
     bytes[OFFSET_VERSION..OFFSET_SHARD].copy_from_slice(&VERSION.to_le_bytes());
     bytes[OFFSET_SHARD..OFFSET_GENERATION].copy_from_slice(&shard.to_le_bytes());
-    bytes[OFFSET_GENERATION..OFFSET_RESERVED].copy_from_slice(&generation.to_le_bytes());
+    bytes[OFFSET_GENERATION..OFFSET_ID].copy_from_slice(&generation.to_le_bytes());
+    bytes[OFFSET_ID..OFFSET_RESERVED].copy_from_slice(id);
     let checksum = crc32c::crc32c(&bytes[..OFFSET_CHECKSUM]);
     bytes[OFFSET_CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
-fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
-    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+/// What the header of a file says.
+struct Header {
+    shard: u32,
+    generation: u64,
+    /// `None` in version 1.
+    id: Option<[u8; 16]>,
+    checksum: u32,
+}
+
+/// The header at the start of a file, of any version that this release reads.
+fn header_of(bytes: &[u8]) -> Result<Header, String> {
     if !bytes.starts_with(&MAGIC) {
         return Err("this is no journal of ours; move it away".to_string());
     }
-    if word(OFFSET_CHECKSUM) != crc32c::crc32c(&bytes[..OFFSET_CHECKSUM]) {
+    let version = word(bytes, OFFSET_VERSION);
+    // Version 1 has its checksum where the id is now.
+    let checksum_at = if version == 1 { scan::HEADER_BYTES_V1 - 4 } else { OFFSET_CHECKSUM };
+    let checksum = bytes.get(checksum_at..checksum_at + 4).map(|_| word(bytes, checksum_at));
+    if checksum.is_none_or(|checksum| checksum != crc32c::crc32c(&bytes[..checksum_at])) {
         return Err("checksum of the header does not match; the file is not read".to_string());
     }
-    match word(OFFSET_VERSION) {
-        VERSION => Ok(()),
-        other => Err(format!("version {other}; this release reads version {VERSION}")),
-    }
+    let id = match version {
+        1 => None,
+        VERSION => bytes[OFFSET_ID..OFFSET_RESERVED].try_into().ok(),
+        other => return Err(format!("version {other}; this release reads versions 1 and {VERSION}")),
+    };
+    let generation =
+        u64::from(word(bytes, OFFSET_GENERATION)) | u64::from(word(bytes, OFFSET_GENERATION + 4)) << 32;
+    let shard = word(bytes, OFFSET_SHARD);
+    Ok(Header { shard, generation, id, checksum: checksum.unwrap_or_default() })
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Files that were exchanged would give RRDs their updates in another order than they were accepted in.
-fn check_name(header: &[u8; HEADER_BYTES], name: &OsStr) -> Result<(), String> {
-    let shard = u32::from_le_bytes(header[OFFSET_SHARD..OFFSET_GENERATION].try_into().unwrap_or_default());
-    let generation =
-        u64::from_le_bytes(header[OFFSET_GENERATION..OFFSET_RESERVED].try_into().unwrap_or_default());
-    let own = file_name(generation, shard);
+fn check_name(header: &Header, name: &OsStr) -> Result<(), String> {
+    let own = file_name(header.generation, header.shard);
     // A copy for `inspect` may have any name.
-    if *own == *name || name.to_str().and_then(generation_of).is_none() {
+    if *own == *name || name.to_str().and_then(key_of).is_none() {
         return Ok(());
     }
     Err(format!(
@@ -486,8 +486,9 @@ fn check_name(header: &[u8; HEADER_BYTES], name: &OsStr) -> Result<(), String> {
     ))
 }
 
-fn frame_checksum(length: [u8; 4], body: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&length), body)
+/// The checksum of a frame; `head` is its header, and `seed` the checksum of the file's.
+fn frame_checksum(seed: u32, head: &[u8], body: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c_append(seed, &head[..4]), &head[8..]), body)
 }
 
 fn time_bytes(time: Timestamp) -> [u8; 12] {

@@ -1,16 +1,16 @@
 //! Creates, replaces and removes files atomically, by a temporary file and a rename.
 //!
-//! A temporary file is named `.roundel-PID-NUMBER.tmp` and lies beside its target; one that a kill leaves is
-//! never read and may be removed.
+//! The temporary file lies beside its target; [`temporary`](crate::files::temporary) says how it is named and what becomes of
+//! one that a kill leaves.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rrd::codec::file::{FileError, FileLayout, encode, encode_head};
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::live::HeadShape;
+use rrd_file::FILE_BYTES_MAX;
 use rrd_file::apply::Workspace;
 use rrd_file::content::{rings, write_pieces};
 use rrd_file::file::{Access, RrdFile};
@@ -31,11 +31,6 @@ const FILE_MODE: u32 = 0o644;
 /// Unknown rows are written in chunks of one page: a longer write creates a larger folio in the page cache,
 /// and an update of eight bytes then dirties all of it (measured: 127 kB per visit in W1 instead of 35).
 const PIECE_BYTES: usize = 4096;
-/// The largest file that is created. RRDtool has no limit; this one keeps a typing error from filling the
-/// disk.
-const FILE_BYTES_MAX: u64 = 64 << 30;
-
-static TEMPORARY_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Creates a file with only unknown rows, replacing any file of that name. Buffered updates for the name are
 /// dropped.
@@ -110,9 +105,9 @@ pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(
 pub fn checked_bytes(shared: &Shared, definition: &Definition) -> Result<u64, StoreError> {
     shared.check_memory(definition)?;
     match FileLayout::of(definition).file_bytes {
-        bytes if bytes > FILE_BYTES_MAX => {
-            Err(StoreError::TooLarge(format!("the file would have {bytes} bytes")))
-        }
+        bytes if bytes > FILE_BYTES_MAX => Err(StoreError::TooLarge(format!(
+            "the file would have {bytes} bytes, {FILE_BYTES_MAX} are the limit"
+        ))),
         bytes => Ok(bytes),
     }
 }
@@ -240,8 +235,7 @@ fn put_in_place(
         return Err(StoreError::Exists(name.clone()));
     }
     let (directory, _) = split(name.as_bytes());
-    let number = TEMPORARY_COUNT.fetch_add(1, Ordering::Relaxed);
-    let leaf = format!(".roundel-{}-{number}.tmp", std::process::id());
+    let leaf = shared.maker().name();
     let temporary =
         RrdName::new(&[directory, b"/", leaf.as_bytes()].concat()[usize::from(directory.is_empty())..])?;
     let file = tree.create_file(&temporary).map_err(io)?;

@@ -1,51 +1,72 @@
 //! At start: loads the journals into the buffers, without opening any `.rrd` file.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::atomic::Ordering;
 
 use rrd::time::Timestamp;
 
 use crate::files::buffer::Buffer;
-use crate::files::journal::{self, Directory, Record};
+use crate::files::journal::{self, Damage, Directory, Ends, Known, Record};
 use crate::files::shared::Shared;
 use crate::files::updates;
 use crate::name::RrdName;
 
 /// The result of a replay.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Replayed {
     /// The newest generation; 0 when there was none.
     pub generation: u64,
     /// Updates that are buffered again.
     pub updates: u64,
+    /// The files that are there and where they end.
+    pub ends: Ends,
 }
 
-/// Replays all journal files of a directory, oldest first. Damage is logged with its offset.
+/// Replays all journal files of a directory, oldest first. Damage is logged with its offset, and the damaged file is copied
+/// aside, because it is removed once its updates are in their `.rrd` files.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// When a file cannot be read, synced or copied.
 pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
-    let mut found = Replayed::default();
-    for (generation, name) in directory.files()? {
-        found.generation = found.generation.max(generation);
+    let files = directory.files()?;
+    let noted = noted_ends(directory, &files)?;
+    let newest_noted = noted.as_ref().and_then(|ends| ends.files.keys().map(|key| key.0).max());
+    let mut generation = newest_noted.unwrap_or_default();
+    let mut id = noted.as_ref().map(|ends| ends.id);
+    let mut there = BTreeMap::new();
+    for (of, name) in files {
+        generation = generation.max(of);
+        let Some(key) = name.to_str().and_then(journal::key_of) else { continue };
+        let durable = noted.as_ref().and_then(|ends| ends.files.get(&key)).copied().unwrap_or_default();
         let mut unsound = 0u64;
-        let damages = journal::replay(directory, &name, |record| {
-            if take(shared, generation, record).is_none() {
+        let scan = journal::scan(directory, &name, &Known { id, durable }, |record| {
+            if take(shared, of, record).is_none() {
                 unsound += 1;
             }
         })?;
-        for damage in damages {
-            if damage.is_tear {
-                tracing::warn!("{damage}, as a crash leaves it");
-            } else {
-                tracing::error!("{damage}");
-            }
-        }
+        // Without the file `JOURNAL`, the oldest file tells.
+        id = id.or(scan.id);
+        directory.sync(&name)?;
+        there.insert(key, scan.end);
         if unsound > 0 {
-            let path = directory.path().join(name);
+            let path = directory.path().join(&name);
             tracing::error!("journal {}: {unsound} records make no sense and are skipped", path.display());
         }
+        if report(&scan.damages) || unsound > 0 {
+            put_aside(directory, &name)?;
+        }
     }
+    for (key, end) in noted.iter().flat_map(|ends| &ends.files).filter(|(key, _)| !there.contains_key(key)) {
+        let path = directory.path().join(journal::file_name(key.0, key.1));
+        tracing::error!("journal {} is missing: its {end} bytes of updates are lost", path.display());
+    }
+    let ends = match id {
+        Some(id) => Ends { id, files: there },
+        None => Ends { files: there, ..Ends::draw()? },
+    };
+    let mut found = Replayed { generation, updates: 0, ends };
     let mut bytes = 0;
     for entry in shared.shards.iter().flat_map(|shard| shard.table.all()) {
         let mut buffer = entry.lock();
@@ -61,6 +82,46 @@ pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
     }
     shared.counters.waiting_bytes.store(bytes, Ordering::Relaxed);
     Ok(found)
+}
+
+/// What the file `JOURNAL` says, if it is there and sound.
+fn noted_ends(directory: &Directory, files: &[(u64, OsString)]) -> io::Result<Option<Ends>> {
+    match directory.ends()? {
+        Some(Ok(ends)) => return Ok(Some(ends)),
+        Some(Err(what)) => {
+            tracing::error!(
+                "journal {}: {what}; missing journal files go unnoticed",
+                directory.path().display()
+            );
+            put_aside(directory, OsStr::new(journal::ENDS_NAME))?;
+        }
+        // A new journal, or one of version 1.
+        None if !directory.has_labels(files)? => {}
+        None => tracing::error!(
+            "journal {}: the file {} is missing; missing journal files go unnoticed",
+            directory.path().display(),
+            journal::ENDS_NAME
+        ),
+    }
+    Ok(None)
+}
+
+/// Logs what a file lacks; returns whether more than a crash leaves.
+fn report(damages: &[Damage]) -> bool {
+    for damage in damages {
+        match damage.is_tear {
+            true => tracing::warn!("{damage}, as a crash leaves it"),
+            false => tracing::error!("{damage}"),
+        }
+    }
+    damages.iter().any(|damage| !damage.is_tear)
+}
+
+fn put_aside(directory: &Directory, name: &OsStr) -> io::Result<()> {
+    if let Some(copy) = directory.put_aside(name)? {
+        tracing::error!("a copy of it is {}", directory.path().join(copy).display());
+    }
+    Ok(())
 }
 
 /// Applies a record; `None` when it is invalid.

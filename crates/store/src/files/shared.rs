@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use disk::Shortage;
@@ -14,9 +14,10 @@ use rrd_file::system_text;
 
 use crate::engine::StoreError;
 use crate::files::buffer::{Buffer, Entry, Table, name_hash};
-use crate::files::journal::{Directory, Frame, Journal, Record};
+use crate::files::journal::{Directory, Ends, Frame, Journal, Record};
 use crate::files::new_files::NewFiles;
 use crate::files::options::{Options, SyncMode};
+use crate::files::temporary::Maker;
 use crate::files::write::WriteQueue;
 use crate::name::RrdName;
 use crate::tree::Tree;
@@ -66,6 +67,9 @@ pub struct Shared {
     pub tree: Tree,
     /// The journal's directory, if there is one.
     pub journal: Option<Directory>,
+    /// What the file `JOURNAL` says; `None` before the journal was read.
+    ends: Mutex<Option<Ends>>,
+    maker: OnceLock<Maker>,
     /// The files' definitions.
     pub geometries: Geometries,
     /// The parts of the names; never empty.
@@ -90,6 +94,8 @@ impl Shared {
             options,
             tree,
             journal,
+            ends: Mutex::new(None),
+            maker: OnceLock::new(),
             geometries: Geometries::default(),
             shards,
             queue: WriteQueue::default(),
@@ -263,14 +269,41 @@ impl Shared {
     /// Makes everything appended durable, without blocking appends.
     pub fn sync_journals(&self) {
         for shard in &self.shards {
-            let handle = match lock(&shard.journal).as_mut() {
-                Some(journal) => journal.sync_handle(),
-                None => None,
-            };
-            if let Err(error) = handle.map_or(Ok(()), |file| file.sync()) {
-                self.poison(format!("cannot sync the journal: {}", system_text(&error)));
+            let handle = lock(&shard.journal).as_mut().and_then(Journal::sync_handle);
+            let Some(handle) = handle else { continue };
+            match handle.file.sync() {
+                Ok(()) => drop(lock(&shard.journal).as_mut().map(|journal| journal.note_synced(&handle))),
+                Err(error) => {
+                    self.poison(format!("cannot sync the journal: {}", system_text(&error)));
+                }
             }
         }
+    }
+
+    /// Sets what is known of the journal's files.
+    ///
+    /// `generation` is the first of this start.
+    pub fn set_ends(&self, ends: Ends, generation: u64) {
+        let [a, b, c, d, e, f, g, h, ..] = ends.id;
+        let id = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        self.maker.get_or_init(|| Maker::Journal { id, generation });
+        *lock(&self.ends) = Some(ends);
+    }
+
+    /// Who makes the temporary files of this engine.
+    pub fn maker(&self) -> Maker {
+        *self.maker.get_or_init(|| Maker::Process(std::process::id()))
+    }
+
+    /// Changes what the file `JOURNAL` says, and writes it.
+    ///
+    /// # Errors
+    /// When it cannot be written; the file then says what it did.
+    pub fn note_ends(&self, change: impl FnOnce(&mut Ends)) -> io::Result<()> {
+        let mut ends = lock(&self.ends);
+        let (Some(directory), Some(ends)) = (&self.journal, ends.as_mut()) else { return Ok(()) };
+        change(ends);
+        directory.note_ends(ends)
     }
 
     /// Starts the next generation of every shard's journal, after making the previous one durable.
@@ -278,17 +311,36 @@ impl Shared {
     /// # Errors
     /// When a journal cannot be synced or created.
     pub fn rotate(&self, generation: u64) -> io::Result<()> {
-        let Some(directory) = &self.journal else { return Ok(()) };
+        let (Some(directory), Some(id)) = (&self.journal, lock(&self.ends).as_ref().map(|ends| ends.id))
+        else {
+            return Ok(());
+        };
+        let mut files = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
-            let fresh = Journal::create(directory, generation, number as u32)?;
+            let fresh = Journal::create(directory, &id, generation, number as u32)?;
+            files.push(((generation, number as u32), fresh.bytes()));
             let mut journal = lock(&shard.journal);
             if let Some(old) = journal.as_mut() {
                 old.sync()?;
+                files.push(((shard.generation(), number as u32), old.bytes()));
             }
             *journal = Some(fresh);
             shard.generation.store(generation, Ordering::Release);
         }
-        Ok(())
+        self.note_ends(|ends| ends.files.extend(files))
+    }
+
+    /// Notes where the journal ends; nothing is appended any more.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn note_stop(&self) -> io::Result<()> {
+        let file = |(number, shard): (usize, &Shard)| {
+            let bytes = lock(&shard.journal).as_ref().map(Journal::bytes)?;
+            Some(((shard.generation(), number as u32), bytes))
+        };
+        let files: Vec<_> = self.shards.iter().enumerate().filter_map(file).collect();
+        self.note_ends(|ends| ends.files.extend(files))
     }
 
     /// Empties the journals of shards with nothing buffered, once the files are durable.

@@ -1,5 +1,6 @@
 //! The files layout beside Debian's rrdtool, and through kills, locks and damage.
 
+mod journal;
 mod tune;
 
 use std::path::Path;

@@ -114,6 +114,12 @@ pub fn remove_old(shared: &Shared) {
         tracing::warn!("cannot sync the file system of the RRDs: {error}; old journal files are kept");
         return;
     }
+    // First: a file that it names must be there.
+    let noted = shared.note_ends(|ends| ends.files.retain(|(generation, _), _| *generation >= oldest));
+    if let Err(error) = noted {
+        tracing::warn!("cannot note the end of old journal files: {}; they are kept", system_text(&error));
+        return;
+    }
     for (_, name) in old {
         if let Err(error) = directory.remove(&name) {
             let path = directory.path().join(name);

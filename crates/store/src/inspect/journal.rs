@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::{Report, moment_of, quoted};
-use crate::files::journal::{self, Record};
+use crate::files::journal::{self, Known, Record};
 use crate::files::updates;
 
 /// The records of one RRD, summed up.
@@ -23,7 +23,30 @@ pub(super) fn directory(path: &Path, report: &mut Report<'_>) -> io::Result<()> 
     let directory = journal::Directory::open(path)?;
     let files = directory.files()?;
     report.line(format_args!("journal of the files layout, {} files", files.len()));
-    files.iter().try_for_each(|(_, name)| show(&directory, name, report))
+    let ends = match directory.ends()? {
+        Some(Ok(ends)) => Some(ends),
+        Some(Err(what)) => {
+            report.damage(format_args!("journal {}: {what}", path.display()));
+            None
+        }
+        None => None,
+    };
+    if let Some(ends) = &ends {
+        report.line(format_args!("  journal {}", journal::id_text(&ends.id)));
+        let there =
+            |key: &(u64, u32)| files.iter().any(|(_, name)| *name == *journal::file_name(key.0, key.1));
+        for (key, end) in ends.files.iter().filter(|(key, _)| !there(key)) {
+            let name = journal::file_name(key.0, key.1);
+            report.damage(format_args!("journal file {name} is missing, with {end} bytes"));
+        }
+    }
+    for (_, name) in &files {
+        let key = name.to_str().and_then(journal::key_of);
+        let durable = key.and_then(|key| ends.as_ref()?.files.get(&key)).copied().unwrap_or_default();
+        let known = Known { id: ends.as_ref().map(|ends| ends.id), durable };
+        show(&directory, name, &known, report)?;
+    }
+    Ok(())
 }
 
 /// Describes one journal file.
@@ -32,16 +55,21 @@ pub(super) fn file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
         return Err(io::ErrorKind::NotFound.into());
     };
     let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-    show(&journal::Directory::open(above)?, name, report)
+    show(&journal::Directory::open(above)?, name, &Known::default(), report)
 }
 
-fn show(directory: &journal::Directory, name: &OsStr, report: &mut Report<'_>) -> io::Result<()> {
+fn show(
+    directory: &journal::Directory,
+    name: &OsStr,
+    known: &Known,
+    report: &mut Report<'_>,
+) -> io::Result<()> {
     let path = directory.path().join(name);
     let bytes = std::fs::metadata(&path)?.len();
     report.line(format_args!("journal file {}, {bytes} bytes", path.display()));
     let mut rrds: BTreeMap<Vec<u8>, Waiting> = BTreeMap::new();
     let (mut records, mut unsound) = (0u64, 0u64);
-    let damages = journal::replay(directory, name, |record| {
+    let scan = journal::scan(directory, name, known, |record| {
         records += 1;
         match record {
             Record::Update { name, updates } => {
@@ -59,7 +87,7 @@ fn show(directory: &journal::Directory, name: &OsStr, report: &mut Report<'_>) -
             Record::Forgotten { name } => rrds.entry(name.to_vec()).or_default().forgotten += 1,
         }
     })?;
-    for damage in &damages {
+    for damage in &scan.damages {
         if damage.is_tear {
             report.line(format_args!("  {damage}, as a crash leaves it"));
         } else {

@@ -43,7 +43,7 @@ pub fn put_aside(disk: &dyn Disk, dir: &Path, end: &ReplayEnd) -> io::Result<Vec
 }
 
 /// Copies a file to the first free name `damaged-NAME`, unless one of them has its content; without the zeros at its end.
-fn copy_aside(disk: &dyn Disk, path: &Path) -> io::Result<Option<PathBuf>> {
+pub(crate) fn copy_aside(disk: &dyn Disk, path: &Path) -> io::Result<Option<PathBuf>> {
     let content = used(disk, path)?;
     if content.is_empty() {
         return Ok(None);
