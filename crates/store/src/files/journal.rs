@@ -19,7 +19,7 @@ use rrd::time::{MICROS, Timestamp};
 
 use crate::log::copy_aside;
 pub use ends::{Ends, NAME as ENDS_NAME, id_text};
-pub use scan::{Damage, Known, scan};
+pub use scan::{Damage, Noted, scan};
 
 /// The first bytes of a journal file.
 pub const MAGIC: [u8; 8] = *b"ROUNDELJ";
@@ -293,7 +293,7 @@ impl fmt::Debug for Journal {
 }
 
 /// What is to be synced without blocking appends.
-pub struct SyncHandle {
+pub struct PendingSync {
     /// The file.
     pub file: Arc<dyn DiskFile>,
     bytes: u64,
@@ -367,17 +367,17 @@ impl Journal {
     }
 
     /// The file, to be synced without blocking appends; `None` when nothing was appended since the last sync.
-    pub fn sync_handle(&mut self) -> Option<SyncHandle> {
+    pub fn sync_handle(&mut self) -> Option<PendingSync> {
         if self.synced {
             return None;
         }
         // An append during the sync marks the file as unsynced again.
         self.synced = true;
-        Some(SyncHandle { file: Arc::clone(&self.file), bytes: self.bytes, emptied: self.emptied })
+        Some(PendingSync { file: Arc::clone(&self.file), bytes: self.bytes, emptied: self.emptied })
     }
 
     /// Notes that the file of a handle was synced.
-    pub fn note_synced(&mut self, handle: &SyncHandle) {
+    pub fn note_synced(&mut self, handle: &PendingSync) {
         if Arc::ptr_eq(&self.file, &handle.file) && self.emptied == handle.emptied {
             self.durable = self.durable.max(handle.bytes);
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use rrd::time::Timestamp;
 
 use crate::files::buffer::Buffer;
-use crate::files::journal::{self, Damage, Directory, Ends, Known, Record};
+use crate::files::journal::{self, Damage, Directory, Ends, Noted, Record};
 use crate::files::shared::Shared;
 use crate::files::updates;
 use crate::name::RrdName;
@@ -41,7 +41,7 @@ pub fn replay(shared: &Shared, directory: &Directory) -> io::Result<Replayed> {
         let Some(key) = name.to_str().and_then(journal::key_of) else { continue };
         let durable = noted.as_ref().and_then(|ends| ends.files.get(&key)).copied().unwrap_or_default();
         let mut unsound = 0u64;
-        let scan = journal::scan(directory, &name, &Known { id, durable }, |record| {
+        let scan = journal::scan(directory, &name, &Noted { id, durable }, |record| {
             if take(shared, of, record).is_none() {
                 unsound += 1;
             }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::{Report, moment_of, quoted};
-use crate::files::journal::{self, Known, Record};
+use crate::files::journal::{self, Noted, Record};
 use crate::files::updates;
 
 /// The records of one RRD, summed up.
@@ -43,7 +43,7 @@ pub(super) fn directory(path: &Path, report: &mut Report<'_>) -> io::Result<()> 
     for (_, name) in &files {
         let key = name.to_str().and_then(journal::key_of);
         let durable = key.and_then(|key| ends.as_ref()?.files.get(&key)).copied().unwrap_or_default();
-        let known = Known { id: ends.as_ref().map(|ends| ends.id), durable };
+        let known = Noted { id: ends.as_ref().map(|ends| ends.id), durable };
         show(&directory, name, &known, report)?;
     }
     Ok(())
@@ -55,13 +55,13 @@ pub(super) fn file(path: &Path, report: &mut Report<'_>) -> io::Result<()> {
         return Err(io::ErrorKind::NotFound.into());
     };
     let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-    show(&journal::Directory::open(above)?, name, &Known::default(), report)
+    show(&journal::Directory::open(above)?, name, &Noted::default(), report)
 }
 
 fn show(
     directory: &journal::Directory,
     name: &OsStr,
-    known: &Known,
+    known: &Noted,
     report: &mut Report<'_>,
 ) -> io::Result<()> {
     let path = directory.path().join(name);

@@ -25,9 +25,9 @@ const SHIFT_MAX: u64 = 1 << 32;
 pub(super) const HEADER_BYTES_V1: usize = 32;
 const FRAME_HEADER_BYTES_V1: usize = 8;
 
-/// What is known of a file from elsewhere.
+/// What the file `JOURNAL` says of a file.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct Noted {
     /// The journal it should belong to.
     pub id: Option<[u8; 16]>,
     /// It was durable up to this byte.
@@ -71,7 +71,7 @@ impl std::fmt::Display for Damage {
 pub fn scan(
     directory: &Directory,
     name: &OsStr,
-    known: &Known,
+    known: &Noted,
     mut take: impl FnMut(Record<'_>),
 ) -> io::Result<Scan> {
     let path = directory.path.join(name);
@@ -174,7 +174,7 @@ struct Frames {
 impl Frames {
     fn scan(
         &mut self,
-        known: &Known,
+        known: &Noted,
         report: &mut Report,
         take: &mut impl FnMut(Record<'_>),
     ) -> io::Result<()> {
@@ -271,7 +271,7 @@ impl Frames {
 /// A file of version 1: a frame is found only behind the one before.
 fn scan_v1(
     window: &mut Window,
-    known: &Known,
+    known: &Noted,
     report: &mut Report,
     take: &mut impl FnMut(Record<'_>),
 ) -> io::Result<()> {

@@ -10,10 +10,10 @@ const ID: [u8; 16] = *b"0123456789abcdef";
 
 /// Every record replayed, as text, and what was wrong.
 fn replayed(path: &Path) -> (Vec<String>, Vec<Damage>) {
-    replayed_with(path, &Known { id: Some(ID), durable: 0 })
+    replayed_with(path, &Noted { id: Some(ID), durable: 0 })
 }
 
-fn replayed_with(path: &Path, known: &Known) -> (Vec<String>, Vec<Damage>) {
+fn replayed_with(path: &Path, known: &Noted) -> (Vec<String>, Vec<Damage>) {
     let mut records = Vec::new();
     let directory = Directory::open(path.parent().unwrap()).unwrap();
     let found = scan(&directory, path.file_name().unwrap(), known, |record| {
@@ -161,7 +161,7 @@ fn a_file_that_ends_before_its_durable_end_lacks_updates() {
     let directory = tempfile::tempdir().unwrap();
     let (path, offsets) = three_frames(directory.path());
     let bytes = std::fs::read(&path).unwrap();
-    let known = Known { id: Some(ID), durable: bytes.len() as u64 };
+    let known = Noted { id: Some(ID), durable: bytes.len() as u64 };
     assert!(replayed_with(&path, &known).1.is_empty());
     for length in 0..bytes.len() {
         std::fs::write(&path, &bytes[..length]).unwrap();
@@ -204,7 +204,7 @@ fn a_hole_behind_the_last_sync_is_the_end() {
     let (records, damages) = replayed(&path);
     assert_eq!(records, ["a.rrd 0:1"]);
     assert!(damages.len() == 1 && damages[0].is_tear, "{damages:?}");
-    let known = Known { id: Some(ID), durable: offsets[2] };
+    let known = Noted { id: Some(ID), durable: offsets[2] };
     let (records, damages) = replayed_with(&path, &known);
     assert_eq!(records, ["a.rrd 0:1", "a.rrd 2:1"], "it was durable");
     assert!(damages.len() == 1 && !damages[0].is_tear, "{damages:?}");

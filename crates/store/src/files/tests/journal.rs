@@ -1,7 +1,7 @@
 //! Journals that are cut, exchanged or gone: what is left is applied, what is lost is noticed, and a copy is kept.
 
 use super::*;
-use crate::files::journal::{Known, scan};
+use crate::files::journal::{Noted, scan};
 
 /// A tree with an RRD, and a journal with three updates for it, after a clean stop.
 fn stopped() -> tempfile::TempDir {
@@ -57,7 +57,7 @@ fn a_journal_cut_between_two_records_is_noticed() {
 }
 
 fn scan_is_whole(directory: &Directory, path: &Path) -> bool {
-    scan(directory, path.file_name().unwrap(), &Known::default(), |_| {}).unwrap().damages.is_empty()
+    scan(directory, path.file_name().unwrap(), &Noted::default(), |_| {}).unwrap().damages.is_empty()
 }
 
 #[test]
