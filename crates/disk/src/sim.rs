@@ -14,7 +14,11 @@
 //!   succeeds.
 //! - [`SimDisk::set_capacity`] fills the disk: as much of a write as fits is written. A larger capacity makes
 //!   room again.
-//! - [`SimDisk::flip_bit`] is bit rot. [`SimDisk::power_off_after`] ends everything between two operations.
+//! - [`SimDisk::set_shortage`] makes every operation fail that a shortage prevents, until it is over.
+//! - [`SimDisk::shut_down_after`] is a file system that shuts itself down: from then on all operations fail, or all that
+//!   change something; [`SimDisk::crash`] is then what the next mount finds.
+//! - [`SimDisk::flip_bit`] is bit rot, and [`SimDisk::replace`] any other damage, both also of files that are open.
+//!   [`SimDisk::power_off_after`] ends everything between two operations.
 //!
 //! It never reads short, never loses synced data, and has no permissions and no links.
 
@@ -25,7 +29,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Advice, Disk, DiskFile, Mode};
+use crate::{Advice, Disk, DiskFile, Mode, Shortage};
 use medium::{Medium, NameChange};
 
 /// Operations that can be made to fail.
@@ -39,6 +43,8 @@ pub enum Operation {
     Rename,
     /// [`Disk::remove`]
     Remove,
+    /// [`Disk::length`]
+    Length,
     /// [`Disk::list`]
     List,
     /// [`Disk::sync_dir`]
@@ -62,6 +68,7 @@ impl Operation {
             Operation::Open => "open",
             Operation::Rename => "rename",
             Operation::Remove => "remove",
+            Operation::Length => "find",
             Operation::List => "list",
             Operation::SyncDir => "sync directory",
             Operation::Write => "write",
@@ -73,8 +80,28 @@ impl Operation {
     }
 
     fn changes_something(self) -> bool {
-        !matches!(self, Operation::Open | Operation::List | Operation::Read)
+        !matches!(self, Operation::Open | Operation::Length | Operation::List | Operation::Read)
     }
+
+    /// True when a shortage makes it fail. What only syncs, reads or gives back does not.
+    fn needs(self, what: Shortage) -> bool {
+        use Operation::{Allocate, Create, List, Open, Remove, Rename, Write};
+        match what {
+            Shortage::Space | Shortage::Quota => matches!(self, Create | Write | Allocate),
+            Shortage::FileSize => matches!(self, Write | Allocate),
+            Shortage::Descriptors => matches!(self, Create | Open | List),
+            Shortage::Memory => matches!(self, Create | Open | List | Rename | Remove | Write | Allocate),
+        }
+    }
+}
+
+/// What a file system does once it has shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutDown {
+    /// Every operation fails, as XFS does it (EIO).
+    Everything,
+    /// Whatever changes something fails, as ext4 does it (EROFS).
+    Changes,
 }
 
 /// Operations executed so far.
@@ -101,6 +128,9 @@ struct State {
     capacity: u64,
     planned: Vec<(Operation, u64, io::ErrorKind)>,
     changes_left: u64,
+    shortage: Option<Shortage>,
+    /// After this many changes it shuts down.
+    shuts_down: Option<(u64, ShutDown)>,
     counts: Counts,
 }
 
@@ -116,6 +146,8 @@ impl SimDisk {
             capacity: u64::MAX,
             planned: Vec::new(),
             changes_left: u64::MAX,
+            shortage: None,
+            shuts_down: None,
             counts: Counts::default(),
         };
         SimDisk { state: Arc::new(Mutex::new(state)) }
@@ -165,6 +197,24 @@ impl SimDisk {
         self.lock().changes_left = changes;
     }
 
+    /// From now on everything is short of this, or of nothing any more.
+    pub fn set_shortage(&self, shortage: Option<Shortage>) {
+        self.lock().shortage = shortage;
+    }
+
+    /// Shuts the file system down after `changes` more modifying operations, until [`SimDisk::crash`].
+    pub fn shut_down_after(&self, changes: u64, how: ShutDown) {
+        self.lock().shuts_down = Some((changes, how));
+    }
+
+    /// Replaces the content of a file, on the disk and for every reader, as damage does.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such file.
+    pub fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.lock().medium.replace(path, bytes).ok_or_else(|| not_found("replace", path))
+    }
+
     /// Flips a bit of a file, on the disk and for every reader. What was written becomes durable.
     ///
     /// # Errors
@@ -193,7 +243,21 @@ impl State {
         if self.changes_left == 0 {
             return Err(failed(io::ErrorKind::Other, "the power is off"));
         }
+        if let Some(how) = self.is_down()
+            && (how == ShutDown::Everything || operation.changes_something())
+        {
+            return Err(match how {
+                ShutDown::Everything => failed(io::ErrorKind::Other, "the file system has shut down"),
+                ShutDown::Changes => failed(io::ErrorKind::ReadOnlyFilesystem, "it is read-only now"),
+            });
+        }
+        if let Some(shortage) = self.shortage.filter(|shortage| operation.needs(*shortage)) {
+            return Err(failed(shortage.kind(), &shortage.to_string()));
+        }
         if operation.changes_something() {
+            if let Some((changes, _)) = &mut self.shuts_down {
+                *changes -= 1;
+            }
             self.counts.changes += 1;
             if self.changes_left != u64::MAX {
                 self.changes_left -= 1;
@@ -212,6 +276,10 @@ impl State {
             true
         });
         fault.map_or(Ok(()), |kind| Err(failed(kind, "a planned failure")))
+    }
+
+    fn is_down(&self) -> Option<ShutDown> {
+        self.shuts_down.filter(|(changes, _)| *changes == 0).map(|(_, how)| how)
     }
 
     /// How many more bytes files may have.
@@ -301,7 +369,7 @@ impl Disk for SimDisk {
 
     fn length(&self, path: &Path) -> io::Result<u64> {
         let mut state = self.lock();
-        state.enter(Operation::Open, path)?;
+        state.enter(Operation::Length, path)?;
         match state.medium.find(path) {
             Some(inode) => Ok(state.medium.file(inode).bytes().length()),
             None if state.medium.has_dir(path) => Ok(0),
@@ -358,7 +426,7 @@ impl DiskFile for SimFile {
             Ok(state) => state,
             Err(error) => {
                 let mut state = self.disk.lock();
-                if state.changes_left > 0 && self.mode == Mode::Write {
+                if state.changes_left > 0 && state.is_down().is_none() && self.mode == Mode::Write {
                     let count = state.medium.below(bytes.len() as u64 + 1) as usize;
                     state.medium.write(self.inode, offset, &bytes[..count]);
                 }
@@ -388,7 +456,7 @@ impl DiskFile for SimFile {
             }
             Err(error) => {
                 let mut state = self.disk.lock();
-                if state.changes_left > 0 {
+                if state.changes_left > 0 && state.is_down().is_none() {
                     state.medium.fail_to_sync(self.inode);
                 }
                 Err(error)

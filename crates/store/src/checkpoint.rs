@@ -47,6 +47,14 @@ pub struct Label {
     pub number: u64,
 }
 
+impl Label {
+    /// True when a file that says `stored` of itself is this checkpoint, as far as it says.
+    pub fn matches(&self, stored: Label) -> bool {
+        let number = self.number & u64::from(u32::MAX);
+        stored.owner == 0 || (stored.owner, stored.number) == (self.owner, number)
+    }
+}
+
 /// A page or the end frame, not yet compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFrame {

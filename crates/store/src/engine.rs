@@ -17,6 +17,7 @@ use rrd_file::name::RrdName;
 
 pub use crate::error::StoreError;
 use crate::memory;
+use crate::verify::Watch;
 
 /// Called exactly once with the answer, on any thread: the caller's, or one of the store's.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
@@ -259,6 +260,14 @@ pub trait Engine: Send + Sync {
     }
     /// Counters.
     fn stats(&self) -> Stats;
+    /// Reads every checksum of the store, from the beginning, beside everything else that it does. Does nothing in a layout
+    /// without checksums.
+    ///
+    /// # Errors
+    /// When the disk fails or the store stops.
+    fn verify(&self, _watch: &mut dyn Watch) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Completes everything accepted and closes the store. Idempotent.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ mod segments;
 mod shard;
 pub mod stripes;
 mod sync;
+pub mod verify;
 
 pub use disk;
 pub use rrd_file::{daemon_address, name, placeholder, tree};

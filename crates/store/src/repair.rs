@@ -3,6 +3,7 @@
 //! It first only says what it would do. Nothing is deleted: what a repair replaces or drops is renamed to
 //! `damaged-NAME` beside it. A step that gives up data needs the operator's consent, because a backup may be better.
 
+mod segment;
 mod shard;
 
 use std::fmt;
@@ -16,12 +17,14 @@ use crate::identity::Identity;
 use crate::manifest::Manifest;
 
 /// What a repair may do.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
     /// Do it, instead of only saying what would be done.
     pub apply: bool,
     /// Also take the steps that give up data.
     pub accept_loss: bool,
+    /// A copy of the store from which files that never change are taken.
+    pub backup: Option<&'a dyn Disk>,
 }
 
 /// The result of a repair.
@@ -76,7 +79,7 @@ impl std::error::Error for RepairError {}
 ///
 /// # Errors
 /// When there is no store, a daemon has it open, the disk fails, or `out` does.
-pub fn repair(path: &Path, options: Options, out: &mut dyn Write) -> Result<Outcome, RepairError> {
+pub fn repair(path: &Path, options: Options<'_>, out: &mut dyn Write) -> Result<Outcome, RepairError> {
     let failed = |error| RepairError::Io { path: path.to_owned(), error };
     let disk = RealDisk::open(path).map_err(failed)?;
     let lock = lock(&disk).map_err(failed)?;
@@ -97,7 +100,11 @@ pub fn repair(path: &Path, options: Options, out: &mut dyn Write) -> Result<Outc
 ///
 /// # Errors
 /// When the disk fails.
-pub fn repair_disk(disk: &dyn Disk, options: Options, out: &mut dyn Write) -> io::Result<Option<Outcome>> {
+pub fn repair_disk(
+    disk: &dyn Disk,
+    options: Options<'_>,
+    out: &mut dyn Write,
+) -> io::Result<Option<Outcome>> {
     let mut work = Work { disk, options, out, broken: None, outcome: Outcome::default() };
     Ok(work.store()?.then_some(work.outcome))
 }
@@ -117,7 +124,7 @@ fn lock(disk: &dyn Disk) -> io::Result<Option<(Arc<dyn DiskFile>, bool)>> {
 /// A repair in progress.
 struct Work<'a> {
     disk: &'a dyn Disk,
-    options: Options,
+    options: Options<'a>,
     out: &'a mut dyn Write,
     broken: Option<io::Error>,
     outcome: Outcome,

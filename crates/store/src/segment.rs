@@ -10,14 +10,18 @@ mod footer;
 pub mod fuzzing;
 pub mod merge;
 mod reader;
+mod rebuild;
 pub mod salvage;
+mod stake;
 mod writer;
 
 use std::fmt;
 use std::io;
 
 pub(crate) use footer::HEAD_MAGIC;
-pub use reader::{Entries, Entry, ReadAt, ReadScratch, Segment};
+pub use reader::{Entries, Entry, Expected, ReadAt, ReadScratch, Segment};
+pub use rebuild::Gap;
+pub use stake::Stake;
 pub use writer::SegmentWriter;
 
 use crate::column::codec::{CodecError, ColumnHint};
@@ -115,6 +119,15 @@ pub enum SegmentError {
         /// Its version.
         version: u32,
     },
+    /// The file is another segment than it should be.
+    Misplaced {
+        /// The file.
+        file: String,
+        /// The number of the segment that it is.
+        number: u64,
+        /// It belongs to the same shard.
+        is_ours: bool,
+    },
     /// A merge was told to stop.
     Stopped,
     /// The caller pushed runs out of order or of impossible shape: a bug, not damage.
@@ -135,6 +148,14 @@ impl fmt::Display for SegmentError {
                 f,
                 "cannot read segment \"{file}\": it has format version {version}, this program knows {VERSION}; use a newer one"
             ),
+            SegmentError::Misplaced { file, number, is_ours } => {
+                let whose = if *is_ours { "this shard" } else { "another shard or store" };
+                write!(
+                    f,
+                    "the file {file} is segment {number} of {whose}: files were exchanged; put the right one in its place, or \
+                     let `roundel repair` on the store's directory show what can be done"
+                )
+            }
             SegmentError::Stopped => f.write_str("the merge of segments was stopped"),
             SegmentError::Misuse(what) => write!(f, "cannot write a segment: {what}"),
         }

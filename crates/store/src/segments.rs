@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{Advice, Disk, DiskFile, Mode};
-use crate::segment::{ReadAt, Segment, SegmentError};
+use crate::segment::{Expected, ReadAt, Segment, SegmentError};
 
 /// Class of freshly flushed segments: rows of every retention together.
 pub const CLASS_MIXED: u8 = u8::MAX;
@@ -80,6 +80,10 @@ impl ReadAt for DiskReader {
     fn bytes(&self) -> io::Result<u64> {
         self.0.length()
     }
+
+    fn release(&self, range: std::ops::Range<u64>) {
+        self.0.advise(range.start, range.end - range.start, Advice::DontNeed);
+    }
 }
 
 /// A segment's file, for readers that do not need its footer.
@@ -96,14 +100,26 @@ pub fn disk_reader(disk: &dyn Disk, path: &Path) -> Result<Box<dyn ReadAt>, Segm
 /// # Errors
 /// When it cannot be opened or read, or its footer is damaged.
 pub fn open_segment(disk: &dyn Disk, path: &Path) -> Result<Segment, SegmentError> {
-    let name = path.display().to_string();
-    let file = disk.open(path, Mode::Read).map_err(|error| SegmentError::Io {
-        file: name.clone(),
-        offset: 0,
-        error,
-    })?;
+    Segment::open(at_random(disk, path)?, &path.display().to_string())
+}
+
+/// Opens a segment that a manifest names, as far as it can be read; returns its damage too.
+///
+/// # Errors
+/// As of [`Segment::open_expected`].
+pub fn open_named(
+    disk: &dyn Disk,
+    path: &Path,
+    expected: &Expected,
+) -> Result<(Segment, Vec<SegmentError>), SegmentError> {
+    Segment::open_expected(at_random(disk, path)?, &path.display().to_string(), expected)
+}
+
+fn at_random(disk: &dyn Disk, path: &Path) -> Result<Box<dyn ReadAt>, SegmentError> {
+    let failed = |error| SegmentError::Io { file: path.display().to_string(), offset: 0, error };
+    let file = disk.open(path, Mode::Read).map_err(failed)?;
     file.advise(0, 0, Advice::Random);
-    Segment::open(Box::new(DiskReader(file)), &name)
+    Ok(Box::new(DiskReader(file)))
 }
 
 /// Converts a segment's error for the store's threads, keeping the kind of its cause.

@@ -165,7 +165,7 @@ impl Shared {
 
     /// True while commands are refused.
     pub fn is_read_only(&self) -> bool {
-        self.refuses.load(Ordering::Relaxed)
+        self.refuses.load(Ordering::Relaxed) || self.failure.get().is_some()
     }
 
     fn write_placeholder(&self, name: &RrdName, bytes: u64, beside_file: bool) -> Result<(), StoreError> {

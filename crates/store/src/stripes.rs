@@ -6,6 +6,7 @@
 
 mod adopt;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
@@ -39,6 +40,7 @@ use crate::shard::view::View;
 use crate::shard::{Clock, Shard};
 use crate::stripes::adopt::Adopter;
 use crate::tree::Tree;
+use crate::verify::{self, Watch};
 
 /// How long to spin for an answer. A worker that is busy on another core answers within this time; sleeping
 /// and being woken would cost both sides more, and under load a scheduler time slice.
@@ -517,6 +519,19 @@ impl Engine for Stripes {
             stats.read_only |= u64::from(shared.is_read_only());
         }
         stats
+    }
+
+    fn verify(&self, watch: &mut dyn Watch) -> Result<(), StoreError> {
+        for (index, shard) in self.core.shards.iter().enumerate() {
+            let mut names = |_, slots: RangeInclusive<u32>| {
+                self.core.query(shard, None, move |view| view.names_of(slots)).unwrap_or_default()
+            };
+            let failed = |error| StoreError::io(format!("verifying shard {index}"), error);
+            if !verify::live_shard(shard, index as u32, &mut names, watch).map_err(failed)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn stop(&self) -> Result<(), StoreError> {

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use model::{Model, Op, definition};
 use oracle::random::{Random, each_seed};
-use roundel_store::disk::Mode;
-use roundel_store::disk::sim::SimDisk;
+use roundel_store::disk::sim::{ShutDown, SimDisk};
+use roundel_store::disk::{Mode, Shortage};
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
 use roundel_store::name::RrdName;
 use roundel_store::stripes::ShardOptions;
@@ -45,10 +45,15 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> World {
+        World::with(seed, |_| {})
+    }
+
+    /// A world whose options are changed before the store is made.
+    fn with(seed: u64, change: impl FnOnce(&mut ShardOptions)) -> World {
         let mut random = Random::new(seed);
         let clock = Arc::new(AtomicI64::new(START));
         let shared_clock = Arc::clone(&clock);
-        let options = Options {
+        let mut options = Options {
             shard_count: 1,
             shard: ShardOptions {
                 memory: Default::default(),
@@ -63,6 +68,7 @@ impl World {
             adopt_tree: None,
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
         };
+        change(&mut options.shard);
         let disk = SimDisk::new(random.next());
         let store = Stripes::open(disk.handle(), &options).expect("a new store opens");
         World {
@@ -386,29 +392,28 @@ static ROTTEN: Rotten = Rotten {
     whole: AtomicU64::new(0),
 };
 
-/// Bytes of a file that are in use, and how many of them may rot without preventing the start: all of a log,
-/// the blocks of a segment, but nothing that locates other data (identity, manifest, checkpoint, a segment's
-/// footer).
+/// Bytes of a file that are in use, and how many of them may rot without preventing the start: all of a log and of a
+/// segment, but nothing that locates other data (identity, manifest, checkpoint).
 fn bytes_that_may_rot(disk: &SimDisk, path: &Path) -> (u64, u64) {
     let file = front(disk, path);
     let used = file.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let name = path.file_name().expect("a name").to_string_lossy();
     let harmless = match name.split_once('-') {
-        Some(("log", _)) => used,
-        Some(("segment", number)) => {
-            let manifest = front(disk, &path.with_file_name("manifest"));
-            let number = u64::from_str_radix(number, 16).expect("a number");
-            let named = String::from_utf8_lossy(&manifest).contains(&format!("\nsegment {number} "));
-            let footer = &file[file.len() - 64 + 24..];
-            // Files that no manifest names are left over from a merge that the stop interrupted; the start
-            // removes them.
-            if named { u64::from_le_bytes(*footer.first_chunk().expect("a trailer")) as usize } else { used }
-        }
+        Some(("log" | "segment", _)) => used,
         // The start writes it again.
         None if name == "manifest.copy" => used,
         _ => 0,
     };
     (used as u64, harmless as u64)
+}
+
+/// True when head and footer of one segment have rotted: then nothing tells which segment it is.
+fn is_unknown(disk: &SimDisk, flips: &BTreeSet<(&PathBuf, u64, bool)>) -> bool {
+    flips.iter().any(|(path, bit, _)| {
+        let used = front(disk, path).len() as u64;
+        let ends = |(other, last, _): &(&PathBuf, u64, bool)| other == path && last / 8 + 64 >= used;
+        path.to_string_lossy().contains("/segment-") && bit / 8 < 32 && flips.iter().any(ends)
+    })
 }
 
 /// The first megabyte of a file: everything that these stores write. A log has more space reserved.
@@ -452,7 +457,8 @@ fn run_rotten(seed: u64) {
     let store = match Stripes::open(disk.handle(), &world.options) {
         Ok(store) => store,
         Err(error) => {
-            assert!(flips.iter().any(|flip| !flip.2), "{flips:?} need not stop the start: {error}");
+            let may_stop = flips.iter().any(|flip| !flip.2) || is_unknown(&disk, &flips);
+            assert!(may_stop, "{flips:?} need not stop the start: {error}");
             return;
         }
     };
@@ -492,34 +498,29 @@ fn bit_rot_is_reported_and_contained() {
     );
 }
 
-/// The disk fills up under load and has room again later. A change that was refused because of that may or
-/// may not be there; everything else is there, and the store continues by itself.
-fn run_full(seed: u64) {
-    let mut world = World::new(seed);
-    for _ in 0..20 {
-        world.step();
-    }
-    world.disk.set_capacity(world.disk.used_bytes() + world.random.below(4096));
+/// Updates while the disk is in trouble. What was refused with an error that `may_be_kept` may or may not be there later.
+fn update_in_trouble(world: &mut World, may_be_kept: fn(&StoreError) -> bool) -> usize {
     let mut refused = 0;
     for _ in 0..60 {
         let (batch, ops) = world.batch();
         let failures = world.send(batch);
-        let full = |index: usize| {
-            let failure = failures.iter().find(|failure| failure.line == index as u32);
-            failure.map(|failure| matches!(failure.error, StoreError::Short(_)))
-        };
         for (index, op) in ops.into_iter().enumerate() {
-            match full(index) {
+            match failures.iter().find(|failure| failure.line == index as u32) {
                 None => world.acknowledge(op),
-                Some(true) => {
+                Some(failure) if may_be_kept(&failure.error) => {
                     refused += 1;
                     world.uncertain.insert(op.name().to_string());
                 }
-                Some(false) => {}
+                Some(_) => {}
             }
         }
     }
-    world.disk.set_capacity(u64::MAX);
+    refused
+}
+
+/// A disk that was short of something is not any more: the store continues by itself, and everything that was acknowledged
+/// is there.
+fn go_on(world: &mut World, refused: usize) {
     let again = std::time::Instant::now();
     while world.store.flush(None).is_err() || world.store.stats().read_only != 0 {
         assert!(
@@ -533,6 +534,57 @@ fn run_full(seed: u64) {
     world.reopen(world.disk.kill());
     world.check_certain();
     world.store.stop().expect("a clean stop");
+}
+
+/// The disk fills up under load and has room again later. A change that was refused because of that may or
+/// may not be there; everything else is there, and the store continues by itself.
+fn run_full(seed: u64) {
+    let mut world = World::new(seed);
+    (0..20).for_each(|_| world.step());
+    world.disk.set_capacity(world.disk.used_bytes() + world.random.below(4096));
+    let refused = update_in_trouble(&mut world, |error| matches!(error, StoreError::Short(_)));
+    world.disk.set_capacity(u64::MAX);
+    go_on(&mut world, refused);
+}
+
+/// The same with each of the other shortages.
+fn run_short(seed: u64) {
+    let mut world = World::new(seed);
+    (0..20).for_each(|_| world.step());
+    let shortage = Shortage::ALL[seed as usize % Shortage::ALL.len()];
+    world.disk.set_shortage(Some(shortage));
+    let refused = update_in_trouble(&mut world, |error| matches!(error, StoreError::Short(_)));
+    world.disk.set_shortage(None);
+    go_on(&mut world, refused);
+}
+
+#[test]
+fn every_shortage_is_waited_out_and_loses_nothing() {
+    each_seed(15, run_short);
+}
+
+/// The file system shuts down under load: changes are refused from then on, and once it is mounted again, everything that was
+/// acknowledged is there.
+fn run_shut_down(seed: u64) {
+    let mut world = World::with(seed, |options| options.sync_always = true);
+    (0..20 + world.random.below(40)).for_each(|_| world.step());
+    let how = if seed.is_multiple_of(2) { ShutDown::Everything } else { ShutDown::Changes };
+    world.disk.shut_down_after(world.random.below(60), how);
+    let refused = update_in_trouble(&mut world, |error| matches!(error, StoreError::Poisoned(_)));
+    if refused > 0 {
+        assert_ne!(world.store.stats().read_only, 0, "it says that it takes no updates");
+        let _ = world.store.stop();
+    }
+    world.reopen(world.disk.crash());
+    world.check_certain();
+    (0..20).for_each(|_| world.update());
+    world.check_certain();
+    world.store.stop().expect("a clean stop");
+}
+
+#[test]
+fn a_file_system_that_shuts_down_loses_nothing_acknowledged() {
+    each_seed(150, run_shut_down);
 }
 
 #[test]

@@ -232,6 +232,14 @@ impl Medium {
         file.current.flip(bit).and_then(|()| file.durable.flip(bit))
     }
 
+    pub(super) fn replace(&mut self, path: &Path, bytes: &[u8]) -> Option<()> {
+        let inode = self.find(path)?;
+        self.set_length(inode, 0);
+        self.write(inode, 0, bytes);
+        self.sync(inode);
+        Some(())
+    }
+
     pub(super) fn lock(&mut self, inode: u64) -> bool {
         !std::mem::replace(&mut self.file_mut(inode).locked, true)
     }

@@ -148,3 +148,61 @@ fn a_lock_ends_with_its_file_or_its_process() {
     let next = disk.kill();
     assert!(next.open(path, Mode::Write).unwrap().try_lock().unwrap());
 }
+
+#[test]
+fn a_shortage_fails_what_needs_it_until_it_is_over() {
+    let path = Path::new("f");
+    for shortage in Shortage::ALL {
+        let disk = SimDisk::new(1);
+        let file = disk.create(path).unwrap();
+        file.write_at(b"before", 0).unwrap();
+        disk.set_shortage(Some(shortage));
+        let failures = [
+            file.write_at(b"BEFORE", 0).err(),
+            file.allocate(0, 100).err(),
+            disk.create(Path::new("g")).err(),
+            disk.open(path, Mode::Read).err(),
+        ];
+        let failed = failures.each_ref().map(Option::is_some);
+        match shortage {
+            Shortage::Space | Shortage::Quota => assert_eq!(failed, [true, true, true, false]),
+            Shortage::FileSize => assert_eq!(failed, [true, true, false, false]),
+            Shortage::Descriptors => assert_eq!(failed, [false, false, true, true]),
+            Shortage::Memory => assert_eq!(failed, [true; 4]),
+        }
+        assert!(failures.iter().flatten().all(|error| Shortage::of(error) == Some(shortage)));
+        assert!(file.sync().is_ok() && disk.length(path).is_ok());
+        disk.set_shortage(None);
+        file.write_at(b"after!", 0).unwrap();
+        assert!(bytes_of(&disk, "f").unwrap().starts_with(b"after!"));
+    }
+}
+
+#[test]
+fn a_file_system_that_shuts_down_keeps_what_was_synced() {
+    for how in [ShutDown::Everything, ShutDown::Changes] {
+        let disk = SimDisk::new(1);
+        let file = disk.create(Path::new("f")).unwrap();
+        file.write_at(b"before", 0).unwrap();
+        file.sync().unwrap();
+        disk.sync_dir(Path::new("")).unwrap();
+        disk.shut_down_after(1, how);
+        disk.create(Path::new("g")).unwrap();
+        assert!(file.write_at(b"BEFORE", 0).is_err() && file.sync().is_err());
+        assert!(disk.remove(Path::new("f")).is_err());
+        assert_eq!(disk.list(Path::new("")).is_ok(), how == ShutDown::Changes);
+        assert_eq!(bytes_of(&disk.crash(), "f").unwrap(), b"before");
+    }
+}
+
+#[test]
+fn damage_is_seen_through_open_files() {
+    let disk = SimDisk::new(1);
+    let file = disk.create(Path::new("f")).unwrap();
+    file.write_at(b"before", 0).unwrap();
+    disk.replace(Path::new("f"), b"be").unwrap();
+    let mut bytes = [0; 6];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 2);
+    assert_eq!(bytes_of(&disk.crash(), "f"), None, "its name was not synced");
+    assert!(disk.replace(Path::new("g"), b"").is_err());
+}

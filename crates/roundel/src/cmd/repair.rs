@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use store::disk::{Disk, RealDisk};
 use store::repair::{Options, Outcome, repair};
 
 use super::Result;
@@ -20,6 +21,9 @@ pub struct Arguments {
     /// The directory of the store: it holds STORE and shard-000
     #[arg(value_name = "DIR")]
     store: PathBuf,
+    /// A copy of the store, such as a backup: files that never change (segments, checkpoints) are taken from it
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
     /// Do what is shown, instead of only showing it
     #[arg(long)]
     apply: bool,
@@ -33,27 +37,34 @@ What can be restored:
   STORE                    from the manifest of any shard
   shard-NNN/manifest       from its copy; without one, from the checkpoint and the segments that are there
                            (with --accept-loss, because nothing then tells whether one of them is missing)
-  a segment                from a backup: it never changes. With --accept-loss the shard goes on without it,
-                           and its rows become unknown
+  a segment                from a copy of the store (--from DIR) that has the same file whole: it never changes.
+                           Without one, what can be read of it is written again; if rows are lost (they become
+                           unknown), only with --accept-loss
   a shard's directory      from a backup. With --accept-loss the shard starts again empty
-  a checkpoint             from a backup of the whole shard only
+  a checkpoint             from a copy of the store (--from DIR) that has the same one
 
 How to go about it:
   1. Stop the daemon, and copy the store's directory.
-  2. roundel inspect --verify DIR     says what is damaged, and where
+  2. roundel verify --store DIR       says what is damaged, where, and whose rows it costs
   3. roundel repair DIR               says what could be done about it; changes nothing
-  4. If you have a backup, put back the files that it names, then see again.
+  4. If you have a backup, see again with --from BACKUP.
   5. roundel repair --apply DIR       does it
   6. Start the daemon.
 
 Examples:
   roundel repair /var/lib/roundel
-  roundel repair --apply /var/lib/roundel
+  roundel repair --apply --from /backup/roundel /var/lib/roundel
   roundel repair --apply --accept-loss /var/lib/roundel";
 
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result {
-    let options = Options { apply: arguments.apply, accept_loss: arguments.accept_loss };
+    let backup = arguments.from.as_deref().map(|path| {
+        RealDisk::open(path)
+            .map_err(|error| format!("cannot open the backup \"{}\": {error}", path.display()))
+    });
+    let backup = backup.transpose()?;
+    let backup = backup.as_ref().map(|backup| backup as &dyn Disk);
+    let options = Options { apply: arguments.apply, accept_loss: arguments.accept_loss, backup };
     let mut out = std::io::stdout().lock();
     let outcome = repair(&arguments.store, options, &mut out).map_err(|error| error.to_string())?;
     let Outcome { steps, refused, hopeless } = outcome;

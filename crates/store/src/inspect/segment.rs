@@ -105,10 +105,16 @@ fn without_footer(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) {
     });
     match walked {
         Err(error) => report.damage(error),
-        Ok(found) => report.line(format_args!(
-            "  without the footer: segment {}, {} good blocks up to byte {}",
-            found.segment_id, found.block_count, found.end
-        )),
+        Ok(found) => {
+            let end = found.gaps.last().map_or(0, |gap| gap.start);
+            report.line(format_args!(
+                "  without the footer: segment {}, {} good blocks up to byte {end}",
+                found.segment_id, found.block_count
+            ));
+            for gap in found.gaps.split_last().map_or(&[][..], |(_, inner)| inner) {
+                report.damage(format_args!("bytes {} to {} are no blocks", gap.start, gap.end));
+            }
+        }
     }
     for ((group, source), (rows, ds_count, hint, bytes)) in sources {
         let name = source_name(group, source, ds_count, &hint);

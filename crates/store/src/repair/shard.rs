@@ -123,8 +123,7 @@ impl Work<'_> {
                 }
                 Some(FileKind::Segment(number)) => {
                     if let Ok(segment) = open_segment(self.disk, &dir.join(&name))
-                        && segment.segment_id() == number
-                        && (segment.owner() == 0 || segment.owner() == owner.tag())
+                        && segment.is(owner.tag(), number)
                     {
                         let bytes = segment.file_bytes();
                         manifest.segments.push(SegmentName { number, level: 0, class: CLASS_MIXED, bytes });
@@ -149,56 +148,32 @@ impl Work<'_> {
     /// Checks the files that a manifest names.
     fn check_named(&mut self, dir: &Path, manifest: &Manifest) -> io::Result<()> {
         if manifest.checkpoint != 0 {
-            let path = filenames::checkpoint(dir, manifest.checkpoint);
-            if !self.disk.exists(&path)? {
-                self.damage(format_args!("the file {} is missing", path.display()));
-                self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
-            } else if position_of(
-                self.disk,
-                &path,
-                Label { owner: manifest.tag(), number: manifest.checkpoint },
-            )
-            .is_none()
-            {
-                self.damage(format_args!(
-                    "the checkpoint {} is damaged or another one; `roundel inspect` says where",
-                    path.display()
-                ));
-                self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
-            }
+            self.check_checkpoint(dir, manifest)?;
         }
         let mut kept = manifest.clone();
         for segment in &manifest.segments {
-            let path = filenames::segment(dir, segment.number);
-            let fault = match open_segment(self.disk, &path) {
-                Ok(open)
-                    if (open.owner() == 0 || open.owner() == manifest.tag())
-                        && open.segment_id() == segment.number
-                        && open.file_bytes() == segment.bytes =>
-                {
-                    continue;
-                }
-                Ok(open) => format!(
-                    "the file {} is {}segment {} of {} bytes, not segment {} of {}",
-                    path.display(),
-                    if open.owner() == manifest.tag() { "" } else { "another shard's " },
-                    open.segment_id(),
-                    open.file_bytes(),
-                    segment.number,
-                    segment.bytes
-                ),
-                Err(error) => error.to_string(),
-            };
-            self.damage(fault);
-            self.line("  best: restore this file from a backup; it never changes");
-            let what = format!("go on without segment {}", segment.number);
-            let loss = "the rows in it (they become unknown)";
-            if self.step(what, Some(loss)) {
-                self.put_aside(&path)?;
-                kept.segments.retain(|other| other.number != segment.number);
-                kept.store(self.disk, dir)?;
-            }
+            self.check_segment(dir, &mut kept, segment)?;
         }
+        Ok(())
+    }
+
+    fn check_checkpoint(&mut self, dir: &Path, manifest: &Manifest) -> io::Result<()> {
+        let path = filenames::checkpoint(dir, manifest.checkpoint);
+        let label = Label { owner: manifest.tag(), number: manifest.checkpoint };
+        if !self.disk.exists(&path)? {
+            self.damage(format_args!("the file {} is missing", path.display()));
+        } else if position_of(self.disk, &path, label).is_none() {
+            self.damage(format_args!(
+                "the checkpoint {} is damaged or another one; `roundel inspect` says where",
+                path.display()
+            ));
+        } else {
+            return Ok(());
+        }
+        if self.options.backup.is_some_and(|backup| position_of(backup, &path, label).is_some()) {
+            return self.restore(&path);
+        }
+        self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
         Ok(())
     }
 }
@@ -229,7 +204,5 @@ fn position_of(disk: &dyn Disk, path: &Path, label: Label) -> Option<Position> {
     }
     let mut first = First::default();
     let is_whole = survey(disk, path, &mut first).ok()?;
-    let is_it = first.label.owner == 0
-        || (first.label.owner, first.label.number) == (label.owner, label.number & u64::from(u32::MAX));
-    first.position.filter(|_| is_whole && is_it && !first.is_damaged)
+    first.position.filter(|_| is_whole && label.matches(first.label) && !first.is_damaged)
 }

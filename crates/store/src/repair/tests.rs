@@ -65,7 +65,7 @@ fn content(store: &Stripes) -> String {
 
 fn run(directory: &Path, apply: bool, accept_loss: bool) -> (Outcome, String) {
     let mut out = Vec::new();
-    let outcome = repair(directory, Options { apply, accept_loss }, &mut out).unwrap();
+    let outcome = repair(directory, Options { apply, accept_loss, backup: None }, &mut out).unwrap();
     (outcome, String::from_utf8(out).unwrap())
 }
 
@@ -201,6 +201,43 @@ fn exchanged_and_lost_segments_are_refused() {
     assert_eq!(run(directory.path(), true, true).0.steps, 1);
     assert_ne!(content(&open(directory.path()).unwrap()), want);
     fs::write(first, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_segment_is_taken_from_a_backup_or_written_again() {
+    for (at, backup, loses) in [(50, true, false), (50, false, true), (-20, false, false), (3, false, false)]
+    {
+        let directory = store();
+        let want = content(&open(directory.path()).unwrap());
+        let path = segment_files(directory.path()).remove(0);
+        let copies = tempfile::tempdir().unwrap();
+        let copy = copies.path().join(path.strip_prefix(directory.path()).unwrap());
+        fs::create_dir(copy.parent().unwrap()).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        fs::write(&copy, &bytes).unwrap();
+        let at = if at < 0 { bytes.len() - 20 } else { at as usize };
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let disk = RealDisk::open(copies.path()).unwrap();
+        let mut out = Vec::new();
+        let options =
+            Options { apply: true, accept_loss: false, backup: backup.then_some(&disk as &dyn Disk) };
+        let mut outcome = repair(directory.path(), options, &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        assert_eq!(said.contains("from the backup"), backup, "{said}");
+        if loses {
+            assert_eq!(outcome, Outcome { refused: 1, ..Outcome::default() }, "{said}");
+            let store = open(directory.path()).unwrap();
+            assert!(names().iter().any(|name| store.read(name).is_err()), "it opens, and says what is lost");
+            drop(store);
+            outcome = run(directory.path(), true, true).0;
+        }
+        assert_eq!(outcome, Outcome { steps: 1, ..Outcome::default() }, "{said}");
+        let store = open(directory.path()).unwrap();
+        assert_eq!(content(&store) == want, !loses, "byte {at}");
+        drop(store);
+        assert_eq!(run(directory.path(), true, false).0, Outcome::default());
+    }
 }
 
 /// As [`refused`], for a file that a backup must restore. Other shards may have been opened by then.

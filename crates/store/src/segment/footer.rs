@@ -14,9 +14,10 @@ pub(super) const TRAILER_MAGIC: [u8; 8] = *b"RNDLSEGF";
 pub(super) const FILE_HEAD_BYTES: usize = 32;
 pub(super) const HEAD_MAGIC_AT: usize = 0;
 pub(super) const HEAD_VERSION_AT: usize = 8;
-/// Version of the head, which has not changed since.
-pub(super) const HEAD_VERSION: u32 = 1;
+/// Version of the head; version 1 has zeros for the owner.
+pub(super) const HEAD_VERSION: u32 = 2;
 pub(super) const HEAD_SEGMENT_ID_AT: usize = 16;
+pub(super) const HEAD_OWNER_AT: usize = 24;
 pub(super) const HEAD_CHECKSUM_AT: usize = 28;
 
 /// Bytes of a source in the footer.
@@ -81,9 +82,9 @@ pub(super) struct Footer {
 pub(super) struct Trailer {
     pub footer_offset: u64,
     footer_checksum: u32,
-    source_count: u32,
-    block_count: u32,
-    segment_id: u64,
+    pub source_count: u32,
+    pub block_count: u32,
+    pub segment_id: u64,
     entry_count: u64,
     /// The tag of its shard; 0 = not known.
     pub owner: u32,
@@ -110,23 +111,39 @@ fn get64(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The bytes before the first block.
-pub(super) fn file_head(segment_id: u64) -> [u8; FILE_HEAD_BYTES] {
+pub(super) fn file_head(segment_id: u64, owner: u32) -> [u8; FILE_HEAD_BYTES] {
+    head_of_version(HEAD_VERSION, segment_id, owner)
+}
+
+fn head_of_version(version: u32, segment_id: u64, owner: u32) -> [u8; FILE_HEAD_BYTES] {
     let mut bytes = [0; FILE_HEAD_BYTES];
     bytes[HEAD_MAGIC_AT..][..8].copy_from_slice(&HEAD_MAGIC);
-    set32(&mut bytes, HEAD_VERSION_AT, HEAD_VERSION);
+    set32(&mut bytes, HEAD_VERSION_AT, version);
     set64(&mut bytes, HEAD_SEGMENT_ID_AT, segment_id);
+    set32(&mut bytes, HEAD_OWNER_AT, owner);
     let checksum = crc32c::crc32c(&bytes[..HEAD_CHECKSUM_AT]);
     set32(&mut bytes, HEAD_CHECKSUM_AT, checksum);
     bytes
 }
 
-/// Checks the bytes before the first block; reading the segment needs nothing from them.
-pub(super) fn check_file_head(bytes: &[u8; FILE_HEAD_BYTES], segment_id: u64) -> Result<(), Fault> {
-    let want = file_head(segment_id);
-    let unlike = (0..FILE_HEAD_BYTES).find(|&at| bytes[at] != want[at]);
-    unlike.map_or(Ok(()), |at| {
-        Err(Fault::new(at, format!("the head of segment {segment_id}"), bytes.escape_ascii().to_string()))
-    })
+/// The segment's number and its owner, by the bytes before the first block; an owner of 0 is not known.
+pub(super) fn decode_file_head(bytes: &[u8; FILE_HEAD_BYTES]) -> Option<(u64, u32)> {
+    let (segment_id, owner) = (get64(bytes, HEAD_SEGMENT_ID_AT), get32(bytes, HEAD_OWNER_AT));
+    let is_good =
+        *bytes == file_head(segment_id, owner) || (owner == 0 && *bytes == head_of_version(1, segment_id, 0));
+    is_good.then_some((segment_id, owner))
+}
+
+/// Checks the bytes before the first block; they are needed only if the footer is lost.
+pub(super) fn check_file_head(
+    bytes: &[u8; FILE_HEAD_BYTES],
+    segment_id: u64,
+    owner: u32,
+) -> Result<(), Fault> {
+    let wants = [file_head(segment_id, owner), head_of_version(1, segment_id, 0)];
+    let unlike = |want: &[u8; FILE_HEAD_BYTES]| (0..FILE_HEAD_BYTES).find(|&at| bytes[at] != want[at]);
+    let Some(at) = unlike(&wants[0]).filter(|_| unlike(&wants[1]).is_some()) else { return Ok(()) };
+    Err(Fault::new(at, format!("the head of segment {segment_id}"), bytes.escape_ascii().to_string()))
 }
 
 /// Encodes what follows the last block, from `footer_offset` on.

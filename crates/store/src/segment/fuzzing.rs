@@ -33,7 +33,7 @@ pub fn fuzz_segment(bytes: &[u8]) {
     let source_count = (footer.len() / SOURCE_BYTES).min(1);
     let footer_offset = (FILE_HEAD_BYTES + block.len()) as u64;
     let trailer = footer::encode_trailer(1, footer_offset, footer, source_count);
-    read_all([&footer::file_head(1), block.as_slice(), footer, &trailer].concat());
+    read_all([&footer::file_head(1, 0), block.as_slice(), footer, &trailer].concat());
 }
 
 fn fuzz_block(body: &[u8]) -> Vec<u8> {

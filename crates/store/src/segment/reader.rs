@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::block::{self, Head, Run, Runs};
 use super::footer::{self, BlockPlace, TRAILER_BYTES};
+use super::rebuild::{Gap, rebuild};
 use super::{Fault, Key, SegmentError, SourceSummary};
 use crate::column::codec::{self, ColumnHint};
 
@@ -20,6 +21,8 @@ pub trait ReadAt: Send + Sync {
     /// # Errors
     /// When the system does not report it.
     fn bytes(&self) -> io::Result<u64>;
+    /// Says that a range will not be needed again soon; only a hint.
+    fn release(&self, _range: Range<u64>) {}
 }
 
 impl ReadAt for Vec<u8> {
@@ -54,8 +57,21 @@ pub struct Segment {
     owner: u32,
     footer_offset: u64,
     entry_count: u64,
-    sources: Vec<SourceSummary>,
-    directory: Vec<BlockPlace>,
+    pub(super) sources: Vec<SourceSummary>,
+    pub(super) directory: Vec<BlockPlace>,
+    /// Where blocks are lost; only a segment without a good footer has any.
+    gaps: Vec<Gap>,
+}
+
+/// Which segment a file should be, by the manifest that names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The tag of its shard.
+    pub owner: u32,
+    /// Its number.
+    pub number: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
 }
 
 /// Buffers of a reader, to be reused for each read.
@@ -71,8 +87,95 @@ impl Segment {
     /// # Errors
     /// When the file cannot be read, the footer is damaged, or a newer version wrote it.
     pub fn open(file: Box<dyn ReadAt>, name: &str) -> Result<Segment, SegmentError> {
+        let failed = |error| SegmentError::Io { file: name.into(), offset: 0, error };
+        let file_bytes = file.bytes().map_err(failed)?;
+        Segment::open_first(file, file_bytes, name).map_err(|(error, _)| error)
+    }
+
+    /// Opens the segment that a manifest names. If its footer is damaged or the file has been cut or extended, what can be
+    /// read of it is found by walking its blocks; returns the damage too.
+    ///
+    /// # Errors
+    /// When it is another segment, nothing proves that it is this one, a newer version wrote it, or the disk fails.
+    pub fn open_expected(
+        file: Box<dyn ReadAt>,
+        name: &str,
+        expected: &Expected,
+    ) -> Result<(Segment, Vec<SegmentError>), SegmentError> {
+        let failed = |error| SegmentError::Io { file: name.into(), offset: 0, error };
+        let file_bytes = file.bytes().map_err(failed)?;
+        let mut damage = Vec::new();
+        if file_bytes > expected.bytes {
+            let got = format!("{} bytes more", file_bytes - expected.bytes);
+            damage.push(Fault::new(0, "the end of the file", got).in_file(name, expected.bytes));
+        }
+        let (file, error) = match Segment::open_first(file, file_bytes.min(expected.bytes), name) {
+            Ok(segment) if !segment.is(expected.owner, expected.number) => {
+                let is_ours = segment.owner == expected.owner;
+                return Err(SegmentError::Misplaced {
+                    file: name.into(),
+                    number: segment.segment_id,
+                    is_ours,
+                });
+            }
+            Ok(segment) if segment.file_bytes < expected.bytes => {
+                let (got, want) = (format!("a whole one of {file_bytes}"), expected.bytes);
+                return Err(Fault::new(0, format!("a segment of {want} bytes"), got).in_file(name, 0));
+            }
+            Ok(segment) => return Ok((segment, damage)),
+            Err((error @ SegmentError::Newer { .. }, _)) => return Err(error),
+            Err((SegmentError::Io { error, .. }, _)) if disk::Shortage::of(&error).is_some() => {
+                return Err(failed(error));
+            }
+            Err((error, file)) => (file, error),
+        };
+        let (rebuilt, error) = rebuild(&*file, name, expected, error)?;
+        damage.push(error);
+        damage.extend(rebuilt.gaps.iter().map(|gap| gap.error(name)));
+        let segment = Segment {
+            file,
+            name: name.into(),
+            file_bytes: expected.bytes,
+            segment_id: expected.number,
+            owner: rebuilt.owner,
+            footer_offset: rebuilt.footer_offset,
+            entry_count: rebuilt.entry_count,
+            sources: rebuilt.sources,
+            directory: rebuilt.directory,
+            gaps: rebuilt.gaps,
+        };
+        Ok((segment, damage))
+    }
+
+    /// Opens the segment in the first `file_bytes` of a file; gives the file back if that fails.
+    fn open_first(
+        file: Box<dyn ReadAt>,
+        file_bytes: u64,
+        name: &str,
+    ) -> Result<Segment, (SegmentError, Box<dyn ReadAt>)> {
+        match Segment::read_footer(&*file, file_bytes, name) {
+            Err(error) => Err((error, file)),
+            Ok((trailer, footer)) => Ok(Segment {
+                file,
+                name: name.into(),
+                file_bytes,
+                segment_id: footer.segment_id,
+                owner: trailer.owner,
+                footer_offset: footer.footer_offset,
+                entry_count: footer.entry_count,
+                sources: footer.sources,
+                directory: footer.directory,
+                gaps: Vec::new(),
+            }),
+        }
+    }
+
+    fn read_footer(
+        file: &dyn ReadAt,
+        file_bytes: u64,
+        name: &str,
+    ) -> Result<(footer::Trailer, footer::Footer), SegmentError> {
         let failed = |offset| move |error| SegmentError::Io { file: name.into(), offset, error };
-        let file_bytes = file.bytes().map_err(failed(0))?;
         let shortest = (footer::FILE_HEAD_BYTES + TRAILER_BYTES) as u64;
         if file_bytes < shortest {
             let fault =
@@ -86,17 +189,7 @@ impl Segment {
         let mut body = vec![0; (trailer_offset - trailer.footer_offset) as usize];
         file.read_at(trailer.footer_offset, &mut body).map_err(failed(trailer.footer_offset))?;
         let footer = footer::decode(&body, &trailer, name)?;
-        Ok(Segment {
-            file,
-            name: name.into(),
-            file_bytes,
-            segment_id: footer.segment_id,
-            owner: trailer.owner,
-            footer_offset: footer.footer_offset,
-            entry_count: footer.entry_count,
-            sources: footer.sources,
-            directory: footer.directory,
-        })
+        Ok((trailer, footer))
     }
 
     /// The name given to [`Segment::open`].
@@ -112,6 +205,16 @@ impl Segment {
     /// The tag of its shard ([`crate::identity::Owner::tag`]); 0 = not known.
     pub fn owner(&self) -> u32 {
         self.owner
+    }
+
+    /// True when it is segment `number` of the shard with the tag `owner`, as far as it says.
+    pub fn is(&self, owner: u32, number: u64) -> bool {
+        self.segment_id == number && (self.owner == 0 || self.owner == owner)
+    }
+
+    /// Where blocks of it are lost.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
     }
 
     /// Bytes of the file.
@@ -159,7 +262,8 @@ impl Segment {
                 first_damage.get_or_insert(error);
             }
         }
-        first_damage.map_or(Ok(()), Err)
+        let lost = self.gaps.iter().find(|gap| gap.may_hold(key, &rows)).map(|gap| gap.error(&self.name));
+        first_damage.or(lost).map_or(Ok(()), Err)
     }
 
     /// The blocks that may hold rows of `key` in `rows`.
@@ -185,8 +289,10 @@ impl Segment {
     }
 
     fn block_range(&self, index: usize) -> Range<u64> {
+        let start = self.directory[index].offset;
         let end = self.directory.get(index + 1).map_or(self.footer_offset, |place| place.offset);
-        self.directory[index].offset..end
+        let mut gaps = self.gaps.iter().map(|gap| gap.bytes.start);
+        start..gaps.find(|gap| (start..end).contains(gap)).unwrap_or(end)
     }
 
     fn read_block(&self, index: usize, block: &mut Vec<u8>) -> Result<(), SegmentError> {
@@ -233,6 +339,28 @@ impl Segment {
         Ok(())
     }
 
+    /// Reads and decodes a block.
+    ///
+    /// # Errors
+    /// When it is damaged or cannot be read.
+    pub fn check_block(&self, index: usize, scratch: &mut ReadScratch) -> Result<(), SegmentError> {
+        self.read_block(index, &mut scratch.block)?;
+        let in_file = |fault: Fault| fault.in_file(&self.name, self.directory[index].offset);
+        let mut runs = self.open_block(index, &scratch.block)?;
+        while let Some(run) = runs.next().map_err(in_file)? {
+            decode_columns(&run, &mut scratch.values).map_err(in_file)?;
+        }
+        Ok(())
+    }
+
+    /// Frees what the system caches of a block; returns the block's bytes.
+    pub fn release_block(&self, index: usize) -> u64 {
+        let range = self.block_range(index);
+        let bytes = range.end - range.start;
+        self.file.release(range);
+        bytes
+    }
+
     /// Number of blocks.
     pub fn block_count(&self) -> usize {
         self.directory.len()
@@ -251,7 +379,8 @@ impl Segment {
         let mut head = [0; footer::FILE_HEAD_BYTES];
         let read = self.file.read_at(0, &mut head);
         read.map_err(|error| SegmentError::Io { file: self.name.clone(), offset: 0, error })?;
-        footer::check_file_head(&head, self.segment_id).map_err(|fault| fault.in_file(&self.name, 0))
+        footer::check_file_head(&head, self.segment_id, self.owner)
+            .map_err(|fault| fault.in_file(&self.name, 0))
     }
 
     /// Reads the whole file and decodes every run; reports each damage it finds.
@@ -279,6 +408,7 @@ impl Segment {
         Entries {
             segment: self,
             wanted: self.sources.iter().map(|summary| wanted(summary.group, summary.source)).collect(),
+            next_gap: 0,
             next_block: 0,
             block: Vec::new(),
             runs: Vec::new(),
@@ -324,6 +454,8 @@ pub struct Entries<'a> {
     segment: &'a Segment,
     /// For each source of the segment.
     wanted: Vec<bool>,
+    /// Gaps that were not reported yet.
+    next_gap: usize,
     next_block: usize,
     block: Vec<u8>,
     /// The wanted runs of the block: head, and the range of its columns in the block.
@@ -353,6 +485,10 @@ impl Entries<'_> {
 
     /// Moves to the next run without decoding it.
     pub(super) fn advance(&mut self) -> Result<Option<Head>, SegmentError> {
+        if let Some(gap) = self.segment.gaps.get(self.next_gap) {
+            self.next_gap += 1;
+            return Err(gap.error(&self.segment.name));
+        }
         while self.next_run == self.runs.len() {
             if self.next_block == self.segment.directory.len() {
                 return Ok(None);

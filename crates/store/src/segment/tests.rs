@@ -145,6 +145,7 @@ fn the_encoding_is_fixed() {
     let check = trailer + footer::TRAILER_CHECKSUM_AT;
     let crc = crc32c::crc32c(&want[trailer..check]).to_le_bytes();
     want[check..].copy_from_slice(&crc);
+    want[..footer::FILE_HEAD_BYTES].copy_from_slice(&footer::file_head(7, 0));
     assert_eq!(small(), want);
     assert_eq!(open(want).unwrap().owner(), 0);
     let segment = open(first).unwrap();
@@ -241,6 +242,7 @@ fn the_document_has_these_offsets() {
                 (HEAD_MAGIC_AT, "magic"),
                 (HEAD_VERSION_AT, "version"),
                 (HEAD_SEGMENT_ID_AT, "segment number"),
+                (HEAD_OWNER_AT, "owner"),
                 (HEAD_CHECKSUM_AT, "checksum"),
             ],
         ),

@@ -46,16 +46,24 @@ struct PendingPlace {
 }
 
 impl<W: Write> SegmentWriter<W> {
-    /// Starts a segment. `name` is for messages; `segment_id` is part of every checksum.
+    /// Starts a segment of no known shard. `name` is for messages; `segment_id` is part of every checksum.
     ///
     /// # Errors
     /// When the sink fails.
     pub fn new(sink: W, name: &str, segment_id: u64) -> Result<Self, SegmentError> {
+        SegmentWriter::of_shard(sink, name, segment_id, 0)
+    }
+
+    /// Starts a segment of the shard whose [`crate::identity::Owner::tag`] is `owner`.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn of_shard(sink: W, name: &str, segment_id: u64, owner: u32) -> Result<Self, SegmentError> {
         let mut writer = SegmentWriter {
             sink,
             name: name.into(),
             segment_id,
-            owner: 0,
+            owner,
             offset: 0,
             block: vec![0; BLOCK_HEAD_BYTES],
             block_entries: 0,
@@ -68,13 +76,8 @@ impl<W: Write> SegmentWriter<W> {
             directory: Vec::new(),
             entry_count: 0,
         };
-        writer.write(&footer::file_head(segment_id))?;
+        writer.write(&footer::file_head(segment_id, owner))?;
         Ok(writer)
-    }
-
-    /// Says whose segment it is, by [`crate::identity::Owner::tag`].
-    pub fn set_owner(&mut self, owner: u32) {
-        self.owner = owner;
     }
 
     /// Encodes with the effort that suits merges, which saves some 10 % of the bytes: ten times the time of a
@@ -245,6 +248,6 @@ impl<W: Write> SegmentWriter<W> {
 }
 
 /// Rows since the oldest of the source; saturates, and then means "at least this many".
-fn relative_row(row: i64, oldest: i64) -> u32 {
+pub(super) fn relative_row(row: i64, oldest: i64) -> u32 {
     u32::try_from(row.wrapping_sub(oldest) as u64).unwrap_or(u32::MAX)
 }

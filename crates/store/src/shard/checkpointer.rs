@@ -138,8 +138,8 @@ pub fn write_segment(
     let attempt: io::Result<_> = (|| {
         let file = files.disk.create(&path)?;
         let sink = DiskSink::new(Arc::clone(&file));
-        let mut writer = SegmentWriter::new(sink, &path.display().to_string(), number).map_err(into_io)?;
-        writer.set_owner(files.owner);
+        let name = path.display().to_string();
+        let mut writer = SegmentWriter::of_shard(sink, &name, number, files.owner).map_err(into_io)?;
         fill(&mut writer)?;
         let (summary, mut sink) = writer.finish().map_err(into_io)?;
         sink.flush()?;

@@ -76,7 +76,8 @@ fn next_job(shared: &Shared, failed: &BTreeSet<u64>) -> Option<Job> {
         class: file.class,
         bytes: file.bytes,
         sources: file.segment.sources().to_vec(),
-        failed: failed.contains(&file.number),
+        // Its summary does not know of the rows that are lost.
+        failed: failed.contains(&file.number) || !file.segment.gaps().is_empty(),
     };
     let candidates: Vec<Candidate> = files.iter().map(candidate).collect();
     let Plan { inputs, level } = plan(&candidates, &groups, shared.options.merge_count)?;

@@ -63,6 +63,11 @@ impl Files {
         Arc::clone(&self.lock().segments)
     }
 
+    /// The manifest as it was written last.
+    pub fn manifest(&self) -> Manifest {
+        self.lock().manifest.clone()
+    }
+
     /// Replaces the segments numbered `gone` with `new` ones and, given `checkpoint`, the old checkpoint with
     /// that one. New files must already be durable. Files that are no longer named are removed.
     ///

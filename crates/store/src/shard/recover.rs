@@ -18,7 +18,8 @@ use crate::identity::Owner;
 use crate::log::{self, LogWriter, Position};
 use crate::manifest::{self, Manifest};
 use crate::placeholder::Placeholders;
-use crate::segments::{SegmentFile, SegmentSet, open_segment};
+use crate::segment::Expected;
+use crate::segments::{SegmentFile, SegmentSet, open_named};
 use crate::shard::checkpointer;
 use crate::shard::compactor::{self, CompactorHandle};
 use crate::shard::cycle::Cycle;
@@ -231,8 +232,8 @@ fn load_checkpoint(
     let mut loader = StateLoader { state, kinds: Vec::new() };
     let loaded = checkpoint::load(disk, &path, &mut loader).map_err(OpenError::transparent)?;
     let Label { owner, number } = loaded.label;
-    if owner != 0 && (owner, number) != (label.owner, label.number & u64::from(u32::MAX)) {
-        return Err(misplaced(&path, "checkpoint", owner == label.owner, number));
+    if !label.matches(loaded.label) {
+        return Err(misplaced(&path, owner == label.owner, number));
     }
     state.catalogue.skip_ids(loaded.next_id);
     Ok(loaded)
@@ -281,11 +282,11 @@ impl Loader for StateLoader<'_> {
     }
 }
 
-/// A file has the content of another one.
-fn misplaced(path: &Path, what: &str, is_ours: bool, number: u64) -> OpenError {
+/// A checkpoint's file is another one.
+fn misplaced(path: &Path, is_ours: bool, number: u64) -> OpenError {
     let whose = if is_ours { "this shard" } else { "another shard or store" };
     OpenError::new(format!(
-        "the file {} is {what} {number} of {whose}: files were exchanged; put the right one in its place, or let `roundel repair` \
+        "the file {} is checkpoint {number} of {whose}: files were exchanged; put the right one in its place, or let `roundel repair` \
          on the store's directory show what can be done",
         path.display()
     ))
@@ -295,19 +296,10 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     let mut files = Vec::with_capacity(manifest.segments.len());
     for name in &manifest.segments {
         let path = filenames::segment(dir, name.number);
-        let segment = open_segment(disk, &path).map_err(OpenError::transparent)?;
-        let is_ours = segment.owner() == 0 || segment.owner() == manifest.tag();
-        if !is_ours || segment.segment_id() != name.number {
-            return Err(misplaced(&path, "segment", is_ours, segment.segment_id()));
-        }
-        if segment.file_bytes() != name.bytes {
-            return Err(OpenError::new(format!(
-                "the file {} has {} bytes, while the manifest says {}: put the right one in its place, or let \
-                 `roundel repair` on the store's directory show what can be done",
-                path.display(),
-                segment.file_bytes(),
-                name.bytes
-            )));
+        let expected = Expected { owner: manifest.tag(), number: name.number, bytes: name.bytes };
+        let (segment, damage) = open_named(disk, &path, &expected).map_err(OpenError::transparent)?;
+        for damage in &damage {
+            tracing::error!(%damage, "a segment is damaged: what can be read of it is served, and a read that may lack rows fails");
         }
         let file = SegmentFile {
             number: name.number,

@@ -1,5 +1,6 @@
 //! Read access to a shard's memory between two updates: queries are answered from it.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::catalogue::{Entry, RrdId};
@@ -58,6 +59,14 @@ impl View<'_> {
         let catalogue = &self.state.catalogue;
         let names = catalogue.ids().map(|id| catalogue.name(id));
         names.filter(|name| name.starts_with(prefix)).map(<[u8]>::to_vec).collect()
+    }
+
+    /// Names of the RRDs with these ids.
+    pub fn names_of(&self, ids: RangeInclusive<RrdId>) -> Vec<String> {
+        let catalogue = &self.state.catalogue;
+        let end = ids.end().saturating_add(1).min(catalogue.next_id());
+        let alive = (*ids.start()..end).filter(|&id| catalogue.get(id).is_some());
+        alive.map(|id| String::from_utf8_lossy(catalogue.name(id)).into_owned()).collect()
     }
 
     /// For `count` ids from `first` on, or as many as exist: last update in units, and group; `None` for a

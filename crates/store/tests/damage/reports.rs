@@ -1,7 +1,7 @@
 //! What the store says in its log, for a test to look at.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -53,4 +53,10 @@ pub fn start() {
 /// What has been said since [`start`].
 pub fn said() -> String {
     LINES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Holds back other tests of this process: what is said does not tell whose it is.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,6 +39,10 @@ fn segment(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[trailer + 8] = 1;
     bytes[trailer + 56..trailer + 60].fill(0);
     seal(&mut bytes[trailer..], 60);
+    assert_eq!(bytes[8], 2);
+    bytes[8] = 1;
+    bytes[24..28].fill(0);
+    seal(&mut bytes, 28);
     bytes
 }
 

@@ -1,0 +1,150 @@
+//! Repairs one segment: from a backup, or without the blocks that are lost.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Work;
+use crate::disk::{Disk, Mode};
+use crate::filenames;
+use crate::manifest::{Manifest, SegmentName};
+use crate::segment::{Expected, Segment, SegmentError, SegmentWriter};
+use crate::segments::{DiskSink, into_io, open_named, open_segment};
+
+/// Bytes that are copied at once.
+const COPY_BYTES: usize = 1 << 20;
+
+impl Work<'_> {
+    /// Checks a segment that the manifest `kept` names, to its last block.
+    pub(super) fn check_segment(
+        &mut self,
+        dir: &Path,
+        kept: &mut Manifest,
+        name: &SegmentName,
+    ) -> io::Result<()> {
+        let path = filenames::segment(dir, name.number);
+        let expected = Expected { owner: kept.tag(), number: name.number, bytes: name.bytes };
+        let (segment, damage) = match open_named(self.disk, &path, &expected) {
+            Ok((segment, mut damage)) => {
+                if damage.is_empty() {
+                    segment.verify(&mut |error| damage.push(error));
+                }
+                (Some(segment), damage)
+            }
+            Err(error) => (None, vec![error]),
+        };
+        if damage.is_empty() {
+            return Ok(());
+        }
+        for error in &damage {
+            self.damage(error);
+        }
+        let is_whole = |backup: &dyn Disk| is_whole(backup, &path, &expected);
+        if self.options.backup.is_some_and(is_whole) {
+            return self.restore(&path);
+        }
+        self.line(
+            "  best: give a copy of the store that has this file with --from DIR; a segment never changes",
+        );
+        let Some(segment) = segment else {
+            let loss = "the rows in it (they become unknown)";
+            if self.step(format_args!("go on without segment {}", name.number), Some(loss)) {
+                self.put_aside(&path)?;
+                kept.segments.retain(|other| other.number != name.number);
+                kept.store(self.disk, dir)?;
+            }
+            return Ok(());
+        };
+        // A head or footer that is lost costs no rows.
+        let is_complete = entries(&segment, &mut |_| Ok(()))? == 0;
+        let what = format_args!("write what can be read of segment {} again", name.number);
+        let loss = (!is_complete).then_some("the rows that cannot be read (they become unknown)");
+        if self.step(what, loss) {
+            self.write_again(dir, kept, name, &segment)?;
+            self.put_aside(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what can be read of a segment to a new one, and names that in the manifest.
+    fn write_again(
+        &self,
+        dir: &Path,
+        kept: &mut Manifest,
+        old: &SegmentName,
+        segment: &Segment,
+    ) -> io::Result<()> {
+        let number = kept.next_number;
+        let path = filenames::segment(dir, number);
+        let file = self.disk.create(&path)?;
+        let sink = DiskSink::new(Arc::clone(&file));
+        let mut writer = SegmentWriter::of_shard(sink, &path.display().to_string(), number, kept.tag())
+            .map_err(into_io)?;
+        entries(segment, &mut |entry| {
+            let columns: Vec<&[f64]> = entry.values.chunks_exact(entry.count).collect();
+            writer.push(entry.key, entry.first_row, &columns, &entry.hint).map_err(into_io)
+        })?;
+        let (summary, mut sink) = writer.finish().map_err(into_io)?;
+        sink.flush()?;
+        file.sync()?;
+        self.disk.sync_dir(dir)?;
+        kept.next_number = number + 1;
+        for name in kept.segments.iter_mut().filter(|name| name.number == old.number) {
+            *name = SegmentName { number, bytes: summary.file_bytes, ..*name };
+        }
+        kept.store(self.disk, dir)
+    }
+
+    /// Takes a file from the backup, which has it whole.
+    pub(super) fn restore(&mut self, path: &Path) -> io::Result<()> {
+        let Some(backup) = self.options.backup else { return Ok(()) };
+        if !self.step(format_args!("take {} from the backup", path.display()), None) {
+            return Ok(());
+        }
+        let new = path.with_file_name("restored.new");
+        match self.disk.remove(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let (from, to) = (backup.open(path, Mode::Read)?, self.disk.create(&new)?);
+        let mut bytes = vec![0; COPY_BYTES];
+        let mut at = 0;
+        loop {
+            let count = from.read_at(&mut bytes, at)?;
+            if count == 0 {
+                break;
+            }
+            to.write_at(&bytes[..count], at)?;
+            at += count as u64;
+        }
+        to.sync()?;
+        self.put_aside(path)?;
+        self.disk.rename(&new, path)?;
+        self.disk.sync_dir(path.parent().unwrap_or(Path::new("")))
+    }
+}
+
+/// Visits every run that can be read; returns how many places cannot.
+fn entries(
+    segment: &Segment,
+    visit: &mut dyn FnMut(crate::segment::Entry<'_>) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut entries = segment.entries();
+    let mut damages = 0;
+    loop {
+        match entries.next_entry() {
+            Ok(None) => return Ok(damages),
+            Ok(Some(entry)) => visit(entry)?,
+            Err(SegmentError::Io { error, .. }) if disk::Shortage::of(&error).is_some() => return Err(error),
+            Err(_) => damages += 1,
+        }
+    }
+}
+
+/// True when the backup has this segment, without any damage.
+fn is_whole(backup: &dyn Disk, path: &Path, expected: &Expected) -> bool {
+    let Ok(segment) = open_segment(backup, path) else { return false };
+    let mut damages = 0;
+    segment.verify(&mut |_| damages += 1);
+    damages == 0 && segment.is(expected.owner, expected.number) && segment.file_bytes() == expected.bytes
+}
