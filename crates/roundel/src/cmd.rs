@@ -10,6 +10,7 @@ pub mod query;
 pub mod repair;
 pub mod rrdcached;
 pub mod serve;
+pub mod verify;
 
 /// The result of a command.
 pub type Result<T = (), E = String> = std::result::Result<T, E>;

@@ -36,6 +36,8 @@ enum Command {
     Query(cmd::query::Arguments),
     /// Show the contents of a store, one of its files, a .rrd file or a placeholder
     Inspect(cmd::inspect::Arguments),
+    /// Check every checksum of a store, running or stopped
+    Verify(cmd::verify::Arguments),
     /// Repair a store whose files are missing or damaged
     Repair(cmd::repair::Arguments),
     /// Write the manual pages of all commands
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Export(arguments) => cmd::export::run(&arguments),
         Command::Query(arguments) => cmd::query::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
+        Command::Verify(arguments) => cmd::verify::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
         Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
         Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),

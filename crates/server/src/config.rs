@@ -10,8 +10,8 @@ use serde::Deserialize;
 use crate::listener::Listen;
 use crate::privileges;
 use crate::settings::{
-    FilesSettings, Layout, LimitSettings, LogLevel, Settings, StripesSettings, SyncPolicy, parse_bytes,
-    parse_duration,
+    FilesSettings, Layout, LimitSettings, LogLevel, SCRUB_DEFAULT, Settings, StripesSettings, SyncPolicy,
+    parse_bytes, parse_duration,
 };
 
 /// Why a configuration cannot be used, with file and line.
@@ -143,6 +143,7 @@ struct FileStripes {
     shards: Option<u32>,
     open_bytes: Option<usize>,
     log_bytes: Option<u64>,
+    scrub: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -220,6 +221,7 @@ impl Reader<'_> {
                 adopt: file.adopt.then_some(tree),
                 open_bytes: file.stripes.open_bytes,
                 log_bytes: file.stripes.log_bytes,
+                scrub: self.scrub(file.stripes.scrub.as_ref())?,
             }),
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
         };
@@ -295,6 +297,18 @@ impl Reader<'_> {
         match parse_duration(value.get_ref()) {
             Some(every) if !every.is_zero() => Ok(SyncPolicy::Every(every)),
             _ => Err(self.error(value, "give \"always\" or a duration such as \"1s\"")),
+        }
+    }
+
+    fn scrub(
+        &self,
+        value: Option<&toml::Spanned<String>>,
+    ) -> Result<Option<std::time::Duration>, ConfigError> {
+        let Some(value) = value else { return Ok(Some(SCRUB_DEFAULT)) };
+        match (value.get_ref().as_str(), parse_duration(value.get_ref())) {
+            ("off", _) => Ok(None),
+            (_, Some(every)) if !every.is_zero() => Ok(Some(every)),
+            _ => Err(self.error(value, "give \"off\" or a duration such as \"30d\"")),
         }
     }
 

@@ -23,5 +23,6 @@ pub mod marks;
 pub mod metrics;
 pub mod names;
 pub mod privileges;
+pub mod scrub;
 pub mod service;
 pub mod settings;

@@ -19,7 +19,7 @@ use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{config, layout, logging, machine, privileges};
+use crate::{config, layout, logging, machine, privileges, scrub};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -88,6 +88,8 @@ fn serve(
     };
     let names = Names::new(&settings.base, &real_base);
     let service = Service::with_limits(engine, names, create, &settings.limits);
+    let scrubber = scrub::start(&service, &settings)
+        .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
     let permissions: Vec<_> =
         sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let daemon = Daemon::start(service, sockets, settings.collect_host.take())
@@ -99,6 +101,7 @@ fn serve(
     let request = daemon.block_on(signals.wait_for_stop(|| reload(&settings, &permissions, reload_log)));
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
+    drop(scrubber);
     if request == StopRequest::StopFlushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }

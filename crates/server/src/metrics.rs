@@ -89,6 +89,12 @@ pub struct Metrics {
     pub received_bytes: Counter,
     /// `roundel_sent_bytes_total`
     pub sent_bytes: Counter,
+    /// `roundel_scrub_read_bytes_total`: bytes of the store that were verified.
+    pub scrub_bytes: Counter,
+    /// `roundel_scrub_damaged_places_total`: damaged places found since the start.
+    pub scrub_findings: Counter,
+    /// `roundel_scrub_last_pass_seconds`: when the last complete pass ended, since the epoch; 0 = never.
+    pub scrub_last_pass: Gauge,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -122,6 +128,13 @@ impl Metrics {
         registry.register("sent_bytes", "Bytes written to clients", self.sent_bytes.clone());
         registry.register("commands", "Commands other than UPDATE, by name", self.commands.clone());
         registry.register("dropped_lines", "Lines not done, by reason", self.drops.clone());
+        registry.register("scrub_read_bytes", "Bytes of the store verified", self.scrub_bytes.clone());
+        registry.register("scrub_damaged_places", "Damaged places found", self.scrub_findings.clone());
+        registry.register(
+            "scrub_last_pass_seconds",
+            "When the whole store was last verified, in seconds since 1970; 0 = never",
+            self.scrub_last_pass.clone(),
+        );
         registry.register_collector(Box::new(StoreCollector(engine)));
         registry
     }

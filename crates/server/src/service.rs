@@ -13,6 +13,7 @@ use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYT
 use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::names::Names;
+use crate::scrub::Scrub;
 use crate::settings::LimitSettings;
 
 /// What CREATE may do.
@@ -48,6 +49,8 @@ pub struct Service {
     pub idle: Duration,
     /// Slots for connections.
     pub connection_limits: ConnectionLimits,
+    /// Verifies the store.
+    pub scrub: Arc<Scrub>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
 }
@@ -77,6 +80,7 @@ impl Service {
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
             connection_limits: ConnectionLimits::with_total(limits.connections),
+            scrub: Arc::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }

@@ -33,6 +33,8 @@ pub struct StripesSettings {
     pub open_bytes: Option<usize>,
     /// Bytes of log that a restart may have to read; `None` = the store's default.
     pub log_bytes: Option<u64>,
+    /// Every block is verified once in this time; `None` = never.
+    pub scrub: Option<Duration>,
 }
 
 /// The files layout: rrdcached's own options.
@@ -51,6 +53,9 @@ pub struct FilesSettings {
     /// `-F`
     pub flush_at_stop: bool,
 }
+
+/// How often every block of a striped store is verified, unless the configuration says otherwise.
+pub const SCRUB_DEFAULT: Duration = Duration::from_secs(30 * 86_400);
 
 impl Default for FilesSettings {
     fn default() -> Self {
@@ -175,6 +180,7 @@ impl Settings {
                 adopt: Some(base.clone()),
                 open_bytes: None,
                 log_bytes: None,
+                scrub: None,
             }),
             base,
             sync: SyncPolicy::Every(Duration::from_secs(1)),

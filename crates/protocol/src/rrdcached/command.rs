@@ -1,5 +1,5 @@
 //! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
-//! ours: they let a remote command line do everything that it can do with a file.
+//! ours: they let a remote command line do everything that it can do with a file. VERIFY is for `roundel verify`.
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +37,7 @@ pub enum Verb {
     Wrote,
     End,
     Frames,
+    Verify,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -63,7 +64,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 31] = [
+pub const COMMANDS: [Command; 32] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -101,6 +102,7 @@ pub const COMMANDS: [Command; 31] = [
     Command { verb: Verb::End, name: ".", usage: "", alone: false, in_batch: true },
     // Our own; not in the overview, which is rrdcached's.
     Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Verify, name: "VERIFY", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {

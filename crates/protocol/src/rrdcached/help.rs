@@ -49,7 +49,7 @@ fn text(verb: Verb) -> &'static str {
              <num_vals> <filename>"
         }
         Verb::Stats => "Returns counters; rrdcached(1) has their meaning.",
-        Verb::Help | Verb::Wrote | Verb::End | Verb::Frames => "",
+        Verb::Help | Verb::Wrote | Verb::End | Verb::Frames | Verb::Verify => "",
         Verb::Ping => "Answers PONG.",
         Verb::Batch => {
             "Many commands with one answer:\n\n\

@@ -72,6 +72,8 @@ pub enum Request<'a> {
     Quit,
     /// FRAMES, with the version.
     Frames(Word<'a>),
+    /// VERIFY, with what is asked.
+    Verify(Word<'a>),
 }
 
 /// The arguments of FETCH, FETCHBIN and FETCHRES.
@@ -168,6 +170,7 @@ impl<'a> Request<'a> {
             Verb::ResumeAll => Request::ResumeAll,
             Verb::Quit => Request::Quit,
             Verb::Frames => Request::Frames(words.next().unwrap_or_default()),
+            Verb::Verify => Request::Verify(words.next().unwrap_or_default()),
         })
     }
 }

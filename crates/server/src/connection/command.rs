@@ -15,6 +15,7 @@ pub mod times;
 pub mod tune;
 pub mod update;
 pub mod updatev;
+pub mod verify;
 pub mod whole;
 
 use protocol::frames::request::Fetch;
@@ -54,6 +55,7 @@ impl Ask<'_> {
                     | Request::Pending(_)
                     | Request::Queue
                     | Request::Stats
+                    | Request::Verify(_)
                     | Request::SuspendAll
                     | Request::ResumeAll
                     | Request::First(..)
@@ -129,6 +131,7 @@ fn command(
         Request::Stats => stats::statistics(service).push(out),
         Request::Help(command) => help::push_help(out, command),
         Request::Ping => reply::push_status(out, 0, b"PONG"),
+        Request::Verify(word) => return verify::verify(service, &word, out),
         Request::Fetch(request) => return fetch::fetch(service, &request, &mut kept.rows, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),
