@@ -8,7 +8,9 @@
 
 pub mod collectd;
 pub mod complaints;
+pub mod fuzzing;
 pub mod host;
 pub mod inventory;
+pub mod mrtg;
 pub mod reading;
 pub mod snmp;

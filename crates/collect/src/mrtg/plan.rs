@@ -1,0 +1,213 @@
+//! What a configuration polls, and what it makes of the answers.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use rrd::time::Timestamp;
+
+use super::config::{Config, TargetSettings};
+use super::display::Display;
+use super::expression::Expression;
+use super::fault::Place;
+use super::interval::Interval;
+use super::operand::Operand;
+use super::snmp_options;
+use super::spec::{self, DsType};
+use super::target;
+use super::term::{Term, TermContext};
+use super::threshold::Thresholds;
+use crate::inventory::{Inventory, InventoryFull, RrdId};
+use crate::reading::{Readings, Value};
+
+/// Most RRDs of one configuration.
+pub const RRDS_MAX: usize = 1_000_000;
+
+/// A term by its number in a [`MrtgPlan`].
+pub type TermId = usize;
+
+/// What was read for a term in a round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// When it came, in seconds.
+    pub time: i64,
+    /// The first value.
+    pub input: Operand,
+    /// The second value.
+    pub output: Operand,
+}
+
+/// A target.
+#[derive(Clone, Debug)]
+pub struct PlannedTarget {
+    /// In lower case.
+    pub name: String,
+    /// Where its `Target` stands.
+    pub place: Place,
+    /// The RRD that it feeds.
+    pub rrd: RrdId,
+    /// The terms of its expression, by the numbers of the plan.
+    pub terms: Vec<TermId>,
+    /// What is computed of them, or why it cannot be.
+    pub expression: Result<Expression, String>,
+    /// The type of its data sources.
+    pub ds_type: DsType,
+    /// How it is shown.
+    pub display: Display,
+    /// What is done when its rates leave their bounds.
+    pub thresholds: Option<Thresholds>,
+    /// What `rrdtune(1)` is given when the RRD is there.
+    pub tune_args: Vec<String>,
+}
+
+/// What a configuration polls.
+#[derive(Clone, Debug)]
+pub struct MrtgPlan {
+    /// How often.
+    pub interval: Interval,
+    /// Every distinct term with its text.
+    pub terms: Vec<(String, Term)>,
+    /// The targets in the order of the configuration.
+    pub targets: Vec<PlannedTarget>,
+    /// Their RRDs.
+    pub inventory: Inventory,
+    /// Readings older than so many seconds before the last are refused: `MaxAge`.
+    pub max_age: Option<u64>,
+}
+
+/// What the caller knows of a configuration's surroundings.
+#[derive(Clone, Debug, Default)]
+pub struct PlanContext {
+    /// What the names of RRDs begin with.
+    pub prefix: String,
+    /// Symbolic names of `LoadMIBs`.
+    pub names: Arc<HashMap<String, Vec<u32>>>,
+}
+
+impl MrtgPlan {
+    /// What `config` polls.
+    ///
+    /// # Errors
+    /// When it has too many targets.
+    pub fn new(config: &Config, context: &PlanContext) -> Result<Self, InventoryFull> {
+        let interval = spec::interval(config);
+        let mut plan = MrtgPlan {
+            interval,
+            terms: Vec::new(),
+            targets: Vec::with_capacity(config.targets.len()),
+            inventory: Inventory::new(RRDS_MAX),
+            max_age: config.get("maxage").and_then(|seconds| seconds.parse().ok()),
+        };
+        let mut numbers: HashMap<(String, String), TermId> = HashMap::new();
+        for settings in &config.targets {
+            let surroundings = term_context(config, settings, context);
+            // Equal texts with other options are other terms.
+            let discriminator = format!(
+                "{:?} {} {}",
+                surroundings.options, surroundings.is_ipv6_first, surroundings.no_high_capacity
+            );
+            let value = target::parse(settings.get("target").unwrap_or(""), &surroundings);
+            let terms = value.terms.into_iter().map(|(text, term)| {
+                let key = (
+                    text.clone(),
+                    if matches!(term, Term::Program(_)) { String::new() } else { discriminator.clone() },
+                );
+                *numbers.entry(key).or_insert_with(|| {
+                    plan.terms.push((text, term));
+                    plan.terms.len() - 1
+                })
+            });
+            let terms = terms.collect();
+            let name = spec::rrd_name(settings, &context.prefix);
+            let rrd = plan
+                .inventory
+                .find_or_add(name.as_bytes(), || Arc::new(spec::rrd_spec(settings, interval)))?;
+            let place = settings.settings.get("target").map_or(&settings.place, |setting| &setting.place);
+            plan.targets.push(PlannedTarget {
+                name: settings.name.clone(),
+                place: place.clone(),
+                rrd,
+                terms,
+                expression: value.expression,
+                ds_type: DsType::of(settings),
+                display: Display::of(settings),
+                thresholds: Thresholds::of(config, settings),
+                tune_args: spec::tune_args(settings),
+            });
+        }
+        Ok(plan)
+    }
+
+    /// Appends the reading of a target. `answers` has one entry a term; `now` is for targets of several terms, as in MRTG.
+    pub fn push_reading(
+        &self,
+        target: &PlannedTarget,
+        answers: &[Answer],
+        now: i64,
+        readings: &mut Readings,
+    ) {
+        let is_rounded = target.ds_type != DsType::Gauge;
+        let time = match target.terms[..] {
+            [term] => answers.get(term).map_or(now, |answer| answer.time),
+            _ => now,
+        };
+        let mut texts = [String::new(), String::new()];
+        let values = [0, 1].map(|side| {
+            let operand = |term: usize| {
+                let answer = answers.get(*target.terms.get(term)?)?;
+                Some(if side == 0 { &answer.input } else { &answer.output })
+            };
+            let Ok(expression) = &target.expression else { return Kept::Unknown };
+            // The ordinary case needs no arithmetic.
+            if let Expression::Term(term) = expression {
+                match operand(*term) {
+                    Some(Operand::Unsigned(number)) => return Kept::Unsigned(*number),
+                    Some(Operand::Signed(number)) => return Kept::Signed(*number),
+                    _ => {}
+                }
+            }
+            let value = expression.evaluate(&|term| operand(term)?.to_decimal());
+            match value.map(|value| if is_rounded { value.rounded() } else { value }) {
+                None => Kept::Unknown,
+                Some(number) => {
+                    write!(texts[side], "{number}").expect("writing to a String cannot fail");
+                    Kept::Text
+                }
+            }
+        });
+        let values = [0, 1].map(|side| match values[side] {
+            Kept::Unknown => Value::Unknown,
+            Kept::Unsigned(number) => Value::Unsigned(number),
+            Kept::Signed(number) => Value::Signed(number),
+            Kept::Text => Value::Text(texts[side].as_bytes()),
+        });
+        readings.push(target.rrd, Timestamp::whole(time), values);
+    }
+}
+
+/// A value, whose text is kept beside it.
+#[derive(Clone, Copy)]
+enum Kept {
+    Unknown,
+    Unsigned(u64),
+    Signed(i64),
+    Text,
+}
+
+fn term_context(config: &Config, target: &TargetSettings, context: &PlanContext) -> TermContext {
+    let pairs = |text: Option<&str>| text.and_then(snmp_options::parse).unwrap_or_default();
+    let mut all = pairs(config.get("snmpoptions"));
+    all.extend(pairs(target.get("snmpoptions")));
+    let is_yes = |keyword: &str| target.get(keyword).is_some_and(|value| value.eq_ignore_ascii_case("yes"));
+    let single = config.get("singlerequest").is_some_and(|value| !value.eq_ignore_ascii_case("no"));
+    TermContext {
+        options: all,
+        is_ipv6_first: config.is_yes("enableipv6") && !is_yes("ipv4only"),
+        no_high_capacity: is_yes("nohc"),
+        single_request: single,
+        names: Arc::clone(&context.names),
+    }
+}
+
+#[cfg(test)]
+mod tests;
