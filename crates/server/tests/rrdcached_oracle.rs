@@ -127,7 +127,6 @@ fn oracle_missing_rrds() {
         "UPDATE /etc/passwd 1:2",
         "UPDATE ../x 1:2",
         "UPDATE a../x 1:2",
-        "UPDATE  a../x 1:2",
         "UPDATE BASEx/x.rrd 1:2",
         "FLUSH /etc/passwd",
         "FLUSH ../x",
