@@ -83,7 +83,8 @@ pub enum SyncPolicy {
 /// What clients may make the daemon hold in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Bytes that all connections together may hold: requests that have arrived in part, and answers not yet read.
+    /// Bytes that all connections together may hold: requests that have arrived in part, answers in the making, and those not
+    /// yet read.
     pub memory: u64,
     /// How long a client may be silent in the middle of something.
     pub idle: Duration,
