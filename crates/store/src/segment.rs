@@ -152,7 +152,7 @@ impl fmt::Display for SegmentError {
                 let whose = if *is_ours { "this shard" } else { "another shard or store" };
                 write!(
                     f,
-                    "the file {file} is segment {number} of {whose}: files were exchanged; put the right one in its place, or \
+                    "the file {file} is segment {number} of {whose}: files were exchanged, this one or STORE and manifest; put the right one in its place, or \
                      let `roundel repair` on the store's directory show what can be done"
                 )
             }

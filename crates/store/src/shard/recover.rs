@@ -85,17 +85,18 @@ pub fn check(disk: &dyn Disk, owner: Owner) -> Result<(), OpenError> {
     let segments = manifest.segments.iter().map(|segment| filenames::segment(dir, segment.number));
     for path in checkpoint.map(|number| filenames::checkpoint(dir, number)).into_iter().chain(segments) {
         if !disk.exists(&path).map_err(OpenError::transparent)? {
-            return Err(missing("file", &path));
+            // The wrong manifest names files that never were there.
+            let manifest = filenames::manifest(dir);
+            return Err(missing(&format!("file {}, which {} names,", path.display(), manifest.display())));
         }
     }
     Ok(())
 }
 
-fn missing(what: &str, path: &Path) -> OpenError {
+fn missing(what: &str) -> OpenError {
     OpenError::new(format!(
-        "the {what} {} is missing: nothing was changed; `roundel inspect` on the store's directory shows what is there, and \
-         `roundel repair` what can be restored",
-        path.display()
+        "the {what} is missing: nothing was changed; `roundel inspect` on the store's directory shows what is there, and \
+         `roundel repair` what can be restored"
     ))
 }
 
@@ -165,13 +166,13 @@ fn report(disk: &dyn Disk, dir: &Path, scanned: &Scanned, state: &State) -> Resu
 /// The shard's manifest. Only the creation of the store makes the first one, so a missing one is damage.
 fn find_manifest(disk: &dyn Disk, dir: &Path, owner: Owner) -> Result<Manifest, OpenError> {
     if !disk.exists(dir).map_err(OpenError::transparent)? {
-        return Err(missing("directory", dir));
+        return Err(missing(&format!("directory {}", dir.display())));
     }
     let path = filenames::manifest(dir);
     let loaded = Manifest::load(disk, dir);
     let manifest = loaded
         .map_err(|error| OpenError::caused(path.display().to_string(), error))?
-        .ok_or_else(|| missing("file", &path))?;
+        .ok_or_else(|| missing(&format!("file {}", path.display())))?;
     match manifest.owner {
         Some(named) if named != owner => Err(OpenError::new(format!(
             "the file {} is that of {named}, while STORE says {owner}: put the right one in its place, or let `roundel repair` \
@@ -286,7 +287,7 @@ impl Loader for StateLoader<'_> {
 fn misplaced(path: &Path, is_ours: bool, number: u64) -> OpenError {
     let whose = if is_ours { "this shard" } else { "another shard or store" };
     OpenError::new(format!(
-        "the file {} is checkpoint {number} of {whose}: files were exchanged; put the right one in its place, or let `roundel repair` \
+        "the file {} is checkpoint {number} of {whose}: files were exchanged, this one or STORE and manifest; put the right one in its place, or let `roundel repair` \
          on the store's directory show what can be done",
         path.display()
     ))

@@ -346,6 +346,14 @@ fn nothing_vanishes_in_silence() {
     assert!(all < 100 || merged > all / 6, "of {all} stores only {merged} had segments of several levels");
 }
 
+/// Seeds that failed once.
+#[test]
+fn what_was_found_stays_mended() {
+    let _alone = reports::alone();
+    // STORE and a manifest of one other store: the error named only a file that this manifest names and that never was there.
+    run(68_164);
+}
+
 /// The store is damaged while it runs, used on, killed and started again.
 fn run_running(seed: u64) {
     let mut random = Random::new(seed);
