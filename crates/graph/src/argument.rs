@@ -92,6 +92,16 @@ impl Argument {
         Some(part.text.clone())
     }
 
+    /// Takes the next part. Compat: of `key=value`, whatever the key, RRDtool takes the value.
+    pub(crate) fn next_value(&mut self) -> Option<Vec<u8>> {
+        self.next_split().map(|(_, value)| value)
+    }
+
+    /// Takes the next part. Compat: of `key=value` RRDtool takes the key.
+    pub(crate) fn next_key(&mut self) -> Option<Vec<u8>> {
+        self.next_split().map(|(key, value)| key.unwrap_or(value))
+    }
+
     /// Takes the next part, split at its first `=` into the name (if it has one) and the rest.
     pub(crate) fn next_split(&mut self) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
         let part = self.parts.iter_mut().find(|part| !part.taken)?;

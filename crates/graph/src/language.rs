@@ -143,17 +143,18 @@ impl Script {
         self.names.get(name).map_or(0, |(_, count)| *count)
     }
 
-    fn define(&mut self, name: &[u8], symbol: Symbol) {
+    /// Adds a variable; one without a name cannot be referred to, but an empty name is one.
+    fn define(&mut self, name: Option<&[u8]>, symbol: Symbol) {
         match symbol {
             Symbol::Series(_) => self.series += 1,
             Symbol::Scalar(_) => self.scalars += 1,
         }
         // RRDtool does not keep longer names, so nothing can refer to them.
-        let name = if name.len() > NAME_BYTES_MAX { Vec::new() } else { name.to_vec() };
-        if !name.is_empty() {
-            self.names.entry(name.clone()).or_insert((symbol, 0)).1 += 1;
+        let name = name.filter(|name| name.len() <= NAME_BYTES_MAX);
+        if let Some(name) = name {
+            self.names.entry(name.to_vec()).or_insert((symbol, 0)).1 += 1;
         }
-        self.variables.push(Variable { name, symbol });
+        self.variables.push(Variable { name: name.unwrap_or_default().to_vec(), symbol });
     }
 }
 

@@ -102,8 +102,8 @@ pub unsafe fn list<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&'a [u8]>
     (0..argc.max(0) as usize).map_while(|index| unsafe { bytes(*argv.add(index)) }).collect()
 }
 
-/// Runs `body` with the arguments in `argv`, like [`call`], and reports what the daemon could not do. Compat: a usage
-/// text names the program by the first of `argv`.
+/// Runs `body` with the arguments in `argv`, like [`call`]. Compat: a call that a file has answered because the daemon
+/// could not be reached succeeds, and leaves the reason; a usage text names the program by the first of `argv`.
 ///
 /// # Safety
 /// As [`list`].
@@ -117,8 +117,12 @@ pub unsafe fn call_by_words<T>(
         // SAFETY: `argv` is as `list` requires, by this function's contract.
         let list = unsafe { list(argc, argv) };
         let (name, words) = list.split_first().map_or((&b""[..], &[][..]), |(name, words)| (*name, words));
+        // A call that failed for another reason leaves its own.
+        tool.link.complaint().ok();
         let value = body(tool, words).map_err(|failure| named(failure, name))?;
-        tool.link.complaint()?;
+        if let Err(complaint) = tool.link.complaint() {
+            errors::keep(complaint.text());
+        }
         Ok(value)
     })
 }

@@ -21,7 +21,7 @@ static void told(const char *call, long status) {
 }
 
 static void info(const char *call, rrd_info_t *list) {
-    printf("%s %s\n", call, list ? "gives" : rrd_get_error());
+    printf("%s %s '%s'\n", call, list ? "gives" : "fails", rrd_get_error());
     rrd_clear_error();
     for (rrd_info_t *item = list; item; item = item->next) {
         switch (item->type) {
@@ -62,6 +62,23 @@ static int given(const char *file, enum cf_en cf, time_t *start, time_t *end, un
 }
 
 #define WORDS(...) (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)), (char *[]){__VA_ARGS__}
+
+/* A file answers in place of a daemon that cannot be reached; the reason stays. */
+static void unreachable(void) {
+    char *words[] = {"call", "x.rrd", "-d", "unix:/nonexistent", NULL};
+    char *fetch[] = {"fetch", "x.rrd", "AVERAGE", "-s", "1000000000", "-e", "1000000020", "-d", "unix:/nonexistent", NULL};
+    char *dump[] = {"dump", "x.rrd", "/dev/null", "-d", "unix:/nonexistent", NULL};
+    time_t start, end;
+    unsigned long step, count;
+    char **names;
+    rrd_value_t *data;
+    told("last, unreachable", rrd_last(4, words));
+    told("first, unreachable", rrd_first(4, words));
+    told("dump, unreachable", rrd_dump(5, dump));
+    info("info, unreachable", rrd_info(4, words));
+    told("fetch, unreachable", rrd_fetch(9, fetch, &start, &end, &step, &count, &names, &data));
+    told("last, of a file", rrd_last(2, words));
+}
 
 int main(void) {
     time_t start, end, last;
@@ -162,5 +179,6 @@ int main(void) {
     told("set_error", rrd_test_error());
     told("connect", rrdc_connect("unix:/nonexistent") != 0);
     told("update nothing", rrd_update(0, NULL));
+    unreachable();
     return 0;
 }

@@ -9,8 +9,12 @@ mod bytes;
 #[path = "../../cli/tests/oracle/harness.rs"]
 #[allow(dead_code, reason = "the tests of the command line use the rest")]
 mod harness;
+#[path = "../../cli/tests/oracle/listed.rs"]
+mod listed;
 #[path = "../../cli/tests/oracle/locales.rs"]
 mod locales;
+#[path = "../../cli/tests/oracle/plots.rs"]
+mod plots;
 #[path = "../../cli/tests/oracle/random.rs"]
 mod random;
 #[path = "../../cli/tests/oracle/scenarios.rs"]

@@ -43,7 +43,7 @@ impl Random {
 }
 
 /// The seeds of a test: only `ROUNDEL_SEED`, or as many as `ROUNDEL_SEEDS` says (`5000`, or `10x` for ten times the
-/// usual number), or the usual number.
+/// usual number), or those from one to before another (`5000..8000`), or the usual number.
 ///
 /// # Panics
 /// If one of the variables is not a number.
@@ -55,10 +55,14 @@ pub fn seeds(usual: u64) -> Range<u64> {
         let seed = number(&seed);
         return seed..seed + 1;
     }
-    0..variable("ROUNDEL_SEEDS").map_or(usual, |many| match many.strip_suffix('x') {
+    let many = variable("ROUNDEL_SEEDS").unwrap_or_else(|| usual.to_string());
+    if let Some((from, to)) = many.split_once("..") {
+        return number(from)..number(to);
+    }
+    0..match many.strip_suffix('x') {
         Some(times) => usual * number(times),
         None => number(&many),
-    })
+    }
 }
 
 /// Runs a test with each of its [`seeds`]; says which one failed.

@@ -107,7 +107,8 @@ pub fn prefill(
             }
         }
         adopt_points(&mut rrd, ds, &past, sources);
-        let mut filler = Filler { rrd: &mut rrd, ds, start, past, forecasts };
+        let points = past.candidates(Cf::Average, rrd.definition.step as i64);
+        let mut filler = Filler { rrd: &mut rrd, ds, start, past, points, forecasts };
         filler.rows();
         filler.open_rows(sources);
     }
@@ -154,6 +155,8 @@ struct Filler<'r, 's> {
     ds: usize,
     start: i64,
     past: Past<'s>,
+    /// What primary points are made from.
+    points: Vec<Column<'s>>,
     forecasts: Forecasts,
 }
 
@@ -179,6 +182,7 @@ impl Filler<'_, '_> {
             // Holt-Winters archives have no xff, which counts as 0.
             let xff = self.plain(rra).map_or(0.0, |(_, xff)| xff);
             let span = self.rrd.definition.rra[rra].span(self.rrd.definition.step);
+            let candidates = self.past.candidates(cf, span);
             let newest = self.rrd.definition.newest_row(rra, self.start);
             let count = self.rrd.definition.rra[rra].row_count as i64;
             let season = self.rrd.live.seasons.iter_mut().find(|season| season.rra == rra);
@@ -189,7 +193,7 @@ impl Filler<'_, '_> {
             for index in 0..count {
                 let end = (newest - count + 1 + index) * span;
                 let row = (oldest + index as usize) % count as usize;
-                rows[row * ds_count + self.ds] = self.past.row(cf, xff, end - span, end);
+                rows[row * ds_count + self.ds] = past::row(&candidates, cf, xff, end - span, end);
             }
         }
     }
@@ -210,7 +214,7 @@ impl Filler<'_, '_> {
     fn point(&self, archive: Option<usize>, number: i64) -> f64 {
         let step = self.rrd.definition.step as i64;
         match archive {
-            None => self.past.row(Cf::Average, POINT_XFF, (number - 1) * step, number * step),
+            None => past::row(&self.points, Cf::Average, POINT_XFF, (number - 1) * step, number * step),
             Some(rra) => {
                 let count = self.rrd.definition.rra[rra].row_count as i64;
                 let row = count - 1 - (self.rrd.definition.newest_row(rra, self.start) - number);

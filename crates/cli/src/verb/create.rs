@@ -294,9 +294,13 @@ fn last_update(rrd: &Rrd) -> i64 {
     last_update.in_seconds(rrd.definition.units_per_second).whole
 }
 
-/// Checks that a source exists before anything else is looked at. Where no file is, a daemon of ours may have the RRD.
+/// Checks that a source is a file before anything else is looked at. Where no file is, a daemon of ours may have the RRD.
 fn check_source(tool: &mut Tool, name: &[u8]) -> Result {
-    let Err(error) = tool.environment.path(name)?.metadata() else { return Ok(()) };
+    let error = match tool.environment.path(name)?.metadata() {
+        Ok(found) if found.is_file() => return Ok(()),
+        Ok(_) => return Err(Failure::of_name("Not a regular file: ", name, "")),
+        Err(error) => error,
+    };
     if let Some(address) = tool.address(None)?
         && tool.link.connect(&address).is_ok_and(|daemon| daemon.is_ours())
     {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use args::integer::int;
+use args::integer::{int, long_decimal};
 use graph::eval::Data;
 use graph::language::check_span;
 use graph::plan::TimeRange;
@@ -28,9 +28,9 @@ pub const SYNTAX: &str = "xport - rows of several RRDs as XML or JSON\n\n\
     \t\t[XPORT:vname:legend]\n";
 
 /// Default number of rows.
-const ROWS_DEFAULT: i32 = 400;
+const ROWS_DEFAULT: i64 = 400;
 /// Fewer are refused.
-const ROWS_MIN: i32 = 10;
+const ROWS_MIN: i64 = 10;
 
 #[derive(Clone, Copy)]
 enum Tag {
@@ -105,7 +105,7 @@ fn make(tool: &mut Tool, args: Args<'_>) -> Result<Export> {
             (Tag::Start, word) => range.start(word, tool.environment.clock())?,
             (Tag::End, word) => range.end(word, tool.environment.clock())?,
             (Tag::Rows, word) => {
-                rows = int(word);
+                rows = long_decimal(word);
                 if rows < ROWS_MIN {
                     return Err(Failure::new(format!("maxrows below {ROWS_MIN} rows")));
                 }

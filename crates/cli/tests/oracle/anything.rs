@@ -2,6 +2,7 @@
 //! kind. Most are refused, some make strange RRDs which later ones read.
 
 use crate::harness::Draw;
+use crate::plots;
 use crate::random::{Command, words};
 
 /// Commands per scenario.
@@ -112,7 +113,7 @@ const TIMES: &[&str] = &[
     "1:61 20010909",
     "31.2.2002",
 ];
-const CFS: &[&str] = &[
+pub const CFS: &[&str] = &[
     "AVERAGE",
     "AVERAGE",
     "MIN",
@@ -125,7 +126,7 @@ const CFS: &[&str] = &[
     "average",
     "TOTAL",
 ];
-const SOURCES: &[&str] = &["d0", "d0", "d0", "d1", "c", "x", "nope", ""];
+pub const SOURCES: &[&str] = &["d0", "d0", "d0", "d1", "c", "x", "nope", ""];
 const VALUES: &[&str] = &[
     "5",
     "7.25",
@@ -151,45 +152,7 @@ const VALUES: &[&str] = &[
     "99999999999999999999",
 ];
 
-const EXPRESSIONS: &[&str] = &[
-    "a,2,*",
-    "a,b,+",
-    "a,UN,0,a,IF",
-    "a,PREV,+",
-    "TIME,a,*",
-    "a,0,/",
-    "a,100,%",
-    "a,LOG",
-    "a,20,TREND",
-    "a,b",
-    "1",
-    "",
-    "c,c,-",
-    "a,DUP,MAX",
-    "a,STEPWIDTH,*",
-    "COUNT,a,+",
-    "a,INF,EQ",
-    "a,1e3,LT,a,UNKN,IF",
-];
-const VARIABLES: &[&str] = &[
-    "a,MAXIMUM",
-    "a,MINIMUM",
-    "a,AVERAGE",
-    "a,LAST",
-    "a,FIRST",
-    "a,TOTAL",
-    "a,95,PERCENT",
-    "a,50,PERCENTNAN",
-    "a,STDEV",
-    "a,LSLSLOPE",
-    "a,LSLINT",
-    "a,LSLCORREL",
-    "a,x",
-    "c,MAXIMUM",
-    "a",
-];
-
-fn of(draw: &mut Draw, from: &[&str]) -> String {
+pub fn of(draw: &mut Draw, from: &[&str]) -> String {
     draw.of(from).to_string()
 }
 
@@ -259,7 +222,7 @@ fn spoil(draw: &mut Draw, mut all: Command) -> Command {
         }
     }
     // Rows of years, or up to now, would take long and differ by the clock: the last range counts.
-    if matches!(all[0].as_str(), "fetch" | "xport" | "graph") {
+    if matches!(all[0].as_str(), "fetch" | "xport" | "graph" | "graphv") {
         all.retain(|word| word != "--");
         all.splice(1..1, words("--start 1000000000 --end 1000000200"));
         all.extend(words("-s 1000000000 -e 1000000300"));
@@ -269,7 +232,7 @@ fn spoil(draw: &mut Draw, mut all: Command) -> Command {
 
 fn command(draw: &mut Draw, clock: &mut usize, step: usize) -> Command {
     let file = of(draw, FILES);
-    match draw.below(24) {
+    match draw.below(25) {
         0..=4 => update(draw, clock, step),
         5..=7 => {
             let mut all = words(&format!("fetch {file} {}", draw.of(CFS)));
@@ -308,12 +271,11 @@ fn command(draw: &mut Draw, clock: &mut usize, step: usize) -> Command {
         19 => {
             words(&format!("list {}", draw.of(&[".", "sub", "-r .", "no", "a.rrd", "./*.rrd", "sub/n.rrd"])))
         }
-        20..=21 => xport(draw, "xport"),
-        _ => xport(draw, "graph"),
+        _ => plots::plot(draw),
     }
 }
 
-fn range(draw: &mut Draw, all: &mut Command) {
+pub fn range(draw: &mut Draw, all: &mut Command) {
     for (option, long) in [("-s", "--start"), ("-e", "--end")] {
         if draw.once_in(2) {
             let spelling = if draw.once_in(2) { option } else { long };
@@ -480,90 +442,4 @@ fn tune(draw: &mut Draw, file: String) -> Command {
         }
     }
     all
-}
-
-fn xport(draw: &mut Draw, verb: &str) -> Command {
-    let mut all = vec![verb.to_string()];
-    let graph = verb == "graph";
-    if graph {
-        all.push(of(draw, &["x.png", "x.svg", "/dev/null"]));
-        all.extend(words(draw.of(&["", "-a SVG", "-w 200 -h 60", "--lazy", "-z", "-i %s", "-j", "-g"])));
-    }
-    range(draw, &mut all);
-    for _ in 0..draw.below(3) {
-        let step = of(draw, &["1", "10", "60", "7", "0", "x"]);
-        match draw.below(4) {
-            0 if graph => all.extend(["-S".to_string(), step]),
-            1 if !graph => all.extend(["--step".to_string(), step]),
-            2 if !graph => {
-                all.extend(words(draw.of(&["--json", "-t", "--enumds", "-m 5", "-m 0", "-m x", "-m 400"])))
-            }
-            _ => {}
-        }
-    }
-    let definition = |draw: &mut Draw, name: &str| {
-        format!(
-            "DEF:{name}={}:{}:{}{}",
-            draw.of(&["a.rrd", "a.rrd", "a.rrd", "b.rrd", "n.rrd", "no.rrd"]),
-            of(draw, SOURCES),
-            of(draw, CFS),
-            draw.of(&["", "", "", ":step=20", ":reduce=MAX", ":step=x", ":reduce=x", ":x", ":step=0"])
-        )
-    };
-    all.push(definition(draw, "a"));
-    if draw.once_in(2) {
-        all.push(definition(draw, "b"));
-    }
-    for _ in 0..1 + draw.below(5) {
-        all.push(element(draw, graph));
-    }
-    all
-}
-
-/// An element of a graph or an export.
-fn element(draw: &mut Draw, graph: bool) -> String {
-    match draw.below(8) {
-        0..=2 => format!("CDEF:{}={}", draw.of(&["c", "c", "d", "a", ""]), draw.of(EXPRESSIONS)),
-        3 => format!("VDEF:{}={}", draw.of(&["v", "v", "w", "a"]), draw.of(VARIABLES)),
-        4..=5 if graph => format!(
-            "PRINT:{}:{}",
-            draw.of(&["v", "v", "w", "a:AVERAGE", "c:MAX", "a:LAST", "a", "c", "c:MIN"]),
-            draw.of(&[
-                "%lf",
-                "%6.2lf",
-                "%le %s",
-                "%lg%S",
-                "%.3lf%%",
-                "%s",
-                "%d",
-                "%c:strftime",
-                "x",
-                "",
-                "%8.3lf x %s",
-                "%lf %lf",
-                "%5.1lf%s:valstrftime"
-            ])
-        ),
-        4..=6 => format!(
-            "XPORT:{}{}",
-            draw.of(&["a", "a", "b", "c", "v", "x"]),
-            draw.of(&["", ":legend", ":a b", ":\"q\"", ":x\\:y", ":"])
-        ),
-        _ if graph => of(
-            draw,
-            &[
-                "LINE1:a#ff0000:x",
-                "AREA:a",
-                "GPRINT:v:%lf",
-                "COMMENT:x",
-                "HRULE:5#f00",
-                "TICK:a#ff0000:0.1",
-                "SHIFT:a:10",
-                "TEXTALIGN:left",
-                "LINE:c",
-                "STACK:a",
-            ],
-        ),
-        _ => of(draw, &["SHIFT:a:10", "LINE1:a#ff0000:x", "PRINT:v:%lf", "x", "GPRINT:v:%s"]),
-    }
 }

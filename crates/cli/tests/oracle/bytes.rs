@@ -64,6 +64,28 @@ pub fn canonical(file: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What the head of a file says.
+pub struct Head {
+    pub version: String,
+    pub step: usize,
+    pub archives: usize,
+    /// The names of COMPUTE sources.
+    pub computed: Vec<String>,
+}
+
+/// The head of a file. `None` if it is no `.rrd` file.
+pub fn head(file: &[u8]) -> Option<Head> {
+    canonical(file)?;
+    let text = |at: usize| {
+        let bytes = file[at..].iter().take_while(|byte| **byte != 0).copied().collect();
+        String::from_utf8(bytes).unwrap_or_default()
+    };
+    let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes")) as usize;
+    let sources = (0..number(24)).map(|source| HEAD + source * DEFINITION);
+    let computed = sources.filter(|at| text(at + 20) == "COMPUTE").map(text).collect();
+    Some(Head { version: text(4), step: number(40), archives: number(32), computed })
+}
+
 /// Clears what follows the end of a text: stray bytes.
 fn end_text(bytes: &mut [u8], range: std::ops::Range<usize>) -> Option<()> {
     let text = bytes.get_mut(range)?;

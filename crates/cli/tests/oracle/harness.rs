@@ -32,7 +32,7 @@ impl Program {
         Program { path: path.to_path_buf(), directory: directory.to_path_buf(), environment: Vec::new() }
     }
 
-    /// Its directory.
+    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

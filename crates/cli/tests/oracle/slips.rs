@@ -78,6 +78,19 @@ pub fn check_all() {
         vec![format!("{:?} {}", answer.status, answer.error.trim())]
     };
     check(itself, &["Some(1) ERROR: don't understand 'c,+'"], &["None "]);
+    let time = |side: &Program| {
+        run(
+            side,
+            &[
+                "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:5",
+                "update a.rrd 1000000010:1",
+            ],
+        );
+        let words =
+            "graph /dev/null -s 1000000000 -e 1000000020 DEF:a=a.rrd:x:AVERAGE PRINT:a:LAST:%Y:strftime";
+        vec![run(side, &[words]).contains('-').to_string()]
+    };
+    check(time, &["true"], &["false"]);
     check(smoothing, &["rrd_version = \"0003\""], &["rrd_version = \"0004\""]);
     check_values();
 }

@@ -31,17 +31,18 @@ pub(super) fn def(
         Some(parts) => parts,
         None => def_parts(argument, named.ds, named.cf)?,
     };
-    let earlier = script.count(&name);
+    let earlier = name.as_ref().map_or(0, |name| script.count(name));
     let cf = cf(&cf_text);
     // Compat: a DEF may reuse a name once; and with a bad function the reuse is what is reported.
     if earlier > 1 || (earlier == 1 && cf.is_none()) {
-        return Err(LanguageError::Reused(lossy(&name)));
+        return Err(LanguageError::Reused(lossy(&name.unwrap_or_default())));
     }
     let cf = cf.ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
     let daemon = named.daemon;
     let series = script.series;
     argument.finish()?;
-    script.define(&name, Symbol::Series(series));
+    script.define(name.as_deref(), Symbol::Series(series));
+    let name = name.unwrap_or_default();
     Ok(Element::Def(Def { series, name, file, ds, cf, reduce, start, end, step, daemon }))
 }
 
@@ -70,7 +71,8 @@ impl NamedParts {
     }
 }
 
-type DefParts = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
+/// Name, if it has one, file, data source, function.
+type DefParts = (Option<Vec<u8>>, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// A DEF whose variable has the name of one of DEF's own options. Compat: RRDtool takes the file and drops the name.
 fn def_in_old_order(argument: &mut Argument) -> Option<DefParts> {
@@ -83,7 +85,7 @@ fn def_in_old_order(argument: &mut Argument) -> Option<DefParts> {
         return None;
     }
     let (_, file) = argument.next_split()?;
-    Some((Vec::new(), file, argument.next()?, argument.next()?))
+    Some((None, file, argument.next()?, argument.next()?))
 }
 
 fn def_parts(
@@ -93,15 +95,15 @@ fn def_parts(
 ) -> Result<DefParts, LanguageError> {
     let missing = |part, argument: &Argument| LanguageError::Missing { part, line: argument.line() };
     let (name, file) = name_and_value(argument, "rrd")?;
-    let ds = match ds.or_else(|| argument.next()) {
+    let ds = match ds.or_else(|| argument.next_value()) {
         Some(ds) => ds,
         None => return Err(missing("DS", argument)),
     };
-    let cf = match cf.or_else(|| argument.next()) {
+    let cf = match cf.or_else(|| argument.next_value()) {
         Some(cf) => cf,
         None => return Err(missing("CF", argument)),
     };
-    Ok((name, file, ds, cf))
+    Ok((Some(name), file, ds, cf))
 }
 
 /// `name=value`; either may be a named part instead (`vname=..` and `key=..`).
@@ -115,7 +117,7 @@ fn name_and_value(argument: &mut Argument, key: &str) -> Result<(Vec<u8>, Vec<u8
             let (_, value) = argument.next_split().ok_or_else(|| missing(argument))?;
             Ok((name, value))
         }
-        (None, Some(value)) => Ok((argument.next().ok_or_else(|| missing(argument))?, value)),
+        (None, Some(value)) => Ok((argument.next_key().ok_or_else(|| missing(argument))?, value)),
         (None, None) => {
             let (name, value) = argument.next_split().ok_or_else(|| missing(argument))?;
             Ok((name.unwrap_or_default(), value))
@@ -167,7 +169,7 @@ pub(super) fn cdef(script: &mut Script, argument: &mut Argument) -> Result<Eleme
     let expression = Expression::parse(&lossy(&text), |name| script.lookup(name.as_bytes()))?;
     let series = script.series;
     argument.finish()?;
-    script.define(&name, Symbol::Series(series));
+    script.define(Some(&name), Symbol::Series(series));
     Ok(Element::Cdef(Cdef { series, name, expression }))
 }
 
@@ -182,7 +184,7 @@ pub(super) fn vdef(script: &mut Script, argument: &mut Argument) -> Result<Eleme
     };
     let vdef = Vdef::parse(&lossy(&name), &lossy(&text), lookup)?;
     argument.finish()?;
-    script.define(&name, Symbol::Scalar(scalar));
+    script.define(Some(&name), Symbol::Scalar(scalar));
     Ok(Element::Vdef(VdefElement { scalar, name, vdef }))
 }
 

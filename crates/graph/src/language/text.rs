@@ -52,7 +52,7 @@ pub(super) fn print(
     let source = match script.lookup(&name) {
         Some(Symbol::Scalar(scalar)) => PrintSource::Scalar(scalar),
         Some(Symbol::Series(series)) => {
-            let text = argument.named("cf").or_else(|| argument.next());
+            let text = argument.named("cf").or_else(|| argument.next_value());
             let text = text.ok_or(LanguageError::NoPositional("CDEF"))?;
             let cf = cf(&text).ok_or_else(|| LanguageError::BadPrintCf(lossy(&text)))?;
             PrintSource::Series { series, cf }
@@ -86,7 +86,7 @@ pub(super) fn comment(argument: &mut Argument) -> Result<Element, LanguageError>
 }
 
 pub(super) fn text_align(argument: &mut Argument) -> Result<Element, LanguageError> {
-    let text = argument.named("align").or_else(|| argument.next()).ok_or(LanguageError::NoAlignment)?;
+    let text = argument.named("align").or_else(|| argument.next_value()).ok_or(LanguageError::NoAlignment)?;
     if !ALIGNMENTS.contains(&text.as_slice()) {
         return Err(LanguageError::UnknownAlignment(lossy(&text)));
     }

@@ -1,5 +1,7 @@
 //! The known past of one data source: columns of archives, in the order they are consulted.
 
+use std::cmp::Ordering;
+
 use crate::content::Rrd;
 use crate::definition::Cf;
 use crate::live::UNKNOWN;
@@ -39,6 +41,11 @@ impl<'a> Column<'a> {
         Column { cf, span, newest, rows, values, oldest, ds, ds_count, origin }
     }
 
+    /// Whether it has this function and row length.
+    fn is(&self, cf: Cf, span: i64) -> bool {
+        (self.cf, self.span) == (cf, span)
+    }
+
     /// The index of the data source in its RRD.
     pub(super) fn ds(&self) -> usize {
         self.ds
@@ -70,7 +77,8 @@ pub(super) struct Past<'a> {
 impl<'a> Past<'a> {
     /// The sources, with their data source, that rows of this function could be made from.
     pub(super) fn sources_for(&self, cf: Cf) -> impl Iterator<Item = (usize, usize)> {
-        let mut found: Vec<_> = self.candidates(cf, 0).map(|column| (column.origin.0, column.ds)).collect();
+        let mut found: Vec<_> =
+            self.candidates(cf, 0).iter().map(|column| (column.origin.0, column.ds)).collect();
         found.dedup();
         found.into_iter()
     }
@@ -84,8 +92,7 @@ impl<'a> Past<'a> {
     /// Columns of this function and row length, source by source, those with most rows first.
     pub(super) fn same(&self, cf: Cf, span: i64) -> impl Iterator<Item = &Column<'a>> {
         self.sources.iter().flat_map(move |columns| {
-            let mut same: Vec<_> =
-                columns.iter().filter(|column| column.cf == cf && column.span == span).collect();
+            let mut same: Vec<_> = columns.iter().filter(|column| column.is(cf, span)).collect();
             same.sort_by_key(|column| -column.rows);
             same
         })
@@ -95,46 +102,63 @@ impl<'a> Past<'a> {
     /// by source, first those of the same kind, then AVERAGE, then those of the same function; each by growing row
     /// length and falling number of rows.
     ///
-    /// Compat: of archives that are alike in all of that, the first comes last, or last but one if less suitable ones
-    /// follow (`postpone_first`). LAST takes the value that was found last.
-    fn candidates(&self, cf: Cf, length: i64) -> impl Iterator<Item = &Column<'a>> {
-        self.sources.iter().flat_map(move |columns| {
+    /// Compat: which of archives that are alike in all of that comes first depends on two sorts, a stable one without
+    /// regard to the function, and then `quicksort`, for which each of two columns of the same kind precedes the other.
+    /// LAST takes the value that was found last.
+    pub(super) fn candidates(&self, cf: Cf, length: i64) -> Vec<Column<'a>> {
+        let rank = |column: &Column<'a>| (column.cf != Cf::Average, column.span, -column.rows);
+        let compare = |one: &Column<'a>, other: &Column<'a>| match (one.is(cf, length), other.is(cf, length))
+        {
+            (true, _) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            (false, false) => rank(one).cmp(&rank(other)),
+        };
+        let of_source = |columns: &Vec<Column<'a>>| {
             let usable = |column: &&Column<'a>| column.cf == Cf::Average || column.cf == cf;
-            let mut candidates: Vec<_> = columns.iter().filter(usable).collect();
-            let rank = |column: &&Column<'a>| {
-                let other_kind = (column.cf, column.span) != (cf, length);
-                (other_kind, column.cf != Cf::Average, column.span, -column.rows)
-            };
-            candidates.sort_by_key(rank);
-            postpone_first(&mut candidates, rank);
+            let mut candidates: Vec<_> = columns.iter().filter(usable).copied().collect();
+            candidates.sort_by_key(|column| (column.span, -column.rows));
+            quicksort(&mut candidates, compare);
             candidates
-        })
-    }
-
-    /// The value of a row of `cf` from `start` to `end`; unknown when too little is known.
-    ///
-    /// Compat: here *more than* `xff` must be known; elsewhere `xff` is the fraction that may be unknown.
-    pub(super) fn row(&self, cf: Cf, xff: f64, start: i64, end: i64) -> f64 {
-        let mut merged = Merged::new(cf, start, end);
-        for column in self.candidates(cf, end - start) {
-            if column.covers(start, end) {
-                merged.take(column);
-            }
-        }
-        merged.value(xff)
+        };
+        self.sources.iter().flat_map(of_source).collect()
     }
 }
 
-/// Moves the first of each group of equal rank to after the others, except for the last one of a group that is not
-/// the last.
-fn postpone_first<T, R: PartialEq>(sorted: &mut [T], rank: impl Fn(&T) -> R) {
-    for at in 1..sorted.len() {
-        let next = sorted.get(at + 1);
-        if rank(&sorted[at - 1]) == rank(&sorted[at])
-            && next.is_none_or(|next| rank(next) == rank(&sorted[at]))
-        {
-            sorted.swap(at - 1, at);
+/// The value of a row of `cf` from `start` to `end`, made from these columns in their order; unknown when too little
+/// is known.
+///
+/// Compat: here *more than* `xff` must be known; elsewhere `xff` is the fraction that may be unknown.
+pub(super) fn row(candidates: &[Column<'_>], cf: Cf, xff: f64, start: i64, end: i64) -> f64 {
+    let mut merged = Merged::new(cf, start, end);
+    for column in candidates.iter().filter(|column| column.covers(start, end)) {
+        merged.take(column);
+    }
+    merged.value(xff)
+}
+
+/// Sorts as RRDtool does: not stable, and with this choice of pivots and ends the order of equals is the same.
+fn quicksort<T>(list: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+    let mut unsorted = Vec::from([(0, list.len())]);
+    while let Some((first, end)) = unsorted.pop() {
+        if end - first < 2 {
+            continue;
         }
+        let (mut up, mut down) = (first + 1, end - 1);
+        loop {
+            while up < end && compare(&list[up], &list[first]).is_le() {
+                up += 1;
+            }
+            while down > first && compare(&list[down], &list[first]).is_ge() {
+                down -= 1;
+            }
+            if up >= down {
+                break;
+            }
+            list.swap(up, down);
+        }
+        list.swap(first, up - 1);
+        let middle = up.min(end - 1);
+        unsorted.extend([(first, middle), (middle, end)]);
     }
 }
 
@@ -217,25 +241,29 @@ impl Merged {
 
 #[cfg(test)]
 mod tests {
-    use super::postpone_first;
+    use super::quicksort;
 
     #[test]
-    fn the_first_of_equals_is_postponed() {
+    fn equals_are_sorted_as_by_rrdtool() {
         // As Debian's rrdtool consults archives of these ranks, in this order.
         for (ranks, order) in [
             ("x", "0"),
             ("xx", "10"),
             ("xxx", "120"),
             ("xxxx", "1230"),
-            ("xd", "01"),
-            ("xxd", "012"),
-            ("xxxd", "1023"),
-            ("xxdd", "0132"),
-            ("xddd", "0231"),
-            ("xxxddd", "102453"),
+            ("xy", "01"),
+            ("xxy", "012"),
+            ("xxxy", "1023"),
+            ("xxyy", "0132"),
+            ("xyyy", "0231"),
+            ("xxxyyy", "102453"),
+            ("yyxx", "3210"),
+            ("yxyx", "3120"),
+            ("yyxxx", "42310"),
+            ("yxxyx", "14230"),
         ] {
             let mut sorted: Vec<(char, usize)> = ranks.chars().zip(0..).collect();
-            postpone_first(&mut sorted, |(rank, _)| *rank);
+            quicksort(&mut sorted, |(one, _), (other, _)| one.cmp(other));
             let found: String = sorted.iter().map(|(_, index)| index.to_string()).collect();
             assert_eq!(found, order, "{ranks}");
         }

@@ -189,13 +189,16 @@ impl<'w> Changes<'w> {
     }
 }
 
-/// `index:+rows`, `index:-rows`, `index:=rows`: 32-bit integers, anything after the last is ignored.
+/// `index:+rows`, `index:-rows`, `index:=rows`: 32-bit integers, anything after the last is ignored. Compat: the upper
+/// half of larger ones is cut off, as in C.
 fn row_change(text: &str) -> Result<(i64, RowChange), TuneError> {
     let (index, change) = text.split_once(':').ok_or(TuneError::Resize)?;
-    let index = leading_integer(index).ok_or(TuneError::Resize)?;
+    if index.trim_start().trim_start_matches(['+', '-']) != crate::number::leading_integer(index).1 {
+        return Err(TuneError::Resize);
+    }
+    let index = i64::from(leading_integer(index).ok_or(TuneError::Resize)? as i32);
     let operation = change.chars().next().ok_or(TuneError::Resize)?;
     let rows = leading_integer(&change[operation.len_utf8()..]).ok_or(TuneError::Resize)?;
-    // Compat: the upper half is cut off, as in C.
     let rows = i64::from(rows as i32);
     match operation {
         '+' => Ok((index, RowChange::Add(rows))),

@@ -9,6 +9,8 @@ use crate::number;
 
 /// Longest name a store takes (`crate::definition::Ds::name`).
 const NAME_BYTES_MAX: usize = 255;
+/// Longest name a `.rrd` file has room for.
+const FILE_NAME_BYTES_MAX: usize = 19;
 /// Heartbeat, in steps, of a COMPUTE source that becomes another type without one: what `rrdcreate(1)` advises.
 /// RRDtool makes a heartbeat of the expression's bytes.
 const HEARTBEAT_STEPS: u64 = 2;
@@ -43,7 +45,7 @@ impl Sources {
         argument: &'a str,
         what: &'static str,
     ) -> Result<(usize, &'a str), TuneError> {
-        let (name, rest) = take_name(argument);
+        let (name, rest) = self.take_own_name(argument);
         if name.is_empty() {
             return Err(TuneError::InvalidArgument(what));
         }
@@ -58,9 +60,15 @@ impl Sources {
         what: &'static str,
         read: impl FnOnce(&'a str) -> Option<T>,
     ) -> Result<(usize, T), TuneError> {
-        let value = take_name(argument).1.strip_prefix(':').and_then(read);
+        let value = self.take_own_name(argument).1.strip_prefix(':').and_then(read);
         let value = value.ok_or(TuneError::InvalidArgument(what))?;
         Ok((self.find(argument, what)?.0, value))
+    }
+
+    /// The leading name of `text`, and the rest. Compat: RRDtool reads no more than a name has room for.
+    fn take_own_name<'a>(&self, text: &'a str) -> (&'a str, &'a str) {
+        let longest = self.list.iter().map(|source| source.name.len()).max();
+        take_name(text, longest.unwrap_or(0).max(FILE_NAME_BYTES_MAX))
     }
 
     /// `--heartbeat`, `--minimum`, `--maximum`.
@@ -107,7 +115,7 @@ impl Sources {
 
     /// `--data-source-rename old:new`.
     pub(super) fn rename(&mut self, argument: &str) -> Result<(), TuneError> {
-        let new = |text| Some(take_name(text).0).filter(|name| !name.is_empty());
+        let new = |text| Some(take_name(text, NAME_BYTES_MAX).0).filter(|name| !name.is_empty());
         let (ds, name) = self.split(argument, "arguments for data source type", new)?;
         self.list[ds].name = name.to_string();
         Ok(())
@@ -157,10 +165,10 @@ impl Source {
     }
 }
 
-/// The leading name of `text`, and the rest.
-fn take_name(text: &str) -> (&str, &str) {
+/// The leading name of `text`, of at most `longest` bytes, and the rest.
+fn take_name(text: &str, longest: usize) -> (&str, &str) {
     let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    text.split_at(text.bytes().take(NAME_BYTES_MAX).take_while(of_name).count())
+    text.split_at(text.bytes().take(longest).take_while(of_name).count())
 }
 
 /// A heartbeat in units. RRDs that count seconds take an integer, as in RRDtool; the others what `create` takes.
