@@ -1,4 +1,4 @@
-//! SNMP on the wire, from a manager's side: object identifiers, BER, and the messages of versions 1 and 2c.
+//! SNMP on the wire, from a manager's side: object identifiers, BER, and the messages of versions 1, 2c and 3.
 //!
 //! Requests are encoded into a buffer that is reused, responses are decoded in place: nothing is allocated per message.
 
@@ -9,4 +9,5 @@ pub mod ber;
 pub mod fuzzing;
 pub mod message;
 pub mod oid;
+pub mod usm;
 pub mod value;
