@@ -4,10 +4,13 @@
 //! nor a clock. Who uses it implements [`engine::Handler`].
 
 pub mod answer;
+pub mod collector;
 pub mod device;
 pub mod engine;
 mod pass;
 pub mod plan;
+pub mod profile;
+pub mod source;
 mod walk;
 mod wheel;
 

@@ -150,7 +150,8 @@ impl RequestSize {
 
     /// So many objects were too many. False when there is nothing to halve.
     pub(crate) fn too_many(&mut self, objects: u16, now: u64) -> bool {
-        if objects <= 1 {
+        // A request cannot be smaller than a row.
+        if objects <= 1 || self.now <= objects / 2 {
             return false;
         }
         self.bad = objects;
@@ -305,6 +306,7 @@ mod tests {
         size.answered(size.now, true, 1000, 3 + 2 * FORGET_BAD_MICROS);
         assert_eq!(size.now, 51, "1,000 bytes times 1.5 is too much");
         assert!(!size.too_many(1, 4));
+        assert!(size.too_many(51, 5) && !size.too_many(51, 6), "a row of 51 objects");
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub struct Now {
 pub struct DeviceId(u32);
 
 impl DeviceId {
+    pub(crate) fn new(index: usize) -> Self {
+        DeviceId(index as u32)
+    }
+
     /// Its number, from 0, without gaps.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -247,7 +251,11 @@ impl Engine {
             is_probe = device.is_silent && !pass.report.is_alive;
         }
         let retries = if is_probe { 0 } else { device.options.retries };
-        let is_smaller = !is_probe && pass::was_lost(device, flight.objects, now.mono);
+        let is_smaller = match device.walks.front_mut() {
+            _ if is_probe || flight.objects <= device.size.good => false,
+            Some(walk) if !is_pass => walk.asks_less(&mut device.size, flight.objects, now.mono),
+            _ => pass::was_lost(device, flight.objects, now.mono),
+        };
         if (flight.tries < retries || is_smaller) && now.mono < end {
             // The same request again: an answer to the first one counts, too.
             let again = Flight { tries: flight.tries + u8::from(!is_smaller), ..flight };
@@ -259,6 +267,7 @@ impl Engine {
         if is_pass {
             self.end_pass(id, now, handler);
         } else if let Some(walk) = self.devices[id.index()].walks.pop_front() {
+            handler.trouble(id, Trouble::Silent);
             handler.walked(id, walk.token, None);
         }
         self.make_ready(id);
@@ -309,7 +318,7 @@ impl Engine {
                         device.size.answered(flight.objects, true, datagram.len(), now.mono);
                         None
                     }
-                    WalkStep::TooMany if device.size.too_many(flight.objects, now.mono) => None,
+                    WalkStep::TooMany if walk.asks_less(&mut device.size, flight.objects, now.mono) => None,
                     WalkStep::TooMany => Some(None),
                     WalkStep::Done(rows) => Some(Some(rows)),
                     WalkStep::Failed(trouble) => {

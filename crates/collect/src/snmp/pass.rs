@@ -117,6 +117,11 @@ pub(crate) fn timestamp(micros: i64) -> Timestamp {
     Timestamp::new(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) as u32)
 }
 
+/// The latest time before `time`.
+pub(crate) fn just_before(time: Timestamp) -> Timestamp {
+    timestamp(time.whole * 1_000_000 + i64::from(time.micros) - 1)
+}
+
 /// Encodes the next request of the pass; returns how many objects it asks for, or nothing when the pass is over.
 pub(crate) fn compose<H: Handler>(
     (device, id): (&mut Device, DeviceId),
@@ -204,9 +209,6 @@ fn asks_less(device: &mut Device, pass: &Pass, objects: u16, now: u64) -> bool {
 
 /// A request was not answered in time: asks for less if so much was never answered.
 pub(crate) fn was_lost(device: &mut Device, objects: u16, now: u64) -> bool {
-    if objects <= device.size.good {
-        return false;
-    }
     let Some(pass) = device.pass.take() else { return device.size.too_many(objects, now) };
     let asks_less = asks_less(device, &pass, objects, now);
     device.pass = Some(pass);

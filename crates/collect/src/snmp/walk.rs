@@ -1,11 +1,14 @@
 //! Walks over columns of a table, whole: how it is found out what a device has.
 
+use std::collections::HashMap;
+
 use ::snmp::ber::Writer;
 use ::snmp::message::{Pdu, PduKind, RequestHead, Version, error_status};
 use ::snmp::oid::{Oid, Suffix};
 use ::snmp::value::OwnedValue;
 
 use super::answer::{Trouble, WalkedRow};
+use super::device::RequestSize;
 use super::engine::Scratch;
 use super::pass::bulk::{Cell, covered, read_cells, recycle};
 
@@ -18,10 +21,14 @@ pub(crate) struct Walk {
     /// The caller's own number.
     pub token: u32,
     columns: Vec<Oid>,
+    /// Columns that are asked for at once: fewer than all, if a row is too large for an answer.
+    width: usize,
+    /// The first column that is asked for after these.
+    next: usize,
     /// Columns that have not ended.
     active: Vec<usize>,
     from: Vec<u8>,
-    rows: Vec<WalkedRow>,
+    rows: HashMap<Box<[u8]>, Vec<Option<OwnedValue>>>,
 }
 
 /// What follows from an answer.
@@ -39,7 +46,24 @@ pub(crate) enum WalkStep {
 
 impl Walk {
     pub(crate) fn new(token: u32, columns: Vec<Oid>) -> Self {
-        Walk { token, active: (0..columns.len()).collect(), columns, from: Vec::new(), rows: Vec::new() }
+        let width = columns.len();
+        let active = (0..width).collect();
+        Walk { token, columns, width, next: width, active, from: Vec::new(), rows: HashMap::new() }
+    }
+
+    /// A request for so many objects was too large: asks for less, if that is possible.
+    pub(crate) fn asks_less(&mut self, size: &mut RequestSize, objects: u16, now: u64) -> bool {
+        if usize::from(objects) > self.active.len() {
+            return size.too_many(objects, now);
+        }
+        if self.active.len() <= 1 {
+            return false;
+        }
+        // Those that are left out come once more, in a later group.
+        self.width = self.active.len() / 2;
+        self.next = self.active[self.width];
+        self.active.truncate(self.width);
+        true
     }
 
     /// Writes the next request's variables; returns its head and how many objects it asks for.
@@ -105,13 +129,26 @@ impl Walk {
     }
 
     fn go_on(&mut self) -> WalkStep {
+        if self.active.is_empty() && self.next < self.columns.len() {
+            let end = (self.next + self.width).min(self.columns.len());
+            self.active = (self.next..end).collect();
+            self.next = end;
+            self.from.clear();
+        }
         match self.active.is_empty() {
-            true => WalkStep::Done(std::mem::take(&mut self.rows)),
+            true => WalkStep::Done(self.sorted()),
             false if self.rows.len() > ROWS_MAX => {
                 WalkStep::Failed(Trouble::Endless(self.columns[0].clone()))
             }
             false => WalkStep::Continue,
         }
+    }
+
+    fn sorted(&mut self) -> Vec<WalkedRow> {
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let mut rows: Vec<WalkedRow> = rows.map(|(index, values)| WalkedRow { index, values }).collect();
+        rows.sort_by(|a, b| Suffix::new(&a.index).cmp(&Suffix::new(&b.index)));
+        rows
     }
 
     fn take_rows(&mut self, cells: &[Cell<'_>]) -> WalkStep {
@@ -122,7 +159,8 @@ impl Walk {
         loop {
             let next: Option<Suffix<'_>> = (0..columns).filter_map(|nth| cell(&at, nth)?.index).min();
             let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else { break };
-            let mut values = vec![None; self.columns.len()];
+            let all = self.columns.len();
+            let values = self.rows.entry(next.bytes().into()).or_insert_with(|| vec![None; all]);
             for nth in 0..columns {
                 let Some(Cell { index: Some(index), value }) = cell(&at, nth) else { continue };
                 if *index == next {
@@ -131,7 +169,6 @@ impl Walk {
                     at[nth] += 1;
                 }
             }
-            self.rows.push(WalkedRow { index: next.bytes().into(), values });
         }
         if let Some(limit) = limit {
             self.from.clear();

@@ -1,0 +1,319 @@
+//! The collector of `[[snmp]]`: finds out what devices have, plans what is polled of them, and turns outcomes into readings.
+
+mod discovery;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use self::discovery::Discovery;
+use super::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
+use super::device::{Credentials, DeviceOptions};
+use super::engine::{DeviceId, Engine, Handler, Now, Totals};
+use super::plan::{Column, Shape};
+use super::profile::Profile;
+use super::source::SnmpSource;
+use crate::complaints::{Complaints, Notice};
+use crate::host::safe_component;
+use crate::inventory::{Inventory, RrdId, RrdSpec};
+use crate::reading::{Readings, Value};
+
+/// RRDs at most.
+const RRDS_MAX: usize = 4_000_000;
+/// Microseconds until a device is looked through again without a reason.
+const DISCOVER_MICROS: u64 = 86_400_000_000;
+/// Microseconds between two discoveries of a device at least.
+const DISCOVER_PAUSE_MICROS: u64 = 30_000_000;
+/// How often it is looked which discoveries are due.
+const LOOK_MICROS: u64 = 1_000_000;
+/// The data sources of a device's own statistics.
+const STATISTICS: [&str; 7] = ["rtt", "duration", "requests", "timeouts", "tooBig", "answered", "missing"];
+
+/// An RRD that is fed, and which of its values are counters.
+#[derive(Clone, Debug)]
+struct Fed {
+    rrd: RrdId,
+    are_counters: Arc<[bool]>,
+}
+
+/// Polls the devices of a configuration.
+#[derive(Debug)]
+pub struct SnmpCollector {
+    engine: Engine,
+    state: State,
+    /// When to look which discoveries are due.
+    look_at: u64,
+}
+
+/// All but the engine, which calls it.
+#[derive(Debug)]
+struct State {
+    devices: Vec<PolledDevice>,
+    inventory: Inventory,
+    /// By the number of the RRD.
+    fed: Vec<Option<Fed>>,
+    shapes: HashMap<Vec<Column>, Arc<Shape>>,
+    specs: HashMap<RrdSpec, Arc<RrdSpec>>,
+    readings: Readings,
+    complaints: Complaints,
+    outbox: Outbox,
+    walked: Vec<(DeviceId, u32, Option<Vec<WalkedRow>>)>,
+    now: Now,
+}
+
+#[derive(Debug)]
+struct PolledDevice {
+    /// Its name in messages.
+    name: String,
+    /// Its name in paths.
+    component: String,
+    source: SnmpSource,
+    discovery: Discovery,
+    statistics: Option<RrdId>,
+}
+
+/// Datagrams to send.
+#[derive(Debug, Default)]
+struct Outbox {
+    datagrams: Vec<(SocketAddr, Range<usize>)>,
+    bytes: Vec<u8>,
+}
+
+impl SnmpCollector {
+    /// A collector without devices, with at most `window` requests in flight. See [`Engine::new`] for `seed`.
+    pub fn new(now: Now, window: usize, seed: u64) -> Self {
+        let state = State {
+            devices: Vec::new(),
+            inventory: Inventory::new(RRDS_MAX),
+            fed: Vec::new(),
+            shapes: HashMap::new(),
+            specs: HashMap::new(),
+            readings: Readings::default(),
+            complaints: Complaints::default(),
+            outbox: Outbox::default(),
+            walked: Vec::new(),
+            now,
+        };
+        SnmpCollector { engine: Engine::new(now, window, seed), state, look_at: 0 }
+    }
+
+    /// Adds a device; what it has is found out once it has an address.
+    ///
+    /// # Errors
+    /// When the source is not good: see [`SnmpSource::check`].
+    pub fn add(&mut self, source: SnmpSource) -> Result<DeviceId, String> {
+        source.check()?;
+        let version = source.version().ok_or("no such version")?;
+        let name = source.address().map(|(host, _)| host.to_string()).unwrap_or_default();
+        let tables = source.profiles.iter().filter_map(|name| Profile::built_in(name));
+        let tables = tables.flat_map(|profile| profile.tables).collect();
+        let options = DeviceOptions {
+            retries: source.retries,
+            objects_max: source.objects_max,
+            bulk: source.bulk,
+            any_source: source.any_source,
+            ..DeviceOptions::new(source.step, &source.device)
+        };
+        let community = source.community.clone().into_bytes();
+        let id = self.engine.add(None, Credentials::Community { version, community }, options);
+        let component = safe_component(&name);
+        let discovery = Discovery::new(tables);
+        self.state.devices.push(PolledDevice { name, component, source, discovery, statistics: None });
+        Ok(id)
+    }
+
+    /// The device's host and port, to be resolved.
+    pub fn host(&self, id: DeviceId) -> Option<(&str, u16)> {
+        self.state.devices[id.index()].source.address()
+    }
+
+    /// Where the device is; the first address starts the discovery.
+    pub fn set_address(&mut self, now: Now, id: DeviceId, address: SocketAddr) {
+        self.state.now = now;
+        self.engine.set_address(id, Some(address));
+        let device = &mut self.state.devices[id.index()];
+        if !device.discovery.has_begun() {
+            device.discovery.begin(id, now, &mut self.engine);
+        }
+        self.engine.tick(now, &mut self.state);
+    }
+
+    /// What is wrong with a device's name.
+    pub fn cannot_resolve(&mut self, id: DeviceId, error: &str) {
+        let device = &self.state.devices[id.index()];
+        self.state.complaints.raise(&device.name, format!("its address cannot be found: {error}"));
+    }
+
+    /// Takes a datagram.
+    pub fn receive(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
+        self.state.now = now;
+        self.engine.receive(now, from, datagram, &mut self.state);
+        self.take_walks(now);
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, now: Now) {
+        self.state.now = now;
+        self.engine.tick(now, &mut self.state);
+        if now.mono < self.look_at {
+            return self.take_walks(now);
+        }
+        self.look_at = now.mono + LOOK_MICROS;
+        for (number, device) in self.state.devices.iter_mut().enumerate() {
+            if device.discovery.is_due(now) {
+                device.discovery.begin(DeviceId::new(number), now, &mut self.engine);
+            }
+        }
+        self.take_walks(now);
+    }
+
+    fn take_walks(&mut self, now: Now) {
+        if self.state.walked.is_empty() {
+            return;
+        }
+        for (id, table, rows) in std::mem::take(&mut self.state.walked) {
+            let is_over = self.state.devices[id.index()].discovery.take(table, rows, now);
+            if is_over {
+                let plan = self.state.plan(id);
+                self.engine.set_plan(now, id, plan);
+            }
+        }
+        self.engine.tick(now, &mut self.state);
+    }
+
+    /// When [`SnmpCollector::tick`] is due at the latest.
+    pub fn next_tick(&self) -> Option<u64> {
+        self.engine.next_tick()
+    }
+
+    /// Passes each datagram that is to be sent to `send`.
+    pub fn send_all(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
+        let Outbox { datagrams, bytes } = &mut self.state.outbox;
+        for (to, range) in datagrams.drain(..) {
+            send(to, &bytes[range]);
+        }
+        bytes.clear();
+    }
+
+    /// The RRDs and their new readings.
+    pub fn readings(&self) -> (&Inventory, &Readings) {
+        (&self.state.inventory, &self.state.readings)
+    }
+
+    /// Forgets the readings.
+    pub fn clear_readings(&mut self) {
+        self.state.readings.clear();
+    }
+
+    /// What is wrong since the last call, and what no longer is.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.state.complaints.take_notices()
+    }
+
+    /// Counters since the start.
+    pub fn totals(&self) -> Totals {
+        self.engine.totals()
+    }
+}
+
+impl State {
+    /// Readings of this RRD are of these kinds from now on.
+    fn feed(&mut self, rrd: RrdId, are_counters: Arc<[bool]>) {
+        if self.fed.len() <= rrd.index() {
+            self.fed.resize(rrd.index() + 1, None);
+        }
+        self.fed[rrd.index()] = Some(Fed { rrd, are_counters });
+    }
+
+    fn subject(&self, id: DeviceId, trouble: &Trouble) -> String {
+        let name = &self.devices[id.index()].name;
+        trouble.object().map_or_else(|| name.clone(), |oid| format!("{name}: {oid}"))
+    }
+
+    /// The RRD of a device's own statistics.
+    fn statistics(&mut self, id: DeviceId) -> Option<RrdId> {
+        let device = &mut self.devices[id.index()];
+        if device.statistics.is_none() {
+            let name = format!("snmp/{}.rrd", device.component);
+            let step = device.source.step;
+            let args = STATISTICS.iter().map(|ds| format!("DS:{ds}:GAUGE:{}:0:U", step * 2));
+            let args = args.chain(discovery::archives(step)).collect();
+            let spec = || Arc::new(RrdSpec { step, starts_before: step, args });
+            device.statistics = self.inventory.find_or_add(name.as_bytes(), spec).ok();
+        }
+        device.statistics
+    }
+}
+
+/// A polled value as a reading has it.
+fn reading_of(polled: Polled) -> Value<'static> {
+    match polled {
+        Polled::Missing => Value::Unknown,
+        Polled::Counter32(number) | Polled::Ticks(number) => Value::Unsigned(number.into()),
+        Polled::Unsigned(number) => Value::Unsigned(number),
+        Polled::Signed(number) => Value::Signed(number),
+        Polled::Float(number) => Value::Float(number),
+    }
+}
+
+impl Handler for State {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let start = self.outbox.bytes.len();
+        self.outbox.bytes.extend_from_slice(datagram);
+        self.outbox.datagrams.push((to, start..self.outbox.bytes.len()));
+    }
+
+    fn outcome(&mut self, outcome: Outcome<'_>) {
+        let Some(Some(fed)) = self.fed.get(outcome.key as usize) else { return };
+        let time = outcome.time;
+        if outcome.is_reset {
+            // Counters begin again: what lies between the last reading and this one is unknown.
+            let values = outcome.values.iter().zip(&*fed.are_counters);
+            let values = values.map(|(value, is_counter)| match is_counter {
+                true => Value::Unknown,
+                false => reading_of(*value),
+            });
+            self.readings.push(fed.rrd, super::pass::just_before(time), values);
+        }
+        self.readings.push(fed.rrd, time, outcome.values.iter().map(|value| reading_of(*value)));
+    }
+
+    fn pass_ended(&mut self, id: DeviceId, report: &PassReport) {
+        if report.moved > 0 || report.is_reset {
+            self.devices[id.index()].discovery.want(self.now);
+        }
+        if let Some(rrd) = self.statistics(id) {
+            let micros = |micros: u64| Value::Float(micros as f64 / 1e6);
+            let count = |count: u32| Value::Unsigned(count.into());
+            let rtt = if report.is_alive { micros(report.rtt_micros.into()) } else { Value::Unknown };
+            let values = [
+                rtt,
+                micros(report.micros),
+                count(report.requests),
+                count(report.timeouts),
+                count(report.too_big),
+                count(report.answered),
+                count(report.missing),
+            ];
+            self.readings.push(rrd, report.due, values);
+        }
+    }
+
+    fn walked(&mut self, device: DeviceId, token: u32, rows: Option<Vec<WalkedRow>>) {
+        self.walked.push((device, token, rows));
+    }
+
+    fn trouble(&mut self, device: DeviceId, trouble: Trouble) {
+        let subject = self.subject(device, &trouble);
+        self.complaints.raise(&subject, trouble.to_string());
+    }
+
+    fn is_well(&mut self, device: DeviceId) {
+        let subject = self.devices[device.index()].name.clone();
+        self.complaints.resolve(&subject);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! From a device of one line to readings of RRDs.
+
+use std::net::SocketAddr;
+
+use super::*;
+use crate::snmp::tests::agent::Agent;
+
+struct Bench {
+    collector: SnmpCollector,
+    agent: Agent,
+    now: u64,
+    readings: Vec<String>,
+}
+
+impl Bench {
+    fn new(source: &str, agent: Agent) -> Self {
+        let now = Now { wall: 1_700_000_000_000_000, mono: 1_000_000 };
+        let mut collector = SnmpCollector::new(now, 64, 7);
+        let id = collector.add(toml::from_str(source).unwrap()).unwrap();
+        assert_eq!(collector.host(id), Some(("router1", 161)));
+        collector.set_address(now, id, "192.0.2.1:161".parse().unwrap());
+        Bench { collector, agent, now: now.mono, readings: Vec::new() }
+    }
+
+    fn run(&mut self, seconds: u64) {
+        let end = self.now + seconds * 1_000_000;
+        let address: SocketAddr = "192.0.2.1:161".parse().unwrap();
+        while self.now < end {
+            let now = Now { wall: 1_699_999_999_000_000 + self.now as i64, mono: self.now };
+            self.collector.tick(now);
+            loop {
+                let mut sent = Vec::new();
+                self.collector.send_all(|_, datagram| sent.push(datagram.to_vec()));
+                let answers: Vec<_> =
+                    sent.iter().filter_map(|request| self.agent.answer(self.now, request)).collect();
+                if answers.is_empty() {
+                    break;
+                }
+                answers.iter().for_each(|answer| self.collector.receive(now, address, answer));
+            }
+            let (inventory, readings) = self.collector.readings();
+            for reading in readings.iter() {
+                let mut text = inventory.name(reading.rrd).to_vec();
+                text.push(b' ');
+                readings.push_text(reading, &mut text);
+                self.readings.push(String::from_utf8(text).unwrap());
+            }
+            self.collector.clear_readings();
+            self.now += 50_000;
+        }
+    }
+
+    fn of(&self, name: &str) -> Vec<&str> {
+        let name = format!("{name} ");
+        self.readings.iter().filter_map(|text| text.strip_prefix(&name)).collect()
+    }
+}
+
+fn agent() -> Agent {
+    let mut agent = Agent::default();
+    agent.interface(1, "lo", (1, 1));
+    agent.interface(2, "eth0", (2000, 200));
+    agent.interface(3, "Gi0/1", (3000, 300));
+    agent
+}
+
+#[test]
+fn a_device_of_one_line_gives_readings_of_its_interfaces() {
+    let mut bench = Bench::new("device = 'router1'\nexcept = ['lo']", agent());
+    bench.run(180);
+    let eth0 = bench.of("net/router1/eth0.rrd");
+    assert!((2..=3).contains(&eth0.len()), "{:?}", bench.readings);
+    assert!(eth0.iter().all(|text| text.ends_with(":2000:200:U:U:U:U:U:U")), "{eth0:?}");
+    assert_eq!(bench.of("net/router1/Gi0%2F1.rrd").len(), eth0.len());
+    assert_eq!(bench.of("snmp/router1.rrd").len(), eth0.len());
+    assert!(!bench.readings.iter().any(|text| text.contains("/lo")));
+    let (inventory, _) = bench.collector.readings();
+    let rrd = bench.collector.state.fed.iter().flatten().next().unwrap().rrd;
+    let spec = inventory.spec(rrd);
+    assert_eq!(spec.args[0], "DS:in:DERIVE:120:0:U");
+    assert_eq!(spec.args[8], "RRA:AVERAGE:0.5:1:2880");
+    assert!(bench.collector.take_notices().is_empty());
+}
+
+#[test]
+fn an_interface_that_moves_is_followed_and_its_rrd_gets_no_other_s_values() {
+    let mut bench = Bench::new("device = 'router1'", agent());
+    bench.run(180);
+    bench.agent.remove(2);
+    bench.agent.interface(3, "eth0", (2500, 250));
+    bench.agent.interface(4, "Gi0/1", (3500, 350));
+    bench.readings.clear();
+    bench.run(240);
+    let values: Vec<String> = ["eth0", "Gi0%2F1"]
+        .iter()
+        .flat_map(|name| bench.of(&format!("net/router1/{name}.rrd")))
+        .map(|text| text.split(':').skip(1).take(2).collect::<Vec<_>>().join(":"))
+        .collect();
+    assert!(values.len() >= 6, "{values:?}");
+    let (unknown, known): (Vec<_>, Vec<_>) = values.iter().partition(|values| *values == "U:U");
+    assert_eq!(unknown.len(), 2, "{values:?}");
+    assert!(known.iter().all(|values| ["2500:250", "3500:350"].contains(&values.as_str())), "{known:?}");
+}
+
+#[test]
+fn a_restart_is_a_gap_and_no_spike() {
+    let mut bench = Bench::new("device = 'router1'", agent());
+    bench.run(180);
+    bench.readings.clear();
+    bench.agent.booted = bench.now;
+    bench.run(60);
+    let readings = bench.of("net/router1/eth0.rrd");
+    assert_eq!(readings.len(), 2, "{readings:?}");
+    assert!(readings[0].ends_with(":U:U:U:U:U:U:U:U") && readings[1].contains(":2000:200:"), "{readings:?}");
+}
+
+#[test]
+fn a_silent_device_is_said_once() {
+    let mut dead = agent();
+    dead.faults.is_dead = true;
+    let mut bench = Bench::new("device = 'router1'", dead);
+    bench.run(300);
+    assert!(bench.readings.is_empty());
+    let notices = bench.collector.take_notices();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    bench.agent.faults.is_dead = false;
+    bench.run(180);
+    assert!(!bench.of("net/router1/eth0.rrd").is_empty());
+    assert!(bench.collector.take_notices().iter().all(|notice| notice.is_over));
+}
