@@ -34,7 +34,7 @@ use types::{TypeSources, TypesDb};
 pub const PORT: u16 = 25_826;
 /// The interval of values whose sender does not say it.
 const INTERVAL_DEFAULT: FineTime = FineTime(10 << 30);
-/// Seconds that a sender's clock may be ahead. A later time would stop an RRD until then, for who sends it.
+/// Seconds that a sender's clock may be ahead. A later time would stop an RRD until then, whatever sends to it.
 const AHEAD_SECONDS_MAX: i64 = 86_400;
 /// Notifications kept until they are taken; more are only counted.
 const NOTIFICATIONS_MAX: usize = 256;
