@@ -12,6 +12,7 @@ use rrd_file::file::Access;
 use rrd_file::name::RrdName;
 use rrd_file::system_text;
 use rrd_file::tree::Tree;
+use rustix::io::Errno;
 
 use crate::files::shared::{Shared, lock};
 
@@ -52,16 +53,23 @@ fn sync(tree: &Tree, names: &BTreeSet<RrdName>) -> io::Result<()> {
     if names.len() > ONE_BY_ONE_MAX {
         return tree.sync_all();
     }
-    // Removed since, perhaps by another program with its directory.
-    let unless_gone = |result: io::Result<()>| match result {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(())
-        }
+    let unless_replaced = |result: io::Result<()>| match result {
+        Err(error) if is_replaced(&error) => Ok(()),
         other => other,
     };
     for name in names {
-        unless_gone(tree.open_file(name, Access::Read).and_then(|file| file.sync()))?;
-        unless_gone(tree.sync_directories(name))?;
+        unless_replaced(tree.open_file(name, Access::Read).and_then(|file| file.sync()))?;
+        unless_replaced(tree.sync_directories(name))?;
     }
     Ok(())
+}
+
+/// Whether the file is gone, or another program has put something else in its place or in that of its directory: then there
+/// is nothing of ours to sync.
+fn is_replaced(error: &io::Error) -> bool {
+    use Errno as E;
+    let errno = error.raw_os_error().map(E::from_raw_os_error);
+    let others =
+        matches!(errno, Some(E::NOTDIR | E::LOOP | E::XDEV | E::ACCESS | E::PERM | E::INVAL | E::NXIO));
+    others || error.kind() == io::ErrorKind::NotFound
 }

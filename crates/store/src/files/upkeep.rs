@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use disk::DiskFile;
+use disk::{DiskFile, Shortage};
 use rrd_file::system_text;
 
 use crate::files::journal::{Directory, Frame};
@@ -116,8 +116,10 @@ pub fn remove_old(shared: &Shared) {
     }
     // First: a file that it names must be there.
     let noted = shared.note_ends(|ends| ends.files.retain(|(generation, _), _| *generation >= oldest));
-    if let Err(error) = noted {
-        tracing::warn!("cannot note the end of old journal files: {}; they are kept", system_text(&error));
+    if let Err(error) = &noted
+        && Shortage::of(error).is_none()
+    {
+        tracing::warn!("cannot note the end of old journal files: {}; they are kept", system_text(error));
         return;
     }
     for (_, name) in old {
@@ -125,6 +127,12 @@ pub fn remove_old(shared: &Shared) {
             let path = directory.path().join(name);
             tracing::warn!("cannot remove journal {}: {}", path.display(), system_text(&error));
         }
+    }
+    // Removing them may have made the room.
+    if noted.is_err()
+        && let Err(error) = shared.note_ends(|_| {})
+    {
+        tracing::warn!("cannot note the end of old journal files: {}", system_text(&error));
     }
 }
 
