@@ -117,3 +117,33 @@ fn temporary_files_of_killed_daemons_are_removed_at_the_start() {
     }
     assert!(stays.iter().all(|name| own(name).exists()));
 }
+
+/// A program that may write to the tree cannot stop the daemon that way.
+#[test]
+fn a_new_file_that_another_program_replaces_is_not_synced_and_stops_nothing() {
+    let base = base();
+    let options = Options::new(base.path().join("tree"), base.path().join("journal"));
+    let engine = FilesEngine::open(Options { sync: SyncMode::Every(DEADLINE), ..options }).unwrap();
+    let definition = {
+        let step = rrd::when::Step { units: 10, units_per_second: 1 };
+        let limits = rrd::definition::text::Limits::FILE;
+        let options = rrd::definition::text::CreateOptions { step, limits, file_name: b"x" };
+        rrd::definition::text::parse_create(&options, &["DS:v:GAUGE:20:U:U", "RRA:LAST:0.5:1:10"]).unwrap()
+    };
+    let names = ["out.rrd", "fifo.rrd", "gone/a.rrd", "file/a.rrd"];
+    for text in names {
+        let (sender, receiver) = channel();
+        let request = CreateRequest { definition: definition.clone(), start: START, no_overwrite: false };
+        engine.create(name(text), request, Box::new(move |result| sender.send(result).unwrap()));
+        receiver.recv().unwrap().unwrap();
+    }
+    let tree = base.path().join("tree");
+    names.iter().for_each(|name| std::fs::remove_file(tree.join(name)).unwrap());
+    std::os::unix::fs::symlink("/etc/passwd", tree.join("out.rrd")).unwrap();
+    let mode = rustix::fs::Mode::from(0o600);
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, tree.join("fifo.rrd"), fifo, mode, 0).unwrap();
+    ["gone", "file"].iter().for_each(|name| std::fs::remove_dir(tree.join(name)).unwrap());
+    std::fs::write(tree.join("file"), "x").unwrap();
+    engine.stop().unwrap();
+}
