@@ -220,19 +220,25 @@ impl CollectdCollector {
         self.counts.packets += 1;
         self.counts.bytes += datagram.len() as u64;
         let rejected = self.parts(now, sender, datagram, Protection::None, readings);
-        let (count, text) = match rejected {
+        // Each kind is a subject of its own: packets of two kinds in turn are two lines in the log.
+        let (count, kind, text) = match rejected {
             Ok(()) => return,
-            Err(Rejected::Malformed) => (&mut self.counts.malformed, "sends packets that are not collectd's"),
+            Err(Rejected::Malformed) => {
+                (&mut self.counts.malformed, "malformed", "sends packets that are not collectd's")
+            }
             Err(Rejected::Unprotected) => (
                 &mut self.counts.unprotected,
+                "protection",
                 "sends packets that are less protected than `security` asks for",
             ),
-            Err(Rejected::Forged) => {
-                (&mut self.counts.forged, "sends packets whose user, password or signature is wrong")
-            }
+            Err(Rejected::Forged) => (
+                &mut self.counts.forged,
+                "password",
+                "sends packets whose user, password or signature is wrong",
+            ),
         };
         *count += 1;
-        self.complaints.raise(&sender.to_string(), text);
+        self.complaints.raise(&format!("{sender}: {kind}"), text);
     }
 
     fn parts(
@@ -323,8 +329,10 @@ impl CollectdCollector {
         let seconds = context.time.seconds() as i64;
         if seconds > now.saturating_add(AHEAD_SECONDS_MAX) {
             self.counts.ahead += 1;
-            self.complaints
-                .raise(&sender.to_string(), "sends times more than a day ahead of this machine's clock");
+            self.complaints.raise(
+                &format!("{sender}: time"),
+                "sends times more than a day ahead of this machine's clock",
+            );
             return;
         }
         self.key.clear();
@@ -373,7 +381,7 @@ impl CollectdCollector {
         };
         let Some(name) = context.identity.rrd_name(&self.options.directory) else {
             self.counts.incomplete += 1;
-            self.complaints.raise(&sender.to_string(), "sends names that cannot be a file's");
+            self.complaints.raise(&format!("{sender}: names"), "sends names that cannot be a file's");
             return false;
         };
         // Made-up senders share one count, of an address that cannot send.
@@ -397,7 +405,7 @@ impl CollectdCollector {
             }
             Err(text) => {
                 self.counts.over_limit += 1;
-                self.complaints.raise(&sender.to_string(), text);
+                self.complaints.raise(&format!("{sender}: number of RRDs"), text);
                 false
             }
         }

@@ -1,5 +1,9 @@
 //! A function for each decoder of this crate, for fuzzers: any bytes may be given, and a panic is a finding.
 
+mod received;
+
+pub use received::{fuzz_collectd, fuzz_collectd_files, fuzz_ganglia_xml, fuzz_gmond};
+
 use crate::mrtg::config;
 use crate::mrtg::plan::{Answer, MrtgPlan, PlanContext};
 use crate::mrtg::report::Report;

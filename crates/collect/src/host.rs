@@ -27,7 +27,7 @@ const HEARTBEAT_SECONDS: u64 = 3 * STEP_SECONDS;
 pub const HOST_RRDS_MAX: usize = 1_000;
 
 /// A day at 10 s, a week at 1 min, 31 days at 5 min, 366 days at 1 h; the coarse ones with their extremes.
-const ARCHIVES: [&str; 10] = [
+pub(crate) const ARCHIVES: [&str; 10] = [
     "RRA:AVERAGE:0.5:1:8640",
     "RRA:AVERAGE:0.5:6:10080",
     "RRA:MIN:0.5:6:10080",

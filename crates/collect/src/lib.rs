@@ -9,8 +9,10 @@
 pub mod collectd;
 pub mod complaints;
 pub mod fuzzing;
+pub mod ganglia;
 pub mod host;
 pub mod inventory;
 pub mod mrtg;
 pub mod reading;
 pub mod snmp;
+pub mod statistics;

@@ -75,7 +75,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("krilla", &["render"]),
     // `rustix` has all but what the workspace's Cargo.toml names.
     ("nix", &["server", "cli"]),
-    ("flate2", &["render"]),
+    ("flate2", &["collect", "render"]),
     ("harfrust", &["render"]),
     ("png", &["render"]),
     ("skrifa", &["render"]),

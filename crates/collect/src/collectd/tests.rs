@@ -141,7 +141,7 @@ fn made_up_names_are_bounded_and_named() {
     assert_eq!((collector.inventory().len(), collector.counts().over_limit), (5, 15));
     let notices = collector.complaints().take_notices();
     assert_eq!(notices.len(), 1);
-    assert_eq!(notices[0].subject, "192.0.2.1");
+    assert_eq!(notices[0].subject, "192.0.2.1: number of RRDs");
     let other = IpAddr::from([192, 0, 2, 2]);
     let mut readings = Readings::default();
     for number in 0..20u64 {
