@@ -6,6 +6,9 @@ use crate::bytes::{Head, head};
 use crate::harness::{Answer, THEIRS};
 use crate::random::Files;
 
+/// Where the RRDs of all scenarios begin.
+const START: f64 = 1e9;
+
 /// A command whose answers, or the files after it, differ.
 pub struct Call<'a> {
     pub words: &'a [String],
@@ -27,6 +30,7 @@ impl Call<'_> {
                 "dump" => self.is_listed_dump(),
                 "tune" => self.is_listed_tune(),
                 "restore" => self.is_listed_restore(),
+                "update" | "updatev" => self.is_listed_update(),
                 "graph" | "graphv" => self.is_listed_graph() || self.is_listed_plot(),
                 "xport" => self.is_listed_plot(),
                 _ => false,
@@ -76,6 +80,7 @@ impl Call<'_> {
             || (self.at_least("-s", "--step", (1u64 << 53) as f64)
                 && self.ours.error.starts_with("ERROR: step size: out of range; use one of"))
             || self.refused("which it is not; correct its last argument")
+            || self.refused("spans too long a time; take fewer rows or steps")
             || (self.theirs.error.ends_with("value has trailing garbage")
                 && self.ours.error.contains("durations with decimals need a store"))
             || self.shares_single_seconds()
@@ -104,6 +109,7 @@ impl Call<'_> {
             "ERROR: cannot set heartbeat, minimum or maximum of the COMPUTE data source",
             "ERROR: you must define at least one",
             "ERROR: cannot delete ",
+            "ERROR: cannot change the step together with data sources or archives",
         ];
         // Without an archive that is not the last, rows are mixed up.
         let deleted = self.words.iter().filter_map(|word| word.strip_prefix("DELRRA:"));
@@ -118,6 +124,17 @@ impl Call<'_> {
         };
         let numbers = self.values("-d", "--data-source-type").any(of_computed);
         refusals.iter().any(|text| self.ours.error.starts_with(text)) || (self.agreed() && (mixed || numbers))
+    }
+
+    /// A gap of 2^31 steps; all RRDs begin at the same time.
+    fn is_listed_update(&self) -> bool {
+        let step = self.words.iter().skip(1).find_map(|word| self.head(word)).map_or(1, |head| head.step);
+        let time = |word: &String| {
+            let end = word.bytes().take_while(u8::is_ascii_digit).count();
+            word[..end].parse::<f64>().unwrap_or(0.0)
+        };
+        let latest = self.words.iter().map(time).fold(START, f64::max);
+        self.ours.status == self.theirs.status && (latest - START) / step as f64 >= (1u64 << 31) as f64
     }
 
     fn is_listed_restore(&self) -> bool {

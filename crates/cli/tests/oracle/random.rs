@@ -247,6 +247,8 @@ fn normal(pair: &Pair, answer: Answer) -> Answer {
     // Only `list` prints remarks without an error.
     let error = answer.error.lines().rfind(|line| line.starts_with("ERROR: "));
     let remark = if answer.status == Some(0) { answer.error.as_str() } else { "" };
+    // Pango's are not an interface.
+    let remark = if remark.trim_start().starts_with("(process:") { "" } else { remark };
     // For an empty directory, Debian's rrdtool prints the error text for success.
     let error = error.unwrap_or(if ["Success", "Erfolg"].contains(&remark) { "" } else { remark });
     Answer {
