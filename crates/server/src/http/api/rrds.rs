@@ -19,6 +19,11 @@ const NAMES_DEFAULT: u64 = 1_000;
 /// The most names in one answer.
 const NAMES_MAX: u64 = 100_000;
 
+/// Bytes that one data source in one archive takes while it is described.
+const INFO_CELL_BYTES: u64 = 600;
+/// Data sources times archives that are described without asking for memory.
+const INFO_CELLS_SMALL: u64 = 1_000;
+
 const JSON_HEADERS: [(HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")];
 
@@ -110,6 +115,13 @@ pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
     let name = rows::name(service, &word)?;
     let snapshot = service.calls.run(true, || service.engine.snapshot(&name));
     let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error))?;
+    // Most definitions are small.
+    let cells = snapshot.definition.ds.len().saturating_mul(snapshot.definition.rra.len() + 1) as u64;
+    let bytes = if cells > INFO_CELLS_SMALL { cells.saturating_mul(INFO_CELL_BYTES) } else { 0 };
+    let mut share = service.memory.share();
+    if !share.try_resize(bytes) {
+        return Err(Failure::no_memory("this answer", bytes, &share));
+    }
     let path = service.names.path(&word);
     let items = info::info(&snapshot.definition, &snapshot.live, &snapshot.current_rows, &path);
     Ok((JSON_HEADERS, table::items(items).to_string() + "\n").into_response())
