@@ -32,6 +32,8 @@ enum Command {
     Import(cmd::import::Arguments),
     /// Export RRDs of a store as standard .rrd files
     Export(cmd::export::Arguments),
+    /// Take over what a collectd.conf says
+    Collectd(cmd::collectd::Arguments),
     /// Compute with the rows of thousands of RRDs at once
     Query(cmd::query::Arguments),
     /// Show the contents of a store, one of its files, a .rrd file or a placeholder
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => cmd::serve::validate(&arguments),
         Command::Import(arguments) => cmd::import::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),
+        Command::Collectd(arguments) => cmd::collectd::run(&arguments),
         Command::Query(arguments) => cmd::query::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Verify(arguments) => cmd::verify::run(&arguments),

@@ -1,4 +1,9 @@
 //! Runs the collectors: sockets and timers around what `crates/collect` decides, and the way of readings into the store.
 
+pub mod collectd;
+pub mod datagrams;
+pub mod ganglia;
 pub mod host;
 mod recorder;
+pub mod statistics;
+mod watched;

@@ -7,6 +7,9 @@ use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use serde::Deserialize;
 
+use crate::collectors::collectd::config::CollectdSection;
+use crate::collectors::ganglia;
+use crate::collectors::ganglia::config::{GmetadSection, GmondListenSection, GmondSection};
 use crate::listener::Listen;
 use crate::privileges;
 use crate::settings::{
@@ -49,6 +52,10 @@ struct File {
     stripes: FileStripes,
     files: FileFiles,
     collect: FileCollect,
+    collectd: Option<toml::Spanned<CollectdSection>>,
+    gmond: Vec<GmondSection>,
+    gmond_listen: Option<GmondListenSection>,
+    gmetad: Option<GmetadSection>,
 }
 
 impl Default for File {
@@ -78,6 +85,10 @@ impl Default for File {
             stripes: FileStripes::default(),
             files: FileFiles::default(),
             collect: FileCollect { host: false, directory: "localhost".to_string() },
+            collectd: None,
+            gmond: Vec::new(),
+            gmond_listen: None,
+            gmetad: None,
         }
     }
 }
@@ -246,8 +257,24 @@ impl Reader<'_> {
             },
             log_file: file.log.file.as_deref().map(absolute).transpose()?,
             collect_host: file.collect.host.then_some(file.collect.directory),
+            collectd: self.section("collectd", file.collectd, CollectdSection::settings)?.flatten(),
+            ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, file.gmetad)
+                .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
             ..Settings::new(PathBuf::new(), base)
         })
+    }
+
+    /// The settings of a section that checks itself; its errors name the key, and get the section's line.
+    fn section<T, U>(
+        &self,
+        name: &str,
+        section: Option<toml::Spanned<T>>,
+        check: impl Fn(T) -> Result<U, String>,
+    ) -> Result<Option<U>, ConfigError> {
+        let Some(section) = section else { return Ok(None) };
+        let line = line_of(self.text, section.span().start);
+        let checked = check(section.into_inner());
+        checked.map(Some).map_err(|cause| ConfigError(format!("{}:{line}: [{name}] {cause}", self.source)))
     }
 
     fn files(&self, files: &FileFiles, store: &Path) -> Result<FilesSettings, ConfigError> {

@@ -22,6 +22,10 @@ pub struct Sockets {
     pub rrdcached: Vec<(Bound, SharedPermissions)>,
     /// Sockets for HTTP.
     pub http: Vec<TcpListener>,
+    /// Sockets and files of collectd's protocol.
+    pub collectd: Option<collectors::collectd::CollectdReceiver>,
+    /// Sockets of Ganglia's protocols.
+    pub ganglia: Option<collectors::ganglia::GangliaSockets>,
     /// The directory of saved graphs.
     pub templates: Option<PathBuf>,
 }
@@ -62,6 +66,13 @@ impl Daemon {
         if let Some(directory) = collect_host {
             let collecting = collectors::host::run(Arc::clone(&service), directory, stop_seen.clone());
             tasks.push(runtime.spawn(collecting));
+        }
+        if let Some(receiver) = sockets.collectd {
+            let (service, stop) = (Arc::clone(&service), stop_seen.clone());
+            tasks.push(runtime.spawn_blocking(move || receiver.run(&service, &stop)));
+        }
+        if let Some(sockets) = sockets.ganglia {
+            tasks.push(runtime.spawn(sockets.run(Arc::clone(&service), stop_seen.clone())));
         }
         drop(guard);
         Ok(Daemon { runtime, stop, tasks, service })

@@ -14,6 +14,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::collectors::collectd::CollectdReceiver;
+use crate::collectors::ganglia::GangliaSockets;
 use crate::daemon::{Daemon, Sockets};
 use crate::listener;
 use crate::names::Names;
@@ -133,6 +135,12 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
             .map_err(|error| fail(format!("cannot listen on \"{address}\" for HTTP: {error}")))?;
         sockets.http.push(listener);
     }
+    if let Some(collectd) = &settings.collectd {
+        sockets.collectd = Some(CollectdReceiver::bind(collectd).map_err(fail)?);
+    }
+    if let Some(ganglia) = &settings.ganglia {
+        sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
+    }
     sockets.templates.clone_from(&settings.templates);
     Ok(sockets)
 }
@@ -158,6 +166,9 @@ fn announce(settings: &Settings) {
     }
     for address in &settings.http {
         tracing::info!("HTTP on http://{address}: /graph, /api/v1/openapi.json, /metrics");
+    }
+    for (host, port) in settings.collectd.iter().flat_map(|collectd| &collectd.listen) {
+        tracing::info!("receiving from collectd on udp://{host}:{port}");
     }
     match &settings.layout {
         Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),

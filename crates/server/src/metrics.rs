@@ -12,6 +12,8 @@ use prometheus_client::registry::Registry;
 use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
+use crate::collectors::statistics::CollectorStatistics;
+
 /// Why a request line was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
@@ -95,6 +97,8 @@ pub struct Metrics {
     pub scrub_findings: Counter,
     /// `roundel_scrub_last_pass_seconds`: when the last complete pass ended, since the epoch; 0 = never.
     pub scrub_last_pass: Gauge,
+    /// What the collectors say of themselves: `roundel_collectd_packets_total` and others.
+    pub collectors: CollectorStatistics,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -136,6 +140,7 @@ impl Metrics {
             self.scrub_last_pass.clone(),
         );
         registry.register_collector(Box::new(StoreCollector(engine)));
+        registry.register_collector(Box::new(self.collectors.clone()));
         registry
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use protocol::rrdcached::command::Permissions;
 
+use crate::collectors::collectd::CollectdSettings;
+use crate::collectors::ganglia::GangliaSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -166,6 +168,10 @@ pub struct Settings {
     pub log_file: Option<PathBuf>,
     /// Record the host's own metrics under this directory of the store; `None` = do not.
     pub collect_host: Option<String>,
+    /// Receive collectd's packets; `None` = do not.
+    pub collectd: Option<CollectdSettings>,
+    /// Do gmetad's work; `None` = do not.
+    pub ganglia: Option<GangliaSettings>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -198,6 +204,8 @@ impl Settings {
             log_level: LogLevel::Info,
             log_file: None,
             collect_host: None,
+            collectd: None,
+            ganglia: None,
             config_file: None,
         }
     }

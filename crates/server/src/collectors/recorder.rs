@@ -1,10 +1,11 @@
 //! From a collector's readings to the store: RRDs are created when they are first fed.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use collect::inventory::{Inventory, RrdSpec};
-use collect::reading::{Reading, Readings};
+use collect::inventory::{Inventory, RrdId, RrdSpec};
+use collect::reading::Readings;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
 use store::engine::{CreateRequest, StoreError, UpdateBatch};
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::service::Service;
 
-/// How many failures are logged one by one; of the others, only the number is.
+/// How many failures of one call are logged one by one; of the others, only the number is.
 const FAILURES_LOGGED: usize = 5;
 
 /// What became of some readings.
@@ -27,29 +28,40 @@ pub struct Recorded {
     pub refused: u64,
 }
 
+/// What is known of an RRD of the inventory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fed {
+    /// It is in the store.
+    exists: bool,
+    /// A failure was logged, so further ones are not.
+    has_failed: bool,
+}
+
 /// Records the readings of one collector.
 pub struct Recorder {
     service: Arc<Service>,
     /// What the log calls the collector, such as `host`.
     collector: &'static str,
-    /// Whether each RRD of the inventory is known to exist.
-    exists: Vec<bool>,
+    /// By the RRD's index in the inventory.
+    fed: Vec<Fed>,
 }
 
 impl Recorder {
     /// A recorder for one collector, whose inventory is passed with each call.
     pub fn new(service: Arc<Service>, collector: &'static str) -> Self {
-        Recorder { service, collector, exists: Vec::new() }
+        Recorder { service, collector, fed: Vec::new() }
     }
 
     /// Creates the RRDs that are new, and passes the readings to the store in their order.
     pub async fn record(&mut self, inventory: &Inventory, readings: &Readings) -> Recorded {
         let mut recorded = Recorded::default();
+        self.fed.resize(inventory.len(), Fed::default());
+        self.create_new(inventory, readings, &mut recorded).await;
         let mut batch = UpdateBatch::default();
         let mut rrds = Vec::with_capacity(readings.len());
         let mut text = Vec::new();
         for reading in readings.iter() {
-            if !self.ensure_exists(inventory, reading, &mut recorded).await {
+            if !self.fed[reading.rrd.index()].exists {
                 recorded.refused += 1;
                 continue;
             }
@@ -63,62 +75,75 @@ impl Recorder {
         let failures = receiver.await.unwrap_or_default();
         recorded.accepted += (rrds.len() - failures.len()) as u64;
         recorded.refused += failures.len() as u64;
-        for (nth, failure) in failures.iter().enumerate() {
+        let mut failed = Vec::with_capacity(failures.len());
+        for failure in failures {
             let rrd = rrds[failure.line as usize];
             if matches!(failure.error, StoreError::NoSuchRrd(_)) {
                 // Deleted since: the next reading makes it again.
-                self.exists[rrd.index()] = false;
+                self.fed[rrd.index()].exists = false;
             }
-            if nth < FAILURES_LOGGED {
-                let name = String::from_utf8_lossy(inventory.name(rrd)).into_owned();
-                tracing::warn!(collector = self.collector, name, error = %failure.error, "a reading was refused");
-            }
+            failed.push((rrd, failure.error.to_string()));
         }
-        if failures.len() > FAILURES_LOGGED {
-            let more = failures.len() - FAILURES_LOGGED;
-            tracing::warn!(collector = self.collector, more, "further readings were refused");
-        }
+        self.log("a reading was refused", inventory, failed);
         recorded
     }
 
-    /// True when the RRD of a reading exists, made now if need be.
-    async fn ensure_exists(
-        &mut self,
-        inventory: &Inventory,
-        reading: &Reading,
-        recorded: &mut Recorded,
-    ) -> bool {
-        let index = reading.rrd.index();
-        if self.exists.len() <= index {
-            self.exists.resize(inventory.len(), false);
+    /// Creates the RRDs of these readings that are not known to exist, all at once.
+    async fn create_new(&mut self, inventory: &Inventory, readings: &Readings, recorded: &mut Recorded) {
+        // With the time of the first reading of each.
+        let mut new = BTreeMap::new();
+        for reading in readings.iter().filter(|reading| !self.fed[reading.rrd.index()].exists) {
+            new.entry(reading.rrd).or_insert(reading.time.whole);
         }
-        if self.exists[index] {
-            return true;
+        let mut waiting = Vec::with_capacity(new.len());
+        let mut failed = Vec::new();
+        for (rrd, first) in new {
+            let spec = inventory.spec(rrd);
+            let start = first - spec.starts_before as i64;
+            match create(&self.service, inventory.name(rrd), spec, start) {
+                Ok(receiver) => waiting.push((rrd, receiver)),
+                Err(error) => failed.push((rrd, error.to_string())),
+            }
         }
-        let spec = inventory.spec(reading.rrd);
-        let start = reading.time.whole - spec.starts_before as i64;
-        match create(&self.service, inventory.name(reading.rrd), spec, start).await {
-            Ok(is_new) => {
-                self.exists[index] = true;
-                recorded.created += u64::from(is_new);
-                true
+        for (rrd, receiver) in waiting {
+            match receiver.await.unwrap_or(Err(StoreError::Stopping)) {
+                Ok(()) => {
+                    self.fed[rrd.index()].exists = true;
+                    recorded.created += 1;
+                }
+                Err(StoreError::Exists(_)) => self.fed[rrd.index()].exists = true,
+                Err(error) => failed.push((rrd, error.to_string())),
             }
-            Err(error) => {
-                let name = String::from_utf8_lossy(inventory.name(reading.rrd)).into_owned();
-                tracing::warn!(collector = self.collector, name, %error, "cannot create an RRD");
-                false
+        }
+        self.log("cannot create an RRD", inventory, failed);
+    }
+
+    /// Logs the failures of RRDs that had none before.
+    fn log(&mut self, what: &str, inventory: &Inventory, failed: Vec<(RrdId, String)>) {
+        let mut count: usize = 0;
+        for (rrd, error) in failed {
+            if std::mem::replace(&mut self.fed[rrd.index()].has_failed, true) {
+                continue;
             }
+            count += 1;
+            if count <= FAILURES_LOGGED {
+                let name = String::from_utf8_lossy(inventory.name(rrd)).into_owned();
+                tracing::warn!(collector = self.collector, name, error, "{what}");
+            }
+        }
+        if let Some(more) = count.checked_sub(FAILURES_LOGGED + 1) {
+            tracing::warn!(collector = self.collector, more = more + 1, "{what}: further RRDs");
         }
     }
 }
 
-/// Creates an RRD unless there is one; true when it is new.
-async fn create(
+/// Asks the store to create an RRD unless there is one.
+fn create(
     service: &Service,
     name: &[u8],
     spec: &RrdSpec,
     start: i64,
-) -> Result<bool, Box<dyn Error + Send + Sync>> {
+) -> Result<oneshot::Receiver<Result<(), StoreError>>, Box<dyn Error + Send + Sync>> {
     let options = CreateOptions {
         step: Step { units: spec.step, units_per_second: 1 },
         limits: Limits::FILE,
@@ -128,10 +153,5 @@ async fn create(
     let request = CreateRequest { definition, start, no_overwrite: true };
     let (sender, receiver) = oneshot::channel();
     service.engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));
-    match receiver.await {
-        Ok(Ok(())) => Ok(true),
-        Ok(Err(StoreError::Exists(_))) => Ok(false),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(StoreError::Stopping.into()),
-    }
+    Ok(receiver)
 }

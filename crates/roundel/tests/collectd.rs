@@ -1,0 +1,275 @@
+//! Debian's collectd sends to us and to itself; its rrdtool plugin and we must make the same files.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod wire;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
+use collect::collectd::packet::{FineTime, Sample};
+use collect::collectd::rrd::Identity;
+use wire::{Client, Daemon, Kind};
+
+/// Longest wait for the files of both.
+const PATIENCE: Duration = Duration::from_secs(60);
+const SECRET: &str = "user: secret\n";
+
+/// Debian's collectd; terminated when dropped.
+struct Collectd(Child);
+
+impl Collectd {
+    fn start(directory: &Path, plugins: &str) -> Self {
+        fs::create_dir_all(directory).unwrap();
+        let config = directory.join("collectd.conf");
+        let directory_text = directory.display();
+        // With several threads it takes values out of order, and drops those that come late.
+        let text = format!(
+            "Hostname \"peer\"\nFQDNLookup false\nInterval 1\nWriteThreads 1\nBaseDir \"{directory_text}\"\n\
+             PIDFile \"{directory_text}/pid\"\nPluginDir \"/usr/lib/collectd\"\n\
+             TypesDB \"/usr/share/collectd/types.db\"\nLoadPlugin logfile\n\
+             <Plugin logfile>\n LogLevel info\n File \"{directory_text}/log\"\n</Plugin>\n{plugins}"
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new("/usr/sbin/collectd");
+        command.args(["-f", "-C"]).arg(&config).env("LC_ALL", "C");
+        let output = fs::File::create(directory.join("output")).unwrap();
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        Collectd(command.spawn().unwrap())
+    }
+
+    /// Receives at `port` and writes RRDs; `listen` and `rrd` are options of the plugins.
+    fn receiver(directory: &Path, port: u16, listen: &str, rrd: &str) -> Self {
+        let plugins = format!(
+            "LoadPlugin network\n<Plugin network>\n <Listen \"127.0.0.1\" \"{port}\">\n{listen}\n </Listen>\n</Plugin>\n\
+             LoadPlugin rrdtool\n<Plugin rrdtool>\n DataDir \"{}\"\n{rrd}\n</Plugin>\n",
+            directory.join("rrd").display()
+        );
+        Collectd::start(directory, &plugins)
+    }
+
+    /// Asks it to end, which writes what it holds, and waits.
+    fn stop(mut self) {
+        Command::new("/bin/kill").args(["-TERM", &self.0.id().to_string()]).status().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Collectd {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A daemon with standard files that receives at a port, and collectd doing the same.
+struct Pair {
+    ours: Daemon,
+    client: Client,
+    theirs: Collectd,
+    their_files: PathBuf,
+    ports: [u16; 2],
+}
+
+impl Pair {
+    fn start(directory: &Path, ours: &str, listen: &str, rrd: &str) -> Self {
+        let ports = [oracle::free_port(), oracle::free_port()];
+        let mut daemon = Daemon::new(Kind::Files, &directory.join("ours"));
+        daemon.configure(&format!("[collectd]\nlisten = [\"udp://127.0.0.1:{}\"]\n{ours}\n", ports[0]));
+        let client = daemon.start();
+        let theirs = Collectd::receiver(&directory.join("theirs"), ports[1], listen, rrd);
+        let their_files = directory.join("theirs/rrd");
+        // Its socket is open before all of its plugins take values.
+        let log = directory.join("theirs/log");
+        let is_ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("Initialization complete"));
+        oracle::wait_until("collectd is ready", is_ready);
+        Pair { ours: daemon, client, theirs, their_files, ports }
+    }
+
+    /// Stops collectd, and compares all files of both; returns their number.
+    fn compare(mut self, at_least: usize) -> usize {
+        let start = Instant::now();
+        while rrds(&self.their_files).len() < at_least && start.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(50));
+        }
+        self.theirs.stop();
+        let theirs = rrds(&self.their_files);
+        assert!(theirs.len() >= at_least, "collectd made {theirs:?}");
+        let base = self.ours.base();
+        for name in &theirs {
+            let name = name.display().to_string();
+            if let Err(error) = self.client.ask(&format!("FLUSH {}", name.replace(' ', "\\ "))) {
+                panic!("{name}: {error:?}; {}", self.ours.log());
+            }
+            let (ours, theirs) = (dump(&base.join(&name)), dump(&self.their_files.join(&name)));
+            assert_eq!(ours, theirs, "{name}");
+        }
+        let mut names = rrds(&base);
+        names.retain(|name| !name.starts_with("roundel"));
+        assert_eq!(names, theirs);
+        theirs.len()
+    }
+}
+
+/// The RRDs below a directory.
+fn rrds(base: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut directories = vec![base.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rrd") {
+                found.insert(path.strip_prefix(base).unwrap().to_path_buf());
+            }
+        }
+    }
+    found
+}
+
+/// Header and rows of a file, by Debian's rrdtool.
+fn dump(path: &Path) -> String {
+    let run = |verb: &str| {
+        let output = Command::new("/usr/bin/rrdtool").arg(verb).arg(path).env("TZ", "UTC").output().unwrap();
+        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // The position in the ring is random at creation.
+    let differs = |line: &&str| !line.starts_with("filename = ") && !line.contains("].cur_row = ");
+    let info: Vec<_> = run("info").lines().filter(differs).map(str::to_string).collect();
+    info.join("\n") + &run("dump")
+}
+
+fn directory() -> tempfile::TempDir {
+    // collectd refuses directories that begin with a dot.
+    tempfile::Builder::new().prefix("collectd-").tempdir().unwrap()
+}
+
+/// A packet of one reading.
+fn packet(identity: Identity<'_>, time: FineTime, interval: FineTime, samples: &[Sample]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    push_time(&mut packet, time);
+    push_interval(&mut packet, interval);
+    push_identity(&mut packet, Identity::default(), identity);
+    push_samples(&mut packet, samples);
+    packet
+}
+
+#[test]
+fn debian_s_collectd_sends_at_every_security_level() {
+    let directory = directory();
+    let auth = directory.path().join("auth");
+    fs::write(&auth, SECRET).unwrap();
+    let auth = auth.display();
+    let mut servers = String::new();
+    let mut pairs = Vec::new();
+    for (level, sender) in [("none", ""), ("sign", "Sign"), ("encrypt", "Encrypt")] {
+        let ours = format!("security = \"{level}\"\nauth_file = \"{auth}\"");
+        let listen = format!("  SecurityLevel \"{level}\"\n  AuthFile \"{auth}\"");
+        let pair = Pair::start(&directory.path().join(level), &ours, &listen, "");
+        for port in pair.ports {
+            let security = match sender {
+                "" => String::new(),
+                sender => {
+                    format!("  SecurityLevel \"{sender}\"\n  Username \"user\"\n  Password \"secret\"\n")
+                }
+            };
+            servers.push_str(&format!(" <Server \"127.0.0.1\" \"{port}\">\n{security} </Server>\n"));
+        }
+        pairs.push(pair);
+    }
+    let plugins = format!(
+        "LoadPlugin load\nLoadPlugin memory\nLoadPlugin interface\nLoadPlugin cpu\nLoadPlugin df\nLoadPlugin uptime\n\
+         LoadPlugin network\n<Plugin network>\n{servers}</Plugin>\n"
+    );
+    let sender = Collectd::start(&directory.path().join("sender"), &plugins);
+    let first = pairs[2].their_files.join("peer/load/load.rrd");
+    oracle::wait_until("collectd receives", || first.exists());
+    thread::sleep(Duration::from_secs(5));
+    sender.stop();
+    thread::sleep(Duration::from_secs(1));
+    for pair in pairs {
+        assert!(pair.compare(10) >= 10);
+    }
+}
+
+#[test]
+fn files_are_those_of_the_rrdtool_plugin() {
+    let cases = [
+        ("", ""),
+        (
+            "step = 7\nrra_rows = 50\nrra_timespans = [100, 5000, 70000]\nxff = 0.35",
+            "  StepSize 7\n  RRARows 50\n  RRATimespan 100\n  RRATimespan 5000\n  RRATimespan 70000\n  XFF 0.35",
+        ),
+        ("heartbeat = 33\nrra_rows = 300", "  HeartBeat 33\n  RRARows 300"),
+    ];
+    for (ours, rrd) in cases {
+        let directory = directory();
+        let pair = Pair::start(directory.path(), ours, "", rrd);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let intervals = [1.0, 1.5, 2.4, 2.5, 10.0, 59.7, 60.0, 300.0, 4000.0];
+        for (nth, interval) in intervals.into_iter().enumerate() {
+            let fine = FineTime((interval * f64::from(1 << 30)) as u64);
+            let instance = format!("{interval}/x");
+            let identity = |type_name| Identity {
+                host: b"h",
+                plugin: b"/",
+                plugin_instance: instance.as_bytes(),
+                type_name,
+                type_instance: b"/a/b c",
+            };
+            for round in 0..6u64 {
+                let step = (interval * f64::from(1 << 30)) as u64 * round;
+                let time = FineTime(((now - 30_000) << 30) + step + (nth as u64 * 123_456_789));
+                let gauges = [0.1, 1e-7, f64::NAN, -3.25e200, 123_456_789.123_456_78, 2.0 / 3.0];
+                let readings: [(&[u8], Vec<Sample>); 4] = [
+                    (b"gauge", vec![Sample::Gauge(gauges[round as usize])]),
+                    (
+                        b"if_octets",
+                        vec![Sample::Derive(1000 * round as i64), Sample::Derive((1 << 62) + round as i64)],
+                    ),
+                    (b"absolute", vec![Sample::Absolute(round << 40)]),
+                    (b"load", [1.0, 2.0, 3.0].map(|load| Sample::Gauge(load / (round + 1) as f64)).to_vec()),
+                ];
+                for (name, samples) in readings {
+                    for port in pair.ports {
+                        let packet = packet(identity(name), time, fine, &samples);
+                        socket.send_to(&packet, ("127.0.0.1", port)).unwrap();
+                    }
+                }
+                // Not faster than collectd takes them.
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+        thread::sleep(Duration::from_secs(1));
+        assert_eq!(pair.compare(36), 36);
+    }
+}
+
+#[test]
+fn a_collectd_conf_is_converted() {
+    let directory = directory();
+    let conf = directory.path().join("collectd.conf");
+    let text = "<Plugin network>\n  <Listen \"127.0.0.1\" \"25999\">\n  </Listen>\n  Server \"x\"\n</Plugin>\n\
+                <Plugin rrdtool>\n  DataDir \"/var/lib/collectd/rrd\"\n  RRARows 600\n</Plugin>\n";
+    fs::write(&conf, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+    let output = command.args(["collectd", "--convert"]).arg(&conf).output().unwrap();
+    assert!(output.status.success());
+    let toml = String::from_utf8(output.stdout).unwrap();
+    assert!(toml.ends_with("[collectd]\nlisten = [\"udp://127.0.0.1:25999\"]\nrra_rows = 600\n"), "{toml}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("collectd.conf:4: forwarding"));
+    let config = directory.path().join("roundel.toml");
+    fs::write(&config, toml).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+    let output = command.arg("validate").arg(&config).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

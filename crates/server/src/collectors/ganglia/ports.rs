@@ -1,0 +1,77 @@
+//! gmetad's ports: one answers everything, one what a line asks for; then the connection ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use collect::ganglia::answer::{GangliaQuery, QUERY_BYTES_MAX};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, Semaphore};
+
+use super::State;
+use crate::limits::ACCEPT_PAUSE;
+use crate::service::Service;
+
+/// Connections of one port at once; further ones wait.
+const CONNECTIONS_MAX: usize = 32;
+/// The longest wait for a request, and for its answer to be read.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Serves a port until it is dropped.
+pub(super) async fn serve(
+    listener: TcpListener,
+    state: Arc<Mutex<State>>,
+    service: Arc<Service>,
+    is_interactive: bool,
+) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let (state, service) = (Arc::clone(&state), Arc::clone(&service));
+        tokio::spawn(async move {
+            // A client that does not read, or asks nothing, is closed.
+            let _ = tokio::time::timeout(2 * WAIT, answer(stream, &state, &service, is_interactive)).await;
+            drop(place);
+        });
+    }
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    state: &Mutex<State>,
+    service: &Service,
+    is_interactive: bool,
+) -> Option<()> {
+    let query = match is_interactive {
+        true => GangliaQuery::parse(&tokio::time::timeout(WAIT, line(&mut stream)).await.ok()??)?,
+        false => GangliaQuery::default(),
+    };
+    let bytes = {
+        let state = state.lock().await;
+        tokio::task::block_in_place(|| state.collector.answer(service.now(), &query))
+    };
+    stream.write_all(&bytes).await.ok()?;
+    stream.shutdown().await.ok()
+}
+
+/// The first line that a client sends; none if it is too long.
+async fn line(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut bytes = [0; 512];
+    while line.len() <= QUERY_BYTES_MAX {
+        let count = stream.read(&mut bytes).await.ok()?;
+        line.extend_from_slice(&bytes[..count]);
+        if let Some(end) = line.iter().position(|&byte| byte == b'\n') {
+            line.truncate(end);
+            return Some(line);
+        }
+        if count == 0 {
+            return Some(line);
+        }
+    }
+    None
+}
