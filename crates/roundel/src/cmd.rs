@@ -6,6 +6,7 @@ pub mod export;
 pub mod import;
 pub mod inspect;
 pub mod manual;
+pub mod mrtg;
 pub mod peer;
 pub mod query;
 pub mod repair;

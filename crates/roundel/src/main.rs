@@ -42,6 +42,8 @@ enum Command {
     Verify(cmd::verify::Arguments),
     /// Repair a store whose files are missing or damaged
     Repair(cmd::repair::Arguments),
+    /// Check what becomes of an mrtg.cfg
+    Mrtg(cmd::mrtg::Arguments),
     /// Write the manual pages of all commands
     Man(cmd::manual::ManArguments),
     /// Print a completion script for a shell
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Verify(arguments) => cmd::verify::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
+        Command::Mrtg(arguments) => cmd::mrtg::run(&arguments),
         Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
         Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),
         Command::Rrdtool { words } => {

@@ -4,6 +4,7 @@ pub mod collectd;
 pub mod datagrams;
 pub mod ganglia;
 pub mod host;
+pub mod mrtg;
 mod recorder;
 pub mod statistics;
 mod watched;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::collectors::collectd::config::CollectdSection;
 use crate::collectors::ganglia;
 use crate::collectors::ganglia::config::{GmetadSection, GmondListenSection, GmondSection};
+use crate::collectors::mrtg::{MrtgSettings, PROGRAM_TIMEOUT};
 use crate::listener::Listen;
 use crate::privileges;
 use crate::settings::{
@@ -56,6 +57,7 @@ struct File {
     gmond: Vec<GmondSection>,
     gmond_listen: Option<GmondListenSection>,
     gmetad: Option<GmetadSection>,
+    mrtg: Vec<FileMrtg>,
 }
 
 impl Default for File {
@@ -89,6 +91,7 @@ impl Default for File {
             gmond: Vec::new(),
             gmond_listen: None,
             gmetad: None,
+            mrtg: Vec::new(),
         }
     }
 }
@@ -181,6 +184,19 @@ impl Default for FileCollect {
     }
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileMrtg {
+    config: PathBuf,
+    #[serde(default = "yes")]
+    programs: bool,
+    program_timeout: Option<toml::Spanned<String>>,
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// Reads a configuration file. Relative paths in it are relative to the daemon's working directory.
 ///
 /// # Errors
@@ -260,6 +276,7 @@ impl Reader<'_> {
             collectd: self.section("collectd", file.collectd, CollectdSection::settings)?.flatten(),
             ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, file.gmetad)
                 .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
+            mrtg: file.mrtg.iter().map(|mrtg| self.mrtg(mrtg)).collect::<Result<_, _>>()?,
             ..Settings::new(PathBuf::new(), base)
         })
     }
@@ -315,6 +332,14 @@ impl Reader<'_> {
         let Some(value) = value else { return Ok(default) };
         let cause = "give a number of bytes, such as \"500 MB\" or \"2 GiB\"";
         parse_bytes(value.get_ref()).ok_or_else(|| self.error(value, cause))
+    }
+
+    fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {
+        Ok(MrtgSettings {
+            config: absolute(&mrtg.config)?,
+            programs: mrtg.programs,
+            program_timeout: self.duration(mrtg.program_timeout.as_ref(), PROGRAM_TIMEOUT)?,
+        })
     }
 
     fn sync(&self, value: &toml::Spanned<String>) -> Result<SyncPolicy, ConfigError> {
@@ -411,7 +436,7 @@ mod tests {
              [files]\nwrite_interval = '5m'\nwrite_threads = 7\n[log]\nlevel = 'debug'\n\
              [limits]\nmemory = '5 GB'\nidle = '3s'\nconnections = 99\n\
              rrd_memory = '1 MB'\nstore_memory = '3 GiB'\n\
-             [collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
+             [[mrtg]]\nconfig = '/m.cfg'\nprograms = false\nprogram_timeout = '5s'\n[collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
             "x.toml",
         )
         .unwrap();
@@ -430,6 +455,9 @@ mod tests {
         assert_eq!(settings.listen[1].group, Some(0));
         assert_eq!(settings.listen[0].permissions, Permissions::parse("FLUSH,BATCH").unwrap());
         assert_eq!(settings.templates.as_deref(), Some(Path::new("/x/graphs")));
+        let [mrtg] = &settings.mrtg[..] else { panic!() };
+        assert_eq!((mrtg.config.as_path(), mrtg.programs), (Path::new("/m.cfg"), false));
+        assert_eq!(mrtg.program_timeout, Duration::from_secs(5));
         assert_eq!(settings.collect_host.as_deref(), Some("localhost"));
     }
 

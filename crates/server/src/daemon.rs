@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::collectors::mrtg::MrtgSettings;
 use crate::connection::SharedPermissions;
 use crate::limits::WORKERS_MIN;
 use crate::listener::{self, Bound};
@@ -76,6 +77,12 @@ impl Daemon {
         }
         drop(guard);
         Ok(Daemon { runtime, stop, tasks, service })
+    }
+
+    /// Polls what a file of MRTG says, until the daemon stops. Names of RRDs are relative to `base`.
+    pub fn poll_mrtg(&mut self, settings: MrtgSettings, base: PathBuf) {
+        let polling = collectors::mrtg::run(Arc::clone(&self.service), settings, base, self.stop.subscribe());
+        self.tasks.push(self.runtime.spawn(polling));
     }
 
     /// The state shared by all connections.

@@ -94,8 +94,11 @@ fn serve(
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
     let permissions: Vec<_> =
         sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
-    let daemon = Daemon::start(service, sockets, settings.collect_host.take())
+    let mut daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
+    for mrtg in std::mem::take(&mut settings.mrtg) {
+        daemon.poll_mrtg(mrtg, settings.base.clone());
+    }
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
     let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
     let mut signals = daemon.block_on(async { Signals::new() }).map_err(cannot_wait)?;

@@ -7,6 +7,7 @@ use protocol::rrdcached::command::Permissions;
 
 use crate::collectors::collectd::CollectdSettings;
 use crate::collectors::ganglia::GangliaSettings;
+use crate::collectors::mrtg::MrtgSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -172,6 +173,8 @@ pub struct Settings {
     pub collectd: Option<CollectdSettings>,
     /// Do gmetad's work; `None` = do not.
     pub ganglia: Option<GangliaSettings>,
+    /// Files of MRTG to poll by.
+    pub mrtg: Vec<MrtgSettings>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -206,6 +209,7 @@ impl Settings {
             collect_host: None,
             collectd: None,
             ganglia: None,
+            mrtg: Vec::new(),
             config_file: None,
         }
     }

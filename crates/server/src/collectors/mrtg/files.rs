@@ -1,0 +1,231 @@
+//! mrtg.cfg and what it includes, from the disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use collect::mrtg::config::{self, Config};
+use collect::mrtg::plan::{MrtgPlan, PlanContext};
+
+/// A configuration, and what it was read from.
+#[derive(Debug)]
+pub struct LoadedConfig {
+    /// What it says.
+    pub config: Config,
+    /// What it polls.
+    pub plan: MrtgPlan,
+    stamps: Stamps,
+}
+
+/// Files and directories with their times and sizes: what must be read again when it changes.
+#[derive(Debug, Default)]
+struct Stamps(Vec<(PathBuf, Option<(SystemTime, u64)>)>);
+
+impl Stamps {
+    fn note(&mut self, path: &Path) {
+        self.0.push((path.to_path_buf(), look(path)));
+    }
+
+    fn have_changed(&self) -> bool {
+        self.0.iter().any(|(path, then)| look(path) != *then)
+    }
+}
+
+fn look(path: &Path) -> Option<(SystemTime, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// A configuration that cannot be used, with what was read of it, so that a change is seen.
+#[derive(Debug)]
+pub struct LoadError {
+    /// Each with file and line.
+    pub text: String,
+    stamps: Stamps,
+}
+
+impl LoadError {
+    /// Whether what was read has changed since.
+    pub fn has_changed(&self) -> bool {
+        self.stamps.have_changed()
+    }
+}
+
+impl LoadedConfig {
+    /// Reads the file `path`. Its RRDs have names relative to `base`: those below it keep their place; others begin with
+    /// their target's directory.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or MRTG would refuse it.
+    pub fn read(path: &Path, base: &Path) -> Result<Self, LoadError> {
+        let mut stamps = Stamps::default();
+        stamps.note(path);
+        let name = path.display().to_string();
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(LoadError { text: format!("cannot read \"{name}\": {error}"), stamps }),
+        };
+        let beside = path.parent().unwrap_or(Path::new(""));
+        let mut read = |pattern: &str| find_included(pattern, beside, &mut stamps);
+        let config = match config::parse(&name, &bytes, &mut read) {
+            Ok(config) => config,
+            Err(faults) => {
+                let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                return Err(LoadError { text: texts.join("\n"), stamps });
+            }
+        };
+        let context = PlanContext { prefix: prefix(&config, base), names: Arc::default() };
+        match MrtgPlan::new(&config, &context) {
+            Ok(plan) => Ok(LoadedConfig { config, plan, stamps }),
+            Err(error) => Err(LoadError { text: format!("{name}: {error}"), stamps }),
+        }
+    }
+
+    /// Whether a file that was read has changed since, or a directory in which files were looked for.
+    pub fn has_changed(&self) -> bool {
+        self.stamps.have_changed()
+    }
+}
+
+/// Where the logs of `config` are below `base`.
+fn prefix(config: &Config, base: &Path) -> String {
+    let directory = config.get("workdir").or_else(|| config.get("logdir")).unwrap_or("");
+    let inside = Path::new(directory).strip_prefix(base).ok();
+    inside.and_then(Path::to_str).unwrap_or("").to_string()
+}
+
+/// The files that `Include: pattern` means: in the working directory, else beside the configuration.
+fn find_included(
+    pattern: &str,
+    beside: &Path,
+    stamps: &mut Stamps,
+) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let places = if pattern.starts_with('/') {
+        vec![PathBuf::new()]
+    } else {
+        vec![PathBuf::new(), beside.to_path_buf()]
+    };
+    let mut failure = None;
+    for place in places {
+        let whole = place.join(pattern);
+        let found = if pattern.contains('*') {
+            expand(&whole, stamps)
+        } else {
+            stamps.note(&whole);
+            if whole.is_file() { vec![whole.clone()] } else { Vec::new() }
+        };
+        let mut files = Vec::with_capacity(found.len());
+        for path in &found {
+            stamps.note(path);
+            match fs::read(path) {
+                Ok(bytes) => files.push((path.display().to_string(), bytes)),
+                Err(error) => failure = Some(format!("{}: {error}", path.display())),
+            }
+        }
+        if !files.is_empty() {
+            return Ok(files);
+        }
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        // As in MRTG: a pattern may find nothing.
+        None if pattern.contains('*') => Ok(Vec::new()),
+        None => Err("there is no such file".to_string()),
+    }
+}
+
+/// The files that a pattern with `*` finds, sorted.
+fn expand(pattern: &Path, stamps: &mut Stamps) -> Vec<PathBuf> {
+    let mut found = vec![if pattern.is_absolute() { PathBuf::from("/") } else { PathBuf::new() }];
+    for part in pattern.components() {
+        let std::path::Component::Normal(part) = part else {
+            if !matches!(part, std::path::Component::RootDir) {
+                found.iter_mut().for_each(|path| path.push(part));
+            }
+            continue;
+        };
+        let Some(text) = part.to_str().filter(|text| text.contains('*')) else {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        };
+        let mut next = Vec::new();
+        for directory in found {
+            let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
+            stamps.note(&directory);
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                if name.to_str().is_some_and(|name| matches(text, name)) {
+                    next.push(directory.join(name));
+                }
+            }
+        }
+        found = next;
+    }
+    found.retain(|path| path.is_file());
+    found.sort();
+    found
+}
+
+/// Whether `*` for any characters makes `name` of `pattern`. A name that begins with a dot needs a pattern that does.
+fn matches(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
+    for part in between {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_are_any_characters() {
+        let check = |pattern: &str, name: &str, want: bool| {
+            assert_eq!(matches(pattern, name), want, "{pattern} {name}")
+        };
+        check("*.cfg", "a.cfg", true);
+        check("*.cfg", ".a.cfg", false);
+        check("a*b*c", "axbyc", true);
+        check("a*b*c", "abc", true);
+        check("a*b*c", "acb", false);
+        check("a*a", "a", false);
+        check("abc", "abcd", false);
+    }
+
+    #[test]
+    fn included_files_are_found_read_and_watched() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
+        fs::create_dir_all(root.join("inc")).unwrap();
+        let head =
+            format!("WorkDir: {}/rrd\nLogFormat: rrdtool\nTitle[_]: t\nMaxBytes[_]: 1\n", root.display());
+        write("mrtg.cfg", &format!("{head}Include: inc/*.cfg\nInclude: one.inc\n"));
+        write("inc/1.cfg", "Target[a]: `x`\n");
+        write("inc/2.cfg", "Target[b]: `x`\nDirectory[b]: Sub\n");
+        write("one.inc", "Target[c]: `x`\n");
+        let load = || LoadedConfig::read(&root.join("mrtg.cfg"), root);
+        let loaded = load().unwrap();
+        let plan = &loaded.plan;
+        let names: Vec<_> = plan.targets.iter().map(|target| plan.inventory.name(target.rrd)).collect();
+        assert_eq!(names, [&b"rrd/Sub/b.rrd"[..], b"rrd/a.rrd", b"rrd/c.rrd"]);
+        assert!(!loaded.has_changed());
+        write("inc/3.cfg", "Target[d]: `x`\n");
+        assert!(loaded.has_changed(), "a new file");
+        write("one.inc", "Foo[c]: `x`\n");
+        let error = load().unwrap_err();
+        assert!(error.text.contains("one.inc:1: CFG Error Unknown Option \"foo\""), "{}", error.text);
+        write("one.inc", "Target[cc]: `x`\n");
+        assert!(error.has_changed());
+        assert_eq!(load().unwrap().plan.targets.len(), 4);
+    }
+}
