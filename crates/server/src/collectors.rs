@@ -8,3 +8,4 @@ pub mod mrtg;
 mod recorder;
 pub mod statistics;
 mod watched;
+pub mod snmp;

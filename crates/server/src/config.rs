@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use collect::snmp::source::SnmpSource;
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use serde::Deserialize;
@@ -58,6 +59,7 @@ struct File {
     gmond_listen: Option<GmondListenSection>,
     gmetad: Option<GmetadSection>,
     mrtg: Vec<FileMrtg>,
+    snmp: Vec<toml::Spanned<SnmpSource>>,
 }
 
 impl Default for File {
@@ -92,6 +94,7 @@ impl Default for File {
             gmond_listen: None,
             gmetad: None,
             mrtg: Vec::new(),
+            snmp: Vec::new(),
         }
     }
 }
@@ -277,6 +280,7 @@ impl Reader<'_> {
             ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, file.gmetad)
                 .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
             mrtg: file.mrtg.iter().map(|mrtg| self.mrtg(mrtg)).collect::<Result<_, _>>()?,
+            snmp: self.snmp(file.snmp)?,
             ..Settings::new(PathBuf::new(), base)
         })
     }
@@ -292,6 +296,14 @@ impl Reader<'_> {
         let line = line_of(self.text, section.span().start);
         let checked = check(section.into_inner());
         checked.map(Some).map_err(|cause| ConfigError(format!("{}:{line}: [{name}] {cause}", self.source)))
+    fn snmp(&self, sources: Vec<toml::Spanned<SnmpSource>>) -> Result<Vec<SnmpSource>, ConfigError> {
+        let check = |source: toml::Spanned<SnmpSource>| {
+            let line = line_of(self.text, source.span().start);
+            let source = source.into_inner();
+            let named = |error| ConfigError(format!("{}:{line}: [[snmp]]: {error}", self.source));
+            source.check().map_err(named).map(|()| source)
+        };
+        sources.into_iter().map(check).collect()
     }
 
     fn files(&self, files: &FileFiles, store: &Path) -> Result<FilesSettings, ConfigError> {
@@ -437,6 +449,7 @@ mod tests {
              [limits]\nmemory = '5 GB'\nidle = '3s'\nconnections = 99\n\
              rrd_memory = '1 MB'\nstore_memory = '3 GiB'\n\
              [[mrtg]]\nconfig = '/m.cfg'\nprograms = false\nprogram_timeout = '5s'\n[collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
+             [collect]\nhost = true\n[[snmp]]\ndevice = 'router1'\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
             "x.toml",
         )
         .unwrap();
@@ -459,6 +472,7 @@ mod tests {
         assert_eq!((mrtg.config.as_path(), mrtg.programs), (Path::new("/m.cfg"), false));
         assert_eq!(mrtg.program_timeout, Duration::from_secs(5));
         assert_eq!(settings.collect_host.as_deref(), Some("localhost"));
+        assert_eq!(settings.snmp[0].device, "router1");
     }
 
     #[test]
@@ -476,6 +490,8 @@ mod tests {
         check("[[listen]]\naddress = 'unix:/x'\npermissions = ['FOO']\n", &["x.toml:3:", "FOO"]);
         check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "no such user"]);
         check("[limits]\nrrd_memory = 'much'\n", &["x.toml:2:", "much", "2 GiB"]);
+        check("\n[[snmp]]\ndevice = 'r'\nversion = '9'\n", &["x.toml:2:", "9"]);
+        check("[[snmp]]\ndevice = 'r'\ncomunity = 'x'\n", &["comunity"]);
         check("store = \n", &["x.toml:1:"]);
         check("sync = 5\n", &["x.toml:1:"]);
     }

@@ -98,6 +98,8 @@ fn serve(
         .map_err(|error| fail(format!("cannot start: {error}")))?;
     for mrtg in std::mem::take(&mut settings.mrtg) {
         daemon.poll_mrtg(mrtg, settings.base.clone());
+    if !settings.snmp.is_empty() {
+        daemon.poll_snmp(std::mem::take(&mut settings.snmp));
     }
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
     let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));

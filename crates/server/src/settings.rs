@@ -175,6 +175,8 @@ pub struct Settings {
     pub ganglia: Option<GangliaSettings>,
     /// Files of MRTG to poll by.
     pub mrtg: Vec<MrtgSettings>,
+    /// SNMP devices to poll.
+    pub snmp: Vec<collect::snmp::source::SnmpSource>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -210,6 +212,7 @@ impl Settings {
             collectd: None,
             ganglia: None,
             mrtg: Vec::new(),
+            snmp: Vec::new(),
             config_file: None,
         }
     }
