@@ -174,6 +174,46 @@ fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
     assert_eq!(last(&mut client, "b.rrd"), "1000000020");
 }
 
+/// The C interface counts whole seconds, so it gives no rows that are shorter.
+#[test]
+fn rows_below_a_second_are_refused_and_coarser_ones_are_given() {
+    let place = tempfile::tempdir().unwrap();
+    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut client = daemon.start();
+    let start = "-s 0.5 -b 1700000000 DS:x:GAUGE:2:0:U";
+    for (name, archives) in
+        [("fine.rrd", "RRA:AVERAGE:0.5:1:50"), ("both.rrd", "RRA:AVERAGE:0.5:1:50 RRA:AVERAGE:0.5:2:50")]
+    {
+        assert_eq!(client.ask(&format!("CREATE {name} {start} {archives}")).unwrap().status, 0);
+        for half in 1..=8 {
+            let update = format!("UPDATE {name} {}.{}:{half}", BEGIN + half / 2, half % 2 * 5);
+            assert_eq!(client.ask(&update).unwrap().status, 0);
+        }
+    }
+    let address = format!("unix:{}", daemon.socket().display());
+    let base = daemon.base().display().to_string();
+    let refused = "cannot give rows of 0.500 s through this function, which counts whole seconds; ask for the \
+        resolution of an archive with rows of whole seconds, or use rrd_xport";
+    let mut caller = Caller::start(place.path(), Some(&address));
+    for call in ["f", "d"] {
+        let answer = caller.say(format!("{call} {base}/fine.rrd AVERAGE {BEGIN} {} 1", BEGIN + 2));
+        assert_eq!(answer, format!("-1 '{refused}'"), "{call}");
+    }
+    // Rows of a second: 1 and 2, 3 and 4, the first of the next two.
+    let rows = caller.say(format!("f {base}/both.rrd AVERAGE {BEGIN} {} 1", BEGIN + 2));
+    assert_eq!(rows, format!("{BEGIN} {} 1 1.5 3.5 5.5", BEGIN + 3));
+    // By argc and argv.
+    let mut fetch = dressed(Command::new("/usr/bin/rrdtool"), &address);
+    fetch.env("LD_LIBRARY_PATH", librrd_directory(place.path()).unwrap());
+    let output = fetch
+        .current_dir(&base)
+        .args(["fetch", "fine.rrd", "AVERAGE", "-s", "1700000000", "-e", "1700000002"])
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr).trim(), format!("ERROR: {refused}"));
+}
+
 /// The program's final report.
 struct Told {
     /// Times by file.

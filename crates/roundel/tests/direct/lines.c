@@ -1,16 +1,19 @@
 /* Calls by lines of standard input, answered one by one: `u FILE TEMPLATE READING` (TEMPLATE may be -) updates by
- * rrd_update_r, `f FILE CF START END STEP` fetches by rrd_fetch_r. */
+ * rrd_update_r, `f FILE CF START END STEP` fetches by rrd_fetch_r, `d ...` the same by rrdc_fetch. */
 #include <rrd.h>
+#include <rrd_client.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void rows(const char *file, const char *cf, long from, long to, long resolution) {
+static void rows(char how, const char *file, const char *cf, long from, long to, long resolution) {
     time_t start = from, end = to;
     unsigned long step = resolution, count;
     char **names;
     rrd_value_t *data;
-    if (rrd_fetch_r(file, cf, &start, &end, &step, &count, &names, &data)) {
+    if (how == 'd') rrdc_connect(getenv("RRDCACHED_ADDRESS"));
+    if (how == 'd' ? rrdc_fetch(file, cf, &start, &end, &step, &count, &names, &data)
+                   : rrd_fetch_r(file, cf, &start, &end, &step, &count, &names, &data)) {
         printf("-1 '%s'\n", rrd_get_error());
         return;
     }
@@ -32,8 +35,8 @@ int main(void) {
             const char *words[] = {reading};
             int status = rrd_update_r(file, strcmp(word, "-") ? word : NULL, 1, words);
             printf("%d '%s'\n", status, rrd_get_error());
-        } else if (sscanf(line, "f %1023s %1023s %ld %ld %ld", file, word, &start, &end, &step) == 5) {
-            rows(file, word, start, end, step);
+        } else if (sscanf(line + 1, " %1023s %1023s %ld %ld %ld", file, word, &start, &end, &step) == 5) {
+            rows(line[0], file, word, start, end, step);
         } else {
             printf("?\n");
         }
