@@ -6,6 +6,6 @@ pub mod ganglia;
 pub mod host;
 pub mod mrtg;
 mod recorder;
+pub mod snmp;
 pub mod statistics;
 mod watched;
-pub mod snmp;

@@ -296,6 +296,8 @@ impl Reader<'_> {
         let line = line_of(self.text, section.span().start);
         let checked = check(section.into_inner());
         checked.map(Some).map_err(|cause| ConfigError(format!("{}:{line}: [{name}] {cause}", self.source)))
+    }
+
     fn snmp(&self, sources: Vec<toml::Spanned<SnmpSource>>) -> Result<Vec<SnmpSource>, ConfigError> {
         let check = |source: toml::Spanned<SnmpSource>| {
             let line = line_of(self.text, source.span().start);
@@ -448,7 +450,7 @@ mod tests {
              [files]\nwrite_interval = '5m'\nwrite_threads = 7\n[log]\nlevel = 'debug'\n\
              [limits]\nmemory = '5 GB'\nidle = '3s'\nconnections = 99\n\
              rrd_memory = '1 MB'\nstore_memory = '3 GiB'\n\
-             [[mrtg]]\nconfig = '/m.cfg'\nprograms = false\nprogram_timeout = '5s'\n[collect]\nhost = true\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
+             [[mrtg]]\nconfig = '/m.cfg'\nprograms = false\nprogram_timeout = '5s'\n\
              [collect]\nhost = true\n[[snmp]]\ndevice = 'router1'\n[http]\nlisten = ['127.0.0.1:9181']\ntemplates = '/x/graphs'\n",
             "x.toml",
         )

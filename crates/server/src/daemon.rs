@@ -83,6 +83,9 @@ impl Daemon {
     /// Polls what a file of MRTG says, until the daemon stops. Names of RRDs are relative to `base`.
     pub fn poll_mrtg(&mut self, settings: MrtgSettings, base: PathBuf) {
         let polling = collectors::mrtg::run(Arc::clone(&self.service), settings, base, self.stop.subscribe());
+        self.tasks.push(self.runtime.spawn(polling));
+    }
+
     /// Polls these SNMP devices until the daemon stops.
     pub fn poll_snmp(&mut self, sources: Vec<SnmpSource>) {
         let polling = collectors::snmp::run(Arc::clone(&self.service), sources, self.stop.subscribe());

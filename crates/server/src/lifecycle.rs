@@ -98,6 +98,7 @@ fn serve(
         .map_err(|error| fail(format!("cannot start: {error}")))?;
     for mrtg in std::mem::take(&mut settings.mrtg) {
         daemon.poll_mrtg(mrtg, settings.base.clone());
+    }
     if !settings.snmp.is_empty() {
         daemon.poll_snmp(std::mem::take(&mut settings.snmp));
     }
