@@ -1,6 +1,6 @@
 //! Reads a journal file back: records in order, and what is wrong with the file.
 //!
-//! A frame says where it stands and up to where the file was durable when it was written. So after damage the frames behind it
+//! A frame says where it stands and up to where the file was durable when it was written. So after damage the frames after it
 //! are found again, and a hole that a power loss leaves is told from one in what was once on the disk.
 
 use std::ffi::OsStr;
@@ -196,7 +196,7 @@ impl Frames {
                 report.add(
                     at,
                     false,
-                    format!("{lost} bytes of updates are lost here; reading goes on behind them"),
+                    format!("{lost} bytes of updates are lost here; reading goes on after them"),
                 );
             } else if found.at > at {
                 let added = found.at - at;
@@ -268,7 +268,7 @@ impl Frames {
     }
 }
 
-/// A file of version 1: a frame is found only behind the one before.
+/// A file of version 1: a frame is found only after the one before.
 fn scan_v1(
     window: &mut Window,
     known: &Noted,

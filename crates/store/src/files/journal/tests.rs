@@ -193,9 +193,9 @@ fn bytes_that_are_removed_added_or_zeroed_cost_only_what_they_hit() {
     check([&bytes[..one], &bytes[one - 60..one], &bytes[one..]].concat(), &all, "a frame is there twice");
 }
 
-/// What a power loss leaves: a hole in what was never synced, so nothing behind it may be applied.
+/// What a power loss leaves: a hole in what was never synced, so nothing after it may be applied.
 #[test]
-fn a_hole_behind_the_last_sync_is_the_end() {
+fn a_hole_after_the_last_sync_is_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let (path, offsets) = frames(directory.path(), &ID, 3, false);
     let mut bytes = std::fs::read(&path).unwrap();
