@@ -39,10 +39,6 @@ pub async fn serve(
                 let replies = connection.inbox.wait().await;
                 connection.replied(replies);
             }
-            NextIo::Turn => {
-                let turn = connection.service.calls.turn().await;
-                connection.got_turn(turn);
-            }
             NextIo::Write => {
                 let result = stream.write_output(&mut connection).await;
                 connection.wrote(result);
@@ -130,7 +126,7 @@ impl Stream {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    connection.rest_in_answer()?;
+                    connection.hold()?;
                     tokio::time::timeout(connection.service.idle, self.writable()).await??;
                 }
                 Err(error) => return Err(error),

@@ -132,8 +132,7 @@ fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bo
                     input = Input::End;
                 }
             }
-            // It needs no turn.
-            NextIo::Frames | NextIo::Turn => {}
+            NextIo::Frames => {}
             NextIo::End => return connection.result(),
         }
     }
@@ -168,7 +167,7 @@ fn write_output(socket: &OwnedFd, connection: &mut Connection) -> io::Result<()>
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => done += count,
             Err(Errno::AGAIN) => {
-                connection.rest_in_answer()?;
+                connection.hold()?;
                 sleep(socket, PollFlags::OUT, Some(connection.service.idle))?;
             }
             Err(error) => return Err(error.into()),
