@@ -329,7 +329,8 @@ impl GangliaCollector {
         push_component(&mut self.name, &metric.name, false);
         self.name.extend_from_slice(b".rrd");
         let archives = &self.options.archives;
-        let spec = || Arc::new(spec(metric, step, values.len() == 2, archives));
+        let is_root = directories == [SUMMARY_DIRECTORY];
+        let spec = || Arc::new(spec(metric, step, is_root, values.len() == 2, archives));
         match self.inventory.find_or_add(&self.name, spec) {
             Ok(rrd) => {
                 self.counts.readings += 1;
@@ -367,16 +368,18 @@ fn push_component(name: &mut Vec<u8>, text: &str, lower: bool) {
     }
 }
 
-fn spec(metric: &Metric, step: u64, is_sum: bool, archives: &[String]) -> RrdSpec {
+fn spec(metric: &Metric, step: u64, is_root: bool, is_sum: bool, archives: &[String]) -> RrdSpec {
     let heartbeat = 8 * step;
     let kind = match &*metric.slope {
+        // gmetad 3.7.2 makes the sums over all clusters gauges (`crates/roundel/tests/ganglia.rs`).
+        _ if is_root => "GAUGE",
         "positive" => "COUNTER",
         "derivative" => "DERIVE",
         _ => "GAUGE",
     };
     let mut args = vec![format!("DS:sum:{kind}:{heartbeat}:U:U")];
     if is_sum {
-        args.push(format!("DS:num:GAUGE:{heartbeat}:U:U"));
+        args.push(format!("DS:num:{kind}:{heartbeat}:U:U"));
     }
     args.extend(archives.iter().cloned());
     RrdSpec { step, starts_before: 1, args }

@@ -77,7 +77,9 @@ static void unreachable(void) {
     told("dump, unreachable", rrd_dump(5, dump));
     info("info, unreachable", rrd_info(4, words));
     told("fetch, unreachable", rrd_fetch(9, fetch, &start, &end, &step, &count, &names, &data));
-    told("last, of a file", rrd_last(2, words));
+    /* RRDtool has put the options of `words` first. */
+    char *file[] = {"last", "x.rrd", NULL};
+    told("last, of a file", rrd_last(2, file));
 }
 
 int main(void) {

@@ -200,7 +200,7 @@ fn rows_below_a_second_are_refused_and_coarser_ones_are_given() {
         assert_eq!(answer, format!("-1 '{refused}'"), "{call}");
     }
     // Rows of a second: 1 and 2, 3 and 4, the first of the next two.
-    let rows = caller.say(format!("f {base}/both.rrd AVERAGE {BEGIN} {} 1", BEGIN + 2));
+    let rows = caller.say(format!("f {base}/both.rrd AVERAGE {BEGIN} {} 2", BEGIN + 2));
     assert_eq!(rows, format!("{BEGIN} {} 1 1.5 3.5 5.5", BEGIN + 3));
     // By argc and argv.
     let mut fetch = dressed(Command::new("/usr/bin/rrdtool"), &address);

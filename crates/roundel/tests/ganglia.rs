@@ -241,8 +241,9 @@ fn debian_s_gmond_sends_to_us() {
         "globals {{\n daemonize = no\n setuid = no\n mute = no\n deaf = no\n send_metadata_interval = 0\n}}\n\
          cluster {{\n name = \"c\"\n}}\nudp_send_channel {{\n host = 127.0.0.1\n port = {udp}\n}}\n\
          tcp_accept_channel {{\n port = {tcp}\n}}\n\
-         modules {{\n module {{\n name = \"core_metrics\"\n }}\n module {{\n name = \"load_module\"\n path = \"modload.so\"\n }}\n}}\n\
-         collection_group {{\n collect_every = 1\n time_threshold = 1\n metric {{\n name = \"load_one\"\n value_threshold = \"0\"\n }}\n}}\n"
+         modules {{\n module {{\n name = \"core_metrics\"\n }}\n module {{\n name = \"load_module\"\n path = \"/usr/lib/{}-linux-gnu/ganglia/modload.so\"\n }}\n}}\n\
+         collection_group {{\n collect_every = 1\n time_threshold = 1\n metric {{\n name = \"load_one\"\n value_threshold = \"0\"\n }}\n}}\n",
+        std::env::consts::ARCH
     );
     fs::write(&config, text).unwrap();
     let log = directory.path().join("log");

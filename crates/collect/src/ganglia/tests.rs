@@ -86,7 +86,7 @@ fn readings_and_sums_are_gmetad_s() {
     };
     assert_eq!(args(2), "DS:sum:COUNTER:40:U:U RRA:AVERAGE:0.5:1:5856");
     assert_eq!(args(8), "DS:sum:GAUGE:40:U:U DS:num:GAUGE:40:U:U");
-    assert_eq!(args(15), "DS:sum:DERIVE:120:U:U DS:num:GAUGE:120:U:U");
+    assert_eq!(args(15), "DS:sum:GAUGE:120:U:U DS:num:GAUGE:120:U:U");
     // Once more at the same time, and then a source that is gone: its sums are 0 of no hosts.
     readings.clear();
     collector.read(source, 106, feed(100, &hosts), &mut readings);

@@ -176,7 +176,7 @@ impl Server {
     ) -> hyper::Response<AnswerBody> {
         let mut response = self.respond(request, connection).await;
         if connection.is_reserve {
-            // Nobody keeps it.
+            // No client keeps it.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
         }
         response.map(|body| AnswerBody::new(body, Arc::clone(connection)))
