@@ -26,9 +26,9 @@ pub use writer::SegmentWriter;
 
 use crate::column::codec::{CodecError, ColumnHint};
 
-/// Version of the format; no other is read or written. Before it is raised, [`footer`] must learn to accept its
-/// predecessors, or no existing segment can be read.
-pub const VERSION: u32 = 2;
+/// Version of the format that is written; its predecessors are read. Before it is raised, [`footer`] must learn to accept
+/// this one, or no existing segment can be read.
+pub const VERSION: u32 = 3;
 /// Size at which the body of a block is closed. Reading 16 KiB costs hardly more than 4 KiB, and a directory
 /// entry is then 0.15 % of the file.
 pub const BLOCK_BODY_BYTES: usize = 16 * 1024;
@@ -72,6 +72,29 @@ pub struct SourceSummary {
     pub entry_count: u64,
     /// Bytes of its runs in the blocks.
     pub bytes: u64,
+}
+
+impl SourceSummary {
+    /// The source of this run, before any run is added.
+    fn of(head: &block::Head) -> Self {
+        SourceSummary {
+            group: head.key.group,
+            source: head.key.source,
+            ds_count: head.ds_count as u16,
+            hint: head.hint,
+            first_row: head.first_row,
+            end_row: head.end_row(),
+            entry_count: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Adds a run; the caller adds its bytes.
+    fn add(&mut self, head: &block::Head) {
+        self.first_row = self.first_row.min(head.first_row);
+        self.end_row = self.end_row.max(head.end_row());
+        self.entry_count += 1;
+    }
 }
 
 /// Summary of a finished segment.

@@ -202,7 +202,7 @@ fn a_segment_is_described_by_archive_around_damage() {
     contains(
         &text,
         &[
-            "format 2",
+            "format 3",
             "group 0 source 0 (2 DS, a row each 10 s): 2023-11-14T22:13:",
             "group 0 source 1 (2 DS, a row each 60 s)",
             " 2 runs, 298 rows readable",

@@ -1,13 +1,13 @@
 //! One block: a checksummed header, then runs, each with a short head that is relative to the previous run.
 //!
 //! The first head of a block is complete, so a block can be read on its own. The checksum covers the
-//! segment's number and the block's offset, so a block at the wrong place is damage.
+//! segment ([`SegmentSeal`]) and the block's offset, so a block at the wrong place is damage.
 
 use super::{DS_COUNT_MAX, Fault, Key, run_rows_max};
 use crate::column::codec::ColumnHint;
 use crate::column::varint;
 
-/// CRC-32C of segment number, block offset and all that follows it.
+/// CRC-32C of [`SegmentSeal`], block offset and all that follows it.
 pub(super) const CHECKSUM_AT: usize = 0;
 /// Bytes of the body, `u32`.
 pub(super) const BODY_BYTES_AT: usize = 4;
@@ -100,17 +100,34 @@ pub(super) fn put_entry(out: &mut Vec<u8>, previous: Option<&Head>, head: &Head,
     out.extend_from_slice(columns);
 }
 
+/// The first version whose blocks name their shard.
+const VERSION_OWNED: u32 = 3;
+/// Segments of a shard are counted from 1, far below.
+const OWNER_SHIFT: u32 = 40;
+
+/// What the checksum of each block says of its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentSeal(u64);
+
+impl SegmentSeal {
+    /// That of segment `segment_id` of the shard with the tag `owner`, written by a version of the format.
+    pub(super) fn new(version: u32, segment_id: u64, owner: u32) -> Self {
+        let owner = if version >= VERSION_OWNED { owner } else { 0 };
+        SegmentSeal(segment_id ^ u64::from(owner) << OWNER_SHIFT)
+    }
+}
+
 /// Fills in the header of a finished block; `block` starts with [`BLOCK_HEAD_BYTES`] bytes for it.
-pub(super) fn seal(block: &mut [u8], segment_id: u64, offset: u64, entry_count: u32) {
+pub(super) fn seal(block: &mut [u8], segment: SegmentSeal, offset: u64, entry_count: u32) {
     let body_bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
     block[BODY_BYTES_AT..][..4].copy_from_slice(&body_bytes.to_le_bytes());
     block[ENTRY_COUNT_AT..][..4].copy_from_slice(&entry_count.to_le_bytes());
-    let checksum = checksum(block, segment_id, offset);
+    let checksum = checksum(block, segment, offset);
     block[CHECKSUM_AT..][..4].copy_from_slice(&checksum.to_le_bytes());
 }
 
-fn checksum(block: &[u8], segment_id: u64, offset: u64) -> u32 {
-    let place = crc32c::crc32c_append(crc32c::crc32c(&segment_id.to_le_bytes()), &offset.to_le_bytes());
+fn checksum(block: &[u8], segment: SegmentSeal, offset: u64) -> u32 {
+    let place = crc32c::crc32c_append(crc32c::crc32c(&segment.0.to_le_bytes()), &offset.to_le_bytes());
     crc32c::crc32c_append(place, &block[BODY_BYTES_AT..])
 }
 
@@ -119,12 +136,12 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Checks a block as delimited by the directory and returns its runs.
-pub(super) fn open(block: &[u8], segment_id: u64, offset: u64) -> Result<Runs<'_>, Fault> {
+pub(super) fn open(block: &[u8], segment: SegmentSeal, offset: u64) -> Result<Runs<'_>, Fault> {
     if block.len() < BLOCK_HEAD_BYTES {
         let want = format!("a block of {BLOCK_HEAD_BYTES} bytes or more");
         return Err(Fault::new(0, want, format!("{} bytes", block.len())));
     }
-    let (stored, computed) = (word(block, CHECKSUM_AT), checksum(block, segment_id, offset));
+    let (stored, computed) = (word(block, CHECKSUM_AT), checksum(block, segment, offset));
     if stored != computed {
         return Err(Fault::new(0, format!("checksum {stored:08x}"), format!("{computed:08x}")));
     }

@@ -2,6 +2,7 @@
 //!
 //! The trailer, the last bytes of the file, is read first; its length field reveals a truncated file.
 
+use super::block::SegmentSeal;
 use super::{BLOCK_BYTES_MAX, Fault, SegmentError, SourceSummary, VERSION};
 use crate::column::codec::ColumnHint;
 
@@ -14,8 +15,8 @@ pub(super) const TRAILER_MAGIC: [u8; 8] = *b"RNDLSEGF";
 pub(super) const FILE_HEAD_BYTES: usize = 32;
 pub(super) const HEAD_MAGIC_AT: usize = 0;
 pub(super) const HEAD_VERSION_AT: usize = 8;
-/// Version of the head; version 1 has zeros for the owner.
-pub(super) const HEAD_VERSION: u32 = 2;
+/// Version of the head; version 1 has zeros for the owner, and the blocks of version 2 do not name it.
+pub(super) const HEAD_VERSION: u32 = 3;
 pub(super) const HEAD_SEGMENT_ID_AT: usize = 16;
 pub(super) const HEAD_OWNER_AT: usize = 24;
 pub(super) const HEAD_CHECKSUM_AT: usize = 28;
@@ -88,6 +89,23 @@ pub(super) struct Trailer {
     entry_count: u64,
     /// The tag of its shard; 0 = not known.
     pub owner: u32,
+    version: u32,
+}
+
+/// What the bytes before the first block say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileHead {
+    pub segment_id: u64,
+    /// The tag of its shard; 0 = not known.
+    pub owner: u32,
+    version: u32,
+}
+
+impl FileHead {
+    /// What its blocks are sealed with.
+    pub(super) fn seal(&self) -> SegmentSeal {
+        SegmentSeal::new(self.version, self.segment_id, self.owner)
+    }
 }
 
 fn set32(bytes: &mut [u8], at: usize, value: u32) {
@@ -126,12 +144,13 @@ fn head_of_version(version: u32, segment_id: u64, owner: u32) -> [u8; FILE_HEAD_
     bytes
 }
 
-/// The segment's number and its owner, by the bytes before the first block; an owner of 0 is not known.
-pub(super) fn decode_file_head(bytes: &[u8; FILE_HEAD_BYTES]) -> Option<(u64, u32)> {
+/// Reads the bytes before the first block; `None` if they are damaged.
+pub(super) fn decode_file_head(bytes: &[u8; FILE_HEAD_BYTES]) -> Option<FileHead> {
     let (segment_id, owner) = (get64(bytes, HEAD_SEGMENT_ID_AT), get32(bytes, HEAD_OWNER_AT));
-    let is_good =
-        *bytes == file_head(segment_id, owner) || (owner == 0 && *bytes == head_of_version(1, segment_id, 0));
-    is_good.then_some((segment_id, owner))
+    let version = get32(bytes, HEAD_VERSION_AT);
+    let is_known = (1..=HEAD_VERSION).contains(&version) && (version > 1 || owner == 0);
+    let is_good = is_known && *bytes == head_of_version(version, segment_id, owner);
+    is_good.then_some(FileHead { segment_id, owner, version })
 }
 
 /// Checks the bytes before the first block; they are needed only if the footer is lost.
@@ -140,9 +159,12 @@ pub(super) fn check_file_head(
     segment_id: u64,
     owner: u32,
 ) -> Result<(), Fault> {
-    let wants = [file_head(segment_id, owner), head_of_version(1, segment_id, 0)];
-    let unlike = |want: &[u8; FILE_HEAD_BYTES]| (0..FILE_HEAD_BYTES).find(|&at| bytes[at] != want[at]);
-    let Some(at) = unlike(&wants[0]).filter(|_| unlike(&wants[1]).is_some()) else { return Ok(()) };
+    let is_its = |head: FileHead| head.segment_id == segment_id && (head.owner == owner || head.version == 1);
+    if decode_file_head(bytes).is_some_and(is_its) {
+        return Ok(());
+    }
+    let want = file_head(segment_id, owner);
+    let at = (0..FILE_HEAD_BYTES).find(|&at| bytes[at] != want[at]).unwrap_or(0);
     Err(Fault::new(at, format!("the head of segment {segment_id}"), bytes.escape_ascii().to_string()))
 }
 
@@ -167,6 +189,7 @@ pub(super) fn encode(
         segment_id,
         entry_count,
         owner,
+        version: VERSION,
     };
     let file_bytes = footer_offset + (bytes.len() + TRAILER_BYTES) as u64;
     bytes.extend_from_slice(&trailer.encode(file_bytes));
@@ -191,15 +214,21 @@ pub(super) fn encode_trailer(
         segment_id,
         entry_count: 1,
         owner: 0,
+        version: VERSION,
     };
     trailer.encode(footer_offset + (body.len() + TRAILER_BYTES) as u64)
 }
 
 impl Trailer {
+    /// What the blocks are sealed with.
+    pub(super) fn seal(&self) -> SegmentSeal {
+        SegmentSeal::new(self.version, self.segment_id, self.owner)
+    }
+
     fn encode(&self, file_bytes: u64) -> [u8; TRAILER_BYTES] {
         let mut bytes = [0; TRAILER_BYTES];
         bytes[TRAILER_MAGIC_AT..][..8].copy_from_slice(&TRAILER_MAGIC);
-        set32(&mut bytes, TRAILER_VERSION_AT, VERSION);
+        set32(&mut bytes, TRAILER_VERSION_AT, self.version);
         set32(&mut bytes, TRAILER_FOOTER_CHECKSUM_AT, self.footer_checksum);
         set64(&mut bytes, TRAILER_FILE_BYTES_AT, file_bytes);
         set64(&mut bytes, TRAILER_FOOTER_OFFSET_AT, self.footer_offset);
@@ -292,6 +321,7 @@ pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Resul
         segment_id: get64(bytes, TRAILER_SEGMENT_ID_AT),
         entry_count: get64(bytes, TRAILER_ENTRY_COUNT_AT),
         owner,
+        version,
     };
     let body_bytes = u64::from(trailer.source_count) * SOURCE_BYTES as u64
         + u64::from(trailer.block_count) * PLACE_BYTES as u64;

@@ -1,9 +1,9 @@
 //! One function for each decoder of segments, for fuzzers: any bytes in, a panic is a finding.
 
-use super::block::{self, BLOCK_HEAD_BYTES};
+use super::block::{self, BLOCK_HEAD_BYTES, SegmentSeal};
 use super::footer::{self, FILE_HEAD_BYTES, SOURCE_BYTES};
 use super::reader::{ReadScratch, Segment, decode_columns};
-use super::{BLOCK_BYTES_MAX, RUN_ROWS_MAX, SegmentError};
+use super::{BLOCK_BYTES_MAX, RUN_ROWS_MAX, SegmentError, VERSION};
 use crate::column::codec::{self, ColumnHint, Scratch};
 
 /// Decodes a column: two bytes of value count, then the column. What decodes must survive a new encoding.
@@ -40,9 +40,10 @@ fn fuzz_block(body: &[u8]) -> Vec<u8> {
     let body = &body[..body.len().min(BLOCK_BYTES_MAX - BLOCK_HEAD_BYTES)];
     let mut sealed = vec![0; BLOCK_HEAD_BYTES];
     sealed.extend_from_slice(body);
-    block::seal(&mut sealed, 1, FILE_HEAD_BYTES as u64, body.len() as u32);
+    let segment = SegmentSeal::new(VERSION, 1, 0);
+    block::seal(&mut sealed, segment, FILE_HEAD_BYTES as u64, body.len() as u32);
     let mut values = Vec::new();
-    if let Ok(mut runs) = block::open(&sealed, 1, FILE_HEAD_BYTES as u64) {
+    if let Ok(mut runs) = block::open(&sealed, segment, FILE_HEAD_BYTES as u64) {
         while let Ok(Some(run)) = runs.next() {
             let _ = decode_columns(&run, &mut values);
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::block::{self, Head, Run, Runs};
+use super::block::{self, Head, Run, Runs, SegmentSeal};
 use super::footer::{self, BlockPlace, TRAILER_BYTES};
 use super::rebuild::{Gap, rebuild};
 use super::{Fault, Key, SegmentError, SourceSummary};
@@ -55,6 +55,8 @@ pub struct Segment {
     file_bytes: u64,
     segment_id: u64,
     owner: u32,
+    /// What its blocks are sealed with.
+    seal: SegmentSeal,
     footer_offset: u64,
     entry_count: u64,
     pub(super) sources: Vec<SourceSummary>,
@@ -138,6 +140,7 @@ impl Segment {
             file_bytes: expected.bytes,
             segment_id: expected.number,
             owner: rebuilt.owner,
+            seal: rebuilt.seal,
             footer_offset: rebuilt.footer_offset,
             entry_count: rebuilt.entry_count,
             sources: rebuilt.sources,
@@ -161,6 +164,7 @@ impl Segment {
                 file_bytes,
                 segment_id: footer.segment_id,
                 owner: trailer.owner,
+                seal: trailer.seal(),
                 footer_offset: footer.footer_offset,
                 entry_count: footer.entry_count,
                 sources: footer.sources,
@@ -307,7 +311,7 @@ impl Segment {
 
     fn open_block<'a>(&self, index: usize, block: &'a [u8]) -> Result<Runs<'a>, SegmentError> {
         let offset = self.directory[index].offset;
-        block::open(block, self.segment_id, offset).map_err(|fault| fault.in_file(&self.name, offset))
+        block::open(block, self.seal, offset).map_err(|fault| fault.in_file(&self.name, offset))
     }
 
     fn visit_block(

@@ -5,11 +5,12 @@
 
 use std::ops::Range;
 
+use super::block::{Head, SegmentSeal};
 use super::footer::{self, BlockPlace, FILE_HEAD_BYTES, PLACE_BYTES, SOURCE_BYTES, TRAILER_BYTES};
 use super::reader::{Expected, ReadAt};
 use super::salvage::{Piece, walk};
 use super::writer::relative_row;
-use super::{Fault, Key, SegmentError, SourceSummary, block::Head};
+use super::{Fault, Key, SegmentError, SourceSummary};
 
 /// Bytes of a segment in which blocks are lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ impl Gap {
 /// What a walk found of a segment.
 pub(super) struct Rebuilt {
     pub owner: u32,
+    /// What its blocks are sealed with.
+    pub seal: SegmentSeal,
     pub footer_offset: u64,
     pub entry_count: u64,
     pub sources: Vec<SourceSummary>,
@@ -68,8 +71,9 @@ pub(super) fn rebuild(
         .checked_sub(TRAILER_BYTES as u64)
         .and_then(|at| file.read_at(at, &mut trailer).ok())
         .and_then(|()| footer::decode_trailer(&trailer, end, name).ok());
-    let said = by_trailer.map(|trailer| (trailer.segment_id, trailer.owner));
-    for (number, owner) in said.into_iter().chain(by_head) {
+    let said_by_trailer = by_trailer.map(|trailer| (trailer.segment_id, trailer.owner));
+    let said_by_head = by_head.map(|head| (head.segment_id, head.owner));
+    for (number, owner) in said_by_trailer.into_iter().chain(said_by_head) {
         if number != expected.number || (owner != 0 && owner != expected.owner) {
             return Err(SegmentError::Misplaced {
                 file: name.into(),
@@ -78,16 +82,14 @@ pub(super) fn rebuild(
             });
         }
     }
-    // A good trailer is the expected one. A head proves it only if it names the owner: the blocks do not.
-    let is_proved = by_trailer.is_some() || by_head.is_some_and(|(_, owner)| owner != 0);
-    if !is_proved {
-        return Err(damage);
-    }
+    // A good trailer is the expected one. A head proves it only if it names the owner.
+    let by_owned_head = by_head.filter(|head| head.owner != 0).map(|head| head.seal());
+    let Some(seal) = by_trailer.map(|trailer| trailer.seal()).or(by_owned_head) else { return Err(damage) };
     let limit = by_trailer.map_or(end, |trailer| trailer.footer_offset);
     let mut found = Found::default();
     let blocks = FILE_HEAD_BYTES as u64..limit;
-    walk(file, expected.number, blocks, &mut |piece| found.add(piece)).map_err(failed)?;
-    Ok((found.finish(expected, by_trailer.map(|trailer| trailer.footer_offset)), damage))
+    walk(file, seal, blocks, &mut |piece| found.add(piece)).map_err(failed)?;
+    Ok((found.finish(expected, seal, by_trailer.map(|trailer| trailer.footer_offset)), damage))
 }
 
 /// The blocks found so far.
@@ -131,28 +133,17 @@ impl Found {
         self.last = Some(*head);
         let key = (head.key.group, head.key.source);
         if self.sources.last().is_none_or(|source| (source.group, source.source) != key) {
-            self.sources.push(SourceSummary {
-                group: head.key.group,
-                source: head.key.source,
-                ds_count: head.ds_count as u16,
-                hint: head.hint,
-                first_row: head.first_row,
-                end_row: head.end_row(),
-                entry_count: 0,
-                bytes: 0,
-            });
+            self.sources.push(SourceSummary::of(head));
         }
         let index = self.sources.len() - 1;
         let source = &mut self.sources[index];
-        source.first_row = source.first_row.min(head.first_row);
-        source.end_row = source.end_row.max(head.end_row());
-        source.entry_count += 1;
+        source.add(head);
         source.bytes += bytes;
         index as u32
     }
 
     /// `footer_offset`: where the blocks end, if a good trailer says so.
-    fn finish(mut self, expected: &Expected, footer_offset: Option<u64>) -> Rebuilt {
+    fn finish(mut self, expected: &Expected, seal: SegmentSeal, footer_offset: Option<u64>) -> Rebuilt {
         let mut blocks_end = footer_offset.unwrap_or(expected.bytes);
         if footer_offset.is_none() {
             // What follows the last block is the footer if it is exactly as long as the footer of these blocks: one more block
@@ -175,6 +166,7 @@ impl Found {
         let directory = self.places.into_iter().map(place).collect();
         Rebuilt {
             owner: expected.owner,
+            seal,
             footer_offset: blocks_end,
             entry_count: self.entry_count,
             directory,

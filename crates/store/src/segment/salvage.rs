@@ -6,7 +6,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::block::{self, BLOCK_HEAD_BYTES, BODY_BYTES_AT, ENTRY_COUNT_AT, Head};
+use super::block::{self, BLOCK_HEAD_BYTES, BODY_BYTES_AT, ENTRY_COUNT_AT, Head, SegmentSeal};
 use super::footer::{self, FILE_HEAD_BYTES};
 use super::{BLOCK_BYTES_MAX, Fault, Key, ReadAt, SegmentError};
 use crate::column::codec::ColumnHint;
@@ -55,14 +55,14 @@ pub fn salvage(
 ) -> Result<Salvaged, SegmentError> {
     let failed = |error| SegmentError::Io { file: name.into(), offset: 0, error };
     let file_bytes = file.bytes().map_err(failed)?;
-    let mut head = [0; FILE_HEAD_BYTES];
-    file.read_at(0, &mut head).map_err(failed)?;
-    let Some((segment_id, _)) = footer::decode_file_head(&head) else {
-        let fault = Fault::new(0, "the head of a segment", head.escape_ascii().to_string());
+    let mut bytes = [0; FILE_HEAD_BYTES];
+    file.read_at(0, &mut bytes).map_err(failed)?;
+    let Some(head) = footer::decode_file_head(&bytes) else {
+        let fault = Fault::new(0, "the head of a segment", bytes.escape_ascii().to_string());
         return Err(fault.in_file(name, 0));
     };
-    let mut found = Salvaged { segment_id, ..Salvaged::default() };
-    walk(file, segment_id, FILE_HEAD_BYTES as u64..file_bytes, &mut |piece| match piece {
+    let mut found = Salvaged { segment_id: head.segment_id, ..Salvaged::default() };
+    walk(file, head.seal(), FILE_HEAD_BYTES as u64..file_bytes, &mut |piece| match piece {
         Piece::Gap(range) => found.gaps.push(range),
         Piece::Block { runs, .. } => {
             found.block_count += 1;
@@ -88,10 +88,10 @@ pub(super) enum Piece<'a> {
     Gap(Range<u64>),
 }
 
-/// Walks over the blocks of segment `segment_id` in a range of its file.
+/// Walks over the blocks with the seal `segment` in a range of a file.
 pub(super) fn walk(
     file: &dyn ReadAt,
-    segment_id: u64,
+    segment: SegmentSeal,
     range: Range<u64>,
     visit: &mut dyn FnMut(Piece<'_>),
 ) -> io::Result<()> {
@@ -100,7 +100,7 @@ pub(super) fn walk(
     let mut previous: Option<Head> = None;
     let (mut at, mut gap_from) = (range.start, range.start);
     while at < range.end {
-        let Some(length) = window.block_at(at, segment_id, &mut runs)? else {
+        let Some(length) = window.block_at(at, segment, &mut runs)? else {
             at += 1;
             continue;
         };
@@ -138,7 +138,7 @@ impl Window<'_> {
     fn block_at(
         &mut self,
         at: u64,
-        segment_id: u64,
+        segment: SegmentSeal,
         runs: &mut Vec<(Head, usize)>,
     ) -> io::Result<Option<u64>> {
         let Some(front) = self.get(at, BLOCK_HEAD_BYTES + 1)? else { return Ok(None) };
@@ -150,7 +150,7 @@ impl Window<'_> {
             return Ok(None);
         }
         let Some(block) = self.get(at, BLOCK_HEAD_BYTES + body)? else { return Ok(None) };
-        let Ok(mut found) = block::open(block, segment_id, at) else { return Ok(None) };
+        let Ok(mut found) = block::open(block, segment, at) else { return Ok(None) };
         runs.clear();
         loop {
             match found.next() {

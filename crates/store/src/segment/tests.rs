@@ -106,15 +106,20 @@ fn misuse_is_refused() {
     assert!(!push(5, 12, &[&[1.0]]));
 }
 
-/// A small segment: two RRDs, two runs.
-fn small() -> Vec<u8> {
-    let mut writer = SegmentWriter::new(Vec::new(), "small", 7).unwrap();
+/// A small segment of a shard: two RRDs, two runs.
+fn small_of(segment_id: u64, owner: u32) -> Vec<u8> {
+    let mut writer = SegmentWriter::of_shard(Vec::new(), "small", segment_id, owner).unwrap();
     writer.push(key(1, 2, 3), 100, &[&[1.0, 2.0, 4.0]], &HINT).unwrap();
     writer.push(key(1, 2, 4), 100, &[&[0.25, 0.5, f64::NAN]], &HINT).unwrap();
     writer.finish().unwrap().1
 }
 
-/// The format, version 1, to the byte. Version 2 only has another number and an owner in its trailer.
+fn small() -> Vec<u8> {
+    small_of(7, 0)
+}
+
+/// The format, version 1, to the byte. Version 2 only has another number and an owner in head and trailer; since version 3
+/// the checksums of the blocks cover the owner too.
 #[rustfmt::skip]
 const SMALL: &[&[u8]] = &[
     // File head: magic, version, zero, segment number, zero, checksum.
@@ -136,21 +141,36 @@ const SMALL: &[&[u8]] = &[
     &[1, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 163, 73, 105, 1],
 ];
 
+/// [`SMALL`] as this version of the format and this shard have it, but for the checksum of the block.
+fn small_of_version(version: u32, owner: u32) -> Vec<u8> {
+    let mut bytes = SMALL.concat();
+    let seal = |bytes: &mut [u8], covered: usize| {
+        let crc = crc32c::crc32c(&bytes[..covered]).to_le_bytes();
+        bytes[covered..covered + 4].copy_from_slice(&crc);
+    };
+    bytes[footer::HEAD_VERSION_AT] = version as u8;
+    bytes[footer::HEAD_OWNER_AT..][..4].copy_from_slice(&owner.to_le_bytes());
+    seal(&mut bytes, footer::HEAD_CHECKSUM_AT);
+    let trailer = bytes.len() - footer::TRAILER_BYTES;
+    let trailer = &mut bytes[trailer..];
+    trailer[footer::TRAILER_VERSION_AT] = version as u8;
+    trailer[footer::TRAILER_OWNER_AT..][..4].copy_from_slice(&owner.to_le_bytes());
+    seal(trailer, footer::TRAILER_CHECKSUM_AT);
+    bytes
+}
+
 #[test]
 fn the_encoding_is_fixed() {
-    let first: Vec<u8> = SMALL.concat();
-    let mut want = first.clone();
-    let trailer = want.len() - footer::TRAILER_BYTES;
-    want[trailer + footer::TRAILER_VERSION_AT] = 2;
-    let check = trailer + footer::TRAILER_CHECKSUM_AT;
-    let crc = crc32c::crc32c(&want[trailer..check]).to_le_bytes();
-    want[check..].copy_from_slice(&crc);
-    want[..footer::FILE_HEAD_BYTES].copy_from_slice(&footer::file_head(7, 0));
-    assert_eq!(small(), want);
-    assert_eq!(open(want).unwrap().owner(), 0);
-    let segment = open(first).unwrap();
-    assert_eq!(read(&segment, key(1, 2, 3), 0..1000), [(100, 0, vec![1.0, 2.0, 4.0])]);
-    assert_eq!(read(&segment, key(1, 2, 4), 0..102), [(100, 0, vec![0.25, 0.5])]);
+    assert_eq!(small(), small_of_version(VERSION, 0));
+    let mut owned = small_of_version(VERSION, 5);
+    owned[footer::FILE_HEAD_BYTES..][..4].copy_from_slice(&[42, 122, 123, 238]);
+    assert_eq!(small_of(7, 5), owned);
+    for (bytes, owner) in [(SMALL.concat(), 0), (small_of_version(2, 5), 5), (owned, 5)] {
+        let segment = open(bytes).unwrap();
+        assert_eq!(segment.owner(), owner);
+        assert_eq!(read(&segment, key(1, 2, 3), 0..1000), [(100, 0, vec![1.0, 2.0, 4.0])]);
+        assert_eq!(read(&segment, key(1, 2, 4), 0..102), [(100, 0, vec![0.25, 0.5])]);
+    }
 }
 
 #[test]
@@ -201,19 +221,15 @@ fn damage_stays_in_its_block() {
 }
 
 #[test]
-fn a_block_at_the_wrong_offset_is_damage() {
-    let other = {
-        let mut writer = SegmentWriter::new(Vec::new(), "other", 8).unwrap();
-        writer.push(key(1, 2, 3), 100, &[&[1.0, 2.0, 4.0]], &HINT).unwrap();
-        writer.push(key(1, 2, 4), 100, &[&[0.25, 0.5, f64::NAN]], &HINT).unwrap();
-        writer.finish().unwrap().1
-    };
-    let mut mixed = small();
-    let footer_at = mixed.len() - footer::TRAILER_BYTES - footer::PLACE_BYTES - footer::SOURCE_BYTES;
-    mixed[32..footer_at].copy_from_slice(&other[32..footer_at]);
-    let outcome =
-        open(mixed).unwrap().read(key(1, 2, 3), 0..999, &mut ReadScratch::default(), &mut |_, _, _| {});
-    assert!(matches!(outcome, Err(SegmentError::Damaged { offset: 32, .. })));
+fn a_block_of_another_segment_or_shard_is_damage() {
+    for other in [small_of(8, 5), small_of(7, 6), small_of(7, 0)] {
+        let mut mixed = small_of(7, 5);
+        let footer_at = mixed.len() - footer::TRAILER_BYTES - footer::PLACE_BYTES - footer::SOURCE_BYTES;
+        mixed[32..footer_at].copy_from_slice(&other[32..footer_at]);
+        let outcome =
+            open(mixed).unwrap().read(key(1, 2, 3), 0..999, &mut ReadScratch::default(), &mut |_, _, _| {});
+        assert!(matches!(outcome, Err(SegmentError::Damaged { offset: 32, .. })));
+    }
 }
 
 #[test]

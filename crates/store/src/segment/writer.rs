@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
-use super::block::{self, BLOCK_HEAD_BYTES, Head};
+use super::block::{self, BLOCK_HEAD_BYTES, Head, SegmentSeal};
 use super::footer::{self, BlockPlace};
-use super::{BLOCK_BODY_BYTES, DS_COUNT_MAX, Key, SegmentError, SegmentSummary, SourceSummary, run_rows_max};
+use super::{
+    BLOCK_BODY_BYTES, DS_COUNT_MAX, Key, SegmentError, SegmentSummary, SourceSummary, VERSION, run_rows_max,
+};
 use crate::column::codec::{self, ColumnHint, Effort, Scratch};
 
 /// Merges encode rows of at least this many seconds thoroughly, at some 200 ns per value: they are few. A
@@ -174,34 +176,24 @@ impl<W: Write> SegmentWriter<W> {
         }
         let same =
             |source: &SourceSummary| (source.group, source.source) == (head.key.group, head.key.source);
-        match self.sources.last_mut().filter(|source| same(source)) {
+        match self.sources.last().filter(|source| same(source)) {
             Some(source) if usize::from(source.ds_count) != head.ds_count || source.hint != head.hint => {
                 return Err(SegmentError::Misuse("all runs of a source must have the same columns and hint"));
             }
-            Some(source) => {
-                source.first_row = source.first_row.min(head.first_row);
-                source.end_row = source.end_row.max(head.end_row());
-                source.entry_count += 1;
-            }
-            None => self.sources.push(SourceSummary {
-                group: head.key.group,
-                source: head.key.source,
-                ds_count: head.ds_count as u16,
-                hint: head.hint,
-                first_row: head.first_row,
-                end_row: head.end_row(),
-                entry_count: 1,
-                bytes: 0,
-            }),
+            Some(_) => {}
+            None => self.sources.push(SourceSummary::of(head)),
         }
-        Ok((self.sources.len() - 1) as u32)
+        let index = self.sources.len() - 1;
+        self.sources[index].add(head);
+        Ok(index as u32)
     }
 
     fn close_block(&mut self) -> Result<(), SegmentError> {
         let Some((source_index, slot, first_row)) = self.block_first.take() else { return Ok(()) };
         self.directory.push(PendingPlace { source_index, slot, first_row, offset: self.offset });
         let mut block = std::mem::take(&mut self.block);
-        block::seal(&mut block, self.segment_id, self.offset, self.block_entries);
+        let segment = SegmentSeal::new(VERSION, self.segment_id, self.owner);
+        block::seal(&mut block, segment, self.offset, self.block_entries);
         let written = self.write(&block);
         block.truncate(BLOCK_HEAD_BYTES);
         self.block = block;

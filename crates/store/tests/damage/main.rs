@@ -211,19 +211,15 @@ fn kind(path: &Path) -> String {
 }
 
 /// One damage; returns what was done, and the files it changed.
-fn damage(random: &mut Random, disk: &SimDisk, other: &dyn Disk, is_running: bool) -> (String, Vec<PathBuf>) {
+fn damage(random: &mut Random, disk: &SimDisk, other: &dyn Disk) -> (String, Vec<PathBuf>) {
     let (sim, disk) = (disk, &*disk.handle());
     let all = files(disk);
     let path = all[random.below(all.len() as u64) as usize].clone();
     let bytes = bytes_of(disk, &path);
     let at = random.below(bytes.len() as u64 + 1) as usize;
     let count = (1 + random.below(200) as usize).min(bytes.len() - at);
-    // A block names its segment's number but not its shard: written over ours under an open handle, it is believed where the
-    // places agree (docs/reliability.md). The next start refuses it.
-    let is_told = |other: &PathBuf| !is_running || other == &path || other.file_name() != path.file_name();
     let alike = |files: Vec<PathBuf>| {
-        let alike = files.into_iter().filter(|other| kind(other) == kind(&path) && is_told(other));
-        alike.collect::<Vec<_>>()
+        files.into_iter().filter(|other| kind(other) == kind(&path)).collect::<Vec<_>>()
     };
     let change = |what: &str, bytes: &[u8]| {
         put(sim, &path, bytes);
@@ -279,10 +275,10 @@ struct Damages {
 }
 
 impl Damages {
-    fn inflict(random: &mut Random, disk: &SimDisk, other: &dyn Disk, is_running: bool) -> Damages {
+    fn inflict(random: &mut Random, disk: &SimDisk, other: &dyn Disk) -> Damages {
         let mut damages = Damages::default();
         for _ in 0..1 + random.below(3) {
-            let (done, paths) = damage(random, disk, other, is_running);
+            let (done, paths) = damage(random, disk, other);
             damages.what.push(done);
             damages.hit.extend(paths);
         }
@@ -337,7 +333,7 @@ fn run(seed: u64) {
     MERGED[0].fetch_add(u64::from(highest_level(&*disk.handle()) >= 2), Ordering::Relaxed);
     MERGED[1].fetch_add(1, Ordering::Relaxed);
     let other = Filled::new(&mut random).stop();
-    let damages = Damages::inflict(&mut random, &disk, &*other.handle(), false);
+    let damages = Damages::inflict(&mut random, &disk, &*other.handle());
     reports::start();
     damages.check_start(&disk, &options, &mut want);
 }
@@ -365,7 +361,7 @@ fn run_running(seed: u64) {
     let mut filled = Filled::new(&mut random);
     let mut want = filled.content();
     reports::start();
-    let damages = Damages::inflict(&mut random, &filled.disk, &*other.handle(), true);
+    let damages = Damages::inflict(&mut random, &filled.disk, &*other.handle());
     damages.check(&filled.store, &mut want);
     for _ in 0..random.below(30) {
         filled.steps += 1;

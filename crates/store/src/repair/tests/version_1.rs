@@ -35,11 +35,21 @@ fn log(mut bytes: Vec<u8>, start: crate::log::Position) -> Vec<u8> {
 
 fn segment(mut bytes: Vec<u8>) -> Vec<u8> {
     let trailer = bytes.len() - 64;
-    assert_eq!(bytes[trailer + 8], 2);
+    assert_eq!(bytes[trailer + 8], 3);
+    let number: [u8; 8] = bytes[trailer + 40..trailer + 48].try_into().unwrap();
+    let blocks_end = u64::from_le_bytes(bytes[trailer + 24..trailer + 32].try_into().unwrap()) as usize;
+    let mut at = 32;
+    while at < blocks_end {
+        let end = at + 12 + u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap()) as usize;
+        let place = [number, (at as u64).to_le_bytes()].concat();
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&place), &bytes[at + 4..end]);
+        bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+        at = end;
+    }
     bytes[trailer + 8] = 1;
     bytes[trailer + 56..trailer + 60].fill(0);
     seal(&mut bytes[trailer..], 60);
-    assert_eq!(bytes[8], 2);
+    assert_eq!(bytes[8], 3);
     bytes[8] = 1;
     bytes[24..28].fill(0);
     seal(&mut bytes, 28);
