@@ -149,6 +149,20 @@ fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
 }
 
 #[cfg(test)]
+impl Readings {
+    /// Each reading as `name time:values`.
+    pub(crate) fn lines(&self, inventory: &crate::inventory::Inventory) -> Vec<String> {
+        let text = |reading: &Reading| {
+            let mut line = inventory.name(reading.rrd).to_vec();
+            line.push(b' ');
+            self.push_text(reading, &mut line);
+            String::from_utf8(line).unwrap()
+        };
+        self.iter().map(text).collect()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::inventory::{Inventory, RrdSpec};
@@ -171,14 +185,7 @@ mod tests {
         ];
         readings.push(rrd, Timestamp::new(1_700_000_010, 4_000), values);
         readings.push(rrd, Timestamp::whole(-1), []);
-        let texts: Vec<String> = readings
-            .iter()
-            .map(|reading| {
-                let mut text = Vec::new();
-                readings.push_text(reading, &mut text);
-                String::from_utf8(text).unwrap()
-            })
-            .collect();
-        assert_eq!(texts, ["1700000010.004000:18446744073709551615:-3:0.1:U:7.50:U:U", "-1"]);
+        let want = ["a.rrd 1700000010.004000:18446744073709551615:-3:0.1:U:7.50:U:U", "a.rrd -1"];
+        assert_eq!(readings.lines(&inventory), want);
     }
 }

@@ -4,75 +4,55 @@
 
 mod wire;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
 use collect::collectd::packet::{FineTime, Sample};
 use collect::collectd::rrd::Identity;
+use oracle::{Program, rrd_files};
 use wire::{Client, Daemon, Kind};
 
 /// Longest wait for the files of both.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "user: secret\n";
 
-/// Debian's collectd; terminated when dropped.
-struct Collectd(Child);
-
-impl Collectd {
-    fn start(directory: &Path, plugins: &str) -> Self {
-        fs::create_dir_all(directory).unwrap();
-        let config = directory.join("collectd.conf");
-        let directory_text = directory.display();
-        // With several threads it takes values out of order, and drops those that come late.
-        let text = format!(
-            "Hostname \"peer\"\nFQDNLookup false\nInterval 1\nWriteThreads 1\nBaseDir \"{directory_text}\"\n\
-             PIDFile \"{directory_text}/pid\"\nPluginDir \"/usr/lib/collectd\"\n\
-             TypesDB \"/usr/share/collectd/types.db\"\nLoadPlugin logfile\n\
-             <Plugin logfile>\n LogLevel info\n File \"{directory_text}/log\"\n</Plugin>\n{plugins}"
-        );
-        fs::write(&config, text).unwrap();
-        let mut command = Command::new("/usr/sbin/collectd");
-        command.args(["-f", "-C"]).arg(&config).env("LC_ALL", "C");
-        let output = fs::File::create(directory.join("output")).unwrap();
-        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
-        Collectd(command.spawn().unwrap())
-    }
-
-    /// Receives at `port` and writes RRDs; `listen` and `rrd` are options of the plugins.
-    fn receiver(directory: &Path, port: u16, listen: &str, rrd: &str) -> Self {
-        let plugins = format!(
-            "LoadPlugin network\n<Plugin network>\n <Listen \"127.0.0.1\" \"{port}\">\n{listen}\n </Listen>\n</Plugin>\n\
-             LoadPlugin rrdtool\n<Plugin rrdtool>\n DataDir \"{}\"\n{rrd}\n</Plugin>\n",
-            directory.join("rrd").display()
-        );
-        Collectd::start(directory, &plugins)
-    }
-
-    /// Asks it to end, which writes what it holds, and waits.
-    fn stop(mut self) {
-        Command::new("/bin/kill").args(["-TERM", &self.0.id().to_string()]).status().unwrap();
-        self.0.wait().unwrap();
-    }
+/// Starts Debian's collectd.
+fn start_collectd(directory: &Path, plugins: &str) -> Program {
+    fs::create_dir_all(directory).unwrap();
+    let config = directory.join("collectd.conf");
+    let directory_text = directory.display();
+    // With several threads it takes values out of order, and drops those that come late.
+    let text = format!(
+        "Hostname \"peer\"\nFQDNLookup false\nInterval 1\nWriteThreads 1\nBaseDir \"{directory_text}\"\n\
+         PIDFile \"{directory_text}/pid\"\nPluginDir \"/usr/lib/collectd\"\n\
+         TypesDB \"/usr/share/collectd/types.db\"\nLoadPlugin logfile\n\
+         <Plugin logfile>\n LogLevel info\n File \"{directory_text}/log\"\n</Plugin>\n{plugins}"
+    );
+    fs::write(&config, text).unwrap();
+    let words = ["-f", "-C", config.to_str().unwrap()];
+    Program::start(&directory.join("output"), "/usr/sbin/collectd", &words)
 }
 
-impl Drop for Collectd {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
+/// Starts a collectd that receives at `port` and writes RRDs; `listen` and `rrd` are options of the plugins.
+fn start_receiver(directory: &Path, port: u16, listen: &str, rrd: &str) -> Program {
+    let plugins = format!(
+        "LoadPlugin network\n<Plugin network>\n <Listen \"127.0.0.1\" \"{port}\">\n{listen}\n </Listen>\n</Plugin>\n\
+         LoadPlugin rrdtool\n<Plugin rrdtool>\n DataDir \"{}\"\n{rrd}\n</Plugin>\n",
+        directory.join("rrd").display()
+    );
+    start_collectd(directory, &plugins)
 }
 
 /// A daemon with standard files that receives at a port, and collectd doing the same.
 struct Pair {
     ours: Daemon,
     client: Client,
-    theirs: Collectd,
+    theirs: Program,
     their_files: PathBuf,
     ports: [u16; 2],
 }
@@ -83,7 +63,7 @@ impl Pair {
         let mut daemon = Daemon::new(Kind::Files, &directory.join("ours"));
         daemon.configure(&format!("[collectd]\nlisten = [\"udp://127.0.0.1:{}\"]\n{ours}\n", ports[0]));
         let client = daemon.start();
-        let theirs = Collectd::receiver(&directory.join("theirs"), ports[1], listen, rrd);
+        let theirs = start_receiver(&directory.join("theirs"), ports[1], listen, rrd);
         let their_files = directory.join("theirs/rrd");
         // Its socket is open before all of its plugins take values.
         let log = directory.join("theirs/log");
@@ -95,11 +75,11 @@ impl Pair {
     /// Stops collectd, and compares all files of both; returns their number.
     fn compare(mut self, at_least: usize) -> usize {
         let start = Instant::now();
-        while rrds(&self.their_files).len() < at_least && start.elapsed() < PATIENCE {
+        while rrd_files(&self.their_files).len() < at_least && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(50));
         }
-        self.theirs.stop();
-        let theirs = rrds(&self.their_files);
+        self.theirs.terminate();
+        let theirs = rrd_files(&self.their_files);
         assert!(theirs.len() >= at_least, "collectd made {theirs:?}");
         let base = self.ours.base();
         for name in &theirs {
@@ -110,28 +90,11 @@ impl Pair {
             let (ours, theirs) = (dump(&base.join(&name)), dump(&self.their_files.join(&name)));
             assert_eq!(ours, theirs, "{name}");
         }
-        let mut names = rrds(&base);
+        let mut names = rrd_files(&base);
         names.retain(|name| !name.starts_with("roundel"));
         assert_eq!(names, theirs);
         theirs.len()
     }
-}
-
-/// The RRDs below a directory.
-fn rrds(base: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    let mut directories = vec![base.to_path_buf()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rrd") {
-                found.insert(path.strip_prefix(base).unwrap().to_path_buf());
-            }
-        }
-    }
-    found
 }
 
 /// Header and rows of a file, by Debian's rrdtool.
@@ -189,11 +152,11 @@ fn debian_s_collectd_sends_at_every_security_level() {
         "LoadPlugin load\nLoadPlugin memory\nLoadPlugin interface\nLoadPlugin cpu\nLoadPlugin df\nLoadPlugin uptime\n\
          LoadPlugin network\n<Plugin network>\n{servers}</Plugin>\n"
     );
-    let sender = Collectd::start(&directory.path().join("sender"), &plugins);
+    let sender = start_collectd(&directory.path().join("sender"), &plugins);
     let first = pairs[2].their_files.join("peer/load/load.rrd");
     oracle::wait_until("collectd receives", || first.exists());
     thread::sleep(Duration::from_secs(5));
-    sender.stop();
+    sender.terminate();
     thread::sleep(Duration::from_secs(1));
     for pair in pairs {
         assert!(pair.compare(10) >= 10);

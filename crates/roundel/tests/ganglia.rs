@@ -9,33 +9,17 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use oracle::{Program, rrd_files};
 use wire::{Daemon, Kind};
 
 /// Polls that are answered; both get the same answers.
 const POLLS: usize = 8;
-
-/// A program that ends with this value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-fn spawn(log: &Path, program: &str, words: &[&str]) -> Running {
-    let file = fs::File::create(log).unwrap();
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-    Running(command.env("LC_ALL", "C").spawn().unwrap())
-}
 
 /// The answer to the `nth` poll; its time does not depend on when that is.
 fn answer(base: u64, nth: usize) -> String {
@@ -96,18 +80,7 @@ fn gmond(base: u64) -> (u16, Arc<AtomicUsize>) {
 }
 
 fn rrds(base: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    let mut directories = vec![base.to_path_buf()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rrd") {
-                found.insert(path.strip_prefix(base).unwrap().to_path_buf());
-            }
-        }
-    }
+    let mut found = rrd_files(base);
     found.retain(|name| !name.starts_with("roundel"));
     found
 }
@@ -187,7 +160,7 @@ fn files_and_xml_are_gmetad_s() {
     );
     fs::write(&config, text).unwrap();
     let log = directory.path().join("log");
-    let gmetad = spawn(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
+    let gmetad = Program::start(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
     let is_done = || [&our_polls, &their_polls].iter().all(|polls| polls.load(Ordering::Relaxed) > POLLS + 1);
     let start = std::time::Instant::now();
     while !is_done() || !their_files.join("__SummaryInfo__/load_one.rrd").exists() {
@@ -247,7 +220,7 @@ fn debian_s_gmond_sends_to_us() {
     );
     fs::write(&config, text).unwrap();
     let log = directory.path().join("log");
-    let _gmond = spawn(&log, "/usr/sbin/gmond", &["-c", config.to_str().unwrap(), "-f"]);
+    let _gmond = Program::start(&log, "/usr/sbin/gmond", &["-c", config.to_str().unwrap(), "-f"]);
     let file = |base: &Path| rrds(base).into_iter().find(|name| name.ends_with("load_one.rrd"));
     let start = std::time::Instant::now();
     while file(&ours.base()).is_none() {

@@ -10,10 +10,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use oracle::Program;
 use wire::{Client, Daemon, Kind};
 
 /// Longest wait for a program's first values.
@@ -133,24 +134,6 @@ fn perl_works_through_the_daemon() {
     pair.check("/usr/bin/perl", &["-e", script]);
 }
 
-/// A program that ends with this value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// Starts a program with its output in `log`.
-fn spawn(log: &Path, program: &str, words: &[&str]) -> Running {
-    let file = fs::File::create(log).unwrap();
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-    Running(command.env("LC_ALL", "C").spawn().unwrap())
-}
-
 /// The programs below use real time.
 fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
@@ -201,7 +184,7 @@ fn collectd_stores_through_the_daemon() {
     );
     fs::write(&config, text).unwrap();
     let log = pair.plain.join("collectd.log");
-    let collectd = spawn(&log, "/usr/sbin/collectd", &["-f", "-C", config.to_str().unwrap()]);
+    let collectd = Program::start(&log, "/usr/sbin/collectd", &["-f", "-C", config.to_str().unwrap()]);
     wait_for_values(&mut pair.client, &["peer/load/load.rrd", "peer/cpu-0/cpu-user.rrd"], &[&log]);
     drop(collectd);
     let text = fs::read_to_string(&log).unwrap();
@@ -246,7 +229,7 @@ fn gmetad_stores_through_the_daemon() {
     );
     fs::write(&config, text).unwrap();
     let log = pair.plain.join("gmetad.log");
-    let gmetad = spawn(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
+    let gmetad = Program::start(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
     let names = ["peer/host-1/load_one.rrd", "peer/host-1/bytes_in.rrd", "peer/__SummaryInfo__/load_one.rrd"];
     wait_for_values(&mut pair.client, &names, &[&log]);
     drop(gmetad);

@@ -38,13 +38,7 @@ fn packet(readings: &[(Identity<'_>, &[Sample])]) -> Vec<u8> {
 fn lines(collector: &mut CollectdCollector, packet: &[u8]) -> Vec<String> {
     let mut readings = Readings::default();
     collector.receive(NOW, SENDER, packet, &mut readings);
-    let text = |reading: &crate::reading::Reading| {
-        let mut line = collector.inventory().name(reading.rrd).to_vec();
-        line.push(b' ');
-        readings.push_text(reading, &mut line);
-        String::from_utf8(line).unwrap()
-    };
-    readings.iter().map(text).collect()
+    readings.lines(collector.inventory())
 }
 
 #[test]

@@ -23,16 +23,6 @@ fn feed(localtime: i64, hosts: &[(&str, u32, &[[&str; 4]])]) -> Feed {
     Feed::parse(format!("{xml}</CLUSTER>\n</GANGLIA_XML>\n").as_bytes()).unwrap()
 }
 
-fn lines(collector: &GangliaCollector, readings: &Readings) -> Vec<String> {
-    let text = |reading: &crate::reading::Reading| {
-        let mut line = collector.inventory().name(reading.rrd).to_vec();
-        line.push(b' ');
-        readings.push_text(reading, &mut line);
-        String::from_utf8(line).unwrap()
-    };
-    readings.iter().map(text).collect()
-}
-
 /// What Debian's gmetad 3.7.2 stored of the same answer.
 #[test]
 fn readings_and_sums_are_gmetad_s() {
@@ -60,7 +50,7 @@ fn readings_and_sums_are_gmetad_s() {
     collector.read(source, 101, feed(100, &hosts), &mut readings);
     collector.summarize(103, &mut readings);
     assert_eq!(
-        lines(&collector, &readings),
+        readings.lines(collector.inventory()),
         [
             "a b/upper/m.rrd 100:1.5",
             "a b/upper/n.rrd 100:1",
@@ -93,7 +83,7 @@ fn readings_and_sums_are_gmetad_s() {
     assert_eq!((readings.len(), collector.counts().old), (0, 1));
     collector.fail(source);
     collector.summarize(118, &mut readings);
-    assert_eq!(lines(&collector, &readings)[0], "__SummaryInfo__/m.rrd 118:0.00000:0");
+    assert_eq!(readings.lines(collector.inventory())[0], "__SummaryInfo__/m.rrd 118:0.00000:0");
 }
 
 #[test]

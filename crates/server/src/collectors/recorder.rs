@@ -16,6 +16,9 @@ use crate::service::Service;
 
 /// How many failures of one call are logged one by one; of the others, only the number is.
 const FAILURES_LOGGED: usize = 5;
+/// After a failure, the next one of the same RRD is logged only after this many readings without one: of a name with two
+/// sources, every other reading is refused.
+const READINGS_WELL: u8 = 60;
 
 /// What became of some readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,8 +36,20 @@ pub struct Recorded {
 struct Fed {
     /// It is in the store.
     exists: bool,
-    /// A failure was logged, so further ones are not.
-    has_failed: bool,
+    /// Readings without a failure until one is logged again; 0 when none was logged.
+    unlogged_readings: u8,
+}
+
+impl Fed {
+    /// Notes a failure; true when it is to be logged.
+    fn fails(&mut self) -> bool {
+        std::mem::replace(&mut self.unlogged_readings, READINGS_WELL) == 0
+    }
+
+    /// Notes that a reading was passed on.
+    fn was_fed(&mut self) {
+        self.unlogged_readings = self.unlogged_readings.saturating_sub(1);
+    }
 }
 
 /// Records the readings of one collector.
@@ -72,7 +87,11 @@ impl Recorder {
         }
         let (sender, receiver) = oneshot::channel();
         self.service.engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
-        let failures = receiver.await.unwrap_or_default();
+        let Ok(failures) = receiver.await else {
+            // The store is stopping.
+            recorded.refused += rrds.len() as u64;
+            return recorded;
+        };
         recorded.accepted += (rrds.len() - failures.len()) as u64;
         recorded.refused += failures.len() as u64;
         let mut failed = Vec::with_capacity(failures.len());
@@ -85,6 +104,7 @@ impl Recorder {
             failed.push((rrd, failure.error.to_string()));
         }
         self.log("a reading was refused", inventory, failed);
+        rrds.iter().for_each(|rrd| self.fed[rrd.index()].was_fed());
         recorded
     }
 
@@ -118,11 +138,11 @@ impl Recorder {
         self.log("cannot create an RRD", inventory, failed);
     }
 
-    /// Logs the failures of RRDs that had none before.
+    /// Logs the failures of RRDs that have had none of late.
     fn log(&mut self, what: &str, inventory: &Inventory, failed: Vec<(RrdId, String)>) {
         let mut count: usize = 0;
         for (rrd, error) in failed {
-            if std::mem::replace(&mut self.fed[rrd.index()].has_failed, true) {
+            if !self.fed[rrd.index()].fails() {
                 continue;
             }
             count += 1;
@@ -154,4 +174,21 @@ fn create(
     let (sender, receiver) = oneshot::channel();
     service.engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));
     Ok(receiver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_logged_again_after_readings_without_one() {
+        let mut fed = Fed::default();
+        assert!(fed.fails());
+        for _ in 0..200 {
+            fed.was_fed();
+            assert!(!fed.fails(), "every other reading is refused");
+        }
+        (0..READINGS_WELL).for_each(|_| fed.was_fed());
+        assert!(fed.fails());
+    }
 }

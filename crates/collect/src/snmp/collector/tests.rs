@@ -39,12 +39,7 @@ impl Bench {
                 answers.iter().for_each(|answer| self.collector.receive(now, address, answer));
             }
             let (inventory, readings) = self.collector.readings();
-            for reading in readings.iter() {
-                let mut text = inventory.name(reading.rrd).to_vec();
-                text.push(b' ');
-                readings.push_text(reading, &mut text);
-                self.readings.push(String::from_utf8(text).unwrap());
-            }
+            self.readings.extend(readings.lines(inventory));
             self.collector.clear_readings();
             self.now += 50_000;
         }
