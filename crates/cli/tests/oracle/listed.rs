@@ -1,10 +1,11 @@
 //! The differences of `docs/compatibility.md` that random commands meet, each as narrow as it is.
 
+use std::ops::Range;
 use std::path::Path;
 
-use crate::bytes::{Head, head};
+use crate::bytes::{Head, Layout, canonical, head};
 use crate::harness::{Answer, THEIRS};
-use crate::random::Files;
+use crate::random::{Files, comparable};
 
 /// Where the RRDs of all scenarios begin.
 const START: f64 = 1e9;
@@ -18,23 +19,35 @@ pub struct Call<'a> {
     pub program: &'a Path,
     /// Our files before the command.
     pub before: &'a Files,
+    /// Our files and Debian's after it.
+    pub after: &'a [Files; 2],
 }
 
 impl Call<'_> {
     /// Whether the difference is listed.
     pub fn is_listed(&self) -> bool {
-        let address = self.theirs.error.contains("failed to resolve address") && self.ours.status == Some(1);
-        address
+        self.is_listed_address()
             || match self.words[0].as_str() {
                 "create" => self.is_listed_create(),
                 "dump" => self.is_listed_dump(),
                 "tune" => self.is_listed_tune(),
-                "restore" => self.is_listed_restore(),
-                "update" | "updatev" => self.is_listed_update(),
+                "restore" => self.is_listed_daemon() || self.is_listed_restore(),
+                "updatev" => self.is_listed_daemon() || self.is_listed_update(),
+                "update" => self.is_listed_update(),
                 "graph" | "graphv" => self.is_listed_graph() || self.is_listed_plot(),
                 "xport" => self.is_listed_plot(),
                 _ => false,
             }
+    }
+
+    /// The reason why an address cannot be resolved.
+    fn is_listed_address(&self) -> bool {
+        let parts = |answer: &Answer| {
+            let (start, rest) = answer.error.split_once("failed to resolve address '")?;
+            Some((start.to_string(), rest.split_once("' (port ")?.0.to_string()))
+        };
+        let (ours, theirs) = (parts(self.ours), parts(self.theirs));
+        ours.is_some() && ours == theirs && self.ours.status == self.theirs.status && self.same_files()
     }
 
     /// Our program refuses, with this text, what Debian's does.
@@ -45,6 +58,42 @@ impl Call<'_> {
     /// Both succeed, and say the same.
     fn agreed(&self) -> bool {
         self.ours == self.theirs && self.ours.status == Some(0)
+    }
+
+    fn same_files(&self) -> bool {
+        self.differing_files().is_some_and(|names| names.is_empty())
+    }
+
+    /// The files that differ; `None` if one of them is only on one side.
+    fn differing_files(&self) -> Option<Vec<&Path>> {
+        let [ours, theirs] = self.after;
+        let differs = |(name, bytes): &(_, &Vec<u8>)| comparable(bytes) != comparable(&theirs[*name]);
+        let names = ours.keys().eq(theirs.keys());
+        names.then(|| ours.iter().filter(differs).map(|(name, _)| name.as_path()).collect())
+    }
+
+    /// Both succeed and say the same, and only one file differs: an RRD, and it only in these bytes, which are counted
+    /// after its rings are turned to begin at their oldest rows.
+    fn agreed_but_for(&self, ranges: impl Fn(&Layout, [&[u8]; 2]) -> Vec<Range<usize>>) -> bool {
+        self.agreed() && self.differs_only_in(ranges)
+    }
+
+    fn differs_only_in(&self, ranges: impl Fn(&Layout, [&[u8]; 2]) -> Vec<Range<usize>>) -> bool {
+        let names = self.differing_files().unwrap_or_default();
+        let [name] = names[..] else { return false };
+        let [ours, theirs] =
+            self.after.each_ref().map(|files| (Layout::of(&files[name]), canonical(&files[name])));
+        let ((Some(layout), Some(mut ours)), (Some(other), Some(mut theirs))) = (ours, theirs) else {
+            return false;
+        };
+        if layout != other {
+            return false;
+        }
+        for range in ranges(&layout, [&ours, &theirs]) {
+            ours[range.clone()].fill(0);
+            theirs[range].fill(0);
+        }
+        ours == theirs
     }
 
     /// The arguments of an option.
@@ -73,15 +122,23 @@ impl Call<'_> {
     }
 
     fn is_listed_create(&self) -> bool {
-        // After a template of version 0004 or 0005.
-        let newer = |name| self.head(name).is_some_and(|head| head.version != "0003");
-        let version = self.agreed() && self.values("-t", "--template").any(newer);
+        // After a template of version 0004 or 0005, the version that all else needs.
+        let versions: Vec<_> =
+            self.values("-t", "--template").filter_map(|name| Some(self.head(name)?.version)).collect();
+        let version = self.agreed_but_for(|_, [ours, theirs]| {
+            let of_template = versions.iter().any(|version| version.as_bytes() == &ours[4..8]);
+            (of_template && theirs[4..8] < ours[4..8]).then_some(4..8).into_iter().collect()
+        });
+        let archives = || self.words.iter().filter(|word| word.starts_with("RRA:"));
+        let decimals = |word: &String| word.split(':').any(|part| part.contains('.'));
         version
             || (self.at_least("-s", "--step", (1u64 << 53) as f64)
                 && self.ours.error.starts_with("ERROR: step size: out of range; use one of"))
-            || self.refused("which it is not; correct its last argument")
+            || (archives().any(|word| is_forecast(word))
+                && self.refused("which it is not; correct its last argument"))
             || self.refused("spans too long a time; take fewer rows or steps")
             || (self.theirs.error.ends_with("value has trailing garbage")
+                && self.words.iter().any(decimals)
                 && self.ours.error.contains("durations with decimals need a store"))
             || self.shares_single_seconds()
     }
@@ -93,7 +150,8 @@ impl Call<'_> {
             let source = self.head(source).map(|head| head.step);
             source.zip(step).is_some_and(|(source, step)| greatest_common_divisor(source, step) == 1)
         };
-        self.agreed() && self.values("-r", "--source").any(coprime)
+        let rows = |layout: &Layout, _: [&[u8]; 2]| vec![layout.open_rows(), layout.rings()];
+        self.values("-r", "--source").any(coprime) && self.agreed_but_for(rows)
     }
 
     /// The library tells its caller when a dump cannot be written.
@@ -102,28 +160,71 @@ impl Call<'_> {
     }
 
     fn is_listed_tune(&self) -> bool {
-        let file = self.words.iter().skip(1).find_map(|word| self.head(word));
-        let Some(file) = file else { return false };
+        let name = self.words.iter().skip(1).find(|word| self.head(word).is_some());
+        let Some(file) = name.and_then(|name| self.head(name)) else { return false };
+        let any = |start: &str| self.words.iter().any(|word| word.starts_with(start));
         // What Debian's rrdtool does, unless it finds a bad argument that follows.
         let refusals = [
-            "ERROR: cannot set heartbeat, minimum or maximum of the COMPUTE data source",
-            "ERROR: you must define at least one",
-            "ERROR: cannot delete ",
-            "ERROR: cannot change the step together with data sources or archives",
+            (
+                !file.computed.is_empty(),
+                "ERROR: cannot set heartbeat, minimum or maximum of the COMPUTE data source",
+            ),
+            (any("DEL:") || any("DELRRA:"), "ERROR: you must define at least one"),
+            (any("DEL:") || any("DELRRA:"), "ERROR: cannot delete "),
+            (
+                any("--step") || any("-t"),
+                "ERROR: cannot change the step together with data sources or archives",
+            ),
         ];
-        // Without an archive that is not the last, rows are mixed up.
+        let refused = self.ours.status == Some(1) && self.after[0] == *self.before;
+        (refused && refusals.iter().any(|(may, text)| *may && self.ours.error.starts_with(text)))
+            || self.mixes_rows(&file)
+            || self.makes_numbers(&file)
+    }
+
+    /// Without an archive that is not the last, rows are mixed up, and the references of Holt-Winters archives are stale.
+    fn mixes_rows(&self, file: &Head) -> bool {
         let deleted = self.words.iter().filter_map(|word| word.strip_prefix("DELRRA:"));
         let number = |text: &str| {
             let end = text.bytes().take_while(u8::is_ascii_digit).count();
             text[..end].parse().unwrap_or(0)
         };
         let mixed = deleted.map(number).any(|at: usize| at + 1 < file.archives);
-        // What a COMPUTE source was makes numbers.
-        let of_computed = |value: &str| {
-            value.split_once(':').is_some_and(|(name, _)| file.computed.iter().any(|one| one == name))
+        let rows = |layout: &Layout, [ours, _]: [&[u8]; 2]| {
+            let forecasts = (0..layout.archives).map(|archive| layout.archive(archive));
+            let forecasts =
+                forecasts.filter(|range| FORECASTS.iter().any(|cf| ours[range.clone()].starts_with(cf)));
+            forecasts.map(|range| range.start + 40..range.end).chain([layout.rings()]).collect()
         };
-        let numbers = self.values("-d", "--data-source-type").any(of_computed);
-        refusals.iter().any(|text| self.ours.error.starts_with(text)) || (self.agreed() && (mixed || numbers))
+        mixed && self.agreed_but_for(rows) && self.keeps_rows()
+    }
+
+    /// If the only change is one archive less: whether ours keeps the rows of the others.
+    fn keeps_rows(&self) -> bool {
+        let [_, name, change] = self.words else { return true };
+        let Some(deleted) = change.strip_prefix("DELRRA:").and_then(|number| number.parse().ok()) else {
+            return true;
+        };
+        let rows = |files: &Files, without: usize| {
+            let file = canonical(files.get(Path::new(name))?)?;
+            let layout = Layout::of(&file)?;
+            let kept = (0..layout.archives).filter(|archive| *archive != without);
+            Some(kept.flat_map(|archive| file[layout.ring(archive)].to_vec()).collect::<Vec<u8>>())
+        };
+        rows(self.before, deleted) == rows(&self.after[0], usize::MAX)
+    }
+
+    /// What a COMPUTE source was makes the heartbeat and the limits.
+    fn makes_numbers(&self, file: &Head) -> bool {
+        let names: Vec<_> =
+            self.values("-d", "--data-source-type").filter_map(|value| value.split_once(':')).collect();
+        let changed = |source: &usize| names.iter().any(|(name, _)| *name == file.sources[*source]);
+        let changed: Vec<usize> = file.computed.iter().copied().filter(changed).collect();
+        let numbers = |layout: &Layout, _: [&[u8]; 2]| {
+            let range = |source: &usize| layout.source(*source).start + 40..layout.source(*source).end;
+            changed.iter().map(range).collect()
+        };
+        !changed.is_empty() && self.agreed_but_for(numbers)
     }
 
     /// A gap of 2^31 steps; all RRDs begin at the same time.
@@ -134,27 +235,35 @@ impl Call<'_> {
             word[..end].parse::<f64>().unwrap_or(0.0)
         };
         let latest = self.words.iter().map(time).fold(START, f64::max);
-        self.ours.status == self.theirs.status && (latest - START) / step as f64 >= (1u64 << 31) as f64
+        let rows = |layout: &Layout, _: [&[u8]; 2]| vec![layout.open_rows(), layout.rings()];
+        let same = self.ours.status == self.theirs.status && self.ours.error == self.theirs.error;
+        let same = same && (self.words[0] == "updatev" || self.ours.output == self.theirs.output);
+        same && (latest - START) / step as f64 >= (1u64 << 31) as f64
+            && (self.same_files() || self.differs_only_in(rows))
+    }
+
+    /// `--daemon`, which RRDtool does not know here.
+    fn is_listed_daemon(&self) -> bool {
+        let unknown = ["ERROR: invalid option -- 'd'", "ERROR: invalid option -- 'daemon"];
+        unknown.iter().any(|text| self.theirs.error.starts_with(text))
+            && self.words.iter().any(|word| word.starts_with('-') && word.contains('d'))
+            && self.ours.status == Some(1)
+            && self.same_files()
     }
 
     fn is_listed_restore(&self) -> bool {
         // libxml2's text for input that is not XML.
         let parsed = self.theirs.error.starts_with("ERROR: error reading/parsing XML");
         if parsed && self.ours.status == Some(1) {
-            return true;
+            return self.same_files();
         }
-        // `--daemon`, which RRDtool does not know.
-        if ["ERROR: invalid option -- 'd'", "ERROR: invalid option -- 'daemon"]
-            .iter()
-            .any(|text| self.theirs.error.starts_with(text))
-        {
-            return true;
-        }
-        // Limits of COMPUTE sources.
-        let checked = self.has_option("-r", "--range-check");
-        let texts = self.words.iter().filter_map(|word| self.before.get(Path::new(word)));
-        let computed = |text: &Vec<u8>| String::from_utf8_lossy(text).contains("COMPUTE");
-        self.agreed() && checked && texts.into_iter().any(computed)
+        // The rows of COMPUTE sources that are outside of what Debian's rrdtool takes for their limits.
+        let dropped = |layout: &Layout, [ours, theirs]: [&[u8]; 2]| {
+            let computed = head(ours).map_or(Vec::new(), |head| head.computed);
+            let values = computed.into_iter().flat_map(|source| layout.column(source).collect::<Vec<_>>());
+            values.filter(|range| is_nan(&theirs[range.clone()])).collect()
+        };
+        self.has_option("-r", "--range-check") && self.agreed_but_for(dropped)
     }
 
     fn is_listed_graph(&self) -> bool {
@@ -162,48 +271,150 @@ impl Call<'_> {
         let height = failed && self.at_least("-h", "--height", (1u64 << 31) as f64);
         let width = failed && self.at_least("-w", "--width", 10_000_000.0);
         let missing = self.has_option("-Z", "--use-nan-for-all-missing-data")
-            && self.theirs.error.contains("No DS called");
-        let table = self.refused("ERROR: Could not save png to '");
+            && self.theirs.error.contains("No DS called")
+            && !self.ours.error.contains("No DS called");
+        let table = self.is_table() && self.refused("ERROR: Could not save png to '");
         (height && self.ours.error.ends_with("height below 10 pixels\n"))
             || (width && self.ours.error.contains("malloc data_proc"))
             || missing
             || table
-            || self.is_shifted_table()
     }
 
-    /// The first rows of a table of a series that SHIFT moves.
-    fn is_shifted_table(&self) -> bool {
+    fn is_table(&self) -> bool {
         let tables = ["CSV", "TSV", "SSV", "XML", "XMLENUM", "JSON", "JSONTIME"];
-        let table = self.values("-a", "--imgformat").any(|format| tables.contains(&format));
-        self.agreed() && table && self.words.iter().any(|word| word.starts_with("SHIFT:"))
+        self.values("-a", "--imgformat").any(|format| tables.contains(&format))
     }
 
     fn is_listed_plot(&self) -> bool {
-        // A CDEF that names itself.
-        let itself = |word: &String| {
-            let parts = word.strip_prefix("CDEF:").and_then(|word| word.split_once('='));
-            parts.is_some_and(|(name, expression)| expression.split(',').any(|token| token == name))
-        };
-        let unknown = self.ours.error.starts_with("ERROR: don't understand '");
-        (unknown && self.words.iter().any(itself)) || self.is_time_of_series() || self.is_escaped()
+        self.names_itself() || self.differs_in_listed_lines()
     }
 
-    /// PRINT of the time of a series, which has none.
-    fn is_time_of_series(&self) -> bool {
-        let is_time = |word: &String| word.contains("PRINT:") && word.contains(":strftime");
-        if self.ours.status != Some(0) || self.theirs.status != Some(0) || !self.words.iter().any(is_time) {
-            return false;
-        }
-        let (ours, theirs) = (self.ours.output.lines(), self.theirs.output.lines());
-        ours.clone().count() == theirs.clone().count()
-            && ours.zip(theirs).all(|(ours, theirs)| ours == theirs || ours.trim_matches(' ').ends_with('-'))
+    /// A CDEF that names itself. Debian's rrdtool reports any other error first, or crashes.
+    fn names_itself(&self) -> bool {
+        let Some((_, from)) = self.ours.error.split_once("ERROR: don't understand '") else { return false };
+        let from = from.trim_end_matches(['\n', '\'']);
+        let itself = |word: &String| {
+            let parts = word.strip_prefix("CDEF:").and_then(|word| word.split_once('='));
+            parts.is_some_and(|(name, expression)| {
+                expression.ends_with(from) && expression.split(',').any(|token| token == name)
+            })
+        };
+        self.ours.status == Some(1)
+            && self.theirs.status == Some(1)
+            && !self.theirs.error.contains("don't understand")
+            && self.words.iter().any(itself)
+    }
+
+    /// Whether what is printed and written differs only in lines that are listed.
+    fn differs_in_listed_lines(&self) -> bool {
+        let same = self.ours.status == self.theirs.status && self.ours.error == self.theirs.error;
+        let Some(names) = self.differing_files().filter(|_| same) else { return false };
+        let text = |side: usize, name: &Path| String::from_utf8_lossy(&self.after[side][name]).into_owned();
+        let files = names.into_iter().map(|name| [0, 1].map(|side| text(side, name)));
+        let mut texts = files.chain([[self.ours, self.theirs].map(|answer| answer.output.clone())]);
+        texts.all(|[ours, theirs]| {
+            let mut lines = ours.lines().zip(theirs.lines()).enumerate();
+            ours.lines().count() == theirs.lines().count()
+                && lines.all(|(at, (ours_line, line))| {
+                    ours_line == line
+                        || self.is_time_of_series(ours_line)
+                        || self.is_escaped(ours_line, line)
+                        || self.is_shifted_row(&ours, at, ours_line, line)
+                })
+        })
+    }
+
+    /// PRINT of the time of a series, which has none: our line has the dashes of one of the formats.
+    fn is_time_of_series(&self, line: &str) -> bool {
+        let formats = self.words.iter().filter_map(|word| {
+            let word = word.strip_suffix(":strftime").filter(|word| word.contains("PRINT:"))?;
+            Some(word.replace("\\:", "\u{1}").rsplit(':').next()?.replace('\u{1}', ":"))
+        });
+        formats.map(|format| dashes(if self.words[0] == "xport" { "%d" } else { &format })).any(|want| {
+            // As it is, or within `print[0] = ""`, XML, JSON.
+            let within = [("", ""), (" = \"", "\""), (">", "</"), (": \"", "\" }")];
+            let line = line.replace("--", "-").replace("--", "-");
+            within.iter().any(|(start, end)| match start.is_empty() {
+                true => line == want,
+                false => line.contains(&format!("{start}{want}{end}")),
+            })
+        })
     }
 
     /// A legend in JSON.
-    fn is_escaped(&self) -> bool {
-        let plain = |text: &str| text.replace("\\\"", "\"").replace("\\t", "\t");
-        self.words.iter().any(|word| word == "--json") && plain(&self.ours.output) == self.theirs.output
+    fn is_escaped(&self, ours: &str, theirs: &str) -> bool {
+        let plain = ours.replace("\\\"", "\"").replace("\\t", "\t");
+        self.words.iter().any(|word| word == "--json") && plain == theirs
     }
+
+    /// One of the first rows of a table, with a series that SHIFT moves later.
+    fn is_shifted_row(&self, table: &str, at: usize, ours: &str, theirs: &str) -> bool {
+        let shifts = self
+            .words
+            .iter()
+            .filter_map(|word| word.strip_prefix("SHIFT:")?.rsplit(':').next()?.parse().ok());
+        let latest = shifts.fold(0, |latest: usize, shift| latest.max(shift));
+        let first = table.lines().position(is_row).unwrap_or(usize::MAX);
+        let fields = |line: &str| -> Vec<String> {
+            line.split([',', ';', '\t', ' ', '<', '>', '"']).map(str::to_string).collect()
+        };
+        let (ours, theirs) = (fields(ours), fields(theirs));
+        let unknown = |(ours, theirs): (&String, &String)| ours == theirs || ours == "NaN" || ours == "null";
+        self.is_table()
+            && at >= first
+            && at < first + latest.div_ceil(table_step(table, first))
+            && ours.len() == theirs.len()
+            && ours.iter().zip(&theirs).all(unknown)
+    }
+}
+
+/// The first bytes of the archives of a forecast.
+const FORECASTS: [&[u8]; 6] =
+    [b"HWPREDICT", b"MHWPREDICT", b"SEASONAL", b"DEVSEASONAL", b"DEVPREDICT", b"FAILURES"];
+
+/// Whether this defines an archive of a forecast.
+fn is_forecast(word: &str) -> bool {
+    word.strip_prefix("RRA:").is_some_and(|rest| FORECASTS.iter().any(|cf| rest.as_bytes().starts_with(cf)))
+}
+
+fn is_nan(bytes: &[u8]) -> bool {
+    bytes.try_into().is_ok_and(|bytes| f64::from_le_bytes(bytes).is_nan())
+}
+
+/// What ours prints of an unknown time, each number of it as a single dash.
+fn dashes(format: &str) -> String {
+    let (mut text, mut rest) = (String::new(), format.chars());
+    while let Some(letter) = rest.next() {
+        if letter == '%' {
+            rest.next();
+            text.push('-');
+        } else {
+            text.push(letter);
+        }
+    }
+    text.replace("--", "-").replace("--", "-")
+}
+
+/// Whether a line of a table is a row.
+fn is_row(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with(|start: char| start.is_ascii_digit())
+        || line.starts_with("<row>")
+        || line.starts_with("[ ")
+}
+
+/// The seconds of a row of a table, or 1 if it does not tell.
+fn table_step(table: &str, first: usize) -> usize {
+    let told = table.lines().find_map(|line| {
+        let line = line.trim();
+        line.strip_prefix("<step>").or_else(|| line.strip_prefix("\"step\": "))
+    });
+    let number = |text: &str| {
+        let end = text.bytes().take_while(u8::is_ascii_digit).count();
+        text[..end].parse::<usize>().ok()
+    };
+    let times: Vec<usize> = table.lines().skip(first).take(2).filter_map(number).collect();
+    told.and_then(number).or_else(|| times.get(1)?.checked_sub(times[0])).unwrap_or(1).max(1)
 }
 
 fn greatest_common_divisor(one: usize, other: usize) -> usize {

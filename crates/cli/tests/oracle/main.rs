@@ -12,6 +12,7 @@ mod graphs;
 mod harness;
 mod listed;
 mod locales;
+mod narrow;
 mod pictures;
 mod plots;
 mod random;
@@ -37,6 +38,7 @@ const TESTS: &[(&str, fn())] = &[
     ("random_scenarios_are_answered_alike", random::check),
     ("spellings_are_answered_alike", random::check_spellings),
     ("anything_is_answered_alike", random::check_anything),
+    ("what_is_listed_is_nothing_else", narrow::check_all),
     ("graphs_are_answered_alike", graphs::check),
     ("pictures_look_alike", pictures::check_likeness),
     ("parts_of_pictures_are_at_the_same_pixels", pictures::check_places),

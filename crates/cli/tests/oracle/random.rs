@@ -107,11 +107,19 @@ fn difference(scenario: &[Command]) -> Option<String> {
         if undone && let Some(changed) = undo(directories, &before) {
             return Some(format!("{text}theirs: {}\nours:   {}\n{changed}", show(&want), show(&ours)));
         }
-        let differing = differing_files(directories);
+        let after = directories.map(files);
+        let differing = differing_files(&after);
         if want.status.is_some() && ours == want && differing.is_empty() {
             continue;
         }
-        let call = Call { words, ours: &ours, theirs: &want, program: pair.ours.path(), before: &before[0] };
+        let call = Call {
+            words,
+            ours: &ours,
+            theirs: &want,
+            program: pair.ours.path(),
+            before: &before[0],
+            after: &after,
+        };
         let crashed = want.status.is_none() && matches!(ours.status, Some(0 | 1));
         if !crashed && !call.is_listed() {
             text.push_str(&format!("theirs: {}\nours:   {}\n{differing}", show(&want), show(&ours)));
@@ -135,7 +143,8 @@ fn quoted(words: &[String]) -> String {
 /// The content of all files, by path within the directory.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-fn files(directory: &Path) -> Files {
+/// The files of a directory and all below it.
+pub fn files(directory: &Path) -> Files {
     let mut found = BTreeMap::new();
     let mut open = vec![directory.to_path_buf()];
     while let Some(next) = open.pop() {
@@ -179,18 +188,17 @@ fn undo([ours, theirs]: [&Path; 2], before: &[Files; 2]) -> Option<String> {
 }
 
 /// Differences between files that must be equal: RRDs without what is drawn at random, and texts.
-fn differing_files(directories: [&Path; 2]) -> String {
-    let [ours, theirs] = directories.map(files);
+fn differing_files([ours, theirs]: &[Files; 2]) -> String {
     let mut text = String::new();
     for name in ours.keys().filter(|name| !theirs.contains_key(*name)) {
         text.push_str(&format!("{}: only ours\n", name.display()));
     }
     for (name, theirs) in theirs {
-        let Some(ours) = ours.get(&name) else {
+        let Some(ours) = ours.get(name) else {
             text.push_str(&format!("{}: only theirs\n", name.display()));
             continue;
         };
-        let [ours, theirs] = [ours, &theirs].map(|bytes| comparable(bytes));
+        let [ours, theirs] = [ours, theirs].map(|bytes| comparable(bytes));
         if ours != theirs {
             let at = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
             text.push_str(&format!("{}: byte {at:?} differs\n", name.display()));
@@ -200,7 +208,7 @@ fn differing_files(directories: [&Path; 2]) -> String {
 }
 
 /// The bytes of a file that must be equal.
-fn comparable(bytes: &[u8]) -> Vec<u8> {
+pub fn comparable(bytes: &[u8]) -> Vec<u8> {
     if let Some(canonical) = canonical(bytes) {
         return canonical;
     }
@@ -239,7 +247,8 @@ pub fn first_difference(ours: &Answer, theirs: &Answer) -> String {
     }
 }
 
-fn normal(pair: &Pair, answer: Answer) -> Answer {
+/// An answer without what is meant to differ.
+pub fn normal(pair: &Pair, answer: Answer) -> Answer {
     // The usage page has our own text, and libxml2's remarks are its own.
     let usage = answer.output.starts_with("RRDtool 1.");
     // An image is its own, and so is its size.
