@@ -3,6 +3,7 @@
 //! Every scenario starts its own daemons in its own directory under the work directory and leaves neither
 //! running. The daemons of a scenario run side by side but are loaded in turn, never at once.
 
+mod attack;
 mod device;
 mod fetch;
 mod graph;
@@ -96,6 +97,8 @@ pub enum Scenario {
     Graph,
     /// The C library, beside Debian's: files, daemons, collectd.
     Librrd,
+    /// W1 while clients that mean harm attack.
+    Attack,
 }
 
 /// The context of every scenario.
@@ -231,6 +234,7 @@ impl Bench {
             Scenario::Tool => tool::run(self),
             Scenario::Graph => graph::run(self),
             Scenario::Librrd => librrd::run(self),
+            Scenario::Attack => attack::run(self),
         }
     }
 

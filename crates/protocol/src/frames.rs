@@ -129,9 +129,13 @@ pub fn begin(out: &mut Vec<u8>, kind: u8, number: u32) -> usize {
 
 /// Completes the frame that starts at `start`: everything after its header is its body.
 pub fn finish(out: &mut [u8], start: usize) {
+    set_length(out, start, out.len() - start - HEADER_BYTES);
+}
+
+/// Sets the length of the frame that starts at `start`, whose body has or will have so many bytes.
+pub fn set_length(out: &mut [u8], start: usize, body_bytes: usize) {
     // Callers respect the limits, which are far below 4 GiB.
-    let length = (out.len() - start - HEADER_BYTES) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    out[start..start + 4].copy_from_slice(&(body_bytes as u32).to_le_bytes());
 }
 
 fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The most bytes of a share that may come out of the reserve: a connection's while it is served in small parts.
+pub const SMALL_SHARE: u64 = 64 * 1024;
+
 /// Bytes, shared by all connections.
 #[derive(Debug)]
 pub struct MemoryBudget {
     max: u64,
+    /// Bytes beyond `max` that only small shares get, so that those who hold much do not shut out the others.
+    reserve: u64,
     used: AtomicU64,
 }
 
@@ -20,7 +25,12 @@ pub struct Share {
 impl MemoryBudget {
     /// `max` bytes, all of them free.
     pub fn new(max: u64) -> Arc<Self> {
-        Arc::new(MemoryBudget { max, used: AtomicU64::new(0) })
+        Self::with_reserve(max, 0)
+    }
+
+    /// `max` bytes and a reserve for shares of up to [`SMALL_SHARE`], all of them free.
+    pub fn with_reserve(max: u64, reserve: u64) -> Arc<Self> {
+        Arc::new(MemoryBudget { max, reserve, used: AtomicU64::new(0) })
     }
 
     /// An empty share.
@@ -45,7 +55,8 @@ impl Share {
         let used = &self.budget.used;
         if bytes > self.bytes {
             let more = bytes - self.bytes;
-            let add = |used: u64| used.checked_add(more).filter(|&used| used <= self.budget.max);
+            let reserve = if bytes <= SMALL_SHARE { self.budget.reserve } else { 0 };
+            let add = |used: u64| used.checked_add(more).filter(|&used| used <= self.budget.max + reserve);
             if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
                 return false;
             }
@@ -60,6 +71,11 @@ impl Share {
     pub fn resize(&mut self, bytes: u64) {
         self.budget.used.fetch_add(bytes.wrapping_sub(self.bytes), Ordering::Relaxed);
         self.bytes = bytes;
+    }
+
+    /// True when its budget has so many bytes free.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.budget.used().saturating_add(bytes) <= self.budget.max
     }
 
     /// The bytes of the whole budget.
@@ -96,5 +112,13 @@ mod tests {
         assert!(!budget.share().try_resize(1));
         drop(one);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn the_reserve_is_for_small_shares() {
+        let budget = MemoryBudget::with_reserve(2 * SMALL_SHARE, 100);
+        let (mut large, mut small) = (budget.share(), budget.share());
+        assert!(!large.try_resize(2 * SMALL_SHARE + 1) && large.try_resize(2 * SMALL_SHARE));
+        assert!(small.try_resize(100) && !small.try_resize(101));
     }
 }

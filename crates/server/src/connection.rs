@@ -19,9 +19,9 @@ use self::inbox::{Inbox, ReplyTo};
 use self::refusal::Refusal;
 use self::session::{Effect, Input, Session, StoreReply};
 use crate::budget::Share;
-use crate::limits::{ANSWER_BYTES_HELD, HELD_FREELY, READ_BYTES};
+use crate::limits::{ANSWER_BYTES_HELD, HELD_FREELY, READ_BYTES, READ_BYTES_SHORT};
 use crate::metrics::DropReason;
-use crate::service::Service;
+use crate::service::{Service, Turn};
 
 /// What a listener allows its clients; a reload changes it.
 pub type SharedPermissions = Arc<RwLock<Permissions>>;
@@ -38,7 +38,9 @@ pub struct Connection {
     used: usize,
     /// The connection has its own thread, where a blocking call delays no other connection.
     has_thread: bool,
-    /// What it holds of the memory for clients while it waits.
+    /// Permission for the call that follows.
+    turn: Option<Turn>,
+    /// What it holds of the memory for clients.
     share: Share,
     /// Writing to the client failed. What it sent before is still processed.
     broken: Option<io::Error>,
@@ -49,6 +51,8 @@ pub struct Connection {
 pub enum NextIo {
     /// Wait for the store, then call [`Connection::replied`].
     Wait,
+    /// Wait for a turn ([`Connection::turn`]) to call the store, then call [`Connection::got_turn`].
+    Turn,
     /// Write the session's output, then call [`Connection::wrote`].
     Write,
     /// Read into [`Connection::room`], or sleep.
@@ -63,8 +67,8 @@ impl Connection {
     fn new(service: Arc<Service>, permissions: SharedPermissions) -> Self {
         let session = Session::new(Arc::clone(&service));
         let (inbox, buffer, share) = (Arc::default(), Vec::new(), service.memory.share());
-        let (has_thread, broken) = (false, None);
-        Connection { service, permissions, session, inbox, buffer, used: 0, has_thread, share, broken }
+        let (has_thread, turn, broken) = (false, None, None);
+        Connection { service, permissions, session, inbox, buffer, used: 0, has_thread, turn, share, broken }
     }
 
     /// Does everything that needs no socket, until something does.
@@ -74,12 +78,19 @@ impl Connection {
         loop {
             let (used, effect) = self.session.next(&self.buffer[self.used..], input);
             self.used += used;
+            // For this effect only.
+            let turn = self.turn.take();
             match effect {
                 Effect::Update(ticket, batch) => {
                     let reply = ReplyTo::new(&self.inbox, ticket);
                     let reply = Box::new(move |failures| reply.send(StoreReply::Updated(failures)));
                     self.service.engine.update(batch, reply);
                 }
+                Effect::Turn(_) if self.has_thread => self.got_turn(Turn::Own),
+                Effect::Turn(wait) => match self.service.calls.try_turn(wait) {
+                    Some(turn) => self.got_turn(turn),
+                    None => return NextIo::Turn,
+                },
                 Effect::Create(ticket, name, words) => {
                     create::create(&self.service, &name, words, ReplyTo::new(&self.inbox, ticket));
                 }
@@ -88,15 +99,29 @@ impl Connection {
                 }
                 Effect::Ask(ask) => {
                     let service = &*self.service;
-                    let (here, quick) = (self.has_thread || ask.is_immediate(), ask.is_quick());
                     let (kept, out) = self.session.answer_space();
                     let answer = || command::answer(service, ask, kept, out);
-                    let mut result = if here { answer() } else { service.calls.run(quick, answer) };
+                    let mut result = match turn {
+                        Some(turn) => turn.run(answer),
+                        None => answer(),
+                    };
                     let held = self.session.held();
-                    if held > 4 * ANSWER_BYTES_HELD && !self.share.try_resize(held as u64) {
+                    if held > 2 * ANSWER_BYTES_HELD && !self.share.try_resize(held as u64) {
                         result = Err(Refusal::no_memory("this answer", held as u64, &self.share));
                     }
                     self.session.answered(result);
+                }
+                Effect::More => {
+                    let (kept, out) = self.session.answer_space();
+                    let more = || command::rest::push_more(&self.service, kept, out);
+                    let result = turn.unwrap_or(Turn::Own).run(more);
+                    self.session.continued(result);
+                }
+                Effect::Room => {
+                    let bytes = 2 * ANSWER_BYTES_HELD + self.buffer.capacity();
+                    if self.share.try_resize(bytes as u64) {
+                        self.session.make_room();
+                    }
                 }
                 Effect::Wait => {
                     let replies = self.inbox.take();
@@ -114,6 +139,11 @@ impl Connection {
         }
     }
 
+    fn got_turn(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+        self.session.take_turn();
+    }
+
     fn replied(&mut self, replies: Vec<(session::Ticket, StoreReply)>) {
         for (ticket, reply) in replies {
             self.session.replied(ticket, reply);
@@ -123,9 +153,7 @@ impl Connection {
     fn wrote(&mut self, result: io::Result<()>) {
         self.service.metrics.sent_bytes.inc_by(self.session.output().len() as u64);
         self.session.written();
-        if self.share.bytes() > 0 {
-            self.share.resize(0);
-        }
+        self.share_reading();
         self.broken = result.err();
         if self.broken.is_some() {
             self.session.abandon();
@@ -154,17 +182,30 @@ impl Connection {
     /// permissions.
     fn room(&mut self) -> &mut Vec<u8> {
         self.session.allow(*self.permissions.read().unwrap_or_else(PoisonError::into_inner));
-        if self.buffer.capacity() < READ_BYTES {
-            let mut buffer = self.service.buffers.take();
-            buffer.append(&mut self.buffer);
-            self.buffer = buffer;
-        }
         self.buffer.drain(..self.used);
         self.used = 0;
-        if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
+        if self.buffer.capacity() < READ_BYTES {
+            // While clients hold much, one that sends is served in small parts.
+            if self.share.try_resize(READ_BYTES as u64) {
+                let mut buffer = self.service.buffers.take();
+                buffer.append(&mut self.buffer);
+                self.buffer = buffer;
+            } else {
+                self.buffer.reserve_exact(READ_BYTES_SHORT);
+            }
+        }
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES_SHORT / 2 {
             self.buffer.reserve(READ_BYTES);
         }
         &mut self.buffer
+    }
+
+    /// What it takes of the budget while it reads and has nothing to write: a large buffer.
+    fn share_reading(&mut self) {
+        let bytes = if self.buffer.capacity() >= READ_BYTES { self.buffer.capacity() } else { 0 };
+        if self.share.bytes() != bytes as u64 {
+            self.share.resize(bytes as u64);
+        }
     }
 
     /// Handles the result of a read; returns what the session may expect.
@@ -204,12 +245,29 @@ impl Connection {
     /// When that is more than there is memory for: the connection ends.
     fn rest(&mut self) -> io::Result<()> {
         self.session.rest_for_now();
+        self.shrink();
+        self.hold()
+    }
+
+    /// Prepares to wait until the client reads on.
+    ///
+    /// # Errors
+    /// When what it holds is more than there is memory for: the connection ends.
+    fn rest_in_answer(&mut self) -> io::Result<()> {
+        self.shrink();
+        self.hold()
+    }
+
+    fn shrink(&mut self) {
         if self.buffer.capacity() >= READ_BYTES {
             let partial = self.buffer[self.used..].to_vec();
             self.service.buffers.give(std::mem::replace(&mut self.buffer, partial));
             self.used = 0;
+        } else if self.buffer.capacity() > 0 {
+            self.buffer.drain(..self.used);
+            self.buffer.shrink_to_fit();
+            self.used = 0;
         }
-        self.hold()
     }
 
     fn result(self) -> io::Result<()> {

@@ -14,7 +14,7 @@ use crate::collectors::mrtg::MrtgSettings;
 use crate::connection::SharedPermissions;
 use crate::limits::WORKERS_MIN;
 use crate::listener::{self, Bound};
-use crate::service::Service;
+use crate::service::{BlockingCalls, Service};
 use crate::{collectors, http};
 
 /// Bound sockets that are not served yet.
@@ -49,7 +49,8 @@ impl Daemon {
     pub fn start(service: Arc<Service>, sockets: Sockets, collect_host: Option<String>) -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(cores.max(WORKERS_MIN)).enable_all().build()?;
+        builder.worker_threads(cores.max(WORKERS_MIN)).max_blocking_threads(BlockingCalls::threads_max());
+        let runtime = builder.enable_all().build()?;
         let (stop, stop_seen) = watch::channel(false);
         let mut tasks = Vec::new();
         let guard = runtime.enter();

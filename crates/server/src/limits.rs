@@ -6,6 +6,9 @@ use std::time::Duration;
 /// `examples/parse_speed.rs`; more gains nothing.
 pub const READ_BYTES: usize = 256 * 1024;
 
+/// Bytes per read while clients hold all the memory that they may: slower, but served.
+pub const READ_BYTES_SHORT: usize = 8 * 1024;
+
 /// Read buffers kept for the next connection that sends something. A connection holds one only while bytes
 /// are being processed, so ten thousand idle ones cost nothing. When more connections are busy, more are
 /// allocated, and freed afterwards.
@@ -27,18 +30,34 @@ pub const WORKERS_MIN: usize = 4;
 /// thread.
 pub const INLINE_CALLS_MAX: usize = 2;
 
+/// Calls that may block a thread of their own at once, per core. Further ones wait in a queue, where they hold no thread;
+/// what needs no store, or only asks for `/healthz`, goes on. A thread takes up to a megabyte, most of it the
+/// allocator's.
+pub const BLOCKING_CALLS_PER_CORE: usize = 8;
+/// Threads for calls that are not queued: some by HTTP, FLUSHALL, and those made while an RRD is created.
+pub const BLOCKING_THREADS_SPARE: usize = 16;
+
 /// Connections in frames with their own thread; further ones are served by the shared threads.
 pub const FRAMES_THREADS_MAX: usize = 64;
 
 /// Bytes of answers collected for one write; more are written at once.
 pub const ANSWER_BYTES_HELD: usize = 256 * 1024;
 
+/// The same while clients hold all the memory that they may.
+pub const ANSWER_BYTES_SHORT: usize = 4 * 1024;
+
+/// Values of rows that are written at once of a longer answer: up to 12 kB of text.
+pub const ANSWER_VALUES_PER_PIECE: usize = 128;
+/// Values that are read from the store at once for a longer answer, 1 MiB; fewer where clients hold much memory. Reading
+/// goes through the RRD's open rows, which takes as long for one row as for all.
+pub const ANSWER_VALUES_PER_PART: usize = 128 * 1024;
+
 /// Bytes of memory for answers that a connection keeps while its client is silent: most answers are shorter.
-pub const ANSWER_BYTES_AT_REST: usize = 4096;
+pub const ANSWER_BYTES_AT_REST: usize = 1024;
 
 /// Bytes that a waiting connection may hold without a share of the budget ([`crate::budget`]): what ten thousand of them
 /// hold is little, and one that behaves well needs no more.
-pub const HELD_FREELY: usize = 8 * 1024;
+pub const HELD_FREELY: usize = 2 * 1024;
 
 /// Connections at once, through all listeners. At this limit the daemon stops accepting until one ends. Each takes a file
 /// descriptor, so the process's own limit may be reached first (`crates/server/src/connection_limits.rs`).

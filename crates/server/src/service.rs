@@ -1,15 +1,19 @@
 //! State shared by all connections: the store, names, policies, counters.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use store::engine::Engine;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::budget::MemoryBudget;
+use crate::connection::command::Wait;
+use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
-use crate::limits::{BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX, READ_BYTES};
+use crate::limits::{
+    BLOCKING_CALLS_PER_CORE, BLOCKING_THREADS_SPARE, BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX,
+    READ_BYTES,
+};
 use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::names::Names;
@@ -43,6 +47,8 @@ pub struct Service {
     pub buffers: Buffers,
     /// Runs blocking calls to the store.
     pub calls: BlockingCalls,
+    /// The FLUSHALL that has not begun yet.
+    pub flush_all: FlushAll,
     /// Memory for what clients send and do not read.
     pub memory: Arc<MemoryBudget>,
     /// How long a client may be silent in the middle of something.
@@ -70,7 +76,7 @@ impl Service {
     ) -> Arc<Self> {
         Arc::new(Service {
             // The rest is for answers in the making and for what the allocator has not given back.
-            memory: MemoryBudget::new(limits.memory / 4 * 3),
+            memory: MemoryBudget::with_reserve(limits.memory / 8 * 5, limits.memory / 8),
             idle: limits.idle,
             engine,
             names,
@@ -79,6 +85,7 @@ impl Service {
             marks: Marks::default(),
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
+            flush_all: FlushAll::default(),
             connection_limits: ConnectionLimits::with_total(limits.connections),
             scrub: Arc::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
@@ -96,26 +103,84 @@ pub async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
     stop.wait_for(|&stop| stop).await.ok();
 }
 
-/// Runs blocking calls to the store on a thread that serves connections.
+/// Limits how many calls to the store block threads at once.
 ///
-/// Moving the connections to another thread costs 12 to 17 us per call (measured: half of a fetch). So the
-/// first few short calls just block; other threads steal the tasks that can run.
-#[derive(Debug, Default)]
-pub struct BlockingCalls(AtomicUsize);
+/// Moving the connections of a thread to another one costs 12 to 17 us per call (measured: half of a fetch). So the
+/// first few short calls just block; other threads steal the tasks that can run. Each of the others takes a thread, and
+/// of those there are only so many.
+#[derive(Debug)]
+pub struct BlockingCalls {
+    inline: Arc<Semaphore>,
+    threads: Arc<Semaphore>,
+}
+
+/// Permission for one call that may block.
+#[derive(Debug)]
+pub enum Turn {
+    /// On a thread that has nothing else to do.
+    Own,
+    /// On this thread, because it is short and few are.
+    Inline(OwnedSemaphorePermit),
+    /// After this thread has left its connections to another one.
+    Thread(OwnedSemaphorePermit),
+}
+
+impl Turn {
+    /// Runs the call.
+    pub fn run<T>(self, call: impl FnOnce() -> T) -> T {
+        match self {
+            Turn::Own | Turn::Inline(_) => call(),
+            Turn::Thread(_) => tokio::task::block_in_place(call),
+        }
+    }
+}
+
+impl Default for BlockingCalls {
+    fn default() -> Self {
+        let threads = BLOCKING_CALLS_PER_CORE * cores();
+        BlockingCalls {
+            inline: Arc::new(Semaphore::new(INLINE_CALLS_MAX)),
+            threads: Arc::new(Semaphore::new(threads)),
+        }
+    }
+}
 
 impl BlockingCalls {
-    /// Runs `call`; it is `quick` when it waits at most for a shard.
-    pub fn run<T>(&self, quick: bool, call: impl FnOnce() -> T) -> T {
-        struct Slot<'a>(&'a AtomicUsize);
-        impl Drop for Slot<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        let inline = self.0.fetch_add(1, Ordering::Relaxed) < INLINE_CALLS_MAX;
-        let _slot = Slot(&self.0);
-        if quick && inline { call() } else { tokio::task::block_in_place(call) }
+    /// Threads that the runtime needs for calls, beside those that serve connections.
+    pub fn threads_max() -> usize {
+        (BLOCKING_CALLS_PER_CORE + 1) * cores() + BLOCKING_THREADS_SPARE
     }
+
+    /// A turn, if there is one now.
+    pub fn try_turn(&self, wait: Wait) -> Option<Turn> {
+        if wait == Wait::Short
+            && let Ok(permit) = Arc::clone(&self.inline).try_acquire_owned()
+        {
+            return Some(Turn::Inline(permit));
+        }
+        Arc::clone(&self.threads).try_acquire_owned().ok().map(Turn::Thread)
+    }
+
+    /// Waits for a turn. They are given in the order of asking.
+    pub async fn turn(&self) -> Turn {
+        match Arc::clone(&self.threads).acquire_owned().await {
+            Ok(permit) => Turn::Thread(permit),
+            // The semaphore is never closed.
+            Err(_) => Turn::Own,
+        }
+    }
+
+    /// Runs `call` on a thread that serves connections, without a queue; it is `quick` when it waits at most for a shard.
+    pub fn run<T>(&self, quick: bool, call: impl FnOnce() -> T) -> T {
+        match Arc::clone(&self.inline).try_acquire_owned() {
+            Ok(_permit) if quick => call(),
+            _ => tokio::task::block_in_place(call),
+        }
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Read buffers, shared by all connections.

@@ -133,6 +133,16 @@ impl RrdStatus {
     }
 }
 
+/// Whether the rows of two definitions are arranged alike, so that a number means the same row in both.
+pub fn are_rows_alike(one: &Definition, other: &Definition) -> bool {
+    let rows = |definition: &Definition| {
+        definition.rra.iter().map(|rra| (rra.row_count, rra.pdp_per_row)).collect::<Vec<_>>()
+    };
+    one.ds.len() == other.ds.len()
+        && (one.step, one.units_per_second) == (other.step, other.units_per_second)
+        && rows(one) == rows(other)
+}
+
 /// Counters with the meaning rrdcached gives them, and counters of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -238,6 +248,22 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When there is no such RRD, or it cannot be read.
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError>;
+    /// Rows of the archive `rra` by their numbers ([`rrd::grid`]), for an answer that is made in parts; `of` is the
+    /// definition that its first part came with. Rows that were never written are unknown; of those that have left
+    /// the archive since, some may be.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRrd`] when there is none of that name whose rows are arranged as `of` says; when the rows
+    /// cannot be read.
+    fn rows(
+        &self,
+        _name: &RrdName,
+        _of: &Arc<Definition>,
+        _rra: usize,
+        _rows: Range<i64>,
+    ) -> Result<Vec<f64>, StoreError> {
+        Err(StoreError::Unsupported("it does not read rows in parts"))
+    }
     /// Names under a directory (`""` = all), each relative to the store; not recursive: immediate children,
     /// directories with a trailing `/`.
     ///

@@ -30,6 +30,7 @@ mod updatev;
 mod upkeep;
 mod write;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -269,6 +270,16 @@ impl Engine for FilesEngine {
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
         read::read(&self.shared, name)
+    }
+
+    fn rows(
+        &self,
+        name: &RrdName,
+        of: &Arc<Definition>,
+        rra: usize,
+        rows: Range<i64>,
+    ) -> Result<Vec<f64>, StoreError> {
+        read::rows(&self.shared, name, of, rra, rows)
     }
 
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {

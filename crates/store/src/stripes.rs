@@ -6,7 +6,7 @@
 
 mod adopt;
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
@@ -34,7 +34,7 @@ use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
 pub use crate::shard::ShardOptions;
 use crate::shard::message::{Command, Priority, UpdateOutcome};
-use crate::shard::read::{FetchTicket, ReadTicket};
+use crate::shard::read::{FetchTicket, ReadTicket, RowsTicket};
 use crate::shard::recover;
 use crate::shard::view::View;
 use crate::shard::{Clock, Shard};
@@ -460,6 +460,19 @@ impl Engine for Stripes {
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
         self.with_adoption(name, |core| core.ask(name, ReadTicket::take))?.complete()
+    }
+
+    fn rows(
+        &self,
+        name: &RrdName,
+        of: &Arc<Definition>,
+        rra: usize,
+        rows: Range<i64>,
+    ) -> Result<Vec<f64>, StoreError> {
+        let of = Arc::clone(of);
+        let take =
+            move |view: &View<'_>, name: &RrdName| RowsTicket::take(view, name, &of, rra, rows.clone());
+        self.core.ask(name, take)?.complete()
     }
 
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {

@@ -3,7 +3,7 @@
 use rrd::fetch::FetchRows;
 
 use super::code::ErrorCode;
-use super::{Frame, FrameError, Reader, VERSION_WITH_CODES, push};
+use super::{Frame, FrameError, HEADER_BYTES, Reader, VERSION_WITH_CODES, begin, push, set_length};
 
 /// The answer to [`super::request::UPDATE`].
 pub const UPDATED: u8 = 0x81;
@@ -146,21 +146,32 @@ pub fn push_updated<'a>(
 
 /// Appends rows.
 pub fn push_rows(out: &mut Vec<u8>, number: u32, rows: &FetchRows) {
-    let (names, values) = (&rows.ds_names, &rows.values);
-    out.reserve(values.len() * 8 + names.len() * 32 + 64);
-    push(out, ROWS, number, |body| {
-        body.extend_from_slice(&rows.start.to_le_bytes());
-        body.extend_from_slice(&rows.end.to_le_bytes());
-        body.extend_from_slice(&rows.step.to_le_bytes());
-        body.extend_from_slice(&rows.units_per_second.to_le_bytes());
-        body.extend_from_slice(&(names.len() as u32).to_le_bytes());
-        for name in names {
-            body.extend_from_slice(&(name.len() as u16).to_le_bytes());
-            body.extend_from_slice(name.as_bytes());
-        }
-        body.extend_from_slice(&(rows.row_count() as u64).to_le_bytes());
-        values.iter().for_each(|value| body.extend_from_slice(&value.to_le_bytes()));
-    });
+    out.reserve(rows.values.len() * 8 + rows.ds_names.len() * 32 + 64);
+    push_rows_head(out, number, rows, rows.row_count());
+    push_values(out, &rows.values);
+}
+
+/// Appends what precedes the values of rows, which must follow ([`push_values`]); `rows` need not have them.
+pub fn push_rows_head(out: &mut Vec<u8>, number: u32, rows: &FetchRows, row_count: usize) {
+    let names = &rows.ds_names;
+    let start = begin(out, ROWS, number);
+    out.extend_from_slice(&rows.start.to_le_bytes());
+    out.extend_from_slice(&rows.end.to_le_bytes());
+    out.extend_from_slice(&rows.step.to_le_bytes());
+    out.extend_from_slice(&rows.units_per_second.to_le_bytes());
+    out.extend_from_slice(&(names.len() as u32).to_le_bytes());
+    for name in names {
+        out.extend_from_slice(&(name.len() as u16).to_le_bytes());
+        out.extend_from_slice(name.as_bytes());
+    }
+    out.extend_from_slice(&(row_count as u64).to_le_bytes());
+    let body = out.len() - start - HEADER_BYTES + row_count * names.len() * 8;
+    set_length(out, start, body);
+}
+
+/// Appends the values of rows, row-major.
+pub fn push_values(out: &mut Vec<u8>, values: &[f64]) {
+    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
 
 /// Appends the refusal of a request.

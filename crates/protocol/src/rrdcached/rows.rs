@@ -1,7 +1,5 @@
 //! The rows in answers to FETCH, FETCHRES and FETCHBIN: encoded by the daemon, decoded by its clients.
 
-use std::ops::Range;
-
 use rrd::fetch::FetchRows;
 use rrd::format::push_e;
 
@@ -18,13 +16,13 @@ const TIME_MAX: i64 = 10_i64.pow(TIME_WIDTH as u32);
 pub fn push_text(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
     let count = rows.row_count();
     out.reserve(256 + count * (13 + 24 * columns.len()));
-    push_text_head(out, rows, columns);
-    push_text_rows(out, rows, columns, 0..count);
+    push_text_head(out, rows, columns, count);
+    push_text_rows(out, rows, columns, 0, &rows.values);
 }
 
-/// Appends the lines before the rows of the answer to FETCH or FETCHRES.
-pub fn push_text_head(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
-    push_head(out, rows, 6 + rows.row_count(), columns.len());
+/// Appends the lines before the rows of the answer to FETCH or FETCHRES; `rows` need not have its values.
+pub fn push_text_head(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize], row_count: usize) {
+    push_head(out, rows, 6 + row_count, columns.len());
     out.extend_from_slice(b"DSName:");
     for &column in columns {
         out.push(b' ');
@@ -33,12 +31,11 @@ pub fn push_text_head(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
     out.push(b'\n');
 }
 
-/// Appends the rows with these numbers.
-pub fn push_text_rows(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize], numbers: Range<usize>) {
+/// Appends `values` as rows of the answer that `rows` describes, of which the first has the index `first`.
+pub fn push_text_rows(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize], first: usize, values: &[f64]) {
     let width = rows.ds_names.len().max(1);
-    let values = &rows.values[numbers.start * width..numbers.end * width];
     let step = i64::try_from(rows.step).unwrap_or(i64::MAX);
-    let mut time = rows.start.saturating_add(step.saturating_mul(numbers.start as i64));
+    let mut time = rows.start.saturating_add(step.saturating_mul(first as i64));
     for row in values.chunks_exact(width) {
         time = time.saturating_add(step);
         push_row_time(out, time, rows.units_per_second);
@@ -55,15 +52,29 @@ pub fn push_text_rows(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize], nu
 pub fn push_binary(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
     let count = rows.row_count();
     out.reserve(256 + (count * 8 + 64) * columns.len());
-    push_head(out, rows, 5 + columns.len(), columns.len());
-    let order = if cfg!(target_endian = "little") { "LITTLE" } else { "BIG" };
+    push_binary_head(out, rows, columns);
     for &column in columns {
-        let name = &rows.ds_names[column];
-        out.extend_from_slice(format!("DSName-{name}: BinaryData {count} 8 {order}\n").as_bytes());
-        for (_, row) in rows.rows() {
-            out.extend_from_slice(&row[column].to_ne_bytes());
-        }
+        push_binary_name(out, &rows.ds_names[column], count);
+        push_binary_values(out, rows.ds_names.len(), column, &rows.values);
         out.push(b'\n');
+    }
+}
+
+/// Appends the lines before the columns of the answer to FETCHBIN; `rows` need not have its values.
+pub fn push_binary_head(out: &mut Vec<u8>, rows: &FetchRows, columns: &[usize]) {
+    push_head(out, rows, 5 + columns.len(), columns.len());
+}
+
+/// Appends the line before the values of a column, which a line feed follows.
+pub fn push_binary_name(out: &mut Vec<u8>, name: &str, row_count: usize) {
+    let order = if cfg!(target_endian = "little") { "LITTLE" } else { "BIG" };
+    out.extend_from_slice(format!("DSName-{name}: BinaryData {row_count} 8 {order}\n").as_bytes());
+}
+
+/// Appends the values of a column of rows, which have `width` values each.
+pub fn push_binary_values(out: &mut Vec<u8>, width: usize, column: usize, values: &[f64]) {
+    for row in values.chunks_exact(width.max(1)) {
+        out.extend_from_slice(&row[column].to_ne_bytes());
     }
 }
 

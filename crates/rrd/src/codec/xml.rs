@@ -8,7 +8,7 @@
 mod dump;
 mod restore;
 
-pub use dump::{Header, dump};
+pub use dump::{Dumper, Header, TimeText, dump};
 pub use restore::{RestoreError, RestoreOptions, restore};
 
 /// Follows counts of time where a unit is a thousandth of a second.

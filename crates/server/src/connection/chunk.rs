@@ -8,6 +8,9 @@ use store::engine::{StoreError, UpdateBatch, UpdateFailure};
 use super::refusal::Refusal;
 use crate::limits::{CHUNK_BYTES_MAX, CHUNK_UPDATES_MAX};
 
+/// Bytes of a short UPDATE: a guess, for how many lines to make room.
+const UPDATE_BYTES: usize = 32;
+
 /// A chunk being filled.
 #[derive(Debug, Default)]
 pub struct UpdateChunk {
@@ -60,7 +63,6 @@ impl UpdateChunk {
     /// Adds an ordinary update.
     #[inline]
     pub fn push(&mut self, update: &PlainUpdate<'_>, tag: u32) {
-        self.reserve();
         self.batch.push_joined(update.text, update.name_length);
         self.updates.tags.push(tag);
     }
@@ -68,17 +70,19 @@ impl UpdateChunk {
     /// Adds an update with a name in normal form and arguments separated by single spaces.
     #[inline]
     pub fn push_words(&mut self, name: &[u8], values: &[u8], tag: u32) {
-        self.reserve();
         self.batch.push(name, values);
         self.updates.tags.push(tag);
     }
 
+    /// Prepares for the updates of `bytes`, so that those of many lines are added without moving them, and a single one
+    /// takes no more than it needs: ten thousand connections may have one each.
     #[inline]
-    fn reserve(&mut self) {
+    pub fn reserve(&mut self, bytes: usize) {
         if self.updates.tags.capacity() == 0 {
-            self.batch.text.reserve(CHUNK_BYTES_MAX + 4096);
-            self.batch.lines.reserve(CHUNK_UPDATES_MAX);
-            self.updates.tags.reserve(CHUNK_UPDATES_MAX);
+            let lines = (bytes / UPDATE_BYTES + 1).min(CHUNK_UPDATES_MAX);
+            self.batch.text.reserve(bytes.min(CHUNK_BYTES_MAX + 4096));
+            self.batch.lines.reserve(lines);
+            self.updates.tags.reserve(lines);
         }
     }
 

@@ -5,10 +5,12 @@
 
 pub mod create;
 pub mod dump;
+pub mod export;
 pub mod fetch;
 pub mod flush;
 pub mod info;
 pub mod list;
+pub mod rest;
 pub mod stats;
 pub mod suspend;
 pub mod times;
@@ -24,10 +26,11 @@ use protocol::rrdcached::{help, reply};
 use store::engine::{Engine, StoreError};
 use store::name::RrdName;
 
-use self::fetch::TextRows;
+use self::rest::Rest;
 use self::update::RefusedUpdate;
 use self::whole::StagedImport;
 use super::refusal::Refusal;
+use crate::limits::ANSWER_BYTES_SHORT;
 use crate::metrics::DropReason;
 use crate::names::ResolvedName;
 use crate::service::Service;
@@ -43,34 +46,40 @@ pub enum Ask<'a> {
     RefusedUpdate(RefusedUpdate),
 }
 
-impl Ask<'_> {
-    /// True when the answer needs at most a shard or a cold read, but no fsync and no whole RRD.
-    pub fn is_quick(&self) -> bool {
-        match self {
-            Ask::Rows(..) => true,
-            Ask::RefusedUpdate(_) => false,
-            Ask::Command(request) => matches!(
-                request,
-                Request::FlushAll
-                    | Request::Pending(_)
-                    | Request::Queue
-                    | Request::Stats
-                    | Request::Verify(_)
-                    | Request::SuspendAll
-                    | Request::ResumeAll
-                    | Request::First(..)
-                    | Request::Last(_)
-                    | Request::Info(_)
-                    | Request::Fetch(_)
-            ),
+/// How long an answer may block its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all: it needs nothing but its own text.
+    None,
+    /// For a shard, or a cold read.
+    Short,
+    /// For an fsync, or a whole RRD.
+    Long,
+}
+
+impl Wait {
+    /// That of a command's answer.
+    pub fn of(request: &Request<'_>) -> Wait {
+        match request {
+            Request::Help(_) | Request::Ping => Wait::None,
+            Request::FlushAll
+            | Request::Pending(_)
+            | Request::Queue
+            | Request::Stats
+            | Request::Verify(_)
+            | Request::SuspendAll
+            | Request::ResumeAll
+            | Request::First(..)
+            | Request::Last(_)
+            | Request::Info(_)
+            | Request::Create(..)
+            | Request::Fetch(_) => Wait::Short,
+            _ => Wait::Long,
         }
     }
+}
 
-    /// True when the answer needs nothing but its own text.
-    pub fn is_immediate(&self) -> bool {
-        matches!(self, Ask::Command(Request::Help(_) | Request::Ping))
-    }
-
+impl Ask<'_> {
     /// True when it changes nothing, so that a client that has gone does not need it.
     pub fn only_reads(&self) -> bool {
         match self {
@@ -96,12 +105,25 @@ impl Ask<'_> {
 }
 
 /// What a connection keeps between requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Kept {
     /// An IMPORT that has arrived in part.
     pub staged: Option<StagedImport>,
     /// The rest of an answer that is written as the client reads.
-    pub rows: Option<TextRows>,
+    pub rest: Option<Box<dyn Rest>>,
+    /// Bytes of the rest, where it is in a frame whose length was sent.
+    pub frame_bytes_left: Option<usize>,
+    /// Answers are in frames.
+    pub is_framed: bool,
+    /// Bytes of answers that are made before they are written.
+    pub answer_bytes_max: usize,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        let (staged, rest, frame_bytes_left) = (None, None, None);
+        Kept { staged, rest, frame_bytes_left, is_framed: false, answer_bytes_max: ANSWER_BYTES_SHORT }
+    }
 }
 
 /// Appends the answer, or its beginning, and leaves the rest in `kept`.
@@ -110,8 +132,15 @@ pub struct Kept {
 /// The refusal; anything appended must then be discarded.
 pub fn answer(service: &Service, ask: Ask<'_>, kept: &mut Kept, out: &mut Vec<u8>) -> Result<(), Refusal> {
     match ask {
-        Ask::Command(request) => command(service, request, kept, out),
-        Ask::Rows(number, wanted) => fetch::fetch_frame(service, &wanted, number, out),
+        Ask::Command(request) => {
+            let start = out.len();
+            command(service, request, kept, out)?;
+            rest::begin(service, kept, out, start)
+        }
+        Ask::Rows(number, wanted) => {
+            fetch::fetch_frame(service, &wanted, number, kept, out)?;
+            rest::start_now(service, kept, out)
+        }
         Ask::RefusedUpdate(refused) => Err(update::refuse(service, &refused)),
     }
 }
@@ -132,14 +161,14 @@ fn command(
         Request::Help(command) => help::push_help(out, command),
         Request::Ping => reply::push_status(out, 0, b"PONG"),
         Request::Verify(word) => return verify::verify(service, &word, out),
-        Request::Fetch(request) => return fetch::fetch(service, &request, &mut kept.rows, out),
+        Request::Fetch(request) => return fetch::fetch(service, &request, kept, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),
         Request::Last(name) => return times::last(service, &name, out),
-        Request::Dump(name, header) => return dump::dump(service, &name, header.as_deref(), out),
+        Request::Dump(name, header) => return dump::dump(service, &name, header.as_deref(), kept),
         Request::Tune(name, words) => return tune::tune(service, &name, words, out),
         Request::UpdateV(name, words) => return updatev::updatev(service, &name, words, out),
-        Request::Export(name) => return whole::export(service, &name, out),
+        Request::Export(name) => return export::export(service, &name, kept),
         Request::Import(part) => return whole::import(service, &mut kept.staged, &part, out),
         Request::List { path, recursive } => return list::list(service, &path, recursive, out),
         Request::Suspend(name) => return suspend::suspend(service, &name, true, out),

@@ -32,9 +32,9 @@ pub use self::queue::{StoreReply, Ticket};
 use self::text::Text;
 use super::chunk::Outcome;
 use super::command::update::{self, RefusedUpdate};
-use super::command::{Ask, Kept};
-use super::refusal::Refusal;
-use crate::limits::{ANSWER_BYTES_AT_REST, ANSWER_BYTES_HELD, CHUNKS_IN_FLIGHT_MAX};
+use super::command::{Ask, Kept, Wait};
+use super::refusal::{Refusal, reason};
+use crate::limits::{ANSWER_BYTES_AT_REST, ANSWER_BYTES_HELD, ANSWER_BYTES_SHORT, CHUNKS_IN_FLIGHT_MAX};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
@@ -45,10 +45,16 @@ pub enum Effect<'b> {
     Update(Ticket, UpdateBatch),
     /// Create an RRD with this name and these arguments, and pass on the reply in the same way.
     Create(Ticket, Word<'b>, Words<'b>),
+    /// What follows may block so long: get a turn, and call [`Session::take_turn`].
+    Turn(Wait),
     /// Append the answer to [`Session::answer_space`] and call [`Session::answered`] at once.
     Ask(Ask<'b>),
+    /// Append more of the last answer to [`Session::answer_space`] and call [`Session::continued`] at once.
+    More,
     /// Wait for a reply from the store.
     Wait,
+    /// There is more to answer than little: call [`Session::make_room`] if there is memory for more at once.
+    Room,
     /// Write [`Session::output`], then call [`Session::written`].
     Write,
     /// Read more; with [`Input::Dry`] everything due has been written and the driver may sleep.
@@ -75,6 +81,8 @@ pub struct Session {
     shared: Shared,
     codec: Codec,
     kept: Kept,
+    /// The driver was asked for room since the last write.
+    has_asked_for_room: bool,
 }
 
 /// The encoding of requests and answers.
@@ -93,6 +101,8 @@ struct Shared {
     out: Vec<u8>,
     /// No more requests are accepted.
     ended: bool,
+    /// The next request may block.
+    has_turn: bool,
 }
 
 /// The result of a codec's step.
@@ -111,8 +121,9 @@ impl Session {
     /// [`Session::allow`].
     pub fn new(service: Arc<Service>) -> Self {
         let (allowed, queue) = (Permissions::NONE, Queue::default());
-        let shared = Shared { service, allowed, queue, out: Vec::new(), ended: false };
-        Session { shared, codec: Codec::Text(Text::default()), kept: Kept::default() }
+        let shared = Shared { service, allowed, queue, out: Vec::new(), ended: false, has_turn: false };
+        let (codec, kept) = (Codec::Text(Text::default()), Kept::default());
+        Session { shared, codec, kept, has_asked_for_room: false }
     }
 
     /// Sets the client's permissions for the requests that follow.
@@ -123,22 +134,21 @@ impl Session {
     /// Processes `bytes`, which start where the previous call stopped. Returns how many were used, and what
     /// must be done before the next call.
     pub fn next<'b>(&mut self, bytes: &'b [u8], input: Input) -> (usize, Effect<'b>) {
+        let next = self.advance(bytes, input);
+        self.shared.has_turn = false;
+        next
+    }
+
+    fn advance<'b>(&mut self, bytes: &'b [u8], input: Input) -> (usize, Effect<'b>) {
         let mut at = 0;
         loop {
             self.settle();
-            let out = &mut self.shared.out;
-            if out.len() > ANSWER_BYTES_HELD / 8 && out.capacity() < ANSWER_BYTES_HELD {
-                // Once, instead of doubling several times: it may wait to be read.
-                out.reserve_exact(ANSWER_BYTES_HELD + ANSWER_BYTES_HELD / 8 - out.len());
+            if self.shared.out.len() > self.kept.answer_bytes_max {
+                let asks = !std::mem::replace(&mut self.has_asked_for_room, true);
+                return (at, if asks { Effect::Room } else { Effect::Write });
             }
-            if self.shared.out.len() > ANSWER_BYTES_HELD {
-                return (at, Effect::Write);
-            }
-            if let Some(rows) = &mut self.kept.rows {
-                if !rows.push_piece(&mut self.shared.out) {
-                    self.kept.rows = None;
-                }
-                continue;
+            if self.kept.rest.is_some() {
+                return (at, if self.shared.has_turn { Effect::More } else { Effect::Turn(Wait::Short) });
             }
             if self.shared.queue.len() > CHUNKS_IN_FLIGHT_MAX {
                 return (at, Effect::Wait);
@@ -153,6 +163,7 @@ impl Session {
             if let Step::Do(effect) = step {
                 if let Effect::Frames(version) = effect {
                     self.codec = Codec::Frames(Frames::new(version));
+                    self.kept.is_framed = true;
                 }
                 return (at, effect);
             }
@@ -207,20 +218,48 @@ impl Session {
 
     /// Completes [`Effect::Ask`]: the answer was appended, or refused.
     pub fn answered(&mut self, result: Result<(), Refusal>) {
-        let as_it_is_read = matches!(&self.codec, Codec::Text(text) if !text.in_batch()) && result.is_ok();
-        if !as_it_is_read && let Some(mut rows) = self.kept.rows.take() {
-            // A frame is as long as it says at its beginning.
-            while result.is_ok() && rows.push_piece(&mut self.shared.out) {}
+        // In a BATCH, only errors are answered.
+        if result.is_err() || matches!(&self.codec, Codec::Text(text) if text.in_batch()) {
+            self.forget_rest();
         }
         match &mut self.codec {
             Codec::Text(text) => text.answered(&mut self.shared, result),
-            Codec::Frames(frames) => frames.answered(&mut self.shared, result),
+            Codec::Frames(frames) => frames.answered(&mut self.shared, result, self.kept.frame_bytes_left),
         }
+    }
+
+    /// Completes [`Effect::More`]. An answer that cannot be completed ends the session, because its client was told how
+    /// long it would be.
+    pub fn continued(&mut self, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            tracing::warn!(%error, "an answer ends early");
+            self.shared.service.metrics.drop_line(reason(&error));
+            self.forget_rest();
+            self.shared.ended = true;
+        }
+    }
+
+    /// The driver has a turn for the request that is processed by the next call of [`Session::next`].
+    pub fn take_turn(&mut self) {
+        self.shared.has_turn = true;
+    }
+
+    fn forget_rest(&mut self) {
+        self.kept.rest = None;
+        self.kept.frame_bytes_left = None;
     }
 
     /// The output to be written.
     pub fn output(&self) -> &[u8] {
         &self.shared.out
+    }
+
+    /// Until the next write, answers may grow to [`ANSWER_BYTES_HELD`].
+    pub fn make_room(&mut self) {
+        self.kept.answer_bytes_max = ANSWER_BYTES_HELD;
+        let out = &mut self.shared.out;
+        // Once, instead of doubling several times: it may wait to be read.
+        out.reserve_exact((ANSWER_BYTES_HELD + ANSWER_BYTES_HELD / 8).saturating_sub(out.len()));
     }
 
     /// Bytes held for the client: answers, and the errors of a BATCH.
@@ -247,12 +286,14 @@ impl Session {
 
     /// The client reads no more.
     pub fn abandon(&mut self) {
-        self.kept.rows = None;
+        self.forget_rest();
         self.written();
     }
 
     /// The output was written, or the client reads no more.
     pub fn written(&mut self) {
+        self.kept.answer_bytes_max = ANSWER_BYTES_SHORT;
+        self.has_asked_for_room = false;
         if self.shared.out.capacity() > ANSWER_BYTES_HELD {
             self.shared.out = Vec::new();
         } else {
@@ -280,6 +321,14 @@ impl Shared {
         Ok((command, request))
     }
 
+    /// Succeeds when a request that blocks so long may be made now.
+    fn may_block<'b>(&self, wait: Wait) -> Result<(), Step<'b>> {
+        match wait == Wait::None || self.has_turn {
+            true => Ok(()),
+            false => Err(Step::Do(Effect::Turn(wait))),
+        }
+    }
+
     /// Handles an UPDATE that needs unescaping or is invalid. Its tag is the number of its arguments unless
     /// another is given. Why an update without a valid argument is refused depends on the RRD, so the store
     /// is asked. The error is what must be done before this can be called again.
@@ -300,6 +349,7 @@ impl Shared {
         let read = UpdateWords::parse(words);
         if read.count == 0 {
             self.queue.drained()?;
+            self.may_block(Wait::Short)?;
             return Ok(Some(RefusedUpdate { named, bad: read.bad }));
         }
         self.service.marks.remember(named.name.as_bytes());

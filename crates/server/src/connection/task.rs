@@ -39,6 +39,10 @@ pub async fn serve(
                 let replies = connection.inbox.wait().await;
                 connection.replied(replies);
             }
+            NextIo::Turn => {
+                let turn = connection.service.calls.turn().await;
+                connection.got_turn(turn);
+            }
             NextIo::Write => {
                 let result = stream.write_output(&mut connection).await;
                 connection.wrote(result);
@@ -126,7 +130,7 @@ impl Stream {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    connection.hold()?;
+                    connection.rest_in_answer()?;
                     tokio::time::timeout(connection.service.idle, self.writable()).await??;
                 }
                 Err(error) => return Err(error),

@@ -132,7 +132,8 @@ fn drive(mut connection: Connection, socket: &OwnedFd, stop: &watch::Receiver<bo
                     input = Input::End;
                 }
             }
-            NextIo::Frames => {}
+            // It needs no turn.
+            NextIo::Frames | NextIo::Turn => {}
             NextIo::End => return connection.result(),
         }
     }
@@ -167,7 +168,7 @@ fn write_output(socket: &OwnedFd, connection: &mut Connection) -> io::Result<()>
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => done += count,
             Err(Errno::AGAIN) => {
-                connection.hold()?;
+                connection.rest_in_answer()?;
                 sleep(socket, PollFlags::OUT, Some(connection.service.idle))?;
             }
             Err(error) => return Err(error.into()),

@@ -1,6 +1,7 @@
 //! A fast in-memory store that only records its requests, for tests of the protocol layer.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,6 +123,16 @@ impl Engine for Recorder {
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
+        Err(StoreError::NoSuchRrd(name.clone()))
+    }
+
+    fn rows(
+        &self,
+        name: &RrdName,
+        _: &Arc<Definition>,
+        _: usize,
+        _: Range<i64>,
+    ) -> Result<Vec<f64>, StoreError> {
         Err(StoreError::NoSuchRrd(name.clone()))
     }
 

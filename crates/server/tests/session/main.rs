@@ -81,6 +81,9 @@ impl Driver {
                 Effect::Create(ticket, name, _) => {
                     handed = Some((ticket, Handed::Create(String::from_utf8_lossy(&name).into_owned())));
                 }
+                Effect::Turn(_) => self.session.take_turn(),
+                Effect::Room => self.session.make_room(),
+                Effect::More => unreachable!("no answer here is long"),
                 Effect::Ask(ask) => {
                     let (_, out) = self.session.answer_space();
                     let result = answer(&ask, out);

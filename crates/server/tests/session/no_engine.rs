@@ -1,6 +1,10 @@
 //! A store that must not be called: a session leaves that to its driver.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use rrd::content::Rrd;
+use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use store::engine::{
     CreateRequest, Engine, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome,
@@ -38,6 +42,15 @@ impl Engine for NoEngine {
         unreachable!("{WHY}")
     }
     fn read(&self, _: &RrdName) -> Result<Rrd, StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn rows(
+        &self,
+        _: &RrdName,
+        _: &Arc<Definition>,
+        _: usize,
+        _: Range<i64>,
+    ) -> Result<Vec<f64>, StoreError> {
         unreachable!("{WHY}")
     }
     fn list(&self, _: &[u8], _: bool) -> Result<Vec<Vec<u8>>, StoreError> {

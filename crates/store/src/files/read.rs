@@ -1,21 +1,24 @@
-//! Queries: read from the file, with the buffered updates applied in memory. Nothing is written.
+//! Queries: read from the file, with the buffered updates applied in memory. Only an answer that is read in parts has
+//! them written first.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rrd::codec::file::decode;
 use rrd::content::Rrd;
+use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::live::UNKNOWN;
 use rrd::update::effective_time;
 use rrd_file::file::{Access, OpenError, RrdFile};
 use rrd_file::geometry::FileHeader;
 
-use crate::engine::{RrdStatus, Snapshot, StoreError};
+use crate::engine::{RrdStatus, Snapshot, StoreError, are_rows_alike};
 use crate::files::buffer::{Buffer, Entry};
 use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::Shared;
-use crate::files::updates;
+use crate::files::{updates, write};
 use crate::name::RrdName;
 use rrd_file::apply::{Loaded, Workspace};
 
@@ -23,6 +26,9 @@ use rrd_file::apply::{Loaded, Workspace};
 pub const READ_BYTES_MAX: u64 = 4 << 30;
 /// Pause before a locked file is retried: an update of it takes some 50 us.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Buffered updates in bytes that are applied for each part of an answer again, instead of being written once.
+const APPLIED_BYTES_MAX: usize = 8 * 1024;
 
 /// How long to wait for another program's lock.
 #[derive(Clone, Copy, Debug)]
@@ -180,21 +186,60 @@ pub fn fetch(shared: &Shared, name: &RrdName, request: FetchRequest) -> Result<F
         let definition = &loaded.header.geometry.definition;
         let last_update = loaded.last_update().whole;
         let plan = rrd::plan::plan(definition, last_update, &request).map_err(StoreError::Fetch)?;
-        let ds_count = definition.ds.len();
         // The plan has limited the number of values.
-        let mut values = vec![UNKNOWN; (plan.rows.end - plan.rows.start) as usize * ds_count];
-        let newest = definition.newest_row(plan.rra, last_update);
-        let oldest = newest - definition.rra[plan.rra].row_count as i64 + 1;
-        let (from, to) = (plan.rows.start.max(oldest), plan.rows.end.min(newest + 1));
-        if from < to {
-            let at = (from - plan.rows.start) as usize * ds_count;
-            let window = &mut values[at..at + (to - from) as usize * ds_count];
-            let age = (newest - from) as u64;
-            read_window(file, &loaded, work, plan.rra, age, window)
-                .map_err(|error| io_error(&shared.tree, name, error))?;
-        }
+        let values = archive_rows(file, &loaded, work, plan.rra, &plan.rows)
+            .map_err(|error| io_error(&shared.tree, name, error))?;
         Ok(FetchRows::new(definition, &plan, values))
     })
+}
+
+/// Rows of an archive by their numbers. Those that the archive does not have any more are unknown.
+///
+/// # Errors
+/// When the file is gone or another one by now, or cannot be read.
+pub fn rows(
+    shared: &Shared,
+    name: &RrdName,
+    of: &Definition,
+    rra: usize,
+    rows: Range<i64>,
+) -> Result<Vec<f64>, StoreError> {
+    shared.with_entry(name, |entry, buffer| {
+        if buffer.updates.len() > APPLIED_BYTES_MAX
+            && let Err(error) = write::write(shared, entry, buffer, &mut Workspace::default())
+        {
+            tracing::debug!(%error, "'{name}' is read without writing its updates first");
+        }
+    });
+    ask(shared, name, |file, loaded, work| {
+        let definition = &loaded.header.geometry.definition;
+        if !are_rows_alike(of, definition) || rra >= definition.rra.len() {
+            return Err(StoreError::NoSuchRrd(name.clone()));
+        }
+        let read = archive_rows(file, &loaded, work, rra, &rows);
+        read.map_err(|error| io_error(&shared.tree, name, error))
+    })
+}
+
+fn archive_rows(
+    file: &RrdFile,
+    loaded: &Loaded,
+    work: &mut Workspace,
+    rra: usize,
+    rows: &Range<i64>,
+) -> std::io::Result<Vec<f64>> {
+    let definition = &loaded.header.geometry.definition;
+    let ds_count = definition.ds.len();
+    let mut values = vec![UNKNOWN; (rows.end - rows.start) as usize * ds_count];
+    let newest = definition.newest_row(rra, loaded.last_update().whole);
+    let oldest = newest - definition.rra[rra].row_count as i64 + 1;
+    let (from, to) = (rows.start.max(oldest), rows.end.min(newest + 1));
+    if from < to {
+        let at = (from - rows.start) as usize * ds_count;
+        let window = &mut values[at..at + (to - from) as usize * ds_count];
+        read_window(file, loaded, work, rra, (newest - from) as u64, window)?;
+    }
+    Ok(values)
 }
 
 /// Fills `window` with consecutive rows of an archive; the first is `age` rows older than the newest.

@@ -14,7 +14,7 @@ use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::live::{Live, UNKNOWN};
 
 use crate::catalogue::{Entry, RrdId};
-use crate::engine::StoreError;
+use crate::engine::{StoreError, are_rows_alike};
 use crate::group::{Group, SourceIndex};
 use crate::memory::check_whole;
 use crate::name::RrdName;
@@ -95,12 +95,79 @@ impl RowMatrix {
     }
 }
 
-/// The part of a fetch that was answered from memory.
+/// The part of some rows that was read from memory.
 #[derive(Debug)]
-pub struct FetchTicket {
+pub struct RowsTicket {
     matrix: RowMatrix,
     key: Option<Key>,
     segments: Arc<SegmentSet>,
+}
+
+impl RowsTicket {
+    /// Copies what memory holds of the rows of an archive with these numbers. Where the archive has lost some since
+    /// the definition `of` was asked for, they may still be in a segment.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or another one by now.
+    pub fn take(
+        view: &View<'_>,
+        name: &RrdName,
+        of: &Definition,
+        rra: usize,
+        rows: Range<i64>,
+    ) -> Result<Self, StoreError> {
+        let (id, entry) = view.find(name)?;
+        let definition = view.state.catalogue.definition(entry.definition);
+        if !are_rows_alike(of, definition) || rra >= definition.rra.len() {
+            return Err(StoreError::NoSuchRrd(name.clone()));
+        }
+        let newest = definition.newest_row(rra, view.state.last_update(&entry).whole);
+        let oldest = match definition.rra[rra].cf.is_season() {
+            true => newest - definition.rra[rra].row_count as i64 + 1,
+            false => rows.start,
+        };
+        Ok(Self::known(view, (id, &entry), rra, rows, oldest..newest + 1))
+    }
+
+    /// `rows` of an archive, of which only those in `known` are filled.
+    fn known(
+        view: &View<'_>,
+        (id, entry): (RrdId, &Entry),
+        rra: usize,
+        rows: Range<i64>,
+        known: Range<i64>,
+    ) -> Self {
+        let state = view.state;
+        let definition = state.catalogue.definition(entry.definition);
+        let group = &state.groups()[entry.group as usize].group;
+        let count = (rows.end - rows.start) as usize;
+        let mut matrix = RowMatrix::new(rows.start, count, known.clone(), definition.ds.len());
+        let key = group.source_of_archive[rra].map(|source| {
+            matrix.fill_open(state, entry, group, source);
+            Key { group: entry.group, source, slot: id }
+        });
+        if key.is_none() {
+            fill_season(&mut matrix, definition, rra, known.end - 1, state.seasons(id));
+        }
+        RowsTicket { matrix, key, segments: Arc::clone(view.segments) }
+    }
+
+    /// Reads the rest from segments.
+    ///
+    /// # Errors
+    /// When a segment cannot be read or is damaged.
+    pub fn complete(mut self) -> Result<Vec<f64>, StoreError> {
+        if let Some(key) = self.key {
+            self.matrix.fill_segments(&self.segments, key)?;
+        }
+        Ok(self.matrix.values)
+    }
+}
+
+/// The part of a fetch that was answered from memory.
+#[derive(Debug)]
+pub struct FetchTicket {
+    rows: RowsTicket,
     answer: FetchRows,
 }
 
@@ -115,24 +182,11 @@ impl FetchTicket {
         let definition = state.catalogue.definition(entry.definition);
         let last_update = state.last_update(&entry).whole;
         let plan = rrd::plan::plan(definition, last_update, &request).map_err(StoreError::Fetch)?;
-        let group = &state.groups()[entry.group as usize].group;
         let newest = definition.newest_row(plan.rra, last_update);
         let known = newest - definition.rra[plan.rra].row_count as i64 + 1..newest + 1;
-        let mut matrix = RowMatrix::new(
-            plan.rows.start,
-            (plan.rows.end - plan.rows.start) as usize,
-            known,
-            definition.ds.len(),
-        );
-        let key = group.source_of_archive[plan.rra].map(|source| {
-            matrix.fill_open(state, &entry, group, source);
-            Key { group: entry.group, source, slot: id }
-        });
-        if key.is_none() {
-            fill_season(&mut matrix, definition, plan.rra, newest, state.seasons(id));
-        }
         let answer = FetchRows::new(definition, &plan, Vec::new());
-        Ok(FetchTicket { matrix, key, segments: Arc::clone(view.segments), answer })
+        let rows = RowsTicket::known(view, (id, &entry), plan.rra, plan.rows, known);
+        Ok(FetchTicket { rows, answer })
     }
 
     /// Reads the rest from segments.
@@ -140,10 +194,7 @@ impl FetchTicket {
     /// # Errors
     /// When a segment cannot be read or is damaged.
     pub fn complete(mut self) -> Result<FetchRows, StoreError> {
-        if let Some(key) = self.key {
-            self.matrix.fill_segments(&self.segments, key)?;
-        }
-        self.answer.values = self.matrix.values;
+        self.answer.values = self.rows.complete()?;
         Ok(self.answer)
     }
 }

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use super::{FINE_SUFFIX, UNITS_TAG};
 use crate::content::Rrd;
-use crate::definition::{Consolidation, Ds, DsKind, Rra};
+use crate::definition::{Consolidation, Definition, Ds, DsKind, Rra};
 use crate::grid;
 use crate::info::failure_flags;
-use crate::live::{CdpPrep, Head, HwPrep};
+use crate::live::{CdpPrep, Head, HeadShape, HwPrep, Live};
 use crate::portable::dump::{push_parameter, push_value};
 use crate::portable::push_whole;
 use crate::rpn;
@@ -43,34 +43,121 @@ impl Header {
 /// local time.
 pub type TimeText<'a> = dyn FnMut(i64, &mut Vec<u8>) + 'a;
 
+/// Values that are written before the buffer is looked at again.
+const CHUNK_VALUES: usize = 64;
+
 /// Writes the dump of `rrd`, its times by `time_text`.
 ///
 /// # Errors
 /// The sink's.
 pub fn dump(rrd: &Rrd, header: Header, time_text: &mut TimeText<'_>, sink: &mut dyn Write) -> io::Result<()> {
-    let mut writer = Dump { rrd, out: Vec::with_capacity(BUFFER_BYTES + 4096), time_text };
-    writer.head(header);
-    let shape = rrd.shape();
-    let head = shape.split(&rrd.live.words);
-    for (index, ds) in rrd.definition.ds.iter().enumerate() {
-        writer.source(ds, head, index);
-    }
-    writer.line("\t<!-- Round Robin Archives -->");
+    let mut out = Vec::with_capacity(BUFFER_BYTES + 8192);
+    let mut writer = Dumper::new(&rrd.definition, &rrd.live, time_text, &mut out);
+    writer.begin(header);
+    let width = rrd.definition.ds.len().max(1);
     for (index, rra) in rrd.definition.rra.iter().enumerate() {
-        writer.archive(index, rra, head);
-        writer.database(index, rra, sink)?;
+        writer.begin_archive(index);
+        // A season is a ring; its rows are dumped oldest first, like all others.
+        let (newer, older) = match rrd.live.seasons.iter().find(|season| season.rra == index) {
+            Some(season) => {
+                let oldest = (season.current_row + 1) % rra.row_count;
+                season.values.split_at(oldest as usize * width)
+            }
+            None => (&[][..], &*rrd.archives[index]),
+        };
+        let mut row = writer.oldest_row(index);
+        for rows in [older, newer] {
+            for rows in rows.chunks((CHUNK_VALUES / width).max(1) * width) {
+                writer.rows(index, row, rows);
+                row += (rows.len() / width) as i64;
+                if writer.out.len() >= BUFFER_BYTES {
+                    sink.write_all(writer.out)?;
+                    writer.out.clear();
+                }
+            }
+        }
+        writer.end_archive();
     }
-    writer.out.extend_from_slice(b"</rrd>\n");
-    sink.write_all(&writer.out)
+    writer.end();
+    sink.write_all(&out)
 }
 
-struct Dump<'a> {
-    rrd: &'a Rrd,
-    out: Vec<u8>,
+/// Appends a dump part by part, for a caller that does not have all rows at once: [`Dumper::begin`], for each archive
+/// [`Dumper::begin_archive`], its rows and [`Dumper::end_archive`], then [`Dumper::end`].
+pub struct Dumper<'a> {
+    definition: &'a Definition,
+    shape: HeadShape,
+    head: Head<'a>,
+    out: &'a mut Vec<u8>,
     time_text: &'a mut TimeText<'a>,
 }
 
-impl Dump<'_> {
+impl<'a> Dumper<'a> {
+    /// A writer of the dump of this RRD, its times by `time_text`, to `out`.
+    pub fn new<'t: 'a>(
+        definition: &'a Definition,
+        live: &'a Live,
+        time_text: &'a mut TimeText<'t>,
+        out: &'a mut Vec<u8>,
+    ) -> Self {
+        let shape = HeadShape::of(definition);
+        let head = shape.split(&live.words);
+        Dumper { definition, head, shape, out, time_text }
+    }
+
+    /// Appends what precedes the archives.
+    pub fn begin(&mut self, header: Header) {
+        self.top(header);
+        for (index, ds) in self.definition.ds.iter().enumerate() {
+            self.source(ds, index);
+        }
+        self.line("\t<!-- Round Robin Archives -->");
+    }
+
+    /// Appends what precedes the rows of an archive.
+    pub fn begin_archive(&mut self, index: usize) {
+        self.archive(index, &self.definition.rra[index]);
+    }
+
+    /// The number of the oldest row of an archive.
+    pub fn oldest_row(&self, index: usize) -> i64 {
+        let newest = self.definition.newest_row(index, self.head.last_update.whole);
+        newest - (self.definition.rra[index].row_count as i64 - 1)
+    }
+
+    /// Appends consecutive rows of an archive, row-major, of which the first has this number.
+    pub fn rows(&mut self, index: usize, first: i64, values: &[f64]) {
+        let span = self.definition.rra[index].span(self.definition.step);
+        let suffix = self.unit_suffix();
+        for (row, values) in (first..).zip(values.chunks_exact(self.definition.ds.len().max(1))) {
+            let time = grid::row_time(row, span);
+            self.out.extend_from_slice(b"\t\t\t<!-- ");
+            self.time(time);
+            self.out.extend_from_slice(b" / ");
+            push_whole(self.out, time);
+            if !suffix.is_empty() {
+                self.out.extend_from_slice(suffix.as_bytes());
+            }
+            self.out.extend_from_slice(b" --> <row>");
+            for &value in values {
+                self.out.extend_from_slice(b"<v>");
+                push_value(self.out, value);
+                self.out.extend_from_slice(b"</v>");
+            }
+            self.out.extend_from_slice(b"</row>\n");
+        }
+    }
+
+    /// Appends what follows the rows of an archive.
+    pub fn end_archive(&mut self) {
+        self.line("\t\t</database>\n\t</rra>");
+    }
+
+    /// Appends the end.
+    pub fn end(&mut self) {
+        self.line("</rrd>");
+    }
+
     fn line(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.out.push(b'\n');
@@ -101,20 +188,20 @@ impl Dump<'_> {
     }
 
     fn unit_suffix(&self) -> &'static str {
-        if self.rrd.definition.units_per_second == 1 { "" } else { FINE_SUFFIX }
+        if self.definition.units_per_second == 1 { "" } else { FINE_SUFFIX }
     }
 
     fn unit_name(&self) -> &'static str {
-        if self.rrd.definition.units_per_second == 1 { "Seconds" } else { "Milliseconds" }
+        if self.definition.units_per_second == 1 { "Seconds" } else { "Milliseconds" }
     }
 
     /// The text of a time in units.
     fn time(&mut self, units: i64) {
-        let unit = i64::from(self.rrd.definition.units_per_second.max(1));
-        (self.time_text)(if unit == 1 { units } else { units.div_euclid(unit) }, &mut self.out);
+        let unit = i64::from(self.definition.units_per_second.max(1));
+        (self.time_text)(if unit == 1 { units } else { units.div_euclid(unit) }, self.out);
     }
 
-    fn head(&mut self, header: Header) {
+    fn top(&mut self, header: Header) {
         if header != Header::None {
             self.line("<?xml version=\"1.0\" encoding=\"utf-8\"?>");
         }
@@ -130,7 +217,7 @@ impl Dump<'_> {
         } else {
             "<rrd>"
         });
-        let definition = &self.rrd.definition;
+        let definition = self.definition;
         let (suffix, seconds) = (self.unit_suffix(), self.unit_name());
         // Compat: older versions are dumped as version 3.
         self.tag("\t", "version", format!("{:04}", definition.version.max(3)).as_bytes());
@@ -138,15 +225,14 @@ impl Dump<'_> {
             self.tag("\t", UNITS_TAG, definition.units_per_second.to_string().as_bytes());
         }
         self.line(&format!("\t<step>{}{suffix}</step> <!-- {seconds} -->", definition.step));
-        let shape = self.rrd.shape();
-        let last_update = shape.split(&self.rrd.live.words).last_update.whole;
+        let last_update = self.head.last_update.whole;
         self.out
             .extend_from_slice(format!("\t<lastupdate>{last_update}{suffix}</lastupdate> <!-- ").as_bytes());
         self.time(last_update);
         self.line(" -->\n");
     }
 
-    fn source(&mut self, ds: &Ds, head: Head<'_>, index: usize) {
+    fn source(&mut self, ds: &Ds, index: usize) {
         let suffix = self.unit_suffix();
         self.line("\t<ds>");
         self.line(&format!("\t\t<name> {} </name>\n\t\t<type> {} </type>", ds.name, ds.kind.name()));
@@ -157,31 +243,32 @@ impl Dump<'_> {
                 self.value("\t\t", "max", *max);
             }
             DsKind::Compute(program) => {
-                let sources = &self.rrd.definition.ds;
+                let sources = &self.definition.ds;
                 let text = rpn::decompile(program, |index| sources.get(index).map(|ds| ds.name.as_str()));
                 self.line(&format!("\t\t<cdef> {text} </cdef>"));
             }
         }
         self.line("\n\t\t<!-- PDP Status -->");
-        let pdp = &head.pdp[index];
+        let pdp = &self.head.pdp[index];
         self.tag("\t\t", "last_ds", pdp.last_ds.as_bytes());
         self.value("\t\t", "value", pdp.value);
         self.line(&format!("\t\t<unknown_sec> {}{suffix} </unknown_sec>\n\t</ds>\n", pdp.unknown_units));
     }
 
-    fn archive(&mut self, index: usize, rra: &Rra, head: Head<'_>) {
+    fn archive(&mut self, index: usize, rra: &Rra) {
+        let head = self.head;
         self.line("\t<rra>");
         self.tag("\t\t", "cf", rra.cf.cf().name().as_bytes());
-        let (units, seconds) = (rra.span(self.rrd.definition.step), self.unit_name().to_ascii_lowercase());
+        let (units, seconds) = (rra.span(self.definition.step), self.unit_name().to_ascii_lowercase());
         let per_row = rra.pdp_per_row;
         self.line(&format!("\t\t<pdp_per_row>{per_row}</pdp_per_row> <!-- {units} {seconds} -->\n"));
         self.line("\t\t<params>");
         self.parameters(rra);
         self.line("\t\t</params>\n\t\t<cdp_prep>");
-        let shape = self.rrd.shape();
-        let ds_count = self.rrd.definition.ds.len();
+        let ds_count = self.definition.ds.len();
         for ds in 0..ds_count {
-            let hw = shape.hw_index(index).map_or(HwPrep { words: [0; 6] }, |hw| head.hw[hw * ds_count + ds]);
+            let hw =
+                self.shape.hw_index(index).map_or(HwPrep { words: [0; 6] }, |hw| head.hw[hw * ds_count + ds]);
             self.prepared(rra, &head.cdp[index * ds_count + ds], hw);
         }
         self.line("\t\t</cdp_prep>\n\t\t<database>");
@@ -199,7 +286,7 @@ impl Dump<'_> {
             Consolidation::Seasonal { gamma, smoothing_window, predict, smooth_index, .. } => {
                 self.parameter("seasonal_gamma", gamma);
                 self.count("\t\t", "seasonal_smooth_idx", smooth_index);
-                if self.rrd.definition.version >= crate::definition::VERSION_SMOOTHING_WINDOW {
+                if self.definition.version >= crate::definition::VERSION_SMOOTHING_WINDOW {
                     self.parameter("smoothing_window", smoothing_window);
                 }
                 mate(self, predict);
@@ -249,49 +336,5 @@ impl Dump<'_> {
             }
         }
         self.line("\t\t\t</ds>");
-    }
-
-    fn database(&mut self, index: usize, rra: &Rra, sink: &mut dyn Write) -> io::Result<()> {
-        let rrd = self.rrd;
-        let ds_count = rrd.definition.ds.len();
-        let span = rra.span(rrd.definition.step);
-        let shape = rrd.shape();
-        let newest = rrd.definition.newest_row(index, shape.split(&rrd.live.words).last_update.whole);
-        let oldest = newest - (rra.row_count as i64 - 1);
-        let season = rrd.live.seasons.iter().find(|season| season.rra == index);
-        // A season is a ring; its rows are dumped oldest first, like all others.
-        let (values, skip) = match season {
-            Some(season) => (&season.values, (season.current_row + 1) % rra.row_count),
-            None => (&rrd.archives[index], 0),
-        };
-        let suffix = self.unit_suffix();
-        let mut next = skip as usize * ds_count;
-        for row in 0..rra.row_count {
-            if next == values.len() {
-                next = 0;
-            }
-            let time = grid::row_time(oldest + row as i64, span);
-            self.out.extend_from_slice(b"\t\t\t<!-- ");
-            self.time(time);
-            self.out.extend_from_slice(b" / ");
-            push_whole(&mut self.out, time);
-            if !suffix.is_empty() {
-                self.out.extend_from_slice(suffix.as_bytes());
-            }
-            self.out.extend_from_slice(b" --> <row>");
-            for &value in &values[next..next + ds_count] {
-                self.out.extend_from_slice(b"<v>");
-                push_value(&mut self.out, value);
-                self.out.extend_from_slice(b"</v>");
-            }
-            next += ds_count;
-            self.out.extend_from_slice(b"</row>\n");
-            if self.out.len() >= BUFFER_BYTES {
-                sink.write_all(&self.out)?;
-                self.out.clear();
-            }
-        }
-        self.line("\t\t</database>\n\t</rra>");
-        Ok(())
     }
 }

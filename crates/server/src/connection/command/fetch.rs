@@ -1,15 +1,24 @@
 //! FETCH, FETCHBIN and FETCHRES.
 
-use protocol::frames;
+use std::ops::Range;
+
+use protocol::frames::answer::{push_rows, push_rows_head, push_values};
+use protocol::frames::request::Fetch as FrameFetch;
 use protocol::rrdcached::request::{Fetch, integer};
-use protocol::rrdcached::rows::{push_binary, push_text, push_text_head, push_text_rows};
+use protocol::rrdcached::rows::{
+    push_binary, push_binary_head, push_binary_name, push_binary_values, push_text, push_text_head,
+    push_text_rows,
+};
 use rrd::definition::Cf;
 use rrd::fetch::{FetchRequest, FetchRows};
-use rrd::plan::PlanError;
-use store::engine::StoreError;
+use rrd::live::UNKNOWN;
+use rrd::plan::{PlanError, plan};
+use store::engine::{Engine, RrdStatus, StoreError};
 
-use crate::budget::Share;
+use super::Kept;
+use super::rest::{Rest, StoredRows};
 use crate::connection::refusal::Refusal;
+use crate::limits::ANSWER_VALUES_PER_PIECE;
 use crate::metrics::DropReason;
 use crate::names::ResolvedName;
 use crate::service::Service;
@@ -24,7 +33,7 @@ const START_BEFORE_NOW: i64 = 24 * 3600;
 pub fn fetch(
     service: &Service,
     fetch: &Fetch<'_>,
-    rest: &mut Option<TextRows>,
+    kept: &mut Kept,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     let named = resolve(service, &fetch.name)?;
@@ -33,58 +42,153 @@ pub fn fetch(
     let end = time(fetch.end.as_deref(), "end", now, now)?;
     let step = fetch.resolution.as_deref().map_or(Ok(1), resolution)?;
     let request = FetchRequest::new(function(&fetch.cf)?, start, end, step);
-    let (rows, share) = rows(service, &named, request)?;
-    let columns = columns(fetch, &rows.ds_names)?;
-    if fetch.binary {
-        push_binary(out, &rows, &columns);
-    } else if rows.values.len() as u64 <= SMALL_VALUES {
-        push_text(out, &rows, &columns);
-    } else {
-        push_text_head(out, &rows, &columns);
-        *rest = Some(TextRows { rows, columns, next: 0, _share: share });
+    match rows(service, &named, request)? {
+        Found::Few(rows) => {
+            let columns = columns(fetch, &rows.ds_names)?;
+            match fetch.binary {
+                true => push_binary(out, &rows, &columns),
+                false => push_text(out, &rows, &columns),
+            }
+        }
+        Found::Many(mut rest) => {
+            let columns = columns(fetch, &rest.head.ds_names)?;
+            rest.format = match fetch.binary {
+                true => Format::Binary(columns),
+                false => Format::Text(columns),
+            };
+            if fetch.binary && rest.head.ds_names.len() > 1 {
+                let values = service.memory.max() / COLUMNS_SHARE / 8;
+                rest.stored.enlarge_parts(usize::try_from(values).unwrap_or(usize::MAX));
+            }
+            kept.rest = Some(rest);
+        }
     }
     Ok(())
 }
 
-/// Values that are answered in one piece.
+/// Precedes the store's errors.
+const ERROR_PREFIX: &str = "rrd_fetch_r failed: ";
+/// Values that are read and answered in one piece.
 const SMALL_VALUES: u64 = 4096;
-/// Values per piece of a longer answer: some 100 kB of text.
-const PIECE_VALUES: usize = 4096;
+/// An answer that needs the same rows for each of its columns holds this part of the memory for clients, if it is free.
+const COLUMNS_SHARE: u64 = 16;
 
-/// Rows that become text as the client reads.
+/// A long answer to a fetch in the making.
 #[derive(Debug)]
-pub struct TextRows {
-    rows: FetchRows,
-    columns: Vec<usize>,
-    next: usize,
-    /// Holds the values' part of the budget.
-    _share: Share,
+pub struct FetchRest {
+    /// The answer without its values.
+    head: FetchRows,
+    format: Format,
+    stored: StoredRows,
+    rra: usize,
+    /// The rows of the answer, by number, and those of them that the archive had when the answer began.
+    wanted: Range<i64>,
+    known: Range<i64>,
+    /// The next column of a binary answer, and the next row; none before the head.
+    column: usize,
+    next: Option<i64>,
+    /// Rows that the archive does not have.
+    unknown: Vec<f64>,
 }
 
-impl TextRows {
-    /// Appends a piece; false when that was the last one.
-    pub fn push_piece(&mut self, out: &mut Vec<u8>) -> bool {
-        let count = self.rows.row_count();
-        let end = count.min(self.next + (PIECE_VALUES / self.rows.ds_names.len().max(1)).max(1));
-        push_text_rows(out, &self.rows, &self.columns, self.next..end);
-        self.next = end;
-        end < count
+/// How rows are written; the indexes are those of the data sources.
+#[derive(Debug)]
+enum Format {
+    Text(Vec<usize>),
+    Binary(Vec<usize>),
+    /// A frame with this number.
+    Frame(u32),
+}
+
+impl FetchRest {
+    fn row_count(&self) -> usize {
+        (self.wanted.end - self.wanted.start) as usize
+    }
+
+    fn push_head(&self, out: &mut Vec<u8>) {
+        match &self.format {
+            Format::Text(columns) => push_text_head(out, &self.head, columns, self.row_count()),
+            Format::Binary(columns) => {
+                push_binary_head(out, &self.head, columns);
+                if let Some(&column) = columns.first() {
+                    push_binary_name(out, &self.head.ds_names[column], self.row_count());
+                }
+            }
+            Format::Frame(number) => push_rows_head(out, *number, &self.head, self.row_count()),
+        }
+    }
+
+    /// After the last row: the next column, if there is one.
+    fn next_column(&mut self, out: &mut Vec<u8>) -> bool {
+        let Format::Binary(columns) = &self.format else { return false };
+        out.push(b'\n');
+        self.column += 1;
+        self.next = Some(self.wanted.start);
+        let Some(&column) = columns.get(self.column) else { return false };
+        push_binary_name(out, &self.head.ds_names[column], self.row_count());
+        true
+    }
+}
+
+impl Rest for FetchRest {
+    fn push_piece(&mut self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<bool, StoreError> {
+        let Some(next) = self.next else {
+            self.push_head(out);
+            self.next = Some(self.wanted.start);
+            return Ok(true);
+        };
+        let width = self.head.ds_names.len().max(1);
+        let values = if self.known.contains(&next) {
+            self.stored.piece(engine, self.rra, next..self.known.end)?
+        } else {
+            let end = match next < self.known.start {
+                true => self.known.start.min(self.wanted.end),
+                false => self.wanted.end,
+            };
+            let most = (ANSWER_VALUES_PER_PIECE / width).max(1);
+            self.unknown.resize(most.min((end - next) as usize) * width, UNKNOWN);
+            &self.unknown[..]
+        };
+        match &self.format {
+            Format::Text(columns) => {
+                push_text_rows(out, &self.head, columns, (next - self.wanted.start) as usize, values);
+            }
+            Format::Binary(columns) => push_binary_values(out, width, columns[self.column], values),
+            Format::Frame(_) => push_values(out, values),
+        }
+        let next = next + (values.len() / width) as i64;
+        self.next = Some(next);
+        Ok(next < self.wanted.end || self.next_column(out))
+    }
+
+    fn restart(&mut self) {
+        (self.column, self.next) = (0, None);
+    }
+
+    fn error_prefix(&self) -> &'static str {
+        ERROR_PREFIX
     }
 }
 
 /// Answers a fetch in frames.
 ///
 /// # Errors
-/// When there is no such RRD, or the rows cannot be read.
+/// When there is no such RRD or function, or the rows cannot be read.
 pub fn fetch_frame(
     service: &Service,
-    fetch: &frames::request::Fetch<'_>,
+    fetch: &FrameFetch<'_>,
     number: u32,
+    kept: &mut Kept,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     let named = resolve(service, fetch.name)?;
-    let (rows, _share) = rows(service, &named, fetch.request.map_err(unknown_function)?)?;
-    frames::answer::push_rows(out, number, &rows);
+    match rows(service, &named, fetch.request.map_err(unknown_function)?)? {
+        Found::Few(rows) => push_rows(out, number, &rows),
+        Found::Many(mut rest) => {
+            rest.format = Format::Frame(number);
+            kept.rest = Some(rest);
+        }
+    }
     Ok(())
 }
 
@@ -106,38 +210,49 @@ fn unknown_function(word: &[u8]) -> Refusal {
     Refusal::new(DropReason::Usage, format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))
 }
 
-/// The rows, with a share of the memory budget for them if they are many.
-fn rows(
-    service: &Service,
-    named: &ResolvedName,
-    request: FetchRequest,
-) -> Result<(FetchRows, Share), Refusal> {
-    let mut share = service.memory.share();
+/// The rows of an answer.
+enum Found {
+    Few(FetchRows),
+    Many(Box<FetchRest>),
+}
+
+/// The rows, or where they are if they are many.
+fn rows(service: &Service, named: &ResolvedName, request: FetchRequest) -> Result<Found, Refusal> {
     let few = FetchRequest { values_max: request.values_max.min(SMALL_VALUES), ..request };
-    let fetched = match service.engine.fetch(&named.name, few) {
-        Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. }))
-            if rows.saturating_mul(ds_count as u64) <= request.values_max =>
-        {
-            let bytes = rows.saturating_mul(8 * ds_count as u64);
-            if !share.try_resize(bytes) {
-                return Err(Refusal::no_memory("this answer", bytes, &share));
-            }
-            service.engine.fetch(&named.name, request)
-        }
-        // Says the limit of the request, not ours.
-        Err(StoreError::Fetch(PlanError::TooMany { .. })) => service.engine.fetch(&named.name, request),
-        fetched => fetched,
+    let found = match service.engine.fetch(&named.name, few) {
+        Ok(rows) => Ok(Found::Few(rows)),
+        // Says the limit of the request, if it is beyond that too.
+        Err(StoreError::Fetch(PlanError::TooMany { .. })) => many(service, named, &request),
+        Err(error) => Err(error),
     };
-    let rows = match fetched {
-        Ok(rows) => rows,
-        Err(StoreError::NoSuchRrd(_)) => return Err(no_such_rrd(&named.path)),
-        Err(error) => return Err(Refusal::of_store("rrd_fetch_r failed: ", &error)),
-    };
-    if request.end < request.start && rows.values.is_empty() {
+    match found {
         // Compat: RRDtool's message for a negative number of rows.
-        return Err(Refusal::new(DropReason::Usage, "rrd_fetch_r failed: malloc fetch data area"));
+        Ok(Found::Few(rows)) if request.end < request.start && rows.values.is_empty() => {
+            Err(Refusal::new(DropReason::Usage, "rrd_fetch_r failed: malloc fetch data area"))
+        }
+        Ok(found) => Ok(found),
+        Err(StoreError::NoSuchRrd(_)) => Err(no_such_rrd(&named.path)),
+        Err(error) => Err(Refusal::of_store(ERROR_PREFIX, &error)),
     }
-    Ok((rows, share))
+}
+
+fn many(service: &Service, named: &ResolvedName, request: &FetchRequest) -> Result<Found, StoreError> {
+    let RrdStatus { definition, last_update, .. } = service.engine.status(&named.name)?;
+    let plan = plan(&definition, last_update.whole, request).map_err(StoreError::Fetch)?;
+    let newest = definition.newest_row(plan.rra, last_update.whole);
+    let oldest = newest - definition.rra[plan.rra].row_count as i64 + 1;
+    let share = service.memory.share();
+    Ok(Found::Many(Box::new(FetchRest {
+        head: FetchRows::new(&definition, &plan, Vec::new()),
+        format: Format::Frame(0),
+        stored: StoredRows::new(named.name.clone(), definition, share),
+        rra: plan.rra,
+        known: plan.rows.start.max(oldest)..plan.rows.end.min(newest + 1),
+        wanted: plan.rows,
+        column: 0,
+        next: None,
+        unknown: Vec::new(),
+    })))
 }
 
 /// Compat: parsed like `strtol`; zero and negative values are relative to now.

@@ -1,6 +1,7 @@
 //! FLUSH, FLUSHALL, PENDING, FORGET and QUEUE: the commands about rrdcached's cache.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use protocol::rrdcached::reply;
 use store::engine::{RrdStatus, StoreError};
@@ -36,10 +37,21 @@ pub fn flush(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Re
 /// Answers FLUSHALL. Compat: the answer only says that it has started. Failures are in the log and the
 /// metrics.
 pub fn flush_all(service: &Service, out: &mut Vec<u8>) {
-    let engine = Arc::clone(&service.engine);
-    tokio::task::spawn_blocking(move || engine.flush(None));
+    let FlushAll(waits) = &service.flush_all;
+    // One that has not begun does what this one asks for.
+    if !waits.swap(true, Ordering::AcqRel) {
+        let (engine, waits) = (Arc::clone(&service.engine), Arc::clone(waits));
+        tokio::task::spawn_blocking(move || {
+            waits.store(false, Ordering::Release);
+            engine.flush(None)
+        });
+    }
     reply::push_status(out, 0, b"Started flush.");
 }
+
+/// Whether a FLUSHALL waits for its thread.
+#[derive(Debug, Default)]
+pub struct FlushAll(Arc<AtomicBool>);
 
 /// Answers PENDING.
 pub fn pending(service: &Service, word: &[u8], out: &mut Vec<u8>) {

@@ -1,5 +1,4 @@
-//! EXPORT and IMPORT: whole RRDs as the bytes of standard `.rrd` files. IMPORT also takes a dump, for what no `.rrd`
-//! file can hold.
+//! IMPORT: a whole RRD as the bytes of a standard `.rrd` file, or as a dump, for what no `.rrd` file can hold.
 //!
 //! The connection holds the parts of an IMPORT until the last has arrived; then the whole RRD goes through
 //! the log. The total held by all connections is limited.
@@ -9,55 +8,15 @@ use protocol::rrdcached::{reply, whole};
 use rrd::codec::file;
 use rrd::codec::xml::{RestoreOptions, restore};
 use rrd::content::Rrd;
-use rrd::footprint;
 use std::fmt::Display;
-use store::engine::StoreError;
-use store::memory;
 use store::name::RrdName;
 
-use super::{create, find};
+use super::create;
 use crate::budget::Share;
 use crate::connection::refusal::Refusal;
 use crate::limits::IMPORT_BYTES_MAX;
 use crate::metrics::DropReason;
-use crate::names::ResolvedName;
 use crate::service::Service;
-
-/// Answers EXPORT.
-///
-/// # Errors
-/// When there is no such RRD, or it cannot be read.
-pub fn export(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    // The bytes of the file, and those in base64.
-    let (named, rrd, _share) = read_whole(service, word, 8 + 11)?;
-    // Seasons know their position in the ring; for other archives, the position in a file is irrelevant.
-    let current_rows = vec![0; rrd.definition.rra.len()];
-    let bytes = file::encode(&rrd, &current_rows)
-        .map_err(|error| StoreError::Unfit { path: named.name.to_string(), error })
-        .map_err(|error| Refusal::of_store("RRD Error: ", &error))?;
-    drop(rrd);
-    let status = [b"Export of ", &*named.path, b" follows"].concat();
-    reply::push_status(out, whole::line_count(&bytes) as i64, &status);
-    whole::push_lines(out, &bytes);
-    Ok(())
-}
-
-/// A whole RRD, with a share of the memory for clients: for its values and, per value, `extra` bytes of the answer.
-///
-/// # Errors
-/// When there is no such RRD, it cannot be read, or there is not enough memory.
-pub fn read_whole(service: &Service, word: &[u8], extra: u64) -> Result<(ResolvedName, Rrd, Share), Refusal> {
-    let (named, status) = find(service, word, |engine, name| engine.status(name))?;
-    let too_large = |error| Refusal::of_store("RRD Error: ", &error);
-    memory::check_whole(&status.definition).map_err(too_large)?;
-    let mut share = service.memory.share();
-    let bytes = footprint::value_count(&status.definition).saturating_mul(8 + extra);
-    if !share.try_resize(bytes) {
-        return Err(Refusal::no_memory("this RRD", bytes, &share));
-    }
-    let rrd = service.engine.read(&named.name).map_err(too_large)?;
-    Ok((named, rrd, share))
-}
 
 /// A file that has arrived in part.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 use protocol::frames::answer::{self, ENDED, TEXT, push_refused, push_text, push_updated};
 use protocol::frames::request::{Fetch, Request as FrameRequest, UPDATES_OFFSET, Update};
-use protocol::frames::{FrameError, REQUEST_BYTES_MAX, VERSION_WITH_CODES, begin, finish, scan};
+use protocol::frames::{FrameError, REQUEST_BYTES_MAX, VERSION_WITH_CODES, begin, finish, scan, set_length};
 use protocol::rrdcached::command::{Command, Verb};
 use protocol::rrdcached::reply::push_error;
 use protocol::rrdcached::request::Request;
@@ -16,7 +16,7 @@ use protocol::rrdcached::words::Words;
 use super::queue::{SentRequest, StoreReply};
 use super::{Effect, Shared, Step};
 use crate::connection::chunk::UpdateChunk;
-use crate::connection::command::Ask;
+use crate::connection::command::{Ask, Wait};
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 
@@ -129,13 +129,14 @@ impl Frames {
         shared.queue.drained()?;
         Ok(match request {
             FrameRequest::Fetch(fetch) if shared.allowed.allow(Verb::FetchBin) => {
+                shared.may_block(Wait::Short)?;
                 self.fetch(shared, number, fetch)
             }
             FrameRequest::Update(_) | FrameRequest::Fetch(_) => {
                 self.refuse(shared, number, &Refusal::permission());
                 Step::Again
             }
-            FrameRequest::Command(line) => self.command(shared, number, line),
+            FrameRequest::Command(line) => self.command(shared, number, line)?,
         })
     }
 
@@ -145,9 +146,18 @@ impl Frames {
         Step::Do(Effect::Ask(Ask::Rows(number, fetch)))
     }
 
-    /// Processes a line of the text protocol.
-    fn command<'b>(&mut self, shared: &mut Shared, number: u32, line: &'b [u8]) -> Step<'b> {
-        match shared.parse(line, may_stand) {
+    /// Processes a line of the text protocol. The error is what must be done first.
+    fn command<'b>(
+        &mut self,
+        shared: &mut Shared,
+        number: u32,
+        line: &'b [u8],
+    ) -> Result<Step<'b>, Step<'b>> {
+        let parsed = shared.parse(line, may_stand);
+        if let Ok((_, request)) = &parsed {
+            shared.may_block(Wait::of(request))?;
+        }
+        Ok(match parsed {
             Ok((command, Request::Create(name, words))) => {
                 shared.service.metrics.command(command.verb);
                 let ticket = shared.queue.push(SentRequest::Create(number));
@@ -163,13 +173,16 @@ impl Frames {
                 self.refuse_command(shared, number, &refusal);
                 Step::Again
             }
-        }
+        })
     }
 
     /// Completes the pending query.
-    pub fn answered(&mut self, shared: &mut Shared, result: Result<(), Refusal>) {
+    pub fn answered(&mut self, shared: &mut Shared, result: Result<(), Refusal>, bytes_left: Option<usize>) {
         match (std::mem::take(&mut self.asked), result) {
-            (PendingQuery::Text(start, _), Ok(())) => finish(&mut shared.out, start),
+            (PendingQuery::Text(start, _), Ok(())) => match bytes_left {
+                Some(bytes) => set_length(&mut shared.out, start, bytes),
+                None => finish(&mut shared.out, start),
+            },
             (PendingQuery::Text(start, number), Err(refusal)) => {
                 shared.service.metrics.drop_line(refusal.reason);
                 shared.out.truncate(start);

@@ -10,7 +10,7 @@ use protocol::rrdcached::update::plain_update;
 
 use super::queue::{SentRequest, StoreReply};
 use super::{Effect, Shared, Step, other_version};
-use crate::connection::command::Ask;
+use crate::connection::command::{Ask, Wait};
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 
@@ -91,6 +91,7 @@ impl Text {
         let mut lines = 0u32;
         while !chunk.is_full() {
             let Some((update, used)) = plain_update(&bytes[at..], base) else { break };
+            chunk.reserve(bytes.len() - at);
             lines += 1;
             let tag = match &self.batch {
                 Some(batch) => batch.commands.saturating_add(lines),
@@ -134,6 +135,7 @@ impl Text {
                 if !shared.queue.chunk.is_empty() {
                     return Err(shared.queue.send(None));
                 }
+                shared.may_block(Wait::Short)?;
                 let number = self.count(shared, command.verb);
                 let ticket = shared.queue.push(SentRequest::Create(number));
                 return Ok(Step::Do(Effect::Create(ticket, name, words)));
@@ -142,6 +144,9 @@ impl Text {
         };
         if !matches!(request, Request::Quit) {
             shared.queue.drained()?;
+        }
+        if !matches!(request, Request::Quit | Request::Frames(_) | Request::Batch | Request::End) {
+            shared.may_block(Wait::of(&request))?;
         }
         self.count(shared, command.verb);
         Ok(match request {
