@@ -174,7 +174,7 @@ impl Stripes {
             _lock: lock,
         });
         let adopter = match &options.adopt_tree {
-            Some(path) => Some(Adopter::start(Arc::clone(&core), path)?),
+            Some(path) => Some(Adopter::start(Arc::clone(&core), path, placeholders)?),
             None => None,
         };
         Ok(Stripes { core, adopter })
@@ -356,6 +356,11 @@ impl Core {
         self.send_and_wait(name, |reply| Command::Import(name.clone(), rrd, no_overwrite, reply))
     }
 
+    /// Makes everything durable that was sent to an RRD's shard before.
+    fn sync(&self, name: &RrdName) -> Result<(), StoreError> {
+        self.send_and_wait(name, Command::Sync)
+    }
+
     /// What an RRD's shard answers about it.
     fn ask<T: Send + 'static>(
         &self,
@@ -416,11 +421,15 @@ impl Engine for Stripes {
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
-        if request.no_overwrite && self.is_only_a_file(&name) {
-            return reply(Err(StoreError::Exists(name)));
-        }
         let shard = self.core.shard(&name);
-        self.core.send(shard, Command::Create(name, request, reply));
+        match self.adopter.as_ref().filter(|adopter| adopter.has_file(&name)) {
+            None => self.core.send(shard, Command::Create(name, request, false, reply)),
+            Some(_) if request.no_overwrite => reply(Err(StoreError::Exists(name))),
+            Some(adopter) => {
+                let reply = adopter.reply_after_replacing(name.clone(), reply);
+                self.core.send(shard, Command::Create(name, request, true, reply));
+            }
+        }
     }
 
     fn check_filled(&self, definition: &Definition) -> Result<(), StoreError> {
@@ -442,7 +451,14 @@ impl Engine for Stripes {
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.core.send_and_wait(name, |reply| Command::Delete(name.clone(), reply))
+        self.with_adoption(name, |core| {
+            if let Some(adopter) = &self.adopter {
+                core.ask(name, |view, name| view.status(name))?;
+                // First the file: if it stayed, the next use of the name would adopt it again.
+                adopter.replace_file(name)?;
+            }
+            core.send_and_wait(name, |reply| Command::Delete(name.clone(), reply))
+        })
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
@@ -505,7 +521,7 @@ impl Engine for Stripes {
         match name {
             Some(name) => {
                 self.status(name)?;
-                self.core.send_and_wait(name, Command::Sync)
+                self.core.sync(name)
             }
             None => self.core.every_shard(Command::Sync),
         }

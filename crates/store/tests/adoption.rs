@@ -92,17 +92,24 @@ fn updates_that_are_sent_on_during_an_adoption_keep_their_order() {
 /// A query may adopt a file while its first updates are on their way.
 #[test]
 fn queries_that_adopt_do_not_reorder_updates_either() {
+    for _ in 0..4 {
+        queries_meet_updates();
+    }
+}
+
+fn queries_meet_updates() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path(), 1);
+    let store = &store;
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..FILES).for_each(|number| drop(store.status(&name(number)).unwrap())));
-        for number in (0..FILES).rev() {
-            let answers: Vec<_> = (1..60i64)
+        for number in 0..FILES {
+            scope.spawn(move || drop(store.status(&name(number)).unwrap()));
+            let answers: Vec<_> = (1..300i64)
                 .map(|second| {
                     let mut batch = UpdateBatch::default();
                     let values = format!("{}:{second}", START + second);
                     batch.push(name(number).as_bytes(), values.as_bytes());
-                    send(&store, batch)
+                    send(store, batch)
                 })
                 .collect();
             assert!(answers.into_iter().all(|answer| answer.recv().unwrap().is_empty()), "{number}");
@@ -130,4 +137,94 @@ fn a_name_that_only_a_file_has_exists() {
     assert_eq!(store.import(name(2), rrd, false), Ok(()));
     assert_eq!(store.status(&name(2)).unwrap().last_update.whole, START + 5000);
     store.stop().unwrap();
+}
+
+fn create(store: &Stripes, name: RrdName, start: i64, no_overwrite: bool) -> Result<(), StoreError> {
+    let request = CreateRequest { definition: definition(), start, no_overwrite };
+    let (sender, receiver) = mpsc::channel();
+    store.create(name, request, Box::new(move |result| sender.send(result).unwrap()));
+    receiver.recv().unwrap()
+}
+
+fn last_update(store: &Stripes, number: usize) -> Result<i64, StoreError> {
+    store.status(&name(number)).map(|status| status.last_update.whole)
+}
+
+/// As in rrdcached, where the file is the RRD.
+#[test]
+fn a_deleted_rrd_takes_its_file_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path(), 2);
+    let path = |number| directory.path().join("tree").join(name(number).to_string());
+    assert_eq!(last_update(&store, 0), Ok(START), "adopted");
+    // The second one is not adopted yet.
+    for number in [0, 1] {
+        assert!(path(number).exists());
+        assert_eq!(store.delete(&name(number)), Ok(()));
+        assert!(!path(number).exists());
+        assert_eq!(last_update(&store, number), Err(StoreError::NoSuchRrd(name(number))));
+        assert_eq!(store.delete(&name(number)), Err(StoreError::NoSuchRrd(name(number))));
+        assert_eq!(create(&store, name(number), START + 7, true), Ok(()));
+        assert_eq!(last_update(&store, number), Ok(START + 7));
+    }
+    store.stop().unwrap();
+}
+
+#[test]
+fn a_plain_create_replaces_a_file_whether_it_is_adopted_or_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path(), 2);
+    let path = |number| directory.path().join("tree").join(name(number).to_string());
+    assert_eq!(last_update(&store, 0), Ok(START), "adopted");
+    for number in [0, 1] {
+        assert_eq!(create(&store, name(number), START + 7, true), Err(StoreError::Exists(name(number))));
+        assert!(std::fs::read(path(number)).unwrap().starts_with(b"RRD\0"), "nothing has happened");
+        assert_eq!(create(&store, name(number), START + 7, false), Ok(()));
+        assert_eq!(last_update(&store, number), Ok(START + 7));
+        assert!(std::fs::read(path(number)).unwrap().starts_with(b"ROUNDELP"), "what it was is not believed");
+        assert_eq!(store.delete(&name(number)), Ok(()));
+        assert!(!path(number).exists());
+    }
+    // What cannot be created replaces nothing.
+    let request = CreateRequest {
+        definition: Definition { rra: vec![definition().rra[0].clone(); 5000], ..definition() },
+        start: START,
+        no_overwrite: false,
+    };
+    let (sender, receiver) = mpsc::channel();
+    store.create(name(2), request, Box::new(move |result| sender.send(result).unwrap()));
+    assert!(matches!(receiver.recv().unwrap(), Err(StoreError::TooLarge(_))));
+    assert_eq!(last_update(&store, 2), Ok(START));
+    store.stop().unwrap();
+}
+
+/// The answers come from the files or from the new RRDs, and nothing is lost between them.
+#[test]
+fn creations_race_with_the_adoption_of_what_they_replace() {
+    for round in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path(), 1 + round % 2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..FILES {
+                    let mut batch = UpdateBatch::default();
+                    batch.push(name(number).as_bytes(), format!("{}:1", START + 1000).as_bytes());
+                    let failures = send(&store, batch).recv().unwrap();
+                    assert!(failures.is_empty(), "{:?}", failures[0].error);
+                }
+            });
+            scope.spawn(|| {
+                for number in (0..FILES).rev() {
+                    assert_eq!(create(&store, name(number), START + 500, false), Ok(()));
+                }
+            });
+        });
+        for number in 0..FILES {
+            let last = last_update(&store, number).unwrap();
+            assert!(last == START + 500 || last == START + 1000, "{last}");
+            let file = std::fs::read(directory.path().join("tree").join(name(number).to_string())).unwrap();
+            assert!(file.starts_with(b"ROUNDELP"), "{number}");
+        }
+        store.stop().unwrap();
+    }
 }

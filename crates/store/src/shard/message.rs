@@ -20,8 +20,8 @@ pub enum Command {
     Update(UpdateBatch, Reply<UpdateOutcome>),
     /// UPDATEV: updates of one RRD, given by its name and arguments, with the rows they write.
     Updatev(RrdName, Vec<u8>, Reply<Result<UpdatevOutcome, StoreError>>),
-    /// Creates an RRD.
-    Create(RrdName, CreateRequest, Reply<Result<(), StoreError>>),
+    /// Creates an RRD; the flag permits that a real `.rrd` file stands at its name.
+    Create(RrdName, CreateRequest, bool, Reply<Result<(), StoreError>>),
     /// Imports a whole RRD; the flag is `no_overwrite`.
     Import(RrdName, Box<Rrd>, bool, Reply<Result<(), StoreError>>),
     /// Changes an RRD by the arguments of `tune`.

@@ -22,7 +22,7 @@ use self::answers::Answer;
 use disk::Shortage;
 
 use crate::catalogue::RrdId;
-use crate::engine::StoreError;
+use crate::engine::{CreateRequest, StoreError};
 use crate::log::{Kind, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
 use crate::segments::SegmentSet;
@@ -189,10 +189,11 @@ impl Worker {
                 let result = self.updatev(&name, &values);
                 self.answer_later(result, reply);
             }
-            Command::Create(name, request, reply) => {
-                let ready = self.replace_placeholder(&name, &request.definition, request.no_overwrite, false);
+            Command::Create(name, request, beside_file, reply) => {
+                let CreateRequest { definition, no_overwrite, .. } = &request;
+                let ready = self.replace_placeholder(&name, definition, *no_overwrite, beside_file);
                 let result = ready.and_then(|()| self.create(&name, request));
-                self.answer_new(name, result, false, reply);
+                self.answer_new(name, result, beside_file, reply);
             }
             Command::Import(name, rrd, no_overwrite, reply) => {
                 let ready = self.replace_placeholder(&name, &rrd.definition, no_overwrite, true);

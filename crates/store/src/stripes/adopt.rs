@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use hashbrown::HashMap;
+use rrd::codec::file::FileLayout;
 use rrd_file::file::Access;
 use rrd_file::handle::Handle;
 
@@ -21,6 +22,7 @@ use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
 use crate::error::OpenError;
 use crate::lock::lock;
 use crate::name::RrdName;
+use crate::placeholder::Placeholders;
 use crate::shard::message::UpdateOutcome;
 use crate::stripes::Core;
 use crate::tree::Tree;
@@ -37,6 +39,8 @@ enum Message {
     Lines(Arc<Job>, Vec<(u32, RrdName)>),
     /// Import the file of a name.
     Adopt(RrdName, SyncSender<Result<(), StoreError>>),
+    /// Replace the file of a name, whose RRD has just been created, and then answer.
+    Replace(RrdName, Reply<Result<(), StoreError>>),
 }
 
 /// Imports files.
@@ -49,17 +53,22 @@ pub(super) struct Adopter {
 struct Source {
     core: Arc<Core>,
     tree: Tree,
+    placeholders: Option<Arc<Placeholders>>,
     order: Arc<Order>,
 }
 
 impl Adopter {
-    /// Starts importing files under `tree`.
-    pub(super) fn start(core: Arc<Core>, tree: &Path) -> Result<Adopter, OpenError> {
+    /// Starts importing files under `tree`, where the store's `placeholders` may be.
+    pub(super) fn start(
+        core: Arc<Core>,
+        tree: &Path,
+        placeholders: Option<Arc<Placeholders>>,
+    ) -> Result<Adopter, OpenError> {
         let failed = |error: std::io::Error| {
             OpenError::caused(format!("cannot look for .rrd files in \"{}\"", tree.display()), error)
         };
         let tree = Tree::open(tree).map_err(failed)?;
-        let source = Arc::new(Source { core, tree, order: Arc::default() });
+        let source = Arc::new(Source { core, tree, placeholders, order: Arc::default() });
         let (sender, messages) = mpsc::channel();
         let for_thread = Arc::clone(&source);
         let thread = std::thread::Builder::new()
@@ -127,7 +136,37 @@ impl Adopter {
 
     /// Whether only a file has this name: the store has not adopted it.
     pub(super) fn is_only_a_file(&self, name: &RrdName) -> bool {
-        matches!(self.source.open(name), Ok(Some(_))) && !self.source.is_in_store(name)
+        self.has_file(name) && !self.source.is_in_store(name)
+    }
+
+    /// Whether a `.rrd` file has this name, adopted or not.
+    pub(super) fn has_file(&self, name: &RrdName) -> bool {
+        matches!(self.source.open(name), Ok(Some(_)))
+    }
+
+    /// A reply to the creation of an RRD in place of a file: when that has succeeded, the file is replaced before the answer is given.
+    pub(super) fn reply_after_replacing(
+        &self,
+        name: RrdName,
+        reply: Reply<Result<(), StoreError>>,
+    ) -> Reply<Result<(), StoreError>> {
+        let sender = lock(&self.sender).clone();
+        Box::new(move |created| match (created, sender) {
+            // Not on this thread, which is the shard's.
+            (Ok(()), Some(sender)) => {
+                if let Err(gone) = sender.send(Message::Replace(name, reply))
+                    && let Message::Replace(_, reply) = gone.0
+                {
+                    reply(Err(StoreError::Stopping));
+                }
+            }
+            (result, _) => reply(result),
+        })
+    }
+
+    /// Puts a placeholder in the place of the `.rrd` file of an RRD that the store has, if there is one.
+    pub(super) fn replace_file(&self, name: &RrdName) -> Result<(), StoreError> {
+        self.source.replace_file(name)
     }
 
     /// Names of files and directories in the tree, as [`list`](rrd_file::tree::list) returns them, without
@@ -198,17 +237,21 @@ struct Waiting {
     replies: Vec<SyncSender<Result<(), StoreError>>>,
 }
 
-/// What waits, by name.
+/// What waits: for files to be adopted, by name, and for files to be replaced.
 #[derive(Default)]
-struct Queue(HashMap<RrdName, Waiting>);
+struct Queue {
+    waiting: HashMap<RrdName, Waiting>,
+    replaced: Vec<(RrdName, Reply<Result<(), StoreError>>)>,
+}
 
 impl Queue {
     fn take(&mut self, message: Message) {
         match message {
-            Message::Adopt(name, reply) => self.0.entry(name).or_default().replies.push(reply),
+            Message::Adopt(name, reply) => self.waiting.entry(name).or_default().replies.push(reply),
+            Message::Replace(name, reply) => self.replaced.push((name, reply)),
             Message::Lines(job, lines) => {
                 for (line, name) in lines {
-                    self.0.entry(name).or_default().lines.push((Arc::clone(&job), line));
+                    self.waiting.entry(name).or_default().lines.push((Arc::clone(&job), line));
                 }
             }
         }
@@ -223,23 +266,32 @@ impl Source {
     fn run(&self, messages: &Receiver<Message>) {
         let mut queue = Queue::default();
         loop {
-            if queue.0.is_empty() {
+            if queue.waiting.is_empty() {
                 let Ok(message) = messages.recv() else { return };
                 queue.take(message);
             }
             queue.take_all(messages);
             self.pass(&mut queue, messages);
+            for (name, reply) in std::mem::take(&mut queue.replaced) {
+                if let Err(error) = self.replace_file(&name) {
+                    // It is not read as long as the store has the RRD.
+                    tracing::warn!(%error, rrd = %name, "cannot remove the .rrd file that a new RRD replaces; remove it by hand");
+                }
+                reply(Ok(()));
+            }
         }
     }
 
     /// Adopts the files of the names that wait now, and applies all lines that wait for them.
     fn pass(&self, queue: &mut Queue, messages: &Receiver<Message>) {
-        let names: Vec<RrdName> = queue.0.keys().cloned().collect();
+        let names: Vec<RrdName> = queue.waiting.keys().cloned().collect();
         let mut results: HashMap<RrdName, Result<(), StoreError>> = HashMap::new();
         let mut found = Vec::new();
         for name in names {
             match self.open(&name) {
                 Ok(Some(_)) => found.push(name),
+                // Created meanwhile, in place of the file.
+                Ok(None) if self.is_in_store(&name) => drop(results.insert(name, Ok(()))),
                 Ok(None) => drop(results.insert(name.clone(), Err(StoreError::NoSuchRrd(name)))),
                 Err(error) => drop(results.insert(name, Err(error))),
             }
@@ -264,7 +316,7 @@ impl Source {
     fn answer(&self, queue: &mut Queue, results: &HashMap<RrdName, Result<(), StoreError>>) {
         let mut lines = Vec::new();
         for (name, result) in results {
-            let Some(waiting) = queue.0.remove(name) else { continue };
+            let Some(waiting) = queue.waiting.remove(name) else { continue };
             match result {
                 Ok(()) => lines.extend(waiting.lines),
                 Err(error) => {
@@ -322,8 +374,29 @@ impl Source {
         let parts = rrd::codec::file::decode(&content)
             .map_err(|error| StoreError::Damaged { path: name.to_string(), error })?;
         drop(content);
-        self.core.import(name, parts.rrd, true)?;
+        match self.core.import(name, parts.rrd, true) {
+            // Created meanwhile, in place of the file.
+            Err(StoreError::Exists(_)) => return Ok(()),
+            imported => imported?,
+        }
         tracing::info!(rrd = %name, bytes, "took in a .rrd file that stood in the tree");
+        Ok(())
+    }
+
+    /// Puts a placeholder in the place of the `.rrd` file of an RRD that the store has, if there is one.
+    fn replace_file(&self, name: &RrdName) -> Result<(), StoreError> {
+        if self.open(name)?.is_none() {
+            return Ok(());
+        }
+        // From here on the store alone has the RRD.
+        self.core.sync(name)?;
+        let status = self.core.ask(name, |view, name| view.status(name))?;
+        let failed = |error| StoreError::io(format!("cannot remove the file of \"{name}\""), error);
+        self.tree.remove(name).and_then(|()| self.tree.sync_directories(name)).map_err(failed)?;
+        tracing::info!(rrd = %name, "removed its .rrd file, because the RRD is deleted or created anew");
+        if let Some(placeholders) = &self.placeholders {
+            placeholders.write(name, FileLayout::of(&status.definition).file_bytes)?;
+        }
         Ok(())
     }
 

@@ -28,7 +28,7 @@ pub(super) struct NewPlaceholder {
     name: RrdName,
     /// Bytes that its `.rrd` file would have.
     bytes: u64,
-    /// A real `.rrd` file of that name may stay there, because the RRD was imported from it.
+    /// A real `.rrd` file of that name may stay there, because the RRD was imported from it or will replace it.
     beside_file: bool,
 }
 

@@ -40,7 +40,7 @@ fn create(name: &str, answered: mpsc::Sender<thread::ThreadId>) -> Command {
         result.unwrap();
         answered.send(thread::current().id()).unwrap();
     });
-    Command::Create(RrdName::new(name.as_bytes()).unwrap(), request, reply)
+    Command::Create(RrdName::new(name.as_bytes()).unwrap(), request, false, reply)
 }
 
 /// Waits until the worker rests, then reads its memory.
