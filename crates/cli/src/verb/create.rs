@@ -8,7 +8,7 @@ use rrd::definition::text::{CreateOptions, DECIMALS_IN_FILE, DefinitionError, Li
 use rrd::footprint::value_count;
 use rrd::prefill::{Forecasts, default_start, origins, prefill, unfit_source};
 use rrd::when::{Step, parse_step};
-use rrd_file::{Existing, create as create_file, create_filled};
+use rrd_file::{Existing, ReadFile, create as create_file, create_filled};
 
 use crate::failure::{Failure, Result, system_text, text};
 use crate::options::{OptionSpec, Options, flag, with_argument};
@@ -200,14 +200,14 @@ fn make(tool: &mut Tool, args: &CreateArgs<'_>, location: &Location<PathBuf>) ->
     if args.existing == Existing::Refuse && tool.environment.path(args.name)?.exists() {
         return Err(Failure::of_name("creating '", args.name, "': File exists"));
     }
-    let mut sources = Vec::with_capacity(args.sources.len());
-    for word in &args.sources {
-        sources.push(content(tool, word)?);
-    }
-    let sources: Vec<&Rrd> = sources.iter().collect();
     let in_store = matches!(location, Location::Remote(_));
     let limits = Limits { sub_second: in_store, ..Limits::FILE };
     let (definition, template_start) = define(tool, args, &definitions, limits)?;
+    let mut sources = Vec::with_capacity(args.sources.len());
+    for word in &args.sources {
+        sources.push(source(tool, word)?);
+    }
+    let sources: Vec<&Rrd> = sources.iter().collect();
     if let Some((index, why)) = unfit_source(&definition, &sources) {
         return Err(Failure::of_name("cannot fill it from '", args.sources[index], &format!("': {why}")));
     }
@@ -309,7 +309,19 @@ fn check_source(tool: &mut Tool, name: &[u8]) -> Result {
     Err(Failure::of_name("error checking for source RRD ", name, &format!(": {}", system_text(&error))))
 }
 
-/// The whole RRD that is a source of a new one: from a file or a store.
+/// A source to fill a new RRD from. RRDtool does not tell why it cannot read a file.
+fn source(tool: &mut Tool, word: &[u8]) -> Result<Rrd> {
+    content(tool, word).or_else(|failure| {
+        let path = tool.environment.path(word)?;
+        let unreadable = match ReadFile::open(path, tool.environment.locking) {
+            Ok(_) | Err(rrd_file::Error::Placeholder { .. }) => false,
+            Err(_) => path.exists(),
+        };
+        Err(if unreadable { Failure::of_name("Cannot open source RRD ", word, "") } else { failure })
+    })
+}
+
+/// The whole RRD that is the source or the template of a new one: from a file or a store.
 fn content(tool: &mut Tool, word: &[u8]) -> Result<Rrd> {
     match tool.read_target(Policy::READ, word, None)? {
         Location::Local(file) => Ok(file.content().map_err(|error| file_failure(&error))?.rrd),
