@@ -144,6 +144,12 @@ impl Writer {
         self.start = from;
     }
 
+    /// Writes up to eight zeros after what was written.
+    pub fn pad(&mut self, count: usize) {
+        self.bytes_before(&[0; 8][..count.min(8)]);
+        self.bytes_mut().rotate_left(count.min(8));
+    }
+
     #[cold]
     fn grow(&mut self, more: usize) {
         let len = self.len();

@@ -1,5 +1,6 @@
 //! Messages of version 3 with the user-based security model (RFC 3412, RFC 3414).
 
+pub mod cipher;
 pub mod keys;
 
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 use crate::ber::{Malformed, Reader, Writer, tag};
 use crate::message::{Pdu, PduKind, RequestHead, Version, write_pdu};
 use crate::oid::OidRef;
-use keys::{AuthProtocol, Cipher, PrivProtocol};
+use cipher::{Cipher, Moment};
+use keys::{AuthProtocol, PrivProtocol};
 
 /// What we say to take at most.
 const SIZE_MAX: i32 = 65_507;
@@ -128,20 +130,11 @@ impl UsmSession {
         let localize =
             |(protocol, key): &(AuthProtocol, Vec<u8>)| (*protocol, protocol.localize(key, engine_id));
         self.keys.auth = self.user.auth.as_ref().map(localize);
-        self.keys.cipher = self.keys.auth.as_ref().zip(self.user.privacy.as_ref()).and_then(
-            |((auth, _), (protocol, key))| {
-                let localized = auth.localize(key, engine_id);
-                Cipher::new(&protocol.key(*auth, &localized, engine_id))
-            },
-        );
-    }
-
-    fn iv(&self, boots: i32, time: i32, salt: [u8; 8]) -> [u8; 16] {
-        let mut iv = [0; 16];
-        iv[..4].copy_from_slice(&boots.to_be_bytes());
-        iv[4..8].copy_from_slice(&time.to_be_bytes());
-        iv[8..].copy_from_slice(&salt);
-        iv
+        let privacy = self.keys.auth.as_ref().zip(self.user.privacy.as_ref());
+        self.keys.cipher = privacy.map(|((auth, _), (protocol, key))| {
+            let localized = auth.localize(key, engine_id);
+            Cipher::new(*protocol, protocol.key(*auth, &localized, engine_id))
+        });
     }
 
     /// Wraps the variables that `writer` holds into a message; `now` is in seconds by any clock that goes forward. While the engine
@@ -162,7 +155,11 @@ impl UsmSession {
         if let Some(cipher) = &self.keys.cipher {
             self.salt = self.salt.wrapping_add(1);
             salt = self.salt.to_be_bytes();
-            cipher.encrypt(self.iv(self.boots, time, salt), writer.bytes_mut());
+            writer.pad(cipher.padding(writer.len()));
+            // What is not encrypted is not sent.
+            if cipher.encrypt(Moment { boots: self.boots, time, salt }, writer.bytes_mut()).is_none() {
+                return writer.clear();
+            }
             writer.header(tag::OCTET_STRING, 0);
             flags |= FLAG_PRIV;
         }
@@ -204,10 +201,10 @@ impl UsmSession {
         let body = if message.flags & FLAG_PRIV != 0 {
             let cipher = self.keys.cipher.as_ref().filter(|_| is_authentic).ok_or(Malformed)?;
             let salt = message.salt.try_into().map_err(|_| Malformed)?;
-            let iv = self.iv(message.boots, message.time, salt);
+            let moment = Moment { boots: message.boots, time: message.time, salt };
             self.plain.clear();
             self.plain.extend_from_slice(Reader::new(message.body).expect(tag::OCTET_STRING)?);
-            cipher.decrypt(iv, &mut self.plain);
+            cipher.decrypt(moment, &mut self.plain).ok_or(Malformed)?;
             None
         } else {
             Some(message.body)

@@ -10,10 +10,11 @@ fn users() -> Vec<User> {
     use AuthProtocol as Auth;
     use PrivProtocol as Priv;
     let mut users = vec![User::new("nosy", None, None)];
-    for auth in [Auth::Sha1, Auth::Sha224, Auth::Sha256, Auth::Sha384, Auth::Sha512] {
+    for auth in [Auth::Md5, Auth::Sha1, Auth::Sha224, Auth::Sha256, Auth::Sha384, Auth::Sha512] {
         users.push(User::new("reader", Some((auth, "maplesyrup")), None));
     }
-    for privacy in [Priv::Aes128, Priv::Aes192, Priv::Aes256, Priv::Aes192Reeder, Priv::Aes256Reeder] {
+    let aes = [Priv::Aes128, Priv::Aes192, Priv::Aes256, Priv::Aes192Reeder, Priv::Aes256Reeder];
+    for privacy in aes.into_iter().chain([Priv::Des, Priv::TripleDes]) {
         users.push(User::new("reader", Some((Auth::Sha256, "maplesyrup")), Some((privacy, "otherpassword"))));
     }
     users
