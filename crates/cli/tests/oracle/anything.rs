@@ -20,6 +20,7 @@ const FILES: &[&str] = &[
     "resize.rrd",
     "no.rrd",
     "bad.rrd",
+    "empty.rrd",
 ];
 const ODD: &[&str] = &[
     "",
@@ -353,6 +354,8 @@ fn create(draw: &mut Draw, step: usize) -> Command {
             "-t b.rrd",
             "-r a.rrd -t a.rrd",
             "-r no.rrd",
+            "-r bad.rrd",
+            "-r a.rrd -t empty.rrd",
         ])));
     }
     for index in 0..draw.below(4) {

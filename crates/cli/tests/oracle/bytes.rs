@@ -146,7 +146,8 @@ pub fn canonical(file: &[u8]) -> Option<Vec<u8>> {
 pub struct Head {
     pub version: String,
     pub step: usize,
-    pub archives: usize,
+    /// The rows of each archive.
+    pub rows: Vec<usize>,
     /// The names of the sources.
     pub sources: Vec<String>,
     /// Which of them are COMPUTE sources.
@@ -166,7 +167,7 @@ pub fn head(file: &[u8]) -> Option<Head> {
     Some(Head {
         version: text(4),
         step: number(file, 40)?,
-        archives: layout.archives,
+        rows: layout.rows.clone(),
         sources: sources().map(text).collect(),
         computed: computed.collect(),
     })

@@ -217,12 +217,17 @@ impl Call<'_> {
 
     /// Without an archive that is not the last, rows are mixed up, and the references of Holt-Winters archives are stale.
     fn mixes_rows(&self, file: &Head) -> bool {
-        let deleted = self.words.iter().filter_map(|word| word.strip_prefix("DELRRA:"));
         let number = |text: &str| {
             let end = text.bytes().take_while(u8::is_ascii_digit).count();
             text[..end].parse().unwrap_or(0)
         };
-        let mixed = deleted.map(number).any(|at: usize| at + 1 < file.archives);
+        let deleted = |word: &String| match word.strip_prefix("RRA#").and_then(|rest| rest.split_once(":-")) {
+            Some((at, rows)) => {
+                Some(number(at)).filter(|at| file.rows.get(*at).is_some_and(|had| *had <= number(rows)))
+            }
+            None => word.strip_prefix("DELRRA:").map(number),
+        };
+        let mixed = self.words.iter().filter_map(deleted).any(|at: usize| at + 1 < file.rows.len());
         let rows = |layout: &Layout, [ours, _]: [&[u8]; 2]| {
             let forecasts = (0..layout.archives).map(|archive| layout.archive(archive));
             let forecasts =
@@ -389,22 +394,23 @@ impl Call<'_> {
         self.words.iter().any(|word| word == "--json") && plain == theirs
     }
 
-    /// One of the first rows of a table, with a series that SHIFT moves later.
+    /// One of the first or last rows of a table, with a series that SHIFT moves later or earlier.
     fn is_shifted_row(&self, table: &str, at: usize, ours: &str, theirs: &str) -> bool {
-        let shifts = self
-            .words
-            .iter()
-            .filter_map(|word| word.strip_prefix("SHIFT:")?.rsplit(':').next()?.parse().ok());
-        let latest = shifts.fold(0, |latest: usize, shift| latest.max(shift));
-        let first = table.lines().position(is_row).unwrap_or(usize::MAX);
+        let shifts = self.words.iter().filter_map(|word| word.strip_prefix("SHIFT:")?.rsplit(':').next());
+        let shifts = || shifts.clone().filter_map(|shift| shift.parse::<isize>().ok());
+        let (later, earlier) = (shifts().max().unwrap_or(0).max(0), -shifts().min().unwrap_or(0).min(0));
+        let rows: Vec<usize> =
+            table.lines().enumerate().filter(|(_, line)| is_row(line)).map(|row| row.0).collect();
+        let Some(row) = rows.iter().position(|row| *row == at) else { return false };
+        let step = table_step(table, rows[0]);
+        let [later, earlier] = [later, earlier].map(|seconds| seconds.unsigned_abs().div_ceil(step));
         let fields = |line: &str| -> Vec<String> {
             line.split([',', ';', '\t', ' ', '<', '>', '"']).map(str::to_string).collect()
         };
         let (ours, theirs) = (fields(ours), fields(theirs));
         let unknown = |(ours, theirs): (&String, &String)| ours == theirs || ours == "NaN" || ours == "null";
-        self.is_table()
-            && at >= first
-            && at < first + latest.div_ceil(table_step(table, first))
+        (self.is_table() || self.words[0] == "xport")
+            && (row < later || row + earlier >= rows.len())
             && ours.len() == theirs.len()
             && ours.iter().zip(&theirs).all(unknown)
     }

@@ -79,6 +79,8 @@ pub fn check_all() {
     const RANGE: &str = "-s 1000000000 -e 1000000050 DEF:a=a.rrd:x:AVERAGE";
     let table = format!("graph x.csv -a CSV {RANGE} LINE1:a#ff0000:x SHIFT:a:20");
     check(&[CREATE, UPDATE, &table], row);
+    let exported = format!("xport {RANGE} SHIFT:a:-20 XPORT:a");
+    check(&[CREATE, UPDATE, &exported], output);
     let time = format!(
         "graphv /dev/null {RANGE} PRINT:a:LAST:%c:strftime PRINT:a:MAX:%lf VDEF:v=a,MINIMUM PRINT:v:%lf"
     );
