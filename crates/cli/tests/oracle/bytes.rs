@@ -57,6 +57,11 @@ impl Layout {
         at..at + POINT
     }
 
+    /// The open points of all sources.
+    pub fn points(&self) -> Range<usize> {
+        self.point(0).start..self.point(self.sources).start
+    }
+
     /// The part of one source in the open row of an archive.
     fn open_row(&self, archive: usize, source: usize) -> Range<usize> {
         let at = self.point(self.sources).start + (archive * self.sources + source) * ROW;

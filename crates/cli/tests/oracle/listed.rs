@@ -34,8 +34,8 @@ impl Call<'_> {
                 "info" => self.lacks_previous(),
                 "tune" => self.is_listed_tune(),
                 "restore" => self.is_listed_daemon() || self.is_listed_restore(),
-                "updatev" => self.is_listed_daemon() || self.is_listed_update(),
-                "update" => self.is_listed_update(),
+                "updatev" => self.is_listed_daemon() || self.is_listed_update() || self.is_half_done(),
+                "update" => self.is_listed_update() || self.is_half_done(),
                 "graph" | "graphv" => self.is_listed_graph() || self.is_listed_plot(),
                 "xport" => self.is_listed_plot(),
                 _ => false,
@@ -263,6 +263,16 @@ impl Call<'_> {
             changed.iter().map(range).collect()
         };
         !changed.is_empty() && self.agreed_but_for(numbers)
+    }
+
+    /// A reading that an expression of a COMPUTE source refuses, when the open points have changed.
+    fn is_half_done(&self) -> bool {
+        let computes = |word: &String| self.head(word).is_some_and(|head| !head.computed.is_empty());
+        let refused = ["RPN", "VDEF made it into rpn_calc"].iter().any(|text| self.ours.error.contains(text));
+        refused
+            && self.ours == self.theirs
+            && self.words.iter().any(computes)
+            && self.differs_only_in(|layout, _| std::iter::once(layout.points()).collect())
     }
 
     /// A gap of 2^31 steps; all RRDs begin at the same time.

@@ -75,6 +75,8 @@ pub fn check_all() {
         ],
         heartbeat,
     );
+    let refused = COMPUTED.replace("x,2,*", "5,x");
+    check(&[&refused, "update a.rrd 1000000010:5"], heartbeat);
     check(&[COMPUTED, UPDATE, "dump a.rrd a.xml", "restore -r a.xml b.rrd"], value);
     const RANGE: &str = "-s 1000000000 -e 1000000050 DEF:a=a.rrd:x:AVERAGE";
     let table = format!("graph x.csv -a CSV {RANGE} LINE1:a#ff0000:x SHIFT:a:20");

@@ -65,6 +65,13 @@ pub fn check_all() {
         lines(&run(side, &["tune a.rrd -D"]), "hbt")
     };
     check(listing, &[], &["DS[x] typ: GAUGE\thbt: 20\tmin: -nan\tmax: -nan"]);
+    check(smoothing, &["rrd_version = \"0003\""], &["rrd_version = \"0004\""]);
+    check_texts();
+    check_values();
+}
+
+/// The slips of graph and xport.
+fn check_texts() {
     let itself = |side: &Program| {
         run(
             side,
@@ -91,8 +98,13 @@ pub fn check_all() {
         vec![run(side, &[words]).contains('-').to_string()]
     };
     check(time, &["true"], &["false"]);
-    check(smoothing, &["rrd_version = \"0003\""], &["rrd_version = \"0004\""]);
-    check_values();
+    let long = |side: &Program| {
+        run(side, &["create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:5"]);
+        let words =
+            "xport -s 1000000000 -e 1000000020 DEF:a=a.rrd:x:AVERAGE VDEF:v=a,LAST PRINT:v:%300lf XPORT:a";
+        vec![run(side, &[words]).contains("</print>").to_string()]
+    };
+    check(long, &["true"], &["false"]);
 }
 
 /// The slips that change values.
