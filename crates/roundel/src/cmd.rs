@@ -12,6 +12,7 @@ pub mod query;
 pub mod repair;
 pub mod rrdcached;
 pub mod serve;
+pub mod snmp;
 pub mod verify;
 
 /// The result of a command.

@@ -44,6 +44,8 @@ enum Command {
     Repair(cmd::repair::Arguments),
     /// Check what becomes of an mrtg.cfg
     Mrtg(cmd::mrtg::Arguments),
+    /// Find out what SNMP devices have, and test a configuration's
+    Snmp(cmd::snmp::Arguments),
     /// Write the manual pages of all commands
     Man(cmd::manual::ManArguments),
     /// Print a completion script for a shell
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => cmd::verify::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
         Command::Mrtg(arguments) => cmd::mrtg::run(&arguments),
+        Command::Snmp(arguments) => cmd::snmp::run(&arguments),
         Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
         Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),
         Command::Rrdtool { words } => {

@@ -1,6 +1,7 @@
 //! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
 //! key.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use collect::snmp::source::SnmpSource;
@@ -299,11 +300,19 @@ impl Reader<'_> {
     }
 
     fn snmp(&self, sources: Vec<toml::Spanned<SnmpSource>>) -> Result<Vec<SnmpSource>, ConfigError> {
+        let mut names = HashSet::new();
         let check = |source: toml::Spanned<SnmpSource>| {
             let line = line_of(self.text, source.span().start);
             let source = source.into_inner();
             let named = |error| ConfigError(format!("{}:{line}: [[snmp]]: {error}", self.source));
-            source.check().map_err(named).map(|()| source)
+            source.check().map_err(named)?;
+            if !names.insert(source.name().to_string()) {
+                let name = source.name();
+                return Err(named(format!(
+                    "another device is called \"{name}\", too: give one of them a name"
+                )));
+            }
+            Ok(source)
         };
         sources.into_iter().map(check).collect()
     }
@@ -493,6 +502,7 @@ mod tests {
         check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "no such user"]);
         check("[limits]\nrrd_memory = 'much'\n", &["x.toml:2:", "much", "2 GiB"]);
         check("\n[[snmp]]\ndevice = 'r'\nversion = '9'\n", &["x.toml:2:", "9"]);
+        check("[[snmp]]\ndevice = 'r'\n[[snmp]]\ndevice = 'r:99'\n", &["x.toml:3:", "\"r\""]);
         check("[[snmp]]\ndevice = 'r'\ncomunity = 'x'\n", &["comunity"]);
         check("store = \n", &["x.toml:1:"]);
         check("sync = 5\n", &["x.toml:1:"]);

@@ -99,6 +99,37 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Its type and what it says, as net-snmp's tools show them without a MIB; bytes that are no text are hexadecimal.
+impl std::fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hexadecimal = |f: &mut std::fmt::Formatter<'_>, bytes: &[u8]| {
+            bytes.iter().try_for_each(|byte| write!(f, " {byte:02X}"))
+        };
+        match *self {
+            Value::Null => f.write_str("NULL"),
+            Value::Integer(number) => write!(f, "INTEGER: {number}"),
+            Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) if !text.chars().any(|char| char.is_control() && !char.is_whitespace()) => {
+                    write!(f, "STRING: \"{text}\"")
+                }
+                _ => f.write_str("Hex-STRING:").and_then(|()| hexadecimal(f, bytes)),
+            },
+            Value::Oid(oid) => write!(f, "OID: {oid}"),
+            Value::IpAddress(address) => write!(f, "IpAddress: {}", std::net::Ipv4Addr::from(address)),
+            Value::Counter32(number) => write!(f, "Counter32: {number}"),
+            Value::Gauge32(number) => write!(f, "Gauge32: {number}"),
+            Value::TimeTicks(number) => write!(f, "Timeticks: ({number})"),
+            Value::Opaque(bytes) => f.write_str("OPAQUE:").and_then(|()| hexadecimal(f, bytes)),
+            Value::Counter64(number) => write!(f, "Counter64: {number}"),
+            Value::Signed64(number) => write!(f, "Opaque: Int64: {number}"),
+            Value::Float(number) => write!(f, "Opaque: Float: {number}"),
+            Value::NoSuchObject => f.write_str("No Such Object"),
+            Value::NoSuchInstance => f.write_str("No Such Instance"),
+            Value::EndOfMibView => f.write_str("No more variables"),
+        }
+    }
+}
+
 /// The bytes of a number that is not negative, with a zero in front.
 fn wide(number: u64) -> [u8; 9] {
     let mut digits = [0; 9];

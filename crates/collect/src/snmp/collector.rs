@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use self::discovery::Discovery;
 use super::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
-use super::device::{Credentials, DeviceOptions};
 use super::engine::{DeviceId, Engine, Handler, Now, Totals};
 use super::plan::{Column, Shape};
 use super::profile::Profile;
@@ -71,6 +70,9 @@ struct PolledDevice {
     source: SnmpSource,
     discovery: Discovery,
     statistics: Option<RrdId>,
+    /// The RRDs of what the last discovery found.
+    rrds: Vec<RrdId>,
+    last_pass: Option<PassReport>,
 }
 
 /// Datagrams to send.
@@ -104,22 +106,22 @@ impl SnmpCollector {
     /// When the source is not good: see [`SnmpSource::check`].
     pub fn add(&mut self, source: SnmpSource) -> Result<DeviceId, String> {
         source.check()?;
-        let version = source.version().ok_or("no such version")?;
-        let name = source.address().map(|(host, _)| host.to_string()).unwrap_or_default();
+        let (credentials, options) = source.engine_options().ok_or("no such version")?;
+        let name = source.name().to_string();
         let tables = source.profiles.iter().filter_map(|name| Profile::built_in(name));
         let tables = tables.flat_map(|profile| profile.tables).collect();
-        let options = DeviceOptions {
-            retries: source.retries,
-            objects_max: source.objects_max,
-            bulk: source.bulk,
-            any_source: source.any_source,
-            ..DeviceOptions::new(source.step, &source.device)
-        };
-        let community = source.community.clone().into_bytes();
-        let id = self.engine.add(None, Credentials::Community { version, community }, options);
+        let id = self.engine.add(None, credentials, options);
         let component = safe_component(&name);
         let discovery = Discovery::new(tables);
-        self.state.devices.push(PolledDevice { name, component, source, discovery, statistics: None });
+        self.state.devices.push(PolledDevice {
+            name,
+            component,
+            source,
+            discovery,
+            statistics: None,
+            rrds: Vec::new(),
+            last_pass: None,
+        });
         Ok(id)
     }
 
@@ -206,6 +208,12 @@ impl SnmpCollector {
         self.state.readings.clear();
     }
 
+    /// The RRDs of what was found on a device, in the order of the tables, and how its last pass went.
+    pub fn found(&self, id: DeviceId) -> (&[RrdId], Option<&PassReport>) {
+        let device = &self.state.devices[id.index()];
+        (&device.rrds, device.last_pass.as_ref())
+    }
+
     /// What is wrong since the last call, and what no longer is.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.state.complaints.take_notices()
@@ -280,6 +288,7 @@ impl Handler for State {
     }
 
     fn pass_ended(&mut self, id: DeviceId, report: &PassReport) {
+        self.devices[id.index()].last_pass = Some(*report);
         if report.moved > 0 || report.is_reset {
             self.devices[id.index()].discovery.want(self.now);
         }

@@ -3,6 +3,7 @@
 use ::snmp::message::Version;
 use serde::Deserialize;
 
+use super::device::{Credentials, DeviceOptions};
 use super::profile::Profile;
 
 /// One `[[snmp]]`.
@@ -11,6 +12,8 @@ use super::profile::Profile;
 pub struct SnmpSource {
     /// Name or address, with `:port` if it is not 161.
     pub device: String,
+    /// What it is called in names of RRDs and in messages; the host, if nothing is said.
+    pub name: Option<String>,
     /// The community.
     #[serde(default = "public")]
     pub community: String,
@@ -68,6 +71,30 @@ fn yes() -> bool {
 }
 
 impl SnmpSource {
+    /// A device of which no more is said.
+    pub fn new(device: &str) -> Self {
+        SnmpSource {
+            device: device.to_string(),
+            name: None,
+            community: public(),
+            version: two(),
+            step: minute(),
+            profiles: interfaces(),
+            only: Vec::new(),
+            except: Vec::new(),
+            retries: twice(),
+            objects_max: 0,
+            bulk: yes(),
+            any_source: false,
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        let host = self.address().map_or(self.device.as_str(), |(host, _)| host);
+        self.name.as_deref().unwrap_or(host)
+    }
+
     /// What is wrong with it, if anything is.
     ///
     /// # Errors
@@ -81,6 +108,9 @@ impl SnmpSource {
         }
         if self.address().is_none() {
             return Err(format!("\"{}\" is no device: give a name or an address, and :port", self.device));
+        }
+        if self.name().is_empty() {
+            return Err("its name is empty".to_string());
         }
         let unknown = self.profiles.iter().find(|name| Profile::built_in(name).is_none());
         match unknown {
@@ -96,6 +126,19 @@ impl SnmpSource {
             "2" | "2c" => Some(Version::V2c),
             _ => None,
         }
+    }
+
+    /// How the engine asks it; `None` for a version that there is not.
+    pub fn engine_options(&self) -> Option<(Credentials, DeviceOptions)> {
+        let options = DeviceOptions {
+            retries: self.retries,
+            objects_max: self.objects_max,
+            bulk: self.bulk,
+            any_source: self.any_source,
+            ..DeviceOptions::new(self.step, &self.device)
+        };
+        let community = self.community.clone().into_bytes();
+        Some((Credentials::Community { version: self.version()?, community }, options))
     }
 
     /// Host and port.
@@ -156,6 +199,8 @@ mod tests {
     fn one_line_is_enough_and_mistakes_are_named() {
         let parse = |text: &str| toml::from_str::<SnmpSource>(text).unwrap();
         let source = parse("device = 'router1'");
+        assert_eq!(source, SnmpSource::new("router1"));
+        assert_eq!((source.name(), parse("device = 'r:99'\nname = 'a'").name()), ("router1", "a"));
         assert_eq!((source.check(), source.address(), source.step), (Ok(()), Some(("router1", 161)), 60));
         for (text, host, port) in [
             ("r:1161", "r", 1161),

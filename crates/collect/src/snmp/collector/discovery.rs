@@ -158,6 +158,7 @@ impl State {
     pub(super) fn plan(&mut self, id: DeviceId) -> Plan {
         let mut plan = Plan::default();
         let mut paths = HashSet::new();
+        self.devices[id.index()].rrds.clear();
         let tables = self.devices[id.index()].discovery.tables.clone();
         for (nth, table) in tables.iter().enumerate() {
             let rows = std::mem::take(&mut self.devices[id.index()].discovery.found[nth]);
@@ -249,6 +250,7 @@ impl State {
         match self.inventory.find_or_add(path.as_bytes(), || spec) {
             Ok(rrd) => {
                 self.feed(rrd, are_counters.into());
+                self.devices[id.index()].rrds.push(rrd);
                 columns.extend(named);
                 let expected = reference.map(expected_of).unwrap_or_default();
                 groups.entry(columns).or_default().push((rrd.index() as u32, row.index.clone(), expected));

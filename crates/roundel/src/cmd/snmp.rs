@@ -1,0 +1,253 @@
+//! `roundel snmp`: what SNMP devices have, and whether a configuration's devices answer.
+
+mod poller;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use collect::inventory::RrdSpec;
+use collect::reading::Readings;
+use collect::snmp::source::SnmpSource;
+use indicatif::ProgressBar;
+use server::config;
+use snmp::oid::Oid;
+
+use super::Result;
+use poller::{Polled, Poller};
+
+/// `mib-2`, of which most objects are.
+const WALKED: &str = "1.3.6.1.2.1";
+
+/// Options of `snmp`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show what would be stored of a device, with its values now, and the lines for roundel.toml
+    Discover(Discover),
+    /// Show all objects of a device below an object identifier
+    Walk(Walk),
+    /// Poll each device of a configuration once, and say which do not answer
+    Test(Test),
+}
+
+#[derive(Debug, Args)]
+struct Discover {
+    #[command(flatten)]
+    device: Device,
+    /// What is looked for: if-mib, host-resources, ucd, entity-sensor, bgp4, printer
+    #[arg(long, value_name = "NAME,NAME...", value_delimiter = ',', default_value = "if-mib")]
+    profiles: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Walk {
+    #[command(flatten)]
+    device: Device,
+    /// Where to begin, in numbers
+    #[arg(value_name = "OID", default_value = WALKED)]
+    oid: String,
+}
+
+#[derive(Debug, Args)]
+struct Test {
+    /// The configuration
+    #[arg(value_name = "CONFIG", default_value = "roundel.toml")]
+    config: PathBuf,
+    /// Seconds to wait for all devices
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    timeout: u64,
+}
+
+/// A device, and how it is asked.
+#[derive(Debug, Args)]
+struct Device {
+    /// Name or address, with :port if it is not 161
+    #[arg(value_name = "DEVICE")]
+    device: String,
+    /// The community
+    #[arg(short, long, default_value = "public")]
+    community: String,
+    /// 1 or 2c
+    #[arg(short, long, default_value = "2c")]
+    version: String,
+    /// Whether tables may be read by GETBULK
+    #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
+    bulk: bool,
+    /// Seconds to wait for the device
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    timeout: u64,
+}
+
+impl Device {
+    fn source(&self) -> SnmpSource {
+        SnmpSource {
+            community: self.community.clone(),
+            version: self.version.clone(),
+            bulk: self.bulk,
+            ..SnmpSource::new(&self.device)
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result {
+    match &arguments.command {
+        Command::Discover(arguments) => discover(arguments),
+        Command::Walk(arguments) => walk(arguments),
+        Command::Test(arguments) => test(arguments),
+    }
+}
+
+fn discover(arguments: &Discover) -> Result {
+    let source = SnmpSource { profiles: arguments.profiles.clone(), ..arguments.device.source() };
+    let spinner = spinner(format!("asking {}", source.device));
+    let timeout = Duration::from_secs(arguments.device.timeout);
+    let mut poller = Poller::new(std::slice::from_ref(&source))?;
+    let polled = poller.poll(timeout, |_| spinner.tick())?;
+    spinner.finish_and_clear();
+    let Polled::Answered(report) = &polled[0] else { return Err(failure(&source, &polled[0])) };
+    let (inventory, readings) = poller.readings();
+    let rrds = poller.rrds(0);
+    println!(
+        "{} answered in {} ms with {} requests. Of it would be stored, in {} RRDs:",
+        source.device,
+        report.micros / 1000,
+        report.requests,
+        rrds.len()
+    );
+    for &rrd in rrds {
+        let values = values_of(readings, inventory.spec(rrd), rrd);
+        println!("  {}  {values}", String::from_utf8_lossy(inventory.name(rrd)));
+    }
+    println!("\nTo poll it every {} s, add to roundel.toml:\n\n{}", source.step, section(&source));
+    Ok(())
+}
+
+/// The last reading of an RRD, by data source.
+fn values_of(readings: &Readings, spec: &RrdSpec, rrd: collect::inventory::RrdId) -> String {
+    let mut text = Vec::new();
+    if let Some(reading) = readings.iter().filter(|reading| reading.rrd == rrd).last() {
+        readings.push_text(reading, &mut text);
+    }
+    let text = String::from_utf8_lossy(&text);
+    let names = spec.args.iter().filter_map(|word| word.strip_prefix("DS:")?.split(':').next());
+    let values = text.split(':').skip(1);
+    let pairs: Vec<String> = names.zip(values).map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.join(" ")
+}
+
+/// A section of roundel.toml with what is not the default.
+fn section(source: &SnmpSource) -> String {
+    let default = SnmpSource::new(&source.device);
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut text = format!("[[snmp]]\ndevice = {}\n", quoted(&source.device));
+    for (key, value, usual) in
+        [("community", &source.community, &default.community), ("version", &source.version, &default.version)]
+    {
+        if value != usual {
+            text += &format!("{key} = {}\n", quoted(value));
+        }
+    }
+    if source.profiles != default.profiles {
+        text += &format!("profiles = {}\n", serde_json::Value::from(source.profiles.clone()));
+    }
+    if source.bulk != default.bulk {
+        text += &format!("bulk = {}\n", source.bulk);
+    }
+    text
+}
+
+fn walk(arguments: &Walk) -> Result {
+    let source = arguments.device.source();
+    let oid = Oid::parse(&arguments.oid)
+        .ok_or_else(|| format!("\"{}\" is no object identifier such as .{WALKED}", arguments.oid))?;
+    let spinner = spinner(format!("walking over {}", source.device));
+    let timeout = Duration::from_secs(arguments.device.timeout);
+    let rows = poller::walk(&source, &oid, timeout, || spinner.tick())?;
+    spinner.finish_and_clear();
+    for row in &rows {
+        let value = row.values.first().and_then(Option::as_ref);
+        println!(
+            "{oid}.{} = {}",
+            row.index_text(),
+            value.map(|value| value.value().to_string()).unwrap_or_default()
+        );
+    }
+    match rows.is_empty() {
+        true => Err(format!("{} has nothing below {oid}", source.device)),
+        false => Ok(()),
+    }
+}
+
+fn test(arguments: &Test) -> Result {
+    let settings = config::load(&arguments.config).map_err(|error| error.to_string())?;
+    if settings.snmp.is_empty() {
+        return Err(format!("{} has no [[snmp]]", arguments.config.display()));
+    }
+    let bar = ProgressBar::new(settings.snmp.len() as u64);
+    let mut poller = Poller::new(&settings.snmp)?;
+    let polled = poller.poll(Duration::from_secs(arguments.timeout), |done| bar.set_position(done as u64))?;
+    bar.finish_and_clear();
+    let mut failed = 0;
+    for (nth, (source, polled)) in settings.snmp.iter().zip(&polled).enumerate() {
+        match polled {
+            Polled::Answered(report) => println!(
+                "{}: good, {} RRDs, {} ms, {} requests{}",
+                source.device,
+                poller.rrds(nth).len(),
+                report.micros / 1000,
+                report.requests,
+                if report.missing > 0 {
+                    format!(", {} without values", report.missing)
+                } else {
+                    String::new()
+                }
+            ),
+            bad => {
+                failed += 1;
+                println!("{}", failure(source, bad));
+            }
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} of {} devices cannot be polled", polled.len())),
+    }
+}
+
+fn failure(source: &SnmpSource, polled: &Polled) -> String {
+    match polled {
+        Polled::Failed(why) => format!("{}: {why}", source.device),
+        _ => format!("{}: was not polled in time: give it more with --timeout", source.device),
+    }
+}
+
+fn spinner(text: String) -> ProgressBar {
+    ProgressBar::new_spinner().with_message(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_says_what_is_not_the_default_and_is_read_back() {
+        let plain = SnmpSource::new("router1");
+        assert_eq!(section(&plain), "[[snmp]]\ndevice = \"router1\"\n");
+        let source = SnmpSource {
+            community: "a\"b".to_string(),
+            version: "1".to_string(),
+            profiles: vec!["if-mib".to_string(), "ucd".to_string()],
+            bulk: false,
+            ..SnmpSource::new("[::1]:99")
+        };
+        let settings = config::parse(&section(&source), "x.toml").unwrap();
+        assert_eq!(settings.snmp, [source]);
+    }
+}
