@@ -8,6 +8,7 @@ use clap::Args;
 use client::{Daemon, Wire};
 use indicatif::{ProgressBar, ProgressStyle};
 use rrd::when::calendar::utc_text;
+use serde_json::json;
 use store::verify::{self, Finding, LostRows, Watch};
 
 use super::{Result, address};
@@ -168,25 +169,14 @@ fn utc(seconds: i64) -> String {
 
 fn json(finding: &Finding) -> String {
     let Finding { file, byte, what, lost } = finding;
-    let mut text =
-        format!("{{\"file\":{},\"byte\":{byte},\"what\":{}", quoted(&file.to_string_lossy()), quoted(what));
+    let mut object = json!({"file": file.to_string_lossy(), "byte": byte, "what": what});
     if let Some(LostRows { rrds, count, from, to }) = lost {
-        let names: Vec<String> = rrds.iter().map(|name| quoted(name)).collect();
-        text += &format!(",\"rrds\":[{}],\"rrd_count\":{count},\"from\":{from},\"to\":{to}", names.join(","));
+        object["rrds"] = json!(rrds);
+        object["rrd_count"] = json!(count);
+        object["from"] = json!(from);
+        object["to"] = json!(to);
     }
-    text + "}"
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for char in text.chars() {
-        match char {
-            '"' | '\\' => quoted.extend(['\\', char]),
-            char if char < ' ' => quoted += &format!("\\u{:04x}", u32::from(char)),
-            char => quoted.push(char),
-        }
-    }
-    quoted + "\""
+    object.to_string()
 }
 
 #[cfg(test)]
@@ -205,11 +195,11 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("4\".rrd and 4 other RRDs"), "{text}");
-        let text = json(&finding);
-        assert!(
-            text.starts_with(r#"{"file":"shard-000/x","byte":5,"what":"bad\u000a","rrds":["0\".rrd","#),
-            "{text}"
-        );
-        assert!(text.ends_with(r#"],"rrd_count":9,"from":0,"to":86399}"#), "{text}");
+        let object: serde_json::Value = serde_json::from_str(&json(&finding)).unwrap();
+        let rrds: Vec<String> = (0..7).map(|number| format!("{number}\".rrd")).collect();
+        let want = json!({
+            "file": "shard-000/x", "byte": 5, "what": "bad\n", "rrds": rrds, "rrd_count": 9, "from": 0, "to": 86_399
+        });
+        assert_eq!(object, want);
     }
 }
