@@ -161,6 +161,19 @@ impl Placeholders {
         }
     }
 
+    /// True when there is a file of this name, a placeholder or another one.
+    pub fn has_file(&self, name: &RrdName) -> bool {
+        self.tree.exists(name)
+    }
+
+    /// Names of all files in the tree.
+    ///
+    /// # Errors
+    /// When a directory cannot be read.
+    pub fn names(&self) -> Result<Vec<Vec<u8>>, crate::tree::ListError> {
+        crate::tree::list(&self.tree, b"", true)
+    }
+
     /// Opens the file at `name` for writing if it may be replaced.
     fn open_to_replace(&self, name: &RrdName) -> Result<Handle, PlaceholderError> {
         let occupied = |rrd_file| PlaceholderError::Occupied { name: name.clone(), rrd_file };

@@ -63,7 +63,7 @@ fn main() {
 fn print_shard(disk: &RealDisk, dir: &Path, manifest: &Manifest) {
     let mut groups = Groups::default();
     let path = filenames::checkpoint(dir, manifest.checkpoint);
-    checkpoint::load(disk, &path, &mut groups).expect("a checkpoint");
+    checkpoint::load(disk, &path, 0, &mut groups).expect("a checkpoint");
     let Groups(groups) = groups;
     let mut runs: Vec<(usize, Run)> = Vec::new();
     let mut files = Vec::new();

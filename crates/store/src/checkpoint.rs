@@ -16,7 +16,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use page::{LoadedRows, LoadedRrd, Loader, PageDefinition};
-pub use read::{Loaded, load};
+pub use read::{Loaded, LostPage, load};
 pub use write::CheckpointWriter;
 
 use crate::catalogue::RrdId;
@@ -111,7 +111,7 @@ impl std::fmt::Display for CheckpointError {
             CheckpointError::Io(error) => write!(f, "cannot read the checkpoint: {error}"),
             CheckpointError::Damaged { path, offset, what } => write!(
                 f,
-                "checkpoint {} is damaged at byte {offset}: {what}; restore the shard from a backup",
+                "checkpoint {} is damaged at byte {offset}: {what}; `roundel repair` says what can be restored",
                 path.display()
             ),
         }

@@ -55,6 +55,8 @@ pub enum StoreError {
     Short(Shortage),
     /// A write or sync failed: no more writes until the store is reopened.
     Poisoned(String),
+    /// The name may be that of an RRD that is lost with a damaged page of a checkpoint; names the file.
+    Lost(String),
     /// A segment could not be read; names file and offset.
     Segment(Arc<SegmentError>),
     /// A `.rrd` file is damaged.
@@ -110,9 +112,10 @@ impl fmt::Display for StoreError {
             StoreError::Unfit { path, error } | StoreError::Damaged { path, error } => {
                 error.named(path).fmt(f)
             }
-            StoreError::TooLarge(text) | StoreError::Backlog(text) | StoreError::Poisoned(text) => {
-                f.write_str(text)
-            }
+            StoreError::TooLarge(text)
+            | StoreError::Backlog(text)
+            | StoreError::Poisoned(text)
+            | StoreError::Lost(text) => f.write_str(text),
             StoreError::Short(shortage) => shortage.fmt(f),
             StoreError::Segment(error) => error.fmt(f),
             StoreError::Locked => f.write_str(LOCKED),

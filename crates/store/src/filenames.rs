@@ -87,6 +87,11 @@ pub fn damaged_rrds(dir: &Path) -> PathBuf {
     dir.join("damaged-rrds.txt")
 }
 
+/// The list of files that may be those of RRDs that a damaged checkpoint has cost, for the operator.
+pub fn lost_rrds(dir: &Path) -> PathBuf {
+    dir.join("damaged-lost-rrds.txt")
+}
+
 /// A log file while its records are being put at their places.
 pub fn log_new(dir: &Path) -> PathBuf {
     dir.join("log.new")

@@ -8,8 +8,10 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
+use crate::catalogue::RrdId;
 use crate::disk::{Disk, Mode};
 use crate::filenames;
 use crate::identity::{Identity, Owner};
@@ -45,8 +47,19 @@ pub struct Manifest {
     pub known: Known,
     /// The next number for a segment or checkpoint.
     pub next_number: u64,
+    /// Ids of RRDs that are lost, because a page of a checkpoint was damaged.
+    pub lost: Vec<LostIds>,
     /// All segments.
     pub segments: Vec<SegmentName>,
+}
+
+/// Ids of RRDs whose page of a checkpoint was damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostIds {
+    /// The ids, of which some may have been unused.
+    pub ids: Range<RrdId>,
+    /// The number of the checkpoint.
+    pub checkpoint: u64,
 }
 
 /// Why a manifest could not be read.
@@ -120,6 +133,9 @@ impl Manifest {
         let _ = writeln!(text, "durable {} {}", durable.generation, durable.offset);
         let _ = writeln!(text, "file {} {}", newest_file.generation, newest_file.offset);
         let _ = writeln!(text, "next {}", self.next_number);
+        for LostIds { ids, checkpoint } in &self.lost {
+            let _ = writeln!(text, "lost {} {} checkpoint {checkpoint}", ids.start, ids.end);
+        }
         for segment in &self.segments {
             let SegmentName { number, level, class, bytes } = segment;
             let _ = writeln!(text, "segment {number} level {level} class {class} bytes {bytes}");
@@ -162,6 +178,10 @@ impl Manifest {
                     }
                 }
                 (_, Some("next")) => manifest.next_number = value(1)?,
+                (_, Some("lost")) => {
+                    let id = |at| value(at).and_then(|id| RrdId::try_from(id).map_err(|_| bad()));
+                    manifest.lost.push(LostIds { ids: id(1)?..id(2)?, checkpoint: value(4)? });
+                }
                 (_, Some("segment")) => manifest.segments.push(SegmentName {
                     number: value(1)?,
                     level: u8::try_from(value(3)?).map_err(|_| bad())?,
@@ -269,6 +289,7 @@ mod tests {
                 owner: 0,
             },
             next_number: 12,
+            lost: vec![LostIds { ids: 256..512, checkpoint: 3 }],
             segments,
         }
     }
@@ -278,7 +299,7 @@ mod tests {
         let text = sample().encode();
         assert!(text.starts_with(
             "roundel-manifest 2\nstore 30313233343536373839616263646566 shard 2 of 3 seed 000000000000feed\n\
-             checkpoint 4\nlog 1 77\ndurable 1 99\nfile 1 70\nnext 12\nsegment 3 level 0 class 255 bytes 100\n"
+             checkpoint 4\nlog 1 77\ndurable 1 99\nfile 1 70\nnext 12\nlost 256 512 checkpoint 3\nsegment 3 level 0 class 255 bytes 100\n"
         ));
         assert_eq!(Manifest::decode(&text).ok(), Some(sample()));
     }

@@ -25,6 +25,7 @@ pub mod compactor;
 pub mod cycle;
 pub mod files;
 pub mod flush;
+pub mod lost;
 pub mod mailbox;
 pub mod message;
 pub mod pages;
@@ -54,6 +55,7 @@ use crate::name::RrdName;
 use crate::placeholder::{PlaceholderError, Placeholders};
 use crate::shard::compactor::CompactorHandle;
 use crate::shard::files::Files;
+use crate::shard::lost::LostRrds;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::message::{Command, Priority};
 use crate::shard::syncer::SyncHandle;
@@ -147,6 +149,8 @@ pub struct Shared {
     pub refuses: AtomicBool,
     /// What the log waits for.
     pub log_waits: Waiting,
+    /// What a damaged checkpoint has cost.
+    pub lost: LostRrds,
     placeholders: Option<Arc<Placeholders>>,
     failure: OnceLock<String>,
 }
@@ -166,6 +170,21 @@ impl Shared {
     /// True while commands are refused.
     pub fn is_read_only(&self) -> bool {
         self.refuses.load(Ordering::Relaxed) || self.failure.get().is_some()
+    }
+
+    /// Checks that a name, which no RRD has, is not that of a lost one: then a file of that name would stand in the tree.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`].
+    pub fn check_lost(&self, name: &RrdName) -> Result<(), StoreError> {
+        let Some(place) = self.lost.place() else { return Ok(()) };
+        match &self.placeholders {
+            Some(placeholders) if !placeholders.has_file(name) => Ok(()),
+            _ => Err(StoreError::Lost(format!(
+                "\"{name}\" may be one of the RRDs that are lost with a damaged page of {place}; `roundel repair` on the store's \
+                 directory says what can be restored"
+            ))),
+        }
     }
 
     fn write_placeholder(&self, name: &RrdName, bytes: u64, beside_file: bool) -> Result<(), StoreError> {

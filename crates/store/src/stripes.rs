@@ -5,6 +5,7 @@
 //! file in the tree, which [`adopt`] imports.
 
 mod adopt;
+mod lost;
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -101,6 +102,8 @@ struct Core {
     seed: u64,
     identity: StoreIdentity,
     flushes: AtomicU64,
+    /// Some shard has lost RRDs.
+    any_lost: bool,
     /// Held while the store is open: two daemons on one store would overwrite each other's files.
     _lock: Arc<dyn DiskFile>,
 }
@@ -165,7 +168,9 @@ impl Stripes {
                 })
                 .collect::<Result<Vec<_>, _>>()
         })?;
+        let any_lost = shards.iter().any(|shard| shard.shared.lost.place().is_some());
         let core = Arc::new(Core {
+            any_lost,
             shards,
             memory,
             seed: identity.seed,
@@ -173,6 +178,9 @@ impl Stripes {
             flushes: AtomicU64::new(0),
             _lock: lock,
         });
+        if let Some(placeholders) = placeholders.as_ref().filter(|_| any_lost) {
+            core.list_lost(&*disk, placeholders);
+        }
         let adopter = match &options.adopt_tree {
             Some(path) => Some(Adopter::start(Arc::clone(&core), path, placeholders)?),
             None => None,
@@ -200,7 +208,9 @@ impl Stripes {
         attempt: impl Fn(&Core) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match (attempt(&self.core), &self.adopter) {
-            (Err(StoreError::NoSuchRrd(_)), Some(adopter)) => {
+            (Err(StoreError::NoSuchRrd(unknown)), adopter) => {
+                self.core.check_lost(name)?;
+                let Some(adopter) = adopter else { return Err(StoreError::NoSuchRrd(unknown)) };
                 adopter.adopt(name)?;
                 attempt(&self.core)
             }
@@ -356,6 +366,10 @@ impl Core {
         self.send_and_wait(name, |reply| Command::Import(name.clone(), rrd, no_overwrite, reply))
     }
 
+    fn is_in_store(&self, name: &RrdName) -> bool {
+        self.ask(name, |view, name| view.status(name)).is_ok()
+    }
+
     /// Makes everything durable that was sent to an RRD's shard before.
     fn sync(&self, name: &RrdName) -> Result<(), StoreError> {
         self.send_and_wait(name, Command::Sync)
@@ -409,6 +423,7 @@ impl Core {
 impl Engine for Stripes {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
         match &self.adopter {
+            None if self.core.any_lost => self.core.update(batch, lost::reply(&self.core, reply)),
             None => self.core.update(batch, Box::new(move |(_, failures)| reply(failures))),
             Some(adopter) => adopter.update(batch, reply),
         }
@@ -421,6 +436,9 @@ impl Engine for Stripes {
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
+        if let Err(lost) = self.check_free(&name, request.no_overwrite) {
+            return reply(Err(lost));
+        }
         let shard = self.core.shard(&name);
         match self.adopter.as_ref().filter(|adopter| adopter.has_file(&name)) {
             None => self.core.send(shard, Command::Create(name, request, false, reply)),
@@ -438,6 +456,7 @@ impl Engine for Stripes {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        self.check_free(&name, no_overwrite)?;
         if no_overwrite && self.is_only_a_file(&name) {
             return Err(StoreError::Exists(name));
         }

@@ -115,7 +115,7 @@ pub fn code(error: &StoreError) -> ErrorCode {
         StoreError::Name(_) => ErrorCode::NoSuchRrd,
         StoreError::Short(_) => ErrorCode::DiskFull,
         StoreError::Poisoned(_) => ErrorCode::Poisoned,
-        StoreError::Damaged { .. } | StoreError::Segment(_) => ErrorCode::Damaged,
+        StoreError::Damaged { .. } | StoreError::Segment(_) | StoreError::Lost(_) => ErrorCode::Damaged,
         StoreError::Unsupported(_) | StoreError::Unfit { .. } => ErrorCode::Unsupported,
         StoreError::Stopping => ErrorCode::Stopping,
         StoreError::Fetch(_)
@@ -144,6 +144,7 @@ pub fn reason(error: &StoreError) -> DropReason {
         StoreError::Short(_)
         | StoreError::Poisoned(_)
         | StoreError::Segment(_)
+        | StoreError::Lost(_)
         | StoreError::Damaged { .. }
         | StoreError::Locked
         | StoreError::Io { .. }

@@ -89,6 +89,7 @@ pub fn status(error: &StoreError) -> StatusCode {
         StoreError::Short(_) => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::Poisoned(_)
         | StoreError::Segment(_)
+        | StoreError::Lost(_)
         | StoreError::Damaged { .. }
         | StoreError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }

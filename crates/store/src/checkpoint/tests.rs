@@ -89,7 +89,7 @@ fn checkpoints_round_trip_in_order() {
     let state = state();
     let disk = write(&state);
     let mut seen = Seen::default();
-    let loaded = load(&*disk.handle(), path(), &mut seen).unwrap();
+    let loaded = load(&*disk.handle(), path(), 5, &mut seen).unwrap();
     assert_eq!((loaded.next_id, loaded.pages.len()), (RRDS, 41));
     assert_eq!(loaded.label, Label { owner: 5, number: 9 });
     assert_eq!(loaded.pages[1], (2 * PAGE_IDS, Position { generation: 0, offset: u64::from(PAGE_IDS) }));
@@ -105,21 +105,47 @@ fn checkpoints_round_trip_in_order() {
 }
 
 #[test]
-fn a_damaged_page_fails_a_load_at_its_offset_and_inspect_skips_it() {
+fn a_damaged_page_costs_its_rrds_and_inspect_skips_it() {
     let disk = write(&state());
     let mut whole = Seen::default();
     assert!(survey(&*disk.handle(), path(), &mut whole).unwrap());
     let page = whole.frames[30];
     disk.flip_bit(path(), (page.offset + 100) * 8).unwrap();
     let want = format!(
-        "checkpoint checkpoint is damaged at byte {}: the checksum does not match; restore the shard from a backup",
+        "checkpoint checkpoint is damaged at byte {}: the checksum does not match; `roundel repair` says what can be restored",
         page.offset
     );
     let mut seen = Seen::default();
-    assert_eq!(load(&*disk.handle(), path(), &mut seen).unwrap_err().to_string(), want);
-    assert_eq!(seen.rrds, whole.rrds[..30 * PAGE_IDS as usize - 1], "all before it, nothing after it");
+    let loaded = load(&*disk.handle(), path(), 5, &mut seen).unwrap();
+    let [lost] = &loaded.lost[..] else { panic!("{:?}", loaded.lost) };
+    assert_eq!((lost.ids.clone(), lost.error.to_string()), (30 * PAGE_IDS..31 * PAGE_IDS, want.clone()));
+    assert_eq!(loaded.pages.len(), 41);
+    assert_eq!(loaded.pages[30], (31 * PAGE_IDS, Position::default()), "the log is asked for all of it");
     let mut survived = Seen::default();
     assert!(survey(&*disk.handle(), path(), &mut survived).unwrap());
     assert_eq!(survived.damage, [want]);
     assert_eq!(survived.rrds.len(), whole.rrds.len() - PAGE_IDS as usize);
+}
+
+/// Whatever happens to the head of a page, the frames after it are found.
+#[test]
+fn a_damaged_head_costs_its_page_and_a_damaged_end_the_checkpoint() {
+    let state = state();
+    let mut whole = Seen::default();
+    assert!(survey(&*write(&state).handle(), path(), &mut whole).unwrap());
+    for bit in (0..FRAME_HEAD_BYTES as u64 * 8).step_by(7) {
+        let disk = write(&state);
+        disk.flip_bit(path(), whole.frames[7].offset * 8 + bit).unwrap();
+        let mut seen = Seen::default();
+        let loaded = load(&*disk.handle(), path(), 5, &mut seen).unwrap();
+        let [lost] = &loaded.lost[..] else { panic!("bit {bit}: {:?}", loaded.lost) };
+        assert_eq!(lost.ids, 7 * PAGE_IDS..8 * PAGE_IDS, "bit {bit}");
+        let at = format!("at byte {}:", whole.frames[7].offset);
+        assert!(lost.error.to_string().contains(&at), "bit {bit}: {}", lost.error);
+        assert_eq!(seen.rrds.len(), whole.rrds.len() - PAGE_IDS as usize);
+        let disk = write(&state);
+        let end = whole.frames.last().unwrap();
+        disk.flip_bit(path(), end.offset * 8 + bit).unwrap();
+        assert!(load(&*disk.handle(), path(), 5, &mut Seen::default()).is_err(), "bit {bit} of the end");
+    }
 }

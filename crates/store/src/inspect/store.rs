@@ -12,7 +12,7 @@ use crate::filenames::{self, FileKind};
 use crate::identity::{self, Identity};
 use crate::log::writer::log_files;
 use crate::log::{self, Record, ReplayError};
-use crate::manifest::{Manifest, SegmentName};
+use crate::manifest::{LostIds, Manifest, SegmentName};
 use crate::segment::Segment;
 use crate::segments::{CLASS_MIXED, open_segment};
 
@@ -82,6 +82,12 @@ fn describe_manifest(manifest: &Manifest, report: &mut Report<'_>) {
         manifest.segments.len(),
         manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>()
     ));
+    for LostIds { ids, checkpoint } in &manifest.lost {
+        report.damage(format_args!(
+            "the RRDs with ids from {} to {} are lost since a page of checkpoint {checkpoint} was damaged; `roundel repair` says what can be done",
+            ids.start, ids.end - 1
+        ));
+    }
 }
 
 /// Describes one shard.

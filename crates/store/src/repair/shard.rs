@@ -5,15 +5,17 @@ use std::path::Path;
 
 use super::Work;
 use crate::checkpoint::survey::{Frame, Visitor, survey};
-use crate::checkpoint::{CheckpointError, Label, LoadedRrd, Loader, PageDefinition};
+use crate::checkpoint::{CheckpointError, Label, LoadedRrd, Loader, LostPage, PageDefinition};
 use crate::disk::Disk;
 use crate::filenames::{self, FileKind};
 use crate::group::Geometry;
 use crate::identity::{Identity, Owner};
 use crate::log::Position;
 use crate::log::writer::log_files;
-use crate::manifest::{Manifest, SegmentName};
+use crate::manifest::{LostIds, Manifest, SegmentName};
 use crate::segments::{CLASS_MIXED, open_segment};
+use crate::shard::recover::load_checkpoint;
+use crate::shard::state::State;
 
 impl Work<'_> {
     pub(super) fn shard(&mut self, store: &Identity, index: u32) -> io::Result<()> {
@@ -151,6 +153,7 @@ impl Work<'_> {
             self.check_checkpoint(dir, manifest)?;
         }
         let mut kept = manifest.clone();
+        self.check_lost(dir, &mut kept)?;
         for segment in &manifest.segments {
             self.check_segment(dir, &mut kept, segment)?;
         }
@@ -173,7 +176,63 @@ impl Work<'_> {
         if self.options.backup.is_some_and(|backup| position_of(backup, &path, label).is_some()) {
             return self.restore(&path);
         }
-        self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup");
+        let mut state = State::new(0, 0);
+        match load_checkpoint(self.disk, dir, label, &mut state) {
+            Ok(loaded) if !loaded.lost.is_empty() => {
+                for LostPage { ids, error } in &loaded.lost {
+                    self.damage(error);
+                    self.line(format_args!(
+                        "  the RRDs with ids from {} to {} were on this page",
+                        ids.start,
+                        ids.end - 1
+                    ));
+                }
+                self.hopeless(
+                    "give a copy of the store that has this checkpoint with --from DIR before the next start, and nothing is lost. A start \
+                     serves all other RRDs, keeps this file as damaged-..., and lists the names that may be lost; import those from any backup",
+                );
+            }
+            _ => {
+                self.hopeless("the names and states of the RRDs were in it; restore the shard from a backup")
+            }
+        }
+        Ok(())
+    }
+
+    /// RRDs that a start has found to be lost.
+    fn check_lost(&mut self, dir: &Path, kept: &mut Manifest) -> io::Result<()> {
+        if kept.lost.is_empty() {
+            return Ok(());
+        }
+        let label = Label { owner: kept.tag(), number: kept.checkpoint };
+        let is_whole = position_of(self.disk, &filenames::checkpoint(dir, kept.checkpoint), label).is_some();
+        let of_whole = |lost: &LostIds| is_whole && lost.checkpoint == label.number;
+        if kept.lost.iter().any(of_whole) {
+            // No other checkpoint was written since, so the log is there, too.
+            let loss = "RRDs that were made since under the names of lost ones";
+            if self.step("use the lost RRDs again, because their checkpoint is whole again", Some(loss)) {
+                kept.lost.retain(|lost| !of_whole(lost));
+                kept.store(self.disk, dir)?;
+            }
+        }
+        if kept.lost.iter().all(of_whole) {
+            return Ok(());
+        }
+        for LostIds { ids, checkpoint } in kept.lost.clone() {
+            self.damage(format_args!(
+                "{}: the RRDs with ids from {} to {} are lost since a page of checkpoint {checkpoint} was damaged; their rows are kept",
+                filenames::manifest(dir).display(), ids.start, ids.end - 1
+            ));
+        }
+        self.line(format_args!(
+            "  best: export the RRDs that {} names from a backup, and import them into the running store",
+            filenames::lost_rrds(dir).display()
+        ));
+        let loss = "the rows of RRDs that were not imported; their names are free then";
+        if self.step("forget the lost RRDs", Some(loss)) {
+            kept.lost.clear();
+            kept.store(self.disk, dir)?;
+        }
         Ok(())
     }
 }

@@ -8,10 +8,12 @@ mod plan;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use self::plan::{Candidate, Plan, plan};
+use crate::catalogue::RrdId;
 use crate::engine::{Reply, StoreError};
 use crate::group::{Group, SourceIndex};
 use crate::lock::lock;
@@ -120,6 +122,8 @@ pub fn run(shared: &Shared) {
 struct Retention {
     groups: Vec<Arc<Group>>,
     last_updates: Vec<Option<(i64, u32)>>,
+    /// What of these RRDs must be kept is not known.
+    lost: Vec<Range<RrdId>>,
 }
 
 impl Retention {
@@ -146,7 +150,7 @@ impl Retention {
         let bytes = sync.bytes();
         shared.mailbox.send_command(sync, bytes).map_err(|_| StoreError::Stopping)?;
         receiver.recv().unwrap_or(Err(StoreError::Stopping))?;
-        Ok(Retention { groups, last_updates })
+        Ok(Retention { groups, last_updates, lost: shared.lost.ids().to_vec() })
     }
 
     fn class(&self, group: u32, source: SourceIndex) -> u8 {
@@ -154,6 +158,9 @@ impl Retention {
     }
 
     fn oldest_row(&self, group: u32, source: SourceIndex, id: u32) -> Option<i64> {
+        if self.lost.iter().any(|ids| ids.contains(&id)) {
+            return Some(i64::MIN);
+        }
         let (last_update, of_group) = (*self.last_updates.get(id as usize)?)?;
         let known = self.groups.get(group as usize).filter(|_| of_group == group)?;
         Some(known.oldest_row(source, last_update))

@@ -24,6 +24,7 @@ use crate::shard::checkpointer;
 use crate::shard::compactor::{self, CompactorHandle};
 use crate::shard::cycle::Cycle;
 use crate::shard::files::Files;
+use crate::shard::lost::{self, LostRrds};
 use crate::shard::mailbox::Mailbox;
 use crate::shard::recovery::{Recovery, Scanned, scan};
 use crate::shard::state::{RrdKind, State};
@@ -61,6 +62,7 @@ pub fn open(
     }
     let Read { state, loaded, scanned } = read;
     report(&*disk, dir, &scanned, &state)?;
+    let lost = lost::note(&*disk, dir, &mut manifest, &loaded)?;
     let segments = open_segments(&*disk, dir, &manifest)?;
     let from = manifest.position;
     tidy(&*disk, dir, &mut manifest, scanned.end.damage.is_empty()).map_err(OpenError::transparent)?;
@@ -70,7 +72,7 @@ pub fn open(
     let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
         .map_err(OpenError::transparent)?;
     let files = Files::new(disk, dir, manifest, segments, log.syncer());
-    start(Recovered { files, state, log, recovery, replay_from: from }, options, placeholders, clock)
+    start(Recovered { files, state, log, recovery, replay_from: from, lost }, options, placeholders, clock)
 }
 
 /// Checks, without changing anything, that a shard has its manifest and the files which that names. A store is only
@@ -113,7 +115,8 @@ fn read(disk: &dyn Disk, dir: &Path, manifest: &Manifest, mut state: State) -> R
         0 => Loaded::default(),
         number => load_checkpoint(disk, dir, Label { owner: manifest.tag(), number }, &mut state)?,
     };
-    let scanned = scan(disk, dir, manifest.position, manifest.known(), &loaded, &mut state)
+    let lost = lost::ids(manifest, &loaded);
+    let scanned = scan(disk, dir, manifest.position, manifest.known(), (&loaded, &lost), &mut state)
         .map_err(OpenError::transparent)?;
     Ok(Read { state, loaded, scanned })
 }
@@ -223,7 +226,11 @@ fn tidy(disk: &dyn Disk, dir: &Path, manifest: &mut Manifest, well: bool) -> io:
     Ok(())
 }
 
-fn load_checkpoint(
+/// Loads the checkpoint `label` into an empty `state`, without the pages that cannot be read.
+///
+/// # Errors
+/// When it is another one, or so damaged that no page can be used.
+pub fn load_checkpoint(
     disk: &dyn Disk,
     dir: &Path,
     label: Label,
@@ -231,7 +238,7 @@ fn load_checkpoint(
 ) -> Result<Loaded, OpenError> {
     let path = filenames::checkpoint(dir, label.number);
     let mut loader = StateLoader { state, kinds: Vec::new() };
-    let loaded = checkpoint::load(disk, &path, &mut loader).map_err(OpenError::transparent)?;
+    let loaded = checkpoint::load(disk, &path, label.owner, &mut loader).map_err(OpenError::transparent)?;
     let Label { owner, number } = loaded.label;
     if !label.matches(loaded.label) {
         return Err(misplaced(&path, owner == label.owner, number));
@@ -322,6 +329,7 @@ struct Recovered {
     log: LogWriter,
     recovery: Recovery,
     replay_from: Position,
+    lost: LostRrds,
 }
 
 fn start(
@@ -330,7 +338,7 @@ fn start(
     placeholders: Option<Arc<Placeholders>>,
     clock: Clock,
 ) -> Result<Shard, OpenError> {
-    let Recovered { files, state, log, recovery, replay_from } = recovered;
+    let Recovered { files, state, log, recovery, replay_from, lost } = recovered;
     let (job_sender, jobs) = sync_channel(JOBS_MAX);
     let (sync_sender, sync_requests) = channel();
     let shared = Arc::new(Shared {
@@ -343,6 +351,7 @@ fn start(
         checkpointer_waits: Default::default(),
         refuses: false.into(),
         log_waits: Default::default(),
+        lost,
         placeholders,
         failure: OnceLock::new(),
         options,

@@ -136,7 +136,7 @@ impl Adopter {
 
     /// Whether only a file has this name: the store has not adopted it.
     pub(super) fn is_only_a_file(&self, name: &RrdName) -> bool {
-        self.has_file(name) && !self.source.is_in_store(name)
+        self.has_file(name) && !self.source.core.is_in_store(name)
     }
 
     /// Whether a `.rrd` file has this name, adopted or not.
@@ -288,11 +288,15 @@ impl Source {
         let mut results: HashMap<RrdName, Result<(), StoreError>> = HashMap::new();
         let mut found = Vec::new();
         for name in names {
-            match self.open(&name) {
+            match self.core.check_lost(&name).and_then(|()| self.open(&name)) {
                 Ok(Some(_)) => found.push(name),
                 // Created meanwhile, in place of the file.
-                Ok(None) if self.is_in_store(&name) => drop(results.insert(name, Ok(()))),
+                Ok(None) if self.core.is_in_store(&name) => drop(results.insert(name, Ok(()))),
                 Ok(None) => drop(results.insert(name.clone(), Err(StoreError::NoSuchRrd(name)))),
+                // It is lost no more.
+                Err(StoreError::Lost(_)) if self.core.is_in_store(&name) => {
+                    drop(results.insert(name, Ok(())))
+                }
                 Err(error) => drop(results.insert(name, Err(error))),
             }
         }
@@ -351,13 +355,9 @@ impl Source {
         self.core.update(batch, finish);
     }
 
-    fn is_in_store(&self, name: &RrdName) -> bool {
-        self.core.ask(name, |view, name| view.status(name)).is_ok()
-    }
-
     /// Imports the file of a name unless the RRD exists by now.
     fn import(&self, name: &RrdName) -> Result<(), StoreError> {
-        if self.is_in_store(name) {
+        if self.core.is_in_store(name) {
             return Ok(());
         }
         let Some((file, bytes)) = self.open(name)? else { return Err(StoreError::NoSuchRrd(name.clone())) };

@@ -2,6 +2,7 @@
 //! RRDs.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
 
 use super::Covered;
@@ -20,7 +21,7 @@ use crate::shard::state::State;
 pub struct Scanned {
     /// How the log ended.
     pub end: ReplayEnd,
-    /// RRDs that a record removed.
+    /// RRDs that a record removed, and lost ones.
     pub gone: HashSet<RrdId>,
     /// Changes that could not be applied, which only damage can cause.
     pub refused: u64,
@@ -31,7 +32,7 @@ pub struct Scanned {
 }
 
 /// Reads the log in `dir` from `from` on, of which `known` says what was there once, and applies everything except updates and tunes to `state`, which
-/// holds the checkpoint `loaded`.
+/// holds the checkpoint `loaded` except the RRDs that are `lost`.
 ///
 /// # Errors
 /// When the log cannot be read, or an intact record cannot be decoded because a newer version wrote it.
@@ -40,7 +41,7 @@ pub fn scan(
     dir: &Path,
     from: Position,
     known: Known,
-    loaded: &Loaded,
+    (loaded, lost): (&Loaded, &[Range<RrdId>]),
     state: &mut State,
 ) -> Result<Scanned, ReplayError<DecodeError>> {
     let covered = Covered::by(loaded);
@@ -48,7 +49,7 @@ pub fn scan(
         covered: covered.clone(),
         state,
         parts: Parts::default(),
-        gone: HashSet::new(),
+        gone: lost.iter().cloned().flatten().collect(),
         refused: 0,
         expected: from,
         is_damaged: false,
@@ -150,7 +151,7 @@ impl Scanner<'_> {
         if self.state.catalogue.get(id).is_some() && self.state.catalogue.find(name).is_none() {
             self.state.catalogue.rename(id, name);
         } else {
-            self.refused += 1;
+            self.refused += u64::from(!self.gone.contains(&id));
         }
         Ok(())
     }

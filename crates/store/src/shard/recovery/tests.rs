@@ -65,7 +65,8 @@ impl Log {
         let mut state = State::new(START, 1024);
         let (from, loaded) = (Position::default(), Loaded::default());
         let disk = self.disk.handle();
-        let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), &loaded, &mut state).unwrap();
+        let scanned =
+            scan(&*disk, Path::new(DIR), from, Known::default(), (&loaded, &[]), &mut state).unwrap();
         let recovery = Recovery::start(disk, DIR.into(), from, &loaded, scanned).unwrap();
         (state, recovery)
     }
@@ -143,7 +144,7 @@ fn what_a_page_of_the_checkpoint_holds_is_not_applied_again() {
     log.updates(&all(), 4..8);
     let loaded = Loaded { pages: vec![(RRDS, taken_at)], next_id: RRDS, ..Loaded::default() };
     let (disk, from) = (log.disk.handle(), Position::default());
-    let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), &loaded, &mut state).unwrap();
+    let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), (&loaded, &[]), &mut state).unwrap();
     let mut recovery = Recovery::start(disk, DIR.into(), from, &loaded, scanned).unwrap();
     assert_eq!(recovery.advance(&mut state, 9), Ok(true));
     assert_eq!(finish(&mut state, &mut recovery), 0, "nothing is refused, for nothing came twice");
@@ -182,7 +183,7 @@ fn a_log_that_cannot_be_read_again_fails_queries() {
     let (mut state, mut recovery) = (State::new(START, 1024), None);
     let (from, loaded) = (Position::default(), Loaded::default());
     let disk = log.disk.handle();
-    let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), &loaded, &mut state).unwrap();
+    let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), (&loaded, &[]), &mut state).unwrap();
     for name in disk.list(Path::new(DIR)).unwrap() {
         disk.remove(&Path::new(DIR).join(name)).unwrap();
     }
