@@ -30,7 +30,7 @@ struct Sink {
 }
 
 impl Handler for Sink {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+    fn send(&mut self, _: DeviceId, to: SocketAddr, datagram: &[u8]) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(datagram);

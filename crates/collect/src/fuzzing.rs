@@ -26,6 +26,7 @@ pub fn fuzz_mrtg_config(bytes: &[u8]) {
             time: 1_700_000_000,
             input: Operand::of_text(bytes.get(term..term + 5).unwrap_or(b"0")),
             output: Operand::Unsigned(term as u64),
+            is_reset: term % 3 == 2,
         })
         .collect();
     let mut readings = Readings::default();

@@ -4,6 +4,8 @@
 //! SNMP terms ([`term::SnmpTerm`]) are data for who polls; programs are run by the caller, and [`program`] reads their output.
 //! MRTG is GPL: what is here follows its manual and what Debian's mrtg does, which the tests compare.
 
+pub mod agents;
+pub mod collector;
 pub mod config;
 pub mod decimal;
 pub mod display;
@@ -22,5 +24,3 @@ pub mod spec;
 pub mod target;
 pub mod term;
 pub mod threshold;
-
-mod oids;

@@ -86,7 +86,7 @@ impl Readings {
     }
 
     /// All readings, oldest first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Reading> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Reading> + DoubleEndedIterator {
         self.readings.iter()
     }
 
@@ -98,6 +98,13 @@ impl Readings {
     /// True when there are none.
     pub fn is_empty(&self) -> bool {
         self.readings.is_empty()
+    }
+
+    /// Removes all but the first `length`.
+    pub fn truncate(&mut self, length: usize) {
+        self.readings.truncate(length);
+        let values = self.readings.last().map_or(0, |reading| reading.values.end as usize);
+        self.values.truncate(values);
     }
 
     /// Removes all, and keeps the memory.

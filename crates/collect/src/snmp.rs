@@ -7,6 +7,7 @@ pub mod answer;
 pub mod collector;
 pub mod device;
 pub mod engine;
+pub(crate) mod outbox;
 mod pass;
 pub mod plan;
 pub mod profile;
@@ -15,4 +16,4 @@ mod walk;
 mod wheel;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

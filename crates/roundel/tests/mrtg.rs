@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+#[path = "mrtg/snmp.rs"]
+mod snmp;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -21,8 +24,13 @@ impl Drop for Daemon {
 impl Daemon {
     /// Polls by `config`, with the store in `root`/store and a socket in `root`/sock.
     fn start(root: &Path, config: &Path) -> Daemon {
+        Self::start_with(root, config, "")
+    }
+
+    /// The same with `more` at the beginning of its configuration.
+    fn start_with(root: &Path, config: &Path, more: &str) -> Daemon {
         let toml = format!(
-            "store = '{root}/store'\nbase = '{root}/ours'\n[[listen]]\naddress = 'unix:{root}/sock'\n\
+            "{more}store = '{root}/store'\nbase = '{root}/ours'\n[[listen]]\naddress = 'unix:{root}/sock'\n\
              [[mrtg]]\nconfig = '{}'\nprogram_timeout = '20s'\n[log]\nfile = '{root}/log'\n",
             config.display(),
             root = root.display()
@@ -54,16 +62,19 @@ fn lasting(info: &str) -> Vec<String> {
 /// `rrdtool info` of an RRD in the daemon, once it has had a reading.
 fn our_info(root: &Path, name: &str) -> String {
     wait_for(&format!("a reading of {name}"), || {
-        let mut info = Command::new(env!("CARGO_BIN_EXE_rrdtool"));
-        info.arg("info")
-            .arg(root.join("ours").join(name))
-            .arg("--daemon")
-            .arg(format!("unix:{}/sock", root.display()));
-        let output = info.output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let is_fed = text.matches("last_ds = \"U\"").count() < 2;
-        (output.status.success() && is_fed).then_some(text)
+        info(root, name).filter(|text| text.matches("last_ds = \"U\"").count() < 2)
     })
+}
+
+/// `rrdtool info` of an RRD in the daemon, if it is there.
+fn info(root: &Path, name: &str) -> Option<String> {
+    let mut info = Command::new(env!("CARGO_BIN_EXE_rrdtool"));
+    info.arg("info")
+        .arg(root.join("ours").join(name))
+        .arg("--daemon")
+        .arg(format!("unix:{}/sock", root.display()));
+    let output = info.output().unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
 /// One round of Debian's MRTG; its exit status and what it says.

@@ -8,4 +8,5 @@ pub mod mrtg;
 mod recorder;
 pub mod snmp;
 pub mod statistics;
+mod udp;
 mod watched;

@@ -35,6 +35,8 @@ pub struct Answer {
     pub input: Operand,
     /// The second value.
     pub output: Operand,
+    /// Whether what was asked has restarted since its last answer: counters do not go on.
+    pub is_reset: bool,
 }
 
 /// A target.
@@ -71,6 +73,8 @@ pub struct MrtgPlan {
     pub targets: Vec<PlannedTarget>,
     /// Their RRDs.
     pub inventory: Inventory,
+    /// Whether agents are asked for `sysUpTime`: no `NoMib2`.
+    pub asks_uptime: bool,
     /// Readings older than so many seconds before the last are refused: `MaxAge`.
     pub max_age: Option<u64>,
 }
@@ -96,6 +100,7 @@ impl MrtgPlan {
             terms: Vec::new(),
             targets: Vec::with_capacity(config.targets.len()),
             inventory: Inventory::new(RRDS_MAX),
+            asks_uptime: config.get("nomib2").is_none_or(|value| value.eq_ignore_ascii_case("no")),
             max_age: config.get("maxage").and_then(|seconds| seconds.parse().ok()),
         };
         let mut numbers: HashMap<(String, String), TermId> = HashMap::new();
@@ -151,6 +156,13 @@ impl MrtgPlan {
             [term] => answers.get(term).map_or(now, |answer| answer.time),
             _ => now,
         };
+        let is_reset =
+            || target.terms.iter().any(|term| answers.get(*term).is_some_and(|answer| answer.is_reset));
+        if matches!(target.ds_type, DsType::Counter | DsType::Derive) && is_reset() {
+            // What lies between the last reading and this one is unknown, not the difference of two counters.
+            let before = Timestamp::new(time - 1, 999_999);
+            readings.push(target.rrd, before, [Value::Unknown, Value::Unknown]);
+        }
         let mut texts = [String::new(), String::new()];
         let values = [0, 1].map(|side| {
             let operand = |term: usize| {

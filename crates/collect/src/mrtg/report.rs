@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::agents::obstacle;
 use super::config::Config;
 use super::keywords::{self, Scope, Treatment};
 use super::lexer::Statement;
@@ -70,6 +71,7 @@ impl Report {
             let mut causes: Vec<String> = target.expression.as_ref().err().cloned().into_iter().collect();
             causes.extend(target.terms.iter().filter_map(|term| match &plan.terms[*term] {
                 (text, Term::Unreadable(cause)) => Some(format!("{text}: {cause}")),
+                (text, Term::Snmp(term)) => obstacle(term).map(|cause| format!("{text}: {cause}")),
                 _ => None,
             }));
             if !causes.is_empty() {

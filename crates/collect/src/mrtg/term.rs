@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::oids;
+use ::snmp::names;
 
 /// What one part of a target's expression reads. Equal terms are read once a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -308,9 +308,9 @@ fn objects_of(
                 })
             };
             let (input, output) = if is_high_capacity {
-                (oids::IF_HC_IN_OCTETS, oids::IF_HC_OUT_OCTETS)
+                (names::IF_HC_IN_OCTETS, names::IF_HC_OUT_OCTETS)
             } else {
-                (oids::IF_IN_OCTETS, oids::IF_OUT_OCTETS)
+                (names::IF_IN_OCTETS, names::IF_OUT_OCTETS)
             };
             (column(input), column(output))
         }
@@ -354,8 +354,9 @@ fn oid(text: &str, context: &TermContext) -> Result<(Vec<u32>, Option<usize>, bo
             oid.push(number);
         } else if nth == 0 {
             is_status = matches!(part, "ifAdminHack" | "ifOperHack");
-            let own = || context.names.get(part).map(|oid| oids::Name { oid: oid.clone(), is_scalar: false });
-            let known = oids::find(part).or_else(own).ok_or_else(|| unreadable(part))?;
+            let own =
+                || context.names.get(part).map(|oid| names::Name { oid: oid.clone(), is_scalar: false });
+            let known = names::find(part).or_else(own).ok_or_else(|| unreadable(part))?;
             oid = known.oid;
             is_whole = known.is_scalar;
         } else {

@@ -13,8 +13,10 @@ use super::engine::DeviceId;
 /// A value of a target's column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Polled {
-    /// The device did not answer, or has no such object, or it is no number.
+    /// The device did not answer, or has no such object.
     Missing,
+    /// The device has a value that is no number.
+    NoNumber,
     /// A counter of 32 bits.
     Counter32(u32),
     /// A counter of 64 bits, or another number that is not negative.
@@ -38,7 +40,10 @@ impl Polled {
             Value::Counter64(number) => Polled::Unsigned(number),
             Value::Float(number) => Polled::Float(number),
             Value::Bytes(text) => number_in(text),
-            _ => Polled::Missing,
+            Value::Oid(_) | Value::IpAddress(_) | Value::Opaque(_) => Polled::NoNumber,
+            Value::Null | Value::NoSuchObject | Value::NoSuchInstance | Value::EndOfMibView => {
+                Polled::Missing
+            }
         }
     }
 }
@@ -47,9 +52,10 @@ impl Polled {
 fn number_in(text: &[u8]) -> Polled {
     let text = text.trim_ascii();
     let is_number = text.iter().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte));
-    let number =
-        std::str::from_utf8(text).ok().filter(|_| is_number).and_then(|text| text.parse::<f64>().ok());
-    number.map_or(Polled::Missing, Polled::Float)
+    let Some(text) = std::str::from_utf8(text).ok().filter(|_| is_number) else { return Polled::NoNumber };
+    // A float would round a counter of 64 bits.
+    let whole = text.parse().map(Polled::Unsigned).or_else(|_| text.parse().map(Polled::Signed));
+    whole.ok().or_else(|| text.parse().ok().map(Polled::Float)).unwrap_or(Polled::NoNumber)
 }
 
 /// Whether the value of a reference column is the one expected: the same bytes, or the same number in digits.
@@ -74,7 +80,9 @@ pub struct Outcome<'a> {
     pub time: Timestamp,
     /// The values of the columns that are not references.
     pub values: &'a [Polled],
-    /// True when the device has restarted since the pass before: counters have begun again.
+    /// False when the pass ended without an answer for the target.
+    pub is_answered: bool,
+    /// True when the device has restarted since the pass before, or had only just started then: counters do not go on.
     pub is_reset: bool,
     /// True when the row is now another one, or gone: the values are missing.
     pub is_moved: bool,

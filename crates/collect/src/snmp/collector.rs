@@ -4,12 +4,12 @@ mod discovery;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::sync::Arc;
 
 use self::discovery::Discovery;
 use super::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
 use super::engine::{DeviceId, Engine, Handler, Now, Totals};
+use super::outbox::Outbox;
 use super::plan::{Column, Shape};
 use super::profile::Profile;
 use super::source::SnmpSource;
@@ -73,13 +73,6 @@ struct PolledDevice {
     /// The RRDs of what the last discovery found.
     rrds: Vec<RrdId>,
     last_pass: Option<PassReport>,
-}
-
-/// Datagrams to send.
-#[derive(Debug, Default)]
-struct Outbox {
-    datagrams: Vec<(SocketAddr, Range<usize>)>,
-    bytes: Vec<u8>,
 }
 
 impl SnmpCollector {
@@ -191,11 +184,7 @@ impl SnmpCollector {
 
     /// Passes each datagram that is to be sent to `send`.
     pub fn send_all(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
-        let Outbox { datagrams, bytes } = &mut self.state.outbox;
-        for (to, range) in datagrams.drain(..) {
-            send(to, &bytes[range]);
-        }
-        bytes.clear();
+        self.state.outbox.send_all(|_, to, datagram| send(to, datagram));
     }
 
     /// The RRDs and their new readings.
@@ -257,7 +246,7 @@ impl State {
 /// A polled value as a reading has it.
 fn reading_of(polled: Polled) -> Value<'static> {
     match polled {
-        Polled::Missing => Value::Unknown,
+        Polled::Missing | Polled::NoNumber => Value::Unknown,
         Polled::Counter32(number) | Polled::Ticks(number) => Value::Unsigned(number.into()),
         Polled::Unsigned(number) => Value::Unsigned(number),
         Polled::Signed(number) => Value::Signed(number),
@@ -266,10 +255,8 @@ fn reading_of(polled: Polled) -> Value<'static> {
 }
 
 impl Handler for State {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        let start = self.outbox.bytes.len();
-        self.outbox.bytes.extend_from_slice(datagram);
-        self.outbox.datagrams.push((to, start..self.outbox.bytes.len()));
+    fn send(&mut self, device: DeviceId, to: SocketAddr, datagram: &[u8]) {
+        self.outbox.push(device, to, datagram);
     }
 
     fn outcome(&mut self, outcome: Outcome<'_>) {

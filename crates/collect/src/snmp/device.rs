@@ -22,6 +22,9 @@ const FORGET_BAD_MICROS: u64 = 86_400_000_000;
 /// Bounds of the wait for an answer.
 const WAIT_MIN_MICROS: u64 = 1_000_000;
 const WAIT_MAX_MICROS: u64 = 5_000_000;
+/// So long after its start, in hundredths of a second, an agent's counters may jump: for three seconds, net-snmp says 0 for its
+/// 64-bit counters of packets.
+const UNSETTLED_TICKS: u32 = 1_000;
 
 /// How a device is told who asks.
 #[derive(Clone, Debug)]
@@ -78,6 +81,28 @@ pub struct DeviceOptions {
     pub bulk: bool,
     /// Whether answers are taken from any address.
     pub any_source: bool,
+    /// Whether `sysUpTime` is asked for in each pass: without it, a restart is not seen.
+    pub has_uptime: bool,
+    /// Whether ids of requests have 16 bits.
+    pub has_short_ids: bool,
+    /// How long each answer is awaited, instead of what is learnt.
+    pub patience: Option<FixedWait>,
+}
+
+/// A wait for answers that does not depend on how fast they come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FixedWait {
+    /// Microseconds until the first repetition.
+    pub micros: u64,
+    /// By how much each wait is longer than the one before.
+    pub backoff: f64,
+}
+
+impl FixedWait {
+    /// How long to wait for the answer to a request sent for the `tries`th time, from 0.
+    pub(crate) fn wait(self, tries: u8) -> u64 {
+        (self.micros as f64 * self.backoff.powi(i32::from(tries))).clamp(1.0, 1e10) as u64
+    }
 }
 
 impl DeviceOptions {
@@ -91,7 +116,18 @@ impl DeviceOptions {
         let hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
         // The last quarter of the step is for answers and repeats.
         let offset = hash % (step / 4 * 3);
-        DeviceOptions { step, offset, retries: 2, timeout: 0, objects_max: 0, bulk: true, any_source: false }
+        DeviceOptions {
+            step,
+            offset,
+            retries: 2,
+            timeout: 0,
+            objects_max: 0,
+            bulk: true,
+            any_source: false,
+            has_uptime: true,
+            has_short_ids: false,
+            patience: None,
+        }
     }
 }
 
@@ -245,10 +281,14 @@ impl Device {
         }
     }
 
-    /// Notes `sysUpTime`; true when the device has restarted since it was noted last.
+    /// Notes `sysUpTime`; true when counters do not go on from when it was noted last: the device has restarted since, or had only
+    /// just started then.
     pub(crate) fn note_uptime(&mut self, ticks: u32, now: u64) -> bool {
         let before = self.uptime.replace((ticks, now));
         let Some((before, then)) = before else { return false };
+        if before < UNSETTLED_TICKS {
+            return true;
+        }
         let elapsed = now.saturating_sub(then) / 10_000;
         let expected = u64::from(before) + elapsed;
         // Ten seconds and five percent: clocks of devices drift, answers wait.

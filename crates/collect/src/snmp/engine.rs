@@ -43,8 +43,8 @@ impl DeviceId {
 
 /// What an engine calls: to send, and to say what came.
 pub trait Handler {
-    /// Sends a datagram.
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]);
+    /// Sends a datagram to a device.
+    fn send(&mut self, device: DeviceId, to: SocketAddr, datagram: &[u8]);
     /// A target has been answered, or will not be.
     fn outcome(&mut self, outcome: Outcome<'_>);
     /// A pass is over.
@@ -160,11 +160,38 @@ impl Engine {
         }
     }
 
+    /// Begins a pass now; the next one is at its time by the clock.
+    pub fn poll_now(&mut self, now: Now, id: DeviceId) {
+        let device = &mut self.devices[id.index()];
+        (device.due, device.due_wall) = (now.mono, now.wall);
+        self.arm(id);
+    }
+
     /// Walks columns of one table, once, between passes.
     pub fn walk(&mut self, id: DeviceId, token: u32, columns: Vec<Oid>) {
-        let device = &mut self.devices[id.index()];
-        device.walks.push_back(Walk::new(token, columns));
+        self.begin_walk(id, Walk::new(token, columns));
+    }
+
+    /// Asks for the object that follows `oid`, once, between passes: a walk of one row without an index.
+    pub fn walk_once(&mut self, id: DeviceId, token: u32, oid: Oid) {
+        self.begin_walk(id, Walk::once(token, oid));
+    }
+
+    fn begin_walk(&mut self, id: DeviceId, walk: Walk) {
+        self.devices[id.index()].walks.push_back(walk);
         self.make_ready(id);
+    }
+
+    /// True while a pass over a device runs.
+    pub fn has_pass(&self, id: DeviceId) -> bool {
+        self.devices[id.index()].pass.is_some()
+    }
+
+    /// Forgets the walks of a device that have not begun.
+    pub fn forget_walks(&mut self, id: DeviceId) {
+        let device = &mut self.devices[id.index()];
+        let in_flight = device.flight.is_some_and(|flight| flight.purpose == Purpose::Walk);
+        device.walks.truncate(usize::from(in_flight));
     }
 
     /// Counters since the start.
@@ -214,9 +241,8 @@ impl Engine {
     fn begin_pass(&mut self, id: DeviceId, now: Now) {
         let device = &mut self.devices[id.index()];
         device.adopt_plan();
-        let (due, step) = (device.due, device.options.step);
-        let is_late = now.mono > due + step / 10;
-        let pass = Pass::new(device.due_wall, &now, due + step / 10 * 9, device.is_silent, is_late);
+        let is_late = now.mono > device.due + device.options.step / 10;
+        let pass = Pass::new(device, &now, is_late);
         device.schedule(now);
         if device.plan.is_empty() {
             return;
@@ -366,7 +392,7 @@ impl Engine {
     fn send<H: Handler>(&mut self, id: DeviceId, now: Now, again: Option<(Flight, bool)>, handler: &mut H) {
         let request_id = match again {
             Some((flight, false)) => flight.id,
-            _ => self.free_id(),
+            _ => self.free_id(self.devices[id.index()].options.has_short_ids),
         };
         let device = &mut self.devices[id.index()];
         if device.flight.is_some() {
@@ -392,7 +418,10 @@ impl Engine {
             return;
         };
         let (sent, tries) = again.map_or((now.mono, 0), |(flight, _)| (flight.sent, flight.tries));
-        let wait = device.rtt.wait(device.options.timeout, tries);
+        let wait = match device.options.patience {
+            Some(patience) => patience.wait(tries),
+            None => device.rtt.wait(device.options.timeout, tries),
+        };
         let flight = Flight { id: request_id, purpose, sent, deadline: now.mono + wait, tries, objects };
         device.flight = Some(flight);
         if let Some(pass) = &mut device.pass {
@@ -403,7 +432,7 @@ impl Engine {
         self.in_flight += 1;
         self.totals.sent += 1;
         if let Some(address) = device.address {
-            handler.send(address, self.scratch.writer.bytes());
+            handler.send(id, address, self.scratch.writer.bytes());
         }
         self.arm(id);
     }
@@ -418,13 +447,13 @@ impl Engine {
     }
 
     /// An id whose place is free: there are four times as many places as the window is wide.
-    fn free_id(&mut self) -> i32 {
+    fn free_id(&mut self, is_short: bool) -> i32 {
         loop {
             // splitmix64
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let id = ((mixed ^ mixed >> 31) >> 33) as i32;
+            let id = ((mixed ^ mixed >> 31) >> if is_short { 48 } else { 33 }) as i32;
             if id != 0 && self.flights[id as usize & (self.flights.len() - 1)].1 == NONE {
                 return id;
             }

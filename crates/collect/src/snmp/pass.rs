@@ -88,15 +88,18 @@ pub(crate) struct Pass {
     skipped: Vec<(u32, u16)>,
     /// Whether the target of which a part has been answered is another row.
     is_moved: bool,
+    /// Whether nothing more is asked.
+    is_over: bool,
 }
 
 impl Pass {
-    pub(crate) fn new(due_wall: i64, now: &Now, end: u64, is_probe: bool, is_late: bool) -> Self {
-        let report = PassReport { due: timestamp(due_wall), is_late, ..PassReport::default() };
+    pub(crate) fn new(device: &Device, now: &Now, is_late: bool) -> Self {
+        let report = PassReport { due: timestamp(device.due_wall), is_late, ..PassReport::default() };
+        let has_uptime = device.options.has_uptime;
         Pass {
             report,
             started: now.mono,
-            end,
+            end: device.due + device.options.step / 10 * 9,
             place: Place::default(),
             until: Place::default(),
             is_bulk: false,
@@ -104,10 +107,11 @@ impl Pass {
             rows: 0,
             from: Vec::new(),
             is_from_set: false,
-            needs_uptime: true,
-            is_probe,
+            needs_uptime: has_uptime,
+            is_probe: device.is_silent && has_uptime,
             skipped: Vec::new(),
             is_moved: false,
+            is_over: false,
         }
     }
 }
@@ -316,6 +320,7 @@ fn emit<H: Handler>(
         key: device.plan.target(target).key,
         time: timestamp(time),
         values: samples,
+        is_answered: !pass.is_over,
         is_reset: pass.report.is_reset,
         is_moved,
     });
@@ -329,6 +334,7 @@ pub(crate) fn finish<H: Handler>(
     handler: &mut H,
 ) {
     let Some(mut pass) = device.pass.take() else { return };
+    pass.is_over = true;
     let due = pass.report.due.whole * 1_000_000 + i64::from(pass.report.due.micros);
     let time = due.max(device.last_time.saturating_add(1));
     let mut place = pass.place;

@@ -19,17 +19,19 @@ pub struct Column {
     pub takes_index: bool,
     /// True for a reference: its value tells that the row is still the same, and must be the one its target expects.
     pub is_reference: bool,
+    /// What a reference must hold, if that is the same for all targets of the shape.
+    pub expected: Option<Box<[u8]>>,
 }
 
 impl Column {
     /// A column whose values are wanted.
     pub fn value(prefix: Oid) -> Self {
-        Column { prefix, takes_index: true, is_reference: false }
+        Column { prefix, takes_index: true, is_reference: false, expected: None }
     }
 
     /// A column that identifies rows.
     pub fn reference(prefix: Oid) -> Self {
-        Column { prefix, takes_index: true, is_reference: true }
+        Column { prefix, takes_index: true, is_reference: true, expected: None }
     }
 }
 
@@ -142,8 +144,11 @@ impl Plan {
         &self.bytes[range.start as usize..range.end as usize]
     }
 
-    /// What the reference column of a target must hold.
-    pub(crate) fn expected(&self, at: usize) -> &[u8] {
+    /// What a reference column must hold for a target.
+    pub(crate) fn expected<'a>(&'a self, column: &'a Column, at: usize) -> &'a [u8] {
+        if let Some(expected) = &column.expected {
+            return expected;
+        }
         let range = &self.targets[at].expected;
         &self.bytes[range.start as usize..range.end as usize]
     }

@@ -21,6 +21,8 @@ pub(crate) struct Walk {
     /// The caller's own number.
     pub token: u32,
     columns: Vec<Oid>,
+    /// Whether only the object that follows is asked for, wherever that is.
+    is_once: bool,
     /// Columns that are asked for at once: fewer than all, if a row is too large for an answer.
     width: usize,
     /// The first column that is asked for after these.
@@ -48,7 +50,21 @@ impl Walk {
     pub(crate) fn new(token: u32, columns: Vec<Oid>) -> Self {
         let width = columns.len();
         let active = (0..width).collect();
-        Walk { token, columns, width, next: width, active, from: Vec::new(), rows: HashMap::new() }
+        Walk {
+            token,
+            columns,
+            is_once: false,
+            width,
+            next: width,
+            active,
+            from: Vec::new(),
+            rows: HashMap::new(),
+        }
+    }
+
+    /// Asks for the object that follows.
+    pub(crate) fn once(token: u32, oid: Oid) -> Self {
+        Walk { is_once: true, ..Walk::new(token, vec![oid]) }
     }
 
     /// A request for so many objects was too large: asks for less, if that is possible.
@@ -82,7 +98,7 @@ impl Walk {
         let mut head =
             RequestHead { kind: PduKind::GetNext, request_id: id, non_repeaters: 0, max_repetitions: 0 };
         let mut rows = 1;
-        if version != Version::V1 {
+        if version != Version::V1 && !self.is_once {
             rows = (usize::from(limit) / columns).max(1);
             head.kind = PduKind::GetBulk;
             head.max_repetitions = rows as u16;
@@ -94,6 +110,14 @@ impl Walk {
     pub(crate) fn take(&mut self, pdu: &Pdu<'_>, scratch: &mut Scratch) -> WalkStep {
         if pdu.error_status != 0 {
             return self.refused(pdu);
+        }
+        if self.is_once {
+            let found = pdu.variables().next().and_then(Result::ok);
+            let values =
+                found.map(|(_, value)| vec![(!value.is_exception()).then(|| OwnedValue::of(&value))]);
+            return WalkStep::Done(
+                values.map(|values| WalkedRow { index: [].into(), values }).into_iter().collect(),
+            );
         }
         let mut cells = std::mem::take(&mut scratch.cells);
         let prefixes = self.active.iter().map(|&column| self.columns[column].as_ref());

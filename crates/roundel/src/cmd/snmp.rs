@@ -132,7 +132,7 @@ fn discover(arguments: &Discover) -> Result {
 /// The last reading of an RRD, by data source.
 fn values_of(readings: &Readings, spec: &RrdSpec, rrd: collect::inventory::RrdId) -> String {
     let mut text = Vec::new();
-    if let Some(reading) = readings.iter().filter(|reading| reading.rrd == rrd).last() {
+    if let Some(reading) = readings.iter().rfind(|reading| reading.rrd == rrd) {
         readings.push_text(reading, &mut text);
     }
     let text = String::from_utf8_lossy(&text);

@@ -1,7 +1,8 @@
-//! Polls what mrtg.cfg says, in MRTG's place: programs in back-quotes, thresholds, reload.
+//! Polls what mrtg.cfg says, in MRTG's place: the sockets, programs, files and the clock around what `collect` decides; thresholds.
 
 mod actions;
 pub mod files;
+mod peers;
 mod programs;
 
 use std::collections::HashMap;
@@ -9,13 +10,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use collect::complaints::Complaints;
-use collect::mrtg::plan::{Answer, MrtgPlan, PlannedTarget};
-use collect::mrtg::program;
+use collect::complaints::{Complaints, Notice};
+use collect::mrtg::collector::{MrtgCollector, MrtgCollectorOptions};
+use collect::mrtg::plan::{MrtgPlan, PlannedTarget, TermId};
 use collect::mrtg::report::Report;
-use collect::mrtg::term::Term;
 use collect::mrtg::threshold::Broken;
 use collect::reading::Readings;
 use rrd::definition::DsKind;
@@ -26,11 +26,20 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use self::files::{LoadError, LoadedConfig};
+use self::peers::{PeerEvent, Peers};
 use super::recorder::Recorder;
+use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed};
 use crate::service::{Service, stopped};
 
 /// How often the files are looked at.
-const LOOK_SECONDS: i64 = 10;
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// The longest sleep.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Readings wait for others at most so long, and for so many.
+const RECORD_AFTER: Duration = Duration::from_millis(200);
+const READINGS_AT_ONCE: usize = 4_096;
 
 /// Programs that run at once. MRTG runs one after the other; a program mostly waits, and a machine has memory for so many.
 const PROGRAMS_AT_ONCE: usize = 32;
@@ -52,7 +61,8 @@ pub struct MrtgSettings {
 /// Polls until `stop` becomes true.
 ///
 /// # Errors
-/// When SIGHUP cannot be received. A configuration that cannot be used is logged, and read again when it changes.
+/// When there are no sockets, or SIGHUP cannot be received. A configuration that cannot be used is logged, and read again when it
+/// changes.
 pub async fn run(
     service: Arc<Service>,
     settings: MrtgSettings,
@@ -60,80 +70,116 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut hang_up = signal(SignalKind::hangup())?;
-    let mut poller = Poller::new(service, settings, base);
+    let mut poller = Poller::new(service, settings, base)?;
     poller.load();
-    let cancelled = Arc::clone(&poller.cancelled);
     loop {
-        let wait = poller.seconds_to_wait();
-        tokio::select! {
+        let wait = poller.wait();
+        let event = tokio::select! {
             biased;
-            () = stopped(&mut stop) => return Ok(()),
-            _ = hang_up.recv() => poller.load(),
-            () = tokio::time::sleep(wait) => {
-                tokio::select! {
-                    biased;
-                    () = stopped(&mut stop) => {
-                        // Programs are killed, so that the runtime can end.
-                        cancelled.store(true, Ordering::Relaxed);
-                        return Ok(());
-                    }
-                    () = poller.wake() => {}
-                }
+            () = stopped(&mut stop) => Event::Stop,
+            _ = hang_up.recv() => Event::HangUp,
+            Some(ended) = poller.running.join_next(), if !poller.running.is_empty() => Event::Ended(ended.ok()),
+            event = poller.peers.wait() => Event::Peer(event),
+            () = tokio::time::sleep(wait) => Event::Time,
+        };
+        match event {
+            Event::Stop => {
+                // Programs are killed, so that the runtime can end.
+                poller.cancelled.store(true, Ordering::Relaxed);
+                poller.record().await;
+                return Ok(());
             }
+            Event::HangUp => poller.load(),
+            event => poller.take(event),
         }
+        poller.go_on().await;
     }
 }
+
+/// What a poller waits for.
+enum Event {
+    Stop,
+    HangUp,
+    Peer(PeerEvent),
+    /// A program has ended.
+    Ended(Option<Ended>),
+    Time,
+}
+
+/// A program that has ended.
+type Ended = (TermId, Result<Vec<u8>, String>);
 
 struct Poller {
     service: Arc<Service>,
     settings: MrtgSettings,
     base: PathBuf,
+    clocks: Clocks,
     loaded: Option<LoadedConfig>,
+    collector: Option<MrtgCollector>,
     /// The files as they were when they could not be used.
     failed: Option<LoadError>,
+    /// When the files are looked at again.
+    look_at: Instant,
+    peers: Peers,
     recorder: Recorder,
+    readings: Readings,
+    recorded: Instant,
+    /// Targets of these readings.
+    read: Vec<usize>,
     complaints: Complaints,
     broken: Broken,
-    /// When the next round begins, in seconds since the epoch.
-    due: i64,
-    /// Targets whose RRD is brought up to the configuration in the next round.
+    /// Targets whose RRD is brought up to the configuration before the next readings.
     untuned: Vec<usize>,
+    running: JoinSet<Ended>,
+    places: Arc<Semaphore>,
     cancelled: Arc<AtomicBool>,
+    buffer: Vec<u8>,
 }
 
 impl Poller {
-    fn new(service: Arc<Service>, settings: MrtgSettings, base: PathBuf) -> Self {
+    fn new(service: Arc<Service>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
         let recorder = Recorder::new(Arc::clone(&service), "mrtg");
-        Poller {
+        Ok(Poller {
             service,
             settings,
             base,
+            clocks: Clocks::default(),
             loaded: None,
+            collector: None,
             failed: None,
+            look_at: Instant::now() + LOOK_EVERY,
+            peers: Peers::open()?,
             recorder,
+            readings: Readings::default(),
+            recorded: Instant::now(),
+            read: Vec::new(),
             complaints: Complaints::default(),
             broken: Broken::new(),
-            due: i64::MIN,
             untuned: Vec::new(),
+            running: JoinSet::new(),
+            places: Arc::new(Semaphore::new(PROGRAMS_AT_ONCE)),
             cancelled: Arc::default(),
-        }
+            buffer: vec![0; DATAGRAM_MAX],
+        })
     }
 
-    fn seconds_to_wait(&self) -> Duration {
-        let now = self.service.now();
-        let due = if self.loaded.is_some() { self.due } else { i64::MAX };
-        Duration::from_secs((due.saturating_sub(now)).clamp(0, LOOK_SECONDS) as u64)
+    fn wait(&self) -> Duration {
+        let now = self.clocks.now();
+        let tick = self.collector.as_ref().map_or(u64::MAX, |collector| collector.next_tick(now));
+        let longest = if self.readings.is_empty() { SLEEP_MAX } else { RECORD_AFTER };
+        Duration::from_micros(tick.saturating_sub(now.mono)).min(longest)
     }
 
     /// Reads the configuration. One that cannot be used changes nothing.
     fn load(&mut self) {
+        self.look_at = Instant::now() + LOOK_EVERY;
         let subject = self.settings.config.display().to_string();
         let loaded = tokio::task::block_in_place(|| LoadedConfig::read(&self.settings.config, &self.base));
         match loaded {
             Ok(loaded) => {
                 self.failed = None;
                 self.complaints.resolve(&subject);
-                self.take(loaded);
+                self.put_in_force(loaded);
             }
             Err(error) => {
                 let consequence =
@@ -146,7 +192,7 @@ impl Poller {
     }
 
     /// Puts a configuration in force: only RRDs whose definition it changes are tuned.
-    fn take(&mut self, loaded: LoadedConfig) {
+    fn put_in_force(&mut self, loaded: LoadedConfig) {
         let before: HashMap<String, Vec<String>> = match &self.loaded {
             None => HashMap::new(),
             Some(old) => {
@@ -161,10 +207,8 @@ impl Poller {
         };
         self.untuned = (0..plan.targets.len()).filter(is_new).collect();
         let same_interval = self.loaded.as_ref().is_some_and(|old| old.plan.interval == plan.interval);
-        if !same_interval {
-            // The first round at once, as in MRTG.
-            self.due = self.service.now();
-        }
+        // The first round at once, as in MRTG.
+        let due = self.collector.as_ref().filter(|_| same_interval).map_or(0, MrtgCollector::due);
         let without_effect = Report::new(&loaded.config, plan).not_honoured.len();
         tracing::info!(
             config = %self.settings.config.display(),
@@ -174,103 +218,108 @@ impl Poller {
             "polling in MRTG's place; \"roundel mrtg --check FILE\" lists the lines without effect"
         );
         self.recorder = Recorder::new(Arc::clone(&self.service), "mrtg");
-        self.loaded = Some(loaded);
-    }
-
-    /// Reads the files again if they have changed, and polls if it is time.
-    async fn wake(&mut self) {
-        let has_changed = match &self.failed {
-            Some(error) => error.has_changed(),
-            None => self.loaded.as_ref().is_none_or(LoadedConfig::has_changed),
+        // Readings and programs that belong to the old plan have numbers of the old plan.
+        (self.readings, self.read, self.running) = (Readings::default(), Vec::new(), JoinSet::new());
+        let options = MrtgCollectorOptions {
+            config: self.settings.config.display().to_string(),
+            programs: self.settings.programs,
+            window: self.peers.window(),
+            seed: random_seed(),
         };
-        if has_changed {
-            self.load();
+        let collector = MrtgCollector::new(self.clocks.now(), Arc::clone(plan), &options, due);
+        for (agent, error) in self.peers.look_up(collector.addresses()) {
+            self.complaints.raise(&agent, error);
         }
-        let now = self.service.now();
-        let Some(loaded) = self.loaded.take() else { return };
-        if now >= self.due {
-            // By the clock from the second round on, so that rounds neither drift nor depend on the start.
-            let step = loaded.plan.interval.step().max(1) as i64;
-            self.due = (now.div_euclid(step) + 1) * step;
-            self.round(&loaded, now).await;
-            self.tell();
-        }
-        self.loaded = Some(loaded);
+        (self.collector, self.loaded) = (Some(collector), Some(loaded));
     }
 
-    async fn round(&mut self, loaded: &LoadedConfig, now: i64) {
-        let plan = &loaded.plan;
-        self.tune(plan);
-        let answers = self.ask(plan, now).await;
-        let mut readings = Readings::default();
-        for target in &plan.targets {
-            if self.can_read(plan, target) && self.is_young_enough(plan, target, now) {
-                plan.push_reading(target, &answers, now, &mut readings);
+    fn take(&mut self, event: Event) {
+        let Some(collector) = &mut self.collector else { return };
+        let now = self.clocks.now();
+        match event {
+            Event::Peer(PeerEvent::Found((agent, Ok(address)))) => collector.set_address(now, agent, address),
+            Event::Peer(PeerEvent::Found((agent, Err(error)))) => {
+                collector.cannot_resolve(now, agent, &error)
             }
+            Event::Ended(Some((term, output))) => collector.program_ended(now, term, output),
+            Event::Peer(PeerEvent::Datagrams(socket)) => {
+                for _ in 0..DATAGRAMS_AT_ONCE {
+                    let Some((length, from)) = self.peers.receive(socket, &mut self.buffer) else { break };
+                    collector.receive(self.clocks.now(), from, &self.buffer[..length]);
+                    collector.send_all(|agent, to, datagram| self.peers.send(agent, to, datagram));
+                }
+            }
+            Event::Ended(None) | Event::Stop | Event::HangUp | Event::Time => {}
         }
-        self.recorder.record(&plan.inventory, &readings).await;
-        self.check_thresholds(loaded, now).await;
     }
 
-    /// The answers of all terms; those that are not read are unknown.
-    async fn ask(&mut self, plan: &MrtgPlan, now: i64) -> Vec<Answer> {
-        let unknown = Answer { time: now, ..Answer::default() };
-        let mut answers = vec![unknown; plan.terms.len()];
-        let places = Arc::new(Semaphore::new(PROGRAMS_AT_ONCE));
-        let limit = self.settings.program_timeout.min(Duration::from_secs(plan.interval.step().max(1)));
-        let mut running = JoinSet::new();
-        for (id, (_, term)) in plan.terms.iter().enumerate() {
-            let Term::Program(command) = term else { continue };
-            if !self.settings.programs {
-                continue;
+    /// Does what follows from the event: asks, records, says what is wrong.
+    async fn go_on(&mut self) {
+        if Instant::now() >= self.look_at {
+            self.look_at = Instant::now() + LOOK_EVERY;
+            let has_changed = match &self.failed {
+                Some(error) => error.has_changed(),
+                None => self.loaded.as_ref().is_none_or(LoadedConfig::has_changed),
+            };
+            if has_changed {
+                self.load();
             }
-            let (places, command, cancelled) =
-                (Arc::clone(&places), command.clone(), Arc::clone(&self.cancelled));
-            let service = Arc::clone(&self.service);
-            running.spawn(async move {
+        }
+        self.ask();
+        self.read();
+        let is_time = !self.readings.is_empty() && self.recorded.elapsed() >= RECORD_AFTER;
+        if is_time || self.readings.len() >= READINGS_AT_ONCE {
+            self.record().await;
+        }
+        self.tell();
+    }
+
+    /// Begins what is due: programs and requests.
+    fn ask(&mut self) {
+        let Some(collector) = &mut self.collector else { return };
+        let now = self.clocks.now();
+        if collector.next_tick(now) <= now.mono {
+            collector.tick(now);
+        }
+        collector.send_all(|agent, to, datagram| self.peers.send(agent, to, datagram));
+        let commands = collector.take_commands();
+        let interval = self.loaded.as_ref().map_or(1, |loaded| loaded.plan.interval.step().max(1));
+        let limit = self.settings.program_timeout.min(Duration::from_secs(interval));
+        for (term, command) in commands {
+            let (places, cancelled) = (Arc::clone(&self.places), Arc::clone(&self.cancelled));
+            self.running.spawn(async move {
                 let _place = places.acquire().await;
                 let run = move || programs::run(&command, limit, &cancelled);
                 let output = tokio::task::spawn_blocking(run).await;
-                (id, service.now(), output.unwrap_or_else(|_| Err("could not be run".to_string())))
+                (term, output.unwrap_or_else(|_| Err("could not be run".to_string())))
             });
         }
-        while let Some(ended) = running.join_next().await {
-            let Ok((id, time, output)) = ended else { continue };
-            let subject = &plan.terms[id].0;
-            answers[id].time = time;
-            match output.map(|bytes| program::read(&bytes)) {
-                Ok(output) => {
-                    match output.complaint {
-                        Some(complaint) => self.complaints.raise(subject, complaint),
-                        None => self.complaints.resolve(subject),
-                    }
-                    (answers[id].input, answers[id].output) = (output.input, output.output);
-                }
-                Err(cause) => self.complaints.raise(subject, cause),
-            }
-        }
-        answers
     }
 
-    /// Whether this daemon can read what the target reads. What cannot be understood is read: as unknown, like MRTG.
-    fn can_read(&mut self, plan: &MrtgPlan, target: &PlannedTarget) -> bool {
-        let terms = || target.terms.iter().map(|term| &plan.terms[*term].1);
-        let cause = if terms().any(|term| matches!(term, Term::Snmp(_))) {
-            Some("SNMP targets of mrtg.cfg are not polled yet")
-        } else if !self.settings.programs && terms().any(|term| matches!(term, Term::Program(_))) {
-            Some("programs are switched off (programs = false)")
-        } else {
-            None
-        };
-        let config = self.settings.config.display().to_string();
-        if let Some(cause) = cause {
-            self.complaints.raise(&format!("{config}: {cause}"), "some targets get no readings");
+    /// Takes the readings of the targets whose terms have all been answered.
+    fn read(&mut self) {
+        let Some(mut collector) = self.collector.take() else { return };
+        for target in collector.take_complete() {
+            if self.is_young_enough(target) {
+                collector.push_reading(self.clocks.now(), target, &mut self.readings);
+                self.read.push(target);
+            }
         }
-        if let Err(cause) = &target.expression {
-            let subject = format!("{}: target[{}]", target.place, target.name);
-            self.complaints.raise(&subject, format!("its values are unknown: {cause}"));
+        for notice in collector.take_notices() {
+            tell(&notice);
         }
-        cause.is_none()
+        self.collector = Some(collector);
+    }
+
+    /// Hands the readings to the store.
+    async fn record(&mut self) {
+        self.recorded = Instant::now();
+        let Some(loaded) = self.loaded.take() else { return };
+        self.tune(&loaded.plan);
+        self.recorder.record(&loaded.plan.inventory, &self.readings).await;
+        self.readings.clear();
+        self.check_thresholds(&loaded);
+        self.loaded = Some(loaded);
     }
 
     fn status(&self, plan: &MrtgPlan, target: &PlannedTarget) -> Option<(RrdName, RrdStatus)> {
@@ -280,11 +329,12 @@ impl Poller {
     }
 
     /// `MaxAge`: an RRD whose last reading is older is not touched.
-    fn is_young_enough(&mut self, plan: &MrtgPlan, target: &PlannedTarget, now: i64) -> bool {
+    fn is_young_enough(&mut self, target: usize) -> bool {
+        let Some(plan) = self.loaded.as_ref().map(|loaded| Arc::clone(&loaded.plan)) else { return false };
         let Some(max_age) = plan.max_age else { return true };
-        let Some((name, status)) = self.status(plan, target) else { return true };
+        let Some((name, status)) = self.status(&plan, &plan.targets[target]) else { return true };
         let unit = i64::from(status.definition.units_per_second.max(1));
-        let age = now.saturating_sub(status.last_update.whole.div_euclid(unit));
+        let age = self.service.now().saturating_sub(status.last_update.whole.div_euclid(unit));
         let subject = name.to_string();
         if status.is_updated && age > max_age as i64 {
             self.complaints
@@ -311,8 +361,11 @@ impl Poller {
         }
     }
 
-    async fn check_thresholds(&mut self, loaded: &LoadedConfig, now: i64) {
-        for target in &loaded.plan.targets {
+    /// Compares what is now stored of the targets that were read with their thresholds.
+    fn check_thresholds(&mut self, loaded: &LoadedConfig) {
+        let now = self.service.now();
+        for target in std::mem::take(&mut self.read) {
+            let target = &loaded.plan.targets[target];
             let Some(thresholds) = &target.thresholds else { continue };
             let name = loaded.plan.inventory.name(target.rrd);
             let step = loaded.plan.interval.step();
@@ -329,13 +382,17 @@ impl Poller {
     /// Logs what has become wrong or right since the last call.
     fn tell(&mut self) {
         for notice in self.complaints.take_notices() {
-            let subject = notice.subject;
-            if notice.is_over {
-                tracing::info!(subject, "over: {}", notice.text);
-            } else {
-                tracing::warn!(subject, "{}", notice.text);
-            }
+            tell(&notice);
         }
+    }
+}
+
+fn tell(notice: &Notice) {
+    let subject = &notice.subject;
+    if notice.is_over {
+        tracing::info!(subject, "over: {}", notice.text);
+    } else {
+        tracing::warn!(subject, "{}", notice.text);
     }
 }
 

@@ -59,7 +59,7 @@ fn readings_have_the_values_and_times_of_mrtg() {
          Target[e]: `z`\nTarget[f]: 7 * 3\n",
     );
     let number = |text| Operand::Number(Decimal::parse(text).unwrap());
-    let answer = |time, input, output| Answer { time, input, output };
+    let answer = |time, input, output| Answer { time, input, output, is_reset: false };
     let answers = [
         answer(100, number("7.5"), number("-9.5")),
         answer(101, number("2"), Operand::Unsigned(3)),

@@ -172,7 +172,7 @@ impl State {
                     .enumerate()
                     .map(|(place, &at)| {
                         let is_reference = place >= table.sources.len();
-                        Column { prefix: table.columns[at].1.clone(), takes_index: true, is_reference }
+                        Column { is_reference, ..Column::value(table.columns[at].1.clone()) }
                     })
                     .collect();
                 if let Some(shape) = self.shape(columns) {

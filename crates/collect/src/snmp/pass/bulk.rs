@@ -180,7 +180,8 @@ fn match_rows<H: Handler>(
             let value = cell.filter(|cell| cell.index == Some(wanted)).map(|cell| &cell.value);
             match column.is_reference {
                 true => {
-                    is_moved |= !value.is_some_and(|value| is_expected(value, device.plan.expected(target)));
+                    is_moved |=
+                        !value.is_some_and(|value| is_expected(value, device.plan.expected(column, target)));
                 }
                 false => samples.push(value.map_or(Polled::Missing, Polled::of)),
             }

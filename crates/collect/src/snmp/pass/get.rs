@@ -143,7 +143,7 @@ pub(super) fn take<'a, H: Handler>(
                 return cut(pass, place);
             }
             match column.is_reference {
-                true => is_moved |= !is_expected(&value, device.plan.expected(place.target)),
+                true => is_moved |= !is_expected(&value, device.plan.expected(column, place.target)),
                 false => scratch.samples.push(Polled::of(&value)),
             }
         }

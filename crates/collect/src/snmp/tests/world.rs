@@ -34,7 +34,7 @@ pub struct Log {
 }
 
 impl Handler for Log {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+    fn send(&mut self, _: DeviceId, to: SocketAddr, datagram: &[u8]) {
         self.sent.push((to, datagram.to_vec()));
     }
 

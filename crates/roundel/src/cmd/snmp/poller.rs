@@ -185,7 +185,7 @@ struct Walking {
 }
 
 impl Handler for Walking {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+    fn send(&mut self, _: DeviceId, to: SocketAddr, datagram: &[u8]) {
         self.sent.push((to, datagram.to_vec()));
     }
 

@@ -14,7 +14,7 @@ pub struct LoadedConfig {
     /// What it says.
     pub config: Config,
     /// What it polls.
-    pub plan: MrtgPlan,
+    pub plan: Arc<MrtgPlan>,
     stamps: Stamps,
 }
 
@@ -77,7 +77,7 @@ impl LoadedConfig {
         };
         let context = PlanContext { prefix: prefix(&config, base), names: Arc::default() };
         match MrtgPlan::new(&config, &context) {
-            Ok(plan) => Ok(LoadedConfig { config, plan, stamps }),
+            Ok(plan) => Ok(LoadedConfig { config, plan: Arc::new(plan), stamps }),
             Err(error) => Err(LoadError { text: format!("{name}: {error}"), stamps }),
         }
     }

@@ -1,6 +1,18 @@
 //! Symbolic names of objects: MIB-II (RFC 1213), IF-MIB (RFC 2863), HOST-RESOURCES-MIB (RFC 2790), and of UCD-SNMP-MIB what
 //! is graphed.
 
+/// The whole object, with its instance.
+pub const SYS_UP_TIME: &[u32] = &[1, 3, 6, 1, 2, 1, 1, 3, 0];
+/// ifDescr
+pub const IF_DESCR: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 2];
+/// ifType
+pub const IF_TYPE: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 3];
+/// ifPhysAddress
+pub const IF_PHYS_ADDRESS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 6];
+/// ifName
+pub const IF_NAME: &[u32] = &[1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1];
+/// ipAdEntIfIndex
+pub const IP_AD_ENT_IF_INDEX: &[u32] = &[1, 3, 6, 1, 2, 1, 4, 20, 1, 2];
 /// ifInOctets
 pub const IF_IN_OCTETS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 10];
 /// ifOutOctets

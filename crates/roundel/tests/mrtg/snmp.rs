@@ -1,0 +1,235 @@
+//! SNMP targets beside Debian's MRTG: both ask one snmpd of Debian whose counters stand still.
+
+use std::fs;
+use std::net::{Ipv6Addr, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use oracle::{wait_for, wait_until};
+
+use crate::{Daemon, lasting, mrtg, our_info};
+
+/// An agent that is stopped at the end.
+struct Snmpd {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Snmpd {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// `sysUpTime.0` of the community `public`, version 1.
+const GET_UPTIME: &[u8] =
+    b"\x30\x26\x02\x01\x00\x04\x06public\xa0\x19\x02\x01\x01\x02\x01\x00\x02\x01\x00\x30\x0e\x30\x0c\x06\x08\x2b\x06\x01\x02\x01\x01\x03\x00\x05\x00";
+
+impl Snmpd {
+    /// Starts one with these lines beside its own interfaces; on a free port, or on `port`.
+    fn start(root: &Path, lines: &str, port: Option<u16>) -> Snmpd {
+        let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port.unwrap_or_else(free);
+        let has_v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let v6 = if has_v6 { format!(",udp6:[::1]:{port}") } else { String::new() };
+        let directory = root.join("snmpd");
+        fs::create_dir_all(&directory).unwrap();
+        let text = format!(
+            "agentaddress udp:127.0.0.1:{port}{v6}\nrocommunity public 127.0.0.1\nrocommunity6 public ::1\n\
+             rocommunity \"st pi@d\" 127.0.0.1\n{lines}"
+        );
+        let config = directory.join("snmpd.conf");
+        fs::write(&config, text).unwrap();
+        let mut snmpd = Command::new("/usr/sbin/snmpd");
+        snmpd.args(["-f", "-r", "-C", "-c"]).arg(&config).arg("-Lf").arg(directory.join("log")).arg("-p");
+        snmpd.arg(directory.join("pid")).env("SNMP_PERSISTENT_DIR", &directory).env("MIBS", "");
+        let child = snmpd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let snmpd = Snmpd { child, port };
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        wait_until("an answer of snmpd", || {
+            socket.send_to(GET_UPTIME, ("127.0.0.1", port)).unwrap();
+            socket.recv_from(&mut [0; 512]).is_ok()
+        });
+        snmpd
+    }
+}
+
+/// An interface and some objects that stand still.
+const OBJECTS: &str = "override .1.3.6.1.2.1.2.2.1.1.1001 integer 1001
+override .1.3.6.1.2.1.2.2.1.2.1001 octet_str \"My If:2\"
+override .1.3.6.1.2.1.2.2.1.3.1001 integer 117
+override .1.3.6.1.2.1.2.2.1.6.1001 octet_str \"abcdef\"
+override .1.3.6.1.2.1.2.2.1.7.1001 integer 1
+override .1.3.6.1.2.1.2.2.1.8.1001 integer 2
+override .1.3.6.1.2.1.2.2.1.10.1001 counter 111111
+override .1.3.6.1.2.1.2.2.1.14.1001 counter 33
+override .1.3.6.1.2.1.2.2.1.16.1001 counter 222222
+override .1.3.6.1.2.1.2.2.1.20.1001 counter 44
+override .1.3.6.1.2.1.31.1.1.1.1.1001 octet_str \"2/11\"
+override .1.3.6.1.2.1.31.1.1.1.6.1001 counter 4111111
+override .1.3.6.1.2.1.31.1.1.1.10.1001 counter 4222222
+override .1.3.6.1.2.1.4.20.1.2.10.9.8.7 integer 1001
+override .1.3.6.1.4.1.99999.1.0 octet_str \"12.5\"
+override .1.3.6.1.4.1.99999.2.0 uinteger 4000000000
+override .1.3.6.1.4.1.99999.3.0 integer -17
+override .1.3.6.1.4.1.99999.4.0 octet_str \"up 3 days\"
+override .1.3.6.1.4.1.99999.5.0 octet_str \" 42 \"
+override .1.3.6.1.4.1.99999.6.0 octet_str \"17 C\"
+override .1.3.6.1.4.1.99999.7.0 object_id 1.3.6.1
+override .1.3.6.1.4.1.99999.8.0 octet_str \"18446744073709551615\"
+";
+
+/// Names, targets and options; HERE is the address with its community, NUMBERS a tree with objects.
+const TARGETS: &[(&str, &str, &str)] = &[
+    ("number", "1001:HERE", ""),
+    ("swapped", "-1001:HERE", "gauge"),
+    ("hc", "1001:HERE::::2", "gauge"),
+    ("nohc", "1001:HERE:2:::2", "gauge"),
+    ("patient", "1001:HERE:1.5:2::2", "derive"),
+    ("descr", "\\My\\ If\\:2:HERE", "gauge"),
+    ("name", "#2/11:HERE::::2", "gauge"),
+    ("mac", "!61-62-63-64-65-66:HERE", "gauge"),
+    ("type", "%117:HERE", "gauge"),
+    ("ip", "/10.9.8.7:HERE", "gauge"),
+    ("pair", "1.3.6.1.2.1.2.2.1.14.1001&.1.3.6.1.2.1.2.2.1.20.1001:HERE", "absolute"),
+    ("symbols", "ifInErrors.1001&ifOutErrors.1001:HERE", "gauge"),
+    ("references", "ifInErrors#2/11&ifOutErrors#2/11:HERE", "gauge"),
+    ("mixed", "ifInErrors!61-62-63-64-65-66&ifOutErrors%117:HERE", "gauge"),
+    ("states", "ifAdminHack.1001&ifOperHack.1001:HERE", "gauge"),
+    ("constants", "PseudoZero&PseudoOne:HERE", "gauge"),
+    ("constant", "PseudoOne&ifInErrors.1001:HERE", "gauge"),
+    ("texts", "NUMBERS.1.0&NUMBERS.2.0:HERE", "gauge"),
+    ("rounded", "NUMBERS.1.0&NUMBERS.8.0:HERE", ""),
+    ("signs", "NUMBERS.3.0&NUMBERS.4.0:HERE", "gauge"),
+    ("blanks", "NUMBERS.5.0&NUMBERS.6.0:HERE", "gauge"),
+    ("oid", "NUMBERS.7.0&NUMBERS.3.0:HERE", "gauge"),
+    ("ticks", "sysUpTime&ifInErrors.1001:HERE", "gauge"),
+    ("missing1", "ifInErrors.1001&NUMBERS.77.0:HERE", "gauge"),
+    ("missing2", "ifInErrors.1001&NUMBERS.77.0:HERE::::2", "gauge"),
+    ("nowhere", "#nothere:HERE", "gauge"),
+    ("community", "1001:st\\ pi\\@d@127.0.0.1:PORT", "gauge"),
+    ("sum", "1001:HERE + ifInErrors.1001&ifOutErrors.1001:HERE * 2", "gauge"),
+    ("bits", "1001:HERE * 8", ""),
+    ("quotient", "( NUMBERS.3.0&NUMBERS.2.0:HERE ) * 100 / ( 1001:HERE:3 )", "gauge"),
+    ("walk", "WaLK2.NUMBERS&WaLK0.NUMBERS:HERE::::2", "gauge"),
+    ("next", "GeTNEXTNUMBERS.1&GeTNEXTNUMBERS.1.0:HERE", "gauge"),
+    ("count", "CnTWaLKNUMBERS&CnTWaLKifInOctets:HERE", "gauge"),
+];
+
+fn configuration(root: &Path, side: &str, port: u16, more: &str) -> String {
+    let mut text = format!(
+        "WorkDir: {}/{side}\nLogFormat: rrdtool\nMaxBytes[_]: 100000000\nTitle[_]: t\nnoHC[nohc]: yes\n{more}",
+        root.display()
+    );
+    for (name, target, options) in TARGETS {
+        let target = target.replace("HERE", "public@127.0.0.1:PORT").replace("PORT", &port.to_string());
+        let target = target.replace("NUMBERS", "1.3.6.1.4.1.99999");
+        text.push_str(&format!("Target[{name}]: {target}\nOptions[{name}]: {options}\n"));
+    }
+    text
+}
+
+/// The bytes of a `.rrd` file up to the time of the last update: version, step, data sources, archives.
+fn header(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap();
+    let count = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let (sources, archives) = (count(24), count(32));
+    bytes[..128 + 120 * (sources + archives)].to_vec()
+}
+
+#[test]
+fn rrds_and_answers_of_agents_are_those_of_mrtg() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let snmpd = Snmpd::start(root, OBJECTS, None);
+    let write = |side: &str, more: &str| {
+        fs::create_dir_all(root.join(side)).unwrap();
+        let file = root.join(format!("{side}.cfg"));
+        fs::write(&file, configuration(root, side, snmpd.port, more)).unwrap();
+        file
+    };
+    let (_, said) = mrtg(&write("theirs", ""));
+    let six =
+        format!("EnableIPv6: yes\nTarget[six]: 1001:public@[::1]:{}\nOptions[six]: gauge\n", snmpd.port);
+    let _daemon = Daemon::start_with(root, &write("ours", &six), "layout = 'files'\n");
+    for (name, ..) in TARGETS {
+        let file = |side: &str| root.join(format!("{side}/{name}.rrd"));
+        let theirs = Command::new("/usr/bin/rrdtool").arg("info").arg(file("theirs")).output().unwrap();
+        let theirs = String::from_utf8(theirs.stdout).unwrap();
+        assert!(theirs.contains("step = "), "{name}: {said}");
+        let is_unknown = theirs.matches("last_ds = \"U\"").count() == 2;
+        let ours = match is_unknown {
+            true => wait_for(name, || {
+                let info = crate::info(root, &format!("{name}.rrd"))?;
+                (!info.contains("last_update = 0")).then_some(info)
+            }),
+            false => our_info(root, &format!("{name}.rrd")),
+        };
+        assert_eq!(lasting(&ours), lasting(&theirs), "{name}");
+        assert_eq!(header(&file("ours")), header(&file("theirs")), "{name}");
+    }
+    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        assert!(our_info(root, "six.rrd").contains("ds[ds1].last_ds = \"222222\""));
+    } else {
+        eprintln!("SKIPPED: 1 (no IPv6)");
+    }
+    // Each complaint is one line.
+    let log = fs::read_to_string(root.join("log")).unwrap();
+    for said in [
+        "the interface \"nothere\"",
+        "has no number as .1.3.6.1.4.1.99999.4.0",
+        "has no .1.3.6.1.4.1.99999.77.0",
+    ] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+}
+
+/// An agent that stops and starts again: unknown readings, one line for each change, and no rate across the restart.
+#[test]
+fn an_agent_that_restarts_is_unknown_between() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let object = |value: u32| format!("override .1.3.6.1.4.1.99999.1.0 counter {value}\n");
+    let snmpd = Snmpd::start(root, &object(5_000), None);
+    let port = snmpd.port;
+    let file = root.join("mrtg.cfg");
+    let text = format!(
+        "WorkDir: {}/ours\nLogFormat: rrdtool\nInterval: 0:1\nMaxBytes[_]: 100000000\nTitle[_]: t\n\
+         Target[a]: 1.3.6.1.4.1.99999.1.0&1.3.6.1.4.1.99999.1.0:public@127.0.0.1:{port}:0.2:2::2\n\
+         Target[b]: `echo 7; echo 8`\nOptions[b]: gauge\n",
+        root.display()
+    );
+    fs::write(&file, text).unwrap();
+    let _daemon = Daemon::start(root, &file);
+    let last = |name: &str| {
+        crate::info(root, name).and_then(|info| {
+            let line = info.lines().find(|line| line.contains("ds[ds0].last_ds"))?;
+            Some(line.rsplit(" = ").next()?.to_string())
+        })
+    };
+    let log = || fs::read_to_string(root.join("log")).unwrap_or_default();
+    wait_until("a reading", || last("a.rrd").as_deref() == Some("\"5000\""));
+    drop(snmpd);
+    wait_until("an unknown reading", || last("a.rrd").as_deref() == Some("\"U\""));
+    wait_until("the complaint", || log().contains("does not answer"));
+    assert_eq!(last("b.rrd").as_deref(), Some("\"7\""));
+    let _snmpd = Snmpd::start(root, &object(900_000), Some(port));
+    wait_until("a reading after the restart", || last("a.rrd").as_deref() == Some("\"900000\""));
+    wait_until("the end of the complaint", || log().contains("over: does not answer"));
+    // As long as the agent has only just started, its counters are not compared.
+    let rows = wait_for("a rate", || {
+        let fetch = Command::new(env!("CARGO_BIN_EXE_rrdtool"))
+            .args(["fetch", "ours/a.rrd", "MAX", "-s", "-60"])
+            .arg("--daemon")
+            .arg(format!("unix:{}/sock", root.display()))
+            .current_dir(root)
+            .output()
+            .unwrap();
+        String::from_utf8(fetch.stdout).ok().filter(|rows| rows.contains("0.0000000000e+00"))
+    });
+    assert!(!rows.contains("e+05") && !rows.contains("e+04"), "{rows}");
+    assert_eq!(log().matches("does not answer").count(), 2, "{}", log());
+}

@@ -1,0 +1,143 @@
+//! The agents' addresses and the sockets through which they are asked.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use collect::mrtg::term::AgentAddress;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use crate::collectors::udp::{UdpSockets, resolve};
+
+/// How often a host's address is looked up, and how many at once.
+const LOOKUP_EVERY: Duration = Duration::from_secs(300);
+/// The same for one that was not found.
+const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
+const LOOKUPS_AT_ONCE: usize = 16;
+
+/// An agent's address, or why there is none.
+pub type Found = (usize, Result<SocketAddr, String>);
+
+/// What happens at the sockets.
+pub enum PeerEvent {
+    /// An agent's address was looked up.
+    Found(Found),
+    /// Datagrams have arrived at this socket.
+    Datagrams(usize),
+}
+
+/// An address and a port of this host.
+type Local = (Option<String>, Option<u16>);
+
+/// UdpSockets, and who is asked through which.
+pub struct Peers {
+    /// The first for all agents whose target names no local address.
+    sockets: Vec<UdpSockets>,
+    by_local: HashMap<Local, usize>,
+    /// By the agent's number: its socket.
+    routes: Vec<usize>,
+    /// Addresses as they are found.
+    lookups: mpsc::Receiver<Found>,
+    sender: mpsc::Sender<Found>,
+    /// Dropped, they end.
+    tasks: JoinSet<()>,
+}
+
+impl Peers {
+    /// The sockets of agents without a local address.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn open() -> io::Result<Self> {
+        let (sender, lookups) = mpsc::channel(LOOKUPS_AT_ONCE);
+        Ok(Peers {
+            sockets: vec![UdpSockets::open()?],
+            by_local: HashMap::from([((None, None), 0)]),
+            routes: Vec::new(),
+            lookups,
+            sender,
+            tasks: JoinSet::new(),
+        })
+    }
+
+    /// How many large answers the buffers hold.
+    pub fn window(&self) -> usize {
+        self.sockets[0].window()
+    }
+
+    /// Looks up these agents now and then, and no others; a resolver that hangs delays no poll. Returns which local addresses cannot
+    /// be bound, and why.
+    pub fn look_up<'a>(&mut self, agents: impl Iterator<Item = &'a AgentAddress>) -> Vec<(String, String)> {
+        (self.sender, self.lookups) = mpsc::channel(LOOKUPS_AT_ONCE);
+        (self.tasks, self.routes) = (JoinSet::new(), Vec::new());
+        let permits = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE));
+        let mut failed = Vec::new();
+        for (number, agent) in agents.enumerate() {
+            let route = self.route(agent).unwrap_or_else(|error| {
+                failed.push((format!("{}:{}", agent.host, agent.port), error));
+                0
+            });
+            self.routes.push(route);
+            let (sender, permits) = (self.sender.clone(), Arc::clone(&permits));
+            let (host, port, is_v6_first) = (agent.host.clone(), agent.port, agent.is_ipv6_first);
+            self.tasks.spawn(async move {
+                loop {
+                    let found = {
+                        let _permit = permits.acquire().await;
+                        resolve(&host, port, |address| address.is_ipv6() == is_v6_first).await
+                    };
+                    let pause = if found.is_ok() { LOOKUP_EVERY } else { LOOKUP_AGAIN };
+                    if sender.send((number, found)).await.is_err() || host.parse::<IpAddr>().is_ok() {
+                        return;
+                    }
+                    tokio::time::sleep(pause).await;
+                }
+            });
+        }
+        failed
+    }
+
+    /// The socket for an agent.
+    fn route(&mut self, agent: &AgentAddress) -> Result<usize, String> {
+        let local = (agent.local_host.clone(), agent.local_port);
+        if let Some(route) = self.by_local.get(&local) {
+            return Ok(*route);
+        }
+        let said = || format!("{}:{}", local.0.as_deref().unwrap_or("*"), local.1.unwrap_or(0));
+        let host = local.0.as_deref().map(str::parse).transpose();
+        let host = host.map_err(|_| format!("{} is no address to send from", said()))?;
+        let sockets = UdpSockets::open_at(host, local.1.unwrap_or(0));
+        self.sockets.push(sockets.map_err(|error| format!("cannot send from {}: {error}", said()))?);
+        self.by_local.insert(local, self.sockets.len() - 1);
+        Ok(self.sockets.len() - 1)
+    }
+
+    /// Sends a datagram to an agent.
+    pub fn send(&self, agent: usize, to: SocketAddr, datagram: &[u8]) {
+        let route = self.routes.get(agent).copied().unwrap_or(0);
+        self.sockets[route].send(to, datagram);
+    }
+
+    /// Waits until an address has been found, or datagrams have arrived.
+    pub async fn wait(&mut self) -> PeerEvent {
+        let waiting = self.sockets.iter().map(|sockets| Box::pin(sockets.readable()));
+        let mut waiting: Vec<_> = waiting.collect();
+        let readable = std::future::poll_fn(|context| {
+            let ready = waiting.iter_mut().position(|future| future.as_mut().poll(context).is_ready());
+            ready.map_or(Poll::Pending, Poll::Ready)
+        });
+        tokio::select! {
+            Some(found) = self.lookups.recv() => PeerEvent::Found(found),
+            socket = readable => PeerEvent::Datagrams(socket),
+        }
+    }
+
+    /// Takes a datagram from a socket.
+    pub fn receive(&self, socket: usize, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        self.sockets.get(socket)?.receive(buffer)
+    }
+}
