@@ -12,6 +12,7 @@ mod pass;
 pub mod plan;
 pub mod profile;
 pub mod source;
+pub mod users;
 mod walk;
 mod wheel;
 

@@ -69,7 +69,6 @@ pub struct UsmSession {
     time: (i32, i64),
     keys: LocalKeys,
     salt: u64,
-    plain: Vec<u8>,
 }
 
 /// What a message says.
@@ -117,7 +116,7 @@ impl UsmSession {
     /// A session with an engine that is not known yet. `salt` must differ from session to session.
     pub fn new(user: Arc<User>, salt: u64) -> Self {
         let keys = LocalKeys::default();
-        UsmSession { user, engine_id: Vec::new(), boots: 0, time: (0, 0), keys, salt, plain: Vec::new() }
+        UsmSession { user, engine_id: Vec::new(), boots: 0, time: (0, 0), keys, salt }
     }
 
     /// Whether the engine is known. Until then, what is sent only asks for it.
@@ -191,25 +190,30 @@ impl UsmSession {
         }
     }
 
-    /// Opens a message.
+    /// Opens a message; what was encrypted is decrypted into `plain`.
     ///
     /// # Errors
     /// When it is no message of version 3 for us, or its code or time is wrong.
-    pub fn open<'a>(&'a mut self, datagram: &'a [u8], now: i64) -> Result<UsmAnswer<'a>, Malformed> {
+    pub fn open<'a>(
+        &mut self,
+        datagram: &'a [u8],
+        plain: &'a mut Vec<u8>,
+        now: i64,
+    ) -> Result<UsmAnswer<'a>, Malformed> {
         let message = Envelope::read(datagram)?;
         let is_authentic = self.is_authentic(datagram, &message)?;
         let body = if message.flags & FLAG_PRIV != 0 {
             let cipher = self.keys.cipher.as_ref().filter(|_| is_authentic).ok_or(Malformed)?;
             let salt = message.salt.try_into().map_err(|_| Malformed)?;
             let moment = Moment { boots: message.boots, time: message.time, salt };
-            self.plain.clear();
-            self.plain.extend_from_slice(Reader::new(message.body).expect(tag::OCTET_STRING)?);
-            cipher.decrypt(moment, &mut self.plain).ok_or(Malformed)?;
-            None
+            plain.clear();
+            plain.extend_from_slice(Reader::new(message.body).expect(tag::OCTET_STRING)?);
+            cipher.decrypt(moment, plain).ok_or(Malformed)?;
+            plain
         } else {
-            Some(message.body)
+            message.body
         };
-        let pdu = read_scoped(body.unwrap_or(&self.plain))?;
+        let pdu = read_scoped(body)?;
         if pdu.kind == PduKind::Report {
             let report = report_of(&pdu);
             return self.take_report(report, &message, is_authentic, now);
@@ -234,8 +238,7 @@ impl UsmSession {
                 (self.boots, self.time) = (message.boots, (message.time, now));
             }
         }
-        let Some(bytes) = body else { return Ok(UsmAnswer::Response(read_scoped(&self.plain)?)) };
-        Ok(UsmAnswer::Response(read_scoped(bytes)?))
+        Ok(UsmAnswer::Response(pdu))
     }
 
     /// Whether a message has the right code. Wrong ones are errors; none is `false`.
@@ -256,13 +259,13 @@ impl UsmSession {
         if differing == 0 { Ok(true) } else { Err(Malformed) }
     }
 
-    fn take_report<'a>(
+    fn take_report(
         &mut self,
         reason: u8,
         message: &Envelope<'_>,
         is_authentic: bool,
         now: i64,
-    ) -> Result<UsmAnswer<'a>, Malformed> {
+    ) -> Result<UsmAnswer<'static>, Malformed> {
         const SECURITY_LEVEL: u8 = 1;
         const NOT_IN_TIME: u8 = 2;
         const USER_NAME: u8 = 3;

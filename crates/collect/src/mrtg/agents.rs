@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 
 use ::snmp::message::Version;
 use ::snmp::oid::Oid;
+use ::snmp::usm::keys::{AuthProtocol, PrivProtocol};
 
 use self::events::State;
 use self::lookup::Kind;
@@ -22,6 +23,7 @@ use super::term::{AgentAddress, SnmpIdentity, SnmpTerm, Term};
 use crate::complaints::Notice;
 use crate::snmp::device::{Credentials, DeviceOptions, FixedWait};
 use crate::snmp::engine::{DeviceId, Engine, Now, Totals};
+use crate::snmp::users::{UserSpec, Users};
 
 /// How long after a walk that failed, or did not find an interface, an agent's interfaces are looked up again. MRTG leaves an agent
 /// for so long that timed out in a walk.
@@ -94,10 +96,11 @@ impl Agents {
             names: HashSet::new(),
             look_at: u64::MAX,
         };
+        let mut users = Users::new(seed);
         let mut by_agent: HashMap<(AgentAddress, SnmpIdentity, [bool; 3]), usize> = HashMap::new();
         for (id, (_, term)) in plan.terms.iter().enumerate() {
             let Term::Snmp(term) = term else { continue };
-            let Some(credentials) = credentials(&term.identity) else { continue };
+            let Ok(credentials) = credentials(&term.identity, &mut users) else { continue };
             let differing = [term.options.single_request, term.options.short_request_ids, is_lenient(term)];
             let key = (term.agent.clone(), term.identity.clone(), differing);
             let number = *by_agent.entry(key).or_insert_with(|| agents.add(plan, term, credentials));
@@ -315,14 +318,37 @@ impl Agents {
     }
 }
 
-/// How an agent is told who asks; nothing if the engine does not know how to.
-fn credentials(identity: &SnmpIdentity) -> Option<Credentials> {
+/// How an agent is told who asks.
+///
+/// # Errors
+/// What the engine cannot do.
+fn credentials(identity: &SnmpIdentity, users: &mut Users) -> Result<Credentials, String> {
     let (version, community) = match identity {
         SnmpIdentity::V1 { community } => (Version::V1, community),
         SnmpIdentity::V2c { community } => (Version::V2c, community),
-        SnmpIdentity::V3(_) => return None,
+        SnmpIdentity::V3(pairs) => return Ok(users.credentials(&user(pairs)?)),
     };
-    Some(Credentials::Community { version, community: community.clone().into_bytes() })
+    Ok(Credentials::Community { version, community: community.clone().into_bytes() })
+}
+
+/// The user that `SnmpOptions` describes. Protocols that are not named are those of Net::SNMP(3pm): MD5 and DES.
+fn user(pairs: &[(String, String)]) -> Result<UserSpec, String> {
+    let value = |wanted: &str| pairs.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    if let Some(key) = ["authkey", "privkey", "contextengineid"].into_iter().find(|key| value(key).is_some())
+    {
+        return Err(format!("{key} is not honoured: give passwords, and let the engine be found out"));
+    }
+    let unknown = |name: &str| format!("there is no protocol \"{name}\"");
+    let (auth, privacy) = (value("authprotocol").unwrap_or("md5"), value("privprotocol").unwrap_or("des"));
+    let auth = AuthProtocol::find(auth).ok_or_else(|| unknown(auth))?;
+    let privacy = PrivProtocol::find(privacy).ok_or_else(|| unknown(privacy))?;
+    let spec = UserSpec {
+        name: value("username").unwrap_or_default().to_string(),
+        auth: value("authpassword").map(|password| (auth, password.to_string())),
+        privacy: value("privpassword").map(|password| (privacy, password.to_string())),
+        context: value("contextname").unwrap_or_default().to_string(),
+    };
+    spec.check().map(|()| spec)
 }
 
 /// Whether answers are taken from other addresses than the one that was asked: MRTG's default.
@@ -331,12 +357,12 @@ fn is_lenient(term: &SnmpTerm) -> bool {
 }
 
 /// Why a term cannot be polled, if it cannot.
-pub fn obstacle(term: &SnmpTerm) -> Option<&'static str> {
+pub fn obstacle(term: &SnmpTerm) -> Option<String> {
+    if rows::queries(term).any(|(_, query)| Oid::from_arcs(&query.oid).is_none()) {
+        return Some("there is no such object".to_string());
+    }
     match &term.identity {
-        SnmpIdentity::V3(_) => Some("SNMP version 3 is not polled yet"),
-        _ if rows::queries(term).any(|(_, query)| Oid::from_arcs(&query.oid).is_none()) => {
-            Some("there is no such object")
-        }
+        SnmpIdentity::V3(pairs) => user(pairs).err(),
         _ => None,
     }
 }

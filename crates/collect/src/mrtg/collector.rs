@@ -295,7 +295,7 @@ impl MrtgCollector {
 fn cause(term: &Term) -> Option<String> {
     match term {
         Term::Unreadable(cause) => Some(cause.clone()),
-        Term::Snmp(term) => obstacle(term).map(str::to_string),
+        Term::Snmp(term) => obstacle(term),
         Term::Program(_) => None,
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use ::snmp::message::error_status;
 use ::snmp::oid::{Oid, Suffix};
+use ::snmp::usm::UsmRefusal;
 use ::snmp::value::Value;
 use rrd::time::Timestamp;
 
@@ -140,6 +141,8 @@ impl WalkedRow {
 pub enum Trouble {
     /// It does not answer.
     Silent,
+    /// It does not accept the user.
+    Unauthorized(UsmRefusal),
     /// Answers come from another address.
     WrongAddress(SocketAddr),
     /// An answer is no message, or not one to the request.
@@ -162,7 +165,9 @@ impl Trouble {
             | Trouble::Endless(oid)
             | Trouble::NoSuchObject(oid)
             | Trouble::Refused(oid, _) => Some(oid),
-            Trouble::Silent | Trouble::WrongAddress(_) | Trouble::BadAnswer => None,
+            Trouble::Silent | Trouble::Unauthorized(_) | Trouble::WrongAddress(_) | Trouble::BadAnswer => {
+                None
+            }
         }
     }
 }
@@ -171,6 +176,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Silent => f.write_str("does not answer: check its address, community and access list"),
+            Trouble::Unauthorized(refusal) => refusal.fmt(f),
             Trouble::WrongAddress(from) => {
                 write!(f, "answers from another address, {from}: set any_source = true if that is the device")
             }

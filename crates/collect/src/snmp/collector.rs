@@ -13,6 +13,7 @@ use super::outbox::Outbox;
 use super::plan::{Column, Shape};
 use super::profile::Profile;
 use super::source::SnmpSource;
+use super::users::Users;
 use crate::complaints::{Complaints, Notice};
 use crate::host::safe_component;
 use crate::inventory::{Inventory, RrdId, RrdSpec};
@@ -40,6 +41,7 @@ struct Fed {
 #[derive(Debug)]
 pub struct SnmpCollector {
     engine: Engine,
+    users: Users,
     state: State,
     /// When to look which discoveries are due.
     look_at: u64,
@@ -90,7 +92,7 @@ impl SnmpCollector {
             walked: Vec::new(),
             now,
         };
-        SnmpCollector { engine: Engine::new(now, window, seed), state, look_at: 0 }
+        SnmpCollector { engine: Engine::new(now, window, seed), users: Users::new(seed), state, look_at: 0 }
     }
 
     /// Adds a device; what it has is found out once it has an address.
@@ -99,7 +101,7 @@ impl SnmpCollector {
     /// When the source is not good: see [`SnmpSource::check`].
     pub fn add(&mut self, source: SnmpSource) -> Result<DeviceId, String> {
         source.check()?;
-        let (credentials, options) = source.engine_options().ok_or("no such version")?;
+        let (credentials, options) = source.engine_options(&mut self.users)?;
         let name = source.name().to_string();
         let tables = source.profiles.iter().filter_map(|name| Profile::built_in(name));
         let tables = tables.flat_map(|profile| profile.tables).collect();

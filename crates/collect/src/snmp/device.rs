@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use ::snmp::ber::{Malformed, Writer};
 use ::snmp::message::{Message, Pdu, RequestHead, Version, write_request};
+use ::snmp::usm::{UsmAnswer, UsmRefusal, UsmSession};
 
 use super::answer::Polled;
 use super::pass::Pass;
@@ -36,6 +37,22 @@ pub enum Credentials {
         /// The community.
         community: Vec<u8>,
     },
+    /// Version 3.
+    User(Box<UsmSession>),
+}
+
+/// What a datagram of a device is.
+#[derive(Debug)]
+pub(crate) enum Opened<'a> {
+    /// A message.
+    Pdu(Pdu<'a>),
+    /// The device's engine or its time is now known: the request is to be sent again.
+    Synchronized {
+        /// Whether it has restarted.
+        has_restarted: bool,
+    },
+    /// It does not accept us.
+    Refused(UsmRefusal),
 }
 
 impl Credentials {
@@ -43,22 +60,34 @@ impl Credentials {
     pub fn version(&self) -> Version {
         match self {
             Credentials::Community { version, .. } => *version,
+            Credentials::User(_) => Version::V3,
         }
     }
 
-    /// Wraps the variables in `writer` into a message.
-    pub(crate) fn seal(&mut self, writer: &mut Writer, head: &RequestHead) {
+    /// Wraps the variables in `writer` into a message; `now` is in seconds by a clock that goes forward.
+    pub(crate) fn seal(&mut self, writer: &mut Writer, head: &RequestHead, now: i64) {
         match self {
+            Credentials::User(session) => session.seal(writer, head, now),
             Credentials::Community { version, community } => write_request(writer, *version, community, head),
         }
     }
 
-    /// The PDU of an answer.
-    pub(crate) fn open<'a>(&mut self, datagram: &'a [u8]) -> Result<Pdu<'a>, Malformed> {
+    /// What a datagram is; what was encrypted is decrypted into `plain`.
+    pub(crate) fn open<'a>(
+        &mut self,
+        datagram: &'a [u8],
+        plain: &'a mut Vec<u8>,
+        now: i64,
+    ) -> Result<Opened<'a>, Malformed> {
         match self {
+            Credentials::User(session) => Ok(match session.open(datagram, plain, now)? {
+                UsmAnswer::Response(pdu) => Opened::Pdu(pdu),
+                UsmAnswer::Synchronized { has_restarted } => Opened::Synchronized { has_restarted },
+                UsmAnswer::Refused(refusal) => Opened::Refused(refusal),
+            }),
             Credentials::Community { version, .. } => {
                 let message = Message::read(datagram)?;
-                if message.version == *version { Ok(message.pdu) } else { Err(Malformed) }
+                if message.version == *version { Ok(Opened::Pdu(message.pdu)) } else { Err(Malformed) }
             }
         }
     }
@@ -215,6 +244,8 @@ pub(crate) struct Flight {
     /// When its answer is late.
     pub deadline: u64,
     pub tries: u8,
+    /// How often it was sent again because the device told its engine or its time.
+    pub synchronizations: u8,
     /// How many objects it asks for.
     pub objects: u16,
 }
@@ -243,6 +274,8 @@ pub(crate) struct Device {
     pub is_silent: bool,
     /// `sysUpTime` and when it came.
     pub uptime: Option<(u32, u64)>,
+    /// Whether its engine has restarted since `sysUpTime` came last.
+    pub has_restarted: bool,
     /// Objects that the device has said not to have, by target and column: not asked for until the plan changes.
     pub absent: HashSet<(u32, u16)>,
     /// Blocks of the plan that GETBULK does not work for.
@@ -273,6 +306,7 @@ impl Device {
             timer: None,
             is_silent: false,
             uptime: None,
+            has_restarted: false,
             absent: HashSet::new(),
             no_bulk: HashSet::new(),
             last_time: i64::MIN,

@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use ::snmp::ber::{Malformed, Reader, Writer, tag};
-use ::snmp::message::PduKind;
+use ::snmp::message::{Pdu, PduKind, Version, version_of};
 use ::snmp::oid::Oid;
+use ::snmp::usm::{UsmRefusal, message_id};
 
 use super::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
-use super::device::{Credentials, Device, DeviceOptions, Flight, Purpose};
+use super::device::{Credentials, Device, DeviceOptions, Flight, Opened, Purpose};
 use super::pass::bulk::Cell;
 use super::pass::{self, Pass};
 use super::plan::Plan;
@@ -24,6 +25,13 @@ pub struct Now {
     pub wall: i64,
     /// Microseconds since some moment.
     pub mono: u64,
+}
+
+impl Now {
+    /// Seconds since some moment.
+    pub(crate) fn seconds(&self) -> i64 {
+        (self.mono / 1_000_000) as i64
+    }
 }
 
 /// A device of an [`Engine`].
@@ -98,12 +106,16 @@ pub struct Engine {
     window: usize,
     random: u64,
     scratch: Scratch,
+    /// The decrypted answer.
+    plain: Vec<u8>,
     woken: Vec<u32>,
     totals: Totals,
 }
 
 /// No device.
 const NONE: u32 = u32::MAX;
+/// How often a request is sent again at once because a device tells its engine or its time: once each is what a device needs.
+const SYNCHRONIZATIONS_MAX: u8 = 3;
 
 impl Engine {
     /// An engine that has at most `window` requests in flight; `seed` makes the ids of requests hard to guess.
@@ -118,6 +130,7 @@ impl Engine {
             window,
             random: seed,
             scratch: Scratch::default(),
+            plain: Vec::new(),
             woken: Vec::new(),
             totals: Totals::default(),
         }
@@ -289,14 +302,39 @@ impl Engine {
             self.send(id, now, Some((again, is_smaller)), handler);
             return;
         }
+        self.give_up(id, now, None, handler);
+    }
+
+    /// The request in flight will not be answered, because the device is silent or refuses us.
+    fn give_up<H: Handler>(&mut self, id: DeviceId, now: Now, refusal: Option<UsmRefusal>, handler: &mut H) {
+        let device = &mut self.devices[id.index()];
+        let is_pass = device.flight.is_some_and(|flight| flight.purpose == Purpose::Pass);
+        if let (true, Some(pass), Some(refusal)) = (is_pass, &mut device.pass, refusal) {
+            pass.is_refused = true;
+            handler.trouble(id, Trouble::Unauthorized(refusal));
+        }
         self.land(id);
         if is_pass {
             self.end_pass(id, now, handler);
         } else if let Some(walk) = self.devices[id.index()].walks.pop_front() {
-            handler.trouble(id, Trouble::Silent);
+            handler.trouble(id, refusal.map_or(Trouble::Silent, Trouble::Unauthorized));
             handler.walked(id, walk.token, None);
         }
         self.make_ready(id);
+    }
+
+    /// The device has told its engine or its time: asks again, so that it understands.
+    fn ask_again<H: Handler>(&mut self, id: DeviceId, now: Now, has_restarted: bool, handler: &mut H) {
+        let device = &mut self.devices[id.index()];
+        device.has_restarted |= has_restarted;
+        let Some(flight) = device.flight else { return };
+        if flight.synchronizations >= SYNCHRONIZATIONS_MAX {
+            handler.trouble(id, Trouble::BadAnswer);
+            return;
+        }
+        let again = Flight { synchronizations: flight.synchronizations + 1, sent: now.mono, ..flight };
+        self.land(id);
+        self.send(id, now, Some((again, true)), handler);
     }
 
     /// Takes a datagram that arrived from `from`.
@@ -319,29 +357,47 @@ impl Engine {
             handler.trouble(id, Trouble::WrongAddress(from));
             return;
         }
-        let pdu = match device.credentials.open(datagram) {
-            Ok(pdu) if pdu.kind == PduKind::Response && pdu.request_id == request_id => pdu,
+        let mut plain = std::mem::take(&mut self.plain);
+        match device.credentials.open(datagram, &mut plain, now.seconds()) {
+            Ok(Opened::Pdu(pdu)) if pdu.kind == PduKind::Response && pdu.request_id == request_id => {
+                self.take_answer(id, now, &pdu, datagram.len(), handler);
+            }
+            Ok(Opened::Synchronized { has_restarted }) => self.ask_again(id, now, has_restarted, handler),
+            Ok(Opened::Refused(refusal)) => self.give_up(id, now, Some(refusal), handler),
             _ => {
                 self.totals.malformed += 1;
                 handler.trouble(id, Trouble::BadAnswer);
-                return;
             }
-        };
+        }
+        self.plain = plain;
+        self.send_ready(now, handler);
+    }
+
+    /// Takes the answer to the request in flight, of so many bytes.
+    fn take_answer<H: Handler>(
+        &mut self,
+        id: DeviceId,
+        now: Now,
+        pdu: &Pdu<'_>,
+        length: usize,
+        handler: &mut H,
+    ) {
+        let device = &mut self.devices[id.index()];
         let Some(flight) = device.flight else { return };
         device.rtt.measured(now.mono.saturating_sub(flight.sent));
         self.land(id);
         let device = &mut self.devices[id.index()];
         match flight.purpose {
             Purpose::Pass => {
-                let asked = (flight.objects, datagram.len());
-                pass::answer((&mut *device, id), &pdu, asked, &now, &mut self.scratch, handler);
+                let asked = (flight.objects, length);
+                pass::answer((&mut *device, id), pdu, asked, &now, &mut self.scratch, handler);
             }
             Purpose::Walk => {
                 let Some(walk) = device.walks.front_mut() else { return };
                 let token = walk.token;
-                let over = match walk.take(&pdu, &mut self.scratch) {
+                let over = match walk.take(pdu, &mut self.scratch) {
                     WalkStep::Continue => {
-                        device.size.answered(flight.objects, true, datagram.len(), now.mono);
+                        device.size.answered(flight.objects, true, length, now.mono);
                         None
                     }
                     WalkStep::TooMany if walk.asks_less(&mut device.size, flight.objects, now.mono) => None,
@@ -359,7 +415,6 @@ impl Engine {
             }
         }
         self.go_on(id, now, handler);
-        self.send_ready(now, handler);
     }
 
     /// The next request of a device that has none in flight, at once if the window allows it.
@@ -407,7 +462,7 @@ impl Engine {
                 let version = device.credentials.version();
                 let (head, objects) =
                     walk.compose(&mut self.scratch.writer, version, device.size.now, request_id);
-                device.credentials.seal(&mut self.scratch.writer, &head);
+                device.credentials.seal(&mut self.scratch.writer, &head, now.seconds());
                 Some(objects)
             }
             (Purpose::Walk, None) => return,
@@ -417,12 +472,14 @@ impl Engine {
             self.make_ready(id);
             return;
         };
-        let (sent, tries) = again.map_or((now.mono, 0), |(flight, _)| (flight.sent, flight.tries));
+        let (sent, tries, synchronizations) = again
+            .map_or((now.mono, 0, 0), |(flight, _)| (flight.sent, flight.tries, flight.synchronizations));
         let wait = match device.options.patience {
             Some(patience) => patience.wait(tries),
             None => device.rtt.wait(device.options.timeout, tries),
         };
-        let flight = Flight { id: request_id, purpose, sent, deadline: now.mono + wait, tries, objects };
+        let deadline = now.mono + wait;
+        let flight = Flight { id: request_id, purpose, sent, deadline, tries, synchronizations, objects };
         device.flight = Some(flight);
         if let Some(pass) = &mut device.pass {
             pass.report.requests += 1;
@@ -493,6 +550,9 @@ impl Device {
 
 /// The request id of an answer, before it is known of which device.
 fn request_id(datagram: &[u8]) -> Result<i32, Malformed> {
+    if version_of(datagram)? == Version::V3 {
+        return message_id(datagram);
+    }
     let mut message = Reader::new(Reader::new(datagram).expect(tag::SEQUENCE)?);
     message.integer()?;
     message.expect(tag::OCTET_STRING)?;

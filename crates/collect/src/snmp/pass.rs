@@ -84,6 +84,8 @@ pub(crate) struct Pass {
     needs_uptime: bool,
     /// Whether a device that was silent is asked for no more than `sysUpTime`.
     is_probe: bool,
+    /// Whether the device does not accept us, and has said so.
+    pub is_refused: bool,
     /// Objects that cause errors: left out for the rest of this pass.
     skipped: Vec<(u32, u16)>,
     /// Whether the target of which a part has been answered is another row.
@@ -109,6 +111,7 @@ impl Pass {
             is_from_set: false,
             needs_uptime: has_uptime,
             is_probe: device.is_silent && has_uptime,
+            is_refused: false,
             skipped: Vec::new(),
             is_moved: false,
             is_over: false,
@@ -155,7 +158,7 @@ pub(crate) fn compose<H: Handler>(
         };
         let (head, objects) = head?;
         if objects > 0 {
-            credentials.seal(&mut scratch.writer, &head);
+            credentials.seal(&mut scratch.writer, &head, now.seconds());
             return Some(objects);
         }
         // Everything up to the end of the request is left out: nothing to wait for.
@@ -289,7 +292,8 @@ fn take_uptime(
     pass.needs_uptime = false;
     if let Value::TimeTicks(ticks) = *value {
         pass.report.uptime = Some(ticks);
-        pass.report.is_reset |= device.note_uptime(ticks, now.mono);
+        pass.report.is_reset |=
+            device.note_uptime(ticks, now.mono) | std::mem::take(&mut device.has_restarted);
         if pass.report.is_reset {
             device.absent.clear();
         }
@@ -350,7 +354,7 @@ pub(crate) fn finish<H: Handler>(
     pass.report.rtt_micros = device.rtt.smoothed as u32;
     match (device.is_silent, pass.report.is_alive) {
         (true, true) => handler.is_well(id),
-        (false, false) => handler.trouble(id, Trouble::Silent),
+        (false, false) if !pass.is_refused => handler.trouble(id, Trouble::Silent),
         _ => {}
     }
     device.is_silent = !pass.report.is_alive;

@@ -1,10 +1,12 @@
 //! What a configuration says of SNMP devices: `[[snmp]]`.
 
 use ::snmp::message::Version;
+use ::snmp::usm::keys::{AuthProtocol, PrivProtocol};
 use serde::Deserialize;
 
 use super::device::{Credentials, DeviceOptions};
 use super::profile::Profile;
+use super::users::{UserSpec, Users};
 
 /// One `[[snmp]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -17,9 +19,20 @@ pub struct SnmpSource {
     /// The community.
     #[serde(default = "public")]
     pub community: String,
-    /// `1` or `2c`.
-    #[serde(default = "two")]
-    pub version: String,
+    /// `1`, `2c` or `3`; nothing is `3` if there is a user, and otherwise `2c`.
+    pub version: Option<String>,
+    /// Version 3: the user.
+    pub user: Option<String>,
+    /// Version 3: how messages are authenticated, such as `SHA-256`.
+    pub auth: Option<String>,
+    /// Version 3: the password of that; without it messages are not authenticated.
+    pub auth_password: Option<String>,
+    /// Version 3: how messages are encrypted, such as `AES-128`.
+    pub privacy: Option<String>,
+    /// Version 3: the password of that; without it messages are not encrypted.
+    pub privacy_password: Option<String>,
+    /// Version 3: the context, usually none.
+    pub context: Option<String>,
     /// Seconds from poll to poll.
     #[serde(default = "minute")]
     pub step: u64,
@@ -50,10 +63,6 @@ fn public() -> String {
     "public".to_string()
 }
 
-fn two() -> String {
-    "2c".to_string()
-}
-
 fn minute() -> u64 {
     60
 }
@@ -77,7 +86,13 @@ impl SnmpSource {
             device: device.to_string(),
             name: None,
             community: public(),
-            version: two(),
+            version: None,
+            user: None,
+            auth: None,
+            auth_password: None,
+            privacy: None,
+            privacy_password: None,
+            context: None,
             step: minute(),
             profiles: interfaces(),
             only: Vec::new(),
@@ -100,8 +115,8 @@ impl SnmpSource {
     /// # Errors
     /// The first mistake.
     pub fn check(&self) -> Result<(), String> {
-        if self.version().is_none() {
-            return Err(format!("version \"{}\" is not 1 or 2c", self.version));
+        if self.version()? == Version::V3 {
+            self.user()?.check()?;
         }
         if self.step == 0 || self.step > 86_400 {
             return Err(format!("a step of {} s is not 1 to 86400 s", self.step));
@@ -120,16 +135,62 @@ impl SnmpSource {
     }
 
     /// The version.
-    pub fn version(&self) -> Option<Version> {
-        match self.version.as_str() {
-            "1" => Some(Version::V1),
-            "2" | "2c" => Some(Version::V2c),
-            _ => None,
+    ///
+    /// # Errors
+    /// When there is no such version.
+    pub fn version(&self) -> Result<Version, String> {
+        match self.version.as_deref() {
+            None if self.user.is_some() => Ok(Version::V3),
+            None | Some("2" | "2c") => Ok(Version::V2c),
+            Some("1") => Ok(Version::V1),
+            Some("3") => Ok(Version::V3),
+            Some(other) => Err(format!("version \"{other}\" is not 1, 2c or 3")),
         }
     }
 
-    /// How the engine asks it; `None` for a version that there is not.
-    pub fn engine_options(&self) -> Option<(Credentials, DeviceOptions)> {
+    /// The user of version 3. A password without a protocol is for the one that every agent has: SHA-1 and AES-128.
+    ///
+    /// # Errors
+    /// When there is no such protocol, or it has no password.
+    pub fn user(&self) -> Result<UserSpec, String> {
+        fn protocol<P>(
+            name: Option<&String>,
+            password: Option<&String>,
+            find: impl Fn(&str) -> Option<P>,
+            usual: P,
+            key: &str,
+        ) -> Result<Option<(P, String)>, String> {
+            let found = match name {
+                Some(name) => find(name).ok_or_else(|| format!("{key} \"{name}\" is unknown"))?,
+                None => usual,
+            };
+            match password {
+                Some(password) => Ok(Some((found, password.clone()))),
+                None if name.is_some() => Err(format!("{key} needs {key}_password")),
+                None => Ok(None),
+            }
+        }
+        let (auth, auth_password) = (self.auth.as_ref(), self.auth_password.as_ref());
+        let (privacy, privacy_password) = (self.privacy.as_ref(), self.privacy_password.as_ref());
+        Ok(UserSpec {
+            name: self.user.clone().unwrap_or_default(),
+            auth: protocol(auth, auth_password, AuthProtocol::find, AuthProtocol::Sha1, "auth")?,
+            privacy: protocol(
+                privacy,
+                privacy_password,
+                PrivProtocol::find,
+                PrivProtocol::Aes128,
+                "privacy",
+            )?,
+            context: self.context.clone().unwrap_or_default(),
+        })
+    }
+
+    /// How the engine asks it.
+    ///
+    /// # Errors
+    /// When there is no such version or no such protocol.
+    pub fn engine_options(&self, users: &mut Users) -> Result<(Credentials, DeviceOptions), String> {
         let options = DeviceOptions {
             retries: self.retries,
             objects_max: self.objects_max,
@@ -137,8 +198,11 @@ impl SnmpSource {
             any_source: self.any_source,
             ..DeviceOptions::new(self.step, &self.device)
         };
-        let community = self.community.clone().into_bytes();
-        Some((Credentials::Community { version: self.version()?, community }, options))
+        let credentials = match self.version()? {
+            Version::V3 => users.credentials(&self.user()?),
+            version => Credentials::Community { version, community: self.community.clone().into_bytes() },
+        };
+        Ok((credentials, options))
     }
 
     /// Host and port.
@@ -210,8 +274,18 @@ mod tests {
         ] {
             assert_eq!(parse(&format!("device = '{text}'")).address(), Some((host, port)));
         }
+        let secret =
+            "device = 'r'\nuser = 'a'\nauth_password = 'maplesyrup'\nprivacy_password = 'maplesyrup'";
+        let source = parse(secret);
+        assert_eq!((source.check(), source.version()), (Ok(()), Ok(Version::V3)));
+        assert_eq!(format!("{:?}", source.user().unwrap()), "a, Some(Sha1), Some(Aes128)");
         for (text, want) in [
             ("device = 'r'\nversion = '4'", "4"),
+            ("device = 'r'\nversion = '3'", "user"),
+            ("device = 'r'\nuser = 'a'\nauth = 'SHA-3'", "SHA-3"),
+            ("device = 'r'\nuser = 'a'\nauth = 'SHA'", "auth_password"),
+            ("device = 'r'\nuser = 'a'\nauth_password = 'short'", "8 characters"),
+            ("device = 'r'\nuser = 'a'\nprivacy_password = 'longenough'", "authentication"),
             ("device = 'r'\nstep = 0", "step"),
             ("device = 'r:x'", "r:x"),
             ("device = ''", "no device"),

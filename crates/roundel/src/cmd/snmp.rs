@@ -73,9 +73,27 @@ struct Device {
     /// The community
     #[arg(short, long, default_value = "public")]
     community: String,
-    /// 1 or 2c
-    #[arg(short, long, default_value = "2c")]
-    version: String,
+    /// 1, 2c or 3; 3 if there is a user, and otherwise 2c
+    #[arg(short, long)]
+    version: Option<String>,
+    /// Version 3: the user
+    #[arg(short, long)]
+    user: Option<String>,
+    /// Version 3: MD5, SHA, SHA-224, SHA-256, SHA-384 or SHA-512
+    #[arg(short, long, value_name = "PROTOCOL")]
+    auth: Option<String>,
+    /// Version 3: the password of it
+    #[arg(short = 'A', long, value_name = "PASSWORD")]
+    auth_password: Option<String>,
+    /// Version 3: DES, 3DES, AES-128, AES-192, AES-256, and with Cisco's keys AES-192-C, AES-256-C
+    #[arg(short = 'x', long, value_name = "PROTOCOL")]
+    privacy: Option<String>,
+    /// Version 3: the password of it
+    #[arg(short = 'X', long, value_name = "PASSWORD")]
+    privacy_password: Option<String>,
+    /// Version 3: the context
+    #[arg(short = 'n', long)]
+    context: Option<String>,
     /// Whether tables may be read by GETBULK
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     bulk: bool,
@@ -89,6 +107,12 @@ impl Device {
         SnmpSource {
             community: self.community.clone(),
             version: self.version.clone(),
+            user: self.user.clone(),
+            auth: self.auth.clone(),
+            auth_password: self.auth_password.clone(),
+            privacy: self.privacy.clone(),
+            privacy_password: self.privacy_password.clone(),
+            context: self.context.clone(),
             bulk: self.bulk,
             ..SnmpSource::new(&self.device)
         }
@@ -147,10 +171,19 @@ fn section(source: &SnmpSource) -> String {
     let default = SnmpSource::new(&source.device);
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!("[[snmp]]\ndevice = {}\n", quoted(&source.device));
-    for (key, value, usual) in
-        [("community", &source.community, &default.community), ("version", &source.version, &default.version)]
-    {
-        if value != usual {
+    let community = (source.community != default.community).then_some(&source.community);
+    let words = [
+        ("community", community),
+        ("version", source.version.as_ref()),
+        ("user", source.user.as_ref()),
+        ("auth", source.auth.as_ref()),
+        ("auth_password", source.auth_password.as_ref()),
+        ("privacy", source.privacy.as_ref()),
+        ("privacy_password", source.privacy_password.as_ref()),
+        ("context", source.context.as_ref()),
+    ];
+    for (key, value) in words {
+        if let Some(value) = value {
             text += &format!("{key} = {}\n", quoted(value));
         }
     }
@@ -242,7 +275,8 @@ mod tests {
         assert_eq!(section(&plain), "[[snmp]]\ndevice = \"router1\"\n");
         let source = SnmpSource {
             community: "a\"b".to_string(),
-            version: "1".to_string(),
+            user: Some("reader".to_string()),
+            auth_password: Some("maplesyrup".to_string()),
             profiles: vec!["if-mib".to_string(), "ucd".to_string()],
             bulk: false,
             ..SnmpSource::new("[::1]:99")

@@ -46,7 +46,8 @@ fn synchronized(user: &User, now: i64) -> UsmSession {
     let mut without_keys = engine(&User::new("", None, None), now);
     let unknown_engine = [USM_STATS, &[4, 0]].concat();
     let report = say(&mut without_keys, PduKind::Report, 9, &unknown_engine, now);
-    let answer = session.open(&report, now).unwrap();
+    let mut plain = Vec::new();
+    let answer = session.open(&report, &mut plain, now).unwrap();
     assert!(matches!(answer, UsmAnswer::Synchronized { has_restarted: false }));
     assert!(session.is_known());
     session
@@ -64,16 +65,17 @@ fn every_protocol_talks_and_no_changed_byte_is_taken() {
         let response = say(&mut engine, PduKind::Response, 10, UP_TIME, 130);
         let has_privacy = user.privacy.is_some();
         assert_eq!(response.windows(UP_TIME.len()).any(|bytes| bytes == UP_TIME), !has_privacy);
-        let UsmAnswer::Response(pdu) = session.open(&response, 130).unwrap() else { panic!() };
+        let mut plain = Vec::new();
+        let UsmAnswer::Response(pdu) = session.open(&response, &mut plain, 130).unwrap() else { panic!() };
         assert_eq!((pdu.request_id, pdu.variables().next().unwrap().unwrap().0.bytes()), (10, UP_TIME));
         for at in 0..response.len() {
             let mut changed = response.clone();
             changed[at] ^= 1;
-            let answer = session.clone().open(&changed, 130).map(drop);
+            let answer = session.clone().open(&changed, &mut Vec::new(), 130).map(drop);
             assert!(answer.is_err() || user.auth.is_none(), "byte {at} of {user:?}");
         }
         // 151 seconds later it is a replay.
-        assert_eq!(session.open(&response, 130 + 151).is_err(), user.auth.is_some());
+        assert_eq!(session.open(&response, &mut Vec::new(), 130 + 151).is_err(), user.auth.is_some());
     }
 }
 
@@ -89,14 +91,20 @@ fn a_restart_is_told_by_a_report_with_a_code_and_by_nothing_else() {
     let mut without_keys = engine.clone();
     without_keys.keys = LocalKeys::default();
     let forged = say(&mut without_keys, PduKind::Report, 11, &not_in_time, 200);
-    assert!(session.open(&forged, 200).is_err());
-    assert!(matches!(session.open(&report, 200), Ok(UsmAnswer::Synchronized { has_restarted: true })));
-    assert!(session.open(&old, 200).is_err(), "a message from before the restart");
+    assert!(session.open(&forged, &mut Vec::new(), 200).is_err());
+    assert!(matches!(
+        session.open(&report, &mut Vec::new(), 200),
+        Ok(UsmAnswer::Synchronized { has_restarted: true })
+    ));
+    assert!(session.open(&old, &mut Vec::new(), 200).is_err(), "a message from before the restart");
     let response = say(&mut engine, PduKind::Response, 12, UP_TIME, 201);
-    assert!(matches!(session.open(&response, 201), Ok(UsmAnswer::Response(_))));
+    assert!(matches!(session.open(&response, &mut Vec::new(), 201), Ok(UsmAnswer::Response(_))));
     let wrong_digest = [USM_STATS, &[5, 0]].concat();
     let report = say(&mut without_keys, PduKind::Report, 12, &wrong_digest, 201);
-    assert!(matches!(session.open(&report, 201), Ok(UsmAnswer::Refused(UsmRefusal::Digest))));
+    assert!(matches!(
+        session.open(&report, &mut Vec::new(), 201),
+        Ok(UsmAnswer::Refused(UsmRefusal::Digest))
+    ));
 }
 
 #[test]
@@ -113,7 +121,7 @@ fn damaged_messages_cause_no_panic() {
         let at = state as usize % bytes.len();
         bytes[at] = (state >> 32) as u8;
         bytes.truncate((state >> 40) as usize % bytes.len() + 1);
-        let _ = session.clone().open(&bytes, 100);
+        let _ = session.clone().open(&bytes, &mut Vec::new(), 100);
         let _ = message_id(&bytes);
     }
     let mut writer = Writer::default();
@@ -121,5 +129,5 @@ fn damaged_messages_cause_no_panic() {
         &mut writer,
         &RequestHead { kind: PduKind::Get, request_id: 1, non_repeaters: 0, max_repetitions: 0 },
     );
-    assert!(session.clone().open(writer.bytes(), 100).is_err());
+    assert!(session.clone().open(writer.bytes(), &mut Vec::new(), 100).is_err());
 }

@@ -182,7 +182,7 @@ impl Handler for State {
 
     fn trouble(&mut self, device: DeviceId, trouble: Trouble) {
         match trouble {
-            Trouble::Silent => self.silent.push(device.index()),
+            Trouble::Silent | Trouble::Unauthorized(_) => self.silent.push(device.index()),
             // Said of the term, or of its interface.
             Trouble::NoSuchObject(_) => return,
             _ => {}

@@ -11,6 +11,7 @@ use collect::snmp::answer::{Outcome, PassReport, Trouble, WalkedRow};
 use collect::snmp::collector::SnmpCollector;
 use collect::snmp::engine::{DeviceId, Engine, Handler, Now};
 use collect::snmp::source::SnmpSource;
+use collect::snmp::users::Users;
 use snmp::oid::Oid;
 
 use crate::cmd::Result;
@@ -75,6 +76,12 @@ impl Socket {
     }
 }
 
+/// What makes ids and salts differ from those of other runs.
+fn seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40
+}
+
 fn resolve(source: &SnmpSource) -> Result<SocketAddr> {
     let (host, port) = source.address().ok_or_else(|| format!("\"{}\" is no device", source.device))?;
     let failed = |why: String| format!("the address of {host} cannot be found: {why}");
@@ -107,7 +114,7 @@ impl Poller {
     /// When there is no socket.
     pub fn new(sources: &[SnmpSource]) -> Result<Self> {
         let socket = Socket::open()?;
-        let mut collector = SnmpCollector::new(socket.now(), WINDOW, u64::from(std::process::id()));
+        let mut collector = SnmpCollector::new(socket.now(), WINDOW, seed());
         let mut add = |source: &SnmpSource| {
             let address = resolve(source)?;
             // A pass begins at the next second.
@@ -217,8 +224,8 @@ pub fn walk(
     source.check()?;
     let deadline = Instant::now() + timeout;
     let mut socket = Socket::open()?;
-    let mut engine = Engine::new(socket.now(), 1, u64::from(std::process::id()));
-    let (credentials, options) = source.engine_options().ok_or("no such version")?;
+    let mut engine = Engine::new(socket.now(), 1, seed());
+    let (credentials, options) = source.engine_options(&mut Users::new(seed()))?;
     let id = engine.add(Some(resolve(source)?), credentials, options);
     engine.walk(id, 0, vec![oid.clone()]);
     let mut walking = Walking::default();
