@@ -404,7 +404,10 @@ fn tune(draw: &mut Draw, file: String) -> Command {
             ]),
             4 => all.extend([
                 "-d".to_string(),
-                format!("{source}:{}", draw.of(&["GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "x"])),
+                format!(
+                    "{source}:{}",
+                    draw.of(&["GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "COMPUTE", "x"])
+                ),
             ]),
             5 => all.extend([
                 "-r".to_string(),
@@ -439,7 +442,18 @@ fn tune(draw: &mut Draw, file: String) -> Command {
             )),
             10 => all.push(of(
                 draw,
-                &["RRA#0:-1", "RRA#1:-1", "RRA#0:-3", "RRA#7:+1", "DELRRA:7", "DELRRA:x", "RRA#:1", "RRA#0"],
+                &[
+                    "RRA#0:-1",
+                    "RRA#1:-1",
+                    "RRA#0:-3",
+                    "RRA#7:+1",
+                    "RRA#0:-99",
+                    "DELRRA:0",
+                    "DELRRA:7",
+                    "DELRRA:x",
+                    "RRA#:1",
+                    "RRA#0",
+                ],
             )),
             _ => all.push(of(draw, ODD)),
         }

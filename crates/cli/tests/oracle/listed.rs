@@ -203,7 +203,9 @@ impl Call<'_> {
                 "ERROR: cannot set heartbeat, minimum or maximum of the COMPUTE data source",
             ),
             (any("DEL:") || any("DELRRA:"), "ERROR: you must define at least one"),
-            (any("DEL:") || any("DELRRA:"), "ERROR: cannot delete "),
+            (any("DEL:") || any("DELRRA:") || any("RRA#"), "ERROR: cannot delete "),
+            (any("RRA#"), "ERROR: cannot resize RRA "),
+            (self.words.iter().any(|word| word.ends_with(":COMPUTE")), "ERROR: cannot make '"),
             (
                 any("--step") || any("-t"),
                 "ERROR: cannot change the step together with data sources or archives",

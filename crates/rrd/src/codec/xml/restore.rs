@@ -27,6 +27,8 @@ const NAME_CHARACTERS: usize = 20;
 const NAME_CHARACTERS_STORE: usize = crate::definition::text::DS_NAME_BYTES_STORE + 1;
 /// The newest version.
 const VERSION_MAX: u64 = 5;
+/// Characters of a version, with the NUL.
+const VERSION_BYTES: usize = 5;
 
 /// Bytes checked for forbidden characters at a time.
 const CHARACTERS_AT_ONCE: usize = 4096;
@@ -112,19 +114,22 @@ impl Draft {
     ) -> Result<(), RestoreError> {
         match name {
             "version" => {
-                self.version = unsigned(&reader.text(name)?);
+                // As C's `atoi`; what is negative is older than all.
+                let text = limited(&reader.text(name)?, VERSION_BYTES)?;
+                let (negative, digits) = leading_integer(&text);
+                self.version = if negative { 0 } else { digits.parse().unwrap_or(0) };
                 if self.version > VERSION_MAX {
                     return Err(RestoreError::Version(self.version));
                 }
             }
             UNITS_TAG => {
-                if unsigned(&reader.text(name)?) != u64::from(FINE_UNITS) {
+                if reader.count(name)? != u64::from(FINE_UNITS) {
                     return Err(RestoreError::Refused(format!("{UNITS_TAG} is not {FINE_UNITS}")));
                 }
                 self.units_per_second = FINE_UNITS;
             }
-            "step" => self.step = unsigned(&reader.text(name)?),
-            "lastupdate" => self.last_update = unsigned(&reader.text(name)?) as i64,
+            "step" => self.step = reader.count(name)?,
+            "lastupdate" => self.last_update = reader.time(name)?,
             "ds" if !self.archives.is_empty() => return Err(RestoreError::LateSource),
             "ds" => {
                 let source = self.source(reader, options)?;
@@ -161,16 +166,18 @@ impl Draft {
                     }
                     kind = Some(ds_type);
                 }
-                "minimal_heartbeat" => heartbeat = unsigned(&reader.text(&tag)?),
+                "minimal_heartbeat" => heartbeat = reader.count(&tag)?,
                 "min" => min = reader.number(&tag)?,
                 "max" => max = reader.number(&tag)?,
                 "cdef" => {
                     let names: Vec<&str> =
                         self.sources.iter().map(|source| source.ds.name.as_str()).collect();
                     let text = reader.text(&tag)?;
+                    let text = word(&text);
                     // A final number needs a comma after it, which a dump does not have.
-                    let compiled = rpn::compile(word(&text), &names).or_else(|error| {
-                        rpn::compile(&format!("{},", word(&text)), &names).map_err(|_| error)
+                    let compiled = rpn::compile(text, &names).or_else(|error| match text.is_empty() {
+                        true => Err(error),
+                        false => rpn::compile(&format!("{text},"), &names).map_err(|_| error),
                     });
                     program = Some(compiled.map_err(|error| RestoreError::Refused(error.to_string()))?);
                 }
@@ -179,7 +186,7 @@ impl Draft {
                     pdp.last_ds = LastDs::new(text.as_bytes());
                 }
                 "value" => pdp.value = reader.number(&tag)?,
-                "unknown_sec" => pdp.unknown_units = unsigned(&reader.text(&tag)?),
+                "unknown_sec" => pdp.unknown_units = reader.count(&tag)?,
                 _ => return Err(RestoreError::UnknownTag("ds", tag.into_owned())),
             }
         }
@@ -257,13 +264,6 @@ impl Draft {
         }
         Rrd { definition, live: Live { words, seasons }, archives }
     }
-}
-
-/// As C's `strtoul`: no digits are zero, anything after them is ignored, a minus wraps.
-fn unsigned(text: &str) -> u64 {
-    let (negative, digits) = leading_integer(text);
-    let value = digits.parse().unwrap_or(if digits.is_empty() { 0 } else { u64::MAX });
-    if negative { u64::wrapping_neg(value) } else { value }
 }
 
 /// The first word; RRDtool does not see the rest.

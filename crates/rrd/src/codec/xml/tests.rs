@@ -72,11 +72,29 @@ fn bad_dumps_are_refused_in_rrdtools_words() {
     check(" GAUGE ", " FOO ", "parse_tag_ds_type: Unknown data source type: FOO");
     check(" a ", " aaaaaaaaaaaaaaaaaaaa ", "'aaaaaaaaaaaaaaaaaaaa' is longer than 20");
     check("<step>10", "<step>0", "no step");
+    check("<step>10", "<step>18446744073709551616", "get_xml_ulong from '18446744073709551616' Numerical");
+    check("<lastupdate>", "<lastupdate>9223372036854775808", "Numerical result out of range");
+    check("0003", "00003", "'00003' is longer than 5");
+    check("0003", "-1", "parse_tag_rra: Unknown tag: params");
     check("AVERAGE", "FOO", "parse_tag_rra_cf: Unknown consolidation function: FOO");
     check("<row>", "<row>foo", "expected element but found text 'foo'");
     check("<step>", "<foo>1</foo><step>", "parse_tag_rrd: Unknown tag: foo");
     check("0003", "0006", "can't handle RRD file version 0006");
     check(" a ", " &x; ", "Entity not defined");
+}
+
+/// Debian's rrdtool takes the first for empty, refuses the second and keeps the third.
+#[test]
+fn what_a_dump_could_say_is_restored() {
+    fn check(from: &str, to: &str, want: &str) {
+        let xml = small();
+        assert!(xml.contains(from), "{from}");
+        let restored = restore(xml.replacen(from, to, 1).as_bytes(), RestoreOptions::default()).unwrap();
+        assert!(text(&restored).contains(want), "{to}");
+    }
+    check("<step>10<", "<step><![CDATA[20]]><", "<step>20<");
+    check(" a,2,* ", " a,POP,2 ", " a,POP,2 ");
+    check("0003", "3", "<version>0003<");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One `<rra>` of a dump.
 
 use super::reader::{Reader, Tag};
-use super::{Archive, Cf, DsKind, RestoreError, RestoreOptions, Rra, Source, UNKNOWN, limited, unsigned};
+use super::{Archive, Cf, DsKind, RestoreError, RestoreOptions, Rra, Source, UNKNOWN, limited};
 use crate::definition::{Consolidation, PlainCf};
 
 /// Longest failure window.
@@ -45,7 +45,7 @@ pub(super) fn read(
                 let text = limited(&reader.text(&tag)?, CF_CHARACTERS)?;
                 cf = Some(Cf::from_name(&text).ok_or(RestoreError::Cf(text))?);
             }
-            "pdp_per_row" => pdp_per_row = unsigned(&reader.text(&tag)?),
+            "pdp_per_row" => pdp_per_row = reader.count(&tag)?,
             "xff" if version < VERSION_PARAMS => parameters.xff = parameter(reader, &tag)?,
             "params" if version >= VERSION_PARAMS => read_parameters(reader, &mut parameters)?,
             "cdp_prep" => prepared = read_prepared(reader, sources.len())?,
@@ -81,12 +81,12 @@ fn read_parameters(reader: &mut Reader<'_>, parameters: &mut Parameters) -> Resu
             "hw_beta" => parameters.beta = parameter(reader, &tag)?,
             "seasonal_gamma" => parameters.gamma = parameter(reader, &tag)?,
             "smoothing_window" => parameters.smoothing_window = parameter(reader, &tag)?,
-            "seasonal_smooth_idx" => parameters.smooth_index = unsigned(&reader.text(&tag)?),
-            "dependent_rra_idx" => parameters.mate = unsigned(&reader.text(&tag)?),
+            "seasonal_smooth_idx" => parameters.smooth_index = reader.count(&tag)?,
+            "dependent_rra_idx" => parameters.mate = reader.count(&tag)?,
             "delta_pos" => parameters.delta_pos = parameter(reader, &tag)?,
             "delta_neg" => parameters.delta_neg = parameter(reader, &tag)?,
-            "window_len" => parameters.window_length = unsigned(&reader.text(&tag)?),
-            "failure_threshold" => parameters.threshold = unsigned(&reader.text(&tag)?),
+            "window_len" => parameters.window_length = reader.count(&tag)?,
+            "failure_threshold" => parameters.threshold = reader.count(&tag)?,
             _ => return Err(RestoreError::UnknownTag("rra_params", tag.into_owned())),
         }
     }
@@ -158,7 +158,7 @@ fn read_prepared(reader: &mut Reader<'_>, ds_count: usize) -> Result<Vec<[u64; 1
                 _ => return Err(RestoreError::UnknownTag("rra_cdp_prep", tag.into_owned())),
             };
             scratch[word] = match word {
-                1 | 6 | 7 => unsigned(&reader.text(&tag)?),
+                1 | 6 | 7 => reader.count(&tag)?,
                 _ => reader.number(&tag)?.to_bits(),
             };
         }

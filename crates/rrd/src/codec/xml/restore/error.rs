@@ -41,6 +41,8 @@ pub enum RestoreError {
     Number {
         /// Line, from 1.
         line: usize,
+        /// RRDtool's word for the kind of number.
+        kind: &'static str,
         /// The text.
         text: String,
         /// Whether the text starts with a number.
@@ -77,9 +79,9 @@ impl fmt::Display for RestoreError {
                 write!(f, "line {line}: expected a value but found a <{got}> element")
             }
             // Compat: the misspelt "ling" is RRDtool's.
-            E::Number { line, text, trailing } => {
+            E::Number { line, kind, text, trailing } => {
                 let why = if *trailing { "Success" } else { "Numerical result out of range" };
-                write!(f, "ling {line}: get_xml_double from '{text}' {why}")
+                write!(f, "ling {line}: get_xml_{kind} from '{text}' {why}")
             }
             E::UnknownTag(parent, tag) => write!(f, "parse_tag_{parent}: Unknown tag: {tag}"),
             E::DsType(name) => write!(f, "parse_tag_ds_type: Unknown data source type: {name}"),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quick_xml::events::{BytesRef, Event};
 
 use super::RestoreError;
-use crate::number::{self, NumberError};
+use crate::number::{self, NumberError, leading_integer};
 
 /// Longest text of an element in bytes. The longest in use, a long expression, has a few hundred.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -174,7 +174,29 @@ impl<'a> Reader<'a> {
         {
             return Ok(value);
         }
-        Err(RestoreError::Number { line: self.line(), text: text.to_string(), trailing })
+        Err(RestoreError::Number { line: self.line(), kind: "double", text: text.to_string(), trailing })
+    }
+
+    /// The count in element `parent`. As C's `strtoul`: no digits are zero, anything after them is ignored, a minus wraps.
+    pub(super) fn count(&mut self, parent: &str) -> Result<u64, RestoreError> {
+        let text = self.text(parent)?;
+        let (negative, digits) = leading_integer(&text);
+        let value = if digits.is_empty() { Some(0) } else { digits.parse().ok() };
+        let value: u64 = value.ok_or_else(|| self.too_large("ulong", &text))?;
+        Ok(if negative { value.wrapping_neg() } else { value })
+    }
+
+    /// The time in element `parent`, in the same way.
+    pub(super) fn time(&mut self, parent: &str) -> Result<i64, RestoreError> {
+        let text = self.text(parent)?;
+        let (negative, digits) = leading_integer(&text);
+        let value: i128 = if digits.is_empty() { 0 } else { digits.parse().unwrap_or(i128::MAX) };
+        let value = if negative { -value } else { value };
+        i64::try_from(value).map_err(|_| self.too_large("time_t", &text))
+    }
+
+    fn too_large(&self, kind: &'static str, text: &str) -> RestoreError {
+        RestoreError::Number { line: self.line(), kind, text: text.trim_ascii().to_string(), trailing: false }
     }
 }
 
