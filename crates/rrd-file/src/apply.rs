@@ -13,8 +13,8 @@ use crate::geometry::FileHeader;
 use crate::rows::{PendingRows, write_seasons};
 
 /// Largest season kept in memory: 8 million values; a year of 5-minute values is 105,120. Only a malicious
-/// file has a larger one; it is refused.
-const SEASON_BYTES_MAX: u64 = 64 << 20;
+/// file has a larger one; it is refused, and none is made.
+pub const SEASON_BYTES_MAX: u64 = 64 << 20;
 
 /// The state of an RRD, loaded from its file.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::apply::SEASON_BYTES_MAX;
 use crate::content::{rings, write_pieces};
 use crate::handle::Handle;
 use crate::volume::Volume;
@@ -59,7 +60,7 @@ pub enum Existing {
 ///
 /// # Errors
 /// [`Error::Create`] when it exists, [`Error::Temporary`], [`Error::Rename`], [`Error::Write`];
-/// [`Error::File`] when no file can hold the definition; [`Error::Huge`].
+/// [`Error::File`] when no file can hold the definition; [`Error::Huge`]; [`Error::HugeSeason`].
 pub fn create(path: &Path, definition: &Definition, start: i64, existing: Existing) -> Result<(), Error> {
     create_on(&Volume::System, path, definition, start, existing)
 }
@@ -79,7 +80,13 @@ pub fn create_on(
     if layout.file_bytes > FILE_BYTES_MAX {
         return Err(Error::Huge { path: path.to_path_buf(), bytes: layout.file_bytes });
     }
-    let live = rrd::create::new_live(definition, start);
+    let seasons = definition.rra.iter().zip(&layout.archives).filter(|(rra, _)| rra.cf.is_season());
+    if let Some(bytes) = seasons.map(|(_, archive)| archive.ring_bytes()).max()
+        && bytes > SEASON_BYTES_MAX
+    {
+        return Err(Error::HugeSeason { path: path.to_path_buf(), bytes });
+    }
+    let live = rrd::create::new_head(definition, start);
     let shape = HeadShape::of(definition);
     let mut front = Vec::with_capacity(layout.header_bytes);
     encode_head(definition, &shape, shape.split(&live.words), &rings(definition, &live), &mut front)

@@ -9,6 +9,7 @@ use rrd::reading::TemplateError;
 use rrd::tune::TuneError;
 use rrd::update::UpdateError;
 
+use crate::apply::SEASON_BYTES_MAX;
 use crate::create::FILE_BYTES_MAX;
 use crate::file::LOCKED;
 use crate::placeholder::Placeholder;
@@ -99,6 +100,13 @@ pub enum Error {
         /// How many.
         bytes: u64,
     },
+    /// A season of a new file would have more than [`SEASON_BYTES_MAX`] bytes.
+    HugeSeason {
+        /// The path as given.
+        path: PathBuf,
+        /// How many.
+        bytes: u64,
+    },
 }
 
 impl Error {
@@ -138,6 +146,11 @@ impl fmt::Display for Error {
                 let path = path.display();
                 write!(f, "creating '{path}': it would have {bytes} bytes, {FILE_BYTES_MAX} are the limit")
             }
+            Error::HugeSeason { path, bytes } => write!(
+                f,
+                "creating '{}': a season of it would have {bytes} bytes, {SEASON_BYTES_MAX} are the limit, because each update holds it in memory",
+                path.display()
+            ),
         }
     }
 }

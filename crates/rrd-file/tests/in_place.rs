@@ -16,7 +16,9 @@ use roundel_rrd_file::{
 };
 use rrd::codec::file::decode;
 use rrd::definition::Cf;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::fetch::FetchRequest;
+use rrd::when::Step;
 
 const CREATE: &str = "--start 1000000000 --step 10 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:U:U RRA:AVERAGE:0.5:1:10 \
                       RRA:MAX:0.5:3:7 RRA:LAST:0.5:1:600";
@@ -444,4 +446,26 @@ fn a_file_larger_than_the_limit_is_refused_at_once() {
     assert!(matches!(refused, Error::Huge { bytes, .. } if bytes > 1 << 40), "{refused}");
     assert!(refused.to_string().ends_with("bytes, 68719476736 are the limit"), "{refused}");
     assert!(!huge.exists());
+}
+
+/// Each update would hold it in memory: `RRA:HWPREDICT:1000000000:...:900000000` took 14 GB.
+#[test]
+fn a_season_larger_than_the_limit_is_refused_at_once() {
+    let (tool, path) = tool_with_file();
+    let step = Step { units: 10, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+    let define = |season: u64| {
+        let hw = format!("RRA:HWPREDICT:{}:0.1:0.1:{season}", season + 100);
+        parse_create(&options, &["DS:a:GAUGE:60:U:U", &hw]).unwrap()
+    };
+    let before = std::fs::read(&path).unwrap();
+    for season in [8_388_609, 900_000_000] {
+        let refused = create(&path, &define(season), 1_000_000_000, Existing::Replace).unwrap_err();
+        assert!(matches!(refused, Error::HugeSeason { bytes, .. } if bytes == 8 * season), "{refused}");
+        assert!(refused.to_string().contains("67108864 are the limit"), "{refused}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let fits = tool.path("fits.rrd");
+    create(&fits, &define(1_000_000), 1_000_000_000, Existing::Replace).unwrap();
+    update(&fits, &["1000000010:1".to_string()], &UpdateOptions::default()).unwrap();
 }

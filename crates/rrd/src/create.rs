@@ -9,6 +9,15 @@ use crate::time::Timestamp;
 ///
 /// Everything is unknown. `definition` must be sound: step, rows and PDPs per row at least 1.
 pub fn new_live(definition: &Definition, start_whole: i64) -> Live {
+    let mut live = new_head(definition, start_whole);
+    for season in &mut live.seasons {
+        season.values = vec![UNKNOWN; definition.rra[season.rra].row_count as usize * definition.ds.len()];
+    }
+    live
+}
+
+/// As [`new_live`], but the seasons have no values: in a file they are rows like those of other archives, and as many gigabytes.
+pub fn new_head(definition: &Definition, start_whole: i64) -> Live {
     let shape = HeadShape::of(definition);
     let mut words = vec![0; shape.word_count()];
     let head = shape.split_mut(&mut words);
@@ -32,8 +41,7 @@ pub fn new_live(definition: &Definition, start_whole: i64) -> Live {
         if rra.cf.is_season() {
             let newest = definition.newest_row(index, start_whole);
             let current_row = grid::ring_index(newest, rra.row_count);
-            let values = vec![UNKNOWN; rra.row_count as usize * ds_count];
-            seasons.push(Season { rra: index, current_row, values });
+            seasons.push(Season { rra: index, current_row, values: Vec::new() });
         }
     }
     Live { words, seasons }
@@ -47,5 +55,27 @@ fn hw_words(cf: &Consolidation) -> [u64; 6] {
         // The coefficient, the previous one, and the count of burn-in cycles.
         Consolidation::Seasonal { .. } => [unknown, unknown, 0, 0, 1, 0],
         _ => [0; 6],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::text::{CreateOptions, Limits, parse_create};
+    use crate::when::Step;
+
+    /// Seasons of 7 GB each.
+    #[test]
+    fn a_head_for_a_file_takes_no_memory_for_seasons() {
+        let options = CreateOptions {
+            step: Step { units: 1, units_per_second: 1 },
+            limits: Limits::FILE,
+            file_name: b"x",
+        };
+        let args = ["DS:a:GAUGE:60:U:U", "RRA:HWPREDICT:1000000000:0.1:0.1:900000000"];
+        let definition = parse_create(&options, &args).unwrap();
+        let head = new_head(&definition, 1_000_000_000);
+        assert_eq!(head.seasons.len(), 2);
+        assert!(head.seasons.iter().all(|season| season.values.capacity() == 0));
     }
 }
