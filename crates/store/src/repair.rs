@@ -3,6 +3,7 @@
 //! It first only says what it would do. Nothing is deleted: what a repair replaces or drops is renamed to
 //! `damaged-NAME` beside it. A step that gives up data needs the operator's consent, because a backup may be better.
 
+mod rows;
 mod segment;
 mod shard;
 
@@ -23,7 +24,7 @@ pub struct Options<'a> {
     pub apply: bool,
     /// Also take the steps that give up data.
     pub accept_loss: bool,
-    /// A copy of the store from which files that never change are taken.
+    /// A copy of the store, of any time, from which files that never change and rows are taken.
     pub backup: Option<&'a dyn Disk>,
 }
 

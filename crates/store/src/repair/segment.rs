@@ -1,15 +1,16 @@
-//! Repairs one segment: from a backup, or without the blocks that are lost.
+//! Repairs one segment: from a backup, by the whole file or by rows, or without the blocks that are lost.
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Work;
+use super::rows::{BackupRows, Missing};
 use crate::disk::{Disk, Mode};
 use crate::filenames;
 use crate::manifest::{Manifest, SegmentName};
 use crate::segment::{Expected, Segment, SegmentError, SegmentWriter};
-use crate::segments::{DiskSink, into_io, open_named, open_segment};
+use crate::segments::{CLASS_MIXED, DiskSink, into_io, open_named, open_segment};
 
 /// Bytes that are copied at once.
 const COPY_BYTES: usize = 1 << 20;
@@ -46,6 +47,21 @@ impl Work<'_> {
         self.line(
             "  best: give a copy of the store that has this file with --from DIR; a segment never changes",
         );
+        let rows = self.rows_of_backup(dir, kept, segment.as_ref())?;
+        if let Some(rows) = rows.filter(|rows| rows.row_count() > 0) {
+            let what = format!(
+                "write segment {} again, with {} rows of {} RRDs from the backup",
+                name.number,
+                rows.row_count(),
+                rows.rrd_count()
+            );
+            let loss = "rows that neither it nor the backup has (they become unknown)";
+            if self.step(what, Some(loss)) {
+                self.write_again(dir, kept, name, segment.as_ref(), rows)?;
+                self.put_aside(&path)?;
+            }
+            return Ok(());
+        }
         let Some(segment) = segment else {
             let loss = "the rows in it (they become unknown)";
             if self.step(format_args!("go on without segment {}", name.number), Some(loss)) {
@@ -60,19 +76,38 @@ impl Work<'_> {
         let what = format_args!("write what can be read of segment {} again", name.number);
         let loss = (!is_complete).then_some("the rows that cannot be read (they become unknown)");
         if self.step(what, loss) {
-            self.write_again(dir, kept, name, &segment)?;
+            self.write_again(dir, kept, name, Some(&segment), BackupRows::default())?;
             self.put_aside(&path)?;
         }
         Ok(())
     }
 
-    /// Writes what can be read of a segment to a new one, and names that in the manifest.
+    /// What the backup has of the rows that cannot be read of a segment.
+    fn rows_of_backup(
+        &mut self,
+        dir: &Path,
+        kept: &Manifest,
+        segment: Option<&Segment>,
+    ) -> io::Result<Option<BackupRows>> {
+        let Some(backup) = self.options.backup else { return Ok(None) };
+        let missing = segment.map_or(Missing::All, Missing::of);
+        let rows = BackupRows::read(backup, dir, kept, &missing)?;
+        match &rows {
+            None => self.line("  the backup is not one of this shard, or so much is lost that the whole shard is better taken from it"),
+            Some(rows) if rows.row_count() == 0 => self.line("  the backup's segments have no rows of what is lost"),
+            Some(_) => {}
+        }
+        Ok(rows)
+    }
+
+    /// Writes what can be read of a segment, and `rows`, to a new one, and names that in the manifest.
     fn write_again(
         &self,
         dir: &Path,
         kept: &mut Manifest,
         old: &SegmentName,
-        segment: &Segment,
+        segment: Option<&Segment>,
+        mut rows: BackupRows,
     ) -> io::Result<()> {
         let number = kept.next_number;
         let path = filenames::segment(dir, number);
@@ -80,10 +115,10 @@ impl Work<'_> {
         let sink = DiskSink::new(Arc::clone(&file));
         let mut writer = SegmentWriter::of_shard(sink, &path.display().to_string(), number, kept.tag())
             .map_err(into_io)?;
-        entries(segment, &mut |entry| {
-            let columns: Vec<&[f64]> = entry.values.chunks_exact(entry.count).collect();
-            writer.push(entry.key, entry.first_row, &columns, &entry.hint).map_err(into_io)
-        })?;
+        if let Some(segment) = segment {
+            entries(segment, &mut |entry| rows.pass(&entry, &mut writer))?;
+        }
+        rows.finish(&mut writer)?;
         let (summary, mut sink) = writer.finish().map_err(into_io)?;
         sink.flush()?;
         file.sync()?;
@@ -91,6 +126,10 @@ impl Work<'_> {
         kept.next_number = number + 1;
         for name in kept.segments.iter_mut().filter(|name| name.number == old.number) {
             *name = SegmentName { number, bytes: summary.file_bytes, ..*name };
+            if segment.is_none() {
+                // The rows may be of sources that its class does not have.
+                (name.level, name.class) = (0, CLASS_MIXED);
+            }
         }
         kept.store(self.disk, dir)
     }

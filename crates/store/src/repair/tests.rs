@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod rows;
 mod version_1;
 
 use std::fs;
@@ -38,8 +39,8 @@ fn update(store: &Stripes, numbers: std::ops::Range<i64>) {
     }
 }
 
-/// A stopped store of two shards with RRDs, segments, a checkpoint, and a log after it.
-fn store() -> tempfile::TempDir {
+/// A stopped store of two shards with RRDs.
+fn created() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path()).unwrap();
     let step = Step { units: 10, units_per_second: 1 };
@@ -51,6 +52,14 @@ fn store() -> tempfile::TempDir {
         store.create(name, request, Box::new(move |done| sender.send(done).unwrap()));
         receiver.recv().unwrap().unwrap();
     }
+    store.stop().unwrap();
+    directory
+}
+
+/// A stopped store of two shards with RRDs, segments, a checkpoint, and a log after it.
+fn store() -> tempfile::TempDir {
+    let directory = created();
+    let store = open(directory.path()).unwrap();
     update(&store, 1..100);
     store.checkpoint().unwrap();
     update(&store, 100..120);
