@@ -2,6 +2,7 @@
 //! `roundel COMMAND`. The command line is a separate executable, `bin/rrdtool.rs`; its verbs are linked into
 //! this one too, so that `roundel rrdtool` needs no other file and never starts another rrdtool by mistake.
 
+mod allocator;
 mod cmd;
 
 use std::ffi::{OsStr, OsString};
@@ -9,11 +10,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use mimalloc::MiMalloc;
-
-/// Batches are allocated by one thread and freed by another, which mimalloc handles well.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Debug, Parser)]
 #[command(name = "roundel", version, about = "Round-robin history for monitoring", max_term_width = 100)]

@@ -171,7 +171,7 @@ impl Placeholders {
     /// # Errors
     /// When a directory cannot be read.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, crate::tree::ListError> {
-        crate::tree::list(&self.tree, b"", true)
+        crate::tree::list(&self.tree, b"", true, &mut |_| true)
     }
 
     /// Opens the file at `name` for writing if it may be replaced.

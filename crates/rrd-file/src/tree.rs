@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use crate::file::Access;
 use crate::handle::Handle;
 use crate::name::RrdName;
-pub use list::{ListError, list};
+pub use list::{ListError, list, name_bytes};
 pub use sweep::sweep;
 
 /// Directories kept open. Each takes a file descriptor, of usually 1,024. Trees are mostly written directory

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most bytes of a share that may come out of the reserve: a connection's while it is served in small parts.
-pub const SMALL_SHARE: u64 = 64 * 1024;
+/// The most bytes of a share that may come out of the reserve: a connection's while it is served in small parts, of which a
+/// line of an EXPORT is the longest.
+pub const SMALL_SHARE: u64 = 160 * 1024;
 
 /// Bytes, shared by all connections.
 #[derive(Debug)]
@@ -13,6 +14,17 @@ pub struct MemoryBudget {
     /// Bytes beyond `max` that only small shares get, so that those who hold much do not shut out the others.
     reserve: u64,
     used: AtomicU64,
+    /// Bytes that cannot be refused.
+    fixed: AtomicU64,
+    /// Bytes that were given back since the start.
+    released: AtomicU64,
+}
+
+/// Bytes that are taken whether they are free or not: what is left for shares is less. Given back when it is dropped.
+#[derive(Debug)]
+pub struct Fixed {
+    budget: Arc<MemoryBudget>,
+    bytes: u64,
 }
 
 /// A part of the budget, given back when it is dropped.
@@ -30,7 +42,8 @@ impl MemoryBudget {
 
     /// `max` bytes and a reserve for shares of up to [`SMALL_SHARE`], all of them free.
     pub fn with_reserve(max: u64, reserve: u64) -> Arc<Self> {
-        Arc::new(MemoryBudget { max, reserve, used: AtomicU64::new(0) })
+        let [used, fixed, released] = [0; 3].map(AtomicU64::new);
+        Arc::new(MemoryBudget { max, reserve, used, fixed, released })
     }
 
     /// An empty share.
@@ -38,12 +51,23 @@ impl MemoryBudget {
         Share { budget: Arc::clone(self), bytes: 0 }
     }
 
+    /// Takes `bytes` that cannot be refused: what every connection takes.
+    pub fn fix(self: &Arc<Self>, bytes: u64) -> Fixed {
+        self.fixed.fetch_add(bytes, Ordering::Relaxed);
+        Fixed { budget: Arc::clone(self), bytes }
+    }
+
+    /// Bytes that were given back since the start.
+    pub fn released(&self) -> u64 {
+        self.released.load(Ordering::Relaxed)
+    }
+
     /// All bytes, free or in use.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Bytes in use.
+    /// Bytes in use, without those that could not be refused.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -56,26 +80,36 @@ impl Share {
         if bytes > self.bytes {
             let more = bytes - self.bytes;
             let reserve = if bytes <= SMALL_SHARE { self.budget.reserve } else { 0 };
-            let add = |used: u64| used.checked_add(more).filter(|&used| used <= self.budget.max + reserve);
+            let most = (self.budget.max + reserve).saturating_sub(self.budget.fixed.load(Ordering::Relaxed));
+            let add = |used: u64| used.checked_add(more).filter(|&used| used <= most);
             if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
                 return false;
             }
-        } else if bytes < self.bytes {
-            used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+        } else {
+            self.resize(bytes);
         }
-        self.bytes = bytes;
         true
+    }
+
+    /// Makes the share larger by `bytes`, unless so much is not free.
+    pub fn try_grow(&mut self, bytes: u64) -> bool {
+        self.try_resize(self.bytes.saturating_add(bytes))
     }
 
     /// Changes the share to `bytes`, even beyond the budget.
     pub fn resize(&mut self, bytes: u64) {
         self.budget.used.fetch_add(bytes.wrapping_sub(self.bytes), Ordering::Relaxed);
+        if bytes < self.bytes {
+            self.budget.released.fetch_add(self.bytes - bytes, Ordering::Relaxed);
+        }
         self.bytes = bytes;
     }
 
     /// True when its budget has so many bytes free.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.budget.used().saturating_add(bytes) <= self.budget.max
+        let taken = self.budget.used().saturating_add(self.budget.fixed.load(Ordering::Relaxed));
+        taken.saturating_add(bytes) <= self.budget.max
     }
 
     /// The bytes of the whole budget.
@@ -92,6 +126,13 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.resize(0);
+    }
+}
+
+impl Drop for Fixed {
+    fn drop(&mut self) {
+        self.budget.fixed.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.released.fetch_add(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -120,5 +161,17 @@ mod tests {
         let (mut large, mut small) = (budget.share(), budget.share());
         assert!(!large.try_resize(2 * SMALL_SHARE + 1) && large.try_resize(2 * SMALL_SHARE));
         assert!(small.try_resize(100) && !small.try_resize(101));
+    }
+
+    #[test]
+    fn what_cannot_be_refused_leaves_less_for_shares() {
+        let budget = MemoryBudget::new(100);
+        let (fixed, mut share) = (budget.fix(70), budget.share());
+        assert!(!share.try_resize(31) && share.try_resize(30) && !share.has_room(1));
+        let more = budget.fix(70);
+        assert!(share.try_resize(20) && !share.try_grow(1));
+        drop((fixed, more));
+        assert!(share.try_grow(80));
+        assert_eq!((budget.used(), budget.released()), (100, 150));
     }
 }

@@ -18,8 +18,8 @@ use self::command::create;
 use self::inbox::{Inbox, ReplyTo};
 use self::refusal::Refusal;
 use self::session::{Effect, Input, Session, StoreReply};
-use crate::budget::Share;
-use crate::limits::{ANSWER_BYTES_HELD, HELD_FREELY, READ_BYTES, READ_BYTES_SHORT};
+use crate::budget::{Fixed, Share};
+use crate::limits::{ANSWER_BYTES_HELD, CONNECTION_BYTES, HELD_FREELY, READ_BYTES, READ_BYTES_SHORT};
 use crate::metrics::DropReason;
 use crate::service::{Service, Turn};
 
@@ -42,6 +42,8 @@ pub struct Connection {
     turn: Option<Turn>,
     /// What it holds of the memory for clients.
     share: Share,
+    /// What any connection takes of it.
+    _fixed: Fixed,
     /// Writing to the client failed. What it sent before is still processed.
     broken: Option<io::Error>,
 }
@@ -68,7 +70,20 @@ impl Connection {
         let session = Session::new(Arc::clone(&service));
         let (inbox, buffer, share) = (Arc::default(), Vec::new(), service.memory.share());
         let (has_thread, turn, broken) = (false, None, None);
-        Connection { service, permissions, session, inbox, buffer, used: 0, has_thread, turn, share, broken }
+        let _fixed = service.memory.fix(CONNECTION_BYTES);
+        Connection {
+            service,
+            permissions,
+            session,
+            inbox,
+            buffer,
+            used: 0,
+            has_thread,
+            turn,
+            share,
+            _fixed,
+            broken,
+        }
     }
 
     /// Does everything that needs no socket, until something does.

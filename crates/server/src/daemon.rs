@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 use crate::collectors::mrtg::MrtgSettings;
 use crate::connection::SharedPermissions;
-use crate::limits::WORKERS_MIN;
+use crate::limits::{GIVE_BACK_INTERVAL, WORKERS_MIN};
 use crate::listener::{self, Bound};
 use crate::service::{BlockingCalls, Service};
-use crate::{collectors, http};
+use crate::{collectors, http, idle_memory};
 
 /// Bound sockets that are not served yet.
 #[derive(Debug, Default)]
@@ -49,7 +49,9 @@ impl Daemon {
     pub fn start(service: Arc<Service>, sockets: Sockets, collect_host: Option<String>) -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(cores.max(WORKERS_MIN)).max_blocking_threads(BlockingCalls::threads_max());
+        let workers = cores.max(WORKERS_MIN);
+        builder.worker_threads(workers).max_blocking_threads(BlockingCalls::threads_max());
+        builder.thread_keep_alive(GIVE_BACK_INTERVAL).on_thread_park(idle_memory::before_sleep);
         let runtime = builder.enable_all().build()?;
         let (stop, stop_seen) = watch::channel(false);
         let mut tasks = Vec::new();
@@ -76,6 +78,8 @@ impl Daemon {
         if let Some(sockets) = sockets.ganglia {
             tasks.push(runtime.spawn(sockets.run(Arc::clone(&service), stop_seen.clone())));
         }
+        let (giving_back, stop_of_it) = (Arc::clone(&service), stop_seen.clone());
+        runtime.spawn(idle_memory::run(giving_back, workers, stop_of_it));
         drop(guard);
         Ok(Daemon { runtime, stop, tasks, service })
     }

@@ -75,8 +75,9 @@ impl Service {
         limits: &LimitSettings,
     ) -> Arc<Self> {
         Arc::new(Service {
-            // The rest is for answers in the making and for what the allocator has not given back.
-            memory: MemoryBudget::with_reserve(limits.memory / 8 * 5, limits.memory / 8),
+            // The rest is for answers in the making, for threads, for connections that come when all of this is held, and for
+            // what the allocator has not given back.
+            memory: MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32),
             idle: limits.idle,
             engine,
             names,

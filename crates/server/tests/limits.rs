@@ -125,6 +125,6 @@ fn a_file_larger_than_the_memory_for_clients_is_refused_with_the_key_that_raises
     let roundel = Roundel::stripes_with(limits);
     let mut client = Client::open(&roundel.socket());
     let answer = client.say("IMPORT b.rrd 900000000 0 AAAA");
-    let says = ["-1 this file takes 900000000 bytes", "all clients together have 2621440", "[limits] memory"];
+    let says = ["-1 this file takes 900000000 bytes", "all clients together have 1572864", "[limits] memory"];
     assert!(says.iter().all(|part| answer.contains(part)), "{answer}");
 }

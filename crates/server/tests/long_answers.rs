@@ -178,3 +178,48 @@ fn an_answer_whose_rrd_is_replaced_ends_early() {
         assert_eq!(client.say("PING"), "0 PONG\n");
     }
 }
+
+#[test]
+fn long_lists_come_in_pieces_and_take_no_more_memory_than_there_is() {
+    for (memory, fits) in [(1 << 30, true), (128 << 10, false)] {
+        let limits = || LimitSettings { memory, ..LimitSettings::default() };
+        for (roundel, buffers) in
+            [(Roundel::stripes_with(limits()), false), (Roundel::files_with(limits()), true)]
+        {
+            let mut client = Client::open(&roundel.socket());
+            let mut want: Vec<String> = Vec::new();
+            for number in 0..1200 {
+                let name = format!("r{number:04}.rrd");
+                let create = format!("CREATE {name} -b {START} -s 1 DS:x:GAUGE:20:U:U RRA:LAST:0:1:5");
+                assert_eq!(client.say(create), "0 RRD created OK\n");
+                want.push(name);
+            }
+            let mut updates: Vec<String> = Vec::new();
+            for line in 0..3 {
+                let first = START + 1 + line * 1000;
+                updates.extend((first..first + 1000).map(|time| format!("{time}:{}", time % 977)));
+                let words = updates[line as usize * 1000..].join(" ");
+                assert!(client.say(format!("UPDATE r0000.rrd {words}")).starts_with("0 "));
+            }
+            let mut lists = vec![("LIST /", want.clone()), ("LIST RECURSIVE /", want)];
+            if buffers {
+                lists.push(("PENDING r0000.rrd", updates));
+            }
+            for (line, want) in lists {
+                let got = client.say(line);
+                if fits {
+                    assert!(body(&got).lines().eq(&want), "{line}");
+                    assert!(Framed::connect(&roundel).command(line) == got, "{line}");
+                } else {
+                    assert!(got.starts_with("-1 ") && got.contains("[limits] memory"), "{line}: {got}");
+                }
+            }
+            let listed = roundel.get("/api/v1/list?limit=5000");
+            assert_eq!(listed.contains("r1199.rrd"), fits, "{listed}");
+            assert_eq!(listed.contains("[limits] memory"), !fits, "{listed}");
+            assert_eq!(client.say("PING"), "0 PONG\n");
+            drop(client);
+            oracle::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
+        }
+    }
+}

@@ -22,6 +22,9 @@ use crate::verify::Watch;
 /// Called exactly once with the answer, on any thread: the caller's, or one of the store's.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
+/// Asked for so many bytes of memory before an answer of unknown size takes them; refuses with false.
+pub type Hold<'a> = &'a mut dyn FnMut(u64) -> bool;
+
 /// Many updates in order of arrival: one text buffer, and the ranges of each update in it.
 #[derive(Debug, Default)]
 pub struct UpdateBatch {
@@ -264,25 +267,43 @@ pub trait Engine: Send + Sync {
     ) -> Result<Vec<f64>, StoreError> {
         Err(StoreError::Unsupported("it does not read rows in parts"))
     }
-    /// Names under a directory (`""` = all), each relative to the store; not recursive: immediate children,
-    /// directories with a trailing `/`.
+    /// Names under a directory (`""` = all), each relative to the store, sorted; not recursive: immediate children,
+    /// directories with a trailing `/`. However many there are, `hold` is asked for their memory before it is taken.
+    ///
+    /// # Errors
+    /// When the directory does not exist or cannot be read; [`StoreError::TooLarge`] when `hold` refuses.
+    fn list_within(
+        &self,
+        directory: &[u8],
+        recursive: bool,
+        hold: Hold<'_>,
+    ) -> Result<Vec<Vec<u8>>, StoreError>;
+    /// The same, with as much memory as it takes.
     ///
     /// # Errors
     /// When the directory does not exist or cannot be read.
-    fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError>;
+    fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.list_within(directory, recursive, &mut |_| true)
+    }
     /// Makes everything accepted so far durable; in the files layout, also writes it to this RRD's file (or to all).
     ///
     /// # Errors
     /// When a write or sync fails.
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError>;
-    /// The updates accepted for an RRD that are not yet in its file, oldest first, as `time:value:value...`.
-    /// Empty in a layout that consolidates updates before it answers them.
-    fn pending(&self, _name: &RrdName) -> Vec<Vec<u8>> {
-        Vec::new()
+    /// The updates accepted for an RRD that are not yet in its file, oldest first, as `time:value:value...`, if `hold` gives
+    /// the memory for them. None in a layout that consolidates updates before it answers them.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] when `hold` refuses.
+    fn pending(&self, _name: &RrdName, _hold: Hold<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(Vec::new())
     }
-    /// The RRDs queued for writing, in order, each with its number of buffered updates.
-    fn queue(&self) -> Vec<(u64, RrdName)> {
-        Vec::new()
+    /// The RRDs queued for writing, in order, each with its number of buffered updates, if `hold` gives the memory for them.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] when `hold` refuses.
+    fn queue(&self, _hold: Hold<'_>) -> Result<Vec<(u64, RrdName)>, StoreError> {
+        Ok(Vec::new())
     }
     /// Counters.
     fn stats(&self) -> Stats;

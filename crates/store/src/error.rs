@@ -182,7 +182,7 @@ impl From<PlaceholderError> for StoreError {
 impl From<ListError> for StoreError {
     fn from(error: ListError) -> Self {
         match error {
-            ListError::TooMany => StoreError::TooLarge(error.to_string()),
+            ListError::TooMany | ListError::NoMemory => StoreError::TooLarge(error.to_string()),
             ListError::Io { directory, error } => {
                 StoreError::io(format!("cannot list '{}'", String::from_utf8_lossy(&directory)), error)
             }

@@ -44,10 +44,10 @@ use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd_file::apply::Workspace;
 use rrd_file::name::RrdName;
-use rrd_file::tree::Tree;
+use rrd_file::tree::{ListError, Tree, name_bytes};
 
 use crate::engine::{
-    CreateRequest, Engine, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
     UpdatevOutcome,
 };
 use crate::memory;
@@ -282,8 +282,13 @@ impl Engine for FilesEngine {
         read::rows(&self.shared, name, of, rra, rows)
     }
 
-    fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
-        rrd_file::tree::list(&self.shared.tree, directory, recursive).map_err(StoreError::from)
+    fn list_within(
+        &self,
+        directory: &[u8],
+        recursive: bool,
+        hold: Hold<'_>,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        rrd_file::tree::list(&self.shared.tree, directory, recursive, hold).map_err(StoreError::from)
     }
 
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
@@ -312,17 +317,30 @@ impl Engine for FilesEngine {
         Err(StoreError::Locked)
     }
 
-    fn pending(&self, name: &RrdName) -> Vec<Vec<u8>> {
+    fn pending(&self, name: &RrdName, hold: Hold<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
         let hash = name_hash(name.as_bytes());
         let table = &self.shared.shards[self.shared.shard_of(hash)].table;
-        let Some(entry) = table.find(hash, name.as_bytes(), || None) else { return Vec::new() };
+        let Some(entry) = table.find(hash, name.as_bytes(), || None) else { return Ok(Vec::new()) };
         let buffer = entry.lock();
-        updates::iter(&buffer.updates).map(|update| update.text()).collect()
+        // A time takes fewer than 32 bytes as text.
+        let bytes = |update: updates::PendingUpdate<'_>| name_bytes(update.values) + 32;
+        if !hold(updates::iter(&buffer.updates).map(bytes).sum()) {
+            return Err(ListError::NoMemory.into());
+        }
+        Ok(updates::iter(&buffer.updates).map(|update| update.text()).collect())
     }
 
-    fn queue(&self) -> Vec<(u64, RrdName)> {
+    fn queue(&self, hold: Hold<'_>) -> Result<Vec<(u64, RrdName)>, StoreError> {
+        // Beside the names, a list of the entries.
+        if !hold(self.shared.queue.length() as u64 * 8) {
+            return Err(ListError::NoMemory.into());
+        }
         let entries = self.shared.queue.waiting();
-        entries.into_iter().map(|entry| (u64::from(entry.lock().update_count), entry.name.clone())).collect()
+        if !hold(entries.iter().map(|entry| name_bytes(entry.name.as_bytes())).sum()) {
+            return Err(ListError::NoMemory.into());
+        }
+        let one = |entry: Arc<buffer::Entry>| (u64::from(entry.lock().update_count), entry.name.clone());
+        Ok(entries.into_iter().map(one).collect())
     }
 
     fn stats(&self) -> Stats {

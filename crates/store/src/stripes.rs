@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
     UpdatevOutcome,
 };
 pub use crate::error::OpenError;
@@ -42,6 +42,7 @@ use crate::shard::{Clock, Shard};
 use crate::stripes::adopt::Adopter;
 use crate::tree::Tree;
 use crate::verify::{self, Watch};
+use rrd_file::tree::ListError;
 
 /// How long to spin for an answer. A worker that is busy on another core answers within this time; sleeping
 /// and being woken would cost both sides more, and under load a scheduler time slice.
@@ -510,13 +511,23 @@ impl Engine for Stripes {
         self.core.ask(name, take)?.complete()
     }
 
-    fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn list_within(
+        &self,
+        directory: &[u8],
+        recursive: bool,
+        hold: Hold<'_>,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut prefix = directory.to_vec();
         if !prefix.is_empty() && prefix.last() != Some(&b'/') {
             prefix.push(b'/');
         }
         let mut names = Vec::new();
         for shard in &self.core.shards {
+            let asked = prefix.clone();
+            let bytes = self.core.query(shard, None, move |view| view.names_bytes(&asked))?;
+            if !hold(bytes) {
+                return Err(ListError::NoMemory.into());
+            }
             let asked = prefix.clone();
             names.extend(self.core.query(shard, None, move |view| view.names(&asked))?);
         }
@@ -528,7 +539,7 @@ impl Engine for Stripes {
             }
         }
         if let Some(adopter) = &self.adopter {
-            names.extend(adopter.list(directory, recursive)?);
+            names.extend(adopter.list(directory, recursive, hold)?);
         }
         names.sort_unstable();
         names.dedup();

@@ -72,6 +72,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
             for note in notes {
                 eprintln!("rrdcached: {note}");
             }
+            crate::allocator::give_back_soon();
             match server::lifecycle::run(settings) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {

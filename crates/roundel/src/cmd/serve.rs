@@ -55,6 +55,7 @@ pub struct ValidateArguments {
 /// Runs the daemon.
 pub fn run(arguments: &Arguments) -> Result {
     let settings = settings(arguments)?;
+    crate::allocator::give_back_soon();
     server::lifecycle::run(settings).map_err(|error| error.to_string())
 }
 

@@ -9,6 +9,7 @@ pub mod export;
 pub mod fetch;
 pub mod flush;
 pub mod info;
+pub mod lines;
 pub mod list;
 pub mod rest;
 pub mod stats;
@@ -154,9 +155,9 @@ fn command(
     match request {
         Request::Flush(name) => return flush::flush(service, &name, out),
         Request::FlushAll => flush::flush_all(service, out),
-        Request::Pending(name) => flush::pending(service, &name, out),
+        Request::Pending(name) => return flush::pending(service, &name, kept),
         Request::Forget(name) => return flush::forget(service, &name, out),
-        Request::Queue => flush::queue(service, out),
+        Request::Queue => return flush::queue(service, kept),
         Request::Stats => stats::statistics(service).push(out),
         Request::Help(command) => help::push_help(out, command),
         Request::Ping => reply::push_status(out, 0, b"PONG"),
@@ -170,7 +171,7 @@ fn command(
         Request::UpdateV(name, words) => return updatev::updatev(service, &name, words, out),
         Request::Export(name) => return export::export(service, &name, kept),
         Request::Import(part) => return whole::import(service, &mut kept.staged, &part, out),
-        Request::List { path, recursive } => return list::list(service, &path, recursive, out),
+        Request::List { path, recursive } => return list::list(service, &path, recursive, kept),
         Request::Suspend(name) => return suspend::suspend(service, &name, true, out),
         Request::Resume(name) => return suspend::suspend(service, &name, false, out),
         Request::SuspendAll => suspend::suspend_all(service, true, out),

@@ -34,7 +34,10 @@ use super::chunk::Outcome;
 use super::command::update::{self, RefusedUpdate};
 use super::command::{Ask, Kept, Wait};
 use super::refusal::{Refusal, reason};
-use crate::limits::{ANSWER_BYTES_AT_REST, ANSWER_BYTES_HELD, ANSWER_BYTES_SHORT, CHUNKS_IN_FLIGHT_MAX};
+use crate::limits::{
+    ANSWER_BYTES_AT_REST, ANSWER_BYTES_HELD, ANSWER_BYTES_KEPT_SHORT, ANSWER_BYTES_SHORT,
+    CHUNKS_IN_FLIGHT_MAX,
+};
 use crate::metrics::DropReason;
 use crate::service::Service;
 
@@ -292,9 +295,13 @@ impl Session {
 
     /// The output was written, or the client reads no more.
     pub fn written(&mut self) {
-        self.kept.answer_bytes_max = ANSWER_BYTES_SHORT;
+        // While clients hold much memory, none of it stays with one that is served in small parts.
+        let most = match std::mem::replace(&mut self.kept.answer_bytes_max, ANSWER_BYTES_SHORT) {
+            ANSWER_BYTES_SHORT if self.has_asked_for_room => ANSWER_BYTES_KEPT_SHORT,
+            _ => ANSWER_BYTES_HELD,
+        };
         self.has_asked_for_room = false;
-        if self.shared.out.capacity() > ANSWER_BYTES_HELD {
+        if self.shared.out.capacity() > most {
             self.shared.out = Vec::new();
         } else {
             self.shared.out.clear();

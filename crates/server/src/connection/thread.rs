@@ -20,6 +20,8 @@ use tokio::sync::{oneshot, watch};
 use super::session::Input;
 use super::task::Stream;
 use super::{Connection, NextIo};
+use crate::idle_memory;
+use crate::limits::{FRAMES_THREAD_BYTES, FRAMES_THREADS_ROOM, GIVE_BACK_INTERVAL};
 use crate::service::{Service, stopped};
 
 /// The work of a thread.
@@ -31,12 +33,17 @@ pub struct ConnectionThread {
     give: mpsc::Sender<Job>,
 }
 
-/// Starts a thread for one connection; `None` when there are enough, or the system provides no more.
+/// Starts a thread for one connection; `None` when there are enough, clients hold too much memory for another, or the
+/// system provides no more.
 pub fn spawn(service: &Service) -> Option<ConnectionThread> {
     let place = Arc::clone(&service.threads).try_acquire_owned().ok()?;
+    let mut share = service.memory.share();
+    if !share.has_room(FRAMES_THREADS_ROOM) || !share.try_resize(FRAMES_THREAD_BYTES) {
+        return None;
+    }
     let (runtime, (give, taken)) = (Handle::current(), mpsc::channel::<Job>());
     let body = move || {
-        let _place = place;
+        let (_place, _share) = (place, share);
         // FLUSHALL continues without its connection, as a task of the runtime.
         let _context = runtime.enter();
         if let Ok(job) = taken.recv() {
@@ -178,10 +185,23 @@ fn write_output(socket: &OwnedFd, connection: &mut Connection) -> io::Result<()>
 
 /// Blocks until a socket is ready or closed, at most for `patience`.
 fn sleep(socket: &OwnedFd, ready: PollFlags, patience: Option<Duration>) -> io::Result<()> {
-    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
-    match poll(&mut [PollFd::new(socket, ready)], patience.as_ref()) {
-        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
+    let wait = |patience: Option<Duration>| {
+        let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        match poll(&mut [PollFd::new(socket, ready)], patience.as_ref()) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::INTR) => Ok(true),
+            Err(error) => Err(io::Error::from(error)),
+        }
+    };
+    let first = patience.map_or(GIVE_BACK_INTERVAL, |patience| patience.min(GIVE_BACK_INTERVAL));
+    if wait(Some(first))? {
+        return Ok(());
     }
+    // No other thread wakes this one for it.
+    idle_memory::give_back();
+    let rest = patience.map(|patience| patience - first);
+    if rest.is_none_or(|rest| !rest.is_zero()) && wait(rest)? {
+        return Ok(());
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }

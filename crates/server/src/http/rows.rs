@@ -17,11 +17,10 @@ use super::table::TableRows;
 use crate::budget::{MemoryBudget, Share};
 use crate::names::NameFailure;
 use crate::service::Service;
+use crate::small_fetch::{SmallFetch, fetch_small};
 
 /// The most values one request may read: 32 MB. That is a year of 40 data sources in steps of five minutes.
 pub const VALUES_MAX: u64 = 4 << 20;
-/// Values that are fetched before memory is asked for.
-const SMALL_VALUES: u64 = 4096;
 /// The most operations one CDEF may execute over all rows, and values that its sets and windows may touch:
 /// about a second.
 const WORK_MAX: u64 = 1 << 28;
@@ -150,20 +149,20 @@ pub fn fetch(
 ) -> Result<FetchRows, Failure> {
     let name = name(service, word)?;
     let left = request.values_max.min(budget.values.get());
-    let ask = |values_max| service.engine.fetch(&name, FetchRequest { values_max, ..request });
-    match ask(left.min(SMALL_VALUES)) {
-        Ok(rows) => {
+    let ask = |values_max| FetchRequest { values_max, ..request };
+    match fetch_small(&*service.engine, &name, ask(left)) {
+        Ok(SmallFetch::Rows(rows)) => {
             budget.take(rows.values.len() as u64)?;
             Ok(rows)
         }
-        Err(StoreError::Fetch(PlanError::TooMany { rows, ds_count, .. })) => {
+        Ok(SmallFetch::Larger { rows, ds_count }) => {
             let count = rows.saturating_mul(ds_count as u64);
             if count > FETCH_VALUES_MAX {
                 let error = PlanError::TooMany { rows, ds_count, values_max: FETCH_VALUES_MAX };
                 return Err(Failure::too_much(error));
             }
             budget.take(count)?;
-            ask(count).map_err(|error| of_fetch(word, error))
+            service.engine.fetch(&name, ask(count)).map_err(|error| of_fetch(word, error))
         }
         Err(error) => Err(of_fetch(word, error)),
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use store::engine::{
-    CreateRequest, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome,
+    CreateRequest, Hold, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 use store::name::RrdName;
 
@@ -65,7 +65,7 @@ impl Engine for Parts {
     fn read(&self, _: &RrdName) -> Result<rrd::content::Rrd, StoreError> {
         Err(StoreError::Stopping)
     }
-    fn list(&self, _: &[u8], _: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn list_within(&self, _: &[u8], _: bool, _: Hold<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
         Err(StoreError::Stopping)
     }
     fn flush(&self, _: Option<&RrdName>) -> Result<(), StoreError> {

@@ -12,7 +12,9 @@ use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::when::Step;
-use store::engine::{CreateRequest, Engine, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure};
+use store::engine::{
+    CreateRequest, Engine, Hold, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+};
 use store::name::RrdName;
 
 /// Work for the answering thread.
@@ -136,7 +138,7 @@ impl Engine for Recorder {
         Err(StoreError::NoSuchRrd(name.clone()))
     }
 
-    fn list(&self, _: &[u8], _: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn list_within(&self, _: &[u8], _: bool, _: Hold<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut names: Vec<_> = self.known.lock().unwrap().keys().cloned().collect();
         names.sort();
         Ok(names)

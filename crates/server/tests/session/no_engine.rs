@@ -7,7 +7,8 @@ use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use store::engine::{
-    CreateRequest, Engine, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome,
+    CreateRequest, Engine, Hold, Reply, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
+    UpdatevOutcome,
 };
 use store::name::RrdName;
 
@@ -53,7 +54,7 @@ impl Engine for NoEngine {
     ) -> Result<Vec<f64>, StoreError> {
         unreachable!("{WHY}")
     }
-    fn list(&self, _: &[u8], _: bool) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn list_within(&self, _: &[u8], _: bool, _: Hold<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
         unreachable!("{WHY}")
     }
     fn flush(&self, _: Option<&RrdName>) -> Result<(), StoreError> {

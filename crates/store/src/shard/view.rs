@@ -10,6 +10,7 @@ use crate::name::RrdName;
 use crate::segments::SegmentSet;
 use crate::shard::current_rows;
 use crate::shard::state::{GroupState, State};
+use rrd_file::tree::name_bytes;
 
 /// The state and the segments that belong to it.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +57,17 @@ impl View<'_> {
 
     /// Names that start with `prefix`.
     pub fn names(&self, prefix: &[u8]) -> Vec<Vec<u8>> {
+        self.with_prefix(prefix).map(<[u8]>::to_vec).collect()
+    }
+
+    /// Memory for the names that start with `prefix`.
+    pub fn names_bytes(&self, prefix: &[u8]) -> u64 {
+        self.with_prefix(prefix).map(name_bytes).sum()
+    }
+
+    fn with_prefix(&self, prefix: &[u8]) -> impl Iterator<Item = &[u8]> {
         let catalogue = &self.state.catalogue;
-        let names = catalogue.ids().map(|id| catalogue.name(id));
-        names.filter(|name| name.starts_with(prefix)).map(<[u8]>::to_vec).collect()
+        catalogue.ids().map(|id| catalogue.name(id)).filter(move |name| name.starts_with(prefix))
     }
 
     /// Names of the RRDs with these ids.

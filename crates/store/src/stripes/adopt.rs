@@ -18,7 +18,7 @@ use rrd::codec::file::FileLayout;
 use rrd_file::file::Access;
 use rrd_file::handle::Handle;
 
-use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
+use crate::engine::{Hold, Reply, StoreError, UpdateBatch, UpdateFailure};
 use crate::error::OpenError;
 use crate::lock::lock;
 use crate::name::RrdName;
@@ -171,8 +171,13 @@ impl Adopter {
 
     /// Names of files and directories in the tree, as [`list`](rrd_file::tree::list) returns them, without
     /// hidden ones: the store itself may be there.
-    pub(super) fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut names = rrd_file::tree::list(&self.source.tree, directory, recursive)?;
+    pub(super) fn list(
+        &self,
+        directory: &[u8],
+        recursive: bool,
+        hold: Hold<'_>,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut names = rrd_file::tree::list(&self.source.tree, directory, recursive, hold)?;
         let hidden = |name: &[u8]| name.split(|&byte| byte == b'/').any(|part| part.starts_with(b"."));
         names.retain(|name| !hidden(name));
         Ok(names)

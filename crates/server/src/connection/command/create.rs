@@ -248,8 +248,12 @@ fn check_directory(service: &Service, named: &ResolvedName) -> Result<(), Refusa
     if std::path::Path::new(std::ffi::OsStr::from_bytes(&path)).is_dir() {
         return Ok(());
     }
-    match service.engine.list(directory, false) {
+    let mut share = service.memory.share();
+    match service.engine.list_within(directory, false, &mut |bytes| share.try_grow(bytes)) {
         Ok(found) if !found.is_empty() => Ok(()),
+        Err(StoreError::TooLarge(_)) => {
+            Err(Refusal::no_memory("the directory's list", share.bytes(), &share))
+        }
         _ => Err(Refusal::of_path(
             DropReason::Refused,
             "No permission to recursively create: ",

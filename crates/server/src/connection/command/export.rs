@@ -103,6 +103,8 @@ impl Rest for Export {
         }
         let lines = self.file.len() / PIECE_BYTES * PIECE_BYTES;
         if lines > 0 {
+            // A line is long, so doubling would take twice what it needs.
+            out.reserve_exact(lines / 3 * 4 + lines / PIECE_BYTES * 8);
             whole::push_lines(out, &self.file[..lines]);
             self.file.drain(..lines);
         }

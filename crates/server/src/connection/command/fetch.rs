@@ -12,7 +12,7 @@ use protocol::rrdcached::rows::{
 use rrd::definition::Cf;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::live::UNKNOWN;
-use rrd::plan::{PlanError, plan};
+use rrd::plan::plan;
 use store::engine::{Engine, RrdStatus, StoreError};
 
 use super::Kept;
@@ -22,6 +22,7 @@ use crate::limits::ANSWER_VALUES_PER_PIECE;
 use crate::metrics::DropReason;
 use crate::names::ResolvedName;
 use crate::service::Service;
+use crate::small_fetch::{SmallFetch, fetch_small};
 
 /// Default start, in seconds before now.
 const START_BEFORE_NOW: i64 = 24 * 3600;
@@ -68,8 +69,6 @@ pub fn fetch(
 
 /// Precedes the store's errors.
 const ERROR_PREFIX: &str = "rrd_fetch_r failed: ";
-/// Values that are read and answered in one piece.
-const SMALL_VALUES: u64 = 4096;
 /// An answer that needs the same rows for each of its columns holds this part of the memory for clients, if it is free.
 const COLUMNS_SHARE: u64 = 16;
 
@@ -218,11 +217,10 @@ enum Found {
 
 /// The rows, or where they are if they are many.
 fn rows(service: &Service, named: &ResolvedName, request: FetchRequest) -> Result<Found, Refusal> {
-    let few = FetchRequest { values_max: request.values_max.min(SMALL_VALUES), ..request };
-    let found = match service.engine.fetch(&named.name, few) {
-        Ok(rows) => Ok(Found::Few(rows)),
-        // Says the limit of the request, if it is beyond that too.
-        Err(StoreError::Fetch(PlanError::TooMany { .. })) => many(service, named, &request),
+    let found = match fetch_small(&*service.engine, &named.name, request) {
+        Ok(SmallFetch::Rows(rows)) => Ok(Found::Few(rows)),
+        // Says the limit of the request, if it is beyond that.
+        Ok(SmallFetch::Larger { .. }) => many(service, named, &request),
         Err(error) => Err(error),
     };
     match found {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use protocol::rrdcached::reply;
-use store::engine::{RrdStatus, StoreError};
+use store::engine::{Hold, RrdStatus, StoreError};
 use store::name::RrdName;
 
+use super::Kept;
+use super::lines::{self, Lines};
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::service::Service;
@@ -54,12 +56,23 @@ pub fn flush_all(service: &Service, out: &mut Vec<u8>) {
 pub struct FlushAll(Arc<AtomicBool>);
 
 /// Answers PENDING.
-pub fn pending(service: &Service, word: &[u8], out: &mut Vec<u8>) {
+///
+/// # Errors
+/// When there is not enough memory for the answer.
+pub fn pending(service: &Service, word: &[u8], kept: &mut Kept) -> Result<(), Refusal> {
     // Compat: for an impossible name, nothing is pending.
     let named = service.names.resolve(word).ok();
-    let updates = named.map_or_else(Vec::new, |named| service.engine.pending(&named.name));
-    reply::push_status(out, updates.len() as i64, b"updates pending");
-    updates.iter().for_each(|update| push_line(out, update));
+    let pending = |hold: Hold<'_>| match &named {
+        Some(named) => service.engine.pending(&named.name, hold),
+        None => Ok(Vec::new()),
+    };
+    let (updates, share) = lines::collect(service, pending, refuse)?;
+    kept.rest = Some(Lines::new(b"updates pending", updates, share));
+    Ok(())
+}
+
+fn refuse<T>(error: &StoreError) -> Result<T, Refusal> {
+    Err(Refusal::of_store("", error))
 }
 
 /// Answers FORGET.
@@ -84,22 +97,28 @@ pub fn forget(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), R
 }
 
 /// Answers QUEUE.
-pub fn queue(service: &Service, out: &mut Vec<u8>) {
-    let queue = service.engine.queue();
-    reply::push_status(out, queue.len() as i64, b"in queue.");
-    for (count, name) in queue {
-        let path = service.names.path(name.as_bytes());
-        push_line(out, &[count.to_string().as_bytes(), b" ", &*path].concat());
-    }
+///
+/// # Errors
+/// When there is not enough memory for the answer.
+pub fn queue(service: &Service, kept: &mut Kept) -> Result<(), Refusal> {
+    let path = |(count, name): (u64, RrdName)| {
+        [count.to_string().as_bytes(), b" ", &*service.names.path(name.as_bytes())].concat()
+    };
+    let queue = |hold: Hold<'_>| {
+        let queue = service.engine.queue(hold)?;
+        // With each name, a number and the base directory.
+        match hold((queue.len() * (service.names.base().len() + 32)) as u64) {
+            true => Ok(queue.into_iter().map(path).collect()),
+            false => Err(StoreError::TooLarge(String::new())),
+        }
+    };
+    let (queue, share) = lines::collect(service, queue, refuse)?;
+    kept.rest = Some(Lines::new(b"in queue.", queue, share));
+    Ok(())
 }
 
 /// Whether rrdcached would have it in its cache. rrdcached caches what was updated since it started; here,
 /// anything that was ever updated and not forgotten counts.
 pub fn is_cached(service: &Service, name: &RrdName, status: &RrdStatus) -> bool {
     status.is_updated && !service.marks.is_forgotten(name)
-}
-
-fn push_line(out: &mut Vec<u8>, line: &[u8]) {
-    out.extend_from_slice(line);
-    out.push(b'\n');
 }

@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use protocol::rrdcached::reply;
 use store::engine::StoreError;
 use store::name::RrdName;
 
+use super::Kept;
+use super::lines::{self, Lines};
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::service::Service;
@@ -15,8 +16,8 @@ use crate::service::Service;
 /// Answers LIST.
 ///
 /// # Errors
-/// When there is no such directory or RRD.
-pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) -> Result<(), Refusal> {
+/// When there is no such directory or RRD, or not enough memory for the answer.
+pub fn list(service: &Service, path: &[u8], recursive: bool, kept: &mut Kept) -> Result<(), Refusal> {
     let base = service.names.base();
     let shown = [&base[..base.len() - 1], path].concat();
     let refuse = |why: &str| Err(Refusal::of_path(DropReason::Name, "List ", &shown, why));
@@ -27,33 +28,32 @@ pub fn list(service: &Service, path: &[u8], recursive: bool, out: &mut Vec<u8>) 
         Err(_) if path.iter().all(|&byte| byte == b'/') => Vec::new(),
         Err(_) => return refuse(": Permission denied"),
     };
-    let found = match service.engine.list(&directory, recursive) {
-        Ok(found) => found,
-        Err(StoreError::NoSuchRrd(_)) => Vec::new(),
-        Err(error) => return Err(Refusal::of_store("", &error)),
-    };
-    let mut names: Vec<&[u8]> = Vec::with_capacity(found.len());
-    for name in &found {
+    let (mut names, share) = lines::collect(
+        service,
+        |hold| service.engine.list_within(&directory, recursive, hold),
+        |error| match error {
+            StoreError::NoSuchRrd(_) => Ok(Vec::new()),
+            error => Err(Refusal::of_store("", error)),
+        },
+    )?;
+    for name in &mut names {
         let inside = name.strip_prefix(&*directory).unwrap_or(name);
         let inside = inside.strip_prefix(b"/").unwrap_or(inside);
-        names.push(inside.strip_suffix(b"/").unwrap_or(inside));
+        name.drain(..name.len() - inside.len());
+        name.truncate(name.strip_suffix(b"/").unwrap_or(name).len());
     }
     // The path may be an RRD instead of a directory.
     let alone = directory.rsplit(|&byte| byte == b'/').next().unwrap_or(&directory);
     if names.is_empty() && !directory.is_empty() {
         match RrdName::new(&directory).map(|name| service.engine.status(&name)) {
-            Ok(Ok(_)) => names.push(alone),
+            Ok(Ok(_)) => names.push(alone.to_vec()),
             _ if is_directory(&shown) => {}
             _ => return refuse(": No such file or directory"),
         }
     }
     // A line feed in a name would break the line count, and such a name cannot be requested anyway.
     names.retain(|name| !name.contains(&b'\n'));
-    reply::push_status(out, names.len() as i64, b"RRDs");
-    for name in names {
-        out.extend_from_slice(name);
-        out.push(b'\n');
-    }
+    kept.rest = Some(Lines::new(b"RRDs", names, share));
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use store::name::RrdName;
 use super::{Kept, find};
 use crate::budget::Share;
 use crate::connection::refusal::Refusal;
-use crate::limits::{ANSWER_VALUES_PER_PART, ANSWER_VALUES_PER_PIECE};
+use crate::limits::{ANSWER_BYTES_HELD, ANSWER_VALUES_PER_PART, ANSWER_VALUES_PER_PIECE};
 use crate::metrics::DropReason;
 use crate::names::ResolvedName;
 use crate::service::Service;
@@ -174,8 +174,9 @@ impl StoredRows {
         self.values = Vec::new();
         self.share.resize(0);
         let bytes = (count * width * 8) as u64;
-        // Leaves room for the answer itself.
-        if !self.share.has_room(2 * bytes) || !self.share.try_resize(bytes) {
+        // Leaves room for the answer itself, and for those of others.
+        let room = 2 * (bytes + ANSWER_BYTES_HELD as u64);
+        if !self.share.has_room(room) || !self.share.try_resize(bytes) {
             count = fit(8 * ANSWER_VALUES_PER_PIECE);
             self.share.resize((count * width * 8) as u64);
         }

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use rrd::fetch::FetchRequest;
 use rrd::info;
 use serde_json::{Map, Value, json};
+use store::engine::{Hold, StoreError};
 
 use super::{Api, path_rest, query, range};
 use crate::http::body::{self, PIECE_BYTES, Pieces};
@@ -44,19 +45,18 @@ pub async fn list(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
                 b"" => Vec::new(),
                 word => rows::name(&api.service, word)?.as_bytes().to_vec(),
             };
-            let listed = api.service.engine.list(&directory, recursive);
-            let mut names = listed.map_err(|error| Failure::of_store(&directory, &error))?;
-            names.sort_unstable();
+            let mut share = api.service.memory.share();
+            let list = |hold: Hold<'_>| api.service.engine.list_within(&directory, recursive, hold);
+            let names = list(&mut |bytes| share.try_grow(bytes)).map_err(|error| match error {
+                StoreError::TooLarge(_) => Failure::no_memory("this list", share.bytes(), &share),
+                error => Failure::of_store(&directory, &error),
+            })?;
             let from = names.partition_point(|name| *name <= after);
             let from = if after.is_empty() { 0 } else { from };
             let page = names[from..].iter().take(limit).cloned().collect::<Vec<_>>();
             let next = if from + page.len() < names.len() { page.last().cloned() } else { None };
             drop(names);
-            let mut share = api.service.memory.share();
-            let bytes = page.iter().map(|name| (name.len() + size_of::<Vec<u8>>()) as u64).sum();
-            if !share.try_resize(bytes) {
-                return Err(Failure::no_memory("this answer", bytes, &share));
-            }
+            share.resize(page.iter().map(|name| (name.len() + size_of::<Vec<u8>>()) as u64).sum());
             let list = ListText { names: page.into_iter(), next, is_first: true };
             Ok((JSON_HEADERS, body::of(list, share)).into_response())
         })

@@ -11,8 +11,8 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 
 use super::super::failure::Failure;
-use crate::budget::{MemoryBudget, Share};
-use crate::limits::{HELD_FREELY, HTTP_PARTS_BYTES_MAX};
+use crate::budget::{Fixed, MemoryBudget, Share};
+use crate::limits::{HELD_FREELY, HTTP_CONNECTION_BYTES, HTTP_PARTS_BYTES_MAX};
 
 /// All connections, oldest first.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct HttpConnection {
     pub is_reserve: bool,
     state: Mutex<State>,
     close: Notify,
+    /// What any connection takes of the memory for clients.
+    _fixed: Fixed,
     all: Arc<HttpConnections>,
     number: u64,
 }
@@ -82,6 +84,7 @@ impl HttpConnections {
             is_reserve,
             state: Mutex::new(state),
             close: Notify::new(),
+            _fixed: memory.fix(HTTP_CONNECTION_BYTES),
             all: Arc::clone(self),
             number,
         });
@@ -221,8 +224,8 @@ mod tests {
         let memory = MemoryBudget::new(1_000_000);
         let connections = HttpConnections::new(&memory);
         let connection = connections.add(&memory, false);
-        assert!(connection.received(8000) && memory.used() == 0);
-        assert!(connection.received(92_000) && memory.used() == 100_000);
+        assert!(connection.received(2000) && memory.used() == 0);
+        assert!(connection.received(98_000) && memory.used() == 100_000);
         connection.set_busy();
         assert_eq!((connections.parts.used(), memory.used()), (0, 100_000));
         connection.hold(300_000, false).unwrap();
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn parts_of_requests_leave_memory_for_others() {
-        let memory = MemoryBudget::new(1_000_000);
+        let memory = MemoryBudget::new(1_000_000 + 11 * HTTP_CONNECTION_BYTES);
         let connections = HttpConnections::new(&memory);
         let open: Vec<_> = (0..10).map(|_| connections.add(&memory, false)).collect();
         let taken = open.iter().filter(|connection| connection.received(100_000)).count();
