@@ -11,9 +11,9 @@ use oracle::{wait_for, wait_until};
 use crate::{Daemon, lasting, mrtg, our_info};
 
 /// An agent that is stopped at the end.
-struct Snmpd {
+pub struct Snmpd {
     child: Child,
-    port: u16,
+    pub port: u16,
 }
 
 impl Drop for Snmpd {
@@ -29,7 +29,7 @@ const GET_UPTIME: &[u8] =
 
 impl Snmpd {
     /// Starts one with these lines beside its own interfaces; on a free port, or on `port`.
-    fn start(root: &Path, lines: &str, port: Option<u16>) -> Snmpd {
+    pub fn start(root: &Path, lines: &str, port: Option<u16>) -> Snmpd {
         let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let port = port.unwrap_or_else(free);
         let has_v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
