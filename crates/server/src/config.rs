@@ -173,6 +173,7 @@ struct FileFiles {
     flush_interval: Option<toml::Spanned<String>>,
     write_threads: Option<usize>,
     flush_at_stop: bool,
+    scrub: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -327,6 +328,7 @@ impl Reader<'_> {
             flush_interval: self.duration(files.flush_interval.as_ref(), defaults.flush_interval)?,
             write_threads: files.write_threads,
             flush_at_stop: files.flush_at_stop,
+            scrub: self.scrub(files.scrub.as_ref())?,
         })
     }
 
@@ -466,6 +468,7 @@ mod tests {
         .unwrap();
         let Layout::Files(files) = &settings.layout else { panic!() };
         assert_eq!(files.write_interval, Duration::from_secs(300));
+        assert_eq!(files.scrub, Some(SCRUB_DEFAULT));
         assert_eq!((files.write_threads, files.journal.as_deref()), (Some(7), Some(Path::new("/s"))));
         assert_eq!(settings.sync, SyncPolicy::Always);
         assert_eq!((settings.limits.rrd_memory, settings.limits.store_memory), (1_000_000, 3 << 30));

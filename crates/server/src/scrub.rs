@@ -7,7 +7,7 @@
 mod place;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -127,7 +127,11 @@ pub fn start(service: &Arc<Service>, settings: &Settings) -> std::io::Result<Scr
             let file = stripes.store.join("scrub");
             Target::Engine { interval, file }
         }
-        Layout::Files(files) => Target::Tree { base: settings.base.clone(), journals: files.journal.clone() },
+        Layout::Files(files) => Target::Tree {
+            interval: files.scrub,
+            base: settings.base.clone(),
+            journals: files.journal.clone(),
+        },
     };
     let work = Work { service: Arc::clone(service), target, logged: HashSet::new() };
     let thread = std::thread::Builder::new().name("scrub".into()).spawn(move || work.run())?;
@@ -138,8 +142,9 @@ pub fn start(service: &Arc<Service>, settings: &Settings) -> std::io::Result<Scr
 enum Target {
     /// A striped store.
     Engine { interval: Option<Duration>, file: PathBuf },
-    /// The files layout: nothing in the background, because `.rrd` files have no checksums.
-    Tree { base: PathBuf, journals: Option<PathBuf> },
+    /// The files layout: `.rrd` files have no checksums, but headers, lengths, and a disk that cannot read them. Where a pass is
+    /// is kept in memory only, because the tree is not ours.
+    Tree { interval: Option<Duration>, base: PathBuf, journals: Option<PathBuf> },
 }
 
 struct Work {
@@ -157,7 +162,7 @@ impl Work {
         }
         let (interval, mut progress) = match &self.target {
             Target::Engine { interval, file } => (*interval, Progress::load(file)),
-            Target::Tree { .. } => (None, Progress::default()),
+            Target::Tree { interval, .. } => (*interval, Progress::default()),
         };
         let metrics = &self.service.metrics;
         metrics.scrub_last_pass.set(progress.ended as i64);
@@ -197,7 +202,7 @@ impl Work {
         let mut pass = Requested { scrub: &scrub, metrics: &self.service.metrics, logged: &mut self.logged };
         let done = match &self.target {
             Target::Engine { .. } => self.service.engine.verify(&mut pass).map_err(|error| error.to_string()),
-            Target::Tree { base, journals } => {
+            Target::Tree { base, journals, .. } => {
                 verify::files(base, journals.as_deref(), &mut pass);
                 Ok(())
             }
@@ -216,22 +221,33 @@ impl Work {
         }
         let seconds_left = (interval / SHARE_OF_INTERVAL).as_secs().max(1);
         let service = Arc::clone(&self.service);
-        let Target::Engine { file, .. } = &self.target else { return };
+        let (file, bytes) = match &self.target {
+            Target::Engine { file, .. } => (Some(file.as_path()), bytes_of(&*service.engine)),
+            Target::Tree { base, .. } => (None, verify::bytes(base)),
+        };
         let mut pass = Slow {
             scrub: &service.scrub,
             metrics: &service.metrics,
             logged: &mut self.logged,
-            rate: (bytes_of(&*service.engine) / seconds_left).max(RATE_MIN),
+            rate: (bytes / seconds_left).max(RATE_MIN),
             unpaused: 0,
             from: progress.place,
             progress,
-            file: file.clone(),
+            file,
             saved: None,
             is_interrupted: false,
         };
-        let done = service.engine.verify(&mut pass);
+        let done = match &self.target {
+            Target::Engine { .. } => service.engine.verify(&mut pass),
+            Target::Tree { base, journals, .. } => {
+                verify::files(base, journals.as_deref(), &mut pass);
+                Ok(())
+            }
+        };
         if pass.is_interrupted {
-            progress.save(file);
+            if let Some(file) = file {
+                progress.save(file);
+            }
             return;
         }
         match done {
@@ -315,7 +331,7 @@ struct Slow<'a> {
     unpaused: u64,
     from: Place,
     progress: &'a mut Progress,
-    file: PathBuf,
+    file: Option<&'a Path>,
     saved: Option<Instant>,
     is_interrupted: bool,
 }
@@ -327,7 +343,9 @@ impl Watch for Slow<'_> {
         }
         self.progress.place = place;
         if self.saved.is_none_or(|saved| saved.elapsed() >= SAVE_INTERVAL) {
-            self.progress.save(&self.file);
+            if let Some(file) = self.file {
+                self.progress.save(file);
+            }
             self.saved = Some(Instant::now());
         }
         true

@@ -55,9 +55,11 @@ pub struct FilesSettings {
     pub write_threads: Option<usize>,
     /// `-F`
     pub flush_at_stop: bool,
+    /// Every file is read and judged once in this time; `None` = never.
+    pub scrub: Option<Duration>,
 }
 
-/// How often every block of a striped store is verified, unless the configuration says otherwise.
+/// How often every block of a striped store, and every file of the other layout, is verified, unless the configuration says otherwise.
 pub const SCRUB_DEFAULT: Duration = Duration::from_secs(30 * 86_400);
 
 impl Default for FilesSettings {
@@ -70,6 +72,7 @@ impl Default for FilesSettings {
             flush_interval: Duration::from_secs(3600),
             write_threads: None,
             flush_at_stop: false,
+            scrub: None,
         }
     }
 }

@@ -38,10 +38,13 @@ What can be restored:
   shard-NNN/manifest       from its copy; without one, from the checkpoint and the segments that are there
                            (with --accept-loss, because nothing then tells whether one of them is missing)
   a segment                from a copy of the store (--from DIR) that has the same file whole: it never changes.
-                           Without one, what can be read of it is written again; if rows are lost (they become
-                           unknown), only with --accept-loss
+                           Else what can be read of it is written again, with the rows of the lost places that
+                           the copy's other segments have; if rows are lost (they become unknown), only with
+                           --accept-loss
   a shard's directory      from a backup. With --accept-loss the shard starts again empty
-  a checkpoint             from a copy of the store (--from DIR) that has the same one
+  a checkpoint             from a copy of the store (--from DIR) that has the same one. Without it, a start
+                           serves all RRDs except those of its damaged pages; import these from any backup, or
+                           give them up with --accept-loss
 
 How to go about it:
   1. Stop the daemon, and copy the store's directory.

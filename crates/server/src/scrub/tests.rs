@@ -10,7 +10,7 @@ use store::name::RrdName;
 use super::*;
 use crate::names::Names;
 use crate::service::CreatePolicy;
-use crate::settings::StripesSettings;
+use crate::settings::{FilesSettings, StripesSettings};
 
 /// A store of ten parts of 100 kB, of which one is damaged.
 #[derive(Default)]
@@ -149,4 +149,27 @@ fn a_background_pass_ends_at_once_when_the_daemon_stops() {
     drop(scrubber);
     assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(engine.passes.load(Ordering::Relaxed), 0);
+}
+
+/// The files layout.
+#[test]
+fn files_are_read_in_the_background_too() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("bad.rrd"), b"RRD\x000003 and nothing else").unwrap();
+    let engine = Arc::new(Parts::default());
+    for (interval, findings) in [(None, 0), (Some(Duration::from_secs(3600)), 1)] {
+        let service = service(&engine);
+        let mut settings = settings(directory.path(), None);
+        settings.layout = Layout::Files(FilesSettings { scrub: interval, ..FilesSettings::default() });
+        let scrubber = start(&service, &settings).unwrap();
+        let ended = || service.metrics.scrub_last_pass.get() > 0;
+        match interval {
+            None => std::thread::sleep(Duration::from_millis(50)),
+            Some(_) => wait_until("the pass ends", ended),
+        }
+        assert_eq!((service.metrics.scrub_findings.get(), ended()), (findings, interval.is_some()));
+        drop(scrubber);
+    }
+    assert_eq!(engine.passes.load(Ordering::Relaxed), 0);
+    assert!(!directory.path().join("scrub").exists());
 }

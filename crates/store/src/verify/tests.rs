@@ -198,6 +198,21 @@ fn rrd_files_and_journals_are_judged_as_far_as_they_can_be() {
     assert!(files(directory.path(), None, &mut seen));
     let [finding] = &seen.findings[..] else { panic!("{:?}", seen.findings) };
     assert!(finding.file.ends_with("a/bad.rrd") && !finding.what.is_empty());
+    let good = directory.path().join("a/good.rrd");
+    let step = Step { units: 10, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::FILE, file_name: b"a" };
+    // More than one piece.
+    let definition = parse_create(&options, &["DS:a:GAUGE:60:U:U", "RRA:AVERAGE:0.5:1:400000"]).unwrap();
+    rrd_file::create(&good, &definition, START, rrd_file::Existing::Refuse).unwrap();
+    std::fs::remove_file(directory.path().join("a/bad.rrd")).unwrap();
+    let mut seen = Seen::default();
+    assert!(files(directory.path(), None, &mut seen));
+    assert_eq!((seen.findings, seen.bytes), (vec![], std::fs::metadata(&good).unwrap().len()));
+    let shorter = std::fs::metadata(&good).unwrap().len() - 8;
+    std::fs::File::options().write(true).open(&good).unwrap().set_len(shorter).unwrap();
+    let mut seen = Seen::default();
+    files(directory.path(), None, &mut seen);
+    assert!(seen.findings.len() == 1 && seen.findings[0].file == good, "{:?}", seen.findings);
     assert!(path(directory.path(), &mut Seen::default()).is_ok());
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(path(empty.path(), &mut Seen::default()), Err(VerifyError::NoStore(_))));

@@ -1,16 +1,19 @@
 //! The files layout: journals, and `.rrd` files as far as they can be judged.
 
 use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use rrd::codec::file as codec;
+use rrd::codec::file::{self as codec, FileError};
 
 use super::{Finding, Watch};
 use crate::files::journal::{self, Noted};
 use crate::placeholder;
 
 /// Verifies the `.rrd` files below `base`, and the journals there or in `journals`. Links are not followed. `.rrd` files have no
-/// checksums: only a header that cannot be, or a length that is not the header's, is found. False when there was nothing.
+/// checksums: only a header that cannot be, a file shorter than its header says, and what the disk cannot read is found. False when there was nothing.
 pub fn files(base: &Path, journals: Option<&Path>, watch: &mut dyn Watch) -> bool {
     let mut tree = Tree { watch, any: false, go_on: true };
     tree.walk(base);
@@ -19,6 +22,9 @@ pub fn files(base: &Path, journals: Option<&Path>, watch: &mut dyn Watch) -> boo
     }
     tree.any
 }
+
+/// Bytes of a file that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 struct Tree<'a> {
     watch: &'a mut dyn Watch,
@@ -54,18 +60,51 @@ impl Tree<'_> {
 
     fn rrd(&mut self, path: &Path) {
         self.any = true;
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
             // Removed meanwhile.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.found(path, 0, error.to_string()),
         };
-        if !bytes.starts_with(&placeholder::MAGIC)
-            && let Err(error) = codec::decode(&bytes)
+        // Another program may replace a file meanwhile.
+        let state = |found: io::Result<Metadata>| found.map(|found| (found.ino(), found.len())).ok();
+        let before = state(file.metadata());
+        if let Err((byte, what)) = self.read(&file, path)
+            && before == state(std::fs::metadata(path))
         {
-            self.found(path, 0, error.named(&path.display().to_string()).to_string());
+            self.found(path, byte, what);
         }
-        self.go_on &= self.watch.checked(bytes.len() as u64);
+    }
+
+    /// Reads a whole file in pieces, because the disk may fail at any byte, and judges its header.
+    fn read(&mut self, file: &File, path: &Path) -> Result<(), (u64, String)> {
+        let length = file.metadata().map_err(|error| (0, error.to_string()))?.len();
+        let bad = |error: FileError| (0, error.named(&path.display().to_string()).to_string());
+        let (mut head, mut piece) = (Vec::new(), vec![0; PIECE_BYTES.min(length as usize)]);
+        let (mut at, mut wanted) = (0, None);
+        while at < length || at == 0 {
+            let count = PIECE_BYTES.min((length - at) as usize);
+            file.read_exact_at(&mut piece[..count], at).map_err(|error| (at, error.to_string()))?;
+            at += count as u64;
+            if piece[..count].starts_with(&placeholder::MAGIC) && at == count as u64 {
+                return Ok(());
+            }
+            let needed = match wanted {
+                Some(needed) => needed,
+                None => *wanted.insert(codec::head_bytes(&piece[..count], length).map_err(bad)?),
+            };
+            if head.len() < needed {
+                head.extend_from_slice(&piece[..count.min(needed - head.len())]);
+                if head.len() == needed {
+                    codec::decode_head(&head, length).map_err(bad)?;
+                }
+            }
+            self.go_on &= self.watch.checked(count as u64);
+            if !self.go_on {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// A daemon may be using them: what it has replaced or removed meanwhile is no finding.
