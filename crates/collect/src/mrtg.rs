@@ -24,3 +24,5 @@ pub mod spec;
 pub mod target;
 pub mod term;
 pub mod threshold;
+
+pub use ::snmp::mib::MibNames;

@@ -8,6 +8,7 @@
 pub mod ber;
 pub mod fuzzing;
 pub mod message;
+pub mod mib;
 pub mod names;
 pub mod oid;
 pub mod usm;

@@ -341,7 +341,9 @@ fn user(pairs: &[(String, String)]) -> Result<UserSpec, String> {
     let unknown = |name: &str| format!("there is no protocol \"{name}\"");
     let (auth, privacy) = (value("authprotocol").unwrap_or("md5"), value("privprotocol").unwrap_or("des"));
     let auth = AuthProtocol::find(auth).ok_or_else(|| unknown(auth))?;
-    let privacy = PrivProtocol::find(privacy).ok_or_else(|| unknown(privacy))?;
+    // Net::SNMP names the mode, too: aescfb128.
+    let mode = privacy.to_lowercase().replace("cfb", "");
+    let privacy = PrivProtocol::find(&mode).ok_or_else(|| unknown(privacy))?;
     let spec = UserSpec {
         name: value("username").unwrap_or_default().to_string(),
         auth: value("authpassword").map(|password| (auth, password.to_string())),

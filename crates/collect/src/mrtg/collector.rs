@@ -62,6 +62,8 @@ pub struct MrtgCollector {
     plan: Arc<MrtgPlan>,
     agents: Agents,
     runs_programs: bool,
+    /// By term: whether it cannot be read.
+    is_unreadable: Vec<bool>,
     answers: Vec<Answer>,
     /// By term: the targets that use it, and as which of their terms.
     users: Vec<Vec<(u32, u32)>>,
@@ -93,6 +95,7 @@ impl MrtgCollector {
         let mut collector = MrtgCollector {
             agents: Agents::new(now, &plan, options.window, options.seed),
             runs_programs: options.programs,
+            is_unreadable: plan.terms.iter().map(|(_, term)| cause(term).is_some()).collect(),
             answers: vec![Answer::default(); plan.terms.len()],
             users,
             progress,
@@ -159,13 +162,13 @@ impl MrtgCollector {
             self.begin_round(now);
         }
         self.agents.tick(now);
-        self.take_answers(now);
+        self.take_answers();
     }
 
     /// Takes a datagram.
     pub fn receive(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
         self.agents.receive(now, from, datagram);
-        self.take_answers(now);
+        self.take_answers();
     }
 
     /// Programs to run now, with their command lines.
@@ -198,7 +201,7 @@ impl MrtgCollector {
                 Answer { time, ..Answer::default() }
             }
         };
-        self.take_answer(now, term, answer);
+        self.take_answer(term, answer);
     }
 
     /// Passes each datagram that is to be sent to `send`, with the number of its agent.
@@ -250,8 +253,8 @@ impl MrtgCollector {
                     self.counts.programs += 1;
                     self.commands.push(term);
                 }
-                other if cause(other).is_some() => {
-                    self.take_answer(now, term, Answer { time, ..Answer::default() });
+                _ if self.is_unreadable[term] => {
+                    self.take_answer(term, Answer { time, ..Answer::default() });
                 }
                 Term::Snmp(_) | Term::Unreadable(_) => {}
             }
@@ -262,13 +265,13 @@ impl MrtgCollector {
         self.complete.extend(self.plan.targets.iter().enumerate().filter_map(constant));
     }
 
-    fn take_answers(&mut self, now: Now) {
+    fn take_answers(&mut self) {
         for (term, answer) in self.agents.take_answers() {
-            self.take_answer(now, term, answer);
+            self.take_answer(term, answer);
         }
     }
 
-    fn take_answer(&mut self, _now: Now, term: TermId, answer: Answer) {
+    fn take_answer(&mut self, term: TermId, answer: Answer) {
         let before = &self.answers[term];
         // A restart that no target has seen yet is still one.
         let is_unseen = before.is_reset

@@ -102,7 +102,7 @@ pub const KEYWORDS: &[Keyword] = &[
     global("enableipv6", Honoured, YesNo),
     global("nomib2", Honoured, Any),
     global("singlerequest", Honoured, Any),
-    global("loadmibs", NotHonoured("MIB files are not read yet"), Any),
+    global("loadmibs", Honoured, Any),
     global("maxage", Honoured, Positive(BIGGER)),
     global("threshdir", Honoured, Any),
     global("threshhyst", Honoured, Decimal),

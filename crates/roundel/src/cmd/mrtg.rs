@@ -37,5 +37,6 @@ pub fn run(arguments: &Arguments) -> Result {
 
 fn read(path: &Path, base: &Path) -> Result<Report> {
     let loaded = LoadedConfig::read(path, base).map_err(|error| error.text)?;
+    loaded.mib_faults.iter().for_each(|fault| eprintln!("{fault}"));
     Ok(Report::new(&loaded.config, &loaded.plan))
 }

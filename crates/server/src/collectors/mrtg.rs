@@ -227,6 +227,10 @@ impl Poller {
             seed: random_seed(),
         };
         let collector = MrtgCollector::new(self.clocks.now(), Arc::clone(plan), &options, due);
+        for (nth, fault) in loaded.mib_faults.iter().enumerate() {
+            let subject = format!("{}: LoadMIBs, {}", self.settings.config.display(), nth + 1);
+            self.complaints.raise(&subject, fault);
+        }
         for (agent, error) in self.peers.look_up(collector.addresses()) {
             self.complaints.raise(&agent, error);
         }

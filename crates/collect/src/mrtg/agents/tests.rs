@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use ::snmp::message::Version;
 use ::snmp::value::Value;
 
 use super::*;

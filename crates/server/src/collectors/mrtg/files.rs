@@ -1,10 +1,12 @@
 //! mrtg.cfg and what it includes, from the disk.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use collect::mrtg::MibNames;
 use collect::mrtg::config::{self, Config};
 use collect::mrtg::plan::{MrtgPlan, PlanContext};
 
@@ -15,6 +17,8 @@ pub struct LoadedConfig {
     pub config: Config,
     /// What it polls.
     pub plan: Arc<MrtgPlan>,
+    /// What is wrong with the files of `LoadMIBs`.
+    pub mib_faults: Vec<String>,
     stamps: Stamps,
 }
 
@@ -75,9 +79,10 @@ impl LoadedConfig {
                 return Err(LoadError { text: texts.join("\n"), stamps });
             }
         };
-        let context = PlanContext { prefix: prefix(&config, base), names: Arc::default() };
+        let (names, mib_faults) = load_mibs(config.get("loadmibs").unwrap_or(""), &mut stamps);
+        let context = PlanContext { prefix: prefix(&config, base), names: Arc::new(names) };
         match MrtgPlan::new(&config, &context) {
-            Ok(plan) => Ok(LoadedConfig { config, plan: Arc::new(plan), stamps }),
+            Ok(plan) => Ok(LoadedConfig { config, plan: Arc::new(plan), mib_faults, stamps }),
             Err(error) => Err(LoadError { text: format!("{name}: {error}"), stamps }),
         }
     }
@@ -86,6 +91,27 @@ impl LoadedConfig {
     pub fn has_changed(&self) -> bool {
         self.stamps.have_changed()
     }
+}
+
+/// The names in the files of `LoadMIBs`, which commas separate; and what is wrong with them.
+fn load_mibs(files: &str, stamps: &mut Stamps) -> (HashMap<String, Vec<u32>>, Vec<String>) {
+    let mut names = MibNames::default();
+    let mut faults = Vec::new();
+    for file in files.split(',').map(str::trim).filter(|file| !file.is_empty()) {
+        stamps.note(Path::new(file));
+        match fs::read(file) {
+            Ok(bytes) => names.add(&String::from_utf8_lossy(&bytes)),
+            Err(error) => faults.push(format!("cannot read \"{file}\" of LoadMIBs: {error}")),
+        }
+    }
+    let (known, unknown) = names.resolve();
+    if let Some(first) = unknown.first() {
+        let count = unknown.len();
+        faults.push(format!(
+            "LoadMIBs: the parents of {count} names are in no file, such as that of \"{first}\""
+        ));
+    }
+    (known, faults)
 }
 
 /// Where the logs of `config` are below `base`.
