@@ -13,6 +13,7 @@ use super::term::{AgentAddress, Term};
 use crate::complaints::{Complaints, Notice};
 use crate::reading::Readings;
 use crate::snmp::engine::{Now, Totals};
+use crate::statistics::Statistic;
 
 /// How a collector works.
 #[derive(Clone, Debug)]
@@ -42,6 +43,55 @@ pub struct MrtgCounts {
     pub unknown: u64,
     /// What the SNMP engine counts.
     pub snmp: Totals,
+}
+
+impl MrtgCounts {
+    /// These and others together.
+    #[must_use]
+    pub fn plus(self, other: MrtgCounts) -> MrtgCounts {
+        let (a, b) = (self.snmp, other.snmp);
+        MrtgCounts {
+            rounds: self.rounds + other.rounds,
+            programs: self.programs + other.programs,
+            failed_programs: self.failed_programs + other.failed_programs,
+            readings: self.readings + other.readings,
+            unknown: self.unknown + other.unknown,
+            snmp: Totals {
+                sent: a.sent + b.sent,
+                received: a.received + b.received,
+                timeouts: a.timeouts + b.timeouts,
+                malformed: a.malformed + b.malformed,
+                unexpected: a.unexpected + b.unexpected,
+                wrong_address: a.wrong_address + b.wrong_address,
+                passes: a.passes + b.passes,
+                late: a.late + b.late,
+            },
+        }
+    }
+
+    /// The numbers for `/metrics` and for an RRD.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let snmp = &self.snmp;
+        vec![
+            Statistic::count("rounds", "Rounds begun", self.rounds),
+            Statistic::count("readings", "Readings of targets", self.readings),
+            Statistic::count("unknown", "Readings without any value", self.unknown),
+            Statistic::count("programs", "Programs run", self.programs),
+            Statistic::count(
+                "failed_programs",
+                "Programs that failed or took too long",
+                self.failed_programs,
+            ),
+            Statistic::count("passes", "Passes over agents begun", snmp.passes),
+            Statistic::count("late_passes", "Passes that began late or were not over in time", snmp.late),
+            Statistic::count("requests", "Requests sent to agents", snmp.sent),
+            Statistic::count("answers", "Datagrams received", snmp.received),
+            Statistic::count("timeouts", "Requests without an answer in time", snmp.timeouts),
+            Statistic::count("malformed", "Datagrams that are no answers", snmp.malformed),
+            Statistic::count("unexpected", "Answers to no request in flight", snmp.unexpected),
+            Statistic::count("wrong_address", "Answers from another address", snmp.wrong_address),
+        ]
+    }
 }
 
 /// Where a target's terms are on their way.

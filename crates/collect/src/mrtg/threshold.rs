@@ -25,8 +25,8 @@ pub enum Action {
     Run {
         /// Its path.
         program: String,
-        /// The target, the threshold, the value.
-        arguments: [String; 3],
+        /// The target, the threshold, the value, and when it is broken, the description if there is one.
+        arguments: Vec<String>,
         /// What is added to its environment.
         environment: Vec<(String, String)>,
     },
@@ -46,6 +46,8 @@ pub enum Action {
 pub struct Thresholds {
     target: String,
     bounds: Vec<(Bound, f64, String)>,
+    /// What values are percent of, if a bound is given in percent.
+    maxima: [Option<f64>; 2],
     /// Programs by (forecast, output): when broken, when well again.
     programs: [[[Option<String>; 2]; 2]; 2],
     mail_to: [Option<String>; 2],
@@ -65,6 +67,16 @@ pub struct Rates {
     pub failures: [Option<f64>; 2],
 }
 
+impl Bound {
+    /// How MRTG's file in `ThreshDir` ends, which is there as long as the bound is broken.
+    pub fn file_ending(self) -> String {
+        let prefix = if self.is_forecast { "hw" } else { "" };
+        let end = if self.is_max { "max" } else { "min" };
+        let side = if self.is_output { "O" } else { "I" };
+        format!("{prefix}thresh{end}{side}")
+    }
+}
+
 impl Thresholds {
     /// The thresholds of a target, if it has any.
     pub fn of(config: &Config, target: &TargetSettings) -> Option<Self> {
@@ -75,8 +87,7 @@ impl Thresholds {
             for (is_output, side) in [(false, "i"), (true, "o")] {
                 for (is_max, end) in [(false, "min"), (true, "max")] {
                     let Some(value) = text(format!("{prefix}thresh{end}{side}")) else { continue };
-                    let max = target.get(if is_output { "maxbytes2" } else { "maxbytes1" });
-                    let max = max.or_else(|| target.get("maxbytes")).and_then(|max| max.parse::<f64>().ok());
+                    let max = maximum(target, is_output);
                     let bound = match value.trim().strip_suffix('%') {
                         Some(share) => share
                             .trim()
@@ -105,6 +116,7 @@ impl Thresholds {
             environment: target.get("setenv").and_then(environment).unwrap_or_default(),
             description: ["", "hw"].map(|prefix| text(format!("{prefix}threshdesc"))),
             hysteresis: [hysteresis("threshhyst"), hysteresis("hwthreshhyst")],
+            maxima: [false, true].map(|is_output| maximum(target, is_output)),
             is_stateful: config.get("threshdir").is_some(),
         })
     }
@@ -112,6 +124,16 @@ impl Thresholds {
     /// Whether any of them is of a forecast.
     pub fn has_forecast(&self) -> bool {
         self.bounds.iter().any(|(bound, ..)| bound.is_forecast)
+    }
+
+    /// Its target, and its bounds.
+    pub fn keys(&self) -> impl Iterator<Item = (String, Bound)> {
+        self.bounds.iter().map(|(bound, ..)| (self.target.clone(), *bound))
+    }
+
+    /// Whether a broken bound is remembered in the directory of `ThreshDir`.
+    pub fn is_stateful(&self) -> bool {
+        self.is_stateful
     }
 
     /// What `rates` call for. A value that is unknown changes nothing.
@@ -146,15 +168,15 @@ impl Thresholds {
     fn act(&self, bound: Bound, written: &str, value: f64, when: usize, actions: &mut Vec<Action>) {
         let forecast = usize::from(bound.is_forecast);
         let name = ["THRESH_DESC", "HWTHRESH_DESC"][forecast];
+        let max = self.maxima[usize::from(bound.is_output)].filter(|_| written.trim().ends_with('%'));
+        let value = max.map_or_else(|| value.to_string(), |max| format!("{:.1}", value * 100.0 / max));
         if let Some(program) = &self.programs[forecast][usize::from(bound.is_output)][when] {
             let mut environment = self.environment.clone();
             environment
                 .extend(self.description[forecast].iter().map(|text| (name.to_string(), text.clone())));
-            actions.push(Action::Run {
-                program: program.clone(),
-                arguments: [self.target.clone(), written.to_string(), value.to_string()],
-                environment,
-            });
+            let mut arguments = vec![self.target.clone(), written.to_string(), value.clone()];
+            arguments.extend(self.description[forecast].iter().filter(|_| when == 0).cloned());
+            actions.push(Action::Run { program: program.clone(), arguments, environment });
         }
         if let Some(to) = &self.mail_to[forecast] {
             let state = ["broken", "un-broken"][when];
@@ -169,6 +191,12 @@ impl Thresholds {
             actions.push(Action::Mail { to: to.clone(), subject, text });
         }
     }
+}
+
+/// What a value is at most.
+fn maximum(target: &TargetSettings, is_output: bool) -> Option<f64> {
+    let max = target.get(if is_output { "maxbytes2" } else { "maxbytes1" });
+    max.or_else(|| target.get("maxbytes")).and_then(|max| max.parse().ok())
 }
 
 /// `NAME="value" NAME="value"`, or `None`.
@@ -199,7 +227,7 @@ mod tests {
         Thresholds::of(&config, &config.targets[0]).unwrap()
     }
 
-    fn programs(thresholds: &Thresholds, broken: &mut Broken, value: f64) -> Vec<(String, [String; 3])> {
+    fn programs(thresholds: &Thresholds, broken: &mut Broken, value: f64) -> Vec<(String, Vec<String>)> {
         let rates = Rates { rates: [Some(value), None], failures: [None; 2] };
         let actions = thresholds.decide(&rates, broken).into_iter();
         let runs = actions.filter_map(|action| match action {
@@ -222,10 +250,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(names(500.0), [""; 0]);
-        assert_eq!(names(501.0), ["/bad a 50% 501"]);
+        assert_eq!(names(501.0), ["/bad a 50% 50.1"]);
         assert_eq!(names(600.0), [""; 0], "said");
         assert_eq!(names(451.0), [""; 0], "within a tenth of the threshold");
-        assert_eq!(names(450.0), ["/good a 50% 450"]);
+        assert_eq!(names(450.0), ["/good a 50% 45.0"]);
         assert_eq!(names(10.0), [""; 0]);
     }
 
@@ -239,7 +267,8 @@ mod tests {
         let rates = Rates { rates: [Some(4.0), Some(1.0)], failures: [None; 2] };
         for _ in 0..2 {
             let actions = thresholds.decide(&rates, &mut broken);
-            let Action::Run { environment, .. } = &actions[0] else { panic!() };
+            let Action::Run { environment, arguments, .. } = &actions[0] else { panic!() };
+            assert_eq!(arguments.join(" "), "a 5 4 low");
             let pairs = [("A", "1"), ("B", "x y"), ("THRESH_DESC", "low")];
             assert_eq!(*environment, pairs.map(|(a, b)| (a.to_string(), b.to_string())));
             let Action::Mail { to, subject, .. } = &actions[1] else { panic!() };

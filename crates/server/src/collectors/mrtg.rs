@@ -2,8 +2,10 @@
 
 mod actions;
 pub mod files;
+mod own;
 mod peers;
 mod programs;
+mod state;
 
 use std::collections::HashMap;
 use std::io;
@@ -26,7 +28,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use self::files::{LoadError, LoadedConfig};
+use self::own::Own;
 use self::peers::{PeerEvent, Peers};
+use self::state::ThreshDir;
 use super::recorder::Recorder;
 use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed};
 use crate::service::{Service, stopped};
@@ -130,6 +134,7 @@ struct Poller {
     broken: Broken,
     /// Targets whose RRD is brought up to the configuration before the next readings.
     untuned: Vec<usize>,
+    own: Own,
     running: JoinSet<Ended>,
     places: Arc<Semaphore>,
     cancelled: Arc<AtomicBool>,
@@ -139,6 +144,7 @@ struct Poller {
 impl Poller {
     fn new(service: Arc<Service>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
         let recorder = Recorder::new(Arc::clone(&service), "mrtg");
+        let own = Own::new(&service);
         Ok(Poller {
             service,
             settings,
@@ -156,6 +162,7 @@ impl Poller {
             complaints: Complaints::default(),
             broken: Broken::new(),
             untuned: Vec::new(),
+            own,
             running: JoinSet::new(),
             places: Arc::new(Semaphore::new(PROGRAMS_AT_ONCE)),
             cancelled: Arc::default(),
@@ -226,6 +233,13 @@ impl Poller {
             window: self.peers.window(),
             seed: random_seed(),
         };
+        if let Some(directory) = ThreshDir::of(&loaded.config, &self.settings.config) {
+            let all = plan.targets.iter().filter_map(|target| target.thresholds.as_ref());
+            all.for_each(|thresholds| directory.recall(thresholds, &mut self.broken));
+        }
+        if let Some(old) = &self.collector {
+            self.own.keep(old.counts());
+        }
         let collector = MrtgCollector::new(self.clocks.now(), Arc::clone(plan), &options, due);
         for (nth, fault) in loaded.mib_faults.iter().enumerate() {
             let subject = format!("{}: LoadMIBs, {}", self.settings.config.display(), nth + 1);
@@ -275,6 +289,10 @@ impl Poller {
         if is_time || self.readings.len() >= READINGS_AT_ONCE {
             self.record().await;
         }
+        if let (Some(collector), Some(loaded)) = (&self.collector, &self.loaded) {
+            let levels = [loaded.plan.targets.len(), collector.addresses().len()];
+            self.own.publish(&self.service, collector.counts(), levels).await;
+        }
         self.tell();
     }
 
@@ -320,7 +338,8 @@ impl Poller {
         self.recorded = Instant::now();
         let Some(loaded) = self.loaded.take() else { return };
         self.tune(&loaded.plan);
-        self.recorder.record(&loaded.plan.inventory, &self.readings).await;
+        let recorded = self.recorder.record(&loaded.plan.inventory, &self.readings).await;
+        self.own.add(recorded);
         self.readings.clear();
         self.check_thresholds(&loaded);
         self.loaded = Some(loaded);
@@ -368,6 +387,7 @@ impl Poller {
     /// Compares what is now stored of the targets that were read with their thresholds.
     fn check_thresholds(&mut self, loaded: &LoadedConfig) {
         let now = self.service.now();
+        let directory = ThreshDir::of(&loaded.config, &self.settings.config);
         for target in std::mem::take(&mut self.read) {
             let target = &loaded.plan.targets[target];
             let Some(thresholds) = &target.thresholds else { continue };
@@ -376,9 +396,15 @@ impl Poller {
             let engine = &self.service.engine;
             let rates =
                 tokio::task::block_in_place(|| actions::rates(&**engine, name, step, now, thresholds));
+            let before: Broken = thresholds.keys().filter(|key| self.broken.contains(key)).collect();
             for action in thresholds.decide(&rates, &mut self.broken) {
                 tracing::info!(target_name = target.name, ?action, "a threshold");
                 actions::act(action, loaded, &self.settings, &self.cancelled);
+            }
+            let remember = |directory: &ThreshDir| directory.remember(thresholds, &before, &self.broken);
+            if let Some(Err(error)) = directory.as_ref().map(remember) {
+                self.complaints
+                    .raise("ThreshDir", format!("a threshold's state cannot be kept there: {error}"));
             }
         }
     }

@@ -9,22 +9,41 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What each collector published last, by its name.
+/// What each collector published last, by its name; one that runs several times publishes in as many parts.
 #[derive(Clone, Debug, Default)]
-pub struct CollectorStatistics(Arc<Mutex<BTreeMap<&'static str, Vec<Statistic>>>>);
+pub struct CollectorStatistics(Arc<Mutex<Published>>);
+
+/// The numbers of each collector's parts.
+type Published = BTreeMap<&'static str, Vec<Vec<Statistic>>>;
 
 impl CollectorStatistics {
     /// Replaces what `collector` published before.
     pub fn publish(&self, collector: &'static str, numbers: Vec<Statistic>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(collector, numbers);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(collector, vec![numbers]);
+    }
+
+    /// The number of a further part of `collector`, from 0; its numbers are added to those of the others.
+    pub fn add_part(&self, collector: &'static str) -> usize {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = all.entry(collector).or_default();
+        parts.push(Vec::new());
+        parts.len() - 1
+    }
+
+    /// Replaces what a part of `collector` published before.
+    pub fn publish_part(&self, collector: &'static str, part: usize, numbers: Vec<Statistic>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = all.get_mut(collector).and_then(|parts| parts.get_mut(part)) {
+            *place = numbers;
+        }
     }
 }
 
 impl Collector for CollectorStatistics {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (collector, numbers) in all.iter() {
-            for number in numbers {
+        for (collector, parts) in all.iter() {
+            for number in &sums(parts) {
                 let name = format!("{collector}_{}", number.name);
                 if number.grows {
                     let metric = ConstCounter::new(number.value);
@@ -39,4 +58,16 @@ impl Collector for CollectorStatistics {
         }
         Ok(())
     }
+}
+
+/// The numbers of all parts together.
+fn sums(parts: &[Vec<Statistic>]) -> Vec<Statistic> {
+    let mut sums: Vec<Statistic> = Vec::new();
+    for number in parts.iter().flatten() {
+        match sums.iter_mut().find(|sum| sum.name == number.name) {
+            Some(sum) => sum.value += number.value,
+            None => sums.push(*number),
+        }
+    }
+    sums
 }
