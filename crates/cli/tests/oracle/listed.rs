@@ -164,11 +164,14 @@ impl Call<'_> {
         });
         let archives = || self.words.iter().filter(|word| word.starts_with("RRA:"));
         let decimals = |word: &String| word.split(':').any(|part| part.contains('.'));
+        // Debian's rrdtool goes on to the sources.
+        let unread = self.theirs.error.starts_with("ERROR: Cannot open source RRD ");
+        let mate = "which it is not; correct its last argument";
         version
             || (self.at_least("-s", "--step", (1u64 << 53) as f64)
                 && self.ours.error.starts_with("ERROR: step size: out of range; use one of"))
             || (archives().any(|word| is_forecast(word))
-                && self.refused("which it is not; correct its last argument"))
+                && (self.refused(mate) || unread && self.ours.error.contains(mate)))
             || self.refused("spans too long a time; take fewer rows or steps")
             || (self.theirs.error.ends_with("value has trailing garbage")
                 && self.words.iter().any(decimals)
