@@ -1,7 +1,12 @@
 //! Fuzz targets of this crate. A panic is a finding.
 
+use std::sync::{Arc, OnceLock};
+
 use crate::message::Message;
+use crate::mib::MibNames;
 use crate::oid::OidRef;
+use crate::usm::keys::{AuthProtocol, PrivProtocol};
+use crate::usm::{User, UsmAnswer, UsmSession, message_id};
 
 /// A datagram: what is read has object identifiers that survive text, and an order.
 pub fn fuzz_message(bytes: &[u8]) {
@@ -21,9 +26,49 @@ pub fn fuzz_message(bytes: &[u8]) {
     }
 }
 
+/// A datagram of version 3, for a session that knows the engine and for one that does not.
+pub fn fuzz_usm(bytes: &[u8]) {
+    // Keys take a megabyte of hashing.
+    static USERS: OnceLock<[Arc<User>; 2]> = OnceLock::new();
+    let users = USERS.get_or_init(|| {
+        let auth = Some((AuthProtocol::Sha1, "maplesyrup"));
+        let privacy = Some((PrivProtocol::Des, "maplesyrup"));
+        [User::new("plain", None, None), User::new("reader", auth, privacy)].map(Arc::new)
+    });
+    let _ = message_id(bytes);
+    for user in users {
+        for is_known in [false, true] {
+            let mut session = UsmSession::new(Arc::clone(user), 1);
+            if is_known {
+                session.learn(ENGINE);
+            }
+            // The second time, it knows what the first time told.
+            for now in [100, 101] {
+                let mut plain = Vec::new();
+                if let Ok(UsmAnswer::Response(pdu)) = session.open(bytes, &mut plain, now) {
+                    assert!(pdu.variables().count() <= bytes.len());
+                }
+            }
+        }
+    }
+}
+
+/// The engine of [`fuzz_usm`].
+const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b'r', b'1'];
+
+/// A MIB file: every name that is resolved has as many arcs as an object identifier can have.
+pub fn fuzz_mib(bytes: &[u8]) {
+    let mut names = MibNames::default();
+    names.add(&String::from_utf8_lossy(bytes));
+    assert!(names.resolve().0.values().all(|arcs| arcs.len() <= 128));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ber::Writer;
+    use crate::message::{PduKind, RequestHead};
+    use oracle::shake;
 
     /// A response with some values, to be damaged.
     const RESPONSE: &[u8] = &[
@@ -34,24 +79,33 @@ mod tests {
 
     #[test]
     fn damaged_datagrams_cause_no_panic() {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
-        fuzz_message(RESPONSE);
-        for _ in 0..200_000 {
-            let mut bytes = RESPONSE.to_vec();
-            for _ in 0..=next() % 3 {
-                let at = next() as usize % bytes.len();
-                bytes[at] = next() as u8;
+        shake(RESPONSE, 200_000, fuzz_message);
+    }
+
+    #[test]
+    fn damaged_datagrams_of_version_3_cause_no_panic() {
+        // Asks for the engine, and is answered without keys.
+        for kind in [PduKind::Get, PduKind::Response, PduKind::Report] {
+            for is_known in [false, true] {
+                let mut session = UsmSession::new(Arc::new(User::new("plain", None, None)), 1);
+                if is_known {
+                    session.learn(ENGINE);
+                }
+                let mut writer = Writer::default();
+                // The reason of a report: the engine is unknown.
+                let reason = OidRef::new(&[0x2b, 6, 1, 6, 3, 15, 1, 1, 4, 0]).unwrap();
+                writer.variable(reason, &[]);
+                let head = RequestHead { kind, request_id: 9, non_repeaters: 0, max_repetitions: 0 };
+                session.seal(&mut writer, &head, 100);
+                shake(writer.bytes(), 5_000, fuzz_usm);
             }
-            bytes.truncate(next() as usize % bytes.len() + 1);
-            fuzz_message(&bytes);
-            bytes.resize(RESPONSE.len(), 0x7f);
-            fuzz_message(&bytes);
         }
+    }
+
+    #[test]
+    fn damaged_mib_files_cause_no_panic() {
+        let text = "M DEFINITIONS ::= BEGIN a OBJECT IDENTIFIER ::= { iso org(3) 6 } -- c\n\
+                    b OBJECT-TYPE SYNTAX INTEGER DESCRIPTION \"x { y\" ::= { a 1 } c OBJECT-IDENTITY ::= { b 4 } END";
+        shake(text.as_bytes(), 20_000, fuzz_mib);
     }
 }

@@ -124,7 +124,8 @@ impl UsmSession {
         !self.engine_id.is_empty()
     }
 
-    fn learn(&mut self, engine_id: &[u8]) {
+    /// Makes the keys for an engine.
+    pub(crate) fn learn(&mut self, engine_id: &[u8]) {
         self.engine_id = engine_id.to_vec();
         let localize =
             |(protocol, key): &(AuthProtocol, Vec<u8>)| (*protocol, protocol.localize(key, engine_id));

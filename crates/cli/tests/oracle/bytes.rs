@@ -138,7 +138,7 @@ pub fn canonical(file: &[u8]) -> Option<Vec<u8>> {
         {
             // The row where seasons are smoothed.
             bytes.get_mut(definition + 40 + 32..definition + 40 + 40)?.fill(0);
-            // How often the seasons have begun anew, from a first row that Debian's rrdtool chooses at random.
+            // How often the seasons have begun again, from a first row that Debian's rrdtool chooses at random.
             for source in 0..layout.sources {
                 let open = layout.open_row(archive, source).start;
                 bytes.get_mut(open + 48..open + 56)?.fill(0);

@@ -68,6 +68,19 @@ pub fn check_all() {
     check(smoothing, &["rrd_version = \"0003\""], &["rrd_version = \"0004\""]);
     check_texts();
     check_values();
+    // A parameter of Holt-Winters that does not fit into 64 bits.
+    let beyond = |side: &Program| {
+        let create = "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:HWPREDICT:10:0.1:0.1:5";
+        run(side, &[create, "dump a.rrd a.xml"]);
+        let path = side.directory.join("a.xml");
+        let text = fs::read_to_string(&path).expect("the dump");
+        let text = text.replace("_rra_idx>1</", "_rra_idx>18446744073709551616</");
+        fs::write(path, text).expect("a changed dump");
+        let error = side.run(&["restore", "a.xml", "b.rrd"], b"").error;
+        assert!(error.contains("get_xml_ulong from '18446744073709551616'"), "{error}");
+        vec![side.directory.join("b.rrd").exists().to_string()]
+    };
+    check(beyond, &["false"], &["true"]);
 }
 
 /// The slips of graph and xport.
