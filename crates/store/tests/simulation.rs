@@ -464,8 +464,8 @@ fn run_rotten(seed: u64) {
     };
     // A damaged page of a checkpoint costs the RRDs on it, here all of a shard (`lost_page.rs`, `damage`).
     let is_checkpoint = |path: &Path| path.to_string_lossy().contains("/checkpoint-");
-    assert!(flips.iter().all(|flip| flip.2 || is_checkpoint(&flip.0)), "{flips:?}: nothing was said");
-    if flips.iter().any(|flip| is_checkpoint(&flip.0)) {
+    assert!(flips.iter().all(|flip| flip.2 || is_checkpoint(flip.0)), "{flips:?}: nothing was said");
+    if flips.iter().any(|flip| is_checkpoint(flip.0)) {
         let lost = |name: &String| matches!(store.read(&rrd_name(name)), Err(StoreError::Lost(_)));
         assert!(world.model.0.keys().any(lost), "{flips:?}: nothing was said");
         return;
