@@ -15,5 +15,21 @@ pub mod serve;
 pub mod snmp;
 pub mod verify;
 
+use std::io::{ErrorKind, Write};
+
 /// The result of a command.
 pub type Result<T = (), E = String> = std::result::Result<T, E>;
+
+/// Prints a text. A reader that has gone away has read enough.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print(text: &str) -> Result {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the answer: {error}"))
+        }
+        _ => Ok(()),
+    }
+}

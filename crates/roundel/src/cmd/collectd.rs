@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Result;
+use super::{Result, print};
 
 /// Options of `collectd`.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let conversion = collect::collectd::convert(&text);
-    print!("{}", conversion.toml);
+    print(&conversion.toml)?;
     for (line, remark) in conversion.remarks {
         match line {
             0 => eprintln!("{}: {remark}", path.display()),

@@ -6,7 +6,7 @@ use clap::Args;
 use collect::mrtg::report::Report;
 use server::collectors::mrtg::files::LoadedConfig;
 
-use super::Result;
+use super::{Result, print};
 
 /// Options of `mrtg`.
 #[derive(Debug, Args)]
@@ -28,11 +28,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let report = read(&arguments.check, &base)?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        println!("{text}");
+        print(&(text + "\n"))
     } else {
-        print!("{report}");
+        print(&report.to_string())
     }
-    Ok(())
 }
 
 fn read(path: &Path, base: &Path) -> Result<Report> {

@@ -8,12 +8,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use collect::inventory::RrdSpec;
 use collect::reading::Readings;
+use collect::snmp::answer::{PassReport, WalkedRow};
 use collect::snmp::source::SnmpSource;
 use indicatif::ProgressBar;
 use server::config;
 use snmp::oid::Oid;
 
-use super::Result;
+use super::{Result, print};
 use poller::{Polled, Poller};
 
 /// `mib-2`, of which most objects are.
@@ -138,8 +139,8 @@ fn discover(arguments: &Discover) -> Result {
     let Polled::Answered(report) = &polled[0] else { return Err(failure(&source, &polled[0])) };
     let (inventory, readings) = poller.readings();
     let rrds = poller.rrds(0);
-    println!(
-        "{} answered in {} ms with {} requests. Of it would be stored, in {} RRDs:",
+    let mut text = format!(
+        "{} answered in {} ms with {} requests. Of it would be stored, in {} RRDs:\n",
         source.device,
         report.micros / 1000,
         report.requests,
@@ -147,10 +148,10 @@ fn discover(arguments: &Discover) -> Result {
     );
     for &rrd in rrds {
         let values = values_of(readings, inventory.spec(rrd), rrd);
-        println!("  {}  {values}", String::from_utf8_lossy(inventory.name(rrd)));
+        text += &format!("  {}  {values}\n", String::from_utf8_lossy(inventory.name(rrd)));
     }
-    println!("\nTo poll it every {} s, add to roundel.toml:\n\n{}", source.step, section(&source));
-    Ok(())
+    text += &format!("\nTo poll it every {} s, add to roundel.toml:\n\n{}", source.step, section(&source));
+    print(&text)
 }
 
 /// The last reading of an RRD, by data source.
@@ -204,18 +205,15 @@ fn walk(arguments: &Walk) -> Result {
     let timeout = Duration::from_secs(arguments.device.timeout);
     let rows = poller::walk(&source, &oid, timeout, || spinner.tick())?;
     spinner.finish_and_clear();
-    for row in &rows {
+    if rows.is_empty() {
+        return Err(format!("{} has nothing below {oid}", source.device));
+    }
+    let line = |row: &WalkedRow| {
         let value = row.values.first().and_then(Option::as_ref);
-        println!(
-            "{oid}.{} = {}",
-            row.index_text(),
-            value.map(|value| value.value().to_string()).unwrap_or_default()
-        );
-    }
-    match rows.is_empty() {
-        true => Err(format!("{} has nothing below {oid}", source.device)),
-        false => Ok(()),
-    }
+        let value = value.map(|value| value.value().to_string()).unwrap_or_default();
+        format!("{oid}.{} = {value}\n", row.index_text())
+    };
+    print(&rows.iter().map(line).collect::<String>())
 }
 
 fn test(arguments: &Test) -> Result {
@@ -227,31 +225,31 @@ fn test(arguments: &Test) -> Result {
     let mut poller = Poller::new(&settings.snmp)?;
     let polled = poller.poll(Duration::from_secs(arguments.timeout), |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
-    let mut failed = 0;
+    let (mut text, mut failed) = (String::new(), 0);
     for (nth, (source, polled)) in settings.snmp.iter().zip(&polled).enumerate() {
-        match polled {
-            Polled::Answered(report) => println!(
-                "{}: good, {} RRDs, {} ms, {} requests{}",
-                source.device,
-                poller.rrds(nth).len(),
-                report.micros / 1000,
-                report.requests,
-                if report.missing > 0 {
-                    format!(", {} without values", report.missing)
-                } else {
-                    String::new()
-                }
-            ),
+        text += &match polled {
+            Polled::Answered(report) => good(source, poller.rrds(nth).len(), report),
             bad => {
                 failed += 1;
-                println!("{}", failure(source, bad));
+                failure(source, bad)
             }
-        }
+        };
+        text.push('\n');
     }
+    print(&text)?;
     match failed {
         0 => Ok(()),
         _ => Err(format!("{failed} of {} devices cannot be polled", polled.len())),
     }
+}
+
+fn good(source: &SnmpSource, rrds: usize, report: &PassReport) -> String {
+    let missing = match report.missing {
+        0 => String::new(),
+        missing => format!(", {missing} without values"),
+    };
+    let (millis, requests) = (report.micros / 1000, report.requests);
+    format!("{}: good, {rrds} RRDs, {millis} ms, {requests} requests{missing}", source.device)
 }
 
 fn failure(source: &SnmpSource, polled: &Polled) -> String {
