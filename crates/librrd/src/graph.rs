@@ -8,6 +8,7 @@ use cli::{Args, Failure, Result, Tool};
 use rrd::info::{InfoItem, Value};
 
 use crate::boundary::{Stdout, call_by_words, give};
+use crate::errors;
 use crate::info::{Info, List};
 use crate::memory;
 
@@ -79,7 +80,7 @@ fn number(report: &[InfoItem], key: &str) -> f64 {
 }
 
 /// As [`rrd_graph`], and returns everything there is to report, including the image when it is called `-`. NULL for an
-/// error.
+/// error, except that the graph cannot be written.
 ///
 /// # Safety
 /// `argv` is NULL or has `argc` C strings, the first of which is ignored.
@@ -87,7 +88,10 @@ fn number(report: &[InfoItem], key: &str) -> f64 {
 pub unsafe extern "C" fn rrd_graph_v(argc: c_int, argv: *const *const c_char) -> *mut Info {
     let make = |tool: &mut Tool, args: Args<'_>| {
         let graph = SavedGraph::make(tool, args)?;
-        graph.check_saved()?;
+        // A graph that cannot be written is reported, too.
+        if let Err(failure) = graph.check_saved() {
+            errors::keep(failure.text());
+        }
         let mut list: List = graph.output.report.iter().collect();
         if let Some(info) = &graph.info {
             list.add(&InfoItem { key: "image_info".to_string(), value: Value::Text(info.clone()) });

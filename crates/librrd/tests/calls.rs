@@ -135,3 +135,14 @@ fn a_directory_that_cannot_be_listed_is_no_error() {
     });
     assert_eq!(listed[1], listed[0]);
 }
+
+/// Debian's `rrdtool` on either library.
+#[test]
+fn a_graph_that_cannot_be_written_is_reported_by_graphv() {
+    let pair = pair();
+    let theirs = pair.theirs.expect("Debian's rrdtool");
+    let words = ["graphv", "no/x.png", "-s", "1000000000", "-e", "1000000200", "HRULE:1#ff0000"];
+    let answers = [&pair.ours, &theirs].map(|side| side.run(&words, b""));
+    assert!(answers[1].output.contains("graph_left = "), "{:?}", answers[1]);
+    assert_eq!(answers[0], answers[1]);
+}

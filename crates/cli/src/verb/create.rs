@@ -119,6 +119,9 @@ impl<'w> CreateArgs<'w> {
                     check_source(tool, word)?;
                     parsed.sources.push(word);
                 }
+                (Tag::Template, _) if parsed.template.is_some() => {
+                    return Err(Failure::new("template already set"));
+                }
                 (Tag::Template, word) => parsed.template = Some(word),
                 (Tag::NoOverwrite, _) => parsed.existing = Existing::Refuse,
                 (Tag::Daemon, word) => parsed.daemon = Some(word),

@@ -326,7 +326,9 @@ impl Call<'_> {
         let missing = self.has_option("-Z", "--use-nan-for-all-missing-data")
             && self.theirs.error.contains("No DS called")
             && !self.ours.error.contains("No DS called");
-        let table = self.is_table() && self.refused("ERROR: Could not save png to '");
+        // Without a series, a table has whatever step is in memory; mostly it is divided by 0.
+        let table = ["ERROR: Could not save png to '", "ERROR: no XPORT found, nothing to do"];
+        let table = self.is_table() && table.iter().any(|text| self.refused(text));
         (height && self.ours.error.ends_with("height below 10 pixels\n"))
             || (width && self.ours.error.contains("malloc data_proc"))
             || missing
@@ -355,10 +357,13 @@ impl Call<'_> {
                 expression.ends_with(from) && expression.split(',').any(|token| token == name)
             })
         };
-        self.ours.status == Some(1)
-            && self.theirs.status == Some(1)
-            && other.is_none_or(|other| from.len() > other.len() && from.ends_with(other))
-            && self.words.iter().any(itself)
+        let Some(at) = self.words.iter().position(itself) else { return false };
+        // Further on in its expression, or in a later one.
+        let is_after = |other: &str| {
+            (from.len() > other.len() && from.ends_with(other))
+                || self.words[at + 1..].iter().any(|word| word.starts_with("CDEF:") && word.ends_with(other))
+        };
+        self.ours.status == Some(1) && self.theirs.status == Some(1) && other.is_none_or(is_after)
     }
 
     /// Whether what is printed and written differs only in lines that are listed.
