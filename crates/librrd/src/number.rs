@@ -77,7 +77,14 @@ pub unsafe extern "C" fn rrd_strtodbl(
         if let (true, Some(message)) = (status < 2, bytes(message)) {
             let kept = String::from_utf8_lossy(message);
             let shown = String::from_utf8_lossy(all);
-            errors::keep(format!("{kept} - Cannot convert '{shown}' to float").as_bytes());
+            let text = match status {
+                1 => {
+                    let rest = String::from_utf8_lossy(&all[length..]);
+                    format!("{kept} - Converted '{shown}' to {number:.6}, but cannot convert '{rest}'")
+                }
+                _ => format!("{kept} - Cannot convert '{shown}' to float"),
+            };
+            errors::keep(text.as_bytes());
         }
         status
     }

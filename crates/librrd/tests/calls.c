@@ -165,6 +165,9 @@ int main(void) {
         after = (char *)*text + 99;
         value = rrd_strtod(*text, &after);
         printf(", strtod %g %ld\n", value, (long)(after - *text));
+        // With and without a place for what follows the number.
+        told("strtodbl", rrd_strtodbl(*text, NULL, &value, "x"));
+        told("strtodbl", rrd_strtodbl(*text, &after, &value, "x"));
     }
     rrd_t rrd;
     rrd_init(&rrd);

@@ -241,6 +241,21 @@ fn rrd_files_are_imported_and_exported_with_and_without_a_daemon() {
     let none = place.run(ROUNDEL, &["export", "none", "--to", "out-missing", "--from", "store"]);
     assert!(!none.status.success());
     assert!(String::from_utf8_lossy(&none.stderr).contains("none: No such file or directory"));
+
+    // A directory that is no store is not made one, and what opening a store finds is said: it is mended then.
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let wrong = place.run(ROUNDEL, &["export", "--all", "--to", "out-wrong", "--from", "empty"]);
+    assert!(!wrong.status.success() && std::fs::read_dir(place.path("empty")).unwrap().next().is_none());
+    let wrong = place.run(ROUNDEL, &["import", "tree", "--to", "out-offline"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("is no store"), "{wrong:?}");
+    for entry in std::fs::read_dir(place.path("store/shard-000")).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("log-") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let damaged = place.run(ROUNDEL, &["export", "--all", "--to", "out-damaged", "--from", "store"]);
+    let said = String::from_utf8_lossy(&damaged.stderr);
+    assert!(!damaged.status.success() && said.contains("the log is damaged"), "{said}");
 }
 
 #[test]

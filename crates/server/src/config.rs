@@ -390,6 +390,12 @@ impl Reader<'_> {
     }
 
     fn listen(&self, listen: &FileListen) -> Result<Listen, ConfigError> {
+        if listen.address.get_ref().is_empty() {
+            return Err(self.error(
+                &listen.address,
+                "it is empty; give unix:PATH, HOST:PORT, or :PORT for all addresses",
+            ));
+        }
         let address =
             Address::parse(listen.address.get_ref()).map_err(|error| self.error(&listen.address, error))?;
         let address = match address {
@@ -500,6 +506,7 @@ mod tests {
         check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
         check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
         check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
+        check("[[listen]]\naddress = ''\n", &["x.toml:2:", "empty"]);
         check("[[listen]]\naddress = 'unix:/x'\nmode = '999'\n", &["x.toml:3:", "999"]);
         check("[[listen]]\naddress = 'unix:/x'\npermissions = ['FOO']\n", &["x.toml:3:", "FOO"]);
         check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "no such user"]);

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::EnvFilter;
@@ -55,6 +56,34 @@ pub fn start(settings: &Settings) -> Result<Reload, String> {
         }
     };
     Ok(Reload(started.is_ok().then_some(handle)))
+}
+
+/// Starts the log of a command that opens a store by itself: warnings and errors to standard error, and errors are counted.
+pub fn start_for_command() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let layer = tracing_subscriber::fmt::layer().with_target(false).without_time();
+    let colours = io::IsTerminal::is_terminal(&io::stderr());
+    let layer = layer.with_ansi(colours).with_writer(io::stderr);
+    // A process that has a log already keeps it.
+    tracing_subscriber::registry().with(filter).with(layer).with(CountErrors).try_init().ok();
+}
+
+/// How many errors were logged since [`start_for_command`].
+pub fn error_count() -> u64 {
+    ERRORS.load(Ordering::Relaxed)
+}
+
+static ERRORS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts what is logged as an error.
+struct CountErrors;
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for CountErrors {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if *event.metadata().level() == tracing::Level::ERROR {
+            ERRORS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Syslog: one datagram per line, to `/dev/log`.

@@ -124,9 +124,9 @@ pub(crate) fn timestamp(micros: i64) -> Timestamp {
     Timestamp::new(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) as u32)
 }
 
-/// The latest time before `time`.
+/// A time shortly before `time`: less than 10 us may be none, because RRDtool reads times as doubles.
 pub(crate) fn just_before(time: Timestamp) -> Timestamp {
-    timestamp(time.whole * 1_000_000 + i64::from(time.micros) - 1)
+    timestamp(time.whole * 1_000_000 + i64::from(time.micros) - 10)
 }
 
 /// Encodes the next request of the pass; returns how many objects it asks for, or nothing when the pass is over.

@@ -115,8 +115,16 @@ impl SnmpSource {
     /// # Errors
     /// The first mistake.
     pub fn check(&self) -> Result<(), String> {
+        let secrets = [&self.auth, &self.auth_password, &self.privacy, &self.privacy_password, &self.context];
         if self.version()? == Version::V3 {
             self.user()?.check()?;
+        } else if self.user.is_some() || secrets.iter().any(|secret| secret.is_some()) {
+            return Err(
+                "user, auth, privacy and context are of version 3: give a user, and no other version".into(),
+            );
+        }
+        if self.profiles.is_empty() {
+            return Err("it has no profiles, so nothing would be polled".into());
         }
         if self.step == 0 || self.step > 86_400 {
             return Err(format!("a step of {} s is not 1 to 86400 s", self.step));
@@ -282,6 +290,9 @@ mod tests {
         for (text, want) in [
             ("device = 'r'\nversion = '4'", "4"),
             ("device = 'r'\nversion = '3'", "user"),
+            ("device = 'r'\nversion = '2c'\nuser = 'a'", "version 3"),
+            ("device = 'r'\nauth_password = 'maplesyrup'", "give a user"),
+            ("device = 'r'\nprofiles = []", "no profiles"),
             ("device = 'r'\nuser = 'a'\nauth = 'SHA-3'", "SHA-3"),
             ("device = 'r'\nuser = 'a'\nauth = 'SHA'", "auth_password"),
             ("device = 'r'\nuser = 'a'\nauth_password = 'short'", "8 characters"),

@@ -32,7 +32,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
-    let peer = Peer::find(arguments.from.as_deref())?;
+    let peer = Peer::find(arguments.from.as_deref(), false)?;
     let mut names: Vec<Vec<u8>> =
         arguments.names.iter().map(|name| name.as_os_str().as_bytes().to_vec()).collect();
     if arguments.all {
@@ -47,9 +47,9 @@ pub fn run(arguments: &Arguments) -> Result {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    peer.close()?;
+    let closed = peer.close();
     println!("exported {} RRDs, {} failed", names.len() - failures.len(), failures.len());
-    report(&failures)
+    report(&failures).and(closed)
 }
 
 fn export_one(peer: &Peer, name: &[u8], to: &Path) -> Result {

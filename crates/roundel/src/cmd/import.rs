@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result {
             push_file(from, &base, &mut sources, &mut failures);
         }
     }
-    let peer = Peer::find(arguments.to.as_deref())?;
+    let peer = Peer::find(arguments.to.as_deref(), true)?;
     let bar = progress(sources.len() as u64);
     let imported = AtomicUsize::new(0);
     let skipped = AtomicUsize::new(0);
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result {
         }
     });
     bar.finish_and_clear();
-    peer.close()?;
+    let closed = peer.close();
     let failures = failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let skipped = skipped.into_inner();
     println!(
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result {
         imported.into_inner(),
         failures.len()
     );
-    report(&failures)
+    report(&failures).and(closed)
 }
 
 /// Lists what failed.

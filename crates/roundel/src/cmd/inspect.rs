@@ -42,9 +42,9 @@ What each shows:
   placeholder, .rrd        the RRD it stands for; DS, RRA and how many values are known
 
 Examples:
-  roundel inspect var                            the store that `make run` serves
-  roundel inspect --verify var                   the same, checking every block
-  roundel inspect var/shard-000/log-00000000-*   what was logged since the last checkpoint
+  roundel inspect var/store                            the store that `make run` serves
+  roundel inspect --verify var/store                   the same, checking every block
+  roundel inspect var/store/shard-000/log-00000000-*   what was logged since the last checkpoint
 
 A time such as 2026-01-02T03:04:05Z is UTC. A position is where recovery starts or a record stands in the log.";
 

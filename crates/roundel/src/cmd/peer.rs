@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use client::{ClientError, Daemon, Wire};
 use rrd::codec::file;
+use server::logging;
 use server::settings::{Settings, StripesSettings};
 use store::engine::Engine;
 use store::name::RrdName;
@@ -24,9 +25,12 @@ pub enum Peer {
 
 impl Peer {
     /// Finds the store: `given` is a directory or an address; else the daemon of RRDCACHED_ADDRESS, else that
-    /// of `roundel serve` here.
-    pub fn find(given: Option<&str>) -> Result<Self, String> {
+    /// of `roundel serve` here. Only if it `may_create` one, an empty directory becomes a store.
+    pub fn find(given: Option<&str>, may_create: bool) -> Result<Self, String> {
         if let Some(directory) = given.map(Path::new).filter(|path| path.is_dir()) {
+            check_store(directory, may_create)?;
+            // What opening it finds to be damaged is said here or nowhere: it is mended then.
+            logging::start_for_command();
             return Self::open(directory.to_path_buf());
         }
         let address = address::daemon(given)?.unwrap_or_else(|| SOCKET_HERE.to_string());
@@ -89,12 +93,39 @@ impl Peer {
     }
 
     /// Closes a store opened by this process.
+    ///
+    /// # Errors
+    /// When it cannot be closed, or when something in it was damaged.
     pub fn close(self) -> Result<(), String> {
         match self {
             Peer::Daemon(_) => Ok(()),
-            Peer::Store(engine) => engine.stop().map_err(|error| error.to_string()),
+            Peer::Store(engine) => {
+                engine.stop().map_err(|error| error.to_string()).and_then(|()| match logging::error_count() {
+                    0 => Ok(()),
+                    _ => {
+                        Err("the store is damaged: see above; what could be read of it was taken".to_string())
+                    }
+                })
+            }
         }
     }
+}
+
+/// Whether a directory is a store, or may become one.
+fn check_store(directory: &Path, may_create: bool) -> Result<(), String> {
+    let failed = |error| format!("cannot read \"{}\": {error}", directory.display());
+    let entries = std::fs::read_dir(directory).map_err(failed)?;
+    let names: Vec<_> = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let is_part = |name: &std::ffi::OsStr| name == "STORE" || name.as_encoded_bytes().starts_with(b"shard-");
+    if names.iter().any(|entry| is_part(&entry.file_name())) || (may_create && names.is_empty()) {
+        return Ok(());
+    }
+    let hint =
+        if may_create { "give a store's directory, or an empty one" } else { "give a store's directory" };
+    Err(format!(
+        "\"{}\" is no store: it has neither a file STORE nor a directory shard-NNN; {hint}",
+        directory.display()
+    ))
 }
 
 /// The daemon's error text, without the prefix for rrdtool.

@@ -249,13 +249,18 @@ fn good(source: &SnmpSource, rrds: usize, report: &PassReport) -> String {
         missing => format!(", {missing} without values"),
     };
     let (millis, requests) = (report.micros / 1000, report.requests);
-    format!("{}: good, {rrds} RRDs, {millis} ms, {requests} requests{missing}", source.device)
+    format!("{}: good, {rrds} RRDs, {millis} ms, {requests} requests{missing}", called(source))
+}
+
+/// A device with its name, if it has one.
+fn called(source: &SnmpSource) -> String {
+    source.name.as_ref().map_or_else(|| source.device.clone(), |name| format!("{name} ({})", source.device))
 }
 
 fn failure(source: &SnmpSource, polled: &Polled) -> String {
     match polled {
-        Polled::Failed(why) => format!("{}: {why}", source.device),
-        _ => format!("{}: was not polled in time: give it more with --timeout", source.device),
+        Polled::Failed(why) => format!("{}: {why}", called(source)),
+        _ => format!("{}: {}", called(source), poller::LATE),
     }
 }
 

@@ -76,7 +76,7 @@ fn devices_are_discovered_and_tested() {
     let silent = "[[snmp]]\ndevice = '127.0.0.1:9'\nretries = 0\nname = 'silent'\n";
     for (text, is_good, want) in [
         (section.to_string(), true, "good, "),
-        (format!("{section}{silent}"), false, "127.0.0.1:9: does not answer"),
+        (format!("{section}{silent}"), false, "silent (127.0.0.1:9): does not answer"),
     ] {
         fs::write(&config, text).unwrap();
         let (success, said) = snmp(&["test", config.to_str().unwrap()]);

@@ -30,7 +30,9 @@ const CALLS: &[&str] = &[
 ];
 /// Calls a function of Python's module `rrdtool`; says what went wrong.
 const PYTHON: &str = "import sys, rrdtool\ncall = getattr(rrdtool, sys.argv[1], None)\n\
-    sys.exit(2) if call is None else call(*sys.argv[2:])\n";
+    if call is None: sys.exit(2)\n\
+    done = call(*sys.argv[2:])\n\
+    if isinstance(done, dict) and done.get('return_value', 0) == -1: sys.exit('ERROR: it returns -1')\n";
 
 /// Who calls.
 #[derive(Clone, Copy)]

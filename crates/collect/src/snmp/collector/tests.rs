@@ -123,3 +123,26 @@ fn a_silent_device_is_said_once() {
     assert!(!bench.of("net/router1/eth0.rrd").is_empty());
     assert!(bench.collector.take_notices().iter().all(|notice| notice.is_over));
 }
+
+#[test]
+fn the_time_before_a_reading_is_earlier_for_rrdtool_too() {
+    let args = ["DS:x:GAUGE:20:U:U", "RRA:AVERAGE:0.5:1:5"].map(String::from);
+    let options = rrd::definition::text::CreateOptions {
+        step: rrd::when::Step { units: 10, units_per_second: 1 },
+        limits: rrd::definition::text::Limits::FILE,
+        file_name: b"x",
+    };
+    let definition = rrd::definition::text::parse_create(&options, &args).unwrap();
+    let read = |time: rrd::time::Timestamp| {
+        let text = format!("{}.{:06}:1", time.whole, time.micros);
+        let (now, never) = (rrd::time::Timestamp::whole(0), |_: &[u8]| Err(String::new()));
+        let mut values = Vec::new();
+        let reading =
+            rrd::reading::parse_argument(text.as_bytes(), now, &definition, None, &never, &mut values);
+        reading.map(|reading| (reading.time.whole, reading.time.micros)).unwrap()
+    };
+    for micros in (0..1_000_000).step_by(37) {
+        let time = rrd::time::Timestamp::new(1_795_411_248, micros);
+        assert!(read(crate::snmp::pass::just_before(time)) < read(time), "{micros}");
+    }
+}

@@ -23,6 +23,10 @@ const DATAGRAM_MAX: usize = 65_536;
 /// How long is waited for a datagram at most: then it is looked whether time is up.
 const WAIT: Duration = Duration::from_millis(100);
 
+/// What a device is said to be that has not answered in time.
+pub const LATE: &str = "has not answered all that it was asked in time: check its address, its community or its passwords, and its \
+                        access list, or give it more time with --timeout";
+
 /// The socket and the clocks.
 struct Socket {
     udp: UdpSocket,
@@ -246,10 +250,7 @@ pub fn walk(
                 return Err(format!("{}: {why}", source.device));
             }
             None if Instant::now() >= deadline => {
-                return Err(format!(
-                    "{}: the walk was not over in time: give it more with --timeout",
-                    source.device
-                ));
+                return Err(format!("{}: {LATE}", source.device));
             }
             None => {}
         }
