@@ -316,7 +316,19 @@ impl Call<'_> {
             let values = computed.into_iter().flat_map(|source| layout.column(source).collect::<Vec<_>>());
             values.filter(|range| is_nan(&theirs[range.clone()])).collect()
         };
-        self.has_option("-r", "--range-check") && self.agreed_but_for(dropped)
+        self.leaves_an_end() || (self.has_option("-r", "--range-check") && self.agreed_but_for(dropped))
+    }
+
+    /// Over a longer file: its end stays after the new one.
+    fn leaves_an_end(&self) -> bool {
+        let names = self.differing_files().unwrap_or_default();
+        let [name] = names[..] else { return false };
+        let [ours, theirs] = self.after.each_ref().map(|files| &files[name]);
+        let before = self.before.get(name).map_or(0, Vec::len);
+        self.agreed()
+            && ours.len() < theirs.len()
+            && theirs.len() == before
+            && comparable(ours) == comparable(&theirs[..ours.len()])
     }
 
     fn is_listed_graph(&self) -> bool {

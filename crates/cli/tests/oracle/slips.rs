@@ -81,6 +81,16 @@ pub fn check_all() {
         vec![side.directory.join("b.rrd").exists().to_string()]
     };
     check(beyond, &["false"], &["true"]);
+    // The end of a longer file that restore replaces.
+    let longer = |side: &Program| {
+        let create = "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:";
+        run(
+            side,
+            &[&format!("{create}9"), "dump a.rrd a.xml", &format!("{create}29"), "restore -f a.xml a.rrd"],
+        );
+        vec![fs::metadata(side.directory.join("a.rrd")).expect("the file").len().to_string()]
+    };
+    check(longer, &["656"], &["816"]);
 }
 
 /// The slips of graph and xport.
