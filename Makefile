@@ -47,6 +47,9 @@ run:
 	@echo "Over HTTP: http://127.0.0.1:9181/graph?arg=-s&arg=-1h&arg=DEF:l=localhost/load.rrd:one:AVERAGE&arg=LINE2:l%23336699:load"
 	@echo "Ctrl-C stops it; nothing acknowledged is lost."
 	@echo
+	@[ -e roundel.toml ] || { $(TARGET)/quick/roundel snmp discover 127.0.0.1 --timeout 3 >/dev/null 2>&1 && printf '%s\n' '' \
+	  "An SNMP agent answers on 127.0.0.1. To poll it too, stop this, and:" \
+	  "  printf '[collect]\nhost = true\n\n[[snmp]]\ndevice = \"127.0.0.1\"\n' > roundel.toml && make run" ''; } &
 	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:9181
 
 test: peers variants

@@ -3,10 +3,9 @@
 //! Options may occur anywhere before `--`; the other arguments keep their order. Short options can be joined
 //! (`-ad ADDRESS`) and take an argument attached or as the next one, long options take it after `=` or as the
 //! next one. Compat, found by running Debian's rrdtool: long options cannot be abbreviated, POSIXLY_CORRECT
-//! changes nothing, and a message is cut to 47 bytes.
+//! changes nothing, and a message is cut ([`OPTION_MESSAGE_BYTES_MAX`]).
 
-/// Bytes of a message that RRDtool keeps.
-const MESSAGE_BYTES_MAX: usize = 47;
+use rrd::tune::OPTION_MESSAGE_BYTES_MAX;
 
 /// One option that a verb knows.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +55,7 @@ impl OptionError {
             OptionError::TakesNone(name) => ("option takes no arguments", name.as_bytes()),
         };
         let mut text = [what.as_bytes(), b" -- '", name, b"'"].concat();
-        text.truncate(MESSAGE_BYTES_MAX);
+        text.truncate(OPTION_MESSAGE_BYTES_MAX);
         text
     }
 }

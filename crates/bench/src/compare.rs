@@ -4,8 +4,11 @@
 //! running. The daemons of a scenario run side by side but are loaded in turn, never at once.
 
 mod attack;
+mod collectd;
+mod collector;
 mod device;
 mod fetch;
+mod gmond;
 mod graph;
 mod kept;
 mod librrd;
@@ -99,6 +102,10 @@ pub enum Scenario {
     Librrd,
     /// W1 while clients that mean harm attack.
     Attack,
+    /// collectd's packets, beside collectd with its plugins network and rrdtool.
+    Collectd,
+    /// gmond's XML, beside gmetad.
+    Gmond,
 }
 
 /// The context of every scenario.
@@ -235,6 +242,8 @@ impl Bench {
             Scenario::Graph => graph::run(self),
             Scenario::Librrd => librrd::run(self),
             Scenario::Attack => attack::run(self),
+            Scenario::Collectd => collectd::run(self),
+            Scenario::Gmond => gmond::run(self),
         }
     }
 

@@ -46,6 +46,7 @@ pub struct Daemon {
     program: Program,
     real_time: bool,
     http: Option<String>,
+    sections: String,
     directory: PathBuf,
     child: Option<Child>,
 }
@@ -57,7 +58,8 @@ impl Daemon {
         fs::create_dir_all(directory.join("journal"))?;
         // The base directory of rrdcached must not be reached through a symbolic link.
         let directory = directory.canonicalize()?;
-        Ok(Daemon { program: program.clone(), real_time: false, http: None, directory, child: None })
+        let (program, sections) = (program.clone(), String::new());
+        Ok(Daemon { program, real_time: false, http: None, sections, directory, child: None })
     }
 
     /// rrdcached as in real use (`-w 60 -z 60`) instead of writing at FLUSHALL only; from the next start on.
@@ -70,6 +72,11 @@ impl Daemon {
         let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         self.http = Some(free.clone());
         Ok(free)
+    }
+
+    /// Adds sections to its configuration, from the next start on. Roundel only.
+    pub fn configure(&mut self, sections: &str) {
+        self.sections += sections;
     }
 
     /// Its UNIX socket as clients write it.
@@ -152,8 +159,9 @@ impl Daemon {
             format!(
                 "layout = \"{layout}\"\nstore = \"{base}/store\"\nbase = \"{base}/rrd\"\n\
                  placeholders = {placeholders}\nsync = \"1s\"\n\n\
-                 [[listen]]\naddress = \"{}\"\n{files}{http}",
-                self.address()
+                 [[listen]]\naddress = \"{}\"\n{files}{http}{}",
+                self.address(),
+                self.sections
             ),
         )?;
         let mut command = Command::new(&self.program.roundel);

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 
@@ -56,6 +57,37 @@ impl ProcessUsage {
             ..*self
         }
     }
+}
+
+/// The CPU time of the living threads of a process, to the nanosecond.
+fn busy_time(pid: u32) -> Outcome<Duration> {
+    let mut nanoseconds = 0;
+    for task in Process::new(i32::try_from(pid)?)?.tasks()? {
+        // A thread may have ended since.
+        nanoseconds += task.and_then(|task| task.schedstat()).map_or(0, |stat| stat.sum_exec_runtime);
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Waits until a process rests, which is less than a twentieth of a core for 300 ms. Returns when it last worked.
+pub fn wait_until_idle(pid: u32) -> Outcome<Instant> {
+    const LOOK_EVERY: Duration = Duration::from_millis(10);
+    const REST: Duration = Duration::from_millis(300);
+    const LIMIT: Duration = Duration::from_secs(120);
+    let start = Instant::now();
+    let (mut worked, mut looked, mut before) = (start, start, busy_time(pid)?);
+    while worked.elapsed() < REST {
+        if start.elapsed() > LIMIT {
+            return Err(format!("process {pid} works for more than {LIMIT:?}").into());
+        }
+        thread::sleep(LOOK_EVERY);
+        let now = busy_time(pid)?;
+        if now.saturating_sub(before) > looked.elapsed() / 20 {
+            worked = Instant::now();
+        }
+        (looked, before) = (Instant::now(), now);
+    }
+    Ok(worked)
 }
 
 /// The work of a block device since boot.

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn system_errors_have_the_texts_of_c() {
-        let error = std::fs::metadata("/no/such/file").unwrap_err();
+        let error = std::fs::metadata(concat!(env!("CARGO_MANIFEST_DIR"), "/no such file")).unwrap_err();
         assert_eq!(system_text(&error), "No such file or directory");
         assert_eq!(system_text(&io::Error::other("x (os error 1)")), "x (os error 1)");
     }

@@ -1,13 +1,9 @@
-//! How fast collectd's packets are decoded, and a sender of them for measuring a daemon.
+//! How fast collectd's packets are decoded. A whole daemon is measured by `bench compare --only collectd`.
 //!
 //!     cargo run --profile quick -p roundel-collect --example collectd_speed
-//!     cargo run --profile quick -p roundel-collect --example collectd_speed -- 127.0.0.1:25826 300000 20 30000
-//!
-//! With arguments: address, values per second, seconds, number of RRDs (of one value each). What arrived is in the daemon's
-//! `/metrics`: `roundel_collectd_values_total`, `roundel_collectd_dropped_packets_total`, `roundel_collectd_stored_total`.
 
-use std::net::{IpAddr, UdpSocket};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use roundel_collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
 use roundel_collect::collectd::packet::{FineTime, Sample};
@@ -62,7 +58,7 @@ fn packets(rrds: usize, seconds: u64) -> (Vec<Vec<u8>>, usize) {
     (packets, values)
 }
 
-fn decode() {
+fn main() {
     let mut types = TypesDb::default();
     types.add("gauge value:GAUGE:U:U\nif_octets rx:DERIVE:0:U, tx:DERIVE:0:U\n");
     let mut collector = CollectdCollector::new(CollectdOptions::default(), types, AuthFile::default());
@@ -98,46 +94,4 @@ fn decode() {
         per_value(took),
         per_value(texts)
     );
-}
-
-fn send(address: &str, rate: f64, seconds: u64, rrds: usize) -> std::io::Result<()> {
-    let socket = UdpSocket::bind(if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" })?;
-    let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let start = Instant::now();
-    let (mut sent, mut packet_count, mut round) = (0.0, 0, 0);
-    while start.elapsed() < Duration::from_secs(seconds) {
-        // Each round is a second later for its RRDs, whatever the clock says.
-        let (packets, values) = packets(rrds, first - 50_000 + round);
-        let per_packet = values as f64 / packets.len() as f64;
-        for packet in &packets {
-            let due = Duration::from_secs_f64(sent / rate);
-            if let Some(wait) =
-                due.checked_sub(start.elapsed()).filter(|wait| *wait > Duration::from_micros(200))
-            {
-                std::thread::sleep(wait);
-            }
-            socket.send_to(packet, address)?;
-            sent += per_packet;
-            packet_count += 1;
-        }
-        round += 1;
-    }
-    println!(
-        "{sent:.0} values in {packet_count} packets, {:.0} values/s",
-        sent / start.elapsed().as_secs_f64()
-    );
-    Ok(())
-}
-
-fn main() -> std::io::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number =
-        |index: usize, default: f64| words.get(index).and_then(|word| word.parse().ok()).unwrap_or(default);
-    match words.first() {
-        None => decode(),
-        Some(address) => {
-            send(address, number(1, 100_000.0), number(2, 10.0) as u64, number(3, 30_000.0) as usize)?
-        }
-    }
-    Ok(())
 }

@@ -24,5 +24,3 @@ pub mod spec;
 pub mod target;
 pub mod term;
 pub mod threshold;
-
-pub use ::snmp::mib::MibNames;

@@ -57,10 +57,7 @@ pub unsafe extern "C" fn rrd_strtodbl(
     // SAFETY: `text` and `message` are NULL or C strings, and `value` is NULL or writable, by this function's contract.
     unsafe {
         let all = bytes(text).unwrap_or_default();
-        let word = rrd::number::parse_word(all).map(|word| match word.is_nan() {
-            true => f64::NAN.copysign(if all[0] == b'-' { -1.0 } else { 1.0 }),
-            false => word,
-        });
+        let word = rrd::number::parse_word(all);
         let (number, length) = word.map(|word| (word, 0)).or_else(|| digits(all)).unwrap_or_default();
         if !value.is_null() {
             value.write(number);

@@ -8,6 +8,7 @@
 //! This module owns the encoding in both directions. No memory is allocated because of a length that was
 //! merely claimed, an invalid frame is refused as a whole, and no input panics.
 
+pub mod agent;
 pub mod answer;
 pub mod code;
 pub mod request;

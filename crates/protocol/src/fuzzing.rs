@@ -1,5 +1,9 @@
 //! A function for each decoder of this crate, for fuzzers: any bytes may be given, and a panic is a finding.
 
+use rrd::time::Timestamp;
+
+use crate::frames::agent::AGENT_BODY_BYTES_MAX;
+use crate::frames::agent::block::{BlockReader, BlockSink, BlockValue, RrdDefinition};
 use crate::frames::{self, ANSWER_BYTES_MAX, REQUEST_BYTES_MAX};
 use crate::rrdcached::address::Address;
 use crate::rrdcached::client;
@@ -121,6 +125,61 @@ fn fuzz_answers_of(bytes: &[u8], version: u32) {
     }
 }
 
+/// Frames of agents and their answers.
+pub fn fuzz_agent_frames(bytes: &[u8]) {
+    use frames::agent::session::{FromAgent, FromStore};
+    let mut reader = BlockReader::default();
+    let mut rest = bytes;
+    while let Ok(Some((frame, used))) = frames::scan(rest, AGENT_BODY_BYTES_MAX) {
+        rest = &rest[used..];
+        if let Err(error) = FromStore::decode(frame) {
+            drop(error.to_string());
+        }
+        match FromAgent::decode(frame) {
+            Ok(FromAgent::Block(body)) => match reader.read(body, &mut CountingSink::default()) {
+                Ok(()) => {}
+                Err(error) => return drop(error.to_string()),
+            },
+            Ok(FromAgent::Hello(_) | FromAgent::Alive) => {}
+            Err(error) => drop(error.to_string()),
+        }
+    }
+}
+
+/// The content of an agent's block, which a fuzzer would hardly reach past its checksum.
+pub fn fuzz_agent_block(bytes: &[u8]) {
+    let (mut reader, mut sink) = (BlockReader::default(), CountingSink::default());
+    for _ in 0..2 {
+        let _ = reader.read_content(bytes, &mut sink);
+    }
+}
+
+/// Checks that what is numbered was there before.
+#[derive(Debug, Default)]
+struct CountingSink {
+    definitions: u32,
+    values: Vec<usize>,
+}
+
+impl BlockSink for CountingSink {
+    fn begin_context(&mut self) {
+        *self = CountingSink::default();
+    }
+
+    fn definition(&mut self, _definition: RrdDefinition<'_>) {
+        self.definitions += 1;
+    }
+
+    fn rrd(&mut self, definition: u32, _name: &[u8], values: usize) {
+        assert!(definition < self.definitions);
+        self.values.push(values);
+    }
+
+    fn reading(&mut self, rrd: u32, _time: Timestamp, values: &[BlockValue<'_>]) {
+        assert_eq!(self.values[rrd as usize], values.len());
+    }
+}
+
 /// An address as given to `-l`.
 pub fn fuzz_address(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -170,5 +229,39 @@ mod tests {
         for good in ["unix:/tmp/x.sock", "[::1]:42217", "localhost:1", "10.0.0.1"] {
             shake(good.as_bytes(), 5_000, fuzz_address);
         }
+    }
+
+    #[test]
+    fn frames_and_blocks_of_agents() {
+        use crate::frames::agent::block::BlockWriter;
+        use crate::frames::agent::session::{self, Applied, Hello, RefusedReading, Welcome};
+        let mut writer = BlockWriter::default();
+        let definition = writer.add_definition(10, 1, &["DS:a:GAUGE:20:U:U".to_string()]).unwrap();
+        let rrd = writer.add_rrd(definition, b"a/b.rrd", 6).unwrap();
+        for second in [1_700_000_000, 1_700_000_010, -1] {
+            let values = [
+                BlockValue::Unknown,
+                BlockValue::Dropped(3),
+                BlockValue::Unsigned(5 << 40),
+                BlockValue::Signed(-7),
+                BlockValue::Float(0.25),
+                BlockValue::Text(b"1e9"),
+            ];
+            writer.push(rrd, Timestamp::new(second, 250_000), values);
+        }
+        let content = writer.content().to_vec();
+        fuzz_agent_block(&content);
+        shake(&content, 100_000, fuzz_agent_block);
+        let mut frames = Vec::new();
+        session::push_hello(&mut frames, &Hello { epoch: 1, sent: 2, name: b"hall" });
+        session::push_alive(&mut frames);
+        writer.finish(1, &mut frames).unwrap();
+        session::push_welcome(&mut frames, &Welcome { sequence: 1, credit: 2, time: 3 });
+        session::push_applied(&mut frames, &Applied { sequence: 1, credit: 2 });
+        let refused = RefusedReading { index: 1, code: ErrorCode::IllegalTime, text: b"a: no" };
+        session::push_refused(&mut frames, 1, 2, &[refused, refused]);
+        session::push_ended(&mut frames, ErrorCode::Fenced, b"no");
+        fuzz_agent_frames(&frames);
+        shake(&frames, 50_000, fuzz_agent_frames);
     }
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each. A failure is a text for standard error.
 
 pub mod address;
+pub mod agent;
 pub mod collectd;
 pub mod export;
 pub mod import;

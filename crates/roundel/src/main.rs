@@ -22,6 +22,8 @@ struct Arguments {
 enum Command {
     /// Run the daemon
     Serve(cmd::serve::Arguments),
+    /// Collect on this machine for a store on another one
+    Agent(cmd::agent::Arguments),
     /// Check a configuration without starting
     Validate(cmd::serve::ValidateArguments),
     /// Import standard .rrd files into a store
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
     }
     let done = match Arguments::parse().command {
         Command::Serve(arguments) => cmd::serve::run(&arguments),
+        Command::Agent(arguments) => cmd::agent::run(&arguments),
         Command::Validate(arguments) => cmd::serve::validate(&arguments),
         Command::Import(arguments) => cmd::import::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),

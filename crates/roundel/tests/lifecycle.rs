@@ -259,6 +259,36 @@ fn rrd_files_are_imported_and_exported_with_and_without_a_daemon() {
 }
 
 #[test]
+fn validate_refuses_what_serve_refuses_and_passes_what_it_passes() {
+    let place = Place::new();
+    let refused = [
+        ("pid_file = 'no/pid'", "pid_file"),
+        ("[http]\nlisten = ['nonsense']", "[http] listen"),
+        ("[[listen]]\naddress = 'unix:s'\n[[listen]]\naddress = 'unix:s'", "listens there already"),
+        ("[collectd]\nlisten = ['udp://127.0.0.1:1']\ntypes = ['no.db']", "no.db"),
+        ("[limits]\nconnections = 0", "connections = 0"),
+        ("[stripes]\nshards = 100000", "from 1 to 256"),
+    ];
+    for (text, want) in refused {
+        std::fs::write(place.path("x.toml"), text).unwrap();
+        let said = [&["validate", "x.toml"][..], &["serve", "--config", "x.toml"]].map(|words| {
+            let output = place.run(ROUNDEL, words);
+            assert!(!output.status.success(), "{words:?}: {text}");
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        });
+        assert!(said.iter().all(|said| said.contains(want)), "{text}: {said:?}");
+        assert!(!place.path("var").exists(), "{text}: something was made");
+    }
+    std::fs::write(place.path("x.toml"), "base = 'base'\n[[listen]]\naddress = 'unix:sock'\n").unwrap();
+    let daemon = place.start(ROUNDEL, &["serve", "--config", "x.toml"]);
+    assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
+    // Of a daemon that runs already, too.
+    assert!(place.run(ROUNDEL, &["validate", "x.toml"]).status.success());
+    daemon.signal("-TERM");
+    assert!(daemon.wait());
+}
+
+#[test]
 fn invalid_arguments_are_refused_with_advice() {
     let place = Place::new();
     std::fs::write(place.path("bad.toml"), "layout = 'stripes'\nbse = '.'\n").unwrap();

@@ -1,9 +1,11 @@
-//! Our polling by mrtg.cfg beside Debian's MRTG on the same file: which RRDs are made, what they are given, what is refused.
+//! Our polling by SNMP, and that by mrtg.cfg beside Debian's MRTG on the same file: which RRDs are made, what they are given, what is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 #[path = "mrtg/commands.rs"]
 mod commands;
+#[path = "mrtg/devices.rs"]
+mod devices;
 #[path = "mrtg/snmp.rs"]
 mod snmp;
 
@@ -31,10 +33,15 @@ impl Daemon {
 
     /// The same with `more` at the beginning of its configuration.
     fn start_with(root: &Path, config: &Path, more: &str) -> Daemon {
+        let mrtg = format!("[[mrtg]]\nconfig = '{}'\nprogram_timeout = '20s'\n", config.display());
+        Self::serve(root, more, &mrtg)
+    }
+
+    /// With these keys and sections in its configuration.
+    fn serve(root: &Path, keys: &str, sections: &str) -> Daemon {
         let toml = format!(
-            "{more}store = '{root}/store'\nbase = '{root}/ours'\n[[listen]]\naddress = 'unix:{root}/sock'\n\
-             [[mrtg]]\nconfig = '{}'\nprogram_timeout = '20s'\n[log]\nfile = '{root}/log'\n",
-            config.display(),
+            "{keys}store = '{root}/store'\nbase = '{root}/ours'\n[[listen]]\naddress = 'unix:{root}/sock'\n\
+             {sections}[log]\nfile = '{root}/log'\n",
             root = root.display()
         );
         fs::create_dir_all(root.join("ours")).unwrap();

@@ -55,14 +55,17 @@ fn a_listener_at_its_limit_says_so_once() {
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
     let http = oracle::free_port();
     daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n[limits]\nconnections = 16\n"));
-    let mut clients = VecDeque::from([daemon.start()]);
+    daemon.start();
+    let connect = |daemon: &Daemon| Client::connect(&daemon.socket()).unwrap();
+    // More than there are places for: the last ones wait from here on, whatever comes and goes.
+    let mut clients: VecDeque<Client> = (0..20).map(|_| connect(&daemon)).collect();
     for _ in 0..60 {
-        let mut client = Client::connect(&daemon.socket()).unwrap();
-        if clients.len() >= 14 {
-            clients.pop_front();
-        }
+        clients.push_back(connect(&daemon));
+        let mut oldest = clients.pop_front().unwrap();
+        assert_eq!(oldest.ask("PING").unwrap().status, 0);
+    }
+    while let Some(mut client) = clients.pop_front() {
         assert_eq!(client.ask("PING").unwrap().status, 0);
-        clients.push_back(client);
     }
     assert_eq!(daemon.log().matches("all places for connections are taken").count(), 1, "{}", daemon.log());
     // They waited, and none was refused.

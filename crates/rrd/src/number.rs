@@ -127,7 +127,8 @@ pub fn parse_word(text: &[u8]) -> Option<f64> {
     };
     let start = text.get(..3)?;
     if start.eq_ignore_ascii_case(b"nan") {
-        Some(UNKNOWN)
+        // The NaN of an unknown value has a minus.
+        Some(if negative { UNKNOWN } else { -UNKNOWN })
     } else if start.eq_ignore_ascii_case(b"inf") {
         Some(if negative { f64::NEG_INFINITY } else { f64::INFINITY })
     } else {

@@ -11,10 +11,11 @@ mod layout;
 mod option;
 mod source;
 
-pub use error::TuneError;
+pub use error::{OPTION_MESSAGE_BYTES_MAX, TuneError};
 
 use crate::content::Rrd;
 use crate::definition::Definition;
+use crate::definition::text::Limits;
 use crate::live::Live;
 use option::{Options, Setting};
 
@@ -51,7 +52,7 @@ pub fn tune(definition: &mut Definition, live: &mut Live, args: &[&str]) -> Resu
     Ok(())
 }
 
-/// Changes an RRD by any arguments of `rrdtune(1)` that follow the file name, including layout changes.
+/// Changes the RRD of a `.rrd` file by any arguments of `rrdtune(1)` that follow the file name, including layout changes.
 ///
 /// New sources are unknown. The rows of new archives, and those that an archive gains, are made from existing
 /// rows ([`crate::prefill`]). On error nothing has changed.
@@ -59,14 +60,23 @@ pub fn tune(definition: &mut Definition, live: &mut Live, args: &[&str]) -> Resu
 /// # Errors
 /// [`TuneError`].
 pub fn tune_content(rrd: &mut Rrd, args: &[&str]) -> Result<(), TuneError> {
-    tune_content_within(rrd, args, u64::MAX)
+    tune_content_within(rrd, args, TuneLimits { definition: Limits::FILE, live_bytes: u64::MAX })
 }
 
-/// As [`tune_content`], for an RRD that may take `live_bytes_max` bytes of memory ([`crate::footprint`]).
+/// What an RRD may become.
+#[derive(Clone, Copy, Debug)]
+pub struct TuneLimits {
+    /// What the target can hold.
+    pub definition: Limits,
+    /// Bytes of memory that the RRD may take ([`crate::footprint`]).
+    pub live_bytes: u64,
+}
+
+/// As [`tune_content`], within these limits.
 ///
 /// # Errors
 /// As [`tune_content`], and [`TuneError::Memory`].
-pub fn tune_content_within(rrd: &mut Rrd, args: &[&str], live_bytes_max: u64) -> Result<(), TuneError> {
+pub fn tune_content_within(rrd: &mut Rrd, args: &[&str], limits: TuneLimits) -> Result<(), TuneError> {
     let (mut definition, mut live) = (rrd.definition.clone(), rrd.live.clone());
     let settings = settings(&mut definition, &mut live, args)?;
     if settings.rest.is_empty() {
@@ -77,7 +87,7 @@ pub fn tune_content_within(rrd: &mut Rrd, args: &[&str], live_bytes_max: u64) ->
     if settings.step {
         return Err(TuneError::Step);
     }
-    *rrd = changes.apply(&definition, &live, &rrd.archives, live_bytes_max)?;
+    *rrd = changes.apply(&definition, &live, &rrd.archives, limits)?;
     Ok(())
 }
 

@@ -7,6 +7,9 @@ use graph::language::{Element, Script};
 
 use crate::error::Error;
 
+/// Most pixels of a width: a grid with more takes minutes. RRDtool's limit is its memory.
+const WIDTH_MAX: u32 = 10_000_000;
+
 /// How much a graph may take. What it may fetch and compute is limited by its [`graph::plan::Rows`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -32,7 +35,7 @@ impl Limits {
     /// [`Error::TooManyValues`].
     pub(crate) fn check_values(&self, script: &Script, width: u32) -> Result<(), Error> {
         let shapes = shape_count(script);
-        if u64::from(width).saturating_mul(shapes as u64) > self.values_max {
+        if width > WIDTH_MAX || u64::from(width).saturating_mul(shapes as u64) > self.values_max {
             return Err(Error::TooManyValues { shapes, width });
         }
         Ok(())

@@ -1,12 +1,17 @@
 //! Runs the collectors: sockets and timers around what `crates/collect` decides, and the way of readings into the store.
 
 pub mod collectd;
+pub mod context;
 pub mod datagrams;
 pub mod ganglia;
 pub mod host;
+mod lookup;
 pub mod mrtg;
-mod recorder;
+mod notices;
+pub(crate) mod own;
+pub(crate) mod recorder;
 pub mod snmp;
 pub mod statistics;
-mod udp;
+pub(crate) mod store_writer;
+pub mod udp;
 mod watched;

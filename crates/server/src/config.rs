@@ -1,24 +1,38 @@
 //! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
 //! key.
 
+mod values;
+
+pub use values::parse_with_unit;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use collect::snmp::source::SnmpSource;
+use protocol::frames::agent::is_agent_name;
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use serde::Deserialize;
+use store::identity::SHARDS_MAX;
 
+use crate::agent::AgentSettings;
+use crate::agent::spool::SpoolOptions;
+use crate::agents::AgentsSettings;
 use crate::collectors::collectd::config::CollectdSection;
 use crate::collectors::ganglia;
 use crate::collectors::ganglia::config::{GmetadSection, GmondListenSection, GmondSection};
 use crate::collectors::mrtg::{MrtgSettings, PROGRAM_TIMEOUT};
+use crate::collectors::snmp::config::{SnmpSettings, load_profiles};
+use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::privileges;
-use crate::settings::{
-    FilesSettings, Layout, LimitSettings, LogLevel, SCRUB_DEFAULT, Settings, StripesSettings, SyncPolicy,
-    parse_bytes, parse_duration,
-};
+use crate::settings::{FilesSettings, Layout, LimitSettings, LogLevel, Settings, StripesSettings};
+
+/// What a spool may take unless the configuration says otherwise: 30 million values and more.
+const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
+/// How long an agent keeps what the store has: as long as the last copy of that is old.
+const SPOOL_KEEP_DEFAULT: Duration = Duration::from_secs(86_400);
 
 /// Why a configuration cannot be used, with file and line.
 #[derive(Debug)]
@@ -61,6 +75,8 @@ struct File {
     gmetad: Option<GmetadSection>,
     mrtg: Vec<FileMrtg>,
     snmp: Vec<toml::Spanned<SnmpSource>>,
+    agent: Option<FileAgent>,
+    agents: FileAgents,
 }
 
 impl Default for File {
@@ -96,6 +112,8 @@ impl Default for File {
             gmetad: None,
             mrtg: Vec::new(),
             snmp: Vec::new(),
+            agent: None,
+            agents: FileAgents::default(),
         }
     }
 }
@@ -150,7 +168,7 @@ impl Default for FileLog {
 struct FileLimits {
     memory: Option<toml::Spanned<String>>,
     idle: Option<toml::Spanned<String>>,
-    connections: Option<usize>,
+    connections: Option<toml::Spanned<usize>>,
     rrd_memory: Option<toml::Spanned<String>>,
     store_memory: Option<toml::Spanned<String>>,
 }
@@ -158,9 +176,9 @@ struct FileLimits {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FileStripes {
-    shards: Option<u32>,
-    open_bytes: Option<usize>,
-    log_bytes: Option<u64>,
+    shards: Option<toml::Spanned<u32>>,
+    open_bytes: Option<toml::Spanned<usize>>,
+    log_bytes: Option<toml::Spanned<u64>>,
     scrub: Option<toml::Spanned<String>>,
 }
 
@@ -171,7 +189,7 @@ struct FileFiles {
     write_interval: Option<toml::Spanned<String>>,
     write_jitter: Option<toml::Spanned<String>>,
     flush_interval: Option<toml::Spanned<String>>,
-    write_threads: Option<usize>,
+    write_threads: Option<toml::Spanned<usize>>,
     flush_at_stop: bool,
     scrub: Option<toml::Spanned<String>>,
 }
@@ -196,6 +214,23 @@ struct FileMrtg {
     #[serde(default = "yes")]
     programs: bool,
     program_timeout: Option<toml::Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileAgent {
+    name: toml::Spanned<String>,
+    store: toml::Spanned<String>,
+    spool: PathBuf,
+    spool_bytes: Option<toml::Spanned<String>>,
+    keep: Option<toml::Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileAgents {
+    listen: Vec<toml::Spanned<String>>,
+    open: bool,
 }
 
 fn yes() -> bool {
@@ -237,23 +272,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn error(&self, value: &toml::Spanned<String>, cause: impl std::fmt::Display) -> ConfigError {
-        let line = line_of(self.text, value.span().start);
-        ConfigError(format!("{}:{line}: cannot use \"{}\": {cause}", self.source, value.get_ref()))
-    }
-
     fn settings(&self, file: File) -> Result<Settings, ConfigError> {
         let base = absolute(&file.base)?;
         let tree = file.tree.as_deref().map(absolute).transpose()?.unwrap_or_else(|| base.clone());
         let layout = match file.layout {
             LayoutName::Stripes => Layout::Stripes(StripesSettings {
                 store: absolute(&file.store)?,
-                shards: file.stripes.shards,
                 placeholders: file.placeholders.then(|| tree.clone()),
                 adopt: file.adopt.then_some(tree),
-                open_bytes: file.stripes.open_bytes,
-                log_bytes: file.stripes.log_bytes,
-                scrub: self.scrub(file.stripes.scrub.as_ref())?,
+                ..self.stripes(&file.stripes)?
             }),
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
         };
@@ -268,8 +295,8 @@ impl Reader<'_> {
             no_overwrite: file.no_overwrite,
             make_directories: file.make_directories,
             pid_file: file.pid_file.as_deref().map(absolute).transpose()?,
-            user: self.id(file.user.as_ref(), privileges::user_id, "user")?,
-            group: self.id(file.group.as_ref(), privileges::group_id, "group")?,
+            user: self.id("user", file.user.as_ref(), privileges::user_id)?,
+            group: self.id("group", file.group.as_ref(), privileges::group_id)?,
             log_level: match file.log.level {
                 LevelName::Error => LogLevel::Error,
                 LevelName::Warn => LogLevel::Warn,
@@ -283,6 +310,8 @@ impl Reader<'_> {
                 .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
             mrtg: file.mrtg.iter().map(|mrtg| self.mrtg(mrtg)).collect::<Result<_, _>>()?,
             snmp: self.snmp(file.snmp)?,
+            agent: file.agent.as_ref().map(|agent| self.agent(agent)).transpose()?,
+            agents: self.agents(&file.agents)?,
             ..Settings::new(PathBuf::new(), base)
         })
     }
@@ -300,104 +329,146 @@ impl Reader<'_> {
         checked.map(Some).map_err(|cause| ConfigError(format!("{}:{line}: [{name}] {cause}", self.source)))
     }
 
-    fn snmp(&self, sources: Vec<toml::Spanned<SnmpSource>>) -> Result<Vec<SnmpSource>, ConfigError> {
+    fn snmp(&self, sources: Vec<toml::Spanned<SnmpSource>>) -> Result<Option<SnmpSettings>, ConfigError> {
+        let Some(first) = sources.first() else { return Ok(None) };
+        let named = |at: usize, error: String| {
+            ConfigError(format!("{}:{}: [[snmp]]: {error}", self.source, line_of(self.text, at)))
+        };
+        let first = first.span().start;
+        let profiles = load_profiles(sources.iter().map(toml::Spanned::get_ref));
+        let profiles = profiles.map_err(|error| named(first, error))?;
         let mut names = HashSet::new();
         let check = |source: toml::Spanned<SnmpSource>| {
-            let line = line_of(self.text, source.span().start);
-            let source = source.into_inner();
-            let named = |error| ConfigError(format!("{}:{line}: [[snmp]]: {error}", self.source));
-            source.check().map_err(named)?;
+            let (at, source) = (source.span().start, source.into_inner());
+            source.check(&profiles).map_err(|error| named(at, error))?;
             if !names.insert(source.name().to_string()) {
                 let name = source.name();
-                return Err(named(format!(
-                    "another device is called \"{name}\", too: give one of them a name"
-                )));
+                let error = format!("another device is called \"{name}\", too: give one of them a name");
+                return Err(named(at, error));
             }
             Ok(source)
         };
-        sources.into_iter().map(check).collect()
+        let sources = sources.into_iter().map(check).collect::<Result<_, _>>()?;
+        Ok(Some(SnmpSettings { sources, profiles }))
+    }
+
+    /// The numbers of a striped store; its places are not known here.
+    fn stripes(&self, stripes: &FileStripes) -> Result<StripesSettings, ConfigError> {
+        Ok(StripesSettings {
+            store: PathBuf::new(),
+            placeholders: None,
+            adopt: None,
+            shards: self.number("shards", stripes.shards.as_ref(), 1..=SHARDS_MAX)?,
+            open_bytes: self.number("open_bytes", stripes.open_bytes.as_ref(), values::OPEN_BYTES)?,
+            log_bytes: self.number("log_bytes", stripes.log_bytes.as_ref(), values::LOG_BYTES)?,
+            scrub: self.scrub(stripes.scrub.as_ref())?,
+        })
     }
 
     fn files(&self, files: &FileFiles, store: &Path) -> Result<FilesSettings, ConfigError> {
         let defaults = FilesSettings::default();
         let journal = files.journal.as_deref().unwrap_or(store);
+        let interval = |key, value: &Option<toml::Spanned<String>>, default| {
+            self.duration(key, value.as_ref(), default, values::INTERVAL)
+        };
+        let jitter = files.write_jitter.as_ref();
         Ok(FilesSettings {
             journal: Some(absolute(journal)?),
-            write_interval: self.duration(files.write_interval.as_ref(), defaults.write_interval)?,
-            write_jitter: self.duration(files.write_jitter.as_ref(), defaults.write_jitter)?,
-            flush_interval: self.duration(files.flush_interval.as_ref(), defaults.flush_interval)?,
-            write_threads: files.write_threads,
+            write_interval: interval("write_interval", &files.write_interval, defaults.write_interval)?,
+            write_jitter: self.duration("write_jitter", jitter, defaults.write_jitter, values::JITTER)?,
+            flush_interval: interval("flush_interval", &files.flush_interval, defaults.flush_interval)?,
+            write_threads: self.number(
+                "write_threads",
+                files.write_threads.as_ref(),
+                values::WRITE_THREADS,
+            )?,
             flush_at_stop: files.flush_at_stop,
             scrub: self.scrub(files.scrub.as_ref())?,
         })
     }
 
-    fn duration(
-        &self,
-        value: Option<&toml::Spanned<String>>,
-        default: std::time::Duration,
-    ) -> Result<std::time::Duration, ConfigError> {
-        let Some(value) = value else { return Ok(default) };
-        let cause = "give a number with a suffix ms, s, m, h, d or w";
-        parse_duration(value.get_ref()).ok_or_else(|| self.error(value, cause))
-    }
-
     fn limits(&self, limits: &FileLimits) -> Result<LimitSettings, ConfigError> {
         let defaults = LimitSettings::default();
+        let bytes = |key, value: &Option<toml::Spanned<String>>, default, bounds| {
+            self.bytes(key, value.as_ref(), default, bounds)
+        };
+        let connections = self.number("connections", limits.connections.as_ref(), 1..=CONNECTIONS_MAX)?;
         Ok(LimitSettings {
-            memory: self.bytes(limits.memory.as_ref(), defaults.memory)?,
-            idle: self.duration(limits.idle.as_ref(), defaults.idle)?,
-            connections: limits.connections.unwrap_or(defaults.connections),
-            rrd_memory: self.bytes(limits.rrd_memory.as_ref(), defaults.rrd_memory)?,
-            store_memory: self.bytes(limits.store_memory.as_ref(), defaults.store_memory)?,
+            memory: bytes("memory", &limits.memory, defaults.memory, values::MEMORY)?,
+            idle: self.duration("idle", limits.idle.as_ref(), defaults.idle, values::IDLE)?,
+            connections: connections.unwrap_or(defaults.connections),
+            rrd_memory: bytes("rrd_memory", &limits.rrd_memory, defaults.rrd_memory, values::RRD_MEMORY)?,
+            store_memory: bytes(
+                "store_memory",
+                &limits.store_memory,
+                defaults.store_memory,
+                values::STORE_MEMORY,
+            )?,
         })
     }
 
-    fn bytes(&self, value: Option<&toml::Spanned<String>>, default: u64) -> Result<u64, ConfigError> {
-        let Some(value) = value else { return Ok(default) };
-        let cause = "give a number of bytes, such as \"500 MB\" or \"2 GiB\"";
-        parse_bytes(value.get_ref()).ok_or_else(|| self.error(value, cause))
+    fn agent(&self, agent: &FileAgent) -> Result<AgentSettings, ConfigError> {
+        let name = agent.name.get_ref();
+        // It is a directory of RRDs, too.
+        if !is_agent_name(name.as_bytes()) || name.contains(['/', '\\']) || name.starts_with('.') {
+            return Err(self.error(
+                "name",
+                &agent.name,
+                "give printable ASCII without spaces and slashes, such as \"hall-2\"",
+            ));
+        }
+        if AgentsSettings::is_local(agent.store.get_ref()).is_none() {
+            return Err(self.error("store", &agent.store, "give HOST:PORT of the store's [agents]"));
+        }
+        let bytes = agent.spool_bytes.as_ref();
+        Ok(AgentSettings {
+            name: name.clone(),
+            store: agent.store.get_ref().clone(),
+            spool: SpoolOptions {
+                directory: absolute(&agent.spool)?,
+                bytes_max: self.bytes("spool_bytes", bytes, SPOOL_BYTES_DEFAULT, values::SPOOL_BYTES)?,
+                keep: self.duration("keep", agent.keep.as_ref(), SPOOL_KEEP_DEFAULT, values::SPOOL_KEEP)?,
+            },
+        })
+    }
+
+    fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {
+        for address in &agents.listen {
+            let is_local = AgentsSettings::is_local(address.get_ref())
+                .ok_or_else(|| self.error("listen", address, "give HOST:PORT, such as 127.0.0.1:42219"))?;
+            if !is_local && !agents.open {
+                let cause = "agents are neither authenticated nor encrypted yet, so they are received on loopback only; \
+                     with open = true, every program that reaches the port may write";
+                return Err(self.error("listen", address, cause));
+            }
+        }
+        let listen: Vec<String> = agents.listen.iter().map(|address| address.get_ref().clone()).collect();
+        Ok((!listen.is_empty()).then_some(AgentsSettings { listen }))
     }
 
     fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {
         Ok(MrtgSettings {
             config: absolute(&mrtg.config)?,
             programs: mrtg.programs,
-            program_timeout: self.duration(mrtg.program_timeout.as_ref(), PROGRAM_TIMEOUT)?,
+            program_timeout: self.duration(
+                "program_timeout",
+                mrtg.program_timeout.as_ref(),
+                PROGRAM_TIMEOUT,
+                values::INTERVAL,
+            )?,
         })
-    }
-
-    fn sync(&self, value: &toml::Spanned<String>) -> Result<SyncPolicy, ConfigError> {
-        if value.get_ref() == "always" {
-            return Ok(SyncPolicy::Always);
-        }
-        match parse_duration(value.get_ref()) {
-            Some(every) if !every.is_zero() => Ok(SyncPolicy::Every(every)),
-            _ => Err(self.error(value, "give \"always\" or a duration such as \"1s\"")),
-        }
-    }
-
-    fn scrub(
-        &self,
-        value: Option<&toml::Spanned<String>>,
-    ) -> Result<Option<std::time::Duration>, ConfigError> {
-        let Some(value) = value else { return Ok(Some(SCRUB_DEFAULT)) };
-        match (value.get_ref().as_str(), parse_duration(value.get_ref())) {
-            ("off", _) => Ok(None),
-            (_, Some(every)) if !every.is_zero() => Ok(Some(every)),
-            _ => Err(self.error(value, "give \"off\" or a duration such as \"30d\"")),
-        }
     }
 
     fn listen(&self, listen: &FileListen) -> Result<Listen, ConfigError> {
         if listen.address.get_ref().is_empty() {
             return Err(self.error(
+                "address",
                 &listen.address,
                 "it is empty; give unix:PATH, HOST:PORT, or :PORT for all addresses",
             ));
         }
-        let address =
-            Address::parse(listen.address.get_ref()).map_err(|error| self.error(&listen.address, error))?;
+        let address = Address::parse(listen.address.get_ref())
+            .map_err(|error| self.error("address", &listen.address, error))?;
         let address = match address {
             Address::Unix(path) => Address::Unix(absolute(&path)?),
             tcp => tcp,
@@ -407,7 +478,8 @@ impl Reader<'_> {
             permissions = Permissions::NONE;
             for command in commands {
                 let found = protocol::rrdcached::command::Command::find(command.get_ref().as_bytes());
-                let found = found.ok_or_else(|| self.error(command, "there is no such command"))?;
+                let found =
+                    found.ok_or_else(|| self.error("permissions", command, "there is no such command"))?;
                 permissions = permissions.with(found.verb);
             }
         }
@@ -417,22 +489,11 @@ impl Reader<'_> {
                 u32::from_str_radix(mode.get_ref(), 8)
                     .ok()
                     .filter(|mode| *mode <= 0o777)
-                    .ok_or_else(|| self.error(mode, "give an octal mode such as \"0660\""))?,
+                    .ok_or_else(|| self.error("mode", mode, "give an octal mode such as \"0660\""))?,
             ),
         };
-        let group = self.id(listen.group.as_ref(), privileges::group_id, "group")?;
+        let group = self.id("group", listen.group.as_ref(), privileges::group_id)?;
         Ok(Listen { address, permissions, mode, group })
-    }
-
-    fn id(
-        &self,
-        value: Option<&toml::Spanned<String>>,
-        find: impl Fn(&str) -> Option<u32>,
-        what: &str,
-    ) -> Result<Option<u32>, ConfigError> {
-        let Some(value) = value else { return Ok(None) };
-        let found = find(value.get_ref()).ok_or_else(|| self.error(value, format!("no such {what}")))?;
-        Ok(Some(found))
     }
 }
 
@@ -448,7 +509,7 @@ pub fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use crate::settings::{SCRUB_DEFAULT, SyncPolicy};
 
     #[test]
     fn an_empty_file_is_the_default() {
@@ -492,7 +553,7 @@ mod tests {
         assert_eq!((mrtg.config.as_path(), mrtg.programs), (Path::new("/m.cfg"), false));
         assert_eq!(mrtg.program_timeout, Duration::from_secs(5));
         assert_eq!(settings.collect_host.as_deref(), Some("localhost"));
-        assert_eq!(settings.snmp[0].device, "router1");
+        assert_eq!(settings.snmp.unwrap().sources[0].device, "router1");
     }
 
     #[test]
@@ -509,11 +570,39 @@ mod tests {
         check("[[listen]]\naddress = ''\n", &["x.toml:2:", "empty"]);
         check("[[listen]]\naddress = 'unix:/x'\nmode = '999'\n", &["x.toml:3:", "999"]);
         check("[[listen]]\naddress = 'unix:/x'\npermissions = ['FOO']\n", &["x.toml:3:", "FOO"]);
-        check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "no such user"]);
+        check("user = 'nobody-of-this-name'\n", &["x.toml:1:", "user = \"nobody-of-this-name\"", "none"]);
         check("[limits]\nrrd_memory = 'much'\n", &["x.toml:2:", "much", "2 GiB"]);
         check("\n[[snmp]]\ndevice = 'r'\nversion = '9'\n", &["x.toml:2:", "9"]);
         check("[[snmp]]\ndevice = 'r'\n[[snmp]]\ndevice = 'r:99'\n", &["x.toml:3:", "\"r\""]);
         check("[[snmp]]\ndevice = 'r'\ncomunity = 'x'\n", &["comunity"]);
+        check("[[snmp]]\ndevice = 'r'\n\nstep = '1x'\n", &["x.toml:4:", "1x"]);
+        check("[[snmp]]\ndevice = 'r'\nonly = [3]\n", &["x.toml:3:", "a rule is a pattern"]);
+        check("[[snmp]]\ndevice = 'r'\nprofiles = ['/none/a.toml']\n", &["x.toml:1:", "/none/a.toml"]);
+        let agent = "[agent]\nspool = '/s'\n";
+        check(&format!("{agent}name = 'a b'\nstore = 'x:1'\n"), &["x.toml:3:", "a b"]);
+        check(&format!("{agent}name = 'a'\nstore = 'x'\n"), &["x.toml:4:", "HOST:PORT"]);
+        check(
+            &format!("{agent}name = 'a'\nstore = 'x:1'\nspool_bytes = '1'\n"),
+            &["spool_bytes", "from 1 MB"],
+        );
+        check("[agents]\nlisten = ['0.0.0.0:1']\n", &["x.toml:2:", "0.0.0.0:1", "open = true"]);
+        check("[agents]\nlisten = ['127.0.0.1']\n", &["x.toml:2:", "HOST:PORT"]);
+        check("[limits]\nconnections = 0\n", &["x.toml:2:", "connections = 0", "from 1 to 65536"]);
+        check("[limits]\nmemory = '1'\n", &["x.toml:2:", "memory = \"1\"", "from 8 MB to 1 TB"]);
+        check("[limits]\nidle = '0s'\n", &["idle = \"0s\"", "from 1s to 7d"]);
+        check("[limits]\nrrd_memory = '1 kB'\n", &["rrd_memory = \"1 kB\"", "from 64 kB"]);
+        check("[limits]\nstore_memory = '1 kB'\n", &["store_memory = \"1 kB\"", "from 1 MB"]);
+        check("\nsync = '1'\n", &["x.toml:2:", "sync = \"1\"", "\"1s\"", "from 1ms to 1h"]);
+        check("sync = '0s'\n", &["sync = \"0s\""]);
+        check("[stripes]\nshards = 100000\n", &["x.toml:2:", "shards = 100000", "from 1 to 256"]);
+        check("[stripes]\nshards = 0\n", &["shards = 0"]);
+        check("[stripes]\nopen_bytes = 1\n", &["open_bytes = 1", "from 4096"]);
+        check("[stripes]\nlog_bytes = 1\n", &["log_bytes = 1", "from 32768"]);
+        check("[stripes]\nscrub = '1s'\n", &["scrub = \"1s\"", "off", "from 1m"]);
+        let files = "layout = 'files'\n[files]\n";
+        check(&format!("{files}write_threads = 0\n"), &["x.toml:3:", "write_threads = 0", "from 1 to 256"]);
+        check(&format!("{files}write_interval = '0s'\n"), &["write_interval = \"0s\"", "from 1s"]);
+        check(&format!("{files}flush_interval = '5'\n"), &["flush_interval = \"5\"", "from 1s"]);
         check("store = \n", &["x.toml:1:"]);
         check("sync = 5\n", &["x.toml:1:"]);
     }

@@ -1,5 +1,6 @@
 //! How many connections there may be: a total for all listeners, of which neither rrdcached's protocol nor HTTP gets so much
-//! that the other is left with nothing, and which leaves the store the file descriptors that it needs.
+//! that the other is left with nothing, which leaves the store the file descriptors that it needs, and whose connections take no
+//! more memory than there is for them, whatever they do.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,13 +9,18 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
-use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_KEPT_MIN, LISTENER_SHARE};
+use crate::limits::{
+    CONNECTION_BYTES, CONNECTIONS_MAX, CONNECTIONS_MIN, DESCRIPTORS_KEPT_MIN, HELD_FREELY,
+    HTTP_CONNECTION_BYTES, LISTENER_SHARE,
+};
 use crate::machine;
 
 /// Slots for connections.
 #[derive(Debug)]
 pub struct ConnectionLimits {
     total: Arc<Semaphore>,
+    /// The memory that they may take, in kB.
+    memory: Arc<Semaphore>,
     rrdcached: Arc<Semaphore>,
     http: Arc<Semaphore>,
 }
@@ -28,10 +34,22 @@ pub enum ListenerKind {
     Http,
 }
 
+impl ListenerKind {
+    /// Memory of a connection that holds what none is refused, in kB.
+    fn kilobytes(self) -> u32 {
+        let bytes = match self {
+            ListenerKind::Rrdcached => CONNECTION_BYTES,
+            ListenerKind::Http => HTTP_CONNECTION_BYTES,
+        };
+        ((bytes + HELD_FREELY as u64) / 1024) as u32
+    }
+}
+
 /// The slot of one connection, free again when this is dropped.
 #[derive(Debug)]
 pub struct Slot {
     _kind: OwnedSemaphorePermit,
+    _memory: OwnedSemaphorePermit,
     _total: OwnedSemaphorePermit,
 }
 
@@ -45,17 +63,29 @@ fn spare(most: u64, open: u64) -> usize {
 }
 
 impl ConnectionLimits {
-    /// Slots for `most` connections, or as many as the process has file descriptors to spare.
-    pub fn with_total(most: usize) -> Self {
-        ConnectionLimits::new(most.clamp(1, spare(machine::descriptors_max(), machine::descriptors_open())))
+    /// Slots for `most` connections, or as many as the process has file descriptors to spare, or as `memory_bytes` are enough for.
+    pub fn with_total(most: usize, memory_bytes: u64) -> Self {
+        let total = most.clamp(1, spare(machine::descriptors_max(), machine::descriptors_open()));
+        ConnectionLimits::new(total, memory_bytes)
     }
 
-    fn new(total: usize) -> Self {
+    fn new(total: usize, memory_bytes: u64) -> Self {
         let semaphore = |count: usize| Arc::new(Semaphore::new(count));
-        // Each kind leaves this many to the other.
-        let left = (total / LISTENER_SHARE).max(usize::from(total > 1));
-        let of_kind = || semaphore(total - left);
-        ConnectionLimits { total: semaphore(total), rrdcached: of_kind(), http: of_kind() }
+        let least = CONNECTIONS_MIN * u64::from(ListenerKind::Http.kilobytes());
+        // More than all connections could take is as good as no limit.
+        let most = CONNECTIONS_MAX as u64 * u64::from(ListenerKind::Http.kilobytes());
+        let kilobytes = (memory_bytes / 1024).clamp(least, most) as usize;
+        let of_kind = |kind: ListenerKind| {
+            let fit = total.min(kilobytes / kind.kilobytes() as usize);
+            // Each kind leaves this part to the other.
+            semaphore(fit - (fit / LISTENER_SHARE).max(usize::from(fit > 1)))
+        };
+        ConnectionLimits {
+            total: semaphore(total),
+            memory: semaphore(kilobytes),
+            rrdcached: of_kind(ListenerKind::Rrdcached),
+            http: of_kind(ListenerKind::Http),
+        }
     }
 
     fn of(&self, kind: ListenerKind) -> &Arc<Semaphore> {
@@ -68,8 +98,9 @@ impl ConnectionLimits {
     /// A slot, if one is free now.
     pub fn try_acquire(&self, kind: ListenerKind) -> Option<Slot> {
         let of_kind = Arc::clone(self.of(kind)).try_acquire_owned().ok()?;
+        let memory = Arc::clone(&self.memory).try_acquire_many_owned(kind.kilobytes()).ok()?;
         let of_total = Arc::clone(&self.total).try_acquire_owned().ok()?;
-        Some(Slot { _kind: of_kind, _total: of_total })
+        Some(Slot { _kind: of_kind, _memory: memory, _total: of_total })
     }
 
     /// A slot, once one is free.
@@ -77,9 +108,10 @@ impl ConnectionLimits {
         // The semaphores are never closed.
         loop {
             let of_kind = Arc::clone(self.of(kind)).acquire_owned().await;
+            let memory = Arc::clone(&self.memory).acquire_many_owned(kind.kilobytes()).await;
             let of_total = Arc::clone(&self.total).acquire_owned().await;
-            if let (Ok(of_kind), Ok(of_total)) = (of_kind, of_total) {
-                return Slot { _kind: of_kind, _total: of_total };
+            if let (Ok(of_kind), Ok(memory), Ok(of_total)) = (of_kind, memory, of_total) {
+                return Slot { _kind: of_kind, _memory: memory, _total: of_total };
             }
         }
     }
@@ -138,9 +170,29 @@ impl ShortageLog {
 mod tests {
     use super::*;
 
+    const MUCH: u64 = 1 << 40;
+
+    #[test]
+    fn connections_take_no_more_memory_than_there_is_and_neither_kind_takes_all_of_it() {
+        let memory = 15_000 * 1024;
+        let limits = ConnectionLimits::new(CONNECTIONS_MAX, memory);
+        let take = |kind| std::iter::from_fn(|| limits.try_acquire(kind)).collect::<Vec<_>>();
+        let silent = take(ListenerKind::Rrdcached);
+        let http = take(ListenerKind::Http);
+        // Seven eighths of the first kind, and the rest of the other.
+        assert_eq!((silent.len(), http.len()), (1875, 125));
+        let bytes = silent.len() as u64 * (CONNECTION_BYTES + HELD_FREELY as u64)
+            + http.len() as u64 * (HTTP_CONNECTION_BYTES + HELD_FREELY as u64);
+        assert!(bytes <= memory && bytes > memory * 9 / 10, "{bytes}");
+        drop((silent, http));
+        assert_eq!(take(ListenerKind::Http).len(), 875);
+        let few = ConnectionLimits::new(CONNECTIONS_MAX, 0);
+        assert!(few.try_acquire(ListenerKind::Http).is_some());
+    }
+
     #[test]
     fn neither_kind_takes_all_slots() {
-        let limits = ConnectionLimits::new(80);
+        let limits = ConnectionLimits::new(80, MUCH);
         let take = |kind| std::iter::from_fn(|| limits.try_acquire(kind)).collect::<Vec<_>>();
         let silent = take(ListenerKind::Rrdcached);
         assert_eq!(silent.len(), 70);

@@ -5,12 +5,13 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collect::snmp::source::SnmpSource;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::agents::AgentSockets;
 use crate::collectors::mrtg::MrtgSettings;
+use crate::collectors::snmp::config::SnmpSettings;
 use crate::connection::SharedPermissions;
 use crate::limits::{GIVE_BACK_INTERVAL, WORKERS_MIN};
 use crate::listener::{self, Bound};
@@ -28,6 +29,8 @@ pub struct Sockets {
     pub collectd: Option<collectors::collectd::CollectdReceiver>,
     /// Sockets of Ganglia's protocols.
     pub ganglia: Option<collectors::ganglia::GangliaSockets>,
+    /// Sockets of agents.
+    pub agents: Option<AgentSockets>,
     /// The directory of saved graphs.
     pub templates: Option<PathBuf>,
 }
@@ -68,14 +71,18 @@ impl Daemon {
             tasks.push(runtime.spawn(serving));
         }
         if let Some(directory) = collect_host {
-            let collecting = collectors::host::run(Arc::clone(&service), directory, stop_seen.clone());
+            let collecting =
+                collectors::host::run(Arc::clone(&service.collecting), directory, stop_seen.clone());
             tasks.push(runtime.spawn(collecting));
         }
         if let Some(receiver) = sockets.collectd {
-            let (service, stop) = (Arc::clone(&service), stop_seen.clone());
-            tasks.push(runtime.spawn_blocking(move || receiver.run(&service, &stop)));
+            let (context, stop) = (Arc::clone(&service.collecting), stop_seen.clone());
+            tasks.push(runtime.spawn_blocking(move || receiver.run(&context, &stop)));
         }
         if let Some(sockets) = sockets.ganglia {
+            tasks.push(runtime.spawn(sockets.run(Arc::clone(&service.collecting), stop_seen.clone())));
+        }
+        if let Some(sockets) = sockets.agents {
             tasks.push(runtime.spawn(sockets.run(Arc::clone(&service), stop_seen.clone())));
         }
         let (giving_back, stop_of_it) = (Arc::clone(&service), stop_seen.clone());
@@ -91,8 +98,9 @@ impl Daemon {
     }
 
     /// Polls these SNMP devices until the daemon stops.
-    pub fn poll_snmp(&mut self, sources: Vec<SnmpSource>) {
-        let polling = collectors::snmp::run(Arc::clone(&self.service), sources, self.stop.subscribe());
+    pub fn poll_snmp(&mut self, settings: SnmpSettings) {
+        let polling =
+            collectors::snmp::run(Arc::clone(&self.service.collecting), settings, self.stop.subscribe());
         self.tasks.push(self.runtime.spawn(polling));
     }
 

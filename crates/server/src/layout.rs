@@ -68,7 +68,7 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
         ..stripes::Options::default()
     };
     if let Some(shards) = settings.shards {
-        options.shard_count = shards.clamp(1, 256);
+        options.shard_count = shards;
     }
     options.shard.memory =
         Memory::new(MemoryLimits { rrd_bytes: all.limits.rrd_memory, store_bytes: all.limits.store_memory });

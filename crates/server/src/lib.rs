@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
+pub mod agents;
 pub mod budget;
 pub mod collectors;
 pub mod config;
@@ -28,3 +30,4 @@ pub mod scrub;
 pub mod service;
 pub mod settings;
 pub mod small_fetch;
+pub mod start_check;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agents::AgentSockets;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
 use crate::daemon::{Daemon, Sockets};
@@ -21,7 +22,7 @@ use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{config, layout, logging, machine, privileges, scrub};
+use crate::{config, layout, logging, machine, privileges, scrub, start_check};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ enum StopRequest {
 /// When it cannot start, or the store cannot be closed cleanly.
 pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     machine::raise_descriptor_limit().map_err(fail)?;
+    start_check::check(&settings).map_err(fail)?;
     let sockets = bind(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
@@ -99,8 +101,8 @@ fn serve(
     for mrtg in std::mem::take(&mut settings.mrtg) {
         daemon.poll_mrtg(mrtg, settings.base.clone());
     }
-    if !settings.snmp.is_empty() {
-        daemon.poll_snmp(std::mem::take(&mut settings.snmp));
+    if let Some(snmp) = settings.snmp.take() {
+        daemon.poll_snmp(snmp);
     }
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
     let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
@@ -133,9 +135,6 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
             sockets.rrdcached.push((bound, Arc::clone(&permissions)));
         }
     }
-    if sockets.rrdcached.is_empty() {
-        return Err(fail("cannot start: no address to listen on; give [[listen]] or -l"));
-    }
     for address in &settings.http {
         let listener = std::net::TcpListener::bind(address.as_str())
             .map_err(|error| fail(format!("cannot listen on \"{address}\" for HTTP: {error}")))?;
@@ -146,6 +145,9 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     }
     if let Some(ganglia) = &settings.ganglia {
         sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
+    }
+    if let Some(agents) = &settings.agents {
+        sockets.agents = Some(AgentSockets::bind(agents).map_err(fail)?);
     }
     sockets.templates.clone_from(&settings.templates);
     Ok(sockets)
@@ -172,6 +174,9 @@ fn announce(settings: &Settings) {
     }
     for address in &settings.http {
         tracing::info!("HTTP on http://{address}: /graph, /api/v1/openapi.json, /metrics");
+    }
+    for address in settings.agents.iter().flat_map(|agents| &agents.listen) {
+        tracing::info!("receiving agents on {address}");
     }
     for (host, port) in settings.collectd.iter().flat_map(|collectd| &collectd.listen) {
         tracing::info!("receiving from collectd on udp://{host}:{port}");

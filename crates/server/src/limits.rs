@@ -48,6 +48,8 @@ pub const FRAMES_THREADS_ROOM: u64 = 8 << 20;
 pub const CONNECTION_BYTES: u64 = 5 * 1024;
 /// The same over HTTP, where hyper has a buffer for each: 12.6 kB.
 pub const HTTP_CONNECTION_BYTES: u64 = 13 * 1024;
+/// Connections for which there is always memory, whatever the limit says: fewer would be no service.
+pub const CONNECTIONS_MIN: u64 = 64;
 
 /// The longest time that a thread keeps what it has freed before it gives it back to the system, and that one for
 /// blocking calls waits for the next.
@@ -81,7 +83,7 @@ pub const ANSWER_BYTES_AT_REST: usize = 1024;
 pub const HELD_FREELY: usize = 2 * 1024;
 
 /// Connections at once, through all listeners. At this limit the daemon stops accepting until one ends. Each takes a file
-/// descriptor, so the process's own limit may be reached first (`crates/server/src/connection_limits.rs`).
+/// descriptor and some memory, so the limits of these may be reached first (`crates/server/src/connection_limits.rs`).
 pub const CONNECTIONS_MAX: usize = 65_536;
 /// One of so many connections is left to the other kind of listener, whichever of rrdcached's protocol and HTTP takes the
 /// rest.
@@ -117,3 +119,16 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes of the largest `.rrd` file that IMPORT accepts; what the IMPORTs of all connections hold counts as memory for
 /// clients ([`crate::budget`]). RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
 pub const IMPORT_BYTES_MAX: u64 = 1 << 30;
+
+/// Sessions of agents at once: each is another machine, and takes a few megabytes.
+pub const AGENT_SESSIONS_MAX: usize = 1024;
+/// Bytes of blocks that an agent may have on their way: a second of a fast one.
+pub const AGENT_CREDIT: u32 = 8 << 20;
+/// Bytes of blocks after which their position is recorded while more arrive: a quarter of the credit, so that an agent need not wait.
+pub const AGENT_COMMIT_BYTES: usize = 2 << 20;
+/// How long blocks wait for others before their position is recorded, which takes an fsync of every shard.
+pub const AGENT_COMMIT_AFTER: Duration = Duration::from_millis(200);
+/// The longest wait for an agent's first frame.
+pub const AGENT_HELLO_WAIT: Duration = Duration::from_secs(10);
+/// An agent that is silent for longer is gone; they say every ten seconds that they are there.
+pub const AGENT_SILENCE_MAX: Duration = Duration::from_secs(60);

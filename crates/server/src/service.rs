@@ -1,12 +1,13 @@
 //! State shared by all connections: the store, names, policies, counters.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::budget::MemoryBudget;
+use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::connection::command::Wait;
 use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
@@ -59,6 +60,8 @@ pub struct Service {
     pub scrub: Arc<Scrub>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
+    /// What collectors need.
+    pub collecting: Arc<CollectorContext>,
 }
 
 impl Service {
@@ -74,20 +77,25 @@ impl Service {
         create: CreatePolicy,
         limits: &LimitSettings,
     ) -> Arc<Self> {
+        let metrics = Metrics::default();
+        let sink = ReadingSink::Store(Arc::clone(&engine));
+        let collecting =
+            CollectorContext { sink, statistics: metrics.collectors.clone(), own_directory: String::new() };
         Arc::new(Service {
-            // The rest is for answers in the making, for threads, for connections that come when all of this is held, and for
+            collecting: Arc::new(collecting),
+            // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
             // what the allocator has not given back.
             memory: MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32),
             idle: limits.idle,
             engine,
             names,
             create,
-            metrics: Metrics::default(),
+            metrics,
             marks: Marks::default(),
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
             flush_all: FlushAll::default(),
-            connection_limits: ConnectionLimits::with_total(limits.connections),
+            connection_limits: ConnectionLimits::with_total(limits.connections, limits.memory / 4 * 3),
             scrub: Arc::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
@@ -95,7 +103,7 @@ impl Service {
 
     /// Seconds since the epoch: the `now` of FETCH's relative times and of CREATE without a start.
     pub fn now(&self) -> i64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+        self.collecting.now()
     }
 }
 

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use protocol::rrdcached::command::Permissions;
 
+use crate::agent::AgentSettings;
+use crate::agents::AgentsSettings;
 use crate::collectors::collectd::CollectdSettings;
 use crate::collectors::ganglia::GangliaSettings;
 use crate::collectors::mrtg::MrtgSettings;
+use crate::collectors::snmp::config::SnmpSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -178,8 +181,12 @@ pub struct Settings {
     pub ganglia: Option<GangliaSettings>,
     /// Files of MRTG to poll by.
     pub mrtg: Vec<MrtgSettings>,
-    /// SNMP devices to poll.
-    pub snmp: Vec<collect::snmp::source::SnmpSource>,
+    /// SNMP devices to poll; `None` = none.
+    pub snmp: Option<SnmpSettings>,
+    /// Run as an agent; `None` = as the daemon.
+    pub agent: Option<AgentSettings>,
+    /// Receive the readings of agents; `None` = do not.
+    pub agents: Option<AgentsSettings>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -215,7 +222,9 @@ impl Settings {
             collectd: None,
             ganglia: None,
             mrtg: Vec::new(),
-            snmp: Vec::new(),
+            snmp: None,
+            agent: None,
+            agents: None,
             config_file: None,
         }
     }

@@ -6,6 +6,8 @@ mod common;
 
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::Roundel;
@@ -221,5 +223,59 @@ fn long_lists_come_in_pieces_and_take_no_more_memory_than_there_is() {
             drop(client);
             oracle::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
         }
+    }
+}
+
+/// RRDs whose files are locked.
+const LOCKED: usize = 800;
+
+/// Locks these files until it is dropped, from a process of its own: locks of the same process would not count.
+fn lock_all(files: &[PathBuf]) -> Child {
+    let script = "use Fcntl; my @open; for (@ARGV) { open(my $f, '+<', $_) or die; push @open, $f; \
+        my $lock = pack('s s x4 q q l x4', F_WRLCK, 0, 0, 0, 0); fcntl($f, F_SETLK, $lock) or die; } \
+        syswrite(STDOUT, \"locked\\n\"); sysread(STDIN, my $b, 1);";
+    let mut perl = Command::new("perl")
+        .args(["-e", script])
+        .args(files)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    perl.stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+    perl
+}
+
+#[test]
+fn a_long_queue_comes_in_pieces_and_takes_no_more_memory_than_there_is() {
+    // All of it fits; the names do, but not the lines; not even the names do.
+    for (memory, fits) in [(1 << 30, true), (256 << 10, false), (160 << 10, false)] {
+        let roundel = Roundel::files_with(LimitSettings { memory, ..LimitSettings::default() });
+        let mut client = Client::open(&roundel.socket());
+        let names: Vec<String> = (0..LOCKED).map(|number| format!("r{number:04}.rrd")).collect();
+        for name in &names {
+            let create = format!("CREATE {name} -b {START} -s 1 DS:x:GAUGE:20:U:U RRA:LAST:0:1:5");
+            assert_eq!(client.say(create), "0 RRD created OK\n");
+            assert!(client.say(format!("UPDATE {name} {}:1", START + 1)).starts_with("0 "));
+        }
+        let files: Vec<PathBuf> = names.iter().map(|name| roundel.base().join(name)).collect();
+        let mut locks = lock_all(&files);
+        roundel.service().engine.flush(None).unwrap();
+        let want: Vec<String> = files.iter().map(|file| format!("1 {}", file.display())).collect();
+        oracle::wait_until("the answer to QUEUE", || {
+            let got = client.say("QUEUE");
+            // Those that are being tried at the moment are in no list.
+            let (mut lines, is_all) =
+                (body(&got).lines().collect::<Vec<_>>(), got.starts_with("800 in queue.\n"));
+            lines.sort_unstable();
+            match fits {
+                true => is_all && lines == want,
+                false => got.starts_with("-1 ") && got.contains("[limits] memory"),
+            }
+        });
+        assert_eq!(client.say("PING"), "0 PONG\n");
+        drop(client);
+        oracle::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
+        drop(locks.stdin.take());
+        locks.wait().unwrap();
     }
 }

@@ -31,8 +31,8 @@ pub fn fuzz_usm(bytes: &[u8]) {
     // Keys take a megabyte of hashing.
     static USERS: OnceLock<[Arc<User>; 2]> = OnceLock::new();
     let users = USERS.get_or_init(|| {
-        let auth = Some((AuthProtocol::Sha1, "maplesyrup"));
-        let privacy = Some((PrivProtocol::Des, "maplesyrup"));
+        let auth = Some((AuthProtocol::Sha1, "maplesyrup".into()));
+        let privacy = Some((PrivProtocol::Des, "maplesyrup".into()));
         [User::new("plain", None, None), User::new("reader", auth, privacy)].map(Arc::new)
     });
     let _ = message_id(bytes);

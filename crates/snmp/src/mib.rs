@@ -131,7 +131,7 @@ impl MibNames {
                     at = parent;
                 }
                 Some(_) => return None,
-                None => break root(at)?,
+                None => break built_in(at)?,
             }
         };
         for (name, arcs) in way.into_iter().rev() {
@@ -145,8 +145,8 @@ impl MibNames {
     }
 }
 
-/// What a name stands for that no file assigns.
-fn root(name: &str) -> Option<Vec<u32>> {
+/// What a name stands for that no file need assign.
+pub fn built_in(name: &str) -> Option<Vec<u32>> {
     let found = ROOTS.iter().find(|(root, _)| *root == name).map(|(_, oid)| oid.to_vec());
     found.or_else(|| names::find(name).map(|name| name.oid))
 }

@@ -3,6 +3,7 @@
 pub mod cipher;
 pub mod keys;
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::ber::{Malformed, Reader, Writer, tag};
@@ -26,6 +27,66 @@ const ENGINE_ID_MAX: usize = 32;
 /// `usmStats`, below which the reasons of reports are.
 const USM_STATS: &[u8] = &[0x2b, 6, 1, 6, 3, 15, 1, 1];
 
+/// What the keys of a user are made of.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum Secret {
+    /// A password: each engine has another key.
+    Password(String),
+    /// The key for one engine, made of a password and the engine's id (RFC 3414, A.2).
+    LocalKey(Vec<u8>),
+}
+
+impl fmt::Debug for Secret {
+    /// Without it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Secret::Password(_) => "a password",
+            Secret::LocalKey(_) => "a key",
+        })
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(password: &str) -> Self {
+        Secret::Password(password.to_string())
+    }
+}
+
+/// What is kept of a [`Secret`].
+#[derive(Clone)]
+enum UserKey {
+    /// Of a password, for all engines.
+    General(Vec<u8>),
+    /// For one engine.
+    Local(Vec<u8>),
+}
+
+impl fmt::Debug for UserKey {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UserKey::General(_) => "General",
+            UserKey::Local(_) => "Local",
+        })
+    }
+}
+
+impl UserKey {
+    fn new(secret: &Secret, auth: AuthProtocol) -> Self {
+        match secret {
+            Secret::Password(password) => UserKey::General(auth.key_of_password(password.as_bytes())),
+            Secret::LocalKey(key) => UserKey::Local(key.clone()),
+        }
+    }
+
+    fn localized(&self, auth: AuthProtocol, engine_id: &[u8]) -> Vec<u8> {
+        match self {
+            UserKey::General(key) => auth.localize(key, engine_id),
+            UserKey::Local(key) => key.clone(),
+        }
+    }
+}
+
 /// A user; its keys for all engines are made once.
 #[derive(Clone, Debug)]
 pub struct User {
@@ -33,30 +94,40 @@ pub struct User {
     pub name: Vec<u8>,
     /// The context that is asked for, usually empty.
     pub context: Vec<u8>,
-    auth: Option<(AuthProtocol, Vec<u8>)>,
-    privacy: Option<(PrivProtocol, Vec<u8>)>,
+    /// The engine of the context; empty is the one that is asked.
+    pub context_engine: Vec<u8>,
+    auth: Option<(AuthProtocol, UserKey)>,
+    privacy: Option<(PrivProtocol, UserKey)>,
 }
 
 impl User {
-    /// A user with passwords. Privacy needs authentication: without it, it is left out.
+    /// A user with its secrets. Privacy needs authentication: without it, it is left out.
     pub fn new(
         name: &str,
-        auth: Option<(AuthProtocol, &str)>,
-        privacy: Option<(PrivProtocol, &str)>,
+        auth: Option<(AuthProtocol, Secret)>,
+        privacy: Option<(PrivProtocol, Secret)>,
     ) -> Self {
-        let privacy = auth
-            .zip(privacy)
-            .map(|((auth, _), (protocol, password))| (protocol, auth.key_of_password(password.as_bytes())));
-        let auth = auth.map(|(protocol, password)| (protocol, protocol.key_of_password(password.as_bytes())));
-        User { name: name.as_bytes().to_vec(), context: Vec::new(), auth, privacy }
+        let privacy = auth.as_ref().zip(privacy);
+        let privacy = privacy.map(|((auth, _), (protocol, secret))| (protocol, UserKey::new(&secret, *auth)));
+        let auth = auth.map(|(protocol, secret)| (protocol, UserKey::new(&secret, protocol)));
+        let name = name.as_bytes().to_vec();
+        User { name, context: Vec::new(), context_engine: Vec::new(), auth, privacy }
     }
 }
 
 /// Keys for one engine.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct LocalKeys {
     auth: Option<(AuthProtocol, Vec<u8>)>,
     cipher: Option<Cipher>,
+}
+
+impl fmt::Debug for LocalKeys {
+    /// Without the keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let auth = self.auth.as_ref().map(|(protocol, _)| protocol);
+        f.debug_struct("LocalKeys").field("auth", &auth).field("cipher", &self.cipher).finish()
+    }
 }
 
 /// What is known of a device's engine, and how to talk to it.
@@ -128,11 +199,11 @@ impl UsmSession {
     pub(crate) fn learn(&mut self, engine_id: &[u8]) {
         self.engine_id = engine_id.to_vec();
         let localize =
-            |(protocol, key): &(AuthProtocol, Vec<u8>)| (*protocol, protocol.localize(key, engine_id));
+            |(protocol, key): &(AuthProtocol, UserKey)| (*protocol, key.localized(*protocol, engine_id));
         self.keys.auth = self.user.auth.as_ref().map(localize);
         let privacy = self.keys.auth.as_ref().zip(self.user.privacy.as_ref());
         self.keys.cipher = privacy.map(|((auth, _), (protocol, key))| {
-            let localized = auth.localize(key, engine_id);
+            let localized = key.localized(*auth, engine_id);
             Cipher::new(*protocol, protocol.key(*auth, &localized, engine_id))
         });
     }
@@ -147,7 +218,8 @@ impl UsmSession {
         let kind = if is_known { head.kind } else { PduKind::Get };
         write_pdu(writer, &RequestHead { kind, ..*head });
         writer.element(tag::OCTET_STRING, if is_known { &self.user.context } else { &[] });
-        writer.element(tag::OCTET_STRING, &self.engine_id);
+        let context_engine = Some(&self.user.context_engine).filter(|engine| is_known && !engine.is_empty());
+        writer.element(tag::OCTET_STRING, context_engine.unwrap_or(&self.engine_id));
         writer.header(tag::SEQUENCE, 0);
         let time = self.time.0.saturating_add((now - self.time.1).clamp(0, i64::from(i32::MAX)) as i32);
         let mut flags = FLAG_REPORTABLE;

@@ -1,11 +1,11 @@
 //! A cursor for decoding bytes from disk, whose errors name an offset; and the encoders that match it.
 //!
 //! Nothing here panics on any input, and no decoder allocates for a count before it has checked that the
-//! bytes are there. Variable-length integers are those of [`crate::column::varint`].
+//! bytes are there. Variable-length integers are those of [`rrd::codec::varint`].
 
 use std::fmt;
 
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// Bytes that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,4 +5,3 @@
 //! does I/O.
 
 pub mod codec;
-pub mod varint;

@@ -17,6 +17,7 @@ use rrd_file::name::RrdName;
 
 pub use crate::error::StoreError;
 use crate::memory;
+pub use crate::streams::StreamPosition;
 use crate::verify::Watch;
 
 /// Called exactly once with the answer, on any thread: the caller's, or one of the store's.
@@ -190,6 +191,9 @@ pub struct UpdatevOutcome {
     pub refused: Option<StoreError>,
 }
 
+/// Why a position cannot be kept.
+pub const NO_STREAMS: &str = "it keeps no positions of streams: it has no journal";
+
 /// The requests that both layouts serve. Calls that return a result may block on a shard or the disk. `update` and
 /// `create` block only for back-pressure, and call their reply once the log or journal holds the change.
 pub trait Engine: Send + Sync {
@@ -304,6 +308,21 @@ pub trait Engine: Send + Sync {
     /// [`StoreError::TooLarge`] when `hold` refuses.
     fn queue(&self, _hold: Hold<'_>) -> Result<Vec<(u64, RrdName)>, StoreError> {
         Ok(Vec::new())
+    }
+    /// How far a stream of changes ([`crate::streams`]) has been applied; `None` when nothing is known of it.
+    ///
+    /// # Errors
+    /// When the layout keeps no positions, or the store is stopping.
+    fn stream_position(&self, _name: &[u8]) -> Result<Option<StreamPosition>, StoreError> {
+        Err(StoreError::Unsupported(NO_STREAMS))
+    }
+    /// Records that a stream has been applied up to `position`. First everything accepted so far is made durable, and at last
+    /// the record itself: what is recorded is there after any crash.
+    ///
+    /// # Errors
+    /// When the layout keeps no positions, there are too many streams, or a write or sync fails.
+    fn set_stream_position(&self, _name: &[u8], _position: StreamPosition) -> Result<(), StoreError> {
+        Err(StoreError::Unsupported(NO_STREAMS))
     }
     /// Counters.
     fn stats(&self) -> Stats;

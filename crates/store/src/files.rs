@@ -23,6 +23,7 @@ mod options;
 mod read;
 mod replay;
 mod shared;
+mod streams;
 mod temporary;
 mod tune;
 pub(crate) mod updates;
@@ -47,8 +48,8 @@ use rrd_file::name::RrdName;
 use rrd_file::tree::{ListError, Tree, name_bytes};
 
 use crate::engine::{
-    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
-    UpdatevOutcome,
+    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, UpdateBatch,
+    UpdateFailure, UpdatevOutcome,
 };
 use crate::memory;
 use accept::{Acceptor, JobLine, Message, UpdateJob};
@@ -186,7 +187,7 @@ impl FilesEngine {
             for shard in &shared.shards {
                 result = result.and(shared.commit(shard, &mut journal::Frame::default()));
             }
-            shared.sync_new_files();
+            shared.sync_new_files().ok();
             shared.sync_journals();
             if shared.check_sound().is_ok()
                 && let Err(error) = shared.note_stop()
@@ -341,6 +342,14 @@ impl Engine for FilesEngine {
         }
         let one = |entry: Arc<buffer::Entry>| (u64::from(entry.lock().update_count), entry.name.clone());
         Ok(entries.into_iter().map(one).collect())
+    }
+
+    fn stream_position(&self, name: &[u8]) -> Result<Option<StreamPosition>, StoreError> {
+        self.shared.stream_position(name)
+    }
+
+    fn set_stream_position(&self, name: &[u8], position: StreamPosition) -> Result<(), StoreError> {
+        self.shared.set_stream_position(name, position)
     }
 
     fn stats(&self) -> Stats {

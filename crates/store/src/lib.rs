@@ -29,6 +29,7 @@ pub mod repair;
 mod segment;
 mod segments;
 mod shard;
+pub mod streams;
 pub mod stripes;
 mod sync;
 pub mod verify;

@@ -3,6 +3,8 @@
 //! It first only says what it would do. Nothing is deleted: what a repair replaces or drops is renamed to
 //! `damaged-NAME` beside it. A step that gives up data needs the operator's consent, because a backup may be better.
 
+mod backup;
+mod log;
 mod rows;
 mod segment;
 mod shard;

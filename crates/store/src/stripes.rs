@@ -22,8 +22,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, UpdateBatch, UpdateFailure,
-    UpdatevOutcome,
+    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, UpdateBatch,
+    UpdateFailure, UpdatevOutcome,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
@@ -233,6 +233,11 @@ impl Core {
         }
     }
 
+    /// The shard that records how far a stream has been applied.
+    fn home_of(&self, stream: &[u8]) -> &Shard {
+        &self.shards[self.shard_index(stream)]
+    }
+
     fn shard(&self, name: &RrdName) -> &Shard {
         &self.shards[self.shard_index(name.as_bytes())]
     }
@@ -249,11 +254,20 @@ impl Core {
         name: &RrdName,
         command: impl FnOnce(Reply<Result<T, StoreError>>) -> Command,
     ) -> Result<T, StoreError> {
+        self.wait_for(self.shard(name), command)
+    }
+
+    /// Sends a command to a shard and waits for its answer.
+    fn wait_for<T: Send + 'static>(
+        &self,
+        shard: &Shard,
+        command: impl FnOnce(Reply<Result<T, StoreError>>) -> Command,
+    ) -> Result<T, StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let reply = Box::new(move |result| {
             let _ = sender.send(result);
         });
-        self.send(self.shard(name), command(reply));
+        self.send(shard, command(reply));
         receiver.recv().unwrap_or(Err(StoreError::Stopping))
     }
 
@@ -555,6 +569,17 @@ impl Engine for Stripes {
             }
             None => self.core.every_shard(Command::Sync),
         }
+    }
+
+    fn stream_position(&self, name: &[u8]) -> Result<Option<StreamPosition>, StoreError> {
+        let asked: Box<[u8]> = name.into();
+        self.core.query(self.core.home_of(name), None, move |view| view.state.streams.get(&asked))
+    }
+
+    fn set_stream_position(&self, name: &[u8], position: StreamPosition) -> Result<(), StoreError> {
+        self.core.every_shard(Command::Sync)?;
+        let home = self.core.home_of(name);
+        self.core.wait_for(home, |reply| Command::Stream(name.into(), position, reply))
     }
 
     fn stats(&self) -> Stats {

@@ -426,6 +426,11 @@ fn run_synced_creates(seed: u64, wait: bool) {
     }
     (0..10).for_each(|_| world.create());
     (0..3).for_each(|_| world.delete());
+    // The next process does not know which files were new.
+    if world.random.once_in(2) {
+        let (files, journal) = (world.files.kill(), world.journal.kill());
+        world.reopen(files, journal);
+    }
     match wait {
         true => (0..2).for_each(|_| world.wait_for_sync()),
         false => world.engine.stop().expect("a clean stop"),

@@ -6,6 +6,8 @@
 
 #[path = "simulation/model.rs"]
 mod model;
+#[path = "simulation/streams.rs"]
+mod streams;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("graph", &["rrd", "args"]),
     ("render", &["graph"]),
     ("snmp", &[]),
-    ("collect", &["protocol", "rrd", "snmp"]),
+    ("collect", &["protocol", "args", "rrd", "snmp"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "protocol",
             "snmp",
             "store",
+            "args",
             "rrd",
         ],
     ),

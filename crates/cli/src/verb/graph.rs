@@ -59,12 +59,12 @@ impl SavedGraph {
         let output = graph.render(&mut source, &renderer, !fresh);
         tool.renderer = renderer;
         let output = output.map_err(failure)?;
+        let info = graph.image_info(output.size).map_err(failure)?;
         // Compat: whatever the reason, an image that cannot be painted is said to be unsaved.
         let mut unsaved = output.failure.is_some();
         if let (Some(bytes), Some(path)) = (&output.bytes, path) {
             unsaved |= write_bytes(path, bytes, Existing::Swap).is_err();
         }
-        let info = graph.image_info(output.size).map_err(failure)?;
         Ok(SavedGraph { file: graph.file().to_vec(), output, info, unsaved })
     }
 

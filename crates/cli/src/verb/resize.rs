@@ -51,13 +51,13 @@ pub fn run(tool: &mut Tool, args: Args<'_>) -> Result {
     let new_count = if grow { count.checked_add(rows as u64) } else { count.checked_sub(rows as u64) };
     let new_count =
         new_count.filter(|&count| count > 0).ok_or_else(|| Failure::new("This RRA is not that big"))?;
-    if new_count.saturating_mul(definition.ds.len() as u64) > VALUES_MAX {
-        return Err(Failure::new(format!("cannot resize to {new_count} rows: too many to hold")));
-    }
     // RRDtool writes a broken copy of version 2 and 5 files, then refuses.
     let version = definition.version;
     if version == VERSION_DCOUNTER || version == 2 {
         return Err(Failure::new(format!("Do not know how to handle RRD version {version:04}")));
+    }
+    if new_count.saturating_mul(definition.ds.len() as u64) > VALUES_MAX {
+        return Err(Failure::new(format!("cannot resize to {new_count} rows: too many to hold")));
     }
     let FileParts { mut rrd, current_rows } = source.content()?;
     resize(&mut rrd, index, new_count as usize);

@@ -114,8 +114,8 @@ impl Call<'_> {
     fn differs_only_in(&self, ranges: impl Fn(&Layout, [&[u8]; 2]) -> Vec<Range<usize>>) -> bool {
         let names = self.differing_files().unwrap_or_default();
         let [name] = names[..] else { return false };
-        let [ours, theirs] =
-            self.after.each_ref().map(|files| (Layout::of(&files[name]), canonical(&files[name])));
+        let files = [&self.after[0][name][..], self.without_former_end(name)];
+        let [ours, theirs] = files.map(|file| (Layout::of(file), canonical(file)));
         let ((Some(layout), Some(mut ours)), (Some(other), Some(mut theirs))) = (ours, theirs) else {
             return false;
         };
@@ -127,6 +127,14 @@ impl Call<'_> {
             theirs[range].fill(0);
         }
         ours == theirs
+    }
+
+    /// Debian's file after the command, without the end of a longer file which `restore` leaves there.
+    fn without_former_end(&self, name: &Path) -> &[u8] {
+        let [ours, theirs] = self.after.each_ref().map(|files| &files[name][..]);
+        let is_left = self.words[0] == "restore"
+            && self.before.get(name).is_some_and(|before| before.len() == theirs.len());
+        if is_left { &theirs[..theirs.len().min(ours.len())] } else { theirs }
     }
 
     /// The arguments of an option.
@@ -164,8 +172,13 @@ impl Call<'_> {
         });
         let archives = || self.words.iter().filter(|word| word.starts_with("RRA:"));
         let decimals = |word: &String| word.split(':').any(|part| part.contains('.'));
-        // Debian's rrdtool goes on to the sources.
-        let unread = self.theirs.error.starts_with("ERROR: Cannot open source RRD ");
+        // Debian's rrdtool goes on to the sources, to the rows, and to the file.
+        let later = [
+            "ERROR: Cannot open source RRD ",
+            "ERROR: cannot allocate memory",
+            "ERROR: Cannot rename temporary file",
+        ];
+        let unread = later.iter().any(|text| self.theirs.error.starts_with(text));
         let mate = "which it is not; correct its last argument";
         version
             || (self.at_least("-s", "--step", (1u64 << 53) as f64)
@@ -284,6 +297,7 @@ impl Call<'_> {
     fn is_listed_update(&self) -> bool {
         let step = self.words.iter().skip(1).find_map(|word| self.head(word)).map_or(1, |head| head.step);
         let time = |word: &String| {
+            let word = word.trim_start();
             let end = word.bytes().take_while(u8::is_ascii_digit).count();
             word[..end].parse::<f64>().unwrap_or(0.0)
         };
@@ -310,41 +324,38 @@ impl Call<'_> {
         if parsed && self.ours.status == Some(1) {
             return self.same_files();
         }
-        // The rows of COMPUTE sources that are outside of what Debian's rrdtool takes for their limits.
+        // With `-r`, the rows of COMPUTE sources that are outside of what Debian's rrdtool takes for their limits.
+        let is_checked = self.has_option("-r", "--range-check");
         let dropped = |layout: &Layout, [ours, theirs]: [&[u8]; 2]| {
-            let computed = head(ours).map_or(Vec::new(), |head| head.computed);
+            let computed = head(ours).filter(|_| is_checked).map_or(Vec::new(), |head| head.computed);
             let values = computed.into_iter().flat_map(|source| layout.column(source).collect::<Vec<_>>());
             values.filter(|range| is_nan(&theirs[range.clone()])).collect()
         };
-        self.leaves_an_end() || (self.has_option("-r", "--range-check") && self.agreed_but_for(dropped))
-    }
-
-    /// Over a longer file: its end stays after the new one.
-    fn leaves_an_end(&self) -> bool {
-        let names = self.differing_files().unwrap_or_default();
-        let [name] = names[..] else { return false };
-        let [ours, theirs] = self.after.each_ref().map(|files| &files[name]);
-        let before = self.before.get(name).map_or(0, Vec::len);
-        self.agreed()
-            && ours.len() < theirs.len()
-            && theirs.len() == before
-            && comparable(ours) == comparable(&theirs[..ours.len()])
+        self.agreed_but_for(dropped)
     }
 
     fn is_listed_graph(&self) -> bool {
         let failed = self.ours.status == Some(1);
-        let height = failed && self.at_least("-h", "--height", (1u64 << 31) as f64);
+        let height = self.ours.error == self.theirs.error
+            && self.ours.error.contains("Could not save png to '")
+            && self.at_least("-h", "--height", (1u64 << 31) as f64)
+            && self.same_files();
         let width = failed && self.at_least("-w", "--width", 10_000_000.0);
         let missing = self.has_option("-Z", "--use-nan-for-all-missing-data")
             && self.theirs.error.contains("No DS called")
             && !self.ours.error.contains("No DS called");
         // Without a series, a table has whatever step is in memory; mostly it is divided by 0.
         let table = ["ERROR: Could not save png to '", "ERROR: no XPORT found, nothing to do"];
-        let table = self.is_table() && table.iter().any(|text| self.refused(text));
-        (height && self.ours.error.ends_with("height below 10 pixels\n"))
+        // Debian's rrdtool succeeds without the picture.
+        let unsaved = self.values("-a", "--imgformat").any(|format| ["SVG", "PDF", "EPS"].contains(&format))
+            && self.refused(table[0])
+            && self.ours.output == self.theirs.output
+            && self.same_files();
+        (height && failed && self.theirs.status == Some(1))
             || (width && self.ours.error.contains("malloc data_proc"))
             || missing
-            || table
+            || unsaved
+            || (self.is_table() && table.iter().any(|text| self.refused(text)))
     }
 
     fn is_table(&self) -> bool {

@@ -78,9 +78,14 @@ pub fn check_all() {
     let refused = COMPUTED.replace("x,2,*", "5,x");
     check(&[&refused, "update a.rrd 1000000010:5"], heartbeat);
     check(&[COMPUTED, UPDATE, "dump a.rrd a.xml", "restore -r a.xml b.rrd"], value);
+    const LONGER: &str = "create b.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U RRA:AVERAGE:0.5:1:500";
+    check(&[CREATE, UPDATE, "dump a.rrd a.xml", LONGER, "restore -f a.xml b.rrd"], heartbeat);
+    check(&[COMPUTED, UPDATE, "dump a.rrd a.xml", LONGER, "restore -f -r a.xml b.rrd"], value);
     const RANGE: &str = "-s 1000000000 -e 1000000050 DEF:a=a.rrd:x:AVERAGE";
     let table = format!("graph x.csv -a CSV {RANGE} LINE1:a#ff0000:x SHIFT:a:20");
     check(&[CREATE, UPDATE, &table], row);
+    let unsaved = format!("graphv no/x.svg -a SVG {RANGE} PRINT:a:MAX:%lf");
+    check(&[CREATE, UPDATE, &unsaved], output);
     let exported = format!("xport {RANGE} SHIFT:a:-20 XPORT:a");
     check(&[CREATE, UPDATE, &exported], output);
     let time = format!(

@@ -96,14 +96,22 @@ fn difference(scenario: &[Command]) -> Option<String> {
         let directories = [&*pair.ours.directory, &*theirs.directory];
         let before = directories.map(files);
         let answer = |program: &Program| normal(&pair, program.run(words, b""));
-        let (mut ours, mut want) = (answer(&pair.ours), answer(&theirs));
+        let mut ours = answer(&pair.ours);
+        // Listed: Debian's rrdtool prints gigabytes.
+        if ours.error.contains("more than 16777216 values") {
+            continue;
+        }
+        let mut want = answer(&theirs);
         // A fetch up to now: the clock may have advanced between the two.
         while ours != want && tries > 0 && words[0] == "fetch" {
             tries -= 1;
             (ours, want) = (answer(&pair.ours), answer(&theirs));
         }
         let undone = ["tune", "dump", "resize", "graph", "graphv"].contains(&words[0].as_str());
-        let undone = undone && want.status == Some(1) && ours.status == Some(1);
+        // Without its daemon, a command is done by a file all the same, and then the daemon's error is reported.
+        let is_done = |answer: &Answer| answer.error.starts_with("ERROR: Unable to connect to rrdcached");
+        let failed = |answer: &Answer| answer.status == Some(1) && !is_done(answer);
+        let undone = undone && failed(&want) && failed(&ours);
         if undone && let Some(changed) = undo(directories, &before) {
             return Some(format!("{text}theirs: {}\nours:   {}\n{changed}", show(&want), show(&ours)));
         }

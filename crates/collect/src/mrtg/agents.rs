@@ -5,24 +5,28 @@
 //! the same round, as MRTG does.
 
 mod events;
+pub mod known;
 mod lookup;
 mod rows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use ::snmp::message::Version;
 use ::snmp::oid::Oid;
+use ::snmp::usm::Secret;
 use ::snmp::usm::keys::{AuthProtocol, PrivProtocol};
 
 use self::events::State;
 use self::lookup::Kind;
-use self::rows::{Interfaces, WalkWish};
+use self::rows::{Interfaces, TermWalk};
 use super::plan::{Answer, MrtgPlan, TermId};
 use super::term::{AgentAddress, SnmpIdentity, SnmpTerm, Term};
 use crate::complaints::Notice;
 use crate::snmp::device::{Credentials, DeviceOptions, FixedWait};
-use crate::snmp::engine::{DeviceId, Engine, Now, Totals};
+use crate::snmp::engine::{DeviceId, Engine, Now};
+use crate::snmp::totals::Totals;
 use crate::snmp::users::{UserSpec, Users};
 
 /// How long after a walk that failed, or did not find an interface, an agent's interfaces are looked up again. MRTG leaves an agent
@@ -53,6 +57,8 @@ struct Agent {
     address: AgentAddress,
     is_v1: bool,
     terms: Vec<TermId>,
+    /// The targets that use them, for messages.
+    users: String,
     /// The columns that its terms need, as far as they are known.
     interfaces: Interfaces,
     kinds: Vec<Kind>,
@@ -68,7 +74,7 @@ struct Agent {
     moved: Vec<TermId>,
     /// Terms whose interface was not where it was looked up, either.
     lost: Vec<TermId>,
-    walks: Vec<WalkWish>,
+    walks: Vec<TermWalk>,
     look_again: Option<u64>,
     has_begun: bool,
     has_address: bool,
@@ -88,11 +94,11 @@ pub struct Agents {
 
 impl Agents {
     /// The agents of `plan`, with at most `window` requests in flight. See [`Engine::new`] for `seed`.
-    pub fn new(now: Now, plan: &MrtgPlan, window: usize, seed: u64) -> Self {
+    pub fn new(now: Now, plan: &Arc<MrtgPlan>, window: usize, seed: u64) -> Self {
         let mut agents = Agents {
             engine: Engine::new(now, window, seed),
             ids: Vec::new(),
-            state: State::new(plan.terms.len()),
+            state: State::new(Arc::clone(plan)),
             names: HashSet::new(),
             look_at: u64::MAX,
         };
@@ -106,12 +112,18 @@ impl Agents {
             let number = *by_agent.entry(key).or_insert_with(|| agents.add(plan, term, credentials));
             let agent = &mut agents.state.agents[number];
             agent.terms.push(id);
+            if let (true, Some(known)) = (agent.interfaces.is_empty(), plan.known.of(term)) {
+                agent.interfaces = known.clone();
+            }
             for (kind, _) in rows::references(term).filter_map(Kind::of) {
                 if !agent.kinds.contains(&kind) {
                     agent.kinds.push(kind);
                 }
             }
             agents.state.add_term(id, number, term);
+        }
+        for agent in &mut agents.state.agents {
+            agent.users = plan.describe_users(&agent.terms);
         }
         agents
     }
@@ -136,6 +148,7 @@ impl Agents {
             address: term.agent.clone(),
             is_v1: matches!(term.identity, SnmpIdentity::V1 { .. }),
             terms: Vec::new(),
+            users: String::new(),
             interfaces: BTreeMap::new(),
             kinds: Vec::new(),
             looking: 0,
@@ -177,15 +190,21 @@ impl Agents {
         self.engine.set_address(self.ids[number], Some(address));
         let agent = &mut self.state.agents[number];
         agent.has_begun = true;
-        if !std::mem::replace(&mut agent.has_address, true) {
-            self.look_up(now, number, Wanted::All);
+        if std::mem::replace(&mut agent.has_address, true) {
+            return;
+        }
+        // What was known before is checked with the first poll.
+        match self.state.unlocated(number).is_empty() {
+            true => self.adopt(now, number, Wanted::All),
+            false => self.look_up(now, number, Wanted::All),
         }
     }
 
     /// Notes that an agent's name has no address: its terms are unknown until it has one.
     pub fn cannot_resolve(&mut self, now: Now, number: usize, error: &str) {
         let agent = &mut self.state.agents[number];
-        self.state.complaints.raise(&agent.name, format!("its address cannot be found: {error}"));
+        let text = format!("its address cannot be found: {error} ({})", agent.users);
+        self.state.complaints.raise(&agent.name, text);
         if !std::mem::replace(&mut agent.has_begun, true) {
             self.adopt(now, number, Wanted::All);
         }
@@ -313,7 +332,9 @@ impl Agents {
         lost.dedup();
         let Some(first) = lost.first() else { return self.state.complaints.resolve(&subject) };
         let more = if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() };
-        self.state.complaints.raise(&subject, format!("it does not have {first}{more}, or more than one"));
+        let users = self.state.plan.describe_users(&self.state.unlocated(number));
+        let text = format!("it does not have {first}{more}, or more than one ({users})");
+        self.state.complaints.raise(&subject, text);
         self.look_later(now, number);
     }
 }
@@ -334,10 +355,14 @@ fn credentials(identity: &SnmpIdentity, users: &mut Users) -> Result<Credentials
 /// The user that `SnmpOptions` describes. Protocols that are not named are those of Net::SNMP(3pm): MD5 and DES.
 fn user(pairs: &[(String, String)]) -> Result<UserSpec, String> {
     let value = |wanted: &str| pairs.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-    if let Some(key) = ["authkey", "privkey", "contextengineid"].into_iter().find(|key| value(key).is_some())
-    {
-        return Err(format!("{key} is not honoured: give passwords, and let the engine be found out"));
-    }
+    let bytes = |name: &str| {
+        value(name).map(|text| hex(text).ok_or_else(|| format!("{name} is no hexadecimal number")))
+    };
+    let secret = |password: &str, key: &str| match (value(password), bytes(key).transpose()?) {
+        (Some(_), Some(_)) => Err(format!("{password} and {key} are two secrets for one thing")),
+        (Some(password), None) => Ok(Some(Secret::from(password))),
+        (None, key) => Ok(key.map(Secret::LocalKey)),
+    };
     let unknown = |name: &str| format!("there is no protocol \"{name}\"");
     let (auth, privacy) = (value("authprotocol").unwrap_or("md5"), value("privprotocol").unwrap_or("des"));
     let auth = AuthProtocol::find(auth).ok_or_else(|| unknown(auth))?;
@@ -346,11 +371,20 @@ fn user(pairs: &[(String, String)]) -> Result<UserSpec, String> {
     let privacy = PrivProtocol::find(&mode).ok_or_else(|| unknown(privacy))?;
     let spec = UserSpec {
         name: value("username").unwrap_or_default().to_string(),
-        auth: value("authpassword").map(|password| (auth, password.to_string())),
-        privacy: value("privpassword").map(|password| (privacy, password.to_string())),
+        auth: secret("authpassword", "authkey")?.map(|secret| (auth, secret)),
+        privacy: secret("privpassword", "privkey")?.map(|secret| (privacy, secret)),
         context: value("contextname").unwrap_or_default().to_string(),
+        context_engine: bytes("contextengineid").transpose()?.unwrap_or_default(),
     };
     spec.check().map(|()| spec)
+}
+
+/// The bytes of a hexadecimal number, with or without `0x`.
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_hex = digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let bytes = || (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok());
+    if is_hex && !digits.is_empty() { bytes().collect() } else { None }
 }
 
 /// Whether answers are taken from other addresses than the one that was asked: MRTG's default.

@@ -4,6 +4,7 @@
 //! its terms have been answered: it waits for no other target's agent.
 
 use std::net::SocketAddr;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use super::agents::{Agents, obstacle};
@@ -12,7 +13,8 @@ use super::program;
 use super::term::{AgentAddress, Term};
 use crate::complaints::{Complaints, Notice};
 use crate::reading::Readings;
-use crate::snmp::engine::{Now, Totals};
+use crate::snmp::engine::Now;
+use crate::snmp::totals::Totals;
 use crate::statistics::Statistic;
 
 /// How a collector works.
@@ -46,33 +48,9 @@ pub struct MrtgCounts {
 }
 
 impl MrtgCounts {
-    /// These and others together.
-    #[must_use]
-    pub fn plus(self, other: MrtgCounts) -> MrtgCounts {
-        let (a, b) = (self.snmp, other.snmp);
-        MrtgCounts {
-            rounds: self.rounds + other.rounds,
-            programs: self.programs + other.programs,
-            failed_programs: self.failed_programs + other.failed_programs,
-            readings: self.readings + other.readings,
-            unknown: self.unknown + other.unknown,
-            snmp: Totals {
-                sent: a.sent + b.sent,
-                received: a.received + b.received,
-                timeouts: a.timeouts + b.timeouts,
-                malformed: a.malformed + b.malformed,
-                unexpected: a.unexpected + b.unexpected,
-                wrong_address: a.wrong_address + b.wrong_address,
-                passes: a.passes + b.passes,
-                late: a.late + b.late,
-            },
-        }
-    }
-
     /// The numbers for `/metrics` and for an RRD.
     pub fn statistics(&self) -> Vec<Statistic> {
-        let snmp = &self.snmp;
-        vec![
+        let mut numbers = vec![
             Statistic::count("rounds", "Rounds begun", self.rounds),
             Statistic::count("readings", "Readings of targets", self.readings),
             Statistic::count("unknown", "Readings without any value", self.unknown),
@@ -82,15 +60,20 @@ impl MrtgCounts {
                 "Programs that failed or took too long",
                 self.failed_programs,
             ),
-            Statistic::count("passes", "Passes over agents begun", snmp.passes),
-            Statistic::count("late_passes", "Passes that began late or were not over in time", snmp.late),
-            Statistic::count("requests", "Requests sent to agents", snmp.sent),
-            Statistic::count("answers", "Datagrams received", snmp.received),
-            Statistic::count("timeouts", "Requests without an answer in time", snmp.timeouts),
-            Statistic::count("malformed", "Datagrams that are no answers", snmp.malformed),
-            Statistic::count("unexpected", "Answers to no request in flight", snmp.unexpected),
-            Statistic::count("wrong_address", "Answers from another address", snmp.wrong_address),
-        ]
+        ];
+        numbers.extend(self.snmp.statistics());
+        numbers
+    }
+}
+
+impl AddAssign for MrtgCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.rounds += more.rounds;
+        self.programs += more.programs;
+        self.failed_programs += more.failed_programs;
+        self.readings += more.readings;
+        self.unknown += more.unknown;
+        self.snmp += more.snmp;
     }
 }
 
@@ -115,8 +98,6 @@ pub struct MrtgCollector {
     /// By term: whether it cannot be read.
     is_unreadable: Vec<bool>,
     answers: Vec<Answer>,
-    /// By term: the targets that use it, and as which of their terms.
-    users: Vec<Vec<(u32, u32)>>,
     progress: Vec<Progress>,
     complete: Vec<usize>,
     commands: Vec<TermId>,
@@ -131,13 +112,9 @@ pub struct MrtgCollector {
 impl MrtgCollector {
     /// A collector whose first round begins at `due`, in seconds since 1970, but not before `now`.
     pub fn new(now: Now, plan: Arc<MrtgPlan>, options: &MrtgCollectorOptions, due: i64) -> Self {
-        let mut users = vec![Vec::new(); plan.terms.len()];
         let is_program = |term: &TermId| matches!(plan.terms[*term].1, Term::Program(_));
         let mut progress = Vec::with_capacity(plan.targets.len());
-        for (number, target) in plan.targets.iter().enumerate() {
-            for (nth, term) in target.terms.iter().enumerate() {
-                users[*term].push((number as u32, nth as u32));
-            }
+        for target in &plan.targets {
             let (fresh, missing) = (vec![false; target.terms.len()], target.terms.len());
             let is_off = !options.programs && target.terms.iter().any(is_program);
             progress.push(Progress { fresh, missing, last: i64::MIN, is_off });
@@ -147,7 +124,6 @@ impl MrtgCollector {
             runs_programs: options.programs,
             is_unreadable: plan.terms.iter().map(|(_, term)| cause(term).is_some()).collect(),
             answers: vec![Answer::default(); plan.terms.len()],
-            users,
             progress,
             complete: Vec::new(),
             commands: Vec::new(),
@@ -237,17 +213,20 @@ impl MrtgCollector {
         self.is_running[term] = false;
         let time = seconds(now);
         let subject = &self.plan.terms[term].0;
+        let complain = |complaints: &mut Complaints, cause: &str| {
+            complaints.raise(subject, format!("{cause} ({})", self.plan.describe_users(&[term])));
+        };
         let answer = match output.map(|bytes| program::read(&bytes)) {
             Ok(output) => {
                 match output.complaint {
-                    Some(complaint) => self.complaints.raise(subject, complaint),
+                    Some(complaint) => complain(&mut self.complaints, &complaint),
                     None => self.complaints.resolve(subject),
                 }
                 Answer { time, input: output.input, output: output.output, is_reset: false }
             }
             Err(cause) => {
                 self.counts.failed_programs += 1;
-                self.complaints.raise(subject, cause);
+                complain(&mut self.complaints, &cause);
                 Answer { time, ..Answer::default() }
             }
         };
@@ -325,11 +304,11 @@ impl MrtgCollector {
         let before = &self.answers[term];
         // A restart that no target has seen yet is still one.
         let is_unseen = before.is_reset
-            && self.users[term]
+            && self.plan.users[term]
                 .iter()
                 .any(|(target, nth)| self.progress[*target as usize].fresh[*nth as usize]);
         self.answers[term] = Answer { is_reset: answer.is_reset || is_unseen, ..answer };
-        for &(target, nth) in &self.users[term] {
+        for &(target, nth) in &self.plan.users[term] {
             let progress = &mut self.progress[target as usize];
             if progress.is_off || std::mem::replace(&mut progress.fresh[nth as usize], true) {
                 continue;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rrd::time::Timestamp;
 
+use super::agents::known::KnownInterfaces;
 use super::config::{Config, TargetSettings};
 use super::display::Display;
 use super::expression::Expression;
@@ -22,6 +23,9 @@ use crate::reading::{Readings, Value};
 
 /// Most RRDs of one configuration.
 pub const RRDS_MAX: usize = 1_000_000;
+
+/// How many targets a message names; of the others, only the number.
+const TARGETS_NAMED: usize = 3;
 
 /// A term by its number in a [`MrtgPlan`].
 pub type TermId = usize;
@@ -69,6 +73,10 @@ pub struct MrtgPlan {
     pub interval: Interval,
     /// Every distinct term with its text.
     pub terms: Vec<(String, Term)>,
+    /// By term: the targets that use it, and as which of their terms.
+    pub users: Vec<Vec<(u32, u32)>>,
+    /// Where interfaces were in MRTG's time.
+    pub known: Arc<KnownInterfaces>,
     /// The targets in the order of the configuration.
     pub targets: Vec<PlannedTarget>,
     /// Their RRDs.
@@ -86,6 +94,8 @@ pub struct PlanContext {
     pub prefix: String,
     /// Symbolic names of `LoadMIBs`.
     pub names: Arc<HashMap<String, Vec<u32>>>,
+    /// What MRTG's file `.ok` says.
+    pub known: Arc<KnownInterfaces>,
 }
 
 impl MrtgPlan {
@@ -98,6 +108,8 @@ impl MrtgPlan {
         let mut plan = MrtgPlan {
             interval,
             terms: Vec::new(),
+            users: Vec::new(),
+            known: Arc::clone(&context.known),
             targets: Vec::with_capacity(config.targets.len()),
             inventory: Inventory::new(RRDS_MAX),
             asks_uptime: config.get("nomib2").is_none_or(|value| value.eq_ignore_ascii_case("no")),
@@ -119,10 +131,15 @@ impl MrtgPlan {
                 );
                 *numbers.entry(key).or_insert_with(|| {
                     plan.terms.push((text, term));
+                    plan.users.push(Vec::new());
                     plan.terms.len() - 1
                 })
             });
-            let terms = terms.collect();
+            let terms: Vec<TermId> = terms.collect();
+            let number = plan.targets.len() as u32;
+            for (nth, term) in terms.iter().enumerate() {
+                plan.users[*term].push((number, nth as u32));
+            }
             let name = spec::rrd_name(settings, &context.prefix);
             let rrd = plan
                 .inventory
@@ -141,6 +158,19 @@ impl MrtgPlan {
             });
         }
         Ok(plan)
+    }
+
+    /// The targets that use these terms, for messages: `target[a], target[b] and 3 more`.
+    pub fn describe_users(&self, terms: &[TermId]) -> String {
+        let mut users: Vec<u32> =
+            terms.iter().flat_map(|term| &self.users[*term]).map(|(target, _)| *target).collect();
+        users.sort_unstable();
+        users.dedup();
+        let names = users.iter().take(TARGETS_NAMED).map(|user| &self.targets[*user as usize].name);
+        let names: Vec<String> = names.map(|name| format!("target[{name}]")).collect();
+        let more = users.len().saturating_sub(TARGETS_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        names.join(", ") + &more
     }
 
     /// Appends the reading of a target. `answers` has one entry a term; `now` is for targets of several terms, as in MRTG.

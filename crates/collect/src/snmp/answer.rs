@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use ::snmp::message::error_status;
 use ::snmp::oid::{Oid, Suffix};
 use ::snmp::usm::UsmRefusal;
-use ::snmp::value::Value;
+use ::snmp::value::{OwnedValue, Value};
 use rrd::time::Timestamp;
 
 use super::engine::DeviceId;
@@ -126,13 +126,29 @@ pub struct WalkedRow {
     /// The encoded index.
     pub index: Box<[u8]>,
     /// The value of each column of the walk, if the row has it.
-    pub values: Vec<Option<::snmp::value::OwnedValue>>,
+    pub values: Vec<Option<OwnedValue>>,
 }
 
 impl WalkedRow {
     /// The index as text.
     pub fn index_text(&self) -> String {
         Suffix::new(&self.index).map(|index| index.to_string()).unwrap_or_default()
+    }
+
+    /// What a column holds, as a part of a name.
+    pub fn text(&self, column: usize) -> Option<String> {
+        self.values[column].as_ref().map(text_of)
+    }
+}
+
+/// A value as a part of a name.
+pub(super) fn text_of(value: &OwnedValue) -> String {
+    match value.value() {
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Integer(number) => number.to_string(),
+        Value::Gauge32(number) | Value::Counter32(number) => number.to_string(),
+        Value::Oid(oid) => oid.to_string(),
+        _ => String::new(),
     }
 }
 

@@ -8,23 +8,20 @@ use std::sync::Arc;
 
 use self::discovery::Discovery;
 use super::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
-use super::engine::{DeviceId, Engine, Handler, Now, Totals};
+use super::engine::{DeviceId, Engine, Handler, Now};
 use super::outbox::Outbox;
 use super::plan::{Column, Shape};
-use super::profile::Profile;
+use super::profile::Profiles;
 use super::source::SnmpSource;
 use super::users::Users;
 use crate::complaints::{Complaints, Notice};
 use crate::host::safe_component;
 use crate::inventory::{Inventory, RrdId, RrdSpec};
 use crate::reading::{Readings, Value};
+use crate::statistics::Statistic;
 
 /// RRDs at most.
 const RRDS_MAX: usize = 4_000_000;
-/// Microseconds until a device is looked through again without a reason.
-const DISCOVER_MICROS: u64 = 86_400_000_000;
-/// Microseconds between two discoveries of a device at least.
-const DISCOVER_PAUSE_MICROS: u64 = 30_000_000;
 /// How often it is looked which discoveries are due.
 const LOOK_MICROS: u64 = 1_000_000;
 /// The data sources of a device's own statistics.
@@ -42,6 +39,7 @@ struct Fed {
 pub struct SnmpCollector {
     engine: Engine,
     users: Users,
+    profiles: Profiles,
     state: State,
     /// When to look which discoveries are due.
     look_at: u64,
@@ -60,6 +58,9 @@ struct State {
     complaints: Complaints,
     outbox: Outbox,
     walked: Vec<(DeviceId, u32, Option<Vec<WalkedRow>>)>,
+    /// Targets with values, and without, since the start.
+    answered: u64,
+    missing: u64,
     now: Now,
 }
 
@@ -75,11 +76,13 @@ struct PolledDevice {
     /// The RRDs of what the last discovery found.
     rrds: Vec<RrdId>,
     last_pass: Option<PassReport>,
+    /// Whether its last pass was late.
+    is_slow: bool,
 }
 
 impl SnmpCollector {
     /// A collector without devices, with at most `window` requests in flight. See [`Engine::new`] for `seed`.
-    pub fn new(now: Now, window: usize, seed: u64) -> Self {
+    pub fn new(now: Now, window: usize, seed: u64, profiles: Profiles) -> Self {
         let state = State {
             devices: Vec::new(),
             inventory: Inventory::new(RRDS_MAX),
@@ -90,9 +93,17 @@ impl SnmpCollector {
             complaints: Complaints::default(),
             outbox: Outbox::default(),
             walked: Vec::new(),
+            answered: 0,
+            missing: 0,
             now,
         };
-        SnmpCollector { engine: Engine::new(now, window, seed), users: Users::new(seed), state, look_at: 0 }
+        SnmpCollector {
+            engine: Engine::new(now, window, seed),
+            users: Users::new(seed),
+            profiles,
+            state,
+            look_at: 0,
+        }
     }
 
     /// Adds a device; what it has is found out once it has an address.
@@ -100,14 +111,12 @@ impl SnmpCollector {
     /// # Errors
     /// When the source is not good: see [`SnmpSource::check`].
     pub fn add(&mut self, source: SnmpSource) -> Result<DeviceId, String> {
-        source.check()?;
+        source.check(&self.profiles)?;
+        let discovery = Discovery::new(source.tables(&self.profiles)?, source.discover * 1_000_000);
         let (credentials, options) = source.engine_options(&mut self.users)?;
         let name = source.name().to_string();
-        let tables = source.profiles.iter().filter_map(|name| Profile::built_in(name));
-        let tables = tables.flat_map(|profile| profile.tables).collect();
         let id = self.engine.add(None, credentials, options);
         let component = safe_component(&name);
-        let discovery = Discovery::new(tables);
         self.state.devices.push(PolledDevice {
             name,
             component,
@@ -116,6 +125,7 @@ impl SnmpCollector {
             statistics: None,
             rrds: Vec::new(),
             last_pass: None,
+            is_slow: false,
         });
         Ok(id)
     }
@@ -210,9 +220,24 @@ impl SnmpCollector {
         self.state.complaints.take_notices()
     }
 
-    /// Counters since the start.
-    pub fn totals(&self) -> Totals {
-        self.engine.totals()
+    /// The collector's own numbers, for `/metrics` and for an RRD.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let devices = &self.state.devices;
+        let is_silent = |device: &&PolledDevice| !device.last_pass.is_some_and(|pass| pass.is_alive);
+        let mut numbers = self.engine.totals().statistics();
+        numbers.extend([
+            Statistic::count("targets_answered", "Rows whose values came", self.state.answered),
+            Statistic::count("targets_missing", "Rows without values", self.state.missing),
+            Statistic::level("devices", "Devices", devices.len() as u64),
+            Statistic::level(
+                "silent_devices",
+                "Devices without an answer in their last pass, or without a pass so far",
+                devices.iter().filter(is_silent).count() as u64,
+            ),
+            Statistic::level("in_flight", "Requests in flight", self.engine.in_flight() as u64),
+            Statistic::level("rrds", "RRDs fed", self.state.inventory.len() as u64),
+        ]);
+        numbers
     }
 }
 
@@ -230,14 +255,31 @@ impl State {
         trouble.object().map_or_else(|| name.clone(), |oid| format!("{name}: {oid}"))
     }
 
+    /// Says once that a device does not answer all in its step, and when it does again.
+    fn note_pace(&mut self, id: DeviceId, report: &PassReport) {
+        let device = &mut self.devices[id.index()];
+        let is_slow = report.is_late && report.is_alive;
+        if std::mem::replace(&mut device.is_slow, is_slow) == is_slow {
+            return;
+        }
+        let subject = format!("{}: pace", device.name);
+        if is_slow {
+            let (seconds, step) = (report.micros as f64 / 1e6, device.source.step);
+            let text = format!("its answers took {seconds:.1} s, too long for a step of {step} s");
+            self.complaints.raise(&subject, text);
+        } else {
+            self.complaints.resolve(&subject);
+        }
+    }
+
     /// The RRD of a device's own statistics.
     fn statistics(&mut self, id: DeviceId) -> Option<RrdId> {
         let device = &mut self.devices[id.index()];
         if device.statistics.is_none() {
             let name = format!("snmp/{}.rrd", device.component);
-            let step = device.source.step;
-            let args = STATISTICS.iter().map(|ds| format!("DS:{ds}:GAUGE:{}:0:U", step * 2));
-            let args = args.chain(discovery::archives(step)).collect();
+            let (source, step) = (&device.source, device.source.step);
+            let args = STATISTICS.iter().map(|ds| source.ds_arg(ds, "GAUGE", "0"));
+            let args = args.chain(source.rra_args()).collect();
             let spec = || Arc::new(RrdSpec { step, starts_before: step, args });
             device.statistics = self.inventory.find_or_add(name.as_bytes(), spec).ok();
         }
@@ -277,6 +319,9 @@ impl Handler for State {
     }
 
     fn pass_ended(&mut self, id: DeviceId, report: &PassReport) {
+        self.answered += u64::from(report.answered);
+        self.missing += u64::from(report.missing);
+        self.note_pace(id, report);
         self.devices[id.index()].last_pass = Some(*report);
         if report.moved > 0 || report.is_reset {
             self.devices[id.index()].discovery.want(self.now);

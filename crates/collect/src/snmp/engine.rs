@@ -15,6 +15,7 @@ use super::device::{Credentials, Device, DeviceOptions, Flight, Opened, Purpose}
 use super::pass::bulk::Cell;
 use super::pass::{self, Pass};
 use super::plan::Plan;
+use super::totals::Totals;
 use super::walk::{Walk, WalkStep};
 use super::wheel::Wheel;
 
@@ -63,27 +64,6 @@ pub trait Handler {
     fn trouble(&mut self, device: DeviceId, trouble: Trouble);
     /// A device that was silent answers again.
     fn is_well(&mut self, device: DeviceId);
-}
-
-/// Counters since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Datagrams sent.
-    pub sent: u64,
-    /// Datagrams received.
-    pub received: u64,
-    /// Requests not answered in time.
-    pub timeouts: u64,
-    /// Received and no message of SNMP.
-    pub malformed: u64,
-    /// Received and no answer to a request in flight: late, made up, or a second copy.
-    pub unexpected: u64,
-    /// Received from an address that was not asked.
-    pub wrong_address: u64,
-    /// Passes begun.
-    pub passes: u64,
-    /// Passes that began late or were not over in time.
-    pub late: u64,
 }
 
 /// Memory that is used again for each datagram.
@@ -190,6 +170,16 @@ impl Engine {
         self.begin_walk(id, Walk::once(token, oid));
     }
 
+    /// Asks for the object `oid` itself, once, between passes: a walk of one row without an index.
+    pub fn get(&mut self, id: DeviceId, token: u32, oid: Oid) {
+        self.begin_walk(id, Walk::object(token, oid));
+    }
+
+    /// Asks for the object `oid` itself, without repeating the request, to learn whether the device answers.
+    pub fn probe(&mut self, id: DeviceId, token: u32, oid: Oid) {
+        self.begin_walk(id, Walk::probe(token, oid));
+    }
+
     fn begin_walk(&mut self, id: DeviceId, walk: Walk) {
         self.devices[id.index()].walks.push_back(walk);
         self.make_ready(id);
@@ -271,8 +261,9 @@ impl Engine {
             self.land(id);
         }
         let device = &mut self.devices[id.index()];
-        self.totals.late += u64::from(device.pass.as_ref().is_some_and(|pass| pass.report.is_late));
-        pass::finish((&mut *device, id), &now, &mut self.scratch, handler);
+        if let Some(report) = pass::finish((&mut *device, id), &now, &mut self.scratch, handler) {
+            self.totals.add_pass(&report);
+        }
         device.adopt_plan();
     }
 
@@ -283,7 +274,7 @@ impl Engine {
         let Some(flight) = device.flight else { return };
         let is_pass = flight.purpose == Purpose::Pass;
         let mut end = u64::MAX;
-        let mut is_probe = false;
+        let mut is_probe = !is_pass && device.walks.front().is_some_and(|walk| walk.is_probe);
         if let (true, Some(pass)) = (is_pass, &mut device.pass) {
             pass.report.timeouts += 1;
             end = pass.end;
@@ -298,6 +289,7 @@ impl Engine {
         if (flight.tries < retries || is_smaller) && now.mono < end {
             // The same request again: an answer to the first one counts, too.
             let again = Flight { tries: flight.tries + u8::from(!is_smaller), ..flight };
+            self.totals.retries += u64::from(!is_smaller);
             self.land(id);
             self.send(id, now, Some((again, is_smaller)), handler);
             return;
@@ -307,6 +299,7 @@ impl Engine {
 
     /// The request in flight will not be answered, because the device is silent or refuses us.
     fn give_up<H: Handler>(&mut self, id: DeviceId, now: Now, refusal: Option<UsmRefusal>, handler: &mut H) {
+        self.totals.unauthorized += u64::from(refusal.is_some());
         let device = &mut self.devices[id.index()];
         let is_pass = device.flight.is_some_and(|flight| flight.purpose == Purpose::Pass);
         if let (true, Some(pass), Some(refusal)) = (is_pass, &mut device.pass, refusal) {
@@ -533,7 +526,7 @@ impl Device {
     fn adopt_plan(&mut self) {
         if let Some(plan) = self.next_plan.take() {
             self.plan = plan;
-            self.absent.clear();
+            self.absent.clone_from(&self.plan.absent);
             self.no_bulk.clear();
         }
     }

@@ -295,7 +295,7 @@ fn take_uptime(
         pass.report.is_reset |=
             device.note_uptime(ticks, now.mono) | std::mem::take(&mut device.has_restarted);
         if pass.report.is_reset {
-            device.absent.clear();
+            device.absent.clone_from(&device.plan.absent);
         }
     }
     Ok(())
@@ -330,14 +330,14 @@ fn emit<H: Handler>(
     });
 }
 
-/// Ends the pass: what has not been answered is unknown at the time it was due.
+/// Ends the pass: what has not been answered is unknown at the time it was due. Returns what it took.
 pub(crate) fn finish<H: Handler>(
     (device, id): (&mut Device, DeviceId),
     now: &Now,
     scratch: &mut Scratch,
     handler: &mut H,
-) {
-    let Some(mut pass) = device.pass.take() else { return };
+) -> Option<PassReport> {
+    let mut pass = device.pass.take()?;
     pass.is_over = true;
     let due = pass.report.due.whole * 1_000_000 + i64::from(pass.report.due.micros);
     let time = due.max(device.last_time.saturating_add(1));
@@ -364,6 +364,7 @@ pub(crate) fn finish<H: Handler>(
         device.no_bulk.clear();
     }
     handler.pass_ended(id, &pass.report);
+    Some(pass.report)
 }
 
 /// What a request of this kind begins with.

@@ -1,5 +1,6 @@
 //! What is polled of a device on each step: targets, each a row of some columns.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ pub struct Plan {
     pub(crate) blocks: Vec<Block>,
     targets: Vec<Target>,
     bytes: Vec<u8>,
+    /// Objects that the device does not have, by target and column.
+    pub(crate) absent: HashSet<(u32, u16)>,
 }
 
 /// A row that is to be polled.
@@ -116,6 +119,18 @@ impl Plan {
         if wanted > 0 {
             self.blocks.push(Block { shape: Arc::clone(shape), targets: start..self.targets.len(), is_bulk });
         }
+    }
+
+    /// These objects, by the key of their target and the number of their column, are not asked for one by one: the device does not
+    /// have them.
+    pub fn leave_out(&mut self, objects: &[(u32, u16)]) {
+        if objects.is_empty() {
+            return;
+        }
+        let places = self.targets.iter().enumerate().map(|(at, target)| (target.key, at as u32));
+        let places: HashMap<u32, u32> = places.collect();
+        let absent = objects.iter().filter_map(|(key, column)| Some((*places.get(key)?, *column)));
+        self.absent.extend(absent);
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Range<u32> {

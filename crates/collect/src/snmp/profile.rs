@@ -1,11 +1,16 @@
 //! Profiles: which columns of which tables become data sources of which RRDs, as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use ::snmp::mib;
+pub use ::snmp::mib::MibNames;
 use ::snmp::oid::Oid;
 use serde::Deserialize;
 
+use super::answer::WalkedRow;
 use super::plan::COLUMNS_MAX;
+use super::template::{PathTemplate, WORDS};
 
 /// The profiles that are built in: a name, and the text of a file.
 const BUILT_IN: [(&str, &str); 6] = [
@@ -19,17 +24,26 @@ const BUILT_IN: [(&str, &str); 6] = [
 /// Data sources with longer names are refused.
 const DS_NAME_MAX: usize = 19;
 
-#[derive(Deserialize)]
+/// What numbers of a column mean: the number by its name.
+pub type Labels = BTreeMap<String, i64>;
+
+/// The text of a profile, before it is known what its symbolic names stand for.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ProfileFile {
+pub struct ProfileFile {
+    #[serde(default)]
+    mibs: Vec<String>,
     #[serde(default)]
     objects: BTreeMap<String, String>,
+    #[serde(default)]
+    labels: BTreeMap<String, Labels>,
     table: Vec<TableFile>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TableFile {
+    name: String,
     path: String,
     #[serde(default)]
     reference: Vec<String>,
@@ -38,7 +52,7 @@ struct TableFile {
     ds: Vec<DsFile>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DsFile {
     name: String,
@@ -67,60 +81,149 @@ pub struct SourceSpec {
     pub kind: SourceKind,
 }
 
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct ColumnSpec {
+    /// The name that the profile gives it.
+    pub name: String,
+    /// The object, without the index of the row.
+    pub oid: Oid,
+    /// What its numbers mean.
+    pub labels: Option<Arc<Labels>>,
+}
+
 /// A table: each of its rows feeds an RRD.
 #[derive(Clone, Debug)]
 pub struct TableSpec {
-    /// The RRD's name, with `{device}`, `{name}`, `{index}` and `{COLUMN}` for what the row holds.
-    pub path: String,
-    /// All columns that a walk asks for, with the names that the profile gives them.
-    pub columns: Vec<(String, Oid)>,
+    /// What a configuration calls it.
+    pub name: String,
+    /// The RRDs' names.
+    pub path: Arc<PathTemplate>,
+    /// All columns that a walk asks for.
+    pub columns: Vec<ColumnSpec>,
     /// Positions among the columns: the first that a row has is its name.
     pub reference: Vec<usize>,
     /// The data sources.
     pub sources: Vec<SourceSpec>,
 }
 
+impl TableSpec {
+    /// The position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// What a row's column holds, and what that means.
+    pub(super) fn texts(&self, row: &WalkedRow, name: &str) -> Vec<String> {
+        let Some(at) = self.column(name) else { return Vec::new() };
+        let Some(text) = row.text(at) else { return Vec::new() };
+        let labels = self.columns[at].labels.iter().flat_map(|labels| labels.iter());
+        let labels = labels.filter(|(_, number)| text.parse() == Ok(**number));
+        let labels: Vec<String> = labels.map(|(label, _)| label.clone()).collect();
+        [vec![text], labels].concat()
+    }
+}
+
 /// A profile.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// Its tables.
-    pub tables: Vec<TableSpec>,
+    pub tables: Vec<Arc<TableSpec>>,
 }
 
-impl Profile {
-    /// A profile that is built in.
-    pub fn built_in(name: &str) -> Option<Self> {
-        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-        Profile::parse(text).ok()
+/// The profiles that there are, by name.
+#[derive(Clone, Debug)]
+pub struct Profiles(BTreeMap<String, Profile>);
+
+impl Default for Profiles {
+    /// Those that are built in.
+    fn default() -> Self {
+        let read = |(name, text): &(&str, &str)| {
+            // A test reads them all.
+            let profile = ProfileFile::parse(text).and_then(|file| file.profile(&HashMap::new()));
+            Some((name.to_string(), profile.ok()?))
+        };
+        Profiles(BUILT_IN.iter().filter_map(read).collect())
+    }
+}
+
+impl Profiles {
+    /// A profile.
+    pub fn find(&self, name: &str) -> Option<&Profile> {
+        self.0.get(name)
     }
 
-    /// The names of the profiles that are built in.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        BUILT_IN.iter().map(|(name, _)| *name)
+    /// Adds one.
+    pub fn add(&mut self, name: &str, profile: Profile) {
+        self.0.insert(name.to_string(), profile);
     }
 
+    /// The names of all.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl ProfileFile {
     /// Reads the text of a profile.
     ///
     /// # Errors
-    /// When it is no TOML, has unknown keys, or names objects that it does not define.
+    /// When it is no TOML, or has unknown keys.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: ProfileFile = toml::from_str(text).map_err(|error| error.to_string())?;
-        let find = |name: &String| {
-            let text = file.objects.get(name).unwrap_or(name);
-            Oid::parse(text).ok_or_else(|| format!("\"{name}\" is no object: give it under [objects]"))
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The files that say what its symbolic names stand for.
+    pub fn mibs(&self) -> &[String] {
+        &self.mibs
+    }
+
+    /// The profile, with what those files say.
+    ///
+    /// # Errors
+    /// When it names objects that are not known, or a table is not good.
+    pub fn profile(&self, symbols: &HashMap<String, Vec<u32>>) -> Result<Profile, String> {
+        let find = |name: &str| {
+            let text = self.objects.get(name).map_or(name, String::as_str);
+            let oid = Oid::parse(text).or_else(|| symbolic(text, symbols));
+            oid.ok_or_else(|| {
+                format!("\"{text}\" is no object: give it under [objects], or a file under mibs")
+            })
         };
-        let tables = file.table.iter().map(|table| read_table(table, find)).collect::<Result<_, _>>()?;
-        Ok(Profile { tables })
+        let labels = self.labels.iter().map(|(column, labels)| (column.as_str(), Arc::new(labels.clone())));
+        let labels: HashMap<&str, Arc<Labels>> = labels.collect();
+        let column = |name: &str| -> Result<ColumnSpec, String> {
+            if WORDS.contains(&name) {
+                return Err(format!("an object cannot be called \"{name}\""));
+            }
+            Ok(ColumnSpec { name: name.to_string(), oid: find(name)?, labels: labels.get(name).cloned() })
+        };
+        let tables = self.table.iter().map(|table| read_table(table, column).map(Arc::new));
+        Ok(Profile { tables: tables.collect::<Result<_, _>>()? })
     }
 }
 
-fn read_table(table: &TableFile, find: impl Fn(&String) -> Result<Oid, String>) -> Result<TableSpec, String> {
-    let mut columns: Vec<(String, Oid)> = Vec::new();
+/// An object such as `ifInOctets`, `IF-MIB::ifInOctets` or `enterprises.9.1`.
+fn symbolic(text: &str, symbols: &HashMap<String, Vec<u32>>) -> Option<Oid> {
+    let text = text.split_once("::").map_or(text, |(_, name)| name);
+    let (name, arcs) = text.split_once('.').map_or((text, None), |(name, arcs)| (name, Some(arcs)));
+    let mut oid = symbols.get(name).cloned().or_else(|| mib::built_in(name))?;
+    for arc in arcs.into_iter().flat_map(|arcs| arcs.split('.')) {
+        oid.push(arc.parse().ok()?);
+    }
+    Oid::from_arcs(&oid)
+}
+
+fn read_table(
+    table: &TableFile,
+    column: impl Fn(&str) -> Result<ColumnSpec, String>,
+) -> Result<TableSpec, String> {
+    let mut columns: Vec<ColumnSpec> = Vec::new();
     let mut place = |name: &String| -> Result<usize, String> {
-        if let Some(at) = columns.iter().position(|(known, _)| known == name) {
+        if let Some(at) = columns.iter().position(|known| known.name == *name) {
             return Ok(at);
         }
-        columns.push((name.clone(), find(name)?));
+        columns.push(column(name)?);
         Ok(columns.len() - 1)
     };
     let reference = table.reference.iter().map(&mut place).collect::<Result<_, _>>()?;
@@ -137,38 +240,78 @@ fn read_table(table: &TableFile, find: impl Fn(&String) -> Result<Oid, String>) 
         let columns = ds.objects.iter().map(&mut place).collect::<Result<_, _>>()?;
         sources.push(SourceSpec { name: ds.name.clone(), columns, kind: ds.kind });
     }
+    let name = table.name.clone();
     if sources.is_empty() || columns.len() > COLUMNS_MAX {
-        return Err(format!("table \"{}\" needs 1 to {COLUMNS_MAX} objects, and a data source", table.path));
+        return Err(format!("table \"{name}\" needs 1 to {COLUMNS_MAX} objects, and a data source"));
     }
-    Ok(TableSpec { path: table.path.clone(), columns, reference, sources })
+    let path = PathTemplate::parse(&table.path, &columns);
+    let path = Arc::new(path.map_err(|error| format!("table \"{name}\": {error}"))?);
+    Ok(TableSpec { name, path, columns, reference, sources })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A profile, with one symbolic name.
+    fn parse(text: &str) -> Result<Profile, String> {
+        let symbols = HashMap::from([("acmeLoad".to_string(), vec![1, 3, 6, 1, 4, 1, 9])]);
+        ProfileFile::parse(text)?.profile(&symbols)
+    }
+
     #[test]
     fn built_in_profiles_are_good() {
-        for name in Profile::names() {
-            let profile = Profile::built_in(name).unwrap_or_else(|| panic!("{name}"));
-            assert!(profile.tables.iter().all(|table| table.path.contains("{device}")), "{name}");
+        for (name, text) in BUILT_IN {
+            ProfileFile::parse(text)
+                .unwrap()
+                .profile(&HashMap::new())
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        let interfaces = &Profile::built_in("if-mib").unwrap().tables[0];
-        assert_eq!((interfaces.columns.len(), interfaces.sources.len()), (17, 8));
-        assert_eq!(interfaces.columns[interfaces.sources[0].columns[0]].0, "ifHCInOctets");
+        let profiles = Profiles::default();
+        assert_eq!(profiles.names().count(), BUILT_IN.len());
+        let interfaces = &profiles.find("if-mib").unwrap().tables[0];
+        assert_eq!((interfaces.columns.len(), interfaces.sources.len()), (18, 8));
+        assert_eq!(interfaces.columns[interfaces.sources[0].columns[0]].name, "ifHCInOctets");
+    }
+
+    #[test]
+    fn objects_have_numbers_or_names() {
+        for (object, want) in [
+            ("1.3.6.1.9", ".1.3.6.1.9"),
+            ("short", ".1.3.6.1.7"),
+            ("long", ".1.3.6.1.4.1.9.3"),
+            ("acmeLoad", ".1.3.6.1.4.1.9"),
+            ("ACME-MIB::acmeLoad.2.1", ".1.3.6.1.4.1.9.2.1"),
+            ("ifInOctets", ".1.3.6.1.2.1.2.2.1.10"),
+            ("enterprises.42", ".1.3.6.1.4.1.42"),
+        ] {
+            let text = format!(
+                "objects = {{ short = '1.3.6.1.7', long = 'acmeLoad.3' }}\n[[table]]\nname = 't'\n\
+                 path = '{{device}}.rrd'\nds = [{{ name = 'a', objects = ['{object}'], kind = 'gauge' }}]"
+            );
+            let profile = parse(&text).unwrap();
+            assert_eq!(profile.tables[0].columns[0].oid.to_string(), want);
+        }
     }
 
     #[test]
     fn mistakes_are_named() {
+        let table = "[[table]]\nname = 't'\npath = '{device}/{index}.rrd'\nds = ";
         for (text, want) in [
-            ("", "table"),
-            ("[[table]]\npath = 'x'\nds = []", "data source"),
-            ("[[table]]\npath = 'x'\nds = [{ name = 'a b', objects = ['1.3.6'], kind = 'gauge' }]", "a b"),
-            ("[[table]]\npath = 'x'\nds = [{ name = 'a', objects = ['ifX'], kind = 'gauge' }]", "ifX"),
-            ("[[table]]\npath = 'x'\nds = [{ name = 'a', objects = ['1.3.6'], kind = 'rate' }]", "rate"),
+            ("", "table".to_string()),
+            ("[]", "data source".to_string()),
+            ("[{ name = 'a b', objects = ['1.3.6'], kind = 'gauge' }]", "a b".to_string()),
+            ("[{ name = 'a', objects = ['ifX'], kind = 'gauge' }]", "ifX".to_string()),
+            ("[{ name = 'a', objects = ['ifInOctets.x'], kind = 'gauge' }]", "ifInOctets.x".to_string()),
+            ("[{ name = 'a', objects = ['name'], kind = 'gauge' }]", "called \"name\"".to_string()),
+            ("[{ name = 'a', objects = ['1.3.6'], kind = 'rate' }]", "rate".to_string()),
         ] {
-            let error = Profile::parse(text).expect_err(text);
-            assert!(error.contains(want), "{error}");
+            let text = if text.is_empty() { String::new() } else { format!("{table}{text}") };
+            let error = parse(&text).expect_err(&text);
+            assert!(error.contains(&want), "{error}");
         }
+        let text =
+            "[[table]]\nname = 't'\npath = 'x'\nds = [{ name = 'a', objects = ['1.3.6'], kind = 'gauge' }]";
+        assert!(parse(text).unwrap_err().contains("table \"t\": path"));
     }
 }

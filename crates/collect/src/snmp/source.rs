@@ -1,15 +1,29 @@
 //! What a configuration says of SNMP devices: `[[snmp]]`.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use ::snmp::message::Version;
+use ::snmp::usm::Secret;
 use ::snmp::usm::keys::{AuthProtocol, PrivProtocol};
-use serde::Deserialize;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use serde::{Deserialize, Serialize};
 
 use super::device::{Credentials, DeviceOptions};
-use super::profile::Profile;
+use super::profile::{Profiles, TableSpec};
+use super::rules::RowRule;
+use super::template::PathTemplate;
 use super::users::{UserSpec, Users};
 
+/// How long rows of which length are kept: (seconds of a row, seconds kept).
+const ARCHIVES: [(u64, u64); 4] =
+    [(1, 2 * 86_400), (300, 14 * 86_400), (1_800, 62 * 86_400), (86_400, 732 * 86_400)];
+/// Seconds between two discoveries of a device at least.
+pub(super) const DISCOVER_MIN: u64 = 30;
+
 /// One `[[snmp]]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnmpSource {
     /// Name or address, with `:port` if it is not 161.
@@ -34,17 +48,29 @@ pub struct SnmpSource {
     /// Version 3: the context, usually none.
     pub context: Option<String>,
     /// Seconds from poll to poll.
-    #[serde(default = "minute")]
+    #[serde(default = "minute", with = "seconds")]
     pub step: u64,
+    /// Seconds without a reading after which values are unknown; 0 is twice the step.
+    #[serde(default, with = "seconds")]
+    pub heartbeat: u64,
+    /// Seconds until it is looked again what the device has.
+    #[serde(default = "day", with = "seconds")]
+    pub discover: u64,
     /// Profiles by name.
     #[serde(default = "interfaces")]
     pub profiles: Vec<String>,
-    /// Rows whose names match one of these patterns are polled; no pattern is all.
+    /// Rows for which one of these rules holds are polled; no rule is all.
     #[serde(default)]
-    pub only: Vec<String>,
-    /// Rows whose names match one of these patterns are not polled.
+    pub only: Vec<RowRule>,
+    /// Rows for which one of these rules holds are not polled.
     #[serde(default)]
-    pub except: Vec<String>,
+    pub except: Vec<RowRule>,
+    /// Names of RRDs by table, instead of those of the profiles.
+    #[serde(default)]
+    pub paths: BTreeMap<String, String>,
+    /// The archives, as `rrdcreate(1)` has them, instead of ours.
+    #[serde(default)]
+    pub rras: Vec<String>,
     /// How often a request is repeated.
     #[serde(default = "twice")]
     pub retries: u8,
@@ -65,6 +91,10 @@ fn public() -> String {
 
 fn minute() -> u64 {
     60
+}
+
+fn day() -> u64 {
+    86_400
 }
 
 fn interfaces() -> Vec<String> {
@@ -94,9 +124,13 @@ impl SnmpSource {
             privacy_password: None,
             context: None,
             step: minute(),
+            heartbeat: 0,
+            discover: day(),
             profiles: interfaces(),
             only: Vec::new(),
             except: Vec::new(),
+            paths: BTreeMap::new(),
+            rras: Vec::new(),
             retries: twice(),
             objects_max: 0,
             bulk: yes(),
@@ -114,7 +148,7 @@ impl SnmpSource {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, profiles: &Profiles) -> Result<(), String> {
         let secrets = [&self.auth, &self.auth_password, &self.privacy, &self.privacy_password, &self.context];
         if self.version()? == Version::V3 {
             self.user()?.check()?;
@@ -127,7 +161,13 @@ impl SnmpSource {
             return Err("it has no profiles, so nothing would be polled".into());
         }
         if self.step == 0 || self.step > 86_400 {
-            return Err(format!("a step of {} s is not 1 to 86400 s", self.step));
+            return Err(format!("a step of {} s is not 1 s to 1 d", self.step));
+        }
+        if self.heartbeat != 0 && self.heartbeat < self.step {
+            return Err("the heartbeat is shorter than the step, so all would be unknown".into());
+        }
+        if self.discover < DISCOVER_MIN {
+            return Err(format!("discover is less than {DISCOVER_MIN} s"));
         }
         if self.address().is_none() {
             return Err(format!("\"{}\" is no device: give a name or an address, and :port", self.device));
@@ -135,11 +175,97 @@ impl SnmpSource {
         if self.name().is_empty() {
             return Err("its name is empty".to_string());
         }
-        let unknown = self.profiles.iter().find(|name| Profile::built_in(name).is_none());
-        match unknown {
-            Some(name) => Err(format!("there is no profile \"{name}\"")),
-            None => Ok(()),
+        self.check_rules(&self.tables(profiles)?)?;
+        self.check_rras()
+    }
+
+    fn check_rules(&self, tables: &[PolledTable]) -> Result<(), String> {
+        let rules = self.only.iter().chain(&self.except);
+        for rule in rules {
+            if !tables.iter().any(|table| rule.concerns(&table.spec)) {
+                return Err(format!(
+                    "no table of its profiles has {}, of which a rule speaks",
+                    rule.columns()
+                ));
+            }
         }
+        Ok(())
+    }
+
+    fn check_rras(&self) -> Result<(), String> {
+        let options = CreateOptions {
+            step: Step { units: self.step, units_per_second: 1 },
+            limits: Limits::FILE,
+            file_name: b"x",
+        };
+        let args = [vec![self.ds_arg("x", "GAUGE", "U")], self.rra_args()].concat();
+        let is_archive = |arg: &String| arg.starts_with("RRA:");
+        match self.rras.iter().find(|arg| !is_archive(arg)) {
+            Some(arg) => Err(format!("\"{arg}\" is no archive such as RRA:AVERAGE:0.5:1m:2d")),
+            None => parse_create(&options, &args).map(drop).map_err(|error| format!("rras: {error}")),
+        }
+    }
+
+    /// The tables that are walked.
+    ///
+    /// # Errors
+    /// When there is no such profile, or a path is no good.
+    pub(super) fn tables(&self, profiles: &Profiles) -> Result<Vec<PolledTable>, String> {
+        let mut tables = Vec::new();
+        for name in &self.profiles {
+            let profile = profiles.find(name).ok_or_else(|| {
+                let known: Vec<&str> = profiles.names().collect();
+                format!("there is no profile \"{name}\", but {}", known.join(", "))
+            })?;
+            for spec in &profile.tables {
+                let path = self.paths.get(&spec.name).map(|path| PathTemplate::parse(path, &spec.columns));
+                let path = path.transpose()?.map_or_else(|| Arc::clone(&spec.path), Arc::new);
+                tables.push(PolledTable { spec: Arc::clone(spec), path });
+            }
+        }
+        let is_table = |name: &&String| tables.iter().any(|table| table.spec.name == **name);
+        match self.paths.keys().find(|name| !is_table(name)) {
+            None => Ok(tables),
+            Some(name) => {
+                let known: Vec<&str> = tables.iter().map(|table| table.spec.name.as_str()).collect();
+                Err(format!("paths: its profiles have no table \"{name}\", but {}", known.join(", ")))
+            }
+        }
+    }
+
+    /// The argument of `rrdcreate(1)` for a data source.
+    pub(super) fn ds_arg(&self, name: &str, kind: &str, least: &str) -> String {
+        let heartbeat = if self.heartbeat == 0 { self.step * 2 } else { self.heartbeat };
+        format!("DS:{name}:{kind}:{heartbeat}:{least}:U")
+    }
+
+    /// The arguments of `rrdcreate(1)` for the archives.
+    pub(super) fn rra_args(&self) -> Vec<String> {
+        if !self.rras.is_empty() {
+            return self.rras.clone();
+        }
+        let step = self.step;
+        let wanted = ARCHIVES.iter().enumerate().filter(|(nth, (row, _))| *nth == 0 || *row > step);
+        let rows: Vec<(u64, u64)> = wanted
+            .map(|(_, (row, kept))| {
+                let steps = (row / step).max(1);
+                (steps, kept / (steps * step))
+            })
+            .collect();
+        let archives = |cf| rows.iter().map(move |(steps, rows)| format!("RRA:{cf}:0.5:{steps}:{rows}"));
+        ["AVERAGE", "MAX"].into_iter().flat_map(archives).collect()
+    }
+
+    /// The lines of a configuration for it: what is not the default.
+    ///
+    /// # Errors
+    /// Never, unless a key cannot be written as TOML.
+    pub fn section(&self) -> Result<String, toml::ser::Error> {
+        let mut keys = toml::Table::try_from(self)?;
+        let default = toml::Table::try_from(SnmpSource::new(&self.device))?;
+        keys.retain(|key, value| default.get(key) != Some(value));
+        let device = toml::Table::from_iter([("device".to_string(), self.device.as_str().into())]);
+        Ok(format!("[[snmp]]\n{device}{keys}"))
     }
 
     /// The version.
@@ -167,13 +293,13 @@ impl SnmpSource {
             find: impl Fn(&str) -> Option<P>,
             usual: P,
             key: &str,
-        ) -> Result<Option<(P, String)>, String> {
+        ) -> Result<Option<(P, Secret)>, String> {
             let found = match name {
                 Some(name) => find(name).ok_or_else(|| format!("{key} \"{name}\" is unknown"))?,
                 None => usual,
             };
             match password {
-                Some(password) => Ok(Some((found, password.clone()))),
+                Some(password) => Ok(Some((found, Secret::Password(password.clone())))),
                 None if name.is_some() => Err(format!("{key} needs {key}_password")),
                 None => Ok(None),
             }
@@ -191,6 +317,7 @@ impl SnmpSource {
                 "privacy",
             )?,
             context: self.context.clone().unwrap_or_default(),
+            context_engine: Vec::new(),
         })
     }
 
@@ -228,39 +355,34 @@ impl SnmpSource {
         }
         .filter(|(host, _)| !host.is_empty())
     }
-
-    /// Whether a row of this name is polled.
-    pub fn wants(&self, name: &str) -> bool {
-        let matches = |patterns: &[String]| {
-            patterns.iter().any(|pattern| is_match(pattern.as_bytes(), name.as_bytes()))
-        };
-        (self.only.is_empty() || matches(&self.only)) && !matches(&self.except)
-    }
 }
 
-/// Whether `text` is of the form `pattern`, in which `*` is any text and `?` any character.
-fn is_match(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    // Where to go on if what follows the last star does not match.
-    let mut star = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&c) if c == b'?' || c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((after, from)) = star else { return false };
-                star = Some((after, from + 1));
-                (p, t) = (after + 1, from + 1);
-            }
-        }
+/// A table of a profile, with the names that a device's RRDs have.
+#[derive(Clone, Debug)]
+pub(super) struct PolledTable {
+    pub spec: Arc<TableSpec>,
+    pub path: Arc<PathTemplate>,
+}
+
+/// A time as a text such as `30s`.
+mod seconds {
+    use rrd::when::{DurationScale, parse_duration};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(seconds: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{seconds}s"))
     }
-    pattern[p..].iter().all(|&c| c == b'*')
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        // RRDtool ignores what follows a unit: `100ms` are 100 minutes to it.
+        let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        let is_plain = ["", "s", "m", "h", "d", "w"].contains(&unit);
+        let seconds = parse_duration(&text, DurationScale::SECONDS).ok().filter(|_| is_plain);
+        let cause = "give whole seconds, or a number with a suffix s, m, h, d or w";
+        seconds.ok_or_else(|| D::Error::custom(format!("cannot use \"{text}\": {cause}")))
+    }
 }
 
 #[cfg(test)]
@@ -273,7 +395,9 @@ mod tests {
         let source = parse("device = 'router1'");
         assert_eq!(source, SnmpSource::new("router1"));
         assert_eq!((source.name(), parse("device = 'r:99'\nname = 'a'").name()), ("router1", "a"));
-        assert_eq!((source.check(), source.address(), source.step), (Ok(()), Some(("router1", 161)), 60));
+        let profiles = Profiles::default();
+        let check = |source: &SnmpSource| source.check(&profiles);
+        assert_eq!((check(&source), source.address(), source.step), (Ok(()), Some(("router1", 161)), 60));
         for (text, host, port) in [
             ("r:1161", "r", 1161),
             ("[::1]:99", "::1", 99),
@@ -285,7 +409,7 @@ mod tests {
         let secret =
             "device = 'r'\nuser = 'a'\nauth_password = 'maplesyrup'\nprivacy_password = 'maplesyrup'";
         let source = parse(secret);
-        assert_eq!((source.check(), source.version()), (Ok(()), Ok(Version::V3)));
+        assert_eq!((check(&source), source.version()), (Ok(()), Ok(Version::V3)));
         assert_eq!(format!("{:?}", source.user().unwrap()), "a, Some(Sha1), Some(Aes128)");
         for (text, want) in [
             ("device = 'r'\nversion = '4'", "4"),
@@ -297,29 +421,54 @@ mod tests {
             ("device = 'r'\nuser = 'a'\nauth = 'SHA'", "auth_password"),
             ("device = 'r'\nuser = 'a'\nauth_password = 'short'", "8 characters"),
             ("device = 'r'\nuser = 'a'\nprivacy_password = 'longenough'", "authentication"),
-            ("device = 'r'\nstep = 0", "step"),
+            ("device = 'r'\nstep = '2d'", "step"),
+            ("device = 'r'\nheartbeat = '30s'", "heartbeat"),
+            ("device = 'r'\ndiscover = '1s'", "discover"),
+            ("device = 'r'\nonly = [{ ifTyp = 6 }]", "ifTyp"),
+            ("device = 'r'\npaths = { interfaces = '{device}.rrd' }", "interface"),
+            ("device = 'r'\npaths = { interface = '{name}.rrd' }", "{device}"),
+            ("device = 'r'\nrras = ['AVERAGE:0.5:1:10']", "RRA:"),
+            ("device = 'r'\nrras = ['RRA:AVERAGE:0.5:1:x']", "rras"),
             ("device = 'r:x'", "r:x"),
             ("device = ''", "no device"),
             ("device = 'r'\nprofiles = ['cisco']", "cisco"),
         ] {
-            let error = parse(text).check().expect_err(text);
+            let error = check(&parse(text)).expect_err(text);
             assert!(error.contains(want), "{error}");
+        }
+        for bad in ["0", "100ms", "1.5s", "s", "-1s", "1M", ""] {
+            let text = format!("device = 'r'\nstep = '{bad}'");
+            let error = toml::from_str::<SnmpSource>(&text).unwrap_err().to_string();
+            assert!(error.contains(&format!("cannot use \"{bad}\"")), "{error}");
         }
     }
 
     #[test]
-    fn rows_are_chosen_by_patterns() {
-        let source: SnmpSource =
-            toml::from_str("device = 'r'\nonly = ['eth*', 'Gi?/*1']\nexcept = ['eth*.?']").unwrap();
-        for (name, wanted) in [
-            ("eth0", true),
-            ("eth0.1", false),
-            ("eth0.10", true),
-            ("Gi0/21", true),
-            ("Gi0/2", false),
-            ("lo", false),
-        ] {
-            assert_eq!(source.wants(name), wanted, "{name}");
-        }
+    fn archives_are_ours_or_those_that_are_given() {
+        let source = |text: &str| toml::from_str::<SnmpSource>(text).unwrap();
+        let ours = source("device = 'r'").rra_args();
+        assert_eq!(ours[..2], ["RRA:AVERAGE:0.5:1:2880", "RRA:AVERAGE:0.5:5:4032"]);
+        let given = source("device = 'r'\nstep = '10s'\nheartbeat = '1m'\nrras = ['RRA:LAST:0.5:10s:1d']");
+        assert_eq!(given.check(&Profiles::default()), Ok(()));
+        assert_eq!(given.rra_args(), ["RRA:LAST:0.5:10s:1d"]);
+        assert_eq!(given.ds_arg("in", "DERIVE", "0"), "DS:in:DERIVE:60:0:U");
+    }
+
+    #[test]
+    fn the_section_says_what_is_not_the_default_and_is_read_back() {
+        assert_eq!(SnmpSource::new("router1").section().unwrap(), "[[snmp]]\ndevice = \"router1\"\n");
+        let source = SnmpSource {
+            community: "a\"b".to_string(),
+            user: Some("reader".to_string()),
+            step: 30,
+            profiles: vec!["if-mib".to_string(), "ucd".to_string()],
+            except: vec![toml::from_str::<SnmpSource>("device = 'r'\nonly = ['lo']").unwrap().only.remove(0)],
+            paths: BTreeMap::from([("load".to_string(), "{device}/{index}.rrd".to_string())]),
+            bulk: false,
+            ..SnmpSource::new("[::1]:99")
+        };
+        let text = source.section().unwrap();
+        let lines = text.strip_prefix("[[snmp]]\n").unwrap();
+        assert_eq!(toml::from_str::<SnmpSource>(lines), Ok(source), "{text}");
     }
 }

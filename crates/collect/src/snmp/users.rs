@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ::snmp::usm::keys::{AuthProtocol, PrivProtocol};
-use ::snmp::usm::{User, UsmSession};
+use ::snmp::usm::{Secret, User, UsmSession};
 
 use super::device::Credentials;
 
@@ -17,12 +17,14 @@ const PASSWORD_BYTES_MIN: usize = 8;
 pub struct UserSpec {
     /// Its name.
     pub name: String,
-    /// How messages are authenticated, and the password.
-    pub auth: Option<(AuthProtocol, String)>,
-    /// How messages are encrypted, and the password.
-    pub privacy: Option<(PrivProtocol, String)>,
+    /// How messages are authenticated, and by what.
+    pub auth: Option<(AuthProtocol, Secret)>,
+    /// How messages are encrypted, and by what.
+    pub privacy: Option<(PrivProtocol, Secret)>,
     /// The context that is asked for, usually empty.
     pub context: String,
+    /// The id of the context's engine; empty is the one that is asked.
+    pub context_engine: Vec<u8>,
 }
 
 impl fmt::Debug for UserSpec {
@@ -45,14 +47,27 @@ impl UserSpec {
         if self.privacy.is_some() && self.auth.is_none() {
             return Err("privacy needs authentication".to_string());
         }
-        let auth = self.auth.as_ref().map(|(_, password)| password);
-        let passwords = auth.into_iter().chain(self.privacy.as_ref().map(|(_, password)| password));
-        for password in passwords {
-            if password.len() < PASSWORD_BYTES_MIN {
-                return Err(format!("a password of SNMP has {PASSWORD_BYTES_MIN} characters or more"));
-            }
+        let Some((protocol, auth)) = &self.auth else { return Ok(()) };
+        check_secret(auth, &[protocol.key_bytes()])?;
+        match &self.privacy {
+            None => Ok(()),
+            // Of the password alone, or made longer for a cipher.
+            Some((privacy, secret)) => check_secret(secret, &[protocol.key_bytes(), privacy.key_bytes()]),
         }
-        Ok(())
+    }
+}
+
+/// Whether a password is long enough, and a key has one of these lengths.
+fn check_secret(secret: &Secret, lengths: &[usize]) -> Result<(), String> {
+    match secret {
+        Secret::Password(password) if password.len() < PASSWORD_BYTES_MIN => {
+            Err(format!("a password of SNMP has {PASSWORD_BYTES_MIN} characters or more"))
+        }
+        Secret::LocalKey(key) if !lengths.contains(&key.len()) => {
+            let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+            Err(format!("a key has {} bytes, not {}", key.len(), lengths.join(" or ")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -72,10 +87,9 @@ impl Users {
     /// Credentials of this user for one more device.
     pub fn credentials(&mut self, spec: &UserSpec) -> Credentials {
         let make = || {
-            let auth = spec.auth.as_ref().map(|(protocol, password)| (*protocol, password.as_str()));
-            let privacy = spec.privacy.as_ref().map(|(protocol, password)| (*protocol, password.as_str()));
-            let mut user = User::new(&spec.name, auth, privacy);
+            let mut user = User::new(&spec.name, spec.auth.clone(), spec.privacy.clone());
             user.context = spec.context.clone().into_bytes();
+            user.context_engine = spec.context_engine.clone();
             Arc::new(user)
         };
         let user = Arc::clone(self.known.entry(spec.clone()).or_insert_with(make));

@@ -21,8 +21,9 @@ pub(crate) struct Walk {
     /// The caller's own number.
     pub token: u32,
     columns: Vec<Oid>,
-    /// Whether only the object that follows is asked for, wherever that is.
-    is_once: bool,
+    how: WalkKind,
+    /// Whether it only asks if the device answers: then it is asked once.
+    pub is_probe: bool,
     /// Columns that are asked for at once: fewer than all, if a row is too large for an answer.
     width: usize,
     /// The first column that is asked for after these.
@@ -31,6 +32,17 @@ pub(crate) struct Walk {
     active: Vec<usize>,
     from: Vec<u8>,
     rows: HashMap<Box<[u8]>, Vec<Option<OwnedValue>>>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WalkKind {
+    /// All rows of the columns.
+    Columns,
+    /// The object that follows, wherever that is.
+    Next,
+    /// The object itself.
+    Object,
 }
 
 /// What follows from an answer.
@@ -53,7 +65,8 @@ impl Walk {
         Walk {
             token,
             columns,
-            is_once: false,
+            how: WalkKind::Columns,
+            is_probe: false,
             width,
             next: width,
             active,
@@ -64,7 +77,17 @@ impl Walk {
 
     /// Asks for the object that follows.
     pub(crate) fn once(token: u32, oid: Oid) -> Self {
-        Walk { is_once: true, ..Walk::new(token, vec![oid]) }
+        Walk { how: WalkKind::Next, ..Walk::new(token, vec![oid]) }
+    }
+
+    /// Asks for the object itself, and only once, to learn whether the device answers.
+    pub(crate) fn probe(token: u32, oid: Oid) -> Self {
+        Walk { is_probe: true, ..Walk::object(token, oid) }
+    }
+
+    /// Asks for the object itself.
+    pub(crate) fn object(token: u32, oid: Oid) -> Self {
+        Walk { how: WalkKind::Object, ..Walk::new(token, vec![oid]) }
     }
 
     /// A request for so many objects was too large: asks for less, if that is possible.
@@ -95,10 +118,10 @@ impl Walk {
             writer.variable(self.columns[column].as_ref(), &self.from);
         }
         let columns = self.active.len().max(1);
-        let mut head =
-            RequestHead { kind: PduKind::GetNext, request_id: id, non_repeaters: 0, max_repetitions: 0 };
+        let kind = if self.how == WalkKind::Object { PduKind::Get } else { PduKind::GetNext };
+        let mut head = RequestHead { kind, request_id: id, non_repeaters: 0, max_repetitions: 0 };
         let mut rows = 1;
-        if version != Version::V1 && !self.is_once {
+        if version != Version::V1 && self.how == WalkKind::Columns {
             rows = (usize::from(limit) / columns).max(1);
             head.kind = PduKind::GetBulk;
             head.max_repetitions = rows as u16;
@@ -111,7 +134,7 @@ impl Walk {
         if pdu.error_status != 0 {
             return self.refused(pdu);
         }
-        if self.is_once {
+        if self.how != WalkKind::Columns {
             let found = pdu.variables().next().and_then(Result::ok);
             let values =
                 found.map(|(_, value)| vec![(!value.is_exception()).then(|| OwnedValue::of(&value))]);

@@ -27,14 +27,14 @@ pub(super) fn def(
     let reduce = reduce.transpose()?;
     let step = named.step.map(|text| step(&text)).transpose()?;
     let (start, end) = span(named.start, named.end, context)?;
-    let (name, file, ds, cf_text) = match old_order {
+    let DefParts { name, is_unnamed, file, ds, cf: cf_text } = match old_order {
         Some(parts) => parts,
         None => def_parts(argument, named.ds, named.cf)?,
     };
     let earlier = name.as_ref().map_or(0, |name| script.count(name));
     let cf = cf(&cf_text);
-    // Compat: a DEF may reuse a name once; and with a bad function the reuse is what is reported.
-    if earlier > 1 || (earlier == 1 && cf.is_none()) {
+    // Compat: a DEF may reuse a name once, if it has one; and with a bad function the reuse is what is reported.
+    if earlier > 1 || (earlier == 1 && (is_unnamed || cf.is_none())) {
         return Err(LanguageError::Reused(lossy(&name.unwrap_or_default())));
     }
     let cf = cf.ok_or_else(|| LanguageError::BadCf(lossy(&cf_text)))?;
@@ -71,8 +71,19 @@ impl NamedParts {
     }
 }
 
-/// Name, if it has one, file, data source, function.
-type DefParts = (Option<Vec<u8>>, Vec<u8>, Vec<u8>, Vec<u8>);
+/// The parts that every DEF has.
+struct DefParts {
+    /// `None` where RRDtool drops it.
+    name: Option<Vec<u8>>,
+    /// The name is [`UNNAMED`], because there is none.
+    is_unnamed: bool,
+    file: Vec<u8>,
+    ds: Vec<u8>,
+    cf: Vec<u8>,
+}
+
+/// Compat: the name of an element without one.
+const UNNAMED: &[u8] = b"pos1";
 
 /// A DEF whose variable has the name of one of DEF's own options. Compat: RRDtool takes the file and drops the name.
 fn def_in_old_order(argument: &mut Argument) -> Option<DefParts> {
@@ -85,7 +96,7 @@ fn def_in_old_order(argument: &mut Argument) -> Option<DefParts> {
         return None;
     }
     let (_, file) = argument.next_split()?;
-    Some((None, file, argument.next()?, argument.next()?))
+    Some(DefParts { name: None, is_unnamed: false, file, ds: argument.next()?, cf: argument.next()? })
 }
 
 fn def_parts(
@@ -95,6 +106,7 @@ fn def_parts(
 ) -> Result<DefParts, LanguageError> {
     let missing = |part, argument: &Argument| LanguageError::Missing { part, line: argument.line() };
     let (name, file) = name_and_value(argument, "rrd")?;
+    let is_unnamed = name.is_none();
     let ds = match ds.or_else(|| argument.next_value()) {
         Some(ds) => ds,
         None => return Err(missing("DS", argument)),
@@ -103,25 +115,23 @@ fn def_parts(
         Some(cf) => cf,
         None => return Err(missing("CF", argument)),
     };
-    Ok((Some(name), file, ds, cf))
+    let name = Some(name.unwrap_or_else(|| UNNAMED.to_vec()));
+    Ok(DefParts { name, is_unnamed, file, ds, cf })
 }
 
-/// `name=value`; either may be a named part instead (`vname=..` and `key=..`).
-fn name_and_value(argument: &mut Argument, key: &str) -> Result<(Vec<u8>, Vec<u8>), LanguageError> {
+/// `name=value`, where the name may be missing; either may be a named part instead (`vname=..` and `key=..`).
+fn name_and_value(argument: &mut Argument, key: &str) -> Result<(Option<Vec<u8>>, Vec<u8>), LanguageError> {
     let missing = |argument: &Argument| LanguageError::Missing { part: "vdef/rrd", line: argument.line() };
     let name = argument.named("vname");
     let value = argument.named(key);
     match (name, value) {
-        (Some(name), Some(value)) => Ok((name, value)),
+        (Some(name), Some(value)) => Ok((Some(name), value)),
         (Some(name), None) => {
             let (_, value) = argument.next_split().ok_or_else(|| missing(argument))?;
-            Ok((name, value))
+            Ok((Some(name), value))
         }
-        (None, Some(value)) => Ok((argument.next_key().ok_or_else(|| missing(argument))?, value)),
-        (None, None) => {
-            let (name, value) = argument.next_split().ok_or_else(|| missing(argument))?;
-            Ok((name.unwrap_or_default(), value))
-        }
+        (None, Some(value)) => Ok((Some(argument.next_key().ok_or_else(|| missing(argument))?), value)),
+        (None, None) => argument.next_split().ok_or_else(|| missing(argument)),
     }
 }
 
@@ -165,6 +175,7 @@ pub fn check_span(start: i64, end: i64) -> Result<(), LanguageError> {
 
 pub(super) fn cdef(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let (name, text) = name_and_value(argument, "rpn")?;
+    let name = name.unwrap_or_else(|| UNNAMED.to_vec());
     refuse_known(script, &name)?;
     let expression = Expression::parse(&lossy(&text), |name| script.lookup(name.as_bytes()))?;
     let series = script.series;
@@ -175,6 +186,7 @@ pub(super) fn cdef(script: &mut Script, argument: &mut Argument) -> Result<Eleme
 
 pub(super) fn vdef(script: &mut Script, argument: &mut Argument) -> Result<Element, LanguageError> {
     let (name, text) = name_and_value(argument, "rpn")?;
+    let name = name.unwrap_or_else(|| UNNAMED.to_vec());
     refuse_known(script, &name)?;
     let scalar = script.scalars;
     // Its own name is known, as that of a number.

@@ -30,11 +30,13 @@ pub enum ErrorCode {
     Unsupported = 11,
     /// The daemon is stopping.
     Stopping = 12,
+    /// A later session or spool of the same agent has taken its place.
+    Fenced = 13,
 }
 
 impl ErrorCode {
     /// All codes, ordered by number.
-    pub const ALL: [ErrorCode; 12] = [
+    pub const ALL: [ErrorCode; 13] = [
         ErrorCode::Other,
         ErrorCode::NoSuchRrd,
         ErrorCode::Exists,
@@ -47,6 +49,7 @@ impl ErrorCode {
         ErrorCode::Damaged,
         ErrorCode::Unsupported,
         ErrorCode::Stopping,
+        ErrorCode::Fenced,
     ];
 
     /// The code with this number; [`ErrorCode::Other`] for those of later versions.

@@ -21,7 +21,7 @@ pub struct Arguments {
     /// The directory of the store: it holds STORE and shard-000
     #[arg(value_name = "DIR")]
     store: PathBuf,
-    /// A copy of the store, such as a backup: files that never change (segments, checkpoints) are taken from it
+    /// A copy of the store, such as a backup: what is lost and never changes (segments, checkpoints, parts of the log) is taken from it
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
     /// Do what is shown, instead of only showing it
@@ -35,13 +35,17 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 What can be restored:
   STORE                    from the manifest of any shard
-  shard-NNN/manifest       from its copy; without one, from the checkpoint and the segments that are there
-                           (with --accept-loss, because nothing then tells whether one of them is missing)
+  shard-NNN/manifest       from its copy, or from a copy of the store (--from DIR) since which no checkpoint and no
+                           segment was written; without either, from the checkpoint and the segments that are
+                           there (with --accept-loss, because nothing then tells whether one of them is missing)
   a segment                from a copy of the store (--from DIR) that has the same file whole: it never changes.
                            Else what can be read of it is written again, with the rows of the lost places that
                            the copy's other segments have; if rows are lost (they become unknown), only with
                            --accept-loss
-  a shard's directory      from a backup. With --accept-loss the shard starts again empty
+  a part of the log        from a copy of the store (--from DIR) that has the same records, before the next start;
+                           that goes on without what is missing, and names the RRDs that lack updates
+  a shard's directory      from a copy of the store (--from DIR), with --accept-loss, because what was written since
+                           is lost. Without a copy the shard starts again empty
   a checkpoint             from a copy of the store (--from DIR) that has the same one. Without it, a start
                            serves all RRDs except those of its damaged pages; import these from any backup, or
                            give them up with --accept-loss

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use protocol::rrdcached::address::Address;
 use server::config;
 use server::settings::{FilesSettings, Layout, Settings, listen_plain};
+use server::start_check;
 
 use super::Result;
 
@@ -55,13 +56,17 @@ pub struct ValidateArguments {
 /// Runs the daemon.
 pub fn run(arguments: &Arguments) -> Result {
     let settings = settings(arguments)?;
+    if settings.agent.is_some() {
+        return Err("the configuration has a section [agent]: run \"roundel agent\" with it".to_string());
+    }
     crate::allocator::give_back_soon();
     server::lifecycle::run(settings).map_err(|error| error.to_string())
 }
 
 /// Checks a configuration.
 pub fn validate(arguments: &ValidateArguments) -> Result {
-    config::load(&arguments.config).map_err(|error| error.to_string())?;
+    let settings = config::load(&arguments.config).map_err(|error| error.to_string())?;
+    start_check::check(&settings).map_err(|cause| format!("{}: {cause}", arguments.config.display()))?;
     println!("{} is good", arguments.config.display());
     Ok(())
 }

@@ -9,8 +9,10 @@ use clap::{Args, Subcommand};
 use collect::inventory::RrdSpec;
 use collect::reading::Readings;
 use collect::snmp::answer::{PassReport, WalkedRow};
+use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use indicatif::ProgressBar;
+use server::collectors::snmp::config::{SnmpSettings, load_profiles};
 use server::config;
 use snmp::oid::Oid;
 
@@ -31,7 +33,7 @@ pub struct Arguments {
 enum Command {
     /// Show what would be stored of a device, with its values now, and the lines for roundel.toml
     Discover(Discover),
-    /// Show all objects of a device below an object identifier
+    /// Show all objects of a device below an object identifier, or the object itself
     Walk(Walk),
     /// Poll each device of a configuration once, and say which do not answer
     Test(Test),
@@ -41,7 +43,7 @@ enum Command {
 struct Discover {
     #[command(flatten)]
     device: Device,
-    /// What is looked for: if-mib, host-resources, ucd, entity-sensor, bgp4, printer
+    /// What is looked for: if-mib, host-resources, ucd, entity-sensor, bgp4, printer, and files of your own, such as acme.toml
     #[arg(long, value_name = "NAME,NAME...", value_delimiter = ',', default_value = "if-mib")]
     profiles: Vec<String>,
 }
@@ -133,7 +135,7 @@ fn discover(arguments: &Discover) -> Result {
     let source = SnmpSource { profiles: arguments.profiles.clone(), ..arguments.device.source() };
     let spinner = spinner(format!("asking {}", source.device));
     let timeout = Duration::from_secs(arguments.device.timeout);
-    let mut poller = Poller::new(std::slice::from_ref(&source))?;
+    let mut poller = Poller::new(std::slice::from_ref(&source), load_profiles([&source])?)?;
     let polled = poller.poll(timeout, |_| spinner.tick())?;
     spinner.finish_and_clear();
     let Polled::Answered(report) = &polled[0] else { return Err(failure(&source, &polled[0])) };
@@ -150,7 +152,8 @@ fn discover(arguments: &Discover) -> Result {
         let values = values_of(readings, inventory.spec(rrd), rrd);
         text += &format!("  {}  {values}\n", String::from_utf8_lossy(inventory.name(rrd)));
     }
-    text += &format!("\nTo poll it every {} s, add to roundel.toml:\n\n{}", source.step, section(&source));
+    let section = source.section().map_err(|error| error.to_string())?;
+    text += &format!("\nTo poll it every {} s, add to roundel.toml:\n\n{section}", source.step);
     print(&text)
 }
 
@@ -167,38 +170,9 @@ fn values_of(readings: &Readings, spec: &RrdSpec, rrd: collect::inventory::RrdId
     pairs.join(" ")
 }
 
-/// A section of roundel.toml with what is not the default.
-fn section(source: &SnmpSource) -> String {
-    let default = SnmpSource::new(&source.device);
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let mut text = format!("[[snmp]]\ndevice = {}\n", quoted(&source.device));
-    let community = (source.community != default.community).then_some(&source.community);
-    let words = [
-        ("community", community),
-        ("version", source.version.as_ref()),
-        ("user", source.user.as_ref()),
-        ("auth", source.auth.as_ref()),
-        ("auth_password", source.auth_password.as_ref()),
-        ("privacy", source.privacy.as_ref()),
-        ("privacy_password", source.privacy_password.as_ref()),
-        ("context", source.context.as_ref()),
-    ];
-    for (key, value) in words {
-        if let Some(value) = value {
-            text += &format!("{key} = {}\n", quoted(value));
-        }
-    }
-    if source.profiles != default.profiles {
-        text += &format!("profiles = {}\n", serde_json::Value::from(source.profiles.clone()));
-    }
-    if source.bulk != default.bulk {
-        text += &format!("bulk = {}\n", source.bulk);
-    }
-    text
-}
-
 fn walk(arguments: &Walk) -> Result {
     let source = arguments.device.source();
+    source.check(&Profiles::default())?;
     let oid = Oid::parse(&arguments.oid)
         .ok_or_else(|| format!("\"{}\" is no object identifier such as .{WALKED}", arguments.oid))?;
     let spinner = spinner(format!("walking over {}", source.device));
@@ -206,27 +180,30 @@ fn walk(arguments: &Walk) -> Result {
     let rows = poller::walk(&source, &oid, timeout, || spinner.tick())?;
     spinner.finish_and_clear();
     if rows.is_empty() {
-        return Err(format!("{} has nothing below {oid}", source.device));
+        return Err(format!("{} has nothing at {oid} or below", source.device));
     }
     let line = |row: &WalkedRow| {
         let value = row.values.first().and_then(Option::as_ref);
         let value = value.map(|value| value.value().to_string()).unwrap_or_default();
-        format!("{oid}.{} = {value}\n", row.index_text())
+        match row.index_text().as_str() {
+            "" => format!("{oid} = {value}\n"),
+            index => format!("{oid}.{index} = {value}\n"),
+        }
     };
     print(&rows.iter().map(line).collect::<String>())
 }
 
 fn test(arguments: &Test) -> Result {
     let settings = config::load(&arguments.config).map_err(|error| error.to_string())?;
-    if settings.snmp.is_empty() {
+    let Some(SnmpSettings { sources, profiles }) = settings.snmp else {
         return Err(format!("{} has no [[snmp]]", arguments.config.display()));
-    }
-    let bar = ProgressBar::new(settings.snmp.len() as u64);
-    let mut poller = Poller::new(&settings.snmp)?;
+    };
+    let bar = ProgressBar::new(sources.len() as u64);
+    let mut poller = Poller::new(&sources, profiles)?;
     let polled = poller.poll(Duration::from_secs(arguments.timeout), |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
     let (mut text, mut failed) = (String::new(), 0);
-    for (nth, (source, polled)) in settings.snmp.iter().zip(&polled).enumerate() {
+    for (nth, (source, polled)) in sources.iter().zip(&polled).enumerate() {
         text += &match polled {
             Polled::Answered(report) => good(source, poller.rrds(nth).len(), report),
             bad => {
@@ -266,25 +243,4 @@ fn failure(source: &SnmpSource, polled: &Polled) -> String {
 
 fn spinner(text: String) -> ProgressBar {
     ProgressBar::new_spinner().with_message(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_section_says_what_is_not_the_default_and_is_read_back() {
-        let plain = SnmpSource::new("router1");
-        assert_eq!(section(&plain), "[[snmp]]\ndevice = \"router1\"\n");
-        let source = SnmpSource {
-            community: "a\"b".to_string(),
-            user: Some("reader".to_string()),
-            auth_password: Some("maplesyrup".to_string()),
-            profiles: vec!["if-mib".to_string(), "ucd".to_string()],
-            bulk: false,
-            ..SnmpSource::new("[::1]:99")
-        };
-        let settings = config::parse(&section(&source), "x.toml").unwrap();
-        assert_eq!(settings.snmp, [source]);
-    }
 }

@@ -60,6 +60,13 @@ fn objects_are_walked_in_every_version() {
         assert!(!is_good && said.contains(why), "{more:?}: {said}");
     }
     assert!(snmp(&["walk", &device, "sysDescr"]).1.contains("no object identifier"));
+    // An object without any below it answers for itself, as in snmpwalk.
+    for version in ["1", "2c"] {
+        let walk = |oid: &str| snmp(&["walk", &device, oid, "-v", version]);
+        assert_eq!(walk("1.3.6.1.2.1.1.4.0"), want);
+        let (is_good, said) = walk("1.3.6.1.2.1.1.4.1");
+        assert!(!is_good && said.contains("has nothing at .1.3.6.1.2.1.1.4.1"), "{said}");
+    }
 }
 
 #[test]

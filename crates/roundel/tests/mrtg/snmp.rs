@@ -58,7 +58,8 @@ impl Snmpd {
 }
 
 /// Users of version 3.
-const USERS: &str = "createUser joe SHA \"authpass123\" AES \"privpass123\"
+const USERS: &str = "exactEngineID 0x80001f8880aabbccdd
+createUser joe SHA \"authpass123\" AES \"privpass123\"
 createUser sue SHA-256 \"authpass123\"
 createUser ann MD5 \"authpass123\" DES \"privpass123\"
 rouser joe priv
@@ -74,12 +75,16 @@ Target[three2]: 1001:x@127.0.0.1:PORT::::3
 SnmpOptions[three2]: username=>'sue',authpassword=>'authpass123',authprotocol=>'sha256'
 Target[three3]: ifInOctets.1001&ifOutOctets.1001:ann@127.0.0.1:PORT::::3
 SnmpOptions[three3]: authpassword=>'authpass123',privpassword=>'privpass123'
+Target[three5]: 1001:x@127.0.0.1:PORT::::3
+SnmpOptions[three5]: username=>'joe',authkey=>'0x58f4586ff10331a652926d94d84794971ae7246d',authprotocol=>'sha',privkey=>'10012ce0e51ea24bd2701bd46feb4dac',privprotocol=>'aes',contextengineid=>'80001f8880aabbccdd'
+Target[three6]: 1001:ann@127.0.0.1:PORT::::3
+SnmpOptions[three6]: authkey=>'f31d671209ca402e03b23bf3a36468b3',privkey=>'0x22884a1ee35746c77b3c15eb04e2df02'
 Target[three4]: 1001:x@127.0.0.1:PORT::::3
 SnmpOptions[three4]: username=>'sue',authpassword=>'authpass124',authprotocol=>'sha256'
 ";
 
 /// A file for `LoadMIBs`: names of two of the objects below.
-const MIB: &str = "ACME-MIB DEFINITIONS ::= BEGIN
+pub const MIB: &str = "ACME-MIB DEFINITIONS ::= BEGIN
 IMPORTS
     enterprises FROM RFC1155-SMI
     OBJECT-TYPE FROM RFC-1212;
@@ -105,7 +110,7 @@ END
 ";
 
 /// An interface and some objects that stand still.
-const OBJECTS: &str = "override .1.3.6.1.2.1.2.2.1.1.1001 integer 1001
+pub const OBJECTS: &str = "override .1.3.6.1.2.1.2.2.1.1.1001 integer 1001
 override .1.3.6.1.2.1.2.2.1.2.1001 octet_str \"My If:2\"
 override .1.3.6.1.2.1.2.2.1.3.1001 integer 117
 override .1.3.6.1.2.1.2.2.1.6.1001 octet_str \"abcdef\"
@@ -227,7 +232,14 @@ fn rrds_and_answers_of_agents_are_those_of_mrtg() {
     } else {
         eprintln!("SKIPPED: 1 (no IPv6)");
     }
-    for (name, octets) in [("three1", 4222222), ("three2", 4222222), ("three3", 222222)] {
+    let three = [
+        ("three1", 4222222),
+        ("three2", 4222222),
+        ("three3", 222222),
+        ("three5", 4222222),
+        ("three6", 4222222),
+    ];
+    for (name, octets) in three {
         let info = our_info(root, &format!("{name}.rrd"));
         assert!(info.contains(&format!("ds[ds1].last_ds = \"{octets}\"")), "{info}");
     }
@@ -238,7 +250,7 @@ fn rrds_and_answers_of_agents_are_those_of_mrtg() {
         "the interface \"nothere\"",
         "has no number as .1.3.6.1.4.1.99999.4.0",
         "has no .1.3.6.1.4.1.99999.77.0",
-        "the password or the protocol of authentication is wrong",
+        "the password or the protocol of authentication is wrong (target[three4])",
     ] {
         assert!(log.contains(said), "{said}: {log}");
     }

@@ -77,14 +77,23 @@ pub enum TuneError {
     Definition(DefinitionError),
 }
 
+/// Bytes of a message about an option that RRDtool keeps.
+pub const OPTION_MESSAGE_BYTES_MAX: usize = 47;
+
+fn of_option(what: &str, name: &str) -> String {
+    let mut text = format!("{what} -- '{name}'");
+    text.truncate(text.floor_char_boundary(OPTION_MESSAGE_BYTES_MAX));
+    text
+}
+
 impl fmt::Display for TuneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TuneError::InvalidOption(name) => write!(f, "invalid option -- '{name}'"),
+            TuneError::InvalidOption(name) => f.write_str(&of_option("invalid option", name)),
             TuneError::MissingArgument(name) if name.len() == 1 => {
-                write!(f, "option requires an argument -- '{name}'")
+                f.write_str(&of_option("option requires an argument", name))
             }
-            TuneError::MissingArgument(name) => write!(f, "option requires argument -- '{name}'"),
+            TuneError::MissingArgument(name) => f.write_str(&of_option("option requires argument", name)),
             TuneError::Unparseable(arg) => write!(f, "unparseable argument: {arg}"),
             TuneError::InvalidArgument(what) => write!(f, "invalid {what}"),
             TuneError::UnknownDs(name) => write!(f, "unknown data source name '{name}'"),

@@ -3,6 +3,7 @@
 //! Indexes in the arguments are those before the tune. A reference to an archive or source by index follows it to
 //! its new position; RRDtool leaves the index unchanged.
 
+use super::TuneLimits;
 use super::error::TuneError;
 use super::source::leading_integer;
 use crate::content::Rrd;
@@ -68,21 +69,21 @@ impl<'w> Changes<'w> {
         old: &Definition,
         live: &Live,
         archives: &[Vec<f64>],
-        live_bytes_max: u64,
+        limits: TuneLimits,
     ) -> Result<Rrd, TuneError> {
         let mut definition = old.clone();
         let sources = self.keep_sources(&mut definition)?;
         let kept_archives = self.keep_archives(&mut definition)?;
         let options = CreateOptions {
             step: Step { units: old.step, units_per_second: old.units_per_second },
-            limits: Limits { sub_second: old.units_per_second > 1, ..Limits::STORE },
+            limits: Limits { sub_second: old.units_per_second > 1, ..limits.definition },
             file_name: b"",
         };
         self.add(&mut definition, &options).map_err(TuneError::Definition)?;
         // Compat: the version stays the same, whatever is added.
         definition.version = old.version;
 
-        footprint::check(&definition, live_bytes_max).map_err(TuneError::Memory)?;
+        footprint::check(&definition, limits.live_bytes).map_err(TuneError::Memory)?;
         let values = footprint::value_count(&definition);
         if values > VALUES_MAX {
             return Err(TuneError::TooMany { values, max: VALUES_MAX });
@@ -97,15 +98,19 @@ impl<'w> Changes<'w> {
     /// Adds the new sources, then the new archives.
     ///
     /// Compat: of several bad sources the last is reported, unless a name is there twice or an archive has an unknown
-    /// function.
+    /// function. A source whose words are not those of its type counts under the name that was read before.
     fn add(&self, definition: &mut Definition, options: &CreateOptions<'_>) -> Result<(), DefinitionError> {
-        let (mut bad, mut bad_names) = (None, Vec::new());
+        let (mut bad, mut bad_names, mut name) = (None, Vec::new(), "");
         for arg in &self.add_ds {
-            let name = arg.split([':', '=']).nth(1).unwrap_or_default();
-            if bad_names.contains(&name) {
+            let added = text::add(definition, options, arg);
+            let is_unread = matches!(added, Err(DefinitionError::DsFormat));
+            if !is_unread {
+                name = arg.split([':', '=']).nth(1).unwrap_or_default();
+            }
+            if bad_names.contains(&name) || (is_unread && !name.is_empty()) {
                 return Err(DefinitionError::DuplicateDs(name.to_string()));
             }
-            match text::add(definition, options, arg) {
+            match added {
                 Ok(()) => {}
                 Err(error @ DefinitionError::DuplicateDs(_)) => return Err(error),
                 Err(error) => {

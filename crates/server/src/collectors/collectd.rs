@@ -13,15 +13,17 @@ use collect::collectd::security::AuthFile;
 use collect::collectd::types::TypesDb;
 use collect::collectd::{CollectdCollector, CollectdOptions};
 use collect::reading::Readings;
-use collect::statistics::{OwnRrd, Statistic};
+use collect::statistics::Statistic;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::context::CollectorContext;
 use super::datagrams::{self, DatagramBuffers, DatagramSocket};
+use super::notices;
+use super::own::Own;
 use super::recorder::{Recorded, Recorder};
 use super::watched::WatchedFile;
-use crate::service::Service;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
 const NAME: &str = "collectd";
@@ -29,8 +31,6 @@ const NAME: &str = "collectd";
 const READINGS_MAX: usize = 8_192;
 /// The longest wait for a datagram, so that a stop is seen.
 const WAIT: Duration = Duration::from_millis(200);
-/// How often numbers are published.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// How often the files are looked at.
 const FILES_EVERY: Duration = Duration::from_secs(5);
 
@@ -55,9 +55,29 @@ pub struct CollectdSettings {
 #[derive(Debug)]
 pub struct CollectdReceiver {
     sockets: Vec<DatagramSocket>,
+    files: CollectdFiles,
+    collector: CollectdCollector,
+}
+
+/// The files that the collector reads.
+#[derive(Debug)]
+pub struct CollectdFiles {
     types: Vec<WatchedFile>,
     auth: Option<WatchedFile>,
-    collector: CollectdCollector,
+}
+
+impl CollectdFiles {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A text with the file and its key.
+    pub fn read(settings: &CollectdSettings) -> Result<(Self, TypesDb, AuthFile), String> {
+        let mut types: Vec<_> = settings.types.iter().map(|path| WatchedFile::new(path)).collect();
+        let mut auth = settings.auth_file.as_deref().map(WatchedFile::new);
+        let db = read_types(&mut types)?;
+        let users = auth.as_mut().map_or(Ok(AuthFile::default()), read_auth)?;
+        Ok((CollectdFiles { types, auth }, db, users))
+    }
 }
 
 impl CollectdReceiver {
@@ -75,21 +95,18 @@ impl CollectdReceiver {
                 settings.buffer_bytes,
             )?);
         }
-        let mut types: Vec<_> = settings.types.iter().map(|path| WatchedFile::new(path)).collect();
-        let mut auth = settings.auth_file.as_deref().map(WatchedFile::new);
-        let db = read_types(&mut types)?;
-        let users = auth.as_mut().map_or(Ok(AuthFile::default()), read_auth)?;
+        let (files, db, users) = CollectdFiles::read(settings)?;
         let collector = CollectdCollector::new(settings.options.clone(), db, users);
-        Ok(CollectdReceiver { sockets, types, auth, collector })
+        Ok(CollectdReceiver { sockets, files, collector })
     }
 
     /// Receives until `stop` becomes true. Blocks; on a thread of its own.
     ///
     /// # Errors
     /// When waiting for the sockets fails.
-    pub fn run(mut self, service: &Arc<Service>, stop: &watch::Receiver<bool>) -> io::Result<()> {
-        let mut recorder = Recorder::new(Arc::clone(service), NAME);
-        let mut own = Own::new(service);
+    pub fn run(mut self, context: &Arc<CollectorContext>, stop: &watch::Receiver<bool>) -> io::Result<()> {
+        let mut recorder = Recorder::new(Arc::clone(context), NAME);
+        let mut own = Own::new(context, NAME);
         let mut buffers = DatagramBuffers::default();
         let mut readings = Readings::default();
         let mut files_due = Instant::now() + FILES_EVERY;
@@ -103,7 +120,7 @@ impl CollectdReceiver {
                 }
                 let collector = &mut self.collector;
                 loop {
-                    let now = service.now();
+                    let now = context.now();
                     let take = |sender: std::net::SocketAddr, bytes: &[u8]| {
                         collector.receive(now, sender.ip(), bytes, &mut readings);
                     };
@@ -126,7 +143,7 @@ impl CollectdReceiver {
                 readings.clear();
             }
             self.report();
-            own.publish(service, &handle, &self);
+            handle.block_on(own.publish(context, |stored| self.numbers(stored)));
             if Instant::now() >= files_due {
                 files_due = Instant::now() + FILES_EVERY;
                 self.reread();
@@ -137,9 +154,7 @@ impl CollectdReceiver {
 
     /// Logs what the collector noticed.
     fn report(&mut self) {
-        for notice in self.collector.complaints().take_notices() {
-            tracing::warn!(collector = NAME, subject = notice.subject, "{}", notice.text);
-        }
+        notices::log(NAME, self.collector.complaints().take_notices());
         for notification in self.collector.take_notifications() {
             let (subject, message) = (notification.subject, notification.message);
             match notification.severity {
@@ -152,8 +167,8 @@ impl CollectdReceiver {
 
     /// Reads the files that have changed; if one cannot be used, what was read before stays.
     fn reread(&mut self) {
-        if self.types.iter().any(WatchedFile::has_changed) {
-            match read_types(&mut self.types) {
+        if self.files.types.iter().any(WatchedFile::has_changed) {
+            match read_types(&mut self.files.types) {
                 Ok(types) => {
                     tracing::info!(types = types.len(), "read collectd's types again");
                     self.collector.set_types(types);
@@ -161,7 +176,7 @@ impl CollectdReceiver {
                 Err(error) => tracing::error!("collectd's types stay as they were: {error}"),
             }
         }
-        if let Some(auth) = self.auth.as_mut().filter(|auth| auth.has_changed()) {
+        if let Some(auth) = self.files.auth.as_mut().filter(|auth| auth.has_changed()) {
             match read_auth(auth) {
                 Ok(users) => {
                     tracing::info!(users = users.len(), "read collectd's users again");
@@ -200,45 +215,6 @@ impl CollectdReceiver {
 
     fn buffer_bytes(&self) -> u64 {
         self.sockets.iter().map(DatagramSocket::buffer_bytes).sum()
-    }
-}
-
-/// The collector's own numbers: published every second, stored every step.
-struct Own {
-    rrd: OwnRrd,
-    recorder: Recorder,
-    stored: Recorded,
-    due: Instant,
-}
-
-impl Own {
-    fn new(service: &Arc<Service>) -> Self {
-        Own {
-            rrd: OwnRrd::new(NAME),
-            recorder: Recorder::new(Arc::clone(service), NAME),
-            stored: Recorded::default(),
-            due: Instant::now(),
-        }
-    }
-
-    fn add(&mut self, recorded: Recorded) {
-        self.stored.created += recorded.created;
-        self.stored.accepted += recorded.accepted;
-        self.stored.refused += recorded.refused;
-    }
-
-    fn publish(&mut self, service: &Service, handle: &Handle, receiver: &CollectdReceiver) {
-        if Instant::now() < self.due {
-            return;
-        }
-        self.due = Instant::now() + PUBLISH_EVERY;
-        let numbers = receiver.numbers(self.stored);
-        let mut readings = Readings::default();
-        self.rrd.read(service.now(), &numbers, &mut readings);
-        if !readings.is_empty() {
-            handle.block_on(self.recorder.record(self.rrd.inventory(), &readings));
-        }
-        service.metrics.collectors.publish(NAME, numbers);
     }
 }
 

@@ -60,7 +60,10 @@ pub fn bind(
 }
 
 /// The number of a network interface.
-fn interface_index(name: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// When there is none of this name.
+pub fn interface_index(name: &str) -> Result<u32, String> {
     let path = format!("/sys/class/net/{name}/ifindex");
     let text = std::fs::read_to_string(path).ok();
     text.and_then(|text| text.trim().parse().ok()).ok_or_else(|| format!("there is no interface \"{name}\""))

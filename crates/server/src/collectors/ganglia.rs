@@ -14,15 +14,18 @@ use collect::ganglia::feed::Feed;
 use collect::ganglia::gmond::{GmondCounts, GmondOptions};
 use collect::ganglia::{GangliaCollector, GangliaOptions, decompress};
 use collect::reading::Readings;
-use collect::statistics::{OwnRrd, Statistic};
+use collect::statistics::Statistic;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
+use super::context::CollectorContext;
 use super::datagrams::DatagramSocket;
+use super::notices;
+use super::own::Own;
 use super::recorder::{Recorded, Recorder};
-use crate::service::{Service, stopped};
+use crate::service::stopped;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
 const NAME: &str = "ganglia";
@@ -30,8 +33,6 @@ const NAME: &str = "ganglia";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of an answer, plain: 100,000 hosts of 30 metrics.
 const ANSWER_BYTES_MAX: usize = 1 << 30;
-/// How often numbers are published.
-const PUBLISH_EVERY: Duration = Duration::from_secs(5);
 
 /// A checked `[[gmond]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,24 +112,28 @@ impl GangliaSockets {
     ///
     /// # Errors
     /// When a socket cannot be used.
-    pub async fn run(self, service: Arc<Service>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
-        let state = Arc::new(Mutex::new(State::new(&service, self.settings.options.clone())));
+    pub async fn run(
+        self,
+        context: Arc<CollectorContext>,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let state = Arc::new(Mutex::new(State::new(&context, self.settings.options.clone())));
         let mut tasks = JoinSet::new();
         for source in self.settings.sources.clone() {
             let number = state.lock().await.collector.add_source(source.step.as_secs());
-            tasks.spawn(poll_always(Arc::clone(&state), Arc::clone(&service), source, number));
+            tasks.spawn(poll_always(Arc::clone(&state), Arc::clone(&context), source, number));
         }
         if let Some(listen) = self.settings.listen.clone() {
             let number = state.lock().await.collector.add_source(listen.step.as_secs());
             let receiver = datagrams::Receiver::new(self.datagrams, listen, number);
-            let (state, service, stop) = (Arc::clone(&state), Arc::clone(&service), stop.clone());
-            tasks.spawn_blocking(move || receiver.run(&state, &service, &stop));
+            let (state, context, stop) = (Arc::clone(&state), Arc::clone(&context), stop.clone());
+            tasks.spawn_blocking(move || receiver.run(&state, &context, &stop));
         }
         for listener in self.xml {
             tasks.spawn(ports::serve(
                 tokio::net::TcpListener::from_std(listener)?,
                 Arc::clone(&state),
-                Arc::clone(&service),
+                Arc::clone(&context),
                 false,
             ));
         }
@@ -136,15 +141,15 @@ impl GangliaSockets {
             tasks.spawn(ports::serve(
                 tokio::net::TcpListener::from_std(listener)?,
                 Arc::clone(&state),
-                Arc::clone(&service),
+                Arc::clone(&context),
                 true,
             ));
         }
         // gmetad sums every half step of its last source.
         let last = self.settings.sources.last().map(|source| source.step);
-        let step = last.or(self.settings.listen.map(|listen| listen.step)).unwrap_or(PUBLISH_EVERY);
-        tasks.spawn(sum_always(Arc::clone(&state), Arc::clone(&service), step / 2));
-        tasks.spawn(publish_always(state, service));
+        let step = last.or(self.settings.listen.map(|listen| listen.step)).unwrap_or_default();
+        tasks.spawn(sum_always(Arc::clone(&state), Arc::clone(&context), step / 2));
+        tasks.spawn(publish_always(state, context));
         stopped(&mut stop).await;
         // What blocks ends by itself: it sees `stop`, too.
         tasks.abort_all();
@@ -158,31 +163,25 @@ pub(super) struct State {
     pub(super) collector: GangliaCollector,
     recorder: Recorder,
     complaints: Complaints,
-    stored: Recorded,
-    own: OwnRrd,
-    own_recorder: Recorder,
+    own: Own,
     /// Of the datagrams.
     received: (GmondCounts, u64),
 }
 
 impl State {
-    fn new(service: &Arc<Service>, options: GangliaOptions) -> Self {
+    fn new(context: &Arc<CollectorContext>, options: GangliaOptions) -> Self {
         State {
             collector: GangliaCollector::new(options),
-            recorder: Recorder::new(Arc::clone(service), NAME),
+            recorder: Recorder::new(Arc::clone(context), NAME),
             complaints: Complaints::default(),
-            stored: Recorded::default(),
-            own: OwnRrd::new(NAME),
-            own_recorder: Recorder::new(Arc::clone(service), NAME),
+            own: Own::new(context, NAME),
             received: (GmondCounts::default(), 0),
         }
     }
 
     async fn record(&mut self, readings: &Readings) {
         let recorded = self.recorder.record(self.collector.inventory(), readings).await;
-        self.stored.created += recorded.created;
-        self.stored.accepted += recorded.accepted;
-        self.stored.refused += recorded.refused;
+        self.own.add(recorded);
     }
 
     /// Takes a source's answer.
@@ -194,48 +193,17 @@ impl State {
 
     /// Logs what has become wrong or well again.
     fn report(&mut self) {
-        for notice in self.complaints.take_notices() {
-            match notice.is_over {
-                true => tracing::info!(
-                    collector = NAME,
-                    subject = notice.subject,
-                    "well again; before: {}",
-                    notice.text
-                ),
-                false => tracing::warn!(collector = NAME, subject = notice.subject, "{}", notice.text),
-            }
-        }
-    }
-
-    fn numbers(&self) -> Vec<Statistic> {
-        let (counts, (gmond, dropped)) = (self.collector.counts(), self.received);
-        vec![
-            Statistic::count("answers", "Answers read", counts.answers),
-            Statistic::count("failures", "Polls without an answer", counts.failures),
-            Statistic::count("metrics", "Metrics of hosts read", counts.metrics),
-            Statistic::count("readings", "Readings made", counts.readings),
-            Statistic::count("stored", "Readings that the store took", self.stored.accepted),
-            Statistic::count("refused", "Readings that the store refused", self.stored.refused),
-            Statistic::count("old", "Clusters whose time was not newer", counts.old),
-            Statistic::count("not_numbers", "Values of a number's type that are none", counts.not_numbers),
-            Statistic::count(
-                "over_limit",
-                "Readings and hosts beyond a limit",
-                counts.over_limit + gmond.over_limit,
-            ),
-            Statistic::count("packets", "Datagrams received", gmond.packets),
-            Statistic::count("values", "Values in datagrams", gmond.values),
-            Statistic::count("malformed", "Datagrams that are not gmond's", gmond.malformed),
-            Statistic::count("requests", "Requests for metadata sent", gmond.requests),
-            Statistic::count("dropped_packets", "Datagrams that the kernel dropped", dropped),
-            Statistic::level("hosts", "Hosts of the last answers", counts.hosts),
-            Statistic::level("rrds", "RRDs fed", self.collector.inventory().len() as u64),
-        ]
+        notices::log(NAME, self.complaints.take_notices());
     }
 }
 
 /// Polls a source at every step; a late answer makes no later poll later.
-async fn poll_always(state: Arc<Mutex<State>>, service: Arc<Service>, source: GmondSettings, number: usize) {
+async fn poll_always(
+    state: Arc<Mutex<State>>,
+    context: Arc<CollectorContext>,
+    source: GmondSettings,
+    number: usize,
+) {
     let mut ticks = tokio::time::interval(source.step);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut good = 0;
@@ -246,7 +214,7 @@ async fn poll_always(state: Arc<Mutex<State>>, service: Arc<Service>, source: Gm
         match answer {
             Ok(feed) => {
                 state.complaints.resolve(&source.name);
-                state.read(number, service.now(), feed).await;
+                state.read(number, context.now(), feed).await;
             }
             Err(error) => {
                 state.complaints.raise(&source.name, error);
@@ -293,13 +261,13 @@ async fn fetch(host: &str, port: u16) -> Result<Vec<u8>, String> {
     }
 }
 
-async fn sum_always(state: Arc<Mutex<State>>, service: Arc<Service>, every: Duration) {
+async fn sum_always(state: Arc<Mutex<State>>, context: Arc<CollectorContext>, every: Duration) {
     let mut ticks = tokio::time::interval(every.max(Duration::from_millis(500)));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut last = 0;
     loop {
         ticks.tick().await;
-        let now = service.now();
+        let now = context.now();
         // Two sums in one second would be refused.
         if now == last {
             continue;
@@ -312,18 +280,40 @@ async fn sum_always(state: Arc<Mutex<State>>, service: Arc<Service>, every: Dura
     }
 }
 
-async fn publish_always(state: Arc<Mutex<State>>, service: Arc<Service>) {
-    let mut ticks = tokio::time::interval(PUBLISH_EVERY);
+async fn publish_always(state: Arc<Mutex<State>>, context: Arc<CollectorContext>) {
     loop {
-        ticks.tick().await;
-        let mut state = state.lock().await;
-        let numbers = state.numbers();
-        let mut readings = Readings::default();
-        state.own.read(service.now(), &numbers, &mut readings);
-        if !readings.is_empty() {
-            let State { own, own_recorder, .. } = &mut *state;
-            own_recorder.record(own.inventory(), &readings).await;
-        }
-        service.metrics.collectors.publish(NAME, numbers);
+        let due = {
+            let State { own, collector, received, .. } = &mut *state.lock().await;
+            own.publish(&context, |stored| numbers(collector, *received, stored)).await;
+            own.due()
+        };
+        tokio::time::sleep_until(due.into()).await;
     }
+}
+
+/// The collector's own numbers; `received` is what the datagrams have said, and how many the kernel has dropped.
+fn numbers(collector: &GangliaCollector, received: (GmondCounts, u64), stored: Recorded) -> Vec<Statistic> {
+    let (counts, (gmond, dropped)) = (collector.counts(), received);
+    vec![
+        Statistic::count("answers", "Answers read", counts.answers),
+        Statistic::count("failures", "Polls without an answer", counts.failures),
+        Statistic::count("metrics", "Metrics of hosts read", counts.metrics),
+        Statistic::count("readings", "Readings made", counts.readings),
+        Statistic::count("stored", "Readings that the store took", stored.accepted),
+        Statistic::count("refused", "Readings that the store refused", stored.refused),
+        Statistic::count("old", "Clusters whose time was not newer", counts.old),
+        Statistic::count("not_numbers", "Values of a number's type that are none", counts.not_numbers),
+        Statistic::count(
+            "over_limit",
+            "Readings and hosts beyond a limit",
+            counts.over_limit + gmond.over_limit,
+        ),
+        Statistic::count("packets", "Datagrams received", gmond.packets),
+        Statistic::count("values", "Values in datagrams", gmond.values),
+        Statistic::count("malformed", "Datagrams that are not gmond's", gmond.malformed),
+        Statistic::count("requests", "Requests for metadata sent", gmond.requests),
+        Statistic::count("dropped_packets", "Datagrams that the kernel dropped", dropped),
+        Statistic::level("hosts", "Hosts of the last answers", counts.hosts),
+        Statistic::level("rrds", "RRDs fed", collector.inventory().len() as u64),
+    ]
 }

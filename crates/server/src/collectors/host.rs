@@ -8,24 +8,25 @@ use collect::host::{HostCollector, STEP_SECONDS};
 use rrd::time::Timestamp;
 use tokio::sync::watch;
 
+use super::context::CollectorContext;
 use super::recorder::Recorder;
-use crate::service::{Service, stopped};
+use crate::service::stopped;
 
 /// Samples at every multiple of the step until `stop` becomes true.
 ///
 /// # Errors
 /// None: failures are logged and sampling continues.
 pub async fn run(
-    service: Arc<Service>,
+    context: Arc<CollectorContext>,
     directory: String,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut collector = HostCollector::new(&directory);
-    let mut recorder = Recorder::new(Arc::clone(&service), "host");
+    let mut recorder = Recorder::new(Arc::clone(&context), "host");
     loop {
         let step = STEP_SECONDS as i64;
-        let due = (service.now().div_euclid(step) + 1) * step;
-        let wait = Duration::from_secs((due - service.now()).clamp(0, step) as u64);
+        let due = (context.now().div_euclid(step) + 1) * step;
+        let wait = Duration::from_secs((due - context.now()).clamp(0, step) as u64);
         tokio::select! {
             biased;
             () = stopped(&mut stop) => return Ok(()),

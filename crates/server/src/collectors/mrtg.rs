@@ -2,7 +2,6 @@
 
 mod actions;
 pub mod files;
-mod own;
 mod peers;
 mod programs;
 mod state;
@@ -14,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collect::complaints::{Complaints, Notice};
-use collect::mrtg::collector::{MrtgCollector, MrtgCollectorOptions};
+use collect::complaints::Complaints;
+use collect::mrtg::collector::{MrtgCollector, MrtgCollectorOptions, MrtgCounts};
 use collect::mrtg::plan::{MrtgPlan, PlannedTarget, TermId};
 use collect::mrtg::report::Report;
 use collect::mrtg::threshold::Broken;
 use collect::reading::Readings;
+use collect::statistics::Statistic;
 use rrd::definition::DsKind;
 use store::engine::RrdStatus;
 use store::name::RrdName;
@@ -28,12 +28,16 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use self::files::{LoadError, LoadedConfig};
-use self::own::Own;
 use self::peers::{PeerEvent, Peers};
 use self::state::ThreshDir;
-use super::recorder::Recorder;
+use super::notices;
+use super::own::Own;
+use super::recorder::{Recorded, Recorder};
 use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed};
 use crate::service::{Service, stopped};
+
+/// The collector's name in the log, in `/metrics` and of its own RRD.
+const NAME: &str = "mrtg";
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -135,6 +139,8 @@ struct Poller {
     /// Targets whose RRD is brought up to the configuration before the next readings.
     untuned: Vec<usize>,
     own: Own,
+    /// What was counted before the configuration was read again.
+    before: MrtgCounts,
     running: JoinSet<Ended>,
     places: Arc<Semaphore>,
     cancelled: Arc<AtomicBool>,
@@ -143,8 +149,8 @@ struct Poller {
 
 impl Poller {
     fn new(service: Arc<Service>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
-        let recorder = Recorder::new(Arc::clone(&service), "mrtg");
-        let own = Own::new(&service);
+        let recorder = Recorder::new(Arc::clone(&service.collecting), NAME);
+        let own = Own::new(&service.collecting, NAME);
         Ok(Poller {
             service,
             settings,
@@ -163,6 +169,7 @@ impl Poller {
             broken: Broken::new(),
             untuned: Vec::new(),
             own,
+            before: MrtgCounts::default(),
             running: JoinSet::new(),
             places: Arc::new(Semaphore::new(PROGRAMS_AT_ONCE)),
             cancelled: Arc::default(),
@@ -224,7 +231,7 @@ impl Poller {
             without_effect,
             "polling in MRTG's place; \"roundel mrtg --check FILE\" lists the lines without effect"
         );
-        self.recorder = Recorder::new(Arc::clone(&self.service), "mrtg");
+        self.recorder = Recorder::new(Arc::clone(&self.service.collecting), NAME);
         // Readings and programs that belong to the old plan have numbers of the old plan.
         (self.readings, self.read, self.running) = (Readings::default(), Vec::new(), JoinSet::new());
         let options = MrtgCollectorOptions {
@@ -238,7 +245,7 @@ impl Poller {
             all.for_each(|thresholds| directory.recall(thresholds, &mut self.broken));
         }
         if let Some(old) = &self.collector {
-            self.own.keep(old.counts());
+            self.before += old.counts();
         }
         let collector = MrtgCollector::new(self.clocks.now(), Arc::clone(plan), &options, due);
         for (nth, fault) in loaded.mib_faults.iter().enumerate() {
@@ -290,8 +297,10 @@ impl Poller {
             self.record().await;
         }
         if let (Some(collector), Some(loaded)) = (&self.collector, &self.loaded) {
+            let mut counts = self.before;
+            counts += collector.counts();
             let levels = [loaded.plan.targets.len(), collector.addresses().len()];
-            self.own.publish(&self.service, collector.counts(), levels).await;
+            self.own.publish(&self.service.collecting, |stored| numbers(counts, stored, levels)).await;
         }
         self.tell();
     }
@@ -327,9 +336,7 @@ impl Poller {
                 self.read.push(target);
             }
         }
-        for notice in collector.take_notices() {
-            tell(&notice);
-        }
+        notices::log(NAME, collector.take_notices());
         self.collector = Some(collector);
     }
 
@@ -411,19 +418,20 @@ impl Poller {
 
     /// Logs what has become wrong or right since the last call.
     fn tell(&mut self) {
-        for notice in self.complaints.take_notices() {
-            tell(&notice);
-        }
+        notices::log(NAME, self.complaints.take_notices());
     }
 }
 
-fn tell(notice: &Notice) {
-    let subject = &notice.subject;
-    if notice.is_over {
-        tracing::info!(subject, "over: {}", notice.text);
-    } else {
-        tracing::warn!(subject, "{}", notice.text);
-    }
+/// The collector's own numbers; `levels` are those of targets and agents.
+fn numbers(counts: MrtgCounts, stored: Recorded, levels: [usize; 2]) -> Vec<Statistic> {
+    let mut numbers = counts.statistics();
+    numbers.extend([
+        Statistic::count("stored", "Readings that the store took", stored.accepted),
+        Statistic::count("refused", "Readings that the store refused", stored.refused),
+        Statistic::level("targets", "Targets", levels[0] as u64),
+        Statistic::level("agents", "Agents", levels[1] as u64),
+    ]);
+    numbers
 }
 
 /// Whether an RRD already has what `rrdtune` would give it.

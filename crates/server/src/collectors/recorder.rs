@@ -1,18 +1,14 @@
-//! From a collector's readings to the store: RRDs are created when they are first fed.
+//! From a collector's readings to the place where they go; what fails is logged, but not every time.
 
-use std::collections::BTreeMap;
-use std::error::Error;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
-use collect::inventory::{Inventory, RrdId, RrdSpec};
+use collect::inventory::{Inventory, RrdId};
 use collect::reading::Readings;
-use rrd::definition::text::{CreateOptions, Limits, parse_create};
-use rrd::when::Step;
-use store::engine::{CreateRequest, StoreError, UpdateBatch};
-use store::name::RrdName;
-use tokio::sync::oneshot;
 
-use crate::service::Service;
+use super::context::{CollectorContext, ReadingSink};
+use super::store_writer::StoreWriter;
+use crate::agent::feed::{SpoolFeed, SpooledRrds};
 
 /// How many failures of one call are logged one by one; of the others, only the number is.
 const FAILURES_LOGGED: usize = 5;
@@ -31,11 +27,17 @@ pub struct Recorded {
     pub refused: u64,
 }
 
+impl AddAssign for Recorded {
+    fn add_assign(&mut self, more: Self) {
+        self.created += more.created;
+        self.accepted += more.accepted;
+        self.refused += more.refused;
+    }
+}
+
 /// What is known of an RRD of the inventory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fed {
-    /// It is in the store.
-    exists: bool,
     /// Readings without a failure until one is logged again; 0 when none was logged.
     unlogged_readings: u8,
 }
@@ -54,88 +56,53 @@ impl Fed {
 
 /// Records the readings of one collector.
 pub struct Recorder {
-    service: Arc<Service>,
     /// What the log calls the collector, such as `host`.
     collector: &'static str,
     /// By the RRD's index in the inventory.
     fed: Vec<Fed>,
+    destination: Destination,
+}
+
+/// Where the readings of a collector go, with what is known there of its RRDs.
+enum Destination {
+    Store(StoreWriter),
+    Spool(Arc<SpoolFeed>, SpooledRrds),
 }
 
 impl Recorder {
     /// A recorder for one collector, whose inventory is passed with each call.
-    pub fn new(service: Arc<Service>, collector: &'static str) -> Self {
-        Recorder { service, collector, fed: Vec::new() }
-    }
-
-    /// Creates the RRDs that are new, and passes the readings to the store in their order.
-    pub async fn record(&mut self, inventory: &Inventory, readings: &Readings) -> Recorded {
-        let mut recorded = Recorded::default();
-        self.fed.resize(inventory.len(), Fed::default());
-        self.create_new(inventory, readings, &mut recorded).await;
-        let mut batch = UpdateBatch::default();
-        let mut rrds = Vec::with_capacity(readings.len());
-        let mut text = Vec::new();
-        for reading in readings.iter() {
-            if !self.fed[reading.rrd.index()].exists {
-                recorded.refused += 1;
-                continue;
-            }
-            text.clear();
-            readings.push_text(reading, &mut text);
-            batch.push(inventory.name(reading.rrd), &text);
-            rrds.push(reading.rrd);
-        }
-        let (sender, receiver) = oneshot::channel();
-        self.service.engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
-        let Ok(failures) = receiver.await else {
-            // The store is stopping.
-            recorded.refused += rrds.len() as u64;
-            return recorded;
+    pub fn new(context: Arc<CollectorContext>, collector: &'static str) -> Self {
+        let destination = match &context.sink {
+            ReadingSink::Store(engine) => Destination::Store(StoreWriter::new(Arc::clone(engine))),
+            ReadingSink::Spool(feed) => Destination::Spool(Arc::clone(feed), SpooledRrds::default()),
         };
-        recorded.accepted += (rrds.len() - failures.len()) as u64;
-        recorded.refused += failures.len() as u64;
-        let mut failed = Vec::with_capacity(failures.len());
-        for failure in failures {
-            let rrd = rrds[failure.line as usize];
-            if matches!(failure.error, StoreError::NoSuchRrd(_)) {
-                // Deleted since: the next reading makes it again.
-                self.fed[rrd.index()].exists = false;
-            }
-            failed.push((rrd, failure.error.to_string()));
-        }
-        self.log("a reading was refused", inventory, failed);
-        rrds.iter().for_each(|rrd| self.fed[rrd.index()].was_fed());
-        recorded
+        Recorder { collector, fed: Vec::new(), destination }
     }
 
-    /// Creates the RRDs of these readings that are not known to exist, all at once.
-    async fn create_new(&mut self, inventory: &Inventory, readings: &Readings, recorded: &mut Recorded) {
-        // With the time of the first reading of each.
-        let mut new = BTreeMap::new();
-        for reading in readings.iter().filter(|reading| !self.fed[reading.rrd.index()].exists) {
-            new.entry(reading.rrd).or_insert(reading.time.whole);
-        }
-        let mut waiting = Vec::with_capacity(new.len());
-        let mut failed = Vec::new();
-        for (rrd, first) in new {
-            let spec = inventory.spec(rrd);
-            let start = first - spec.starts_before as i64;
-            match create(&self.service, inventory.name(rrd), spec, start) {
-                Ok(receiver) => waiting.push((rrd, receiver)),
-                Err(error) => failed.push((rrd, error.to_string())),
+    /// Creates the RRDs that are new, and passes the readings on in their order.
+    pub async fn record(&mut self, inventory: &Inventory, readings: &Readings) -> Recorded {
+        let written = match &mut self.destination {
+            Destination::Store(writer) => writer.write(inventory, readings).await,
+            Destination::Spool(feed, known) => {
+                return tokio::task::block_in_place(|| feed.take(inventory, readings, known));
+            }
+        };
+        self.fed.resize(inventory.len(), Fed::default());
+        let refused = written.failures.len() as u64;
+        let accepted = readings.len() as u64 - refused;
+        let of_rrds = |at_creation: bool| {
+            let failures = written.failures.iter().filter(move |failure| failure.at_creation == at_creation);
+            failures.map(|failure| (failure.rrd, failure.error.to_string())).collect()
+        };
+        self.log("cannot create an RRD", inventory, of_rrds(true));
+        self.log("a reading was refused", inventory, of_rrds(false));
+        let mut uncreated = written.failures.iter().filter(|failure| failure.at_creation).peekable();
+        for (index, reading) in (0..).zip(readings.iter()) {
+            if uncreated.next_if(|failure| failure.reading == index).is_none() {
+                self.fed[reading.rrd.index()].was_fed();
             }
         }
-        for (rrd, receiver) in waiting {
-            match receiver.await.unwrap_or(Err(StoreError::Stopping)) {
-                Ok(()) => {
-                    self.fed[rrd.index()].exists = true;
-                    recorded.created += 1;
-                }
-                Err(StoreError::Exists(_)) => self.fed[rrd.index()].exists = true,
-                Err(error) => failed.push((rrd, error.to_string())),
-            }
-        }
-        self.log("cannot create an RRD", inventory, failed);
+        Recorded { created: written.created, accepted, refused }
     }
 
     /// Logs the failures of RRDs that have had none of late.
@@ -155,25 +122,6 @@ impl Recorder {
             tracing::warn!(collector = self.collector, more = more + 1, "{what}: further RRDs");
         }
     }
-}
-
-/// Asks the store to create an RRD unless there is one.
-fn create(
-    service: &Service,
-    name: &[u8],
-    spec: &RrdSpec,
-    start: i64,
-) -> Result<oneshot::Receiver<Result<(), StoreError>>, Box<dyn Error + Send + Sync>> {
-    let options = CreateOptions {
-        step: Step { units: spec.step, units_per_second: 1 },
-        limits: Limits::FILE,
-        file_name: name,
-    };
-    let definition = parse_create(&options, &spec.args)?;
-    let request = CreateRequest { definition, start, no_overwrite: true };
-    let (sender, receiver) = oneshot::channel();
-    service.engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));
-    Ok(receiver)
 }
 
 #[cfg(test)]

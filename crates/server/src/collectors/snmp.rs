@@ -1,45 +1,49 @@
 //! Polls SNMP devices: the sockets, the clock and the names of hosts around what `collect` decides.
 
+pub mod config;
+
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use collect::snmp::collector::SnmpCollector;
 use collect::snmp::engine::DeviceId;
 use collect::snmp::source::SnmpSource;
-use tokio::sync::{Semaphore, mpsc, watch};
+use collect::statistics::Statistic;
+use tokio::sync::watch;
 
-use super::recorder::Recorder;
-use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, UdpSockets, random_seed, resolve};
-use crate::service::{Service, stopped};
+use self::config::SnmpSettings;
+use super::context::CollectorContext;
+use super::lookup::Lookups;
+use super::notices;
+use super::own::Own;
+use super::recorder::{Recorded, Recorder};
+use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, UdpSockets, random_seed};
+use crate::service::stopped;
 
+/// The collector's name in the log, in `/metrics` and of its own RRD.
+const NAME: &str = "snmp";
 /// Readings wait for others at most so long, and for so many.
 const RECORD_AFTER: Duration = Duration::from_millis(200);
 const READINGS_AT_ONCE: usize = 4_096;
-/// How often a host's address is looked up, how many at once, and how long to wait for one.
-const LOOKUP_EVERY: Duration = Duration::from_secs(300);
-const LOOKUPS_AT_ONCE: usize = 16;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// A host's address, or why there is none.
-type Lookup = (DeviceId, Result<SocketAddr, String>);
 
 /// Polls these devices until `stop` becomes true.
 ///
 /// # Errors
 /// When there is no socket.
 pub async fn run(
-    service: Arc<Service>,
-    sources: Vec<SnmpSource>,
+    context: Arc<CollectorContext>,
+    settings: SnmpSettings,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let sockets = UdpSockets::open()?;
     let clocks = Clocks::default();
-    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed());
-    let mut lookups = look_up(&mut collector, sources);
-    let mut recorder = Recorder::new(service, "snmp");
+    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), settings.profiles);
+    let mut lookups = add(&mut collector, settings.sources);
+    let mut recorder = Recorder::new(Arc::clone(&context), NAME);
+    let mut own = Own::new(&context, NAME);
     let mut buffer = vec![0; DATAGRAM_MAX];
     let mut recorded = Instant::now();
     loop {
@@ -53,7 +57,7 @@ pub async fn run(
                 record(&mut collector, &mut recorder).await;
                 return Ok(());
             }
-            Some((id, found)) = lookups.recv() => match found {
+            (id, found) = lookups.next() => match found {
                 Ok(address) => collector.set_address(clocks.now(), id, address),
                 Err(error) => collector.cannot_resolve(id, &error),
             },
@@ -70,55 +74,45 @@ pub async fn run(
             collector.tick(clocks.now());
         }
         collector.send_all(|to, datagram| sockets.send(to, datagram));
-        for notice in collector.take_notices() {
-            match notice.is_over {
-                true => tracing::info!(device = notice.subject, "is well again; it was: {}", notice.text),
-                false => tracing::warn!(device = notice.subject, "{}", notice.text),
-            }
-        }
+        notices::log(NAME, collector.take_notices());
         let readings = collector.readings().1.len();
         if readings >= READINGS_AT_ONCE || (readings > 0 && recorded.elapsed() >= RECORD_AFTER) {
-            record(&mut collector, &mut recorder).await;
+            own.add(record(&mut collector, &mut recorder).await);
             recorded = Instant::now();
         }
+        own.publish(&context, |stored| numbers(&collector, stored)).await;
     }
 }
 
-async fn record(collector: &mut SnmpCollector, recorder: &mut Recorder) {
+async fn record(collector: &mut SnmpCollector, recorder: &mut Recorder) -> Recorded {
     let (inventory, readings) = collector.readings();
-    recorder.record(inventory, readings).await;
+    let recorded = recorder.record(inventory, readings).await;
     collector.clear_readings();
+    recorded
 }
 
-/// Adds the devices, and looks up their addresses now and then: a resolver that hangs delays no poll.
-fn look_up(collector: &mut SnmpCollector, sources: Vec<SnmpSource>) -> mpsc::Receiver<Lookup> {
-    let (sender, receiver) = mpsc::channel(LOOKUPS_AT_ONCE);
-    let permits = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE));
+fn numbers(collector: &SnmpCollector, stored: Recorded) -> Vec<Statistic> {
+    let mut numbers = collector.statistics();
+    numbers.extend([
+        Statistic::count("stored", "Readings that the store took", stored.accepted),
+        Statistic::count("refused", "Readings that the store refused", stored.refused),
+    ]);
+    numbers
+}
+
+/// Adds the devices, and looks up their addresses.
+fn add(collector: &mut SnmpCollector, sources: Vec<SnmpSource>) -> Lookups<DeviceId> {
+    let mut lookups = Lookups::default();
     for source in sources {
         let device = source.device.clone();
-        let id = match collector.add(source) {
-            Ok(id) => id,
-            Err(error) => {
-                tracing::error!(device, error, "cannot poll an SNMP device");
-                continue;
-            }
-        };
-        let Some((host, port)) = collector.host(id).map(|(host, port)| (host.to_string(), port)) else {
-            continue;
-        };
-        let (sender, permits) = (sender.clone(), Arc::clone(&permits));
-        tokio::spawn(async move {
-            loop {
-                let found = {
-                    let _permit = permits.acquire().await;
-                    resolve(&host, port, |_| true).await
-                };
-                if sender.send((id, found)).await.is_err() || host.parse::<std::net::IpAddr>().is_ok() {
-                    return;
+        match collector.add(source) {
+            Ok(id) => {
+                if let Some((host, port)) = collector.host(id) {
+                    lookups.add(id, host, port, |_| true);
                 }
-                tokio::time::sleep(LOOKUP_EVERY).await;
             }
-        });
+            Err(error) => tracing::error!(device, error, "cannot poll an SNMP device"),
+        }
     }
-    receiver
+    lookups
 }

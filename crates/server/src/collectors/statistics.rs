@@ -17,11 +17,6 @@ pub struct CollectorStatistics(Arc<Mutex<Published>>);
 type Published = BTreeMap<&'static str, Vec<Vec<Statistic>>>;
 
 impl CollectorStatistics {
-    /// Replaces what `collector` published before.
-    pub fn publish(&self, collector: &'static str, numbers: Vec<Statistic>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(collector, vec![numbers]);
-    }
-
     /// The number of a further part of `collector`, from 0; its numbers are added to those of the others.
     pub fn add_part(&self, collector: &'static str) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +26,7 @@ impl CollectorStatistics {
     }
 
     /// Replaces what a part of `collector` published before.
-    pub fn publish_part(&self, collector: &'static str, part: usize, numbers: Vec<Statistic>) {
+    pub fn publish(&self, collector: &'static str, part: usize, numbers: Vec<Statistic>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = all.get_mut(collector).and_then(|parts| parts.get_mut(part)) {
             *place = numbers;

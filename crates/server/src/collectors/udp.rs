@@ -1,8 +1,8 @@
-//! What collectors that ask by datagrams share: the clocks, sockets of both families, and the addresses of hosts.
+//! What collectors that ask by datagrams share: the clocks and sockets of both families.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use collect::snmp::engine::Now;
 use rustix::net::SendFlags;
@@ -16,8 +16,6 @@ const DATAGRAM_COST: usize = 2_315;
 pub const DATAGRAM_MAX: usize = 65_536;
 /// Datagrams taken before something else gets its turn.
 pub const DATAGRAMS_AT_ONCE: usize = 256;
-/// How long to wait for a host's address.
-const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The clocks.
 #[derive(Debug)]
@@ -125,20 +123,4 @@ pub fn random_seed() -> u64 {
     let mut seed = [0; 8];
     rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty()).ok();
     u64::from_ne_bytes(seed)
-}
-
-/// The first address of a host that is `preferred`, else its first.
-///
-/// # Errors
-/// Why there is none.
-pub async fn resolve(
-    host: &str,
-    port: u16,
-    preferred: impl Fn(&SocketAddr) -> bool,
-) -> Result<SocketAddr, String> {
-    let found = tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host, port))).await;
-    let found = found.map_err(|_| "the resolver does not answer".to_string())?;
-    let found: Vec<SocketAddr> = found.map_err(|error| error.to_string())?.collect();
-    let best = found.iter().find(|address| preferred(address)).or(found.first());
-    best.copied().ok_or_else(|| "it has no address".to_string())
 }

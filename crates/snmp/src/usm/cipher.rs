@@ -2,7 +2,9 @@
 
 use aes::{Aes128, Aes192, Aes256};
 use cbc::cipher::block_padding::NoPadding;
-use cbc::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit};
+use cbc::cipher::{
+    BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit, KeyIvInit,
+};
 use des::{Des, TdesEde3};
 
 use super::keys::PrivProtocol;
@@ -51,62 +53,67 @@ impl Cipher {
 
     /// Encrypts in place; `None` when the length is not a multiple of a block.
     pub fn encrypt(&self, moment: Moment, bytes: &mut [u8]) -> Option<()> {
-        fn chain<C: BlockModeEncrypt + KeyIvInit>(key: &[u8], iv: [u8; 8], bytes: &mut [u8]) -> Option<()> {
-            let length = bytes.len();
-            let mode = C::new_from_slices(key, &iv).ok()?;
-            mode.encrypt_padded::<NoPadding>(bytes, length).ok().map(drop)
-        }
-        let (key, iv) = (&self.key[..], feedback_iv(moment));
-        match self.protocol {
-            PrivProtocol::Des => {
-                let (key, iv) = chained_iv(key, moment)?;
-                chain::<cbc::Encryptor<Des>>(key, iv, bytes)?;
-            }
-            PrivProtocol::TripleDes => {
-                let (key, iv) = chained_iv(key, moment)?;
-                chain::<cbc::Encryptor<TdesEde3>>(key, iv, bytes)?;
-            }
-            PrivProtocol::Aes128 => {
-                cfb_mode::Encryptor::<Aes128>::new_from_slices(key, &iv).ok()?.encrypt(bytes);
-            }
-            PrivProtocol::Aes192 | PrivProtocol::Aes192Reeder => {
-                cfb_mode::Encryptor::<Aes192>::new_from_slices(key, &iv).ok()?.encrypt(bytes);
-            }
-            PrivProtocol::Aes256 | PrivProtocol::Aes256Reeder => {
-                cfb_mode::Encryptor::<Aes256>::new_from_slices(key, &iv).ok()?.encrypt(bytes);
-            }
-        }
-        Some(())
+        self.apply(Direction::Encrypt, moment, bytes)
     }
 
     /// Decrypts in place; `None` when the length is not a multiple of a block.
     pub fn decrypt(&self, moment: Moment, bytes: &mut [u8]) -> Option<()> {
-        fn chain<C: BlockModeDecrypt + KeyIvInit>(key: &[u8], iv: [u8; 8], bytes: &mut [u8]) -> Option<()> {
-            let mode = C::new_from_slices(key, &iv).ok()?;
+        self.apply(Direction::Decrypt, moment, bytes)
+    }
+
+    fn apply(&self, direction: Direction, moment: Moment, bytes: &mut [u8]) -> Option<()> {
+        let apply = match self.protocol {
+            PrivProtocol::Des => chain::<Des>,
+            PrivProtocol::TripleDes => chain::<TdesEde3>,
+            PrivProtocol::Aes128 => feed_back::<Aes128>,
+            PrivProtocol::Aes192 | PrivProtocol::Aes192Reeder => feed_back::<Aes192>,
+            PrivProtocol::Aes256 | PrivProtocol::Aes256Reeder => feed_back::<Aes256>,
+        };
+        apply(direction, &self.key, moment, bytes)
+    }
+}
+
+/// What is done with a text.
+#[derive(Clone, Copy)]
+enum Direction {
+    Encrypt,
+    Decrypt,
+}
+
+/// Cipher block chaining.
+fn chain<C: BlockCipherEncrypt + BlockCipherDecrypt + KeyInit>(
+    direction: Direction,
+    key: &[u8],
+    moment: Moment,
+    bytes: &mut [u8],
+) -> Option<()> {
+    let (key, iv) = chained_iv(key, moment)?;
+    let length = bytes.len();
+    match direction {
+        Direction::Encrypt => {
+            let mode = cbc::Encryptor::<C>::new_from_slices(key, &iv).ok()?;
+            mode.encrypt_padded::<NoPadding>(bytes, length).ok().map(drop)
+        }
+        Direction::Decrypt => {
+            let mode = cbc::Decryptor::<C>::new_from_slices(key, &iv).ok()?;
             mode.decrypt_padded::<NoPadding>(bytes).ok().map(drop)
         }
-        let (key, iv) = (&self.key[..], feedback_iv(moment));
-        match self.protocol {
-            PrivProtocol::Des => {
-                let (key, iv) = chained_iv(key, moment)?;
-                chain::<cbc::Decryptor<Des>>(key, iv, bytes)?;
-            }
-            PrivProtocol::TripleDes => {
-                let (key, iv) = chained_iv(key, moment)?;
-                chain::<cbc::Decryptor<TdesEde3>>(key, iv, bytes)?;
-            }
-            PrivProtocol::Aes128 => {
-                cfb_mode::Decryptor::<Aes128>::new_from_slices(key, &iv).ok()?.decrypt(bytes);
-            }
-            PrivProtocol::Aes192 | PrivProtocol::Aes192Reeder => {
-                cfb_mode::Decryptor::<Aes192>::new_from_slices(key, &iv).ok()?.decrypt(bytes);
-            }
-            PrivProtocol::Aes256 | PrivProtocol::Aes256Reeder => {
-                cfb_mode::Decryptor::<Aes256>::new_from_slices(key, &iv).ok()?.decrypt(bytes);
-            }
-        }
-        Some(())
     }
+}
+
+/// Cipher feedback.
+fn feed_back<C: BlockCipherEncrypt + KeyInit>(
+    direction: Direction,
+    key: &[u8],
+    moment: Moment,
+    bytes: &mut [u8],
+) -> Option<()> {
+    let iv = feedback_iv(moment);
+    match direction {
+        Direction::Encrypt => cfb_mode::Encryptor::<C>::new_from_slices(key, &iv).ok()?.encrypt(bytes),
+        Direction::Decrypt => cfb_mode::Decryptor::<C>::new_from_slices(key, &iv).ok()?.decrypt(bytes),
+    }
+    Some(())
 }
 
 /// The initialization vector of AES (RFC 3826, 3.1.2.1).

@@ -53,6 +53,18 @@ impl AuthProtocol {
         }
     }
 
+    /// Bytes of a key.
+    pub fn key_bytes(self) -> usize {
+        match self {
+            AuthProtocol::Md5 => 16,
+            AuthProtocol::Sha1 => 20,
+            AuthProtocol::Sha224 => 28,
+            AuthProtocol::Sha256 => 32,
+            AuthProtocol::Sha384 => 48,
+            AuthProtocol::Sha512 => 64,
+        }
+    }
+
     /// The digest of what the parts are together.
     fn digest<'a>(self, parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
         fn of<'a, D: Digest>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
@@ -141,7 +153,7 @@ impl PrivProtocol {
     }
 
     /// Bytes of the key; that of DES and triple DES is followed by what the initialization vector is made of.
-    fn key_bytes(self) -> usize {
+    pub fn key_bytes(self) -> usize {
         match self {
             PrivProtocol::Des => 16,
             PrivProtocol::TripleDes => 32,
@@ -186,6 +198,10 @@ mod tests {
         assert_eq!(hex(&key), "9fb5cc0381497b3793528939ff788d5d79145211");
         let localized = AuthProtocol::Sha1.localize(&key, &engine);
         assert_eq!(hex(&localized), "6695febc9288e36282235fc7151f128497b38f3f");
+        assert_eq!(
+            (key.len(), localized.len()),
+            (AuthProtocol::Sha1.key_bytes(), AuthProtocol::Sha1.key_bytes())
+        );
         // RFC 3414, A.3.1.
         let key = AuthProtocol::Md5.key_of_password(b"maplesyrup");
         assert_eq!(hex(&key), "9faf3283884e92834ebc9847d8edd963");

@@ -1,23 +1,39 @@
 //! Sessions against an engine that has the same keys.
 
 use super::*;
+use super::{AuthProtocol as Auth, PrivProtocol as Priv};
 use crate::message::write_pdu;
 
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b'r', b'1'];
 const UP_TIME: &[u8] = &[0x2b, 6, 1, 2, 1, 1, 3, 0];
 
 fn users() -> Vec<User> {
-    use AuthProtocol as Auth;
-    use PrivProtocol as Priv;
     let mut users = vec![User::new("nosy", None, None)];
     for auth in [Auth::Md5, Auth::Sha1, Auth::Sha224, Auth::Sha256, Auth::Sha384, Auth::Sha512] {
-        users.push(User::new("reader", Some((auth, "maplesyrup")), None));
+        users.push(User::new("reader", Some((auth, "maplesyrup".into())), None));
     }
     let aes = [Priv::Aes128, Priv::Aes192, Priv::Aes256, Priv::Aes192Reeder, Priv::Aes256Reeder];
     for privacy in aes.into_iter().chain([Priv::Des, Priv::TripleDes]) {
-        users.push(User::new("reader", Some((Auth::Sha256, "maplesyrup")), Some((privacy, "otherpassword"))));
+        users.push(User::new(
+            "reader",
+            Some((Auth::Sha256, "maplesyrup".into())),
+            Some((privacy, "otherpassword".into())),
+        ));
     }
     users
+}
+
+#[test]
+fn no_key_is_shown() {
+    for user in users() {
+        let shown = format!("{user:?} {:?}", engine(&user, 0));
+        let keys = user.auth.iter().map(|(_, key)| key).chain(user.privacy.iter().map(|(_, key)| key));
+        for UserKey::General(key) | UserKey::Local(key) in keys {
+            assert!(!shown.contains(&format!("{key:?}")), "{shown}");
+        }
+        let local = engine(&user, 0).keys.auth.map(|(_, key)| format!("{key:?}"));
+        assert!(local.is_none_or(|key| !shown.contains(&key)), "{shown}");
+    }
 }
 
 /// A message of the engine with one variable.
@@ -76,6 +92,32 @@ fn every_protocol_talks_and_no_changed_byte_is_taken() {
         }
         // 151 seconds later it is a replay.
         assert_eq!(session.open(&response, &mut Vec::new(), 130 + 151).is_err(), user.auth.is_some());
+    }
+}
+
+#[test]
+fn keys_for_one_engine_are_those_of_the_password_and_the_context_may_have_an_engine_of_its_own() {
+    let local = |password: &str| {
+        Secret::LocalKey(Auth::Sha1.localize(&Auth::Sha1.key_of_password(password.as_bytes()), ENGINE))
+    };
+    let secrets = |auth: Secret, privacy: Secret| {
+        User::new("reader", Some((Auth::Sha1, auth)), Some((Priv::Aes128, privacy)))
+    };
+    let by_password = secrets("maplesyrup".into(), "otherpassword".into());
+    let mut session = synchronized(&secrets(local("maplesyrup"), local("otherpassword")), 100);
+    let mut engine = engine(&by_password, 100);
+    let response = say(&mut engine, PduKind::Response, 10, UP_TIME, 100);
+    assert!(matches!(session.open(&response, &mut Vec::new(), 100), Ok(UsmAnswer::Response(_))));
+    let request = say(&mut session, PduKind::Get, 11, UP_TIME, 100);
+    assert!(engine.is_authentic(&request, &Envelope::read(&request).unwrap()).unwrap());
+    for context_engine in [&b""[..], b"elsewhere"] {
+        let mut user = User::new("nosy", None, None);
+        user.context_engine = context_engine.to_vec();
+        let request = say(&mut synchronized(&user, 100), PduKind::Get, 12, UP_TIME, 100);
+        let envelope = Envelope::read(&request).unwrap();
+        let mut scoped = Reader::new(Reader::new(envelope.body).expect(tag::SEQUENCE).unwrap());
+        let want = if context_engine.is_empty() { ENGINE } else { context_engine };
+        assert_eq!((scoped.expect(tag::OCTET_STRING), envelope.engine_id), (Ok(want), ENGINE));
     }
 }
 

@@ -9,6 +9,7 @@ use rrd::live::{HeadShape, Season};
 use crate::catalogue::RrdId;
 use crate::group::{ArchiveGeometry, Geometry};
 use crate::log::catalogue::decode_definition;
+use crate::streams::StreamPosition;
 
 /// A definition shared by RRDs of one page.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ pub trait Loader {
     fn page_count(&mut self, _count: usize) {}
     /// A group; groups come in the order of their numbers.
     fn group(&mut self, geometry: Geometry);
+    /// How far a stream has been applied.
+    fn stream(&mut self, _name: &[u8], _position: StreamPosition) {}
     /// The start of a page, with the definitions of its RRDs.
     fn page(&mut self, definitions: &[PageDefinition<'_>]);
     /// An RRD of the page.
@@ -109,7 +112,14 @@ pub(super) fn decode_end(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
             .collect();
         loader.group(Geometry { units_per_second, step, ds_count, archives: archives? });
     }
-    Some(())
+    // Earlier builds end here.
+    let count = if cursor.0.is_empty() { 0 } else { cursor.u32()? };
+    for _ in 0..count {
+        let length = cursor.u32()? as usize;
+        let name = cursor.bytes(length)?;
+        loader.stream(name, StreamPosition { epoch: cursor.u64()?, sequence: cursor.u64()? });
+    }
+    cursor.0.is_empty().then_some(())
 }
 
 /// Decodes the body of a page; `None` when it is truncated.

@@ -16,8 +16,8 @@ mod scaled;
 
 use rrd::live::UNKNOWN;
 
-use super::varint;
 use ints::IntScratch;
+use rrd::codec::varint;
 use scaled::{IntBuffers, ScaledScratch};
 
 /// All values are the unknown NaN.

@@ -18,6 +18,7 @@ use disk::{Disk, DiskFile, Mode, RealDisk};
 use rrd::time::{MICROS, Timestamp};
 
 use crate::log::copy_aside;
+use crate::streams::StreamPosition;
 pub use ends::{Ends, NAME as ENDS_NAME, id_text};
 pub use scan::{Damage, Noted, scan};
 
@@ -44,6 +45,7 @@ const LOCK_NAME: &str = "lock";
 const KIND_UPDATE: u8 = 1;
 const KIND_WRITTEN: u8 = 2;
 const KIND_FORGOTTEN: u8 = 3;
+const KIND_STREAM: u8 = 4;
 
 const OFFSET_VERSION: usize = 8;
 const OFFSET_SHARD: usize = 12;
@@ -74,6 +76,13 @@ pub enum Record<'a> {
         /// The RRD.
         name: &'a [u8],
     },
+    /// How far a stream has been applied.
+    Stream {
+        /// Its name.
+        name: &'a [u8],
+        /// Everything up to here is durable in the journals of all shards.
+        position: StreamPosition,
+    },
 }
 
 /// Records being collected for one frame.
@@ -96,8 +105,9 @@ impl Frame {
             Record::Update { name, .. } => (KIND_UPDATE, name),
             Record::Written { name, .. } => (KIND_WRITTEN, name),
             Record::Forgotten { name } => (KIND_FORGOTTEN, name),
+            Record::Stream { name, .. } => (KIND_STREAM, name),
         };
-        let time;
+        let (time, numbers);
         let text: &[u8] = match record {
             Record::Update { updates, .. } => updates,
             Record::Written { until, .. } => {
@@ -105,6 +115,10 @@ impl Frame {
                 &time
             }
             Record::Forgotten { .. } => &[],
+            Record::Stream { position, .. } => {
+                numbers = position_bytes(position);
+                &numbers
+            }
         };
         debug_assert!(text.len() <= UPDATES_BYTES_MAX && name.len() <= usize::from(u16::MAX));
         let needed = 7 + name.len() + text.len();
@@ -407,6 +421,7 @@ pub fn records(body: &[u8], take: &mut impl FnMut(Record<'_>)) -> Result<(), Str
             (KIND_UPDATE, 1..=UPDATES_BYTES_MAX) => Record::Update { name, updates: text },
             (KIND_WRITTEN, 12) => Record::Written { name, until: time_of(text).ok_or_else(unknown)? },
             (KIND_FORGOTTEN, 0) => Record::Forgotten { name },
+            (KIND_STREAM, 16) => Record::Stream { name, position: position_of(text).ok_or_else(unknown)? },
             _ => return Err(unknown()),
         });
         rest = behind;
@@ -502,6 +517,19 @@ fn time_of(bytes: &[u8]) -> Option<Timestamp> {
     let whole = i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     let micros = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?);
     (micros < MICROS).then(|| Timestamp::new(whole, micros))
+}
+
+fn position_bytes(position: StreamPosition) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&position.epoch.to_le_bytes());
+    bytes[8..].copy_from_slice(&position.sequence.to_le_bytes());
+    bytes
+}
+
+fn position_of(bytes: &[u8]) -> Option<StreamPosition> {
+    let epoch = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    let sequence = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
+    Some(StreamPosition { epoch, sequence })
 }
 
 #[cfg(test)]

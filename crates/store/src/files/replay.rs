@@ -9,7 +9,7 @@ use rrd::time::Timestamp;
 
 use crate::files::buffer::Buffer;
 use crate::files::journal::{self, Damage, Directory, Ends, Noted, Record};
-use crate::files::shared::Shared;
+use crate::files::shared::{Shared, lock};
 use crate::files::updates;
 use crate::name::RrdName;
 
@@ -147,6 +147,7 @@ fn take(shared: &Shared, generation: u64, record: Record<'_>) -> Option<()> {
             buffer.update_count = 0;
             buffer.last = None;
         }),
+        Record::Stream { name, position } => lock(&shared.streams).advance(name, position),
     }
     Some(())
 }

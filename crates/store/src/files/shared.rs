@@ -20,6 +20,7 @@ use crate::files::options::{Options, SyncMode};
 use crate::files::temporary::Maker;
 use crate::files::write::WriteQueue;
 use crate::name::RrdName;
+use crate::streams::Streams;
 use crate::tree::Tree;
 use rrd_file::geometry::Geometries;
 
@@ -78,6 +79,8 @@ pub struct Shared {
     pub queue: WriteQueue,
     /// Files that are not durable yet.
     pub new_files: NewFiles,
+    /// How far streams have been applied.
+    pub streams: Mutex<Streams>,
     /// What happened so far.
     pub counters: Counters,
     /// The engine is stopping: no new work is started.
@@ -100,6 +103,7 @@ impl Shared {
             shards,
             queue: WriteQueue::default(),
             new_files: NewFiles::default(),
+            streams: Mutex::default(),
             counters: Counters::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
@@ -266,6 +270,16 @@ impl Shared {
         self.poison(format!("cannot write journal \"{}\": {text}", journal.path().display()))
     }
 
+    /// Makes everything appended to a shard's journal durable, and waits until it is.
+    ///
+    /// # Errors
+    /// When the sync fails.
+    pub fn sync_journal(&self, shard: usize) -> Result<(), StoreError> {
+        let mut journal = lock(&self.shards[shard].journal);
+        let Some(journal) = journal.as_mut() else { return Ok(()) };
+        journal.sync().map(drop).map_err(|error| self.journal_failed(journal, &error))
+    }
+
     /// Makes everything appended durable, without blocking appends.
     pub fn sync_journals(&self) {
         for shard in &self.shards {
@@ -317,9 +331,10 @@ impl Shared {
         };
         let mut files = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
-            let fresh = Journal::create(directory, &id, generation, number as u32)?;
-            files.push(((generation, number as u32), fresh.bytes()));
+            let mut fresh = Journal::create(directory, &id, generation, number as u32)?;
             let mut journal = lock(&shard.journal);
+            self.repeat_streams(number, &mut fresh)?;
+            files.push(((generation, number as u32), fresh.bytes()));
             if let Some(old) = journal.as_mut() {
                 old.sync()?;
                 files.push(((shard.generation(), number as u32), old.bytes()));
@@ -345,7 +360,7 @@ impl Shared {
 
     /// Empties the journals of shards with nothing buffered, once the files are durable.
     pub fn empty_journals(&self) {
-        for shard in &self.shards {
+        for (number, shard) in self.shards.iter().enumerate() {
             let mut journal = lock(&shard.journal);
             // Under the journal's lock nothing new can be added to it, and a round in progress has not
             // reached it yet.
@@ -354,6 +369,7 @@ impl Shared {
                 continue;
             };
             let emptied = self.tree.sync_all().and_then(|()| journal.empty());
+            let emptied = emptied.and_then(|()| self.repeat_streams(number, journal));
             match emptied {
                 Ok(()) => self.counters.disk_full.store(false, Ordering::Release),
                 Err(error) => tracing::warn!("cannot empty {}: {error}", journal.path().display()),

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use rrd::codec::file::{decode, encode_head};
+use rrd::definition::text::Limits;
+use rrd::tune::{TuneLimits, tune_content_within};
 use rrd_file::file::{Access, Medium};
 
 use crate::engine::StoreError;
@@ -72,7 +74,8 @@ fn tune_whole(shared: &Shared, entry: &Entry, args: &[&str]) -> Result<(), Store
     let parts =
         decode(&content).map_err(|error| StoreError::Damaged { path: display_path(tree, name), error })?;
     let mut rrd = parts.rrd;
-    rrd::tune::tune_content_within(&mut rrd, args, shared.options.rrd_bytes_max).map_err(StoreError::Tune)?;
+    let limits = TuneLimits { definition: Limits::FILE, live_bytes: shared.options.rrd_bytes_max };
+    tune_content_within(&mut rrd, args, limits).map_err(StoreError::Tune)?;
     make::exchange(shared, entry, &rrd, &old)
 }
 

@@ -53,7 +53,7 @@ pub fn run(shared: &Shared) {
                 shared.commit(shard, &mut Frame::default()).ok();
             }
             // First, so that the journal does not forget the updates of a removed file before it is gone.
-            shared.sync_new_files();
+            shared.sync_new_files().ok();
             shared.sync_journals();
         }
         let large = shared.journal_bytes_live() > JOURNAL_BYTES_MAX;

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::{Report, moment_of, quoted};
 use crate::files::journal::{self, Noted, Record};
 use crate::files::updates;
+use crate::streams::{StreamPosition, Streams};
 
 /// The records of one RRD, summed up.
 #[derive(Debug, Default)]
@@ -68,7 +69,7 @@ fn show(
     let bytes = std::fs::metadata(&path)?.len();
     report.line(format_args!("journal file {}, {bytes} bytes", path.display()));
     let mut rrds: BTreeMap<Vec<u8>, Waiting> = BTreeMap::new();
-    let (mut records, mut unsound) = (0u64, 0u64);
+    let (mut records, mut unsound, mut streams) = (0u64, 0u64, Streams::default());
     let scan = journal::scan(directory, name, known, |record| {
         records += 1;
         match record {
@@ -85,6 +86,7 @@ fn show(
                 rrds.entry(name.to_vec()).or_default().written_until = Some(until);
             }
             Record::Forgotten { name } => rrds.entry(name.to_vec()).or_default().forgotten += 1,
+            Record::Stream { name, position } => streams.advance(name, position),
         }
     })?;
     for damage in &scan.damages {
@@ -98,6 +100,10 @@ fn show(
         report.damage(format_args!("journal {}: {unsound} records make no sense", path.display()));
     }
     report.line(format_args!("  {records} records of {} RRDs", rrds.len()));
+    for (name, StreamPosition { epoch, sequence }) in streams.iter() {
+        report
+            .line(format_args!("  the stream {} is applied up to {sequence} of epoch {epoch}", quoted(name)));
+    }
     for (name, waiting) in &rrds {
         let time = |time: Option<_>| time.map_or("none".to_string(), |time| moment_of(time, 1));
         report.line(format_args!(

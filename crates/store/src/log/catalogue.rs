@@ -15,7 +15,8 @@ use rrd::live::{Live, Season};
 pub use definition::{decode_definition, encode_definition, put_definition, take_definition};
 
 use crate::codec::{Cursor, DecodeError, put_counted, put_double, put_signed};
-use crate::column::varint;
+use crate::streams::StreamPosition;
+use rrd::codec::varint;
 
 /// zstd level of an import. Rows that are mostly unknown or repeat compress well at any level; 3 is the
 /// library's default.
@@ -146,6 +147,37 @@ impl<'a> Rename<'a> {
         let name = cursor.counted_bytes("the name")?;
         cursor.end()?;
         Ok(Rename { id, name })
+    }
+}
+
+/// How far a stream has been applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Everything up to here is durable in the logs of all shards.
+    pub position: StreamPosition,
+}
+
+impl<'a> Stream<'a> {
+    /// Appends the body of a record.
+    pub fn encode(out: &mut Vec<u8>, name: &[u8], position: StreamPosition) {
+        put_counted(out, name);
+        varint::put(out, position.epoch);
+        varint::put(out, position.sequence);
+    }
+
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
+    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let name = cursor.counted_bytes("the name")?;
+        let epoch = cursor.varint("the epoch")?;
+        let sequence = cursor.varint("the number")?;
+        cursor.end()?;
+        Ok(Stream { name, position: StreamPosition { epoch, sequence } })
     }
 }
 

@@ -60,11 +60,13 @@ pub enum Kind {
     Behaviour = 7,
     /// A part of an import whose body is longer than a record's ([`super::parts`]).
     Part = 8,
+    /// How far a stream has been applied ([`super::catalogue::Stream`]).
+    Stream = 9,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Updates,
         Kind::Create,
         Kind::Tune,
@@ -73,6 +75,7 @@ impl Kind {
         Kind::Import,
         Kind::Behaviour,
         Kind::Part,
+        Kind::Stream,
     ];
 
     /// The kind of this number.
@@ -296,7 +299,7 @@ mod tests {
         check(&|bytes| bytes[OFFSET_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[GENERATION_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[KIND_AT] = 0, NotRecord::Unknown { version: 2, kind: 0 });
-        check(&|bytes| bytes[KIND_AT] = 9, NotRecord::Unknown { version: 2, kind: 9 });
+        check(&|bytes| bytes[KIND_AT] = 10, NotRecord::Unknown { version: 2, kind: 10 });
         check(&|bytes| bytes[VERSION_AT] = 3, NotRecord::Unknown { version: 3, kind: 4 });
         check(&|bytes| bytes[VERSION_AT] = 1, NotRecord::Unknown { version: 1, kind: 4 });
     }

@@ -6,7 +6,7 @@
 
 use super::catalogue::RRD_BYTES_MAX;
 use crate::codec::{Cursor, DecodeError};
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// Bytes of an import in one part: the size of a log file, a quarter of the largest record.
 pub const PART_BYTES: usize = 16 << 20;

@@ -11,7 +11,7 @@
 use rrd::time::{MICROS, Timestamp};
 
 use crate::codec::{Cursor, DecodeError};
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// Nibbles with a special meaning; 0 to 9 are the digits. Colon, minus and full stop are the low halves of
 /// their ASCII codes, as the digits are, so that eight characters are packed in a few operations.

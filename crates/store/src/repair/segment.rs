@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use super::Work;
 use super::rows::{BackupRows, Missing};
-use crate::disk::{Disk, Mode};
+use crate::disk::Disk;
 use crate::filenames;
 use crate::manifest::{Manifest, SegmentName};
 use crate::segment::{Expected, Segment, SegmentError, SegmentWriter};
 use crate::segments::{CLASS_MIXED, DiskSink, into_io, open_named, open_segment};
-
-/// Bytes that are copied at once.
-const COPY_BYTES: usize = 1 << 20;
 
 impl Work<'_> {
     /// Checks a segment that the manifest `kept` names, to its last block.
@@ -133,34 +130,6 @@ impl Work<'_> {
         }
         kept.store(self.disk, dir)
     }
-
-    /// Takes a file from the backup, which has it whole.
-    pub(super) fn restore(&mut self, path: &Path) -> io::Result<()> {
-        let Some(backup) = self.options.backup else { return Ok(()) };
-        if !self.step(format_args!("take {} from the backup", path.display()), None) {
-            return Ok(());
-        }
-        let new = path.with_file_name("restored.new");
-        match self.disk.remove(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let (from, to) = (backup.open(path, Mode::Read)?, self.disk.create(&new)?);
-        let mut bytes = vec![0; COPY_BYTES];
-        let mut at = 0;
-        loop {
-            let count = from.read_at(&mut bytes, at)?;
-            if count == 0 {
-                break;
-            }
-            to.write_at(&bytes[..count], at)?;
-            at += count as u64;
-        }
-        to.sync()?;
-        self.put_aside(path)?;
-        self.disk.rename(&new, path)?;
-        self.disk.sync_dir(path.parent().unwrap_or(Path::new("")))
-    }
 }
 
 /// Visits every run that can be read; returns how many places cannot.
@@ -181,7 +150,7 @@ fn entries(
 }
 
 /// True when the backup has this segment, without any damage.
-fn is_whole(backup: &dyn Disk, path: &Path, expected: &Expected) -> bool {
+pub(super) fn is_whole(backup: &dyn Disk, path: &Path, expected: &Expected) -> bool {
     let Ok(segment) = open_segment(backup, path) else { return false };
     let mut damages = 0;
     segment.verify(&mut |_| damages += 1);

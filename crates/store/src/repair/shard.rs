@@ -23,7 +23,10 @@ impl Work<'_> {
         let dir = filenames::shard(Path::new(""), index);
         if !self.disk.exists(&dir)? {
             self.damage(format_args!("the directory {} is missing", dir.display()));
-            self.line("  best: restore the directory from a backup");
+            if self.restore_shard(&dir, owner)? {
+                return Ok(());
+            }
+            self.line("  best: give a copy of the store with --from DIR, from which it can be taken");
             if self.step("make it empty", Some("every RRD of this shard")) {
                 self.disk.create_dir_all(&dir)?;
                 Manifest::of_new_shard(owner).store(self.disk, &dir)?;
@@ -64,8 +67,13 @@ impl Work<'_> {
             Ok(Some(manifest)) if manifest.owner == Some(owner) && !self.is_outdated(dir, &manifest)? => {
                 (manifest, format!("restore it from its copy, {}", copy.display()), None)
             }
-            _ => match self.rebuild(dir, owner)? {
-                Some(manifest) => {
+            _ => match (self.manifest_of_backup(dir, owner)?, self.rebuild(dir, owner)?) {
+                (Some(manifest), _) => {
+                    let what =
+                        "take it from the backup: all files that it names are there, and the log since then";
+                    (manifest, what.to_owned(), None)
+                }
+                (None, Some(manifest)) => {
                     let what = format!(
                         "make it from the files that are there: checkpoint {}, {} segments, log from position {}",
                         manifest.checkpoint,
@@ -75,7 +83,7 @@ impl Work<'_> {
                     let loss = "certainty: nothing tells whether one of the shard's files is missing as well";
                     (manifest, what, Some(loss))
                 }
-                None => {
+                (None, None) => {
                     self.hopeless("no checkpoint is complete, and the log does not begin at its beginning; restore the shard from a backup");
                     return Ok(None);
                 }
@@ -101,7 +109,7 @@ impl Work<'_> {
     }
 
     /// True when a checkpoint or segment is there that was numbered after this manifest was written.
-    fn has_newer(&self, dir: &Path, manifest: &Manifest) -> io::Result<bool> {
+    pub(super) fn has_newer(&self, dir: &Path, manifest: &Manifest) -> io::Result<bool> {
         Ok(self.disk.list(dir)?.iter().any(|name| match filenames::kind_of(name) {
             Some(FileKind::Checkpoint(number) | FileKind::Segment(number)) => number >= manifest.next_number,
             _ => false,
@@ -157,7 +165,7 @@ impl Work<'_> {
         for segment in &manifest.segments {
             self.check_segment(dir, &mut kept, segment)?;
         }
-        Ok(())
+        self.check_log(dir, manifest)
     }
 
     fn check_checkpoint(&mut self, dir: &Path, manifest: &Manifest) -> io::Result<()> {
@@ -238,7 +246,7 @@ impl Work<'_> {
 }
 
 /// The position from which the log completes the checkpoint `label`; `None` when it is damaged, incomplete or another one.
-fn position_of(disk: &dyn Disk, path: &Path, label: Label) -> Option<Position> {
+pub(super) fn position_of(disk: &dyn Disk, path: &Path, label: Label) -> Option<Position> {
     #[derive(Default)]
     struct First {
         /// Everything before it is in the frames seen.

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod backup;
 mod rows;
 mod version_1;
 
@@ -65,6 +66,23 @@ fn store() -> tempfile::TempDir {
     update(&store, 100..120);
     store.stop().unwrap();
     directory
+}
+
+/// A copy of a stopped store.
+fn copy(directory: &Path) -> tempfile::TempDir {
+    fn all(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let to = to.join(entry.file_name());
+            match entry.file_type().unwrap().is_dir() {
+                true => all(&entry.path(), &to),
+                false => drop(fs::copy(entry.path(), to).unwrap()),
+            }
+        }
+    }
+    let backup = tempfile::tempdir().unwrap();
+    all(directory, backup.path());
+    backup
 }
 
 /// Every value of every RRD.

@@ -5,7 +5,7 @@
 
 use super::{DS_COUNT_MAX, Fault, Key, run_rows_max};
 use crate::column::codec::ColumnHint;
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// CRC-32C of [`SegmentSeal`], block offset and all that follows it.
 pub(super) const CHECKSUM_AT: usize = 0;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use rrd::content::Rrd;
 
-use crate::engine::{CreateRequest, Reply, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome};
+use crate::engine::{
+    CreateRequest, Reply, StoreError, StreamPosition, UpdateBatch, UpdateFailure, UpdatevOutcome,
+};
 use crate::name::RrdName;
 use crate::open_rows::OpenRows;
 use crate::segments::SegmentSet;
@@ -28,6 +30,8 @@ pub enum Command {
     Tune(RrdName, Vec<String>, Reply<Result<(), StoreError>>),
     /// Removes an RRD.
     Delete(RrdName, Reply<Result<(), StoreError>>),
+    /// Records how far a stream has been applied; answered when that is durable.
+    Stream(Box<[u8]>, StreamPosition, Reply<Result<(), StoreError>>),
     /// Answered when everything before it is durable.
     Sync(Reply<Result<(), StoreError>>),
     /// Answered when everything before it is in segments and a checkpoint.
@@ -44,6 +48,7 @@ impl Command {
             Command::Import(_, rrd, ..) => {
                 rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512
             }
+            Command::Stream(name, ..) => name.len() + 64,
             Command::Sync(_) | Command::Checkpoint(_) => 64,
         }
     }
@@ -57,6 +62,7 @@ impl Command {
             | Command::Import(.., reply)
             | Command::Tune(.., reply)
             | Command::Delete(_, reply)
+            | Command::Stream(.., reply)
             | Command::Sync(reply)
             | Command::Checkpoint(reply) => reply(Err(error)),
         }

@@ -7,6 +7,7 @@ use crate::checkpoint::{PAGE_IDS, RawFrame};
 use crate::group::{Geometry, Group};
 use crate::log::Position;
 use crate::shard::state::State;
+use crate::streams::StreamPosition;
 
 /// Takes the page of ids `first_id..first_id + PAGE_IDS`, with their state at `position`.
 pub fn take_page(state: &State, first_id: RrdId, position: Position) -> RawFrame {
@@ -45,7 +46,7 @@ pub fn take_page(state: &State, first_id: RrdId, position: Position) -> RawFrame
     RawFrame::page(first_id, next_id, position, body)
 }
 
-/// The end frame: the groups, so that they keep their numbers, and the next id.
+/// The end frame: the groups, so that they keep their numbers, how far streams have been applied, and the next id.
 pub fn take_end(state: &State, position: Position) -> RawFrame {
     let mut body = Vec::new();
     put_u32(&mut body, state.groups().len() as u32);
@@ -60,6 +61,13 @@ pub fn take_end(state: &State, position: Position) -> RawFrame {
             put_u64(&mut body, archive.pdp_per_row);
             put_u64(&mut body, archive.row_count);
         }
+    }
+    put_u32(&mut body, state.streams.iter().len() as u32);
+    for (name, StreamPosition { epoch, sequence }) in state.streams.iter() {
+        put_u32(&mut body, name.len() as u32);
+        body.extend_from_slice(name);
+        put_u64(&mut body, epoch);
+        put_u64(&mut body, sequence);
     }
     RawFrame::end(state.catalogue.next_id(), position, body)
 }

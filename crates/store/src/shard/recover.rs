@@ -31,6 +31,7 @@ use crate::shard::state::{RrdKind, State};
 use crate::shard::syncer::{self, SyncHandle};
 use crate::shard::worker::{Worker, WorkerSlot};
 use crate::shard::{Clock, Counters, Shard, ShardOptions, Shared, spawn};
+use crate::streams::StreamPosition;
 
 /// The most names of RRDs in a line of the log.
 const NAMES_LOGGED: usize = 20;
@@ -140,12 +141,13 @@ fn report(disk: &dyn Disk, dir: &Path, scanned: &Scanned, state: &State) -> Resu
     }
     put_aside(disk, dir, scanned)?;
     let Some(affected) = &scanned.affected else { return Ok(()) };
-    let names = affected.names(state, NAMES_LOGGED);
+    let [names, may_lack_names] = affected.names(state, NAMES_LOGGED);
     tracing::error!(
         lacking = affected.lacking.len(),
         %names,
         lost = affected.lost.len(),
-        may_lack = affected.silent,
+        may_lack = affected.silent.len(),
+        %may_lack_names,
         "RRDs that lack updates because the log is damaged, RRDs that are lost with it, and RRDs that may lack their last updates"
     );
     let path = filenames::damaged_rrds(dir);
@@ -161,7 +163,7 @@ fn report(disk: &dyn Disk, dir: &Path, scanned: &Scanned, state: &State) -> Resu
     };
     if !list.is_empty() {
         write().map_err(|error| OpenError::caused("cannot list the RRDs that lack updates", error))?;
-        tracing::error!(file = %path.display(), "all RRDs that lack updates are listed in this file");
+        tracing::error!(file = %path.display(), "all RRDs that lack updates, or may lack some, are listed in this file");
     }
     Ok(())
 }
@@ -261,6 +263,10 @@ impl Loader for StateLoader<'_> {
 
     fn group(&mut self, geometry: Geometry) {
         self.state.group_index(geometry);
+    }
+
+    fn stream(&mut self, name: &[u8], position: StreamPosition) {
+        self.state.streams.advance(name, position);
     }
 
     fn page(&mut self, definitions: &[PageDefinition<'_>]) {

@@ -20,6 +20,7 @@ use crate::group::{Geometry, Group};
 use crate::heads::Heads;
 use crate::log::catalogue::encode_definition;
 use crate::open_rows::{ChainIndex, OpenRows, SOURCES_MAX};
+use crate::streams::Streams;
 use rrd::updatev::RowRecorder;
 use rrd::updatev::WrittenRow;
 
@@ -50,6 +51,8 @@ pub struct RrdKind {
 pub struct State {
     /// Names, definitions and locations.
     pub catalogue: Catalogue,
+    /// How far streams have been applied whose home is this shard.
+    pub streams: Streams,
     groups: Vec<GroupState>,
     group_of: HashMap<Geometry, u32>,
     seasons: HashMap<RrdId, Vec<Season>>,
@@ -128,6 +131,7 @@ impl State {
     pub fn new(base_seconds: i64, open_words: usize) -> Self {
         State {
             catalogue: Catalogue::default(),
+            streams: Streams::default(),
             groups: Vec::new(),
             group_of: HashMap::new(),
             seasons: HashMap::new(),

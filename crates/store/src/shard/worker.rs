@@ -211,6 +211,7 @@ impl Worker {
                 }
                 self.answer_later(result, reply);
             }
+            Command::Stream(name, position, reply) => self.advance_stream(&name, position, reply),
             Command::Sync(reply) => {
                 self.commit();
                 self.shared.syncer.send(SyncRequest { answers: vec![reply] });

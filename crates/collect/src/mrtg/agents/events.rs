@@ -1,6 +1,7 @@
 //! What the engine says of agents, and what follows: answers to terms, further lookups, complaints.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use super::lookup::{Column, Kind};
 use super::rows::{self, PLACEHOLDER};
@@ -8,7 +9,7 @@ use super::{Agent, Agents, FIRST_WALK, Wanted};
 use crate::complaints::Complaints;
 use crate::mrtg::decimal::Decimal;
 use crate::mrtg::operand::Operand;
-use crate::mrtg::plan::{Answer, TermId};
+use crate::mrtg::plan::{Answer, MrtgPlan, TermId};
 use crate::mrtg::term::{How, ObjectSpec, SnmpTerm};
 use crate::snmp::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
 use crate::snmp::engine::{DeviceId, Handler, Now};
@@ -36,8 +37,9 @@ struct Ended {
 }
 
 /// All but the engine, which calls it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
+    pub plan: Arc<MrtgPlan>,
     pub agents: Vec<Agent>,
     pub answers: Vec<(TermId, Answer)>,
     pub complaints: Complaints,
@@ -50,8 +52,18 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(terms: usize) -> Self {
-        State { terms: (0..terms).map(|_| None).collect(), ..State::default() }
+    pub(super) fn new(plan: Arc<MrtgPlan>) -> Self {
+        State {
+            agents: Vec::new(),
+            answers: Vec::new(),
+            complaints: Complaints::default(),
+            outbox: Outbox::default(),
+            terms: plan.terms.iter().map(|_| None).collect(),
+            walked: Vec::new(),
+            ended: Vec::new(),
+            silent: Vec::new(),
+            plan,
+        }
     }
 
     pub(super) fn add_term(&mut self, id: TermId, agent: usize, spec: &SnmpTerm) {
@@ -125,7 +137,11 @@ impl State {
             rows::queries(&polling.spec).map(|(_, query)| rows::describe(query)).collect();
         let subject = format!("{agent}: {}", objects.join(" and "));
         match is_lacking {
-            true => self.complaints.raise(&subject, format!("the device {}", lacking.join(" and "))),
+            true => {
+                let users = self.plan.describe_users(&[term]);
+                let text = format!("the device {} ({users})", lacking.join(" and "));
+                self.complaints.raise(&subject, text);
+            }
             false => self.complaints.resolve(&subject),
         }
     }
@@ -189,7 +205,7 @@ impl Handler for State {
         }
         let name = &self.agents[device.index()].name;
         let subject = trouble.object().map_or_else(|| name.clone(), |oid| format!("{name}: {oid}"));
-        self.complaints.raise(&subject, trouble.to_string());
+        self.complaints.raise(&subject, format!("{trouble} ({})", self.agents[device.index()].users));
     }
 
     fn is_well(&mut self, device: DeviceId) {
@@ -245,18 +261,18 @@ impl Agents {
     /// A walk for a term: `WaLK`, `GeTNEXT`, `CnTWaLK`.
     fn take_walk(&mut self, now: Now, number: usize, token: u32, rows: Option<Vec<WalkedRow>>) {
         let nth = (token - FIRST_WALK) as usize;
-        let Some(wish) = self.state.agents[number].walks.get(nth).cloned() else { return };
+        let Some(walk) = self.state.agents[number].walks.get(nth).cloned() else { return };
         let value = |at: usize| {
             let value = rows.as_ref()?.get(at)?.values.first()?.as_ref()?;
             Some(operand(Polled::of(&value.value()), false))
         };
-        let value = match wish.how {
+        let value = match walk.how {
             How::CountWalk => rows.as_ref().map(|rows| Operand::Unsigned(rows.len() as u64)),
             How::Walk(at) => value(at as usize),
             How::GetNext | How::Get => value(0),
         };
         let seconds = now.wall.div_euclid(1_000_000);
-        self.state.take_part(wish.term, wish.is_output, seconds, value.unwrap_or_default());
+        self.state.take_part(walk.term, walk.is_output, seconds, value.unwrap_or_default());
     }
 
     fn take_end(&mut self, now: Now, ended: Ended) {
@@ -264,7 +280,7 @@ impl Agents {
         let agent = &mut self.state.agents[number];
         let moved = std::mem::take(&mut agent.moved);
         let (was_partial, is_looking) = (agent.is_partial, agent.looking > 0);
-        let walked = agent.walks.iter().map(|wish| wish.term);
+        let walked = agent.walks.iter().map(|walk| walk.term);
         let mut unknown: Vec<TermId> = match is_alive {
             true => agent
                 .unplanned
@@ -300,11 +316,11 @@ impl Agents {
     /// Begins the walks of terms.
     fn walk_terms(&mut self, number: usize) {
         let walks = self.state.agents[number].walks.clone();
-        for (nth, wish) in walks.into_iter().enumerate() {
+        for (nth, walk) in walks.into_iter().enumerate() {
             let token = FIRST_WALK + nth as u32;
-            match wish.how {
-                How::GetNext => self.engine.walk_once(self.ids[number], token, wish.oid),
-                _ => self.engine.walk(self.ids[number], token, vec![wish.oid]),
+            match walk.how {
+                How::GetNext => self.engine.walk_once(self.ids[number], token, walk.oid),
+                _ => self.engine.walk(self.ids[number], token, vec![walk.oid]),
             }
         }
     }

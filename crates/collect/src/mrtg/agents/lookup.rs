@@ -91,6 +91,11 @@ impl Column {
         column
     }
 
+    /// Notes what is known of a key: a place, or that several interfaces have it.
+    pub(super) fn note(&mut self, key: Vec<u8>, place: Option<Place>) {
+        self.0.insert(key, place);
+    }
+
     fn add(&mut self, key: Vec<u8>, place: Place) {
         self.0.entry(key).and_modify(|place| *place = None).or_insert(Some(place));
     }

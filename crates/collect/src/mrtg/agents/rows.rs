@@ -20,8 +20,8 @@ pub(super) type Interfaces = BTreeMap<Kind, LookedUp>;
 /// Rows with the same columns: key, index, what a reference holds.
 type Keyed = Vec<(u32, Vec<u8>, Vec<u8>)>;
 
-/// A row of a plan.
-struct Wish {
+/// What is asked for a term, before terms of the same columns are put together.
+struct PlannedRow {
     columns: Vec<Column>,
     index: Vec<u8>,
     expected: Vec<u8>,
@@ -29,7 +29,7 @@ struct Wish {
 
 /// A walk for a term: `WaLK` and the like.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WalkWish {
+pub(super) struct TermWalk {
     pub oid: Oid,
     pub how: How,
     pub term: TermId,
@@ -76,15 +76,15 @@ pub(super) fn plan<'a>(
     let mut by_columns: HashMap<Vec<Column>, usize> = HashMap::new();
     let mut left_out = Vec::new();
     for (id, term) in terms {
-        let Some(wish) = wish(interfaces, term) else {
+        let Some(row) = row_of_term(interfaces, term) else {
             left_out.push(id);
             continue;
         };
-        let group = *by_columns.entry(wish.columns.clone()).or_insert_with(|| {
-            groups.push((wish.columns, Vec::new()));
+        let group = *by_columns.entry(row.columns.clone()).or_insert_with(|| {
+            groups.push((row.columns, Vec::new()));
             groups.len() - 1
         });
-        groups[group].1.push((id as u32, wish.index, wish.expected));
+        groups[group].1.push((id as u32, row.index, row.expected));
     }
     if groups.is_empty() {
         let uptime =
@@ -101,7 +101,7 @@ pub(super) fn plan<'a>(
 }
 
 /// The row of a term; nothing when no object of it is asked for, or an interface is not known.
-fn wish(interfaces: &Interfaces, term: &SnmpTerm) -> Option<Wish> {
+fn row_of_term(interfaces: &Interfaces, term: &SnmpTerm) -> Option<PlannedRow> {
     let asked: Vec<&ObjectQuery> =
         queries(term).map(|(_, query)| query).filter(|query| query.how == How::Get).collect();
     let first = asked.first()?;
@@ -119,7 +119,7 @@ fn row_of_interface(
     interfaces: &Interfaces,
     reference: &InterfaceReference,
     asked: &[&ObjectQuery],
-) -> Option<Wish> {
+) -> Option<PlannedRow> {
     let (number, place) = locate(interfaces, reference)?;
     let mut index = Vec::new();
     push_arc(&mut index, number);
@@ -137,11 +137,11 @@ fn row_of_interface(
         }
         None => Vec::new(),
     };
-    Some(Wish { columns, index, expected })
+    Some(PlannedRow { columns, index, expected })
 }
 
 /// Whole objects: those that end alike, such as the errors of one interface, share their columns with others.
-fn row_of_objects(asked: &[&ObjectQuery]) -> Option<Wish> {
+fn row_of_objects(asked: &[&ObjectQuery]) -> Option<PlannedRow> {
     let last = asked.first()?.oid.last()?;
     let is_alike = asked.iter().all(|query| query.oid.len() > 3 && query.oid.last() == Some(last));
     if !is_alike {
@@ -151,11 +151,11 @@ fn row_of_objects(asked: &[&ObjectQuery]) -> Option<Wish> {
     push_arc(&mut index, *last);
     let columns =
         asked.iter().map(|query| Oid::from_arcs(&query.oid[..query.oid.len() - 1]).map(Column::value));
-    Some(Wish { columns: columns.collect::<Option<_>>()?, index, expected: Vec::new() })
+    Some(PlannedRow { columns: columns.collect::<Option<_>>()?, index, expected: Vec::new() })
 }
 
 /// Each object with its own index, and each interface with its own reference.
-fn whole_objects(interfaces: &Interfaces, asked: &[&ObjectQuery]) -> Option<Wish> {
+fn whole_objects(interfaces: &Interfaces, asked: &[&ObjectQuery]) -> Option<PlannedRow> {
     let mut columns = Vec::new();
     let mut checks = Vec::new();
     for query in asked {
@@ -171,7 +171,7 @@ fn whole_objects(interfaces: &Interfaces, asked: &[&ObjectQuery]) -> Option<Wish
         }
     }
     columns.extend(checks);
-    Some(Wish { columns, index: Vec::new(), expected: Vec::new() })
+    Some(PlannedRow { columns, index: Vec::new(), expected: Vec::new() })
 }
 
 /// The object that tells whether an interface is still where it was found.
@@ -196,12 +196,12 @@ fn object(interfaces: &Interfaces, query: &ObjectQuery) -> Option<Oid> {
 }
 
 /// The walks of a term whose interfaces are known.
-pub(super) fn walks(interfaces: &Interfaces, id: TermId, term: &SnmpTerm) -> Vec<WalkWish> {
+pub(super) fn walks(interfaces: &Interfaces, id: TermId, term: &SnmpTerm) -> Vec<TermWalk> {
     let walked = queries(term).filter(|(_, query)| query.how != How::Get);
-    let wishes = walked.filter_map(|(is_output, query)| {
-        Some(WalkWish { oid: object(interfaces, query)?, how: query.how, term: id, is_output })
+    let walks = walked.filter_map(|(is_output, query)| {
+        Some(TermWalk { oid: object(interfaces, query)?, how: query.how, term: id, is_output })
     });
-    wishes.collect()
+    walks.collect()
 }
 
 /// An object as messages name it.

@@ -16,7 +16,7 @@ const START: i64 = 1_700_000_000_000_000;
 /// Some devices, and the agents of a configuration that asks them; datagrams take a millisecond.
 struct World {
     agents: Agents,
-    plan: MrtgPlan,
+    plan: Arc<MrtgPlan>,
     devices: Vec<Device>,
     now: u64,
     on_way: Vec<(u64, usize, Vec<u8>)>,
@@ -29,11 +29,18 @@ fn address(device: usize) -> SocketAddr {
 impl World {
     /// `text` has targets at 10.0.0.1, 10.0.0.2 and so on.
     fn new(text: &str, devices: Vec<Device>) -> Self {
+        Self::with_known(text, devices, "")
+    }
+
+    /// With what a file `.ok` says.
+    fn with_known(text: &str, devices: Vec<Device>, known: &str) -> Self {
         let text =
             format!("WorkDir: /\nLogFormat: rrdtool\nInterval: 1\nTitle[_]: t\nMaxBytes[_]: 100\n{text}");
         let mut none = |_: &str| Err(String::new());
         let config = config::parse("x", text.as_bytes(), &mut none).unwrap();
-        let plan = MrtgPlan::new(&config, &PlanContext::default()).unwrap();
+        let known = Arc::new(known::KnownInterfaces::parse(known));
+        let context = PlanContext { known, ..PlanContext::default() };
+        let plan = Arc::new(MrtgPlan::new(&config, &context).unwrap());
         let now = 100_000_000;
         let agents = Agents::new(Now { wall: START + now as i64, mono: now }, &plan, 64, 1);
         let mut world = World { agents, plan, devices, now, on_way: Vec::new() };
@@ -162,9 +169,11 @@ fn all_forms_of_a_target_have_their_values() {
     let lost = notices.iter().filter(|notice| notice.contains("it does not have the interface")).count();
     // Versions 1 and 2c are two agents; each is said once.
     assert_eq!(lost, 1, "{notices:?}");
-    assert!(
-        notices.iter().any(|notice| notice.contains(".1.3.6.1.4.1.9.2.0") && notice.contains("no number"))
-    );
+    let lost = notices.iter().find(|notice| notice.contains("it does not have the interface")).unwrap();
+    assert!(lost.ends_with("(target[t18], target[t19])"), "{lost}");
+    assert!(notices.iter().any(|notice| notice.contains(".1.3.6.1.4.1.9.2.0")
+        && notice.contains("no number")
+        && notice.ends_with("(target[t12])")));
     assert!(notices.iter().all(|notice| notice.contains(" now: ")), "{notices:?}");
     let before = notices.len();
     world.run(600);
@@ -193,6 +202,31 @@ fn an_interface_that_moves_is_followed_in_the_same_round() {
 }
 
 #[test]
+fn interfaces_are_polled_at_once_where_mrtg_knew_them() {
+    let targets = "Target[a]: #eth2:public@10.0.0.1\nTarget[b]: %23:public@10.0.0.1\n";
+    let places = [
+        ("", 4),
+        ("public@10.0.0.1\tName\teth2\t2\npublic@10.0.0.1\tType\t23\t3\n", 1),
+        ("public@10.0.0.1_161_1\tName\teth2\t2\npublic@10.0.0.1_161_1\tType\t23\t3\n", 1),
+        // One of them only, or of another version.
+        ("public@10.0.0.1\tName\teth2\t2\n", 4),
+        ("public@10.0.0.1__2\tName\teth2\t2\npublic@10.0.0.1__2\tType\t23\t3\n", 4),
+        // Where they no longer are: looked up and polled again.
+        ("public@10.0.0.1\tName\teth2\t1\npublic@10.0.0.1\tType\t23\t3\n", 5),
+    ];
+    for (known, least) in places {
+        let mut world = World::with_known(targets, vec![device()], known);
+        let answers = world.run(20);
+        let mut found: Vec<String> =
+            answers.iter().map(|(text, answer)| format!("{text} {}", shown(answer))).collect();
+        found.sort();
+        assert_eq!(found, ["#eth2:public@10.0.0.1 2000 14", "%23:public@10.0.0.1 3000 21"], "{known}");
+        let requests = world.devices[0].requests;
+        assert!(if least == 1 { requests == 1 } else { requests >= least }, "{known}: {requests}");
+    }
+}
+
+#[test]
 fn an_agent_that_does_not_answer_is_unknown_and_delays_no_other() {
     let mut world = World::new(
         "Target[a]: #eth1:public@10.0.0.1\nTarget[b]: #eth1:public@10.0.0.2\nTarget[c]: 1:public@10.0.0.2\n",
@@ -216,7 +250,8 @@ fn an_agent_that_does_not_answer_is_unknown_and_delays_no_other() {
     // At the time it was due.
     assert!(times.iter().all(|time| *time == times[0]), "{times:?}");
     let notices = world.notices();
-    assert_eq!(notices.iter().filter(|notice| notice.contains("does not answer")).count(), 1, "{notices:?}");
+    let silent: Vec<&String> = notices.iter().filter(|notice| notice.contains("does not answer")).collect();
+    assert!(silent.len() == 1 && silent[0].ends_with("(target[b], target[c])"), "{notices:?}");
     world.devices[1].faults.is_dead = false;
     let answers = world.run(600);
     let last = answers.iter().rfind(|(text, _)| text == "#eth1:public@10.0.0.2").unwrap();
@@ -264,5 +299,39 @@ fn everything_after_the_community_is_honoured() {
         let message = ::snmp::message::Message::read(datagram).unwrap();
         assert_eq!((message.version, message.community), (Version::V2c, &b"st pi@d"[..]));
         assert_eq!(message.pdu.variables().count(), 1);
+    }
+}
+
+#[test]
+fn keys_of_version_3_are_hexadecimal_and_of_their_length() {
+    let check = |options: &[(&str, &str)]| {
+        let options: Vec<(String, String)> =
+            options.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        user(&[options, vec![("username".to_string(), "joe".to_string())]].concat())
+    };
+    let (md5, sha) = ("ab".repeat(16), "ab".repeat(20));
+    let spec = check(&[("authkey", &format!("0x{md5}")), ("contextengineid", "0x80001F88")]).unwrap();
+    assert_eq!(spec.auth, Some((AuthProtocol::Md5, Secret::LocalKey(vec![0xab; 16]))));
+    assert_eq!(spec.context_engine, [0x80, 0, 0x1f, 0x88]);
+    for privacy in [&sha, &md5] {
+        let options = [
+            ("authkey", sha.as_str()),
+            ("authprotocol", "sha"),
+            ("privkey", privacy),
+            ("privprotocol", "aes"),
+        ];
+        assert!(check(&options).is_ok(), "{privacy}");
+    }
+    for (options, want) in [
+        (&[("authkey", "0x12")][..], "16"),
+        (&[("authkey", "xyz")], "authkey"),
+        (&[("authkey", "0x")], "authkey"),
+        (&[("authkey", md5.as_str()), ("authpassword", "maplesyrup")], "two secrets"),
+        (&[("authkey", md5.as_str()), ("privkey", "0xab")], "key has 1 bytes"),
+        (&[("privkey", md5.as_str())], "authentication"),
+        (&[("contextengineid", "8")], "contextengineid"),
+    ] {
+        let error = check(options).unwrap_err();
+        assert!(error.contains(want), "{error}");
     }
 }

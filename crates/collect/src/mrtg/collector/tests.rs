@@ -63,7 +63,7 @@ fn a_target_waits_for_its_own_terms_only() {
         ["1 +101:5:5", "2 +102:U:U"].map(|text| text.replace("+1", "17000001"))
     );
     let notices: Vec<String> = collector.take_notices().into_iter().map(|notice| notice.text).collect();
-    assert_eq!(notices, ["killed"]);
+    assert_eq!(notices, ["killed (target[a], target[c])"]);
     let counts = collector.counts();
     assert_eq!((counts.rounds, counts.programs, counts.failed_programs, counts.unknown), (3, 5, 1, 2));
 }

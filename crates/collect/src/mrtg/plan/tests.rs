@@ -16,6 +16,8 @@ fn terms_are_shared_by_their_text() {
     );
     let terms: Vec<_> = plan.targets.iter().map(|target| target.terms.clone()).collect();
     assert_eq!(terms, [vec![0], vec![0, 1], vec![1], vec![2], vec![3]]);
+    assert_eq!(plan.describe_users(&[0]), "target[a], target[b]");
+    assert_eq!(plan.describe_users(&[0, 1, 2, 3]), "target[a], target[b], target[c] and 2 more");
 }
 
 #[test]

@@ -15,7 +15,7 @@ struct Bench {
 impl Bench {
     fn new(source: &str, agent: Agent) -> Self {
         let now = Now { wall: 1_700_000_000_000_000, mono: 1_000_000 };
-        let mut collector = SnmpCollector::new(now, 64, 7);
+        let mut collector = SnmpCollector::new(now, 64, 7, Profiles::default());
         let id = collector.add(toml::from_str(source).unwrap()).unwrap();
         assert_eq!(collector.host(id), Some(("router1", 161)));
         collector.set_address(now, id, "192.0.2.1:161".parse().unwrap());
@@ -78,6 +78,18 @@ fn a_device_of_one_line_gives_readings_of_its_interfaces() {
 }
 
 #[test]
+fn what_a_device_does_not_have_is_not_asked_for() {
+    let mut bench = Bench::new("device = 'router1'\nversion = '1'\nbulk = false", agent());
+    bench.run(130);
+    let eth0 = bench.of("net/router1/eth0.rrd");
+    assert!(eth0[0].ends_with(":2000:200:U:U:U:U:U:U"), "{eth0:?}");
+    // Version 1 refuses a request for the sake of one object: each of them would cost a request.
+    let requests: Vec<&str> =
+        bench.of("snmp/router1.rrd").iter().map(|text| text.split(':').nth(3).unwrap()).collect();
+    assert!(requests.iter().all(|count| *count == "1"), "{requests:?}");
+}
+
+#[test]
 fn an_interface_that_moves_is_followed_and_its_rrd_gets_no_other_s_values() {
     let mut bench = Bench::new("device = 'router1'", agent());
     bench.run(180);
@@ -109,6 +121,51 @@ fn a_restart_is_a_gap_and_no_spike() {
     assert!(readings[0].ends_with(":U:U:U:U:U:U:U:U") && readings[1].contains(":2000:200:"), "{readings:?}");
 }
 
+impl Bench {
+    fn number(&self, name: &str) -> u64 {
+        let numbers = self.collector.statistics();
+        numbers.iter().find(|number| number.name == name).unwrap().value
+    }
+}
+
+#[test]
+fn what_a_collector_does_is_counted() {
+    let mut bench = Bench::new("device = 'router1'", agent());
+    bench.run(180);
+    let passes = bench.of("snmp/router1.rrd").len() as u64;
+    assert_eq!(
+        ["passes", "late_passes", "timeouts", "retries"].map(|name| bench.number(name)),
+        [passes, 0, 0, 0]
+    );
+    assert_eq!(bench.number("targets_answered"), 3 * passes);
+    assert_eq!(["devices", "silent_devices", "rrds"].map(|name| bench.number(name)), [1, 0, 4]);
+    assert_eq!(bench.number("requests"), bench.number("answers"));
+    bench.agent.faults.wrong_id = true;
+    bench.run(60);
+    // Twice again, and then the pass is over.
+    assert_eq!(["timeouts", "retries", "silent_devices"].map(|name| bench.number(name)), [3, 2, 1]);
+    assert_eq!((bench.number("unexpected"), bench.number("targets_missing")), (3, 3));
+    bench.agent.faults.wrong_id = false;
+    bench.agent.booted = bench.now;
+    bench.run(60);
+    assert_eq!((bench.number("restarts"), bench.number("silent_devices")), (1, 0));
+    // Names of data sources have 19 characters at most.
+    assert!(bench.collector.statistics().iter().all(|number| number.name.len() <= 19));
+}
+
+#[test]
+fn a_slow_device_is_named_once() {
+    let mut bench = Bench::new("device = 'router1'\nstep = '1s'", agent());
+    let slow = PassReport { is_late: true, is_alive: true, micros: 1_500_000, ..PassReport::default() };
+    for report in [slow, slow, PassReport { is_late: false, ..slow }] {
+        bench.collector.state.note_pace(DeviceId::new(0), &report);
+    }
+    let notices = bench.collector.take_notices();
+    let said: Vec<bool> = notices.iter().map(|notice| notice.is_over).collect();
+    assert_eq!(said, [false, true], "{notices:?}");
+    assert!(notices[0].text.contains("1.5 s") && notices[0].subject.contains("router1"), "{notices:?}");
+}
+
 #[test]
 fn a_silent_device_is_said_once() {
     let mut dead = agent();
@@ -118,6 +175,11 @@ fn a_silent_device_is_said_once() {
     assert!(bench.readings.is_empty());
     let notices = bench.collector.take_notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
+    // One request each half a minute.
+    let before = bench.number("requests");
+    bench.run(180);
+    let requests = bench.number("requests") - before;
+    assert!((5..=6).contains(&requests), "{requests}");
     bench.agent.faults.is_dead = false;
     bench.run(180);
     assert!(!bench.of("net/router1/eth0.rrd").is_empty());

@@ -21,8 +21,6 @@ use crate::print::number::NumberFormat;
 
 /// Least width and height in pixels.
 const SIDE_MIN: i64 = 10;
-/// Greatest width and height in pixels: no computer has the memory for more. RRDtool's limit is its memory.
-const SIDE_MAX: i64 = 10_000_000;
 
 /// The parsed arguments of a graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,8 +150,9 @@ impl<'w> Parser<'w> {
 /// An option whose argument has to be parsed.
 fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsError> {
     match tag {
-        Tag::Width => options.width = side(long_decimal(word), "width")?,
-        Tag::Height => options.height = side(i64::from(int(word)), "height")?,
+        Tag::Width => options.width = u32::try_from(side(word, "width")?).unwrap_or(u32::MAX),
+        // Compat: the lower half of the number. One that is negative makes no picture, like one that is too large.
+        Tag::Height => options.height = u32::try_from(side(word, "height")? as i32).unwrap_or(u32::MAX),
         Tag::UpperLimit => options.upper_limit = limit('u', word)?,
         Tag::LowerLimit => options.lower_limit = limit('l', word)?,
         Tag::UnitsExponent => options.units_exponent = Some(int(word)),
@@ -204,11 +203,10 @@ fn option(options: &mut Options, tag: Tag, word: &[u8]) -> Result<(), OptionsErr
 }
 
 /// A side of the picture in pixels.
-fn side(pixels: i64, name: &'static str) -> Result<u32, OptionsError> {
-    match u32::try_from(pixels) {
-        _ if pixels < SIDE_MIN => Err(OptionsError::TooSmall(name)),
-        Ok(side) if pixels <= SIDE_MAX => Ok(side),
-        _ => Err(OptionsError::TooLarge),
+fn side(word: &[u8], name: &'static str) -> Result<i64, OptionsError> {
+    match long_decimal(word) {
+        pixels @ SIDE_MIN.. => Ok(pixels),
+        _ => Err(OptionsError::TooSmall(name)),
     }
 }
 

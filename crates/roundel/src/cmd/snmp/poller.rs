@@ -3,23 +3,24 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use collect::inventory::{Inventory, RrdId};
 use collect::reading::Readings;
 use collect::snmp::answer::{Outcome, PassReport, Trouble, WalkedRow};
 use collect::snmp::collector::SnmpCollector;
 use collect::snmp::engine::{DeviceId, Engine, Handler, Now};
+use collect::snmp::outbox::Outbox;
+use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use collect::snmp::users::Users;
+use server::collectors::udp::{Clocks, DATAGRAM_MAX, random_seed};
 use snmp::oid::Oid;
 
 use crate::cmd::Result;
 
 /// Requests in flight at most: what the default buffer of a socket holds.
 const WINDOW: usize = 64;
-/// Bytes of a datagram at most.
-const DATAGRAM_MAX: usize = 65_536;
 /// How long is waited for a datagram at most: then it is looked whether time is up.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -30,7 +31,7 @@ pub const LATE: &str = "has not answered all that it was asked in time: check it
 /// The socket and the clocks.
 struct Socket {
     udp: UdpSocket,
-    start: Instant,
+    clocks: Clocks,
     is_v6: bool,
     buffer: Vec<u8>,
 }
@@ -42,12 +43,11 @@ impl Socket {
         // A machine without IPv6.
         let udp = v6.or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)));
         let udp = udp.map_err(|error| format!("cannot open a socket: {error}"))?;
-        Ok(Socket { udp, start: Instant::now(), is_v6, buffer: vec![0; DATAGRAM_MAX] })
+        Ok(Socket { udp, clocks: Clocks::default(), is_v6, buffer: vec![0; DATAGRAM_MAX] })
     }
 
     fn now(&self) -> Now {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
-        Now { wall, mono: self.start.elapsed().as_micros() as u64 + 1_000_000 }
+        self.clocks.now()
     }
 
     /// Sends; what is not sent is not answered, and repeated.
@@ -80,12 +80,6 @@ impl Socket {
     }
 }
 
-/// What makes ids and salts differ from those of other runs.
-fn seed() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40
-}
-
 fn resolve(source: &SnmpSource) -> Result<SocketAddr> {
     let (host, port) = source.address().ok_or_else(|| format!("\"{}\" is no device", source.device))?;
     let failed = |why: String| format!("the address of {host} cannot be found: {why}");
@@ -116,9 +110,9 @@ impl Poller {
     ///
     /// # Errors
     /// When there is no socket.
-    pub fn new(sources: &[SnmpSource]) -> Result<Self> {
+    pub fn new(sources: &[SnmpSource], profiles: Profiles) -> Result<Self> {
         let socket = Socket::open()?;
-        let mut collector = SnmpCollector::new(socket.now(), WINDOW, seed());
+        let mut collector = SnmpCollector::new(socket.now(), WINDOW, random_seed(), profiles);
         let mut add = |source: &SnmpSource| {
             let address = resolve(source)?;
             // A pass begins at the next second.
@@ -190,14 +184,14 @@ impl Poller {
 /// What a walk says.
 #[derive(Default)]
 struct Walking {
-    sent: Vec<(SocketAddr, Vec<u8>)>,
+    outbox: Outbox,
     rows: Option<Option<Vec<WalkedRow>>>,
     trouble: Option<Trouble>,
 }
 
 impl Handler for Walking {
-    fn send(&mut self, _: DeviceId, to: SocketAddr, datagram: &[u8]) {
-        self.sent.push((to, datagram.to_vec()));
+    fn send(&mut self, device: DeviceId, to: SocketAddr, datagram: &[u8]) {
+        self.outbox.push(device, to, datagram);
     }
 
     fn outcome(&mut self, _: Outcome<'_>) {}
@@ -215,7 +209,7 @@ impl Handler for Walking {
     fn is_well(&mut self, _: DeviceId) {}
 }
 
-/// All objects below `oid`, by index.
+/// All objects below `oid`, by index; if there are none, the object itself, as in snmpwalk.
 ///
 /// # Errors
 /// When the device is not known, does not answer, or answers nonsense.
@@ -225,34 +219,38 @@ pub fn walk(
     timeout: Duration,
     mut progress: impl FnMut(),
 ) -> Result<Vec<WalkedRow>> {
-    source.check()?;
     let deadline = Instant::now() + timeout;
     let mut socket = Socket::open()?;
-    let mut engine = Engine::new(socket.now(), 1, seed());
-    let (credentials, options) = source.engine_options(&mut Users::new(seed()))?;
+    let mut engine = Engine::new(socket.now(), 1, random_seed());
+    let (credentials, options) = source.engine_options(&mut Users::new(random_seed()))?;
     let id = engine.add(Some(resolve(source)?), credentials, options);
+    let mut wait = |engine: &mut Engine| {
+        let mut walking = Walking::default();
+        loop {
+            engine.tick(socket.now(), &mut walking);
+            walking.outbox.send_all(|_, to, datagram| socket.send(to, datagram));
+            let until = engine.next_tick();
+            if let Some((now, from, datagram)) = socket.receive(until)? {
+                engine.receive(now, from, datagram, &mut walking);
+            }
+            progress();
+            match walking.rows.take() {
+                Some(Some(rows)) => return Ok(rows),
+                Some(None) => {
+                    let why = walking.trouble.map_or_else(String::new, |trouble| trouble.to_string());
+                    return Err(format!("{}: {why}", source.device));
+                }
+                None if Instant::now() >= deadline => return Err(format!("{}: {LATE}", source.device)),
+                None => {}
+            }
+        }
+    };
     engine.walk(id, 0, vec![oid.clone()]);
-    let mut walking = Walking::default();
-    loop {
-        engine.tick(socket.now(), &mut walking);
-        for (to, datagram) in walking.sent.drain(..) {
-            socket.send(to, &datagram);
-        }
-        let until = engine.next_tick();
-        if let Some((now, from, datagram)) = socket.receive(until)? {
-            engine.receive(now, from, datagram, &mut walking);
-        }
-        progress();
-        match walking.rows.take() {
-            Some(Some(rows)) => return Ok(rows),
-            Some(None) => {
-                let why = walking.trouble.map_or_else(String::new, |trouble| trouble.to_string());
-                return Err(format!("{}: {why}", source.device));
-            }
-            None if Instant::now() >= deadline => {
-                return Err(format!("{}: {LATE}", source.device));
-            }
-            None => {}
-        }
+    let mut rows = wait(&mut engine)?;
+    if rows.is_empty() {
+        engine.get(id, 0, oid.clone());
+        rows = wait(&mut engine)?;
+        rows.retain(|row| row.values.iter().any(Option::is_some));
     }
+    Ok(rows)
 }

@@ -1,9 +1,8 @@
 //! The fields of an `RRA:` argument.
 
-use super::source::parse_number;
 use super::{CreateOptions, DefinitionError};
 use crate::definition::{Cf, Consolidation, Definition, PlainCf, Rra, VERSION_SMOOTHING_WINDOW};
-use crate::number::leading_integer;
+use crate::number::{self, leading_integer};
 use crate::when::{DurationError, DurationScale, parse_duration};
 
 /// Smoothing window of a season defined by an argument of its own.
@@ -206,7 +205,7 @@ impl Line<'_> {
         name: &'static str,
         outside: impl Fn(f64) -> bool,
     ) -> Result<f64, DefinitionError> {
-        self.argument(at, 0.0, |text| match parse_number(text) {
+        self.argument(at, 0.0, |text| match number::parse(text.as_bytes()) {
             // RRDtool accepts `nan`.
             Ok(value) if value.is_nan() || !outside(value) => Ok(value),
             _ => Err(DefinitionError::Parameter(name)),

@@ -130,14 +130,8 @@ fn parse_limit(text: &str, what: &str) -> Result<f64, DefinitionError> {
     if text == "U" {
         return Ok(UNKNOWN);
     }
-    parse_number(text)
+    number::parse(text.as_bytes())
         .map_err(|error| DefinitionError::Limit(format!("{what} - {}", number_text(text, error))))
-}
-
-/// A number from the command line; RRDtool's `nan` has no sign there.
-pub(super) fn parse_number(text: &str) -> Result<f64, NumberError<'_>> {
-    let value = number::parse(text.as_bytes())?;
-    Ok(if value.is_nan() && !text.starts_with('-') { f64::NAN } else { value })
 }
 
 /// RRDtool's text for something that is not a number.

@@ -90,6 +90,11 @@ impl CollectdSection {
         {
             return Err("step, heartbeat, rra_rows and rra_timespans are at least 1".to_string());
         }
+        if self.rrds == 0 || self.rrds_per_sender == 0 {
+            return Err(
+                "rrds and rrds_per_sender are at least 1: with 0, nothing would be stored".to_string()
+            );
+        }
         if !(0.0..1.0).contains(&self.xff) {
             return Err("xff: give a number from 0 to below 1".to_string());
         }

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::{GangliaSettings, GmondListenSettings, GmondSettings};
 use crate::collectors::datagrams::parse_address;
-use crate::settings::{parse_bytes, parse_duration};
+use crate::config::parse_with_unit;
+use crate::settings::parse_bytes;
 
 /// gmond's port, for UDP and TCP.
 const GMOND_PORT: u16 = 8649;
@@ -108,6 +109,9 @@ pub fn settings(
     if sources.is_empty() && listen.is_none() {
         return Ok(None);
     }
+    if gmetad.rrds == 0 {
+        return Err("[gmetad] rrds is at least 1: with 0, nothing would be stored".to_string());
+    }
     let options = GangliaOptions {
         directory: gmetad.directory.trim_matches('/').to_string(),
         archives: gmetad.rras,
@@ -137,6 +141,9 @@ fn source(section: GmondSection) -> Result<GmondSettings, String> {
 
 fn listener(section: GmondListenSection) -> Result<GmondListenSettings, String> {
     let fail = |cause: String| format!("[gmond_listen] {cause}");
+    if section.hosts == 0 {
+        return Err(fail("hosts is at least 1: with 0, nothing would be received".to_string()));
+    }
     let listen = section.listen.iter().map(|text| parse_address(text, GMOND_PORT));
     let listen = listen.collect::<Result<Vec<_>, _>>().map_err(fail)?;
     let buffer_bytes = section.receive_buffer.as_deref().map_or(Some(BUFFER_BYTES_DEFAULT), |text| {
@@ -157,6 +164,6 @@ fn listener(section: GmondListenSection) -> Result<GmondListenSettings, String> 
 }
 
 fn step(text: &str) -> Result<Duration, String> {
-    let whole = parse_duration(text).filter(|step| step.subsec_millis() == 0 && !step.is_zero());
+    let whole = parse_with_unit(text).filter(|step| step.subsec_millis() == 0 && !step.is_zero());
     whole.ok_or_else(|| format!("step: \"{text}\" is no number of whole seconds, such as \"15s\""))
 }

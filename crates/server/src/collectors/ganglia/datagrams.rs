@@ -12,9 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 
+use super::super::context::CollectorContext;
 use super::{GmondListenSettings, State};
 use crate::collectors::datagrams::{DatagramBuffers, DatagramSocket};
-use crate::service::Service;
 
 /// The longest wait for a datagram, so that a stop is seen.
 const WAIT: Duration = Duration::from_millis(200);
@@ -50,21 +50,21 @@ impl Receiver {
     pub(super) fn run(
         mut self,
         state: &Arc<Mutex<State>>,
-        service: &Arc<Service>,
+        context: &Arc<CollectorContext>,
         stop: &watch::Receiver<bool>,
     ) {
         let handle = Handle::current();
         let mut buffers = DatagramBuffers::default();
         let mut due = Instant::now() + self.step;
         while !*stop.borrow() {
-            if let Err(error) = self.receive(service, &mut buffers) {
+            if let Err(error) = self.receive(context, &mut buffers) {
                 tracing::error!(%error, "cannot receive gmond's datagrams any more");
                 return;
             }
             self.look_up(&handle);
             if Instant::now() >= due {
                 due = Instant::now() + self.step;
-                let now = service.now();
+                let now = context.now();
                 let feed = self.receiver.feed(now);
                 let dropped = self.sockets.iter().map(DatagramSocket::dropped).sum();
                 let received = (*self.receiver.counts(), dropped);
@@ -78,7 +78,7 @@ impl Receiver {
         }
     }
 
-    fn receive(&mut self, service: &Service, buffers: &mut DatagramBuffers) -> io::Result<()> {
+    fn receive(&mut self, context: &CollectorContext, buffers: &mut DatagramBuffers) -> io::Result<()> {
         let mut files: Vec<_> =
             self.sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         let wait = Timespec { tv_sec: 0, tv_nsec: WAIT.as_nanos() as _ };
@@ -89,7 +89,7 @@ impl Receiver {
         drop(files);
         let receiver = &mut self.receiver;
         for socket in &mut self.sockets {
-            let now = service.now();
+            let now = context.now();
             let mut requests: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
             // An error of one datagram is not the socket's: an earlier request may have met a closed port.
             let _ = socket.receive(buffers, |sender, bytes| {

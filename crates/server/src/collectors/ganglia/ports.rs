@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
 
+use super::super::context::CollectorContext;
 use super::State;
 use crate::limits::ACCEPT_PAUSE;
-use crate::service::Service;
 
 /// Connections of one port at once; further ones wait.
 const CONNECTIONS_MAX: usize = 32;
@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(10);
 pub(super) async fn serve(
     listener: TcpListener,
     state: Arc<Mutex<State>>,
-    service: Arc<Service>,
+    context: Arc<CollectorContext>,
     is_interactive: bool,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -31,10 +31,10 @@ pub(super) async fn serve(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (state, service) = (Arc::clone(&state), Arc::clone(&service));
+        let (state, context) = (Arc::clone(&state), Arc::clone(&context));
         tokio::spawn(async move {
             // A client that does not read, or asks nothing, is closed.
-            let _ = tokio::time::timeout(2 * WAIT, answer(stream, &state, &service, is_interactive)).await;
+            let _ = tokio::time::timeout(2 * WAIT, answer(stream, &state, &context, is_interactive)).await;
             drop(place);
         });
     }
@@ -43,7 +43,7 @@ pub(super) async fn serve(
 async fn answer(
     mut stream: TcpStream,
     state: &Mutex<State>,
-    service: &Service,
+    context: &CollectorContext,
     is_interactive: bool,
 ) -> Option<()> {
     let query = match is_interactive {
@@ -52,7 +52,7 @@ async fn answer(
     };
     let bytes = {
         let state = state.lock().await;
-        tokio::task::block_in_place(|| state.collector.answer(service.now(), &query))
+        tokio::task::block_in_place(|| state.collector.answer(context.now(), &query))
     };
     stream.write_all(&bytes).await.ok()?;
     stream.shutdown().await.ok()

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use collect::mrtg::MibNames;
+use collect::mrtg::agents::known::KnownInterfaces;
 use collect::mrtg::config::{self, Config};
 use collect::mrtg::plan::{MrtgPlan, PlanContext};
+use collect::snmp::profile::MibNames;
 
 /// A configuration, and what it was read from.
 #[derive(Debug)]
@@ -80,7 +81,10 @@ impl LoadedConfig {
             }
         };
         let (names, mib_faults) = load_mibs(config.get("loadmibs").unwrap_or(""), &mut stamps);
-        let context = PlanContext { prefix: prefix(&config, base), names: Arc::new(names) };
+        // Written by MRTG when it was there; it says where interfaces were.
+        let known = fs::read(path.with_extension("ok")).unwrap_or_default();
+        let known = Arc::new(KnownInterfaces::parse(&String::from_utf8_lossy(&known)));
+        let context = PlanContext { prefix: prefix(&config, base), names: Arc::new(names), known };
         match MrtgPlan::new(&config, &context) {
             Ok(plan) => Ok(LoadedConfig { config, plan: Arc::new(plan), mib_faults, stamps }),
             Err(error) => Err(LoadError { text: format!("{name}: {error}"), stamps }),
@@ -193,20 +197,10 @@ fn expand(pattern: &Path, stamps: &mut Stamps) -> Vec<PathBuf> {
     found
 }
 
-/// Whether `*` for any characters makes `name` of `pattern`. A name that begins with a dot needs a pattern that does.
+/// Whether a pattern takes a name. A name that begins with a dot needs a pattern that does.
 fn matches(pattern: &str, name: &str) -> bool {
-    if name.starts_with('.') && !pattern.starts_with('.') {
-        return false;
-    }
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
-    for part in between {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
+    let is_hidden = name.starts_with('.') && !pattern.starts_with('.');
+    !is_hidden && args::pattern::matches(pattern.as_bytes(), name.as_bytes())
 }
 
 #[cfg(test)]

@@ -2,30 +2,18 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::task::Poll;
-use std::time::Duration;
 
 use collect::mrtg::term::AgentAddress;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
 
-use crate::collectors::udp::{UdpSockets, resolve};
-
-/// How often a host's address is looked up, and how many at once.
-const LOOKUP_EVERY: Duration = Duration::from_secs(300);
-/// The same for one that was not found.
-const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
-const LOOKUPS_AT_ONCE: usize = 16;
-
-/// An agent's address, or why there is none.
-pub type Found = (usize, Result<SocketAddr, String>);
+use crate::collectors::lookup::{Found, Lookups};
+use crate::collectors::udp::UdpSockets;
 
 /// What happens at the sockets.
 pub enum PeerEvent {
     /// An agent's address was looked up.
-    Found(Found),
+    Found(Found<usize>),
     /// Datagrams have arrived at this socket.
     Datagrams(usize),
 }
@@ -33,18 +21,15 @@ pub enum PeerEvent {
 /// An address and a port of this host.
 type Local = (Option<String>, Option<u16>);
 
-/// UdpSockets, and who is asked through which.
+/// The sockets, and who is asked through which.
 pub struct Peers {
     /// The first for all agents whose target names no local address.
     sockets: Vec<UdpSockets>,
     by_local: HashMap<Local, usize>,
     /// By the agent's number: its socket.
     routes: Vec<usize>,
-    /// Addresses as they are found.
-    lookups: mpsc::Receiver<Found>,
-    sender: mpsc::Sender<Found>,
-    /// Dropped, they end.
-    tasks: JoinSet<()>,
+    /// By the agent's number: its address.
+    lookups: Lookups<usize>,
 }
 
 impl Peers {
@@ -53,14 +38,11 @@ impl Peers {
     /// # Errors
     /// When there are none.
     pub fn open() -> io::Result<Self> {
-        let (sender, lookups) = mpsc::channel(LOOKUPS_AT_ONCE);
         Ok(Peers {
             sockets: vec![UdpSockets::open()?],
             by_local: HashMap::from([((None, None), 0)]),
             routes: Vec::new(),
-            lookups,
-            sender,
-            tasks: JoinSet::new(),
+            lookups: Lookups::default(),
         })
     }
 
@@ -72,9 +54,7 @@ impl Peers {
     /// Looks up these agents now and then, and no others; a resolver that hangs delays no poll. Returns which local addresses cannot
     /// be bound, and why.
     pub fn look_up<'a>(&mut self, agents: impl Iterator<Item = &'a AgentAddress>) -> Vec<(String, String)> {
-        (self.sender, self.lookups) = mpsc::channel(LOOKUPS_AT_ONCE);
-        (self.tasks, self.routes) = (JoinSet::new(), Vec::new());
-        let permits = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE));
+        (self.lookups, self.routes) = (Lookups::default(), Vec::new());
         let mut failed = Vec::new();
         for (number, agent) in agents.enumerate() {
             let route = self.route(agent).unwrap_or_else(|error| {
@@ -82,21 +62,9 @@ impl Peers {
                 0
             });
             self.routes.push(route);
-            let (sender, permits) = (self.sender.clone(), Arc::clone(&permits));
-            let (host, port, is_v6_first) = (agent.host.clone(), agent.port, agent.is_ipv6_first);
-            self.tasks.spawn(async move {
-                loop {
-                    let found = {
-                        let _permit = permits.acquire().await;
-                        resolve(&host, port, |address| address.is_ipv6() == is_v6_first).await
-                    };
-                    let pause = if found.is_ok() { LOOKUP_EVERY } else { LOOKUP_AGAIN };
-                    if sender.send((number, found)).await.is_err() || host.parse::<IpAddr>().is_ok() {
-                        return;
-                    }
-                    tokio::time::sleep(pause).await;
-                }
-            });
+            let is_v6_first = agent.is_ipv6_first;
+            let preferred = move |address: &SocketAddr| address.is_ipv6() == is_v6_first;
+            self.lookups.add(number, &agent.host, agent.port, preferred);
         }
         failed
     }
@@ -131,7 +99,7 @@ impl Peers {
             ready.map_or(Poll::Pending, Poll::Ready)
         });
         tokio::select! {
-            Some(found) = self.lookups.recv() => PeerEvent::Found(found),
+            found = self.lookups.next() => PeerEvent::Found(found),
             socket = readable => PeerEvent::Datagrams(socket),
         }
     }

@@ -9,7 +9,7 @@
 use super::bits::{self, BitReader, BitWriter, packed_bytes, width_of};
 use super::rice::Rice;
 use super::{CodecError, Effort, pco_ints, rice};
-use crate::column::varint;
+use rrd::codec::varint;
 
 const PATCHED: u8 = 64;
 const DELTAS: u8 = 128;

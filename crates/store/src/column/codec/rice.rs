@@ -8,7 +8,7 @@
 
 use super::CodecError;
 use super::bits::{self, BitReader, BitWriter, packed_bytes, width_of};
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// Shorter columns gain less than the head of the layout costs.
 pub(super) const VALUES_MIN: usize = 16;

@@ -7,7 +7,7 @@
 
 use super::ints::{self, IntScratch, Plan};
 use super::{CodecError, ColumnHint, ordered, unordered};
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// The most decimals tried; such a power of ten is exact in a `u64` and in a double.
 const DECIMALS_MAX: u32 = 12;

@@ -25,6 +25,9 @@ fn replayed_with(path: &Path, known: &Noted) -> (Vec<String>, Vec<Damage>) {
                 format!("{} written {}.{}", String::from_utf8_lossy(name), until.whole, until.micros)
             }
             Record::Forgotten { name } => format!("{} forgotten", String::from_utf8_lossy(name)),
+            Record::Stream { name, position: StreamPosition { epoch, sequence } } => {
+                format!("{} {epoch}/{sequence}", String::from_utf8_lossy(name))
+            }
         });
     })
     .unwrap();

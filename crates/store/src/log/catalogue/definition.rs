@@ -8,7 +8,7 @@ use rrd::definition::{
 };
 
 use crate::codec::{Cursor, DecodeError, put_counted, put_double, put_signed};
-use crate::column::varint;
+use rrd::codec::varint;
 
 /// First byte of a definition: the version of this encoding.
 pub const DEFINITION_FORMAT: u8 = 1;

@@ -2,22 +2,6 @@
 
 use super::*;
 
-fn copy(directory: &Path) -> tempfile::TempDir {
-    fn all(from: &Path, to: &Path) {
-        fs::create_dir_all(to).unwrap();
-        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-            let to = to.join(entry.file_name());
-            match entry.file_type().unwrap().is_dir() {
-                true => all(&entry.path(), &to),
-                false => drop(fs::copy(entry.path(), to).unwrap()),
-            }
-        }
-    }
-    let backup = tempfile::tempdir().unwrap();
-    all(directory, backup.path());
-    backup
-}
-
 fn run_with(directory: &Path, backup: &Path, apply: bool, accept_loss: bool) -> (Outcome, String) {
     let backup = RealDisk::open(backup).unwrap();
     let mut out = Vec::new();

@@ -21,8 +21,8 @@ use crate::shard::state::State;
 pub struct Affected {
     /// RRDs that lack updates, with their last update before and their first one after the lost bytes.
     pub lacking: BTreeMap<RrdId, (Timestamp, Timestamp)>,
-    /// RRDs without an update after the lost bytes, which may lack some.
-    pub silent: u64,
+    /// RRDs without an update after the lost bytes, which may lack some, with their last one.
+    pub silent: BTreeMap<RrdId, Timestamp>,
     /// Ids of RRDs whose creation is lost, and with it all of their updates.
     pub lost: BTreeSet<RrdId>,
     /// No record has this id or a later one.
@@ -69,8 +69,13 @@ pub fn affected(
             last.insert(id, (time, passed));
         })
     })?;
-    let is_silent = |id: &RrdId| last.get(id).is_none_or(|(_, passed)| *passed < damage.len());
-    found.silent = state.catalogue.ids().filter(is_silent).count() as u64;
+    for id in state.catalogue.ids() {
+        let Some(entry) = state.catalogue.get(id) else { continue };
+        let (time, passed) = last.get(&id).copied().unwrap_or((state.last_update(entry), 0));
+        if passed < damage.len() {
+            found.silent.insert(id, time);
+        }
+    }
     Ok(found)
 }
 
@@ -82,6 +87,10 @@ impl Affected {
             let name = state.catalogue.name(id).escape_ascii();
             text.push_str(&format!("{name} lacks updates between {} and {}\n", before.whole, after.whole));
         }
+        for (&id, last) in &self.silent {
+            let name = state.catalogue.name(id).escape_ascii();
+            text.push_str(&format!("{name} may lack updates after {}\n", last.whole));
+        }
         for id in &self.lost {
             text.push_str(&format!(
                 "an RRD with the id {id} is lost: its creation was in the damaged part\n"
@@ -90,14 +99,18 @@ impl Affected {
         text
     }
 
-    /// Names of RRDs that lack updates, at most `most`, for a line of the log.
-    pub fn names(&self, state: &State, most: usize) -> String {
-        let names =
-            self.lacking.keys().take(most).map(|&id| state.catalogue.name(id).escape_ascii().to_string());
-        let mut text = names.collect::<Vec<_>>().join(", ");
-        if let Some(more) = self.lacking.len().checked_sub(most).filter(|more| *more > 0) {
-            text.push_str(&format!(" and {more} more"));
-        }
-        text
+    /// Names of RRDs that lack updates, and of those that may, at most `most` each, for a line of the log.
+    pub fn names(&self, state: &State, most: usize) -> [String; 2] {
+        [names(state, self.lacking.keys(), most), names(state, self.silent.keys(), most)]
     }
+}
+
+fn names<'a>(state: &State, ids: impl ExactSizeIterator<Item = &'a RrdId>, most: usize) -> String {
+    let count = ids.len();
+    let names = ids.take(most).map(|&id| state.catalogue.name(id).escape_ascii().to_string());
+    let mut text = names.collect::<Vec<_>>().join(", ");
+    if count > most {
+        text.push_str(&format!(" and {} more", count - most));
+    }
+    text
 }

@@ -11,7 +11,7 @@ use crate::catalogue::RrdId;
 use crate::checkpoint::Loaded;
 use crate::codec::DecodeError;
 use crate::disk::Disk;
-use crate::log::catalogue::{Create, Delete, Import, Rename};
+use crate::log::catalogue::{Create, Delete, Import, Rename, Stream};
 use crate::log::parts::{ImportPart, Lost, Parts};
 use crate::log::{self, Kind, Known, Position, Record, ReplayEnd, ReplayError};
 use crate::shard::state::State;
@@ -107,6 +107,10 @@ impl Scanner<'_> {
             }
             Kind::Rename => self.rename(position, body)?,
             Kind::Part => {}
+            Kind::Stream => {
+                let Stream { name, position } = Stream::decode(body)?;
+                self.state.streams.advance(name, position);
+            }
             // This version never writes one; continuing would compute other numbers than the program that
             // wrote it.
             Kind::Behaviour => {

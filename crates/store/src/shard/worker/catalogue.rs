@@ -1,16 +1,22 @@
 //! Commands that create, change and remove RRDs: each gets its own log record and is applied at once.
 
+use std::sync::Arc;
+
 use rrd::content::Rrd;
 use rrd::definition::Definition;
+use rrd::definition::text::Limits;
+use rrd::tune::{TuneLimits, tune_content_within};
 
 use super::Worker;
-use crate::engine::{CreateRequest, StoreError};
+use super::answers::Done;
+use crate::engine::{CreateRequest, Reply, StoreError, StreamPosition};
 use crate::log::catalogue as record;
 use crate::log::parts::ImportPart;
 use crate::log::{BODY_BYTES_MAX, Kind};
 use crate::name::RrdName;
 use crate::shard::read::ReadTicket;
 use crate::shard::state::State;
+use crate::shard::syncer::SyncRequest;
 
 impl Worker {
     /// Creates an RRD; returns the bytes its `.rrd` file would have.
@@ -101,9 +107,25 @@ impl Worker {
     /// commands by some milliseconds.
     fn rebuild(&mut self, name: &RrdName, args: &[&str]) -> Result<(), StoreError> {
         let mut rrd = ReadTicket::take(&self.view(), name)?.complete()?;
-        let bytes_max = self.shared.options.memory.limits().rrd_bytes;
-        rrd::tune::tune_content_within(&mut rrd, args, bytes_max).map_err(StoreError::Tune)?;
+        let live_bytes = self.shared.options.memory.limits().rrd_bytes;
+        let limits = TuneLimits { definition: Limits::STORE, live_bytes };
+        tune_content_within(&mut rrd, args, limits).map_err(StoreError::Tune)?;
         self.import(name, rrd, false).map(|_| ())
+    }
+
+    /// Records how far a stream has been applied; answers once that is durable.
+    pub(super) fn advance_stream(&mut self, name: &[u8], position: StreamPosition, reply: Reply<Done>) {
+        let recorded = self.state.streams.check(name).and_then(|()| {
+            self.record(Kind::Stream, |body| record::Stream::encode(body, name, position))?;
+            self.state.streams.advance(name, position);
+            Ok(())
+        });
+        let shared = Arc::clone(&self.shared);
+        let synced: Reply<Done> = Box::new(move |logged| match logged {
+            Ok(()) => shared.syncer.send(SyncRequest { answers: vec![reply] }),
+            Err(error) => reply(Err(error)),
+        });
+        self.answer_later(recorded, synced);
     }
 
     /// Removes an RRD.

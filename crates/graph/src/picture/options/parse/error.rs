@@ -26,8 +26,6 @@ pub enum OptionsError {
     UnitsTwice,
     /// `width` or `height` below ten pixels.
     TooSmall(&'static str),
-    /// A width or height too large for any memory.
-    TooLarge,
     /// `--zoom` is not positive.
     Zoom,
     /// `--base` is neither 1000 nor 1024.
@@ -93,7 +91,6 @@ impl fmt::Display for OptionsError {
             E::DaemonTwice => f.write_str("You cannot specify --daemon more than once."),
             E::UnitsTwice => f.write_str("--units can only be used once!"),
             E::TooSmall(side) => write!(f, "{side} below 10 pixels"),
-            E::TooLarge => f.write_str("malloc data_proc"),
             E::Zoom => f.write_str("zoom factor must be > 0"),
             E::Base => f.write_str("the only sensible value for base apart from 1000 is 1024"),
             E::LogarithmOfNothing => {

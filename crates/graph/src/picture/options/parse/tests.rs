@@ -106,7 +106,6 @@ fn errors_are_those_of_rrdtool() {
     check("-f|foo", "missing filename");
     check("x|-w|9", "width below 10 pixels");
     check("x|-h|", "height below 10 pixels");
-    check("x|-w|99999999999", "malloc data_proc");
     check("x|-b|1e3", "the only sensible value for base apart from 1000 is 1024");
     check("x|-m|0", "zoom factor must be > 0");
     check("x|-u|x", "option -u - Cannot convert 'x' to float");

@@ -1,0 +1,463 @@
+//! Agents and a store as processes that are killed at random: every reading is counted exactly once.
+//!
+//! The readings are ABSOLUTE, one a second, with a value of their own: a reading that is lost, counted twice or in a wrong
+//! second shows in the rows. The agent's process is this program: its spool and sender are those of `roundel agent`.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod wire;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use collect::inventory::{Inventory, RrdSpec};
+use collect::reading::{Readings, Value};
+use oracle::random::{Random, seeds};
+use protocol::frames::agent::block::{BlockValue, BlockWriter};
+use protocol::frames::agent::session::{FromStore, Hello, push_hello};
+use protocol::frames::scan;
+use rrd::time::Timestamp;
+use server::agent::spool::SpoolOptions;
+use server::agent::{AgentLink, AgentSettings};
+use wire::{Client, DEADLINE, Daemon, Kind};
+
+const START: i64 = 1_700_000_000;
+const RRDS: usize = 4;
+const DIRECTORY: &str = "ROUNDEL_AGENT_DIRECTORY";
+const STORE: &str = "ROUNDEL_AGENT_STORE";
+/// The numbers of the first and last readings.
+const FROM: &str = "ROUNDEL_AGENT_FROM";
+const TO: &str = "ROUNDEL_AGENT_TO";
+const SPOOL_BYTES: &str = "ROUNDEL_AGENT_SPOOL_BYTES";
+const PAUSE: &str = "ROUNDEL_AGENT_PAUSE_MS";
+
+/// The value of an RRD's reading.
+fn value(rrd: usize, number: i64) -> u64 {
+    (rrd as u64 + 1) * 1_000_000 + number as u64
+}
+
+/// Not a test: the agent, which says what is in its spool and at last that the store has everything.
+#[test]
+fn child() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let number = |name: &str| std::env::var(name).unwrap().parse::<i64>().unwrap();
+    let link = AgentLink::open(AgentSettings {
+        name: "hall-2".to_string(),
+        store: std::env::var(STORE).unwrap(),
+        spool: SpoolOptions {
+            directory: directory.into(),
+            bytes_max: number(SPOOL_BYTES) as u64,
+            keep: Duration::from_secs(3600),
+        },
+    })
+    .unwrap();
+    let mut inventory = Inventory::new(RRDS);
+    let args = ["DS:v:ABSOLUTE:10:0:U", "RRA:LAST:0.5:1:100000"].map(str::to_string).to_vec();
+    let spec = Arc::new(RrdSpec { step: 1, starts_before: 1, args });
+    let rrds: Vec<_> = (0..RRDS)
+        .map(|rrd| inventory.find_or_add(format!("hall/{rrd}.rrd").as_bytes(), || Arc::clone(&spec)).unwrap())
+        .collect();
+    let (mut known, mut output) = (Default::default(), std::io::stdout());
+    for second in number(FROM)..=number(TO) {
+        let mut readings = Readings::default();
+        for (index, rrd) in rrds.iter().enumerate() {
+            readings.push(*rrd, Timestamp::whole(START + second), [Value::Unsigned(value(index, second))]);
+        }
+        link.feed.take(&inventory, &readings, &mut known);
+        link.feed.flush();
+        writeln!(output, "spooled {second}").unwrap();
+        std::thread::sleep(Duration::from_millis(number(PAUSE) as u64));
+    }
+    while link.feed.waits() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // As every second: so that it is known after a restart without the store.
+    link.feed.flush();
+    writeln!(output, "done").unwrap();
+    // Until it is killed.
+    std::thread::sleep(DEADLINE);
+}
+
+/// An agent and a store.
+struct World {
+    directory: tempfile::TempDir,
+    port: u16,
+    daemon: Daemon,
+    agent: Option<Child>,
+    lines: Option<Receiver<String>>,
+    /// The last reading that is in the spool.
+    spooled: i64,
+    spool_bytes: u64,
+    pause: u64,
+}
+
+impl World {
+    fn new(kind: Kind) -> World {
+        let directory = tempfile::tempdir().unwrap();
+        let port = oracle::free_port();
+        let mut daemon = Daemon::new(kind, &directory.path().join("store"));
+        // Each record of the log counts: the position must be in the checkpoints, too.
+        let more = if kind == Kind::Stripes { "[stripes]\nshards = 3\nlog_bytes = 32768\n" } else { "" };
+        daemon.configure(&format!("[agents]\nlisten = [\"127.0.0.1:{port}\"]\n{more}"));
+        World {
+            directory,
+            port,
+            daemon,
+            agent: None,
+            lines: None,
+            spooled: 0,
+            spool_bytes: 1 << 30,
+            pause: 1,
+        }
+    }
+
+    /// Starts the agent, which goes on after what is known to be in its spool.
+    fn start_agent(&mut self, to: i64) {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact", "--nocapture"])
+            .env(DIRECTORY, self.directory.path().join("spool"))
+            .env(STORE, format!("127.0.0.1:{}", self.port))
+            .env(FROM, (self.spooled + 1).to_string())
+            .env(TO, to.to_string())
+            .env(SPOOL_BYTES, self.spool_bytes.to_string())
+            .env(PAUSE, self.pause.to_string())
+            .stdout(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (sender, receiver) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        (self.agent, self.lines) = (Some(child), Some(receiver));
+    }
+
+    fn note(&mut self, line: &str) -> bool {
+        if let Some((_, number)) = line.split_once("spooled ") {
+            self.spooled = number.parse().unwrap();
+        }
+        line.contains("done")
+    }
+
+    fn kill_agent(&mut self) {
+        if let Some(mut child) = self.agent.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+        let lines = self.lines.take();
+        for line in lines.iter().flatten() {
+            self.note(&line);
+        }
+    }
+
+    /// Waits until the agent says that the store has everything.
+    fn wait_until_done(&mut self) {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let lines = self.lines.take().unwrap();
+            let line = lines
+                .recv_timeout(deadline - Instant::now())
+                .unwrap_or_else(|error| panic!("{error}: {}", self.daemon.log()));
+            self.lines = Some(lines);
+            if self.note(&line) {
+                return;
+            }
+        }
+    }
+
+    /// The values of the store's rows, by RRD and second.
+    fn rows(&mut self, to: i64) -> Vec<Vec<Option<f64>>> {
+        let mut client = Client::open(&self.daemon.socket());
+        let fetch = |rrd: usize| {
+            let answer = client.ask(&format!("FETCH hall/{rrd}.rrd LAST {START} {}", START + to)).unwrap();
+            let rows = answer.lines.iter().filter_map(|line| line.split_once(": "));
+            let rows = rows.filter_map(|(time, value)| {
+                Some((time.parse::<i64>().ok()?, value.trim().parse::<f64>().ok()?))
+            });
+            let mut found = vec![None; to as usize + 1];
+            for (time, value) in rows.filter(|(_, value)| !value.is_nan()) {
+                if let Some(place) = found.get_mut((time - START) as usize) {
+                    *place = Some(value);
+                }
+            }
+            found
+        };
+        (0..RRDS).map(fetch).collect()
+    }
+
+    /// Checks that every reading from `first` to `to` was counted exactly once.
+    fn check(&mut self, first: i64, to: i64, what: &str) {
+        for (rrd, rows) in self.rows(to).iter().enumerate() {
+            for second in first..=to {
+                let want = Some(value(rrd, second) as f64);
+                assert_eq!(
+                    rows[second as usize],
+                    want,
+                    "{what}: second {second} of RRD {rrd}: {}",
+                    self.daemon.log()
+                );
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.kill_agent();
+    }
+}
+
+fn run_kills(kind: Kind, seed: u64) {
+    const LAST: i64 = 1_500;
+    let mut random = Random::new(seed);
+    let mut world = World::new(kind);
+    world.daemon.start();
+    world.start_agent(LAST);
+    for _ in 0..12 {
+        std::thread::sleep(Duration::from_millis(random.below(150)));
+        let (agent, store) = (random.once_in(2), random.once_in(2));
+        if agent {
+            world.kill_agent();
+        }
+        if store || !agent {
+            world.daemon.kill();
+            std::thread::sleep(Duration::from_millis(random.below(60)));
+            world.daemon.spawn();
+        }
+        if agent {
+            world.start_agent(LAST);
+        }
+    }
+    world.wait_until_done();
+    world.check(1, LAST, &format!("{kind:?}, seed {seed}"));
+}
+
+#[test]
+fn agent_and_store_are_killed_and_every_reading_counts_once() {
+    for seed in seeds(2) {
+        run_kills(Kind::Stripes, seed);
+    }
+}
+
+#[test]
+fn the_same_with_files() {
+    for seed in seeds(1) {
+        run_kills(Kind::Files, seed);
+    }
+}
+
+/// Copies a directory.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_store_that_is_restored_gets_again_what_it_lacks() {
+    let mut world = World::new(Kind::Stripes);
+    world.pause = 0;
+    world.daemon.start();
+    world.start_agent(300);
+    world.wait_until_done();
+    world.kill_agent();
+    world.daemon.kill();
+    let store = world.daemon.directory().join("store");
+    let backup = world.directory.path().join("backup");
+    copy(&store, &backup);
+    world.daemon.start();
+    world.start_agent(600);
+    world.wait_until_done();
+    world.daemon.kill();
+    std::fs::remove_dir_all(&store).unwrap();
+    copy(&backup, &store);
+    world.daemon.start();
+    // The agent sends again what the copy lacks.
+    let deadline = Instant::now() + DEADLINE;
+    while world.rows(600)[RRDS - 1][600].is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    world.check(1, 600, "restored");
+    world.kill_agent();
+    world.start_agent(700);
+    world.wait_until_done();
+    world.check(1, 700, "restored, and on");
+}
+
+#[test]
+fn what_a_full_spool_drops_is_unknown_and_counted() {
+    let mut world = World::new(Kind::Stripes);
+    (world.spool_bytes, world.pause) = (64_000, 0);
+    // The first reading makes the RRDs.
+    world.daemon.start();
+    world.start_agent(10);
+    world.wait_until_done();
+    world.kill_agent();
+    world.daemon.kill();
+    const LAST: i64 = 3_000;
+    world.start_agent(LAST);
+    let deadline = Instant::now() + DEADLINE;
+    while world.spooled < LAST && Instant::now() < deadline {
+        let line = world.lines.as_ref().and_then(|lines| lines.recv().ok());
+        world.note(&line.unwrap_or_default());
+    }
+    world.daemon.start();
+    world.wait_until_done();
+    let rows = world.rows(LAST);
+    let first = (11..LAST).find(|&second| rows[0][second as usize].is_some()).unwrap();
+    assert!(first > 1_000, "the spool of 64 kB held everything from second {first} on");
+    world.check(1, 10, "before");
+    world.check(first, LAST, "after");
+    for rows in &rows {
+        assert!(rows[11..first as usize].iter().all(Option::is_none), "up to {first}");
+    }
+    let log = world.daemon.log();
+    assert!(log.contains(&format!("({})", first - 11)), "{first}: {log}");
+}
+
+/// The command itself: this machine's metrics arrive.
+#[test]
+fn the_command_sends_what_it_collects() {
+    let mut world = World::new(Kind::Stripes);
+    let mut client = world.daemon.start();
+    let config = world.directory.path().join("agent.toml");
+    let spool = world.directory.path().join("spool");
+    let text = format!(
+        "[agent]\nname = 'hall-2'\nstore = '127.0.0.1:{}'\nspool = '{}'\n[collect]\nhost = true\ndirectory = 'hall-2'\n",
+        world.port,
+        spool.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let log = std::fs::File::create(world.directory.path().join("agent.log")).unwrap();
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_roundel"))
+        .args(["agent", "--config"])
+        .arg(&config)
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    let mut found = false;
+    while !found && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+        found = client.ask("LAST roundel/hall-2/agent.rrd").unwrap().status >= 0;
+    }
+    let log = || std::fs::read_to_string(world.directory.path().join("agent.log")).unwrap_or_default();
+    assert!(found, "{}\n{}", log(), world.daemon.log());
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(agent.id() as i32).unwrap(),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    assert!(agent.wait().unwrap().success(), "{}", log());
+}
+
+/// A session of the test's own.
+struct RawSession {
+    stream: std::net::TcpStream,
+    input: Vec<u8>,
+}
+
+impl RawSession {
+    fn open(port: u16, epoch: u64) -> RawSession {
+        let stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut session = RawSession { stream, input: Vec::new() };
+        let mut out = b"FRAMES 3\n".to_vec();
+        push_hello(&mut out, &Hello { epoch, sent: 0, name: b"raw" });
+        session.write(&out);
+        let want = b"0 Frames of version 3 from here on\n";
+        while session.input.len() < want.len() {
+            assert!(session.read() > 0);
+        }
+        assert_eq!(session.input.drain(..want.len()).collect::<Vec<_>>(), want);
+        session
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    fn read(&mut self) -> usize {
+        let mut bytes = [0; 4096];
+        let count = self.stream.read(&mut bytes).unwrap();
+        self.input.extend_from_slice(&bytes[..count]);
+        count
+    }
+
+    /// The next frame, as text.
+    fn answer(&mut self) -> String {
+        loop {
+            if let Some((frame, used)) = scan(&self.input, 1 << 20).unwrap() {
+                let text = match FromStore::decode(frame).unwrap() {
+                    FromStore::Ended(code, text) => format!("{code:?}: {}", String::from_utf8_lossy(text)),
+                    FromStore::Welcome(welcome) => format!("welcome after {}", welcome.sequence),
+                    other => format!("{other:?}"),
+                };
+                self.input.drain(..used);
+                return text;
+            }
+            assert!(self.read() > 0, "the store hangs up");
+        }
+    }
+}
+
+/// A block with one reading, as a frame.
+fn one_block(sequence: u64) -> Vec<u8> {
+    let mut writer = BlockWriter::default();
+    let args = ["DS:v:GAUGE:10:U:U", "RRA:LAST:0.5:1:10"].map(str::to_string);
+    let definition = writer.add_definition(1, 1, &args).unwrap();
+    for name in ["raw.rrd", "../out.rrd"] {
+        let rrd = writer.add_rrd(definition, name.as_bytes(), 1).unwrap();
+        writer.push(rrd, Timestamp::whole(START + sequence as i64), [BlockValue::Unsigned(5)]);
+    }
+    let mut frame = Vec::new();
+    writer.finish(sequence, &mut frame).unwrap();
+    frame
+}
+
+#[test]
+fn a_bad_session_ends_by_itself_and_the_newest_of_an_agent_counts() {
+    let mut world = World::new(Kind::Stripes);
+    let mut client = world.daemon.start();
+    let mut first = RawSession::open(world.port, 7);
+    assert_eq!(first.answer(), "welcome after 0");
+    first.write(&one_block(3));
+    // A name that leads out of the tree is refused, and stops nothing else.
+    assert!(first.answer().contains("sequence: 3, count: 1"), "{}", world.daemon.log());
+    assert_eq!(first.answer(), "Applied(Applied { sequence: 3, credit: 8388608 })");
+    assert_eq!(client.ask("LAST raw.rrd").unwrap().message, (START + 3).to_string());
+    let mut second = RawSession::open(world.port, 7);
+    assert!(first.answer().starts_with("Fenced"), "the older one ends");
+    assert_eq!(second.answer(), "welcome after 3");
+    let mut old = RawSession::open(world.port, 6);
+    assert!(old.answer().starts_with("Fenced: epoch 6 is over"));
+    let mut torn = one_block(4);
+    *torn.last_mut().unwrap() ^= 1;
+    let mut cut = one_block(4);
+    cut.truncate(20);
+    cut[..4].copy_from_slice(&8u32.to_le_bytes());
+    for bad in [
+        torn,
+        cut,
+        vec![0xff; 64],
+        b"\0\0\0\0\x10\0\0\0\0\0\0\0".to_vec(),
+        b"\0\0\0\0\x77\0\0\0\0\0\0\0".to_vec(),
+    ] {
+        let mut session = RawSession::open(world.port, 7);
+        assert_eq!(session.answer(), "welcome after 3");
+        session.write(&bad);
+        assert!(session.answer().starts_with("Syntax: bad "), "{bad:?}");
+    }
+    let mut text = std::net::TcpStream::connect(("127.0.0.1", world.port)).unwrap();
+    text.write_all(b"STATS\n").unwrap();
+    let mut answer = String::new();
+    text.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "-1 Only frames of version 3 are spoken here.\n");
+    assert_eq!(client.ask("PING").unwrap().status, 0);
+}

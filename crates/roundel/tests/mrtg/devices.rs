@@ -1,0 +1,95 @@
+//! `[[snmp]]` polls Debian's snmpd.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use oracle::{free_port, wait_for, wait_until};
+
+use crate::snmp::{MIB, OBJECTS, Snmpd};
+use crate::{Daemon, info, our_info};
+
+/// What `/metrics` says of the poller, without `roundel_snmp_`.
+fn metric(port: u16, name: &str) -> Option<u64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let prefix = format!("roundel_snmp_{name}");
+    text.lines().find_map(|line| {
+        let (metric, value) = line.split_once(' ')?;
+        let is_it = metric.strip_suffix("_total").unwrap_or(metric) == prefix;
+        value.parse().ok().filter(|_| is_it)
+    })
+}
+
+/// The last values of an RRD, by data source.
+fn last(root: &Path, name: &str, ds: &str) -> Option<f64> {
+    let text = info(root, name)?;
+    let line = text.lines().find(|line| line.starts_with(&format!("ds[{ds}].last_ds")))?.to_string();
+    line.split('"').nth(1)?.parse().ok()
+}
+
+#[test]
+fn a_poller_says_how_it_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let snmpd = Snmpd::start(root, "", None);
+    let http = free_port();
+    let sections = format!(
+        "[http]\nlisten = ['127.0.0.1:{http}']\n\
+         [[snmp]]\ndevice = '127.0.0.1:{}'\nname = 'good'\nstep = '1s'\n\
+         [[snmp]]\ndevice = '127.0.0.1:9'\nname = 'dead'\nstep = '1s'\n",
+        snmpd.port
+    );
+    let _daemon = Daemon::serve(root, "", &sections);
+    wait_until("passes over the good device", || metric(http, "passes").is_some_and(|passes| passes > 3));
+    assert!(metric(http, "targets_answered").unwrap() > 0 && metric(http, "stored").unwrap() > 0);
+    assert_eq!((metric(http, "devices"), metric(http, "silent_devices")), (Some(2), Some(1)));
+    wait_until("timeouts of the dead one", || metric(http, "timeouts").is_some_and(|count| count > 0));
+    assert!(metric(http, "requests") > metric(http, "answers"));
+    // The same as an RRD, and one for each device that is polled.
+    let own = wait_for("the poller's own RRD", || info(root, "roundel/snmp.rrd"));
+    for ds in ["passes", "pass_micros", "late_passes", "timeouts", "retries", "devices"] {
+        assert!(own.contains(&format!("ds[{ds}].type")), "{own}");
+    }
+    our_info(root, "net/good/lo.rrd");
+    wait_until("the device's poll time", || {
+        last(root, "snmp/good.rrd", "duration").is_some_and(|time| time > 0.0)
+    });
+    assert_eq!(last(root, "snmp/good.rrd", "timeouts"), Some(0.0));
+    let log = || fs::read_to_string(root.join("log")).unwrap();
+    wait_until("a line about the dead device", || log().contains("does not answer"));
+    assert_eq!(log().matches("does not answer").count(), 1, "{}", log());
+}
+
+#[test]
+fn rules_paths_archives_and_profiles_are_those_of_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let snmpd = Snmpd::start(root, OBJECTS, None);
+    fs::write(root.join("ACME-MIB.txt"), MIB).unwrap();
+    let profile = "mibs = ['ACME-MIB.txt']\n[[table]]\nname = 'acme'\npath = 'acme/{device}.rrd'\n\
+                   ds = [{ name = 'size', objects = ['acmeSize'], kind = 'gauge' },\n\
+                   { name = 'load', objects = ['acme.3'], kind = 'gauge' }]\n";
+    fs::write(root.join("acme.toml"), profile).unwrap();
+    let section = format!(
+        "[[snmp]]\ndevice = '127.0.0.1:{}'\nname = 'a'\nstep = '1s'\nprofiles = ['if-mib', '{}/acme.toml']\n\
+         only = [{{ ifType = 'softwareLoopback', ifOperStatus = 'up' }}, {{ ifType = 117 }}]\n\
+         except = [{{ name = '2/*', ifOperStatus = 'down' }}]\n\
+         paths = {{ interface = 'links/{{device}}/{{ifDescr}}-{{index}}.rrd' }}\n\
+         rras = ['RRA:LAST:0.5:1s:1h']\nheartbeat = '5s'\n",
+        snmpd.port,
+        root.display()
+    );
+    let _daemon = Daemon::serve(root, "", &section);
+    let link = our_info(root, "links/a/lo-1.rrd");
+    for line in ["rra[0].cf = \"LAST\"", "rra[0].rows = 3600", "ds[in].minimal_heartbeat = 5"] {
+        assert!(link.contains(line), "{line}: {link}");
+    }
+    our_info(root, "acme/a.rrd");
+    let acme = ["size", "load"].map(|ds| last(root, "acme/a.rrd", ds));
+    assert_eq!(acme, [Some(4e9), Some(-17.0)]);
+    assert_eq!(info(root, "links/a/My%20If%3A2-1001.rrd"), None, "it is down");
+}

@@ -1,0 +1,204 @@
+//! An agent: the collectors of this machine, whose readings go to a store on another one (`docs/collect/agents.md`).
+
+pub mod feed;
+pub mod sender;
+pub mod spool;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use collect::statistics::Statistic;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use self::feed::SpoolFeed;
+use self::sender::{Sender, SenderCounts};
+use self::spool::{Spool, SpoolOptions};
+use crate::collectors::collectd::CollectdReceiver;
+use crate::collectors::context::{CollectorContext, ReadingSink};
+use crate::collectors::ganglia::GangliaSockets;
+use crate::collectors::own::Own;
+use crate::collectors::{host, snmp};
+use crate::logging;
+use crate::settings::Settings;
+
+/// The name of its own numbers.
+const NAME: &str = "agent";
+/// How often blocks are written and made durable.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How long a stop waits until the store has everything.
+const STOP_WAIT: Duration = Duration::from_secs(3);
+
+/// The checked section `[agent]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// What the agent is called.
+    pub name: String,
+    /// Where the store listens for agents, as HOST:PORT.
+    pub store: String,
+    /// Where blocks are kept.
+    pub spool: SpoolOptions,
+}
+
+/// A spool and its sender, without collectors: for tests and measurements.
+pub struct AgentLink {
+    /// Takes readings.
+    pub feed: Arc<SpoolFeed>,
+    /// The sender's numbers.
+    pub counts: Arc<SenderCounts>,
+    _runtime: Runtime,
+    _stop: watch::Sender<bool>,
+}
+
+impl AgentLink {
+    /// Opens the spool and begins to send.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    pub fn open(settings: AgentSettings) -> Result<Self, String> {
+        let feed = Arc::new(SpoolFeed::new(Spool::open(settings.spool)?));
+        let counts = Arc::new(SenderCounts::default());
+        let sender = Sender {
+            name: settings.name,
+            store: settings.store,
+            feed: Arc::clone(&feed),
+            counts: Arc::clone(&counts),
+        };
+        let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
+        let stop = watch::Sender::new(false);
+        runtime.spawn(sender.run(stop.subscribe()));
+        Ok(AgentLink { feed, counts, _runtime: runtime, _stop: stop })
+    }
+}
+
+/// A running agent.
+struct Agent {
+    settings: Settings,
+    context: Arc<CollectorContext>,
+    feed: Arc<SpoolFeed>,
+    counts: Arc<SenderCounts>,
+    stop: watch::Sender<bool>,
+}
+
+/// Collects and sends until a signal arrives.
+///
+/// # Errors
+/// A text for the operator.
+pub fn run(mut settings: Settings) -> Result<(), String> {
+    let _reload = logging::start(&settings)?;
+    let agent =
+        settings.agent.take().ok_or("the configuration has no section [agent]: name, store and spool")?;
+    let collectd = settings.collectd.as_ref().map(CollectdReceiver::bind).transpose()?;
+    let ganglia = settings.ganglia.as_ref().map(GangliaSockets::bind).transpose()?;
+    let feed = Arc::new(SpoolFeed::new(Spool::open(agent.spool)?));
+    let sink = ReadingSink::Spool(Arc::clone(&feed));
+    let own_directory = format!("{}/", agent.name);
+    let context = CollectorContext { sink, statistics: Default::default(), own_directory };
+    let counts = Arc::new(SenderCounts::default());
+    let sender =
+        Sender { name: agent.name, store: agent.store, feed: Arc::clone(&feed), counts: Arc::clone(&counts) };
+    let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
+    let agent = Agent { settings, context: Arc::new(context), feed, counts, stop: watch::Sender::new(false) };
+    runtime.block_on(agent.serve(sender, collectd, ganglia)).map_err(|error| format!("cannot go on: {error}"))
+}
+
+impl Agent {
+    async fn serve(
+        mut self,
+        sender: Sender,
+        collectd: Option<CollectdReceiver>,
+        ganglia: Option<GangliaSockets>,
+    ) -> io::Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let stop_sending = watch::Sender::new(false);
+        let sending = tokio::spawn(sender.run(stop_sending.subscribe()));
+        let mut collecting = self.start(collectd, ganglia);
+        let flusher = {
+            let (feed, stop) = (Arc::clone(&self.feed), self.stop.subscribe());
+            tokio::task::spawn_blocking(move || {
+                while !*stop.borrow() {
+                    std::thread::sleep(FLUSH_EVERY);
+                    feed.flush();
+                }
+            })
+        };
+        tracing::info!("collecting for a store elsewhere");
+        let mut own = Own::new(&self.context, NAME);
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = tokio::time::sleep(FLUSH_EVERY) => {}
+            }
+            own.publish(&self.context, |_| self.numbers()).await;
+        }
+        tracing::info!("stopping");
+        self.stop.send_replace(true);
+        while let Some(ended) = collecting.join_next().await {
+            if let Ok(Err(error)) = ended {
+                tracing::error!(%error, "a collector failed");
+            }
+        }
+        flusher.await.ok();
+        let feed = Arc::clone(&self.feed);
+        tokio::task::spawn_blocking(move || feed.flush()).await.ok();
+        let until = Instant::now() + STOP_WAIT;
+        while self.counts.connected.load(Ordering::Relaxed) && self.feed.waits() && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stop_sending.send_replace(true);
+        sending.await.ok();
+        Ok(())
+    }
+
+    /// Starts the collectors.
+    fn start(
+        &mut self,
+        collectd: Option<CollectdReceiver>,
+        ganglia: Option<GangliaSockets>,
+    ) -> JoinSet<io::Result<()>> {
+        let mut tasks = JoinSet::new();
+        let (context, stop) = (&self.context, &self.stop);
+        if let Some(directory) = self.settings.collect_host.take() {
+            tasks.spawn(host::run(Arc::clone(context), directory, stop.subscribe()));
+        }
+        if let Some(settings) = self.settings.snmp.take() {
+            tasks.spawn(snmp::run(Arc::clone(context), settings, stop.subscribe()));
+        }
+        if let Some(receiver) = collectd {
+            let (context, stop) = (Arc::clone(context), stop.subscribe());
+            tasks.spawn_blocking(move || receiver.run(&context, &stop));
+        }
+        if let Some(sockets) = ganglia {
+            tasks.spawn(sockets.run(Arc::clone(context), stop.subscribe()));
+        }
+        tasks
+    }
+
+    fn numbers(&self) -> Vec<Statistic> {
+        let spool = self.feed.counts();
+        let get = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        let connected = u64::from(self.counts.connected.load(Ordering::Relaxed));
+        vec![
+            Statistic::level("connected", "Connected to the store", connected),
+            Statistic::level("spool_bytes", "Bytes of the spool", spool.bytes),
+            Statistic::level("waiting_bytes", "Of these, bytes that the store does not have", spool.waiting),
+            Statistic::count("blocks", "Blocks made", spool.last),
+            Statistic::count("dropped", "Readings dropped because the spool was full", spool.dropped),
+            Statistic::count("lost", "Readings lost because the spool could not be written", spool.lost),
+            Statistic::count("sessions", "Sessions with the store", get(&self.counts.sessions)),
+            Statistic::count("bytes", "Bytes sent", get(&self.counts.bytes)),
+            Statistic::count("refused", "Readings that the store refused", get(&self.counts.refused)),
+            Statistic::count(
+                "gone",
+                "Blocks that a restored store lacks and the spool, too",
+                get(&self.counts.gone),
+            ),
+        ]
+    }
+}

@@ -1,0 +1,327 @@
+//! Sends the spool to the store: one connection at a time, and another one when that is lost.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use protocol::frames::agent::session::{FromStore, Hello, push_alive, push_hello};
+use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION};
+use protocol::frames::code::ErrorCode;
+use protocol::frames::{self, Frame};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
+
+use super::feed::SpoolFeed;
+use super::spool::Cursor;
+use crate::service::stopped;
+
+/// How long to wait for a connection, and for an answer.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How often an agent says that it is there.
+const ALIVE_EVERY: Duration = Duration::from_secs(10);
+/// A store that is silent for longer is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// The wait before a connection is tried again: first, and at most.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(10);
+/// The wait of an agent whose place has been taken.
+const FENCED_WAIT: Duration = Duration::from_secs(60);
+/// Bytes of blocks sent at once.
+const SEND_BYTES: usize = 256 << 10;
+
+/// The sender's numbers.
+#[derive(Debug, Default)]
+pub struct SenderCounts {
+    /// It is connected.
+    pub connected: AtomicBool,
+    /// Sessions begun.
+    pub sessions: AtomicU64,
+    /// Bytes of blocks sent.
+    pub bytes: AtomicU64,
+    /// Readings that the store refused.
+    pub refused: AtomicU64,
+    /// Blocks that a restored store no longer has, and the spool neither.
+    pub gone: AtomicU64,
+}
+
+/// Sends what a feed has.
+pub struct Sender {
+    /// What the agent is called.
+    pub name: String,
+    /// Where the store listens, as HOST:PORT.
+    pub store: String,
+    /// What it sends.
+    pub feed: Arc<SpoolFeed>,
+    /// Its numbers.
+    pub counts: Arc<SenderCounts>,
+}
+
+/// Why a session has ended.
+#[derive(Debug)]
+enum End {
+    /// The connection is lost.
+    Lost(io::Error),
+    /// The store says so.
+    Told(ErrorCode, String),
+    /// Begin again at once.
+    Again,
+    /// The agent stops.
+    Stopped,
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        End::Lost(error)
+    }
+}
+
+impl Sender {
+    /// Sends until `stop` becomes true.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let mut wait = RETRY_FIRST;
+        // What a process before this one may have sent.
+        let mut sent = self.feed.identity().1;
+        let mut complaint = String::new();
+        loop {
+            let begun = Instant::now();
+            let end = self.session(&mut sent, &mut stop).await;
+            self.counts.connected.store(false, Ordering::Relaxed);
+            if begun.elapsed() > RETRY_MAX {
+                (wait, complaint) = (RETRY_FIRST, String::new());
+            }
+            let text = match end {
+                End::Stopped => return,
+                End::Again => continue,
+                End::Lost(error) => error.to_string(),
+                End::Told(ErrorCode::Fenced, text) => {
+                    wait = FENCED_WAIT;
+                    text
+                }
+                End::Told(_, text) => text,
+            };
+            if text != complaint {
+                tracing::warn!(
+                    store = self.store,
+                    "no session with the store: {text}; the spool keeps what comes"
+                );
+                complaint = text;
+            }
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+            wait = (wait * 2).min(RETRY_MAX);
+        }
+    }
+
+    async fn session(&self, sent: &mut u64, stop: &mut watch::Receiver<bool>) -> End {
+        let greeted = tokio::select! {
+            biased;
+            () = stopped(stop) => return End::Stopped,
+            greeted = tokio::time::timeout(CONNECT_WAIT, self.greet(*sent)) => greeted,
+        };
+        let (mut session, cursor) =
+            match greeted.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into())) {
+                Ok(greeted) => greeted,
+                Err(end) => return end,
+            };
+        tracing::info!(store = self.store, after = session.acknowledged, "connected to the store");
+        self.counts.connected.store(true, Ordering::Relaxed);
+        self.counts.sessions.fetch_add(1, Ordering::Relaxed);
+        let end = session.serve(self, cursor, sent, stop).await;
+        end.unwrap_or_else(|end| end)
+    }
+
+    /// Connects, and finds out what the store has.
+    async fn greet(&self, sent: u64) -> Result<(Session, Cursor), End> {
+        let stream = TcpStream::connect(&self.store).await?;
+        stream.set_nodelay(true)?;
+        let (read, mut write) = stream.into_split();
+        let (epoch, _) = self.feed.identity();
+        let mut out = format!("{}\n", frames::negotiation(VERSION)).into_bytes();
+        push_hello(&mut out, &Hello { epoch, sent, name: self.name.as_bytes() });
+        write.write_all(&out).await?;
+        let mut session = Session {
+            read,
+            write,
+            input: Vec::new(),
+            acknowledged: 0,
+            credit: 0,
+            in_flight: VecDeque::new(),
+        };
+        session.agree().await?;
+        loop {
+            if let Some((frame, used)) = session.frame()? {
+                let welcome = match FromStore::decode(frame) {
+                    Ok(FromStore::Welcome(welcome)) => welcome,
+                    Ok(FromStore::Ended(code, text)) => {
+                        return Err(End::Told(code, String::from_utf8_lossy(text).into_owned()));
+                    }
+                    _ => return Err(io::Error::other("the store's first frame is not WELCOME").into()),
+                };
+                session.input.drain(..used);
+                (session.acknowledged, session.credit) = (welcome.sequence, welcome.credit as usize);
+                break;
+            }
+            session.fill().await?;
+        }
+        match self.feed.resume(session.acknowledged)? {
+            Some((cursor, gone)) => {
+                if gone > 0 {
+                    self.counts.gone.fetch_add(gone, Ordering::Relaxed);
+                    tracing::error!(
+                        blocks = gone,
+                        "the store lacks blocks that the spool no longer has: was it restored from an old copy?"
+                    );
+                }
+                Ok((session, cursor))
+            }
+            None => {
+                tracing::warn!(
+                    "the store has more blocks than the spool, which is an old copy: all of it is sent again"
+                );
+                Err(End::Again)
+            }
+        }
+    }
+}
+
+/// One connection.
+struct Session {
+    read: OwnedReadHalf,
+    write: OwnedWriteHalf,
+    input: Vec<u8>,
+    acknowledged: u64,
+    credit: usize,
+    /// Bytes sent up to a number, which the store does not have for good yet.
+    in_flight: VecDeque<(u64, usize)>,
+}
+
+impl Session {
+    /// Reads more; fails at the end.
+    async fn fill(&mut self) -> io::Result<()> {
+        self.input.reserve(4096);
+        match self.read.read_buf(&mut self.input).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the answer to the request for frames.
+    async fn agree(&mut self) -> Result<(), End> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.input) {
+                let line: Vec<u8> = self.input.drain(..=end).collect();
+                if line.trim_ascii_end() != frames::agreement(VERSION).as_bytes() {
+                    let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+                    return Err(io::Error::other(format!("it does not take agents: {text}")).into());
+                }
+                return Ok(());
+            }
+            self.fill().await?;
+        }
+    }
+
+    fn frame(&self) -> io::Result<Option<(Frame<'_>, usize)>> {
+        frames::scan(&self.input, STORE_BODY_BYTES_MAX).map_err(io::Error::other)
+    }
+
+    async fn serve(
+        &mut self,
+        sender: &Sender,
+        mut cursor: Cursor,
+        sent: &mut u64,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<End, End> {
+        let mut heard = Instant::now();
+        let mut said = Instant::now();
+        let mut out = Vec::new();
+        loop {
+            self.take_frames(sender)?;
+            self.send(sender, &mut cursor, sent, &mut out).await?;
+            if heard.elapsed() >= SILENCE_MAX {
+                return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            }
+            if said.elapsed() >= ALIVE_EVERY {
+                said = Instant::now();
+                out.clear();
+                push_alive(&mut out);
+                self.write.write_all(&out).await?;
+            }
+            tokio::select! {
+                biased;
+                () = stopped(stop) => return Ok(End::Stopped),
+                filled = self.fill() => {
+                    filled?;
+                    heard = Instant::now();
+                }
+                () = sender.feed.changed() => {}
+                () = tokio::time::sleep(ALIVE_EVERY / 4) => {}
+            }
+        }
+    }
+
+    /// Sends blocks as long as there are any and the store gives credit.
+    async fn send(
+        &mut self,
+        sender: &Sender,
+        cursor: &mut Cursor,
+        sent: &mut u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), End> {
+        while self.in_flight.iter().map(|(_, bytes)| bytes).sum::<usize>() < self.credit {
+            out.clear();
+            tokio::task::block_in_place(|| sender.feed.read(cursor, SEND_BYTES, out))?;
+            if out.is_empty() {
+                return Ok(());
+            }
+            *sent = (*sent).max(cursor.before());
+            // Blocks that the store has already are sent for their context only.
+            if cursor.before() > self.acknowledged {
+                self.in_flight.push_back((cursor.before(), out.len()));
+            }
+            tokio::time::timeout(SILENCE_MAX, self.write.write_all(out)).await.map_err(io::Error::from)??;
+            sender.counts.bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn take_frames(&mut self, sender: &Sender) -> Result<(), End> {
+        let input = std::mem::take(&mut self.input);
+        let mut at = 0;
+        while let Some((frame, used)) =
+            frames::scan(&input[at..], STORE_BODY_BYTES_MAX).map_err(io::Error::other)?
+        {
+            at += used;
+            match FromStore::decode(frame).map_err(io::Error::other)? {
+                FromStore::Applied(applied) => {
+                    self.credit = applied.credit as usize;
+                    self.acknowledged = self.acknowledged.max(applied.sequence);
+                    let acknowledged = self.acknowledged;
+                    while self.in_flight.front().is_some_and(|(number, _)| *number <= acknowledged) {
+                        self.in_flight.pop_front();
+                    }
+                    sender.feed.acknowledge(acknowledged);
+                }
+                FromStore::Refused { sequence, count, listed } => {
+                    sender.counts.refused.fetch_add(count.into(), Ordering::Relaxed);
+                    let first = listed.first().map_or(&b"?"[..], |refused| refused.text);
+                    let first = String::from_utf8_lossy(first);
+                    tracing::warn!(block = sequence, count, %first, "the store refused readings for good");
+                }
+                FromStore::Ended(code, text) => {
+                    return Err(End::Told(code, String::from_utf8_lossy(text).into_owned()));
+                }
+                FromStore::Welcome(_) => return Err(io::Error::other("a second WELCOME").into()),
+            }
+        }
+        self.input = input;
+        self.input.drain(..at);
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Receives the readings of agents on other machines (`docs/protocol/agents.md`).
+
+mod counts;
+mod receiving;
+mod registry;
+mod session;
+
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use self::counts::AgentCounts;
+use self::registry::Registry;
+use crate::collectors::own::Own;
+use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX};
+use crate::service::{Service, stopped};
+
+/// The name in the log, in `/metrics` and of the RRD with its numbers.
+const NAME: &str = "agents";
+/// How often numbers are published.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+
+/// The checked section `[agents]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentsSettings {
+    /// Addresses, each HOST:PORT.
+    pub listen: Vec<String>,
+}
+
+impl AgentsSettings {
+    /// Whether only this machine reaches an address; `None` when it is none.
+    pub fn is_local(address: &str) -> Option<bool> {
+        let (host, port) = address.rsplit_once(':')?;
+        port.parse::<u16>().ok()?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
+        (!host.is_empty()).then_some(is_loopback || host == "localhost")
+    }
+}
+
+/// Bound sockets: before privileges are dropped.
+#[derive(Debug)]
+pub struct AgentSockets(Vec<TcpListener>);
+
+/// What all sessions share.
+struct AgentServer {
+    service: Arc<Service>,
+    registry: Registry,
+    counts: AgentCounts,
+}
+
+impl AgentSockets {
+    /// Binds them.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    pub fn bind(settings: &AgentsSettings) -> Result<Self, String> {
+        let bind = |address: &String| {
+            let cannot = |error| format!("cannot listen on \"{address}\" for agents: {error}");
+            let listener = TcpListener::bind(address.as_str()).map_err(cannot)?;
+            listener.set_nonblocking(true).map_err(cannot)?;
+            Ok(listener)
+        };
+        settings.listen.iter().map(bind).collect::<Result<_, String>>().map(AgentSockets)
+    }
+
+    /// Serves agents until `stop` becomes true.
+    ///
+    /// # Errors
+    /// When a socket cannot be used.
+    pub async fn run(self, service: Arc<Service>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+        let context = Arc::clone(&service.collecting);
+        let mut own = Own::new(&context, NAME);
+        let server = AgentServer { service, registry: Registry::default(), counts: AgentCounts::default() };
+        let server = Arc::new(server);
+        let places = Arc::new(Semaphore::new(AGENT_SESSIONS_MAX));
+        let mut listening = JoinSet::new();
+        for listener in self.0 {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            listening.spawn(accept(listener, Arc::clone(&server), Arc::clone(&places), stop.clone()));
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => break,
+                () = tokio::time::sleep(PUBLISH_EVERY) => {}
+            }
+            own.publish(&context, |_| server.counts.numbers(server.registry.count())).await;
+        }
+        while listening.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+/// Accepts sessions until the daemon stops, and waits for them to end.
+async fn accept(
+    listener: tokio::net::TcpListener,
+    server: Arc<AgentServer>,
+    places: Arc<Semaphore>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut sessions = JoinSet::new();
+    loop {
+        while sessions.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, from)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            // The agent tries again.
+            tracing::warn!(%from, "no more than {AGENT_SESSIONS_MAX} sessions of agents");
+            continue;
+        };
+        let (server, stop) = (Arc::clone(&server), stop.clone());
+        sessions.spawn(async move {
+            serve(stream, &server, stop).await;
+            drop(place);
+        });
+    }
+    while sessions.join_next().await.is_some() {}
+}
+
+async fn serve(stream: TcpStream, server: &AgentServer, stop: watch::Receiver<bool>) {
+    let from = stream.peer_addr().map_or_else(|_| "?".to_string(), |from| from.to_string());
+    // Blocks and answers go out at once.
+    stream.set_nodelay(true).ok();
+    if let Err(error) = session::run(stream, server, stop).await {
+        tracing::debug!(from, %error, "a session of an agent has ended");
+    }
+}

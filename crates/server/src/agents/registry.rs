@@ -1,0 +1,104 @@
+//! Which agents are connected: of two sessions of one agent, the newer one counts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedMutexGuard, watch};
+
+/// The agents that are connected, by their names.
+#[derive(Debug, Default)]
+pub struct Registry(Mutex<HashMap<Box<[u8]>, Arc<Seat>>>);
+
+/// What the sessions of one agent share.
+#[derive(Debug)]
+struct Seat {
+    /// The number of the newest session.
+    newest: watch::Sender<u64>,
+    /// Held by the session that applies blocks.
+    taken: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// The right to apply an agent's blocks.
+#[derive(Debug)]
+pub struct Place<'a> {
+    registry: &'a Registry,
+    name: Box<[u8]>,
+    seat: Arc<Seat>,
+    number: u64,
+    newest: watch::Receiver<u64>,
+    _taken: OwnedMutexGuard<()>,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Seat>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many agents are connected.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Ends an older session of the same agent, waits until that has applied what it is at, and takes its place.
+    pub async fn take(&self, name: &[u8]) -> Place<'_> {
+        let seat = Arc::clone(
+            self.lock()
+                .entry(name.into())
+                .or_insert_with(|| Arc::new(Seat { newest: watch::Sender::new(0), taken: Arc::default() })),
+        );
+        let mut number = 0;
+        seat.newest.send_modify(|newest| {
+            *newest += 1;
+            number = *newest;
+        });
+        let newest = seat.newest.subscribe();
+        let taken = Arc::clone(&seat.taken).lock_owned().await;
+        Place { registry: self, name: name.into(), seat, number, newest, _taken: taken }
+    }
+}
+
+impl Place<'_> {
+    /// Returns when a newer session wants the place.
+    pub async fn is_wanted(&mut self) {
+        let number = self.number;
+        // The sender is in this place, too.
+        let _ = self.newest.wait_for(|newest| *newest != number).await;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut agents = self.registry.lock();
+        // A session that waits for the place has the same seat.
+        if Arc::strong_count(&self.seat) <= 2 {
+            agents.remove(&self.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_newest_session_gets_the_place() {
+        let registry = Registry::default();
+        let mut first = registry.take(b"a").await;
+        let other = registry.take(b"b").await;
+        assert_eq!(registry.count(), 2);
+        let mut second = Box::pin(registry.take(b"a"));
+        let wanted = async {
+            tokio::select! {
+                _ = &mut second => panic!("there are two"),
+                () = first.is_wanted() => {}
+            }
+        };
+        wanted.await;
+        drop(first);
+        let second = second.await;
+        drop(other);
+        assert_eq!(registry.count(), 1);
+        drop(second);
+        assert_eq!(registry.count(), 0);
+    }
+}

@@ -1,0 +1,386 @@
+//! One session of an agent: its blocks are applied in order, and their position is recorded while the next ones arrive.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use protocol::frames::agent::session::{
+    Applied, FromAgent, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied, push_ended, push_refused,
+    push_welcome,
+};
+use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, block::BlockHead};
+use protocol::frames::code::ErrorCode;
+use protocol::frames::{self, HEADER_BYTES};
+use store::engine::{StoreError, StreamPosition};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::AgentServer;
+use super::counts::add;
+use super::receiving::{Received, Receiving};
+use super::registry::Place;
+use crate::budget::Share;
+use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
+use crate::connection::refusal;
+use crate::limits::{
+    AGENT_COMMIT_AFTER, AGENT_COMMIT_BYTES, AGENT_CREDIT, AGENT_HELLO_WAIT, AGENT_SILENCE_MAX, READ_BYTES,
+};
+use crate::service::stopped;
+
+/// RRDs of which the log says how many readings were dropped, for one block.
+const DROPPED_LOGGED: usize = 5;
+
+/// Why a session ends, for the agent.
+type Ending = (ErrorCode, String);
+
+/// Serves an agent until it leaves, a newer session of it comes, or `stop` becomes true.
+///
+/// # Errors
+/// Errors of the socket.
+pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+    let mut wire = Wire { stream, input: Vec::new(), output: Vec::new() };
+    let hello = tokio::time::timeout(AGENT_HELLO_WAIT, wire.hello());
+    let Some(hello) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
+    let mut place = server.registry.take(&hello.name).await;
+    let name = String::from_utf8_lossy(&hello.name).into_owned();
+    let ended = match Session::begin(server, hello).await {
+        Ok(mut session) => {
+            add(&server.counts.sessions, 1);
+            tracing::info!(agent = name, after = session.durable, "an agent has connected");
+            let welcome = Welcome {
+                sequence: session.durable,
+                credit: AGENT_CREDIT,
+                time: server.service.now() * 1_000_000,
+            };
+            push_welcome(&mut wire.output, &welcome);
+            session.serve(&mut wire, &mut place, &mut stop).await
+        }
+        Err(ending) => Ok(Some(ending)),
+    };
+    if let Ok(Some((code, text))) = &ended {
+        tracing::warn!(agent = name, "the session of an agent ends: {text}");
+        push_ended(&mut wire.output, *code, text.as_bytes());
+        wire.flush().await?;
+    }
+    ended.map(drop)
+}
+
+/// The agent's first frame.
+struct Greeting {
+    name: Box<[u8]>,
+    epoch: u64,
+    sent: u64,
+}
+
+/// The socket, with what has arrived and what is to be sent.
+struct Wire {
+    stream: TcpStream,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Wire {
+    /// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
+    async fn hello(&mut self) -> io::Result<Option<Greeting>> {
+        let asked = format!("{}\n", frames::negotiation(VERSION));
+        while !self.input.contains(&b'\n') {
+            if self.input.len() > 64 || self.read().await? == 0 {
+                return Ok(None);
+            }
+        }
+        if !self.input.starts_with(asked.as_bytes()) {
+            let text = format!("-1 {} {VERSION} are spoken here.\n", frames::OTHER_VERSIONS);
+            self.output.extend_from_slice(text.as_bytes());
+            self.flush().await?;
+            return Ok(None);
+        }
+        self.input.drain(..asked.len());
+        self.output.extend_from_slice(format!("{}\n", frames::agreement(VERSION)).as_bytes());
+        self.flush().await?;
+        loop {
+            match frames::scan(&self.input, 1024)
+                .map(|found| found.map(|(frame, used)| (FromAgent::decode(frame), used)))
+            {
+                Ok(None) => {}
+                Ok(Some((Ok(FromAgent::Hello(hello)), used))) => {
+                    let greeting = Greeting { name: hello.name.into(), epoch: hello.epoch, sent: hello.sent };
+                    self.input.drain(..used);
+                    return Ok(Some(greeting));
+                }
+                Ok(Some(_)) | Err(_) => return Ok(None),
+            }
+            if self.read().await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads what has arrived; 0 at the end.
+    async fn read(&mut self) -> io::Result<usize> {
+        self.input.reserve(READ_BYTES);
+        self.stream.read_buf(&mut self.input).await
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if !self.output.is_empty() {
+            tokio::time::timeout(AGENT_SILENCE_MAX, self.stream.write_all(&self.output)).await??;
+            self.output.clear();
+        }
+        Ok(())
+    }
+}
+
+/// A position that is being recorded.
+type Commit = JoinHandle<(u64, Result<(), StoreError>)>;
+
+struct Session<'a> {
+    server: &'a AgentServer,
+    name: Box<[u8]>,
+    epoch: u64,
+    /// Blocks up to this one may have been applied before, without their position.
+    sent: u64,
+    /// All blocks up to here are in the store, and what of them is recorded.
+    applied: u64,
+    durable: u64,
+    receiving: Receiving,
+    writer: StoreWriter,
+    memory: Share,
+    /// Bytes and time of the first block that no commit covers.
+    uncommitted: Option<(usize, Instant)>,
+    commit: Option<Commit>,
+    heard: Instant,
+}
+
+impl<'a> Session<'a> {
+    /// Finds out how far the agent's blocks are applied.
+    async fn begin(server: &'a AgentServer, hello: Greeting) -> Result<Self, Ending> {
+        let Greeting { name, epoch, sent } = hello;
+        let engine = &server.service.engine;
+        let known = tokio::task::block_in_place(|| engine.stream_position(&name)).map_err(ending)?;
+        let known = known.unwrap_or_default();
+        if epoch < known.epoch {
+            add(&server.counts.fenced, 1);
+            let text =
+                format!("epoch {epoch} is over: a later spool of this agent has epoch {}", known.epoch);
+            return Err((ErrorCode::Fenced, text));
+        }
+        let mut durable = known.sequence;
+        if epoch > known.epoch {
+            // From now on, older spools are refused.
+            durable = 0;
+            let position = StreamPosition { epoch, sequence: 0 };
+            tokio::task::block_in_place(|| engine.set_stream_position(&name, position)).map_err(ending)?;
+        }
+        Ok(Session {
+            server,
+            name,
+            epoch,
+            sent,
+            applied: durable,
+            durable,
+            receiving: Receiving::default(),
+            writer: StoreWriter::new(Arc::clone(engine)),
+            memory: server.service.memory.share(),
+            uncommitted: None,
+            commit: None,
+            heard: Instant::now(),
+        })
+    }
+
+    async fn serve(
+        &mut self,
+        wire: &mut Wire,
+        place: &mut Place<'_>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> io::Result<Option<Ending>> {
+        loop {
+            if let Err(ending) = self.take_frames(wire).await {
+                return Ok(Some(ending));
+            }
+            wire.flush().await?;
+            self.begin_commit();
+            let silent = self.heard + AGENT_SILENCE_MAX;
+            let wake = match (&self.commit, self.uncommitted) {
+                (None, Some((_, since))) => since + AGENT_COMMIT_AFTER,
+                _ => silent,
+            };
+            tokio::select! {
+                biased;
+                () = stopped(stop) => return Ok(Some(ending(StoreError::Stopping))),
+                () = place.is_wanted() => {
+                    add(&self.server.counts.fenced, 1);
+                    return Ok(Some((ErrorCode::Fenced, "a newer session has taken the place of this one".to_string())));
+                }
+                (upto, result) = committed(&mut self.commit) => {
+                    self.commit = None;
+                    if let Err(error) = result {
+                        return Ok(Some(ending(error)));
+                    }
+                    self.durable = upto;
+                    push_applied(&mut wire.output, &Applied { sequence: upto, credit: AGENT_CREDIT });
+                }
+                read = wire.read() => match read? {
+                    0 => return Ok(None),
+                    _ => self.heard = Instant::now(),
+                },
+                () = tokio::time::sleep_until(wake.into()) => if Instant::now() >= silent {
+                    return Ok(Some((ErrorCode::Other, "nothing was heard for too long".to_string())));
+                }
+            }
+        }
+    }
+
+    /// Does what the frames say that have arrived whole.
+    async fn take_frames(&mut self, wire: &mut Wire) -> Result<(), Ending> {
+        let input = std::mem::take(&mut wire.input);
+        let mut at = 0;
+        loop {
+            let scanned =
+                frames::scan(&input[at..], AGENT_BODY_BYTES_MAX).map_err(|error| self.malformed(error))?;
+            let Some((frame, used)) = scanned else { break };
+            at += used;
+            match FromAgent::decode(frame).map_err(|error| self.malformed(error))? {
+                FromAgent::Block(body) => self.take_block(body, &mut wire.output).await?,
+                FromAgent::Alive => {
+                    push_applied(&mut wire.output, &Applied { sequence: self.durable, credit: AGENT_CREDIT });
+                }
+                FromAgent::Hello(_) => return Err(self.malformed("a second HELLO")),
+            }
+        }
+        wire.input = input;
+        wire.input.drain(..at);
+        // A large block need not keep its memory for the small ones.
+        if wire.input.is_empty() && wire.input.capacity() > 4 * READ_BYTES {
+            wire.input = Vec::new();
+        }
+        let bytes = wire.input.capacity() + self.receiving.memory();
+        if !self.memory.try_resize(bytes as u64) {
+            return Err((
+                ErrorCode::DiskFull,
+                "clients hold too much memory now ([limits] memory)".to_string(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, what: impl std::fmt::Display) -> Ending {
+        add(&self.server.counts.malformed, 1);
+        (ErrorCode::Syntax, what.to_string())
+    }
+
+    async fn take_block(&mut self, body: &[u8], output: &mut Vec<u8>) -> Result<(), Ending> {
+        let head = BlockHead::parse(body).map_err(|error| self.malformed(error))?;
+        add(&self.server.counts.bytes, (body.len() + HEADER_BYTES) as u64);
+        let counts = &self.server.counts;
+        let read = tokio::task::block_in_place(|| self.receiving.read(body));
+        let received = read.map_err(|error| {
+            add(&counts.malformed, 1);
+            (ErrorCode::Syntax, error.to_string())
+        })?;
+        if head.sequence <= self.applied {
+            // For its context only.
+            return Ok(());
+        }
+        let written = self.writer.write(&received.inventory, &received.readings).await;
+        let passing = written.failures.iter().find(|failure| failure.error.is_passing());
+        if let Some(WriteFailure { error: WriteError::Store(error), .. }) = passing {
+            return Err(ending(error.clone()));
+        }
+        let is_repeated = head.sequence <= self.sent;
+        answer(head.sequence, received, written, is_repeated, self.server, output);
+        log_dropped(&self.name, received, self.server);
+        add(&counts.blocks, 1);
+        self.applied = head.sequence;
+        let bytes = body.len() + HEADER_BYTES;
+        let uncommitted = self.uncommitted.get_or_insert((0, Instant::now()));
+        uncommitted.0 += bytes;
+        Ok(())
+    }
+
+    /// Begins to record the position, if there is something to record and it is time.
+    fn begin_commit(&mut self) {
+        let is_due = self.uncommitted.is_some_and(|(bytes, since)| {
+            bytes >= AGENT_COMMIT_BYTES || since.elapsed() >= AGENT_COMMIT_AFTER
+        });
+        if !is_due || self.commit.is_some() {
+            return;
+        }
+        self.uncommitted = None;
+        let (engine, name) = (Arc::clone(&self.server.service.engine), self.name.clone());
+        let position = StreamPosition { epoch: self.epoch, sequence: self.applied };
+        self.commit = Some(tokio::task::spawn_blocking(move || {
+            (position.sequence, engine.set_stream_position(&name, position))
+        }));
+    }
+}
+
+/// Waits for a commit; forever without one.
+async fn committed(commit: &mut Option<Commit>) -> (u64, Result<(), StoreError>) {
+    match commit {
+        Some(commit) => commit.await.unwrap_or((0, Err(StoreError::Stopping))),
+        None => std::future::pending().await,
+    }
+}
+
+fn ending(error: StoreError) -> Ending {
+    (refusal::code(&error), error.to_string())
+}
+
+/// Counts what became of a block's readings, and tells the agent which were refused.
+fn answer(
+    sequence: u64,
+    received: &Received,
+    written: Written,
+    is_repeated: bool,
+    server: &AgentServer,
+    output: &mut Vec<u8>,
+) {
+    let code = |failure: &WriteFailure| match &failure.error {
+        WriteError::Store(error) => refusal::code(error),
+        WriteError::Definition(_) => ErrorCode::Syntax,
+    };
+    let all = written.failures.len();
+    let mut refused = written.failures;
+    if is_repeated {
+        refused.retain(|failure| code(failure) != ErrorCode::IllegalTime);
+    }
+    let count = refused.len() as u64 + u64::from(received.nameless);
+    add(&server.counts.repeated, (all - refused.len()) as u64);
+    add(&server.counts.stored, (received.readings.len() - all) as u64);
+    add(&server.counts.refused, count);
+    if count == 0 {
+        return;
+    }
+    let text = |failure: &WriteFailure| {
+        let name = String::from_utf8_lossy(received.inventory.name(failure.rrd));
+        format!("{name}: {}", failure.error)
+    };
+    let listed = refused.iter().take(REFUSALS_LISTED_MAX);
+    let listed: Vec<_> = listed.map(|failure| (failure.reading, code(failure), text(failure))).collect();
+    let listed: Vec<RefusedReading<'_>> = listed
+        .iter()
+        .map(|(index, code, text)| RefusedReading { index: *index, code: *code, text: text.as_bytes() })
+        .collect();
+    push_refused(output, sequence, count as u32, &listed);
+}
+
+fn log_dropped(name: &[u8], received: &Received, server: &AgentServer) {
+    let total: u64 = received.dropped.values().sum();
+    if total == 0 {
+        return;
+    }
+    add(&server.counts.dropped, total);
+    let one = |(rrd, count): (&collect::inventory::RrdId, &u64)| {
+        format!("{} ({count})", String::from_utf8_lossy(received.inventory.name(*rrd)))
+    };
+    let rrds: Vec<String> = received.dropped.iter().take(DROPPED_LOGGED).map(one).collect();
+    tracing::warn!(
+        agent = %String::from_utf8_lossy(name),
+        readings = total,
+        rrds = received.dropped.len(),
+        first = rrds.join(", "),
+        "an agent had to drop readings, because its spool was full: they are unknown"
+    );
+}

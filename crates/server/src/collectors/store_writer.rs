@@ -1,0 +1,182 @@
+//! Readings into the store of this process: RRDs are created when they are first fed.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use collect::inventory::{Inventory, RrdId, RrdSpec};
+use collect::reading::Readings;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch};
+use store::name::RrdName;
+use tokio::sync::oneshot;
+
+/// Writes the readings of one inventory.
+pub struct StoreWriter {
+    engine: Arc<dyn Engine>,
+    /// By the RRD's index in the inventory: it is in the store.
+    exist: Vec<bool>,
+}
+
+/// What became of some readings.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// RRDs created.
+    pub created: u64,
+    /// Readings that were not taken, in their order.
+    pub failures: Vec<WriteFailure>,
+}
+
+/// A reading that was not taken.
+#[derive(Clone, Debug)]
+pub struct WriteFailure {
+    /// Its index among the readings.
+    pub reading: u32,
+    /// Its RRD.
+    pub rrd: RrdId,
+    /// Why.
+    pub error: WriteError,
+    /// The RRD could not be created.
+    pub at_creation: bool,
+}
+
+/// Why a reading was not taken.
+#[derive(Clone, Debug)]
+pub enum WriteError {
+    /// The store refuses it.
+    Store(StoreError),
+    /// The RRD's name or definition makes no sense.
+    Definition(String),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::Store(error) => error.fmt(f),
+            WriteError::Definition(text) => f.write_str(text),
+        }
+    }
+}
+
+impl WriteError {
+    /// True when it may be tried again: it has nothing to do with the reading or its RRD.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            WriteError::Store(
+                StoreError::Short(_)
+                    | StoreError::Poisoned(_)
+                    | StoreError::Stopping
+                    | StoreError::Locked
+                    | StoreError::Backlog(_)
+            )
+        )
+    }
+}
+
+impl StoreWriter {
+    /// A writer that knows no RRD yet.
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        StoreWriter { engine, exist: Vec::new() }
+    }
+
+    /// Creates the RRDs that are new, and passes the readings to the store in their order.
+    pub async fn write(&mut self, inventory: &Inventory, readings: &Readings) -> Written {
+        self.exist.resize(inventory.len(), false);
+        let mut written = Written::default();
+        let failed = self.create_new(inventory, readings, &mut written).await;
+        let mut batch = UpdateBatch::default();
+        // For each line, the reading and its RRD.
+        let mut lines = Vec::with_capacity(readings.len());
+        let mut text = Vec::new();
+        for (index, reading) in (0..).zip(readings.iter()) {
+            if let Some(error) = failed.get(&reading.rrd) {
+                let error = error.clone();
+                let failure = WriteFailure { reading: index, rrd: reading.rrd, error, at_creation: true };
+                written.failures.push(failure);
+                continue;
+            }
+            text.clear();
+            readings.push_text(reading, &mut text);
+            batch.push(inventory.name(reading.rrd), &text);
+            lines.push((index, reading.rrd));
+        }
+        let failure = |(reading, rrd): (u32, RrdId), error: StoreError| {
+            let error = WriteError::Store(error);
+            WriteFailure { reading, rrd, error, at_creation: false }
+        };
+        let (sender, receiver) = oneshot::channel();
+        self.engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
+        match receiver.await {
+            Ok(failures) => {
+                for failed in failures {
+                    let (index, rrd) = lines[failed.line as usize];
+                    if matches!(failed.error, StoreError::NoSuchRrd(_)) {
+                        // Deleted since: the next reading makes it again.
+                        self.exist[rrd.index()] = false;
+                    }
+                    written.failures.push(failure((index, rrd), failed.error));
+                }
+            }
+            Err(_) => written.failures.extend(lines.iter().map(|&line| failure(line, StoreError::Stopping))),
+        }
+        written.failures.sort_by_key(|failure| failure.reading);
+        written
+    }
+
+    /// Creates the RRDs of these readings that are not known to exist, all at once; returns why some could not be.
+    async fn create_new(
+        &mut self,
+        inventory: &Inventory,
+        readings: &Readings,
+        written: &mut Written,
+    ) -> BTreeMap<RrdId, WriteError> {
+        // With the time of the first reading of each.
+        let mut new = BTreeMap::new();
+        for reading in readings.iter().filter(|reading| !self.exist[reading.rrd.index()]) {
+            new.entry(reading.rrd).or_insert(reading.time.whole);
+        }
+        let mut waiting = Vec::with_capacity(new.len());
+        let mut failed = BTreeMap::new();
+        for (rrd, first) in new {
+            let spec = inventory.spec(rrd);
+            let start = first.saturating_sub_unsigned(spec.starts_before);
+            match create(&*self.engine, inventory.name(rrd), spec, start) {
+                Ok(receiver) => waiting.push((rrd, receiver)),
+                Err(error) => drop(failed.insert(rrd, WriteError::Definition(error.to_string()))),
+            }
+        }
+        for (rrd, receiver) in waiting {
+            match receiver.await.unwrap_or(Err(StoreError::Stopping)) {
+                Ok(()) => {
+                    self.exist[rrd.index()] = true;
+                    written.created += 1;
+                }
+                Err(StoreError::Exists(_)) => self.exist[rrd.index()] = true,
+                Err(error) => drop(failed.insert(rrd, WriteError::Store(error))),
+            }
+        }
+        failed
+    }
+}
+
+/// Asks the store to create an RRD unless there is one.
+fn create(
+    engine: &dyn Engine,
+    name: &[u8],
+    spec: &RrdSpec,
+    start: i64,
+) -> Result<oneshot::Receiver<Result<(), StoreError>>, Box<dyn Error + Send + Sync>> {
+    let options = CreateOptions {
+        step: Step { units: spec.step, units_per_second: 1 },
+        limits: Limits::FILE,
+        file_name: name,
+    };
+    let definition = parse_create(&options, &spec.args)?;
+    let request = CreateRequest { definition, start, no_overwrite: true };
+    let (sender, receiver) = oneshot::channel();
+    engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));
+    Ok(receiver)
+}
