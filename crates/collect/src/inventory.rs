@@ -29,6 +29,7 @@ impl RrdId {
 struct Known {
     name: Box<[u8]>,
     spec: Arc<RrdSpec>,
+    assignment: u64,
 }
 
 /// The inventory is full: its limit protects the store from a sender that makes up names.
@@ -76,7 +77,7 @@ impl Inventory {
             return Err(InventoryFull { limit: self.limit });
         }
         let id = RrdId(self.known.len() as u32);
-        self.known.push(Known { name: name.into(), spec: spec() });
+        self.known.push(Known { name: name.into(), spec: spec(), assignment: 0 });
         self.by_name.insert(name.into(), id);
         Ok(id)
     }
@@ -94,6 +95,16 @@ impl Inventory {
     /// How an RRD is made.
     pub fn spec(&self, id: RrdId) -> &Arc<RrdSpec> {
         &self.known[id.index()].spec
+    }
+
+    /// The assignment of work that an RRD is polled for (`docs/protocol/agents.md`); 0 without one.
+    pub fn assignment(&self, id: RrdId) -> u64 {
+        self.known[id.index()].assignment
+    }
+
+    /// From now on, an RRD is polled for this assignment.
+    pub fn assign(&mut self, id: RrdId, assignment: u64) {
+        self.known[id.index()].assignment = assignment;
     }
 
     /// How many RRDs there are.

@@ -140,7 +140,7 @@ pub fn fuzz_agent_frames(bytes: &[u8]) {
                 Ok(()) => {}
                 Err(error) => return drop(error.to_string()),
             },
-            Ok(FromAgent::Hello(_) | FromAgent::Alive) => {}
+            Ok(FromAgent::Hello(_) | FromAgent::Alive | FromAgent::WorkWanted(_)) => {}
             Err(error) => drop(error.to_string()),
         }
     }
@@ -170,7 +170,7 @@ impl BlockSink for CountingSink {
         self.definitions += 1;
     }
 
-    fn rrd(&mut self, definition: u32, _name: &[u8], values: usize) {
+    fn rrd(&mut self, definition: u32, _assignment: u64, _name: &[u8], values: usize) {
         assert!(definition < self.definitions);
         self.values.push(values);
     }
@@ -235,9 +235,10 @@ mod tests {
     fn frames_and_blocks_of_agents() {
         use crate::frames::agent::block::BlockWriter;
         use crate::frames::agent::session::{self, Applied, Hello, RefusedReading, Welcome};
+        use crate::frames::agent::work;
         let mut writer = BlockWriter::default();
         let definition = writer.add_definition(10, 1, &["DS:a:GAUGE:20:U:U".to_string()]).unwrap();
-        let rrd = writer.add_rrd(definition, b"a/b.rrd", 6).unwrap();
+        let rrd = writer.add_rrd(definition, 0, b"a/b.rrd", 6).unwrap();
         for second in [1_700_000_000, 1_700_000_010, -1] {
             let values = [
                 BlockValue::Unknown,
@@ -255,6 +256,9 @@ mod tests {
         let mut frames = Vec::new();
         session::push_hello(&mut frames, &Hello { epoch: 1, sent: 2, name: b"hall" });
         session::push_alive(&mut frames);
+        work::push_work_wanted(&mut frames, &["hall".to_string(), "x".to_string()]);
+        let device = |assignment, settings| work::AssignedDevice { assignment, settings };
+        work::push_work(&mut frames, [device(3, &b"{}"[..]), device(4, b"{\"device\":\"r\"}")]);
         writer.finish(1, &mut frames).unwrap();
         session::push_welcome(&mut frames, &Welcome { sequence: 1, credit: 2, time: 3 });
         session::push_applied(&mut frames, &Applied { sequence: 1, credit: 2 });

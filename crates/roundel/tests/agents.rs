@@ -5,7 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "wire/snmpd.rs"]
+mod snmpd;
 mod wire;
+#[path = "agents/work.rs"]
+mod work;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -47,6 +51,7 @@ fn child() {
     let number = |name: &str| std::env::var(name).unwrap().parse::<i64>().unwrap();
     let link = AgentLink::open(AgentSettings {
         name: "hall-2".to_string(),
+        tags: Vec::new(),
         store: std::env::var(STORE).unwrap(),
         spool: SpoolOptions {
             directory: directory.into(),
@@ -365,11 +370,15 @@ struct RawSession {
 
 impl RawSession {
     fn open(port: u16, epoch: u64) -> RawSession {
+        RawSession::open_as(port, epoch, b"raw")
+    }
+
+    fn open_as(port: u16, epoch: u64, name: &[u8]) -> RawSession {
         let stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         let mut session = RawSession { stream, input: Vec::new() };
         let mut out = b"FRAMES 3\n".to_vec();
-        push_hello(&mut out, &Hello { epoch, sent: 0, name: b"raw" });
+        push_hello(&mut out, &Hello { epoch, sent: 0, name });
         session.write(&out);
         let want = b"0 Frames of version 3 from here on\n";
         while session.input.len() < want.len() {
@@ -392,15 +401,20 @@ impl RawSession {
 
     /// The next frame, as text.
     fn answer(&mut self) -> String {
+        self.next(|frame| match frame {
+            FromStore::Ended(code, text) => format!("{code:?}: {}", String::from_utf8_lossy(text)),
+            FromStore::Welcome(welcome) => format!("welcome after {}", welcome.sequence),
+            other => format!("{other:?}"),
+        })
+    }
+
+    /// What `read` makes of the next frame.
+    fn next<T>(&mut self, read: impl FnOnce(FromStore<'_>) -> T) -> T {
         loop {
             if let Some((frame, used)) = scan(&self.input, 1 << 20).unwrap() {
-                let text = match FromStore::decode(frame).unwrap() {
-                    FromStore::Ended(code, text) => format!("{code:?}: {}", String::from_utf8_lossy(text)),
-                    FromStore::Welcome(welcome) => format!("welcome after {}", welcome.sequence),
-                    other => format!("{other:?}"),
-                };
+                let found = read(FromStore::decode(frame).unwrap());
                 self.input.drain(..used);
-                return text;
+                return found;
             }
             assert!(self.read() > 0, "the store hangs up");
         }
@@ -413,7 +427,7 @@ fn one_block(sequence: u64) -> Vec<u8> {
     let args = ["DS:v:GAUGE:10:U:U", "RRA:LAST:0.5:1:10"].map(str::to_string);
     let definition = writer.add_definition(1, 1, &args).unwrap();
     for name in ["raw.rrd", "../out.rrd"] {
-        let rrd = writer.add_rrd(definition, name.as_bytes(), 1).unwrap();
+        let rrd = writer.add_rrd(definition, 0, name.as_bytes(), 1).unwrap();
         writer.push(rrd, Timestamp::whole(START + sequence as i64), [BlockValue::Unsigned(5)]);
     }
     let mut frame = Vec::new();

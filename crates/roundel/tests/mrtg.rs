@@ -8,6 +8,8 @@ mod commands;
 mod devices;
 #[path = "mrtg/snmp.rs"]
 mod snmp;
+#[path = "wire/snmpd.rs"]
+mod snmpd;
 
 use std::fs;
 use std::path::Path;

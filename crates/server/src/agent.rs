@@ -3,6 +3,7 @@
 pub mod feed;
 pub mod sender;
 pub mod spool;
+pub mod work;
 
 use std::io;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::feed::SpoolFeed;
-use self::sender::{Sender, SenderCounts};
+use self::sender::{Sender, SenderCounts, WorkTaker};
 use self::spool::{Spool, SpoolOptions};
+use self::work::AgentWork;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::ganglia::GangliaSockets;
@@ -38,6 +40,8 @@ const STOP_WAIT: Duration = Duration::from_secs(3);
 pub struct AgentSettings {
     /// What the agent is called.
     pub name: String,
+    /// By which the store may choose it, beside its name.
+    pub tags: Vec<String>,
     /// Where the store listens for agents, as HOST:PORT.
     pub store: String,
     /// Where blocks are kept.
@@ -65,6 +69,7 @@ impl AgentLink {
         let sender = Sender {
             name: settings.name,
             store: settings.store,
+            work: None,
             feed: Arc::clone(&feed),
             counts: Arc::clone(&counts),
         };
@@ -81,6 +86,7 @@ struct Agent {
     context: Arc<CollectorContext>,
     feed: Arc<SpoolFeed>,
     counts: Arc<SenderCounts>,
+    work: Arc<AgentWork>,
     stop: watch::Sender<bool>,
 }
 
@@ -94,15 +100,30 @@ pub fn run(mut settings: Settings) -> Result<(), String> {
         settings.agent.take().ok_or("the configuration has no section [agent]: name, store and spool")?;
     let collectd = settings.collectd.as_ref().map(CollectdReceiver::bind).transpose()?;
     let ganglia = settings.ganglia.as_ref().map(GangliaSockets::bind).transpose()?;
+    let own = settings.snmp.take();
+    if let Some(source) = own.iter().flat_map(|own| &own.sources).find(|source| !source.agents.is_empty()) {
+        let device = source.name();
+        return Err(format!(
+            "[[snmp]] \"{device}\": agents is for the store's configuration; leave it out here"
+        ));
+    }
+    let directory = agent.spool.directory.clone();
     let feed = Arc::new(SpoolFeed::new(Spool::open(agent.spool)?));
+    let work = Arc::new(AgentWork::open(&directory, own));
     let sink = ReadingSink::Spool(Arc::clone(&feed));
     let own_directory = format!("{}/", agent.name);
     let context = CollectorContext { sink, statistics: Default::default(), own_directory };
     let counts = Arc::new(SenderCounts::default());
-    let sender =
-        Sender { name: agent.name, store: agent.store, feed: Arc::clone(&feed), counts: Arc::clone(&counts) };
+    let sender = Sender {
+        name: agent.name,
+        store: agent.store,
+        work: Some(WorkTaker { work: Arc::clone(&work), tags: agent.tags }),
+        feed: Arc::clone(&feed),
+        counts: Arc::clone(&counts),
+    };
     let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
-    let agent = Agent { settings, context: Arc::new(context), feed, counts, stop: watch::Sender::new(false) };
+    let (context, stop) = (Arc::new(context), watch::Sender::new(false));
+    let agent = Agent { settings, context, feed, counts, work, stop };
     runtime.block_on(agent.serve(sender, collectd, ganglia)).map_err(|error| format!("cannot go on: {error}"))
 }
 
@@ -167,9 +188,7 @@ impl Agent {
         if let Some(directory) = self.settings.collect_host.take() {
             tasks.spawn(host::run(Arc::clone(context), directory, stop.subscribe()));
         }
-        if let Some(settings) = self.settings.snmp.take() {
-            tasks.spawn(snmp::run(Arc::clone(context), settings, stop.subscribe()));
-        }
+        tasks.spawn(snmp::run(Arc::clone(context), self.work.settings(), stop.subscribe()));
         if let Some(receiver) = collectd {
             let (context, stop) = (Arc::clone(context), stop.subscribe());
             tasks.spawn_blocking(move || receiver.run(&context, &stop));

@@ -1,9 +1,11 @@
 //! Receives the readings of agents on other machines (`docs/protocol/agents.md`).
 
+mod assignments;
 mod counts;
 mod receiving;
 mod registry;
 mod session;
+pub mod work;
 
 use std::io;
 use std::net::{IpAddr, TcpListener};
@@ -16,6 +18,7 @@ use tokio::task::JoinSet;
 
 use self::counts::AgentCounts;
 use self::registry::Registry;
+use self::work::{Dispatcher, WorkSettings};
 use crate::collectors::own::Own;
 use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX};
 use crate::service::{Service, stopped};
@@ -30,6 +33,8 @@ const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 pub struct AgentsSettings {
     /// Addresses, each HOST:PORT.
     pub listen: Vec<String>,
+    /// How long an agent is gone before its devices go to others.
+    pub handover: Duration,
 }
 
 impl AgentsSettings {
@@ -43,14 +48,18 @@ impl AgentsSettings {
     }
 }
 
-/// Bound sockets: before privileges are dropped.
+/// Bound sockets, before privileges are dropped, and what is handed out to agents.
 #[derive(Debug)]
-pub struct AgentSockets(Vec<TcpListener>);
+pub struct AgentSockets {
+    listeners: Vec<TcpListener>,
+    work: WorkSettings,
+}
 
 /// What all sessions share.
 struct AgentServer {
     service: Arc<Service>,
     registry: Registry,
+    work: Arc<Dispatcher>,
     counts: AgentCounts,
 }
 
@@ -59,14 +68,15 @@ impl AgentSockets {
     ///
     /// # Errors
     /// A text for the operator.
-    pub fn bind(settings: &AgentsSettings) -> Result<Self, String> {
+    pub fn bind(settings: &AgentsSettings, work: WorkSettings) -> Result<Self, String> {
         let bind = |address: &String| {
             let cannot = |error| format!("cannot listen on \"{address}\" for agents: {error}");
             let listener = TcpListener::bind(address.as_str()).map_err(cannot)?;
             listener.set_nonblocking(true).map_err(cannot)?;
             Ok(listener)
         };
-        settings.listen.iter().map(bind).collect::<Result<_, String>>().map(AgentSockets)
+        let listeners = settings.listen.iter().map(bind).collect::<Result<_, String>>()?;
+        Ok(AgentSockets { listeners, work })
     }
 
     /// Serves agents until `stop` becomes true.
@@ -76,11 +86,12 @@ impl AgentSockets {
     pub async fn run(self, service: Arc<Service>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
         let context = Arc::clone(&service.collecting);
         let mut own = Own::new(&context, NAME);
-        let server = AgentServer { service, registry: Registry::default(), counts: AgentCounts::default() };
-        let server = Arc::new(server);
+        let work = Dispatcher::open(self.work).map_err(io::Error::other)?;
+        let (registry, counts) = (Registry::default(), AgentCounts::default());
+        let server = Arc::new(AgentServer { service, registry, work, counts });
         let places = Arc::new(Semaphore::new(AGENT_SESSIONS_MAX));
         let mut listening = JoinSet::new();
-        for listener in self.0 {
+        for listener in self.listeners {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             listening.spawn(accept(listener, Arc::clone(&server), Arc::clone(&places), stop.clone()));
         }
@@ -90,7 +101,10 @@ impl AgentSockets {
                 () = stopped(&mut stop) => break,
                 () = tokio::time::sleep(PUBLISH_EVERY) => {}
             }
-            own.publish(&context, |_| server.counts.numbers(server.registry.count())).await;
+            tokio::task::block_in_place(|| server.work.tick());
+            let numbers =
+                |_| [server.counts.numbers(server.registry.count()), server.work.numbers()].concat();
+            own.publish(&context, numbers).await;
         }
         while listening.join_next().await.is_some() {}
         Ok(())

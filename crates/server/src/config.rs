@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collect::snmp::source::SnmpSource;
-use protocol::frames::agent::is_agent_name;
+use protocol::frames::agent::{TAGS_MAX, is_agent_name};
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use serde::Deserialize;
@@ -33,6 +33,9 @@ use crate::settings::{FilesSettings, Layout, LimitSettings, LogLevel, Settings, 
 const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
 /// How long an agent keeps what the store has: as long as the last copy of that is old.
 const SPOOL_KEEP_DEFAULT: Duration = Duration::from_secs(86_400);
+
+/// How long an agent is gone before its devices go to others: longer than its restart, or a lost connection.
+const HANDOVER_DEFAULT: Duration = Duration::from_secs(60);
 
 /// Why a configuration cannot be used, with file and line.
 #[derive(Debug)]
@@ -224,6 +227,8 @@ struct FileAgent {
     spool: PathBuf,
     spool_bytes: Option<toml::Spanned<String>>,
     keep: Option<toml::Spanned<String>>,
+    #[serde(default)]
+    tags: Vec<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -231,6 +236,7 @@ struct FileAgent {
 struct FileAgents {
     listen: Vec<toml::Spanned<String>>,
     open: bool,
+    handover: Option<toml::Spanned<String>>,
 }
 
 fn yes() -> bool {
@@ -259,6 +265,25 @@ pub fn parse(text: &str, source: &str) -> Result<Settings, ConfigError> {
         ConfigError(format!("{source}:{line}: {}", error.message().trim_end()))
     })?;
     Reader { text, source }.settings(file)
+}
+
+/// What is wrong with a device that is handed out to agents.
+fn check_handed_out(source: &SnmpSource, takes_agents: bool) -> Result<(), String> {
+    if source.agents.is_empty() {
+        return Ok(());
+    }
+    if !takes_agents {
+        return Err("agents: no agent can connect: give [agents] an address to listen on".into());
+    }
+    if source.name().contains(char::is_control) {
+        return Err("agents: a device that is handed out has a name without control characters".into());
+    }
+    match source.profiles.iter().find(|profile| profile.ends_with(".toml")) {
+        Some(profile) => Err(format!(
+            "agents: profile \"{profile}\" is a file, which is not handed out: poll the device in the agent's own configuration"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -309,7 +334,7 @@ impl Reader<'_> {
             ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, file.gmetad)
                 .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
             mrtg: file.mrtg.iter().map(|mrtg| self.mrtg(mrtg)).collect::<Result<_, _>>()?,
-            snmp: self.snmp(file.snmp)?,
+            snmp: self.snmp(file.snmp, !file.agents.listen.is_empty())?,
             agent: file.agent.as_ref().map(|agent| self.agent(agent)).transpose()?,
             agents: self.agents(&file.agents)?,
             ..Settings::new(PathBuf::new(), base)
@@ -329,7 +354,12 @@ impl Reader<'_> {
         checked.map(Some).map_err(|cause| ConfigError(format!("{}:{line}: [{name}] {cause}", self.source)))
     }
 
-    fn snmp(&self, sources: Vec<toml::Spanned<SnmpSource>>) -> Result<Option<SnmpSettings>, ConfigError> {
+    /// The devices; `takes_agents` says whether agents may poll some.
+    fn snmp(
+        &self,
+        sources: Vec<toml::Spanned<SnmpSource>>,
+        takes_agents: bool,
+    ) -> Result<Option<SnmpSettings>, ConfigError> {
         let Some(first) = sources.first() else { return Ok(None) };
         let named = |at: usize, error: String| {
             ConfigError(format!("{}:{}: [[snmp]]: {error}", self.source, line_of(self.text, at)))
@@ -341,6 +371,7 @@ impl Reader<'_> {
         let check = |source: toml::Spanned<SnmpSource>| {
             let (at, source) = (source.span().start, source.into_inner());
             source.check(&profiles).map_err(|error| named(at, error))?;
+            check_handed_out(&source, takes_agents).map_err(|error| named(at, error))?;
             if !names.insert(source.name().to_string()) {
                 let name = source.name();
                 let error = format!("another device is called \"{name}\", too: give one of them a name");
@@ -420,9 +451,17 @@ impl Reader<'_> {
         if AgentsSettings::is_local(agent.store.get_ref()).is_none() {
             return Err(self.error("store", &agent.store, "give HOST:PORT of the store's [agents]"));
         }
+        let is_tag = |tag: &&toml::Spanned<String>| is_agent_name(tag.get_ref().as_bytes());
+        if let Some(tag) = agent.tags.iter().find(|tag| !is_tag(tag)) {
+            return Err(self.error("tags", tag, "give printable ASCII without spaces"));
+        }
+        if let Some(tag) = agent.tags.get(TAGS_MAX) {
+            return Err(self.error("tags", tag, format!("an agent has at most {TAGS_MAX} tags")));
+        }
         let bytes = agent.spool_bytes.as_ref();
         Ok(AgentSettings {
             name: name.clone(),
+            tags: agent.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
             store: agent.store.get_ref().clone(),
             spool: SpoolOptions {
                 directory: absolute(&agent.spool)?,
@@ -443,7 +482,9 @@ impl Reader<'_> {
             }
         }
         let listen: Vec<String> = agents.listen.iter().map(|address| address.get_ref().clone()).collect();
-        Ok((!listen.is_empty()).then_some(AgentsSettings { listen }))
+        let handover = agents.handover.as_ref();
+        let handover = self.duration("handover", handover, HANDOVER_DEFAULT, values::INTERVAL)?;
+        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover }))
     }
 
     fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {
@@ -587,6 +628,12 @@ mod tests {
         );
         check("[agents]\nlisten = ['0.0.0.0:1']\n", &["x.toml:2:", "0.0.0.0:1", "open = true"]);
         check("[agents]\nlisten = ['127.0.0.1']\n", &["x.toml:2:", "HOST:PORT"]);
+        check("[agents]\nhandover = '10'\n", &["x.toml:2:", "handover = \"10\"", "from 1s"]);
+        check("[[snmp]]\ndevice = 'r'\nagents = 'a*'\n", &["x.toml:1:", "[agents]"]);
+        let agents = "[agents]\nlisten = ['127.0.0.1:1']\n[[snmp]]\ndevice = 'r'\n";
+        check(&format!("{agents}agents = 3\n"), &["x.toml:5:", "a pattern"]);
+        check(&format!("{agents}agents = 'a'\nname = \"a\\nb\"\n"), &["x.toml:3:", "control"]);
+        check(&format!("{agent}name = 'a'\nstore = 'x:1'\ntags = ['x', 'a b']\n"), &["x.toml:5:", "a b"]);
         check("[limits]\nconnections = 0\n", &["x.toml:2:", "connections = 0", "from 1 to 65536"]);
         check("[limits]\nmemory = '1'\n", &["x.toml:2:", "memory = \"1\"", "from 8 MB to 1 TB"]);
         check("[limits]\nidle = '0s'\n", &["idle = \"0s\"", "from 1s to 7d"]);

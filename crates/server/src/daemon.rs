@@ -99,8 +99,8 @@ impl Daemon {
 
     /// Polls these SNMP devices until the daemon stops.
     pub fn poll_snmp(&mut self, settings: SnmpSettings) {
-        let polling =
-            collectors::snmp::run(Arc::clone(&self.service.collecting), settings, self.stop.subscribe());
+        let (context, settings) = (Arc::clone(&self.service.collecting), watch::Sender::new(settings));
+        let polling = collectors::snmp::run(context, settings.subscribe(), self.stop.subscribe());
         self.tasks.push(self.runtime.spawn(polling));
     }
 

@@ -15,8 +15,10 @@ use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agents::AgentSockets;
+use crate::agents::work::WorkSettings;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
+use crate::collectors::snmp::config::SnmpSettings;
 use crate::daemon::{Daemon, Sockets};
 use crate::listener;
 use crate::names::Names;
@@ -52,10 +54,10 @@ enum StopRequest {
 ///
 /// # Errors
 /// When it cannot start, or the store cannot be closed cleanly.
-pub fn run(settings: Settings) -> Result<(), LifecycleError> {
+pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
     machine::raise_descriptor_limit().map_err(fail)?;
     start_check::check(&settings).map_err(fail)?;
-    let sockets = bind(&settings)?;
+    let sockets = bind(&mut settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
         // The working directory stays: relative paths in the settings are absolute by now, and the operator's
@@ -101,7 +103,7 @@ fn serve(
     for mrtg in std::mem::take(&mut settings.mrtg) {
         daemon.poll_mrtg(mrtg, settings.base.clone());
     }
-    if let Some(snmp) = settings.snmp.take() {
+    if let Some(snmp) = settings.snmp.take().filter(|snmp| !snmp.sources.is_empty()) {
         daemon.poll_snmp(snmp);
     }
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
@@ -127,7 +129,7 @@ fn use_small_pages() {
     rustix::thread::disable_transparent_huge_pages(true).ok();
 }
 
-fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
+fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
     let mut sockets = Sockets::default();
     for listen in &settings.listen {
         let permissions = listener::shared(listen.permissions);
@@ -147,10 +149,23 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
         sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
     }
     if let Some(agents) = &settings.agents {
-        sockets.agents = Some(AgentSockets::bind(agents).map_err(fail)?);
+        let work = WorkSettings {
+            sources: settings.snmp.as_mut().map(SnmpSettings::take_handed_out).unwrap_or_default(),
+            handover: agents.handover,
+            file: directory_of(&settings.layout, &settings.base).join("assignments"),
+        };
+        sockets.agents = Some(AgentSockets::bind(agents, work).map_err(fail)?);
     }
     sockets.templates.clone_from(&settings.templates);
     Ok(sockets)
+}
+
+/// Where the store keeps what is not of RRDs.
+fn directory_of<'s>(layout: &'s Layout, base: &'s Path) -> &'s Path {
+    match layout {
+        Layout::Stripes(stripes) => &stripes.store,
+        Layout::Files(files) => files.journal.as_deref().unwrap_or(base),
+    }
 }
 
 /// Changes the owner of files created as root to the daemon's user, where possible. Otherwise opening the

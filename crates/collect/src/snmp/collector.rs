@@ -282,6 +282,9 @@ impl State {
             let args = args.chain(source.rra_args()).collect();
             let spec = || Arc::new(RrdSpec { step, starts_before: step, args });
             device.statistics = self.inventory.find_or_add(name.as_bytes(), spec).ok();
+            if let Some(rrd) = device.statistics {
+                self.inventory.assign(rrd, device.source.assignment);
+            }
         }
         device.statistics
     }

@@ -51,7 +51,7 @@ pub struct SnmpSource {
     #[serde(default = "minute", with = "seconds")]
     pub step: u64,
     /// Seconds without a reading after which values are unknown; 0 is twice the step.
-    #[serde(default, with = "seconds")]
+    #[serde(default, with = "seconds", skip_serializing_if = "is_zero")]
     pub heartbeat: u64,
     /// Seconds until it is looked again what the device has.
     #[serde(default = "day", with = "seconds")]
@@ -83,6 +83,31 @@ pub struct SnmpSource {
     /// Whether answers may come from other addresses.
     #[serde(default)]
     pub any_source: bool,
+    /// Patterns of the agents that may poll it instead of the store's own machine: of their names, or `tag:` and of their tags.
+    #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// On an agent: the assignment that it is polled for; 0 when it is the agent's own device.
+    #[serde(skip)]
+    pub assignment: u64,
+}
+
+/// A time of 0 has no text.
+fn is_zero(seconds: &u64) -> bool {
+    *seconds == 0
+}
+
+/// A text, or a list of texts.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "give a pattern, or a list of patterns")]
+    enum Patterns {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Patterns::deserialize(deserializer)? {
+        Patterns::One(pattern) => vec![pattern],
+        Patterns::Many(patterns) => patterns,
+    })
 }
 
 fn public() -> String {
@@ -135,6 +160,8 @@ impl SnmpSource {
             objects_max: 0,
             bulk: yes(),
             any_source: false,
+            agents: Vec::new(),
+            assignment: 0,
         }
     }
 
@@ -469,6 +496,11 @@ mod tests {
         };
         let text = source.section().unwrap();
         let lines = text.strip_prefix("[[snmp]]\n").unwrap();
-        assert_eq!(toml::from_str::<SnmpSource>(lines), Ok(source), "{text}");
+        assert_eq!(toml::from_str::<SnmpSource>(lines), Ok(source.clone()), "{text}");
+        // Whole, as the store gives it to agents.
+        for source in [source, SnmpSource::new("router1")] {
+            let text = toml::to_string(&source).unwrap();
+            assert_eq!(toml::from_str::<SnmpSource>(&text), Ok(source), "{text}");
+        }
     }
 }

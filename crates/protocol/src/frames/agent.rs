@@ -1,10 +1,12 @@
 //! Version 3 of frames: what an agent on another machine sends, and what the store answers (`docs/protocol/agents.md`).
 //!
 //! An agent numbers its [`block`]s of readings; the store says up to which number it has applied them for good
-//! ([`session`]). This module owns the encoding in both directions: no socket, clock or file.
+//! ([`session`]), and what is to be
+//! polled ([`work`]). This module owns the encoding in both directions: no socket, clock or file.
 
 pub mod block;
 pub mod session;
+pub mod work;
 
 /// The version of frames that agents speak.
 pub const VERSION: u32 = 3;
@@ -15,6 +17,9 @@ pub const AGENT_BODY_BYTES_MAX: usize = block::BLOCK_PLAIN_BYTES_MAX + (64 << 10
 pub const STORE_BODY_BYTES_MAX: usize = 1 << 20;
 /// The longest name of an agent.
 pub const NAME_BYTES_MAX: usize = 128;
+
+/// Tags of an agent. Guessed: an agent has a place, a network and a few roles.
+pub const TAGS_MAX: usize = 64;
 
 /// True for what an agent may be called: 1 to [`NAME_BYTES_MAX`] printable ASCII characters, no space.
 pub fn is_agent_name(name: &[u8]) -> bool {

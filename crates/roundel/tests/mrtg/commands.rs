@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::snmp::Snmpd;
+use crate::snmpd::Snmpd;
 
 const AGENT: &str = "sysContact somebody
 createUser plain

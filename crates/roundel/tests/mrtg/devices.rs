@@ -7,7 +7,8 @@ use std::path::Path;
 
 use oracle::{free_port, wait_for, wait_until};
 
-use crate::snmp::{MIB, OBJECTS, Snmpd};
+use crate::snmp::{MIB, OBJECTS};
+use crate::snmpd::Snmpd;
 use crate::{Daemon, info, our_info};
 
 /// What `/metrics` says of the poller, without `roundel_snmp_`.

@@ -37,9 +37,19 @@ struct FeedState {
     is_failing: bool,
 }
 
-/// What is known of the RRDs of one inventory, by their index: the context, and in it their number and values.
+/// What is known of the RRDs of one inventory, by their index.
 #[derive(Debug, Default)]
-pub struct SpooledRrds(Vec<Option<(u32, u32, usize)>>);
+pub struct SpooledRrds(Vec<Option<SpooledRrd>>);
+
+/// An RRD as a context knows it.
+#[derive(Clone, Copy, Debug)]
+struct SpooledRrd {
+    context: u32,
+    /// Its number in the context.
+    number: u32,
+    assignment: u64,
+    values: usize,
+}
 
 /// The spool's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,31 +186,32 @@ impl FeedState {
         values: usize,
         known: &mut SpooledRrds,
     ) -> Option<u32> {
-        if let Some((context, number, count)) = known.0[id.index()]
-            && (context, count) == (self.context, values)
+        let assignment = inventory.assignment(id);
+        if let Some(rrd) = known.0[id.index()]
+            && (rrd.context, rrd.assignment, rrd.values) == (self.context, assignment, values)
         {
-            return Some(number);
+            return Some(rrd.number);
         }
-        let (spec, name) = (inventory.spec(id), inventory.name(id));
-        let number = self.add(spec, name, values).or_else(|| {
+        let number = self.add(inventory, id, values).or_else(|| {
             self.write();
             self.begin_context();
-            self.add(spec, name, values)
+            self.add(inventory, id, values)
         })?;
-        known.0[id.index()] = Some((self.context, number, values));
+        known.0[id.index()] = Some(SpooledRrd { context: self.context, number, assignment, values });
         Some(number)
     }
 
-    fn add(&mut self, spec: &RrdSpec, name: &[u8], values: usize) -> Option<u32> {
+    fn add(&mut self, inventory: &Inventory, id: RrdId, values: usize) -> Option<u32> {
+        let spec = inventory.spec(id);
         let definition = match self.definitions.get(spec) {
             Some(number) => *number,
             None => {
                 let number = self.writer.add_definition(spec.step, spec.starts_before, &spec.args)?;
-                self.definitions.insert(spec.clone(), number);
+                self.definitions.insert(RrdSpec::clone(spec), number);
                 number
             }
         };
-        self.writer.add_rrd(definition, name, values)
+        self.writer.add_rrd(definition, inventory.assignment(id), inventory.name(id), values)
     }
 
     fn begin_context(&mut self) {

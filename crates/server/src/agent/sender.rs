@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use protocol::frames::agent::session::{FromStore, Hello, push_alive, push_hello};
+use protocol::frames::agent::work::push_work_wanted;
 use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, Frame};
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 
 use super::feed::SpoolFeed;
 use super::spool::Cursor;
+use super::work::{AgentWork, IncomingWork};
 use crate::service::stopped;
 
 /// How long to wait for a connection, and for an answer.
@@ -54,10 +56,20 @@ pub struct Sender {
     pub name: String,
     /// Where the store listens, as HOST:PORT.
     pub store: String,
+    /// How it takes work; `None` = it takes none.
+    pub work: Option<WorkTaker>,
     /// What it sends.
     pub feed: Arc<SpoolFeed>,
     /// Its numbers.
     pub counts: Arc<SenderCounts>,
+}
+
+/// Takes the work that the store gives.
+pub struct WorkTaker {
+    /// Where it goes.
+    pub work: Arc<AgentWork>,
+    /// By which the store may choose this agent, beside its name.
+    pub tags: Vec<String>,
 }
 
 /// Why a session has ended.
@@ -145,6 +157,9 @@ impl Sender {
         let (epoch, _) = self.feed.identity();
         let mut out = format!("{}\n", frames::negotiation(VERSION)).into_bytes();
         push_hello(&mut out, &Hello { epoch, sent, name: self.name.as_bytes() });
+        if let Some(taker) = &self.work {
+            push_work_wanted(&mut out, &taker.tags);
+        }
         write.write_all(&out).await?;
         let mut session = Session {
             read,
@@ -153,6 +168,9 @@ impl Sender {
             acknowledged: 0,
             credit: 0,
             in_flight: VecDeque::new(),
+            incoming: IncomingWork::default(),
+            waits_for_work: self.work.is_some(),
+            said_moved: false,
         };
         session.agree().await?;
         loop {
@@ -200,6 +218,11 @@ struct Session {
     credit: usize,
     /// Bytes sent up to a number, which the store does not have for good yet.
     in_flight: VecDeque<(u64, usize)>,
+    incoming: IncomingWork,
+    /// The store has not said yet which devices are this agent's: before that, nothing is sent.
+    waits_for_work: bool,
+    /// The log says already that another agent polls a device by now.
+    said_moved: bool,
 }
 
 impl Session {
@@ -274,7 +297,9 @@ impl Session {
         sent: &mut u64,
         out: &mut Vec<u8>,
     ) -> Result<(), End> {
-        while self.in_flight.iter().map(|(_, bytes)| bytes).sum::<usize>() < self.credit {
+        while !self.waits_for_work
+            && self.in_flight.iter().map(|(_, bytes)| bytes).sum::<usize>() < self.credit
+        {
             out.clear();
             tokio::task::block_in_place(|| sender.feed.read(cursor, SEND_BYTES, out))?;
             if out.is_empty() {
@@ -312,10 +337,21 @@ impl Session {
                     sender.counts.refused.fetch_add(count.into(), Ordering::Relaxed);
                     let first = listed.first().map_or(&b"?"[..], |refused| refused.text);
                     let first = String::from_utf8_lossy(first);
-                    tracing::warn!(block = sequence, count, %first, "the store refused readings for good");
+                    let is_moved = listed.first().is_some_and(|refused| refused.code == ErrorCode::Fenced);
+                    // A spool may have thousands of blocks of a device that moved.
+                    if !is_moved || !std::mem::replace(&mut self.said_moved, true) {
+                        tracing::warn!(block = sequence, count, %first, "the store refused readings for good");
+                    }
                 }
                 FromStore::Ended(code, text) => {
                     return Err(End::Told(code, String::from_utf8_lossy(text).into_owned()));
+                }
+                FromStore::Work(part) => {
+                    let Some(taker) = &sender.work else {
+                        return Err(io::Error::other("work that was not asked for").into());
+                    };
+                    self.waits_for_work &= part.has_more;
+                    tokio::task::block_in_place(|| taker.work.take(&part, &mut self.incoming))?;
                 }
                 FromStore::Welcome(_) => return Err(io::Error::other("a second WELCOME").into()),
             }

@@ -21,6 +21,8 @@ pub struct AgentCounts {
     pub refused: AtomicU64,
     /// Readings that agents dropped because their spools were full.
     pub dropped: AtomicU64,
+    /// Readings refused because another agent polls the device.
+    pub refused_moved: AtomicU64,
     /// Sessions that ended because a later one took their place.
     pub fenced: AtomicU64,
     /// Sessions that ended because of what was sent.
@@ -45,6 +47,11 @@ impl AgentCounts {
             Statistic::count("repeated", "Readings that the store had already", get(&self.repeated)),
             Statistic::count("refused", "Readings that the store refused", get(&self.refused)),
             Statistic::count("dropped", "Readings that agents dropped", get(&self.dropped)),
+            Statistic::count(
+                "refused_moved",
+                "Of the refused, readings of devices that another agent polled by then",
+                get(&self.refused_moved),
+            ),
             Statistic::count("fenced", "Sessions that a later one replaced", get(&self.fenced)),
             Statistic::count("malformed", "Sessions ended by malformed frames", get(&self.malformed)),
         ]

@@ -11,6 +11,8 @@ use protocol::frames::agent::block::{
 use rrd::time::Timestamp;
 use store::name::RrdName;
 
+use super::assignments::Assignments;
+
 /// Bytes that an RRD takes in an inventory beside its name, roughly.
 const RRD_BYTES: usize = 160;
 
@@ -28,35 +30,46 @@ pub struct Received {
     pub readings: Readings,
     /// Readings of the last block whose RRD has a name that none can have.
     pub nameless: u32,
+    /// Readings of the last block that another agent makes by now, and the first RRD of them.
+    pub fenced: u32,
+    pub fenced_first: Option<RrdId>,
     /// How many readings the agent dropped, by RRD.
     pub dropped: BTreeMap<RrdId, u64>,
     /// Of the context, by number.
     specs: Vec<Arc<RrdSpec>>,
-    rrds: Vec<Option<RrdId>>,
+    /// With the assignment that it is polled for.
+    rrds: Vec<Option<(RrdId, u64)>>,
+    agent: Box<[u8]>,
+    assignments: Arc<Assignments>,
     name_bytes: usize,
 }
 
-impl Default for Receiving {
-    fn default() -> Self {
+impl Receiving {
+    /// Of an agent that has sent nothing yet.
+    pub fn new(agent: &[u8]) -> Self {
         let received = Received {
             inventory: Inventory::new(CONTEXT_RRDS_MAX),
             readings: Readings::default(),
             nameless: 0,
+            fenced: 0,
+            fenced_first: None,
             dropped: BTreeMap::new(),
             specs: Vec::new(),
             rrds: Vec::new(),
+            agent: agent.into(),
+            assignments: Arc::new(Assignments::new(0)),
             name_bytes: 0,
         };
         Receiving { reader: BlockReader::default(), received }
     }
-}
 
-impl Receiving {
-    /// Reads a block; its readings replace those of the last one.
+    /// Reads a block; its readings replace those of the last one. What is not the agent's to poll is left out.
     ///
     /// # Errors
     /// [`BlockError`]: the session cannot go on.
-    pub fn read(&mut self, body: &[u8]) -> Result<&Received, BlockError> {
+    pub fn read(&mut self, body: &[u8], assignments: Arc<Assignments>) -> Result<&Received, BlockError> {
+        self.received.assignments = assignments;
+        (self.received.fenced, self.received.fenced_first) = (0, None);
         self.received.readings.clear();
         self.received.nameless = 0;
         self.received.dropped.clear();
@@ -84,7 +97,7 @@ impl BlockSink for Received {
         self.specs.push(Arc::new(RrdSpec { step, starts_before, args }));
     }
 
-    fn rrd(&mut self, definition: u32, name: &[u8], _values: usize) {
+    fn rrd(&mut self, definition: u32, assignment: u64, name: &[u8], _values: usize) {
         let spec = Arc::clone(&self.specs[definition as usize]);
         let is_new = !self.inventory.contains(name);
         let found =
@@ -92,14 +105,19 @@ impl BlockSink for Received {
         if is_new && found.is_some() {
             self.name_bytes += name.len();
         }
-        self.rrds.push(found);
+        self.rrds.push(found.map(|rrd| (rrd, assignment)));
     }
 
     fn reading(&mut self, rrd: u32, time: Timestamp, values: &[BlockValue<'_>]) {
-        let Some(rrd) = self.rrds[rrd as usize] else {
+        let Some((rrd, assignment)) = self.rrds[rrd as usize] else {
             self.nameless += 1;
             return;
         };
+        if !self.assignments.admits(assignment, &self.agent, time) {
+            self.fenced += 1;
+            self.fenced_first.get_or_insert(rrd);
+            return;
+        }
         for value in values {
             if let BlockValue::Dropped(count) = value {
                 *self.dropped.entry(rrd).or_default() += count;

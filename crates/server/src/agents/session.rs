@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use protocol::frames::agent::session::{
-    Applied, FromAgent, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied, push_ended, push_refused,
-    push_welcome,
+    Applied, FromAgent, NOT_INDEXED, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied, push_ended,
+    push_refused, push_welcome,
 };
 use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, block::BlockHead};
 use protocol::frames::code::ErrorCode;
@@ -21,6 +21,7 @@ use super::AgentServer;
 use super::counts::add;
 use super::receiving::{Received, Receiving};
 use super::registry::Place;
+use super::work::Seat;
 use crate::budget::Share;
 use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
 use crate::connection::refusal;
@@ -145,6 +146,10 @@ struct Session<'a> {
     applied: u64,
     durable: u64,
     receiving: Receiving,
+    /// Of an agent that takes work.
+    seat: Option<Seat>,
+    /// The log says already that readings are another agent's by now.
+    said_fenced: bool,
     writer: StoreWriter,
     memory: Share,
     /// Bytes and time of the first block that no commit covers.
@@ -175,12 +180,14 @@ impl<'a> Session<'a> {
         }
         Ok(Session {
             server,
+            receiving: Receiving::new(&name),
+            seat: None,
+            said_fenced: false,
             name,
             epoch,
             sent,
             applied: durable,
             durable,
-            receiving: Receiving::default(),
             writer: StoreWriter::new(Arc::clone(engine)),
             memory: server.service.memory.share(),
             uncommitted: None,
@@ -198,6 +205,9 @@ impl<'a> Session<'a> {
         loop {
             if let Err(ending) = self.take_frames(wire).await {
                 return Ok(Some(ending));
+            }
+            if let Some(seat) = &mut self.seat {
+                seat.push_changes(&mut wire.output);
             }
             wire.flush().await?;
             self.begin_commit();
@@ -221,6 +231,7 @@ impl<'a> Session<'a> {
                     self.durable = upto;
                     push_applied(&mut wire.output, &Applied { sequence: upto, credit: AGENT_CREDIT });
                 }
+                () = work_changed(&mut self.seat) => {}
                 read = wire.read() => match read? {
                     0 => return Ok(None),
                     _ => self.heard = Instant::now(),
@@ -245,6 +256,11 @@ impl<'a> Session<'a> {
                 FromAgent::Block(body) => self.take_block(body, &mut wire.output).await?,
                 FromAgent::Alive => {
                     push_applied(&mut wire.output, &Applied { sequence: self.durable, credit: AGENT_CREDIT });
+                }
+                FromAgent::WorkWanted(tags) => {
+                    let tags = tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect();
+                    let join = || self.server.work.join(&self.name, tags);
+                    self.seat = Some(tokio::task::block_in_place(join));
                 }
                 FromAgent::Hello(_) => return Err(self.malformed("a second HELLO")),
             }
@@ -274,7 +290,8 @@ impl<'a> Session<'a> {
         let head = BlockHead::parse(body).map_err(|error| self.malformed(error))?;
         add(&self.server.counts.bytes, (body.len() + HEADER_BYTES) as u64);
         let counts = &self.server.counts;
-        let read = tokio::task::block_in_place(|| self.receiving.read(body));
+        let assignments = self.server.work.assignments();
+        let read = tokio::task::block_in_place(|| self.receiving.read(body, assignments));
         let received = read.map_err(|error| {
             add(&counts.malformed, 1);
             (ErrorCode::Syntax, error.to_string())
@@ -291,6 +308,10 @@ impl<'a> Session<'a> {
         let is_repeated = head.sequence <= self.sent;
         answer(head.sequence, received, written, is_repeated, self.server, output);
         log_dropped(&self.name, received, self.server);
+        if received.fenced > 0 && !std::mem::replace(&mut self.said_fenced, true) {
+            let agent = String::from_utf8_lossy(&self.name);
+            tracing::warn!(%agent, "an agent sends readings of devices that another one polled by then: they are refused");
+        }
         add(&counts.blocks, 1);
         self.applied = head.sequence;
         let bytes = body.len() + HEADER_BYTES;
@@ -324,6 +345,14 @@ async fn committed(commit: &mut Option<Commit>) -> (u64, Result<(), StoreError>)
     }
 }
 
+/// Waits until the agent's work may have changed; forever if it takes none.
+async fn work_changed(seat: &mut Option<Seat>) {
+    match seat {
+        Some(seat) => seat.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn ending(error: StoreError) -> Ending {
     (refusal::code(&error), error.to_string())
 }
@@ -346,10 +375,11 @@ fn answer(
     if is_repeated {
         refused.retain(|failure| code(failure) != ErrorCode::IllegalTime);
     }
-    let count = refused.len() as u64 + u64::from(received.nameless);
+    let count = refused.len() as u64 + u64::from(received.nameless) + u64::from(received.fenced);
     add(&server.counts.repeated, (all - refused.len()) as u64);
     add(&server.counts.stored, (received.readings.len() - all) as u64);
     add(&server.counts.refused, count);
+    add(&server.counts.refused_moved, received.fenced.into());
     if count == 0 {
         return;
     }
@@ -358,7 +388,12 @@ fn answer(
         format!("{name}: {}", failure.error)
     };
     let listed = refused.iter().take(REFUSALS_LISTED_MAX);
-    let listed: Vec<_> = listed.map(|failure| (failure.reading, code(failure), text(failure))).collect();
+    let fenced = received.fenced_first.map(|rrd| {
+        let name = String::from_utf8_lossy(received.inventory.name(rrd));
+        (NOT_INDEXED, ErrorCode::Fenced, format!("{name}: another agent polled its device by then"))
+    });
+    let listed = listed.map(|failure| (failure.reading, code(failure), text(failure)));
+    let listed: Vec<_> = fenced.into_iter().chain(listed).collect();
     let listed: Vec<RefusedReading<'_>> = listed
         .iter()
         .map(|(index, code, text)| RefusedReading { index: *index, code: *code, text: text.as_bytes() })

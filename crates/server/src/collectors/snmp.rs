@@ -29,21 +29,43 @@ const READINGS_AT_ONCE: usize = 4_096;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Polls these devices until `stop` becomes true.
+/// Polls these devices until `stop` becomes true. When the settings change, all begins from the start.
 ///
 /// # Errors
 /// When there is no socket.
 pub async fn run(
     context: Arc<CollectorContext>,
-    settings: SnmpSettings,
+    mut settings: watch::Receiver<SnmpSettings>,
     mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let mut own = None;
+    while !*stop.borrow() {
+        let devices = settings.borrow_and_update().clone();
+        if devices.sources.is_empty() {
+            tokio::select! {
+                () = stopped(&mut stop) => {}
+                Ok(()) = settings.changed() => {}
+            }
+            continue;
+        }
+        let own = own.get_or_insert_with(|| Own::new(&context, NAME));
+        poll(&context, own, devices, (&mut settings, &mut stop)).await?;
+    }
+    Ok(())
+}
+
+/// Polls until the settings change, or `stop` becomes true.
+async fn poll(
+    context: &Arc<CollectorContext>,
+    own: &mut Own,
+    devices: SnmpSettings,
+    (settings, stop): (&mut watch::Receiver<SnmpSettings>, &mut watch::Receiver<bool>),
 ) -> io::Result<()> {
     let sockets = UdpSockets::open()?;
     let clocks = Clocks::default();
-    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), settings.profiles);
-    let mut lookups = add(&mut collector, settings.sources);
-    let mut recorder = Recorder::new(Arc::clone(&context), NAME);
-    let mut own = Own::new(&context, NAME);
+    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), devices.profiles);
+    let mut lookups = add(&mut collector, devices.sources);
+    let mut recorder = Recorder::new(Arc::clone(context), NAME);
     let mut buffer = vec![0; DATAGRAM_MAX];
     let mut recorded = Instant::now();
     loop {
@@ -53,10 +75,8 @@ pub async fn run(
         let waiting = if collector.readings().1.is_empty() { SLEEP_MAX } else { RECORD_AFTER };
         tokio::select! {
             biased;
-            () = stopped(&mut stop) => {
-                record(&mut collector, &mut recorder).await;
-                return Ok(());
-            }
+            () = stopped(stop) => break,
+            Ok(()) = settings.changed() => break,
             (id, found) = lookups.next() => match found {
                 Ok(address) => collector.set_address(clocks.now(), id, address),
                 Err(error) => collector.cannot_resolve(id, &error),
@@ -80,8 +100,10 @@ pub async fn run(
             own.add(record(&mut collector, &mut recorder).await);
             recorded = Instant::now();
         }
-        own.publish(&context, |stored| numbers(&collector, stored)).await;
+        own.publish(context, |stored| numbers(&collector, stored)).await;
     }
+    own.add(record(&mut collector, &mut recorder).await);
+    Ok(())
 }
 
 async fn record(collector: &mut SnmpCollector, recorder: &mut Recorder) -> Recorded {

@@ -227,6 +227,8 @@ impl State {
         let spec = Arc::clone(self.specs.entry(spec.clone()).or_insert_with(|| Arc::new(spec)));
         match self.inventory.find_or_add(path.as_bytes(), || spec) {
             Ok(rrd) => {
+                let assignment = self.devices[id.index()].source.assignment;
+                self.inventory.assign(rrd, assignment);
                 self.feed(rrd, are_counters.into());
                 self.devices[id.index()].rrds.push(rrd);
                 let lacking = (0..).zip(&columns).filter(|(_, at)| !has(at));

@@ -3,6 +3,7 @@
 use super::super::code::ErrorCode;
 use super::super::{Frame, FrameError, Reader, push};
 use super::is_agent_name;
+use super::work::{self, WorkPart};
 
 /// From the agent: who it is. Always its first frame.
 pub const HELLO: u8 = 0x10;
@@ -10,17 +11,23 @@ pub const HELLO: u8 = 0x10;
 pub const BLOCK: u8 = 0x11;
 /// From the agent: it is still there. Answered by [`APPLIED`].
 pub const ALIVE: u8 = 0x12;
+/// From the agent: it takes work. Answered by [`WORK`], now and whenever its work changes.
+pub const WORK_WANTED: u8 = 0x13;
 /// From the store: the answer to [`HELLO`].
 pub const WELCOME: u8 = 0x90;
 /// From the store: what it has applied for good.
 pub const APPLIED: u8 = 0x91;
 /// From the store: readings that it refused, of a block that it applied.
 pub const READINGS_REFUSED: u8 = 0x92;
+/// From the store: the devices that the agent is to poll, all of them, in one or several frames.
+pub const WORK: u8 = 0x93;
 /// From the store: the session ends; a code says whether it may be tried again.
 pub const SESSION_ENDED: u8 = 0xfe;
 
 /// Refused readings that one frame lists; of the others, only the number is told.
 pub const REFUSALS_LISTED_MAX: usize = 64;
+/// The index of a refused reading that was refused before readings are counted.
+pub const NOT_INDEXED: u32 = u32::MAX;
 /// Bytes of the text of a refusal.
 const TEXT_BYTES_MAX: usize = 1024;
 
@@ -36,7 +43,7 @@ pub struct Hello<'a> {
 }
 
 /// A frame from an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromAgent<'a> {
     /// [`HELLO`]
     Hello(Hello<'a>),
@@ -44,6 +51,8 @@ pub enum FromAgent<'a> {
     Block(&'a [u8]),
     /// [`ALIVE`]
     Alive,
+    /// [`WORK_WANTED`]: the agent's tags.
+    WorkWanted(Vec<&'a [u8]>),
 }
 
 /// What the store knows of an agent.
@@ -93,6 +102,8 @@ pub enum FromStore<'a> {
         /// The first of them.
         listed: Vec<RefusedReading<'a>>,
     },
+    /// [`WORK`]
+    Work(WorkPart<'a>),
     /// [`SESSION_ENDED`]: why.
     Ended(ErrorCode, &'a [u8]),
 }
@@ -115,6 +126,7 @@ impl<'a> FromAgent<'a> {
             }
             BLOCK => Ok(FromAgent::Block(frame.body)),
             ALIVE => reader.end().map(|()| FromAgent::Alive),
+            WORK_WANTED => work::tags(reader).map(FromAgent::WorkWanted),
             kind => Err(FrameError::Kind(kind)),
         }
     }
@@ -137,6 +149,7 @@ impl<'a> FromStore<'a> {
                 FromStore::Applied(Applied { sequence, credit: reader.u32("a credit")? })
             }
             READINGS_REFUSED => refusals(&mut reader)?,
+            WORK => FromStore::Work(work::part(&mut reader)?),
             SESSION_ENDED => {
                 let code = ErrorCode::from_number(reader.u16("a code")?);
                 return Ok(FromStore::Ended(code, reader.0));

@@ -26,6 +26,8 @@ struct OwnedDefinition {
 struct Missing {
     name: Box<[u8]>,
     definition: OwnedDefinition,
+    /// That of the last reading.
+    assignment: u64,
     values: usize,
     last: Option<Timestamp>,
     count: u64,
@@ -34,8 +36,8 @@ struct Missing {
 #[derive(Debug, Default)]
 struct Collected {
     definitions: Vec<OwnedDefinition>,
-    /// By the context's number: the index in `missing`.
-    rrds: Vec<usize>,
+    /// By the context's number: the index in `missing`, and the assignment.
+    rrds: Vec<(usize, u64)>,
     by_name: HashMap<Box<[u8]>, usize>,
     missing: Vec<Missing>,
     /// This block is dropped; of the others, only the context is needed.
@@ -54,21 +56,24 @@ impl BlockSink for Collected {
         self.definitions.push(OwnedDefinition { step, starts_before, args });
     }
 
-    fn rrd(&mut self, definition: u32, name: &[u8], values: usize) {
+    fn rrd(&mut self, definition: u32, assignment: u64, name: &[u8], values: usize) {
         let definition = self.definitions[definition as usize].clone();
         let missing = &mut self.missing;
         let index = *self.by_name.entry(name.into()).or_insert_with(|| {
-            missing.push(Missing { name: name.into(), definition, values, last: None, count: 0 });
+            let (last, count) = (None, 0);
+            missing.push(Missing { name: name.into(), definition, assignment, values, last, count });
             missing.len() - 1
         });
         missing[index].values = values;
-        self.rrds.push(index);
+        self.rrds.push((index, assignment));
     }
 
     fn reading(&mut self, rrd: u32, time: Timestamp, values: &[BlockValue<'_>]) {
         if self.counts {
-            let missing = &mut self.missing[self.rrds[rrd as usize]];
+            let (index, assignment) = self.rrds[rrd as usize];
+            let missing = &mut self.missing[index];
             missing.last = missing.last.max(Some(time));
+            missing.assignment = assignment;
             missing.count += match values.first() {
                 Some(BlockValue::Dropped(count)) => *count,
                 _ => 1,
@@ -150,5 +155,5 @@ fn add<'m>(
             number
         }
     };
-    writer.add_rrd(definition, &one.name, one.values)
+    writer.add_rrd(definition, one.assignment, &one.name, one.values)
 }

@@ -29,7 +29,7 @@ impl Source {
         if self.writer.begins_context() || spool.wants_segment() {
             self.writer.begin_context();
             let definition = self.writer.add_definition(1, 1, &[]).unwrap();
-            self.rrd = self.writer.add_rrd(definition, b"a.rrd", 2).unwrap();
+            self.rrd = self.writer.add_rrd(definition, 0, b"a.rrd", 2).unwrap();
         }
         self.second = spool.last() as i64 + 1;
         let values = [BlockValue::Unsigned(self.second as u64), BlockValue::Unknown];
@@ -50,7 +50,7 @@ struct Seen {
 impl BlockSink for Seen {
     fn begin_context(&mut self) {}
     fn definition(&mut self, _: RrdDefinition<'_>) {}
-    fn rrd(&mut self, _: u32, name: &[u8], values: usize) {
+    fn rrd(&mut self, _: u32, _: u64, name: &[u8], values: usize) {
         assert_eq!((name, values), (&b"a.rrd"[..], 2));
     }
     fn reading(&mut self, _: u32, time: Timestamp, values: &[BlockValue<'_>]) {

@@ -16,6 +16,13 @@ pub struct SnmpSettings {
     pub profiles: Profiles,
 }
 
+impl SnmpSettings {
+    /// Takes out the devices that agents poll.
+    pub fn take_handed_out(&mut self) -> Vec<SnmpSource> {
+        self.sources.extract_if(.., |source| !source.agents.is_empty()).collect()
+    }
+}
+
 /// The profiles that are built in, and those that these devices name as files.
 ///
 /// # Errors

@@ -25,8 +25,9 @@ pub trait BlockSink {
     fn begin_context(&mut self);
     /// The next definition.
     fn definition(&mut self, definition: RrdDefinition<'_>);
-    /// The next RRD, by the number of its definition, its name and how many values its readings have.
-    fn rrd(&mut self, definition: u32, name: &[u8], values: usize);
+    /// The next RRD: the number of its definition, the assignment it is polled for (0 = none), its name and how many values
+    /// its readings have.
+    fn rrd(&mut self, definition: u32, assignment: u64, name: &[u8], values: usize);
     /// The next reading, by the number of its RRD.
     fn reading(&mut self, rrd: u32, time: Timestamp, values: &[BlockValue<'_>]);
 }
@@ -120,11 +121,12 @@ impl BlockReader {
         if definition >= self.definition_count {
             return Err(BlockError::Content("a definition"));
         }
+        let assignment = number(rest, "an assignment")?;
         let values = usize::try_from(number(rest, "a number of values")?).unwrap_or(usize::MAX);
         let name = counted(rest, "a name")?;
         self.take_room(before, rest)?;
         self.last.add(values).ok_or(BlockError::Limit("RRDs or values"))?;
-        sink.rrd(definition as u32, name, values);
+        sink.rrd(definition as u32, assignment, name, values);
         Ok(())
     }
 

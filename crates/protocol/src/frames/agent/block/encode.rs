@@ -103,12 +103,14 @@ impl BlockWriter {
     }
 
     /// Adds an RRD whose readings have so many values; returns its number. `None` when the context is full: begin another.
-    pub fn add_rrd(&mut self, definition: u32, name: &[u8], values: usize) -> Option<u32> {
+    /// `assignment` is the one it is polled for, 0 without one.
+    pub fn add_rrd(&mut self, definition: u32, assignment: u64, name: &[u8], values: usize) -> Option<u32> {
         debug_assert!(definition < self.definition_count, "a definition comes before its RRDs");
         self.take_room(name.len() + 30)?;
         self.last.add(values)?;
         let out = &mut self.rrds.bytes;
         put(out, u64::from(definition));
+        put(out, assignment);
         put(out, values as u64);
         put_counted(out, name);
         self.rrds.count += 1;

@@ -17,8 +17,8 @@ impl BlockSink for Seen {
         self.0.push(format!("{} {} {:?}", definition.step, definition.starts_before, definition.args));
     }
 
-    fn rrd(&mut self, definition: u32, name: &[u8], values: usize) {
-        self.0.push(format!("{definition} {} {values}", String::from_utf8_lossy(name)));
+    fn rrd(&mut self, definition: u32, assignment: u64, name: &[u8], values: usize) {
+        self.0.push(format!("{definition} {assignment} {} {values}", String::from_utf8_lossy(name)));
     }
 
     fn reading(&mut self, rrd: u32, time: Timestamp, values: &[BlockValue<'_>]) {
@@ -37,8 +37,8 @@ fn two_blocks() -> [Vec<u8>; 2] {
     let mut writer = BlockWriter::default();
     let args = ["DS:a:COUNTER:20:0:U".to_string(), "RRA:LAST:0.5:1:5".to_string()];
     let definition = writer.add_definition(10, 1, &args).unwrap();
-    let a = writer.add_rrd(definition, b"a.rrd", 1).unwrap();
-    let b = writer.add_rrd(definition, b"b.rrd", 7).unwrap();
+    let a = writer.add_rrd(definition, 0, b"a.rrd", 1).unwrap();
+    let b = writer.add_rrd(definition, 7 << 40, b"b.rrd", 7).unwrap();
     writer.push(a, Timestamp::new(1_700_000_000, 5), [BlockValue::Unsigned(u64::MAX)]);
     let values = [
         BlockValue::Unknown,
@@ -52,7 +52,7 @@ fn two_blocks() -> [Vec<u8>; 2] {
     writer.push(b, Timestamp::whole(-5), values);
     let mut blocks = [Vec::new(), Vec::new()];
     writer.finish(41, &mut blocks[0]).unwrap();
-    let c = writer.add_rrd(definition, b"c.rrd", 1).unwrap();
+    let c = writer.add_rrd(definition, 0, b"c.rrd", 1).unwrap();
     writer.push(c, Timestamp::whole(1_700_000_010), [BlockValue::Float(f64::NEG_INFINITY)]);
     writer.push(a, Timestamp::whole(1_700_000_010), [BlockValue::Unsigned(3)]);
     writer.push(b, Timestamp::whole(1_700_000_010), [BlockValue::Float(0.2)]);
@@ -69,8 +69,8 @@ fn blocks_of_a_context_round_trip() {
     let want = [
         "context",
         r#"10 1 ["DS:a:COUNTER:20:0:U", "RRA:LAST:0.5:1:5"]"#,
-        "0 a.rrd 1",
-        "0 b.rrd 7",
+        "0 0 a.rrd 1",
+        "0 7696581394432 b.rrd 7",
         "0 1700000000.5 [Unsigned(18446744073709551615)]",
         "1 -5.0 [Unknown, Signed(-3), Float(0.1), Float(-0.0), Float(7.0), Text([49, 101, 53]), Dropped(300)]",
     ];
@@ -78,7 +78,7 @@ fn blocks_of_a_context_round_trip() {
     let mut seen = Seen::default();
     reader.read(body(&second), &mut seen).unwrap();
     let want = [
-        "0 c.rrd 1",
+        "0 0 c.rrd 1",
         "2 1700000010.0 [Float(-inf)]",
         "0 1700000010.0 [Unsigned(3)]",
         "1 1700000010.0 [Float(0.2), Unknown, Unknown, Unknown, Unknown, Unknown, Unknown]",
@@ -112,7 +112,7 @@ fn counters_take_the_bytes_of_their_differences() {
     let mut writer = BlockWriter::default();
     let definition = writer.add_definition(60, 60, &[]).unwrap();
     let rrds: Vec<u32> = (0..1000)
-        .map(|n| writer.add_rrd(definition, format!("net/router/{n}.rrd").as_bytes(), 2).unwrap())
+        .map(|n| writer.add_rrd(definition, 0, format!("net/router/{n}.rrd").as_bytes(), 2).unwrap())
         .collect();
     let mut bytes = Vec::new();
     for round in 0..3u64 {
@@ -135,8 +135,8 @@ fn counters_take_the_bytes_of_their_differences() {
 fn a_context_has_limits() {
     let mut writer = BlockWriter::default();
     let definition = writer.add_definition(1, 1, &[]).unwrap();
-    assert_eq!(writer.add_rrd(definition, b"a", 0), None);
-    assert_eq!(writer.add_rrd(definition, b"a", VALUES_MAX + 1), None);
+    assert_eq!(writer.add_rrd(definition, 0, b"a", 0), None);
+    assert_eq!(writer.add_rrd(definition, 0, b"a", VALUES_MAX + 1), None);
     let mut last = LastValues::default();
     let added = (0..CONTEXT_VALUES_MAX).take_while(|_| last.add(VALUES_MAX).is_some()).count();
     assert_eq!(added, CONTEXT_VALUES_MAX / VALUES_MAX);
@@ -147,7 +147,7 @@ fn a_text_is_one_word() {
     for text in [&b"1:2"[..], b"1 2", b"1\n", b"\xff"] {
         let mut writer = BlockWriter::default();
         let definition = writer.add_definition(1, 1, &[]).unwrap();
-        let rrd = writer.add_rrd(definition, b"a", 1).unwrap();
+        let rrd = writer.add_rrd(definition, 0, b"a", 1).unwrap();
         writer.push(rrd, Timestamp::whole(1), [BlockValue::Text(text)]);
         let mut block = Vec::new();
         writer.finish(1, &mut block).unwrap();

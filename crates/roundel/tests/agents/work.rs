@@ -1,0 +1,357 @@
+//! Devices that the store hands out to agents: who polls them when agents and the store come and go.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use oracle::{free_port, wait_for, wait_until};
+use protocol::frames::agent::block::{BlockValue, BlockWriter};
+use protocol::frames::agent::session::FromStore;
+use protocol::frames::agent::work::push_work_wanted;
+use rrd::time::Timestamp;
+
+use crate::RawSession;
+use crate::snmpd::Snmpd;
+use crate::wire::{Client, Daemon, Kind};
+
+const DEVICES: usize = 8;
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// A network between an agent and the store that can be cut.
+struct Network {
+    port: u16,
+    open: Arc<Mutex<Option<Vec<TcpStream>>>>,
+}
+
+impl Network {
+    fn new(store: u16) -> Network {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let open: Arc<Mutex<Option<Vec<TcpStream>>>> = Arc::new(Mutex::new(Some(Vec::new())));
+        let connections = Arc::clone(&open);
+        std::thread::spawn(move || {
+            for agent in listener.incoming().map_while(Result::ok) {
+                let mut open = connections.lock().unwrap();
+                let (Some(streams), Ok(store)) = (&mut *open, TcpStream::connect(("127.0.0.1", store)))
+                else {
+                    continue;
+                };
+                for (from, to) in [(&agent, &store), (&store, &agent)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    std::thread::spawn(move || {
+                        std::io::copy(&mut from, &mut to).ok();
+                        to.shutdown(Shutdown::Both).ok();
+                        from.shutdown(Shutdown::Both).ok();
+                    });
+                }
+                streams.extend([agent, store]);
+            }
+        });
+        Network { port, open }
+    }
+
+    fn cut(&self) {
+        for stream in self.open.lock().unwrap().take().unwrap() {
+            stream.shutdown(Shutdown::Both).ok();
+        }
+    }
+
+    fn mend(&self) {
+        *self.open.lock().unwrap() = Some(Vec::new());
+    }
+}
+
+/// `roundel agent`, killed at the end.
+struct Agent {
+    directory: PathBuf,
+    name: &'static str,
+    network: Network,
+    child: Option<Child>,
+}
+
+impl Agent {
+    fn start(root: &Path, name: &'static str, store: u16) -> Agent {
+        let directory = root.join(name);
+        fs::create_dir_all(&directory).unwrap();
+        let mut agent = Agent { directory, name, network: Network::new(store), child: None };
+        agent.start_again();
+        agent
+    }
+
+    fn start_again(&mut self) {
+        let config = self.directory.join("agent.toml");
+        let text = format!(
+            "[agent]\nname = '{}'\nstore = '127.0.0.1:{}'\nspool = '{}/spool'\n",
+            self.name,
+            self.network.port,
+            self.directory.display()
+        );
+        fs::write(&config, text).unwrap();
+        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+        command.args(["agent", "--config"]).arg(&config).stdout(Stdio::null()).stderr(log);
+        self.child = Some(command.spawn().unwrap());
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A store that hands out devices, all of them one snmpd.
+struct World {
+    directory: tempfile::TempDir,
+    store: Daemon,
+    port: u16,
+    _snmpd: Snmpd,
+}
+
+impl World {
+    fn new() -> World {
+        let directory = tempfile::tempdir().unwrap();
+        let snmpd = Snmpd::start(directory.path(), "rocommunity s3cret 127.0.0.1\n", None);
+        let mut store = Daemon::new(Kind::Stripes, &directory.path().join("store"));
+        let port = free_port();
+        let mut text = format!("[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '2s'\n");
+        for device in 0..DEVICES {
+            text += &format!(
+                "[[snmp]]\ndevice = '127.0.0.1:{}'\nname = 'd{device}'\ncommunity = 's3cret'\nstep = '1s'\n\
+                 agents = ['hall-*']\nheartbeat = '3s'\nrras = ['RRA:LAST:0.5:1s:1h']\nonly = ['lo']\n",
+                snmpd.port
+            );
+        }
+        store.configure(&text);
+        World { directory, store, port, _snmpd: snmpd }
+    }
+
+    /// The assignments that hold, by device: number and agent.
+    fn assignments(&self) -> BTreeMap<String, (u64, String)> {
+        let text = fs::read_to_string(self.store.directory().join("store/assignments")).unwrap_or_default();
+        let held = text.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            let number = words.next()?.parse().ok()?;
+            (words.next()? == "-").then_some(())?;
+            let agent = words.next()?.to_string();
+            Some((words.next()?.to_string(), (number, agent)))
+        });
+        held.collect()
+    }
+
+    /// How many devices an agent has.
+    fn share(&self, agent: &str) -> usize {
+        self.assignments().values().filter(|(_, name)| name == agent).count()
+    }
+
+    fn last(&self, client: &mut Client, device: usize) -> i64 {
+        client.ask(&format!("LAST net/d{device}/lo.rrd")).unwrap().message.parse().unwrap_or(0)
+    }
+
+    /// Waits until each device was polled after `time`.
+    fn wait_for_all(&self, client: &mut Client, time: i64) {
+        for device in 0..DEVICES {
+            wait_until(&format!("readings of d{device}"), || self.last(client, device) > time);
+        }
+    }
+
+    /// The seconds without a value from `first` to `last`, of all devices.
+    fn holes(&self, client: &mut Client, first: i64, last: i64) -> Vec<String> {
+        let mut holes = Vec::new();
+        for device in 0..DEVICES {
+            let command = format!("FETCH snmp/d{device}.rrd LAST {first} {last}");
+            let answer = client.ask(&command).unwrap();
+            let rows: Vec<_> =
+                answer.lines.iter().filter(|line| line.starts_with(char::is_numeric)).collect();
+            assert!(rows.len() as i64 >= last - first, "{rows:?}");
+            let is_hole = |line: &&&String| line.to_lowercase().contains("nan") && !line.contains("e+");
+            holes.extend(rows.iter().filter(is_hole).map(|line| format!("d{device} {line}")));
+        }
+        holes
+    }
+}
+
+#[test]
+fn devices_follow_the_agents_that_are_there_and_readings_wait_for_the_store() {
+    let mut world = World::new();
+    let mut client = world.store.start();
+    let root = world.directory.path().to_path_buf();
+    let mut first = Agent::start(&root, "hall-1", world.port);
+    world.wait_for_all(&mut client, 0);
+    assert_eq!(world.share("hall-1"), DEVICES);
+    let mut second = Agent::start(&root, "hall-2", world.port);
+    wait_until("a share for the second agent", || world.share("hall-2") > 0);
+    let shared = world.assignments();
+    assert!(world.share("hall-1") > 0, "{shared:?}");
+    // What is handed out is a secret.
+    let kept = second.directory.join("spool/work");
+    wait_until("the community on the agent", || {
+        fs::read_to_string(&kept).is_ok_and(|text| text.contains("s3cret"))
+    });
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+
+    first.kill();
+    let killed = now();
+    wait_until("the other agent's work", || world.share("hall-2") == DEVICES);
+    world.wait_for_all(&mut client, killed + 2);
+    let moved = world.assignments();
+    for (device, (number, agent)) in &shared {
+        assert_eq!(moved[device].0 > *number, agent == "hall-1", "{device}: {shared:?} {moved:?}");
+    }
+
+    // Without the store, and after a restart without the store, an agent polls on.
+    world.store.kill();
+    let down = now();
+    // What a killed agent had not yet written may be lost.
+    std::thread::sleep(Duration::from_secs(5));
+    second.kill();
+    second.start_again();
+    let again = wait_for("the agent's start", || second.log().matches("collecting").nth(1).map(|_| now()));
+    std::thread::sleep(Duration::from_secs(5));
+    let mut client = world.store.start();
+    let up = now();
+    world.wait_for_all(&mut client, up + 1);
+    assert_eq!(world.assignments(), moved);
+    assert_eq!(world.holes(&mut client, down - 1, down + 1), [""; 0]);
+    assert_eq!(world.holes(&mut client, again + 3, up), [""; 0]);
+
+    // Back with what it had: the same devices as before, and each second once.
+    first.start_again();
+    wait_until("a share for the first agent", || world.share("hall-1") > 0);
+    let back = world.assignments();
+    let agents = |all: &BTreeMap<String, (u64, String)>| -> Vec<String> {
+        all.values().map(|(_, agent)| agent.clone()).collect()
+    };
+    assert_eq!(agents(&back), agents(&shared));
+    world.wait_for_all(&mut client, now() + 2);
+    for log in [first.log(), second.log(), world.store.log()] {
+        assert!(!log.contains("s3cret"), "{log}");
+    }
+}
+
+#[test]
+fn an_agent_that_was_cut_off_and_polled_on_writes_nothing_that_is_anothers() {
+    let mut world = World::new();
+    let mut client = world.store.start();
+    let root = world.directory.path().to_path_buf();
+    let first = Agent::start(&root, "hall-1", world.port);
+    world.wait_for_all(&mut client, 0);
+    first.network.cut();
+    let mut second = Agent::start(&root, "hall-2", world.port);
+    wait_until("the other agent's work", || world.share("hall-2") == DEVICES);
+    world.wait_for_all(&mut client, now());
+    // From here on only the one that was cut off polls, and its readings are the newest.
+    second.kill();
+    second.network.cut();
+    std::thread::sleep(Duration::from_secs(1));
+    let lasts: Vec<i64> = (0..DEVICES).map(|device| world.last(&mut client, device)).collect();
+    std::thread::sleep(Duration::from_secs(4));
+    let mended = now();
+    first.network.mend();
+    wait_until("work for the first agent", || world.share("hall-1") == DEVICES);
+    world.wait_for_all(&mut client, mended + 1);
+    assert!(first.log().contains("another agent polled its device by then"), "{}", first.log());
+    assert!(world.store.log().contains("another one polled by then"), "{}", world.store.log());
+    for (device, last) in lasts.iter().enumerate() {
+        let answer =
+            client.ask(&format!("FETCH snmp/d{device}.rrd LAST {} {}", last + 1, mended - 1)).unwrap();
+        for line in answer.lines.iter().filter(|line| line.starts_with(char::is_numeric)) {
+            assert!(line.to_lowercase().contains("nan"), "d{device} after {last}: {line}");
+        }
+    }
+}
+
+/// A block of one RRD with readings at these times.
+fn block(sequence: u64, assignment: u64, times: &[i64]) -> Vec<u8> {
+    let mut writer = BlockWriter::default();
+    let args = ["DS:v:GAUGE:10:U:U", "RRA:LAST:0.5:1:10"].map(str::to_string);
+    let definition = writer.add_definition(1, 1, &args).unwrap();
+    let rrd = writer.add_rrd(definition, assignment, b"net/r.rrd", 1).unwrap();
+    for time in times {
+        writer.push(rrd, Timestamp::whole(*time), [BlockValue::Unsigned(5)]);
+    }
+    let mut frame = Vec::new();
+    writer.finish(sequence, &mut frame).unwrap();
+    frame
+}
+
+/// The assignments that the store gives in its next frame.
+fn work(session: &mut RawSession) -> Vec<u64> {
+    session.next(|frame| match frame {
+        FromStore::Work(part) => part.devices.iter().map(|device| device.assignment).collect(),
+        other => panic!("{other:?}"),
+    })
+}
+
+fn join(port: u16, name: &[u8]) -> RawSession {
+    let mut session = RawSession::open_as(port, 7, name);
+    let mut out = Vec::new();
+    push_work_wanted(&mut out, &["lab".to_string()]);
+    session.write(&out);
+    assert!(session.answer().starts_with("welcome"));
+    session
+}
+
+#[test]
+fn readings_count_up_to_the_moment_at_which_their_device_moved() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Daemon::new(Kind::Files, &directory.path().join("store"));
+    let port = free_port();
+    store.configure(&format!(
+        "[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '3s'\n\
+         [[snmp]]\ndevice = '192.0.2.1'\nname = 'r'\nagents = 'tag:l?b'\n"
+    ));
+    let mut client = store.start();
+    let mut last = || client.ask("LAST net/r.rrd").unwrap().message;
+    let mut first = join(port, b"raw-1");
+    let [one] = work(&mut first)[..] else { panic!("one device") };
+    let begun = now();
+    first.write(&block(1, one, &[begun - 9]));
+    assert!(first.answer().contains("sequence: 1"));
+    drop(first);
+    let mut second = join(port, b"raw-2");
+    assert!(work(&mut second).is_empty());
+    let [two] = work(&mut second)[..] else { panic!("one device") };
+    assert!(two > one);
+    // The first one has made readings before that moment and after it. It is back for less than three seconds, so that the device
+    // stays where it is.
+    let mut first = join(port, b"raw-1");
+    assert!(work(&mut first).is_empty());
+    first.write(&block(2, one, &[begun, now() + 60]));
+    let refused = first.answer();
+    assert!(refused.contains("count: 1") && refused.contains("Fenced"), "{refused}");
+    assert!(first.answer().contains("sequence: 2"));
+    assert_eq!(last(), begun.to_string());
+    // Each assignment is one agent's, and one that is not known is none.
+    for (sequence, assignment) in [(3, two), (4, two + 1)] {
+        first.write(&block(sequence, assignment, &[begun + 1]));
+        assert!(first.answer().contains("count: 1"));
+        assert!(first.answer().contains("Applied"));
+    }
+    second.write(&block(1, one, &[begun + 1]));
+    assert!(second.answer().contains("count: 1"));
+    assert!(second.answer().contains("Applied"));
+    assert_eq!(last(), begun.to_string());
+    second.write(&block(2, two, &[begun + 1]));
+    assert!(second.answer().contains("sequence: 2"));
+    assert_eq!(last(), (begun + 1).to_string());
+}
