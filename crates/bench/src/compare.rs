@@ -13,6 +13,7 @@ mod graph;
 mod kept;
 mod librrd;
 mod million;
+mod mrtg;
 mod neighbours;
 mod query;
 mod subject;
@@ -106,6 +107,8 @@ pub enum Scenario {
     Collectd,
     /// gmond's XML, beside gmetad.
     Gmond,
+    /// An mrtg.cfg, beside MRTG.
+    Mrtg,
 }
 
 /// The context of every scenario.
@@ -244,6 +247,7 @@ impl Bench {
             Scenario::Attack => attack::run(self),
             Scenario::Collectd => collectd::run(self),
             Scenario::Gmond => gmond::run(self),
+            Scenario::Mrtg => mrtg::run(self),
         }
     }
 

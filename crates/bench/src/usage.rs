@@ -60,7 +60,7 @@ impl ProcessUsage {
 }
 
 /// The CPU time of the living threads of a process, to the nanosecond.
-fn busy_time(pid: u32) -> Outcome<Duration> {
+pub fn busy_time(pid: u32) -> Outcome<Duration> {
     let mut nanoseconds = 0;
     for task in Process::new(i32::try_from(pid)?)?.tasks()? {
         // A thread may have ended since.

@@ -67,7 +67,11 @@ fn vertical_case(random: &mut Random) -> Case {
     let range = case.data.1 - case.data.0;
     if range > 0.0 && random.once_in(10) {
         let (part, label_factor) = (random.between(1, 300) as f64, random.between(1, 7) as i32);
-        options.y_grid = YGrid::Custom { step: read(range / part), label_factor };
+        let step = read(range / part);
+        // Both refuse none.
+        if step > 0.0 {
+            options.y_grid = YGrid::Custom { step, label_factor };
+        }
     }
     options.units_exponent = random.once_in(8).then(|| random.between(0, 12) as i32 - 6);
     let scales = [(1.0, 0.0), (2.0, 10.0), (-1.0, 0.0), (0.001, 0.0), (1000.0, 5.0), (3e-6, -1e-3)];

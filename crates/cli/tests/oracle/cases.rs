@@ -12,12 +12,14 @@
 //! ~ expected remark on standard error (and status 0)
 //! ```
 //!
-//! A case without `differs` is also compared with Debian's rrdtool, if that is installed.
+//! A case without `differs` is also compared with Debian's rrdtool, if that is installed: what it prints and the files that it
+//! leaves.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::harness::{Answer, Pair, Program};
+use crate::random::{differing_files, files};
 
 pub fn check_all() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/cases");
@@ -40,8 +42,14 @@ pub fn check_all() {
             let differs = text.lines().any(|line| line.starts_with("differs:"));
             match check(&text, &pair, theirs) {
                 Some(difference) if !differs => failed.push(format!("{name}, Debian's: {difference}")),
-                None if differs => failed.push(format!("{name}: Debian's does not differ")),
-                _ => {}
+                None if !differs => {
+                    let files = pair.directories().iter().map(|path| files(path)).collect::<Vec<_>>();
+                    let differences =
+                        <&[_; 2]>::try_from(&files[..]).map(differing_files).expect("both are there");
+                    failed.extend(differences.lines().map(|difference| format!("{name}: {difference}")));
+                }
+                None => failed.push(format!("{name}: Debian's does not differ")),
+                Some(_) => {}
             }
         }
     }

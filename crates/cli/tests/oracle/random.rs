@@ -196,7 +196,7 @@ fn undo([ours, theirs]: [&Path; 2], before: &[Files; 2]) -> Option<String> {
 }
 
 /// Differences between files that must be equal: RRDs without what is drawn at random, and texts.
-fn differing_files([ours, theirs]: &[Files; 2]) -> String {
+pub fn differing_files([ours, theirs]: &[Files; 2]) -> String {
     let mut text = String::new();
     for name in ours.keys().filter(|name| !theirs.contains_key(*name)) {
         text.push_str(&format!("{}: only ours\n", name.display()));
