@@ -46,6 +46,12 @@ impl Complaints {
         }
     }
 
+    /// Forgets what was wrong with `subject` and its parts, as in `subject: part`: it is gone, and not well again.
+    pub fn forget(&mut self, subject: &str) {
+        let is_part = |other: &str| other.strip_prefix(subject).is_some_and(|rest| rest.starts_with(": "));
+        self.standing.retain(|other, _| other != subject && !is_part(other));
+    }
+
     /// The notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
@@ -81,6 +87,20 @@ mod tests {
         complaints.resolve("r1");
         assert_eq!(texts(&mut complaints), [("wrong id".to_string(), false), ("wrong id".to_string(), true)]);
         assert_eq!(complaints.standing(), 0);
+    }
+
+    #[test]
+    fn what_is_gone_is_not_well_again() {
+        let mut complaints = Complaints::default();
+        for subject in ["r1", "r1: pace", "r10"] {
+            complaints.raise(subject, "silent");
+        }
+        complaints.forget("r1");
+        assert_eq!(complaints.standing(), 1);
+        ["r1", "r1: pace", "r10"].iter().for_each(|subject| complaints.resolve(subject));
+        let over: Vec<Notice> =
+            complaints.take_notices().into_iter().filter(|notice| notice.is_over).collect();
+        assert_eq!(over.len(), 1, "{over:?}");
     }
 
     #[test]

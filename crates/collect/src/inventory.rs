@@ -70,14 +70,30 @@ impl Inventory {
         name: &[u8],
         spec: impl FnOnce() -> Arc<RrdSpec>,
     ) -> Result<RrdId, InventoryFull> {
-        if let Some(&id) = self.by_name.get(name) {
-            return Ok(id);
+        match self.by_name.get(name) {
+            Some(&id) => Ok(id),
+            None => self.add(name, spec()),
         }
+    }
+
+    /// The RRD `name`, made by `spec`; where the name is known with another one, that entry is left alone and this is a new one, so
+    /// that it is looked at once more whether the RRD is there and takes the readings.
+    ///
+    /// # Errors
+    /// When it is new and the inventory is full.
+    pub fn find_or_define(&mut self, name: &[u8], spec: Arc<RrdSpec>) -> Result<RrdId, InventoryFull> {
+        match self.by_name.get(name) {
+            Some(&id) if *self.spec(id) == spec => Ok(id),
+            _ => self.add(name, spec),
+        }
+    }
+
+    fn add(&mut self, name: &[u8], spec: Arc<RrdSpec>) -> Result<RrdId, InventoryFull> {
         if self.known.len() >= self.limit {
             return Err(InventoryFull { limit: self.limit });
         }
         let id = RrdId(self.known.len() as u32);
-        self.known.push(Known { name: name.into(), spec: spec(), assignment: 0 });
+        self.known.push(Known { name: name.into(), spec, assignment: 0 });
         self.by_name.insert(name.into(), id);
         Ok(id)
     }
@@ -132,5 +148,10 @@ mod tests {
         assert_eq!(inventory.find_or_add(b"c", spec(3)), Err(InventoryFull { limit: 2 }));
         assert_eq!((inventory.name(second), inventory.spec(second).step), (&b"b"[..], 2));
         assert_eq!(inventory.len(), 2);
+        assert_eq!(inventory.find_or_define(b"b", spec(2)()), Ok(second));
+        assert_eq!(inventory.find_or_define(b"b", spec(3)()), Err(InventoryFull { limit: 2 }));
+        inventory.limit = 3;
+        let third = inventory.find_or_define(b"b", spec(3)()).unwrap();
+        assert_eq!((inventory.find_or_add(b"b", spec(4)), inventory.spec(third).step), (Ok(third), 3));
     }
 }

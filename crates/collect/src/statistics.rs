@@ -33,7 +33,9 @@ impl Statistic {
     }
 }
 
-/// The RRD of a collector's own numbers, with this machine's steps and archives.
+/// The RRD of a collector's own numbers, with this machine's steps and archives. A release only ever appends numbers: then the RRDs
+/// that an earlier one has made get the new ones, and otherwise they could not be fed
+/// (`crates/server/src/collectors/store_writer/fit.rs`).
 #[derive(Clone, Debug)]
 pub struct OwnRrd {
     inventory: Inventory,

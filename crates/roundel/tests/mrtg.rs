@@ -6,6 +6,8 @@
 mod commands;
 #[path = "mrtg/devices.rs"]
 mod devices;
+#[path = "mrtg/own.rs"]
+mod own;
 #[path = "mrtg/snmp.rs"]
 mod snmp;
 #[path = "wire/snmpd.rs"]
@@ -41,6 +43,14 @@ impl Daemon {
 
     /// With these keys and sections in its configuration.
     fn serve(root: &Path, keys: &str, sections: &str) -> Daemon {
+        Self::configure(root, keys, sections);
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_roundel"));
+        serve.args(["serve", "--config"]).arg(root.join("roundel.toml"));
+        Daemon(serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Writes the configuration.
+    fn configure(root: &Path, keys: &str, sections: &str) {
         let toml = format!(
             "{keys}store = '{root}/store'\nbase = '{root}/ours'\n[[listen]]\naddress = 'unix:{root}/sock'\n\
              {sections}[log]\nfile = '{root}/log'\n",
@@ -48,9 +58,12 @@ impl Daemon {
         );
         fs::create_dir_all(root.join("ours")).unwrap();
         fs::write(root.join("roundel.toml"), toml).unwrap();
-        let mut serve = Command::new(env!("CARGO_BIN_EXE_roundel"));
-        serve.args(["serve", "--config"]).arg(root.join("roundel.toml"));
-        Daemon(serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Makes it read its configuration again.
+    fn hang_up(&self) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     }
 }
 
@@ -237,11 +250,7 @@ fn a_changed_file_is_read_again() {
     let daemon = Daemon::start(root, &file);
     our_info(root, "a.rrd");
     write("Target[b]: `echo 5; echo 6`\nFoo[b]: x\n");
-    let hang_up = || {
-        let id = daemon.0.id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-    };
-    hang_up();
+    daemon.hang_up();
     wait_for("a complaint", || {
         let log = fs::read_to_string(root.join("log")).ok()?;
         (log.contains("Unknown Option") && log.contains("stays in force")).then_some(())
@@ -249,7 +258,7 @@ fn a_changed_file_is_read_again() {
     write(
         "Target[a]: `echo 7; echo 8`\nOptions[a]: gauge\nMaxBytes[a]: 55\nTarget[b]: `echo 1; echo 2`\nOptions[b]: gauge\n",
     );
-    hang_up();
+    daemon.hang_up();
     our_info(root, "b.rrd");
     wait_for("a tuned RRD", || {
         our_info(root, "a.rrd").contains("ds[ds0].max = 5.5000000000e+01").then_some(())

@@ -97,11 +97,12 @@ impl Daemon {
         self.tasks.push(self.runtime.spawn(polling));
     }
 
-    /// Polls these SNMP devices until the daemon stops.
-    pub fn poll_snmp(&mut self, settings: SnmpSettings) {
+    /// Polls these SNMP devices until the daemon stops, or those that are sent later.
+    pub fn poll_snmp(&mut self, settings: SnmpSettings) -> watch::Sender<SnmpSettings> {
         let (context, settings) = (Arc::clone(&self.service.collecting), watch::Sender::new(settings));
         let polling = collectors::snmp::run(context, settings.subscribe(), self.stop.subscribe());
         self.tasks.push(self.runtime.spawn(polling));
+        settings
     }
 
     /// The state shared by all connections.

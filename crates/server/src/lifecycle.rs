@@ -4,6 +4,8 @@
 //! success; the store is opened by the user that owns it, after the last fork, because threads do not survive
 //! a fork.
 
+mod reload;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::reload::Reloading;
 use crate::agents::AgentSockets;
 use crate::agents::work::WorkSettings;
 use crate::collectors::collectd::CollectdReceiver;
@@ -24,7 +27,7 @@ use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{config, layout, logging, machine, privileges, scrub, start_check};
+use crate::{layout, logging, machine, privileges, scrub, start_check};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -57,6 +60,7 @@ enum StopRequest {
 pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
     machine::raise_descriptor_limit().map_err(fail)?;
     start_check::check(&settings).map_err(fail)?;
+    let started = settings.clone();
     let sockets = bind(&mut settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
@@ -75,12 +79,13 @@ pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
     machine::survive_file_size_limit().map_err(|error| fail(format!("cannot handle signals: {error}")))?;
     let reload_log = logging::start(&settings).map_err(fail)?;
     // In the background, only the log reaches the operator.
-    serve(settings, sockets, &reload_log).inspect_err(|error| tracing::error!("{error}"))
+    serve(settings, started, sockets, &reload_log).inspect_err(|error| tracing::error!("{error}"))
 }
 
-/// Opens the store and serves until a signal arrives.
+/// Opens the store and serves until a signal arrives; `started` is what `settings` were before parts of them were taken.
 fn serve(
     mut settings: Settings,
+    started: Settings,
     sockets: Sockets,
     reload_log: &logging::Reload,
 ) -> Result<(), LifecycleError> {
@@ -100,17 +105,16 @@ fn serve(
         sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let mut daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
-    for mrtg in std::mem::take(&mut settings.mrtg) {
-        daemon.poll_mrtg(mrtg, settings.base.clone());
-    }
-    if let Some(snmp) = settings.snmp.take().filter(|snmp| !snmp.sources.is_empty()) {
-        daemon.poll_snmp(snmp);
-    }
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
     let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
     let mut signals = daemon.block_on(async { Signals::new() }).map_err(cannot_wait)?;
+    for mrtg in std::mem::take(&mut settings.mrtg) {
+        daemon.poll_mrtg(mrtg, settings.base.clone());
+    }
+    let devices = daemon.poll_snmp(settings.snmp.take().unwrap_or_default());
+    let reloading = Reloading { started, permissions, log: reload_log, devices };
     announce(&settings);
-    let request = daemon.block_on(signals.wait_for_stop(|| reload(&settings, &permissions, reload_log)));
+    let request = daemon.block_on(signals.wait_for_stop(|| reloading.reload()));
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     drop(scrubber);
@@ -240,41 +244,6 @@ impl Signals {
             reload();
         }
     }
-}
-
-/// Applies the settings that may change at run time: the log level and the permissions of the sockets.
-fn reload(settings: &Settings, permissions: &[crate::connection::SharedPermissions], log: &logging::Reload) {
-    let Some(path) = &settings.config_file else {
-        tracing::info!("nothing to reload: the daemon was started without a configuration file");
-        return;
-    };
-    let new = match config::load(path) {
-        Ok(new) => new,
-        Err(error) => {
-            tracing::error!(%error, "the configuration was not reloaded");
-            return;
-        }
-    };
-    log.set(new.log_level);
-    let addresses = |settings: &Settings| -> Vec<Address> {
-        settings.listen.iter().map(|listen| listen.address.clone()).collect()
-    };
-    if addresses(settings) != addresses(&new) {
-        tracing::warn!("the sockets have changed in the configuration: restart to change them");
-        return;
-    }
-    let mut shared = permissions.iter();
-    for (old, new) in settings.listen.iter().zip(&new.listen) {
-        // A host name may resolve to several sockets, which share one set of permissions.
-        let Some(first) = shared.next() else { break };
-        if old.address == new.address {
-            *first.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new.permissions;
-        }
-        while shared.as_slice().first().is_some_and(|next| Arc::ptr_eq(next, first)) {
-            shared.next();
-        }
-    }
-    tracing::info!("reloaded log level and permissions from {}", path.display());
 }
 
 /// The file with the daemon's process id, removed when the daemon ends.

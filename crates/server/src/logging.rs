@@ -14,7 +14,7 @@ use tracing_subscriber::reload;
 use crate::settings::{LogLevel, Settings};
 
 /// Changes the level of the running log.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Reload(Option<reload::Handle<EnvFilter, tracing_subscriber::Registry>>);
 
 impl Reload {

@@ -1,6 +1,7 @@
 //! The collector of `[[snmp]]`: finds out what devices have, plans what is polled of them, and turns outcomes into readings.
 
 mod discovery;
+pub mod reload;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -40,6 +41,8 @@ pub struct SnmpCollector {
     engine: Engine,
     users: Users,
     profiles: Profiles,
+    /// Places of devices that were removed.
+    free: Vec<DeviceId>,
     state: State,
     /// When to look which discoveries are due.
     look_at: u64,
@@ -48,6 +51,7 @@ pub struct SnmpCollector {
 /// All but the engine, which calls it.
 #[derive(Debug)]
 struct State {
+    /// By the engine's number, with those that were removed.
     devices: Vec<PolledDevice>,
     inventory: Inventory,
     /// By the number of the RRD.
@@ -78,6 +82,8 @@ struct PolledDevice {
     last_pass: Option<PassReport>,
     /// Whether its last pass was late.
     is_slow: bool,
+    /// Whether the configuration no longer has it: then nothing happens to it, until its place is taken.
+    is_removed: bool,
 }
 
 impl SnmpCollector {
@@ -101,6 +107,7 @@ impl SnmpCollector {
             engine: Engine::new(now, window, seed),
             users: Users::new(seed),
             profiles,
+            free: Vec::new(),
             state,
             look_at: 0,
         }
@@ -115,9 +122,8 @@ impl SnmpCollector {
         let discovery = Discovery::new(source.tables(&self.profiles)?, source.discover * 1_000_000);
         let (credentials, options) = source.engine_options(&mut self.users)?;
         let name = source.name().to_string();
-        let id = self.engine.add(None, credentials, options);
         let component = safe_component(&name);
-        self.state.devices.push(PolledDevice {
+        let device = PolledDevice {
             name,
             component,
             source,
@@ -126,8 +132,19 @@ impl SnmpCollector {
             rrds: Vec::new(),
             last_pass: None,
             is_slow: false,
-        });
-        Ok(id)
+            is_removed: false,
+        };
+        Ok(match self.free.pop() {
+            Some(id) => {
+                self.engine.replace(id, credentials, options);
+                self.state.devices[id.index()] = device;
+                id
+            }
+            None => {
+                self.state.devices.push(device);
+                self.engine.add(None, credentials, options)
+            }
+        })
     }
 
     /// The device's host and port, to be resolved.
@@ -222,20 +239,21 @@ impl SnmpCollector {
 
     /// The collector's own numbers, for `/metrics` and for an RRD.
     pub fn statistics(&self) -> Vec<Statistic> {
-        let devices = &self.state.devices;
+        let devices = || self.state.devices.iter().filter(|device| !device.is_removed);
         let is_silent = |device: &&PolledDevice| !device.last_pass.is_some_and(|pass| pass.is_alive);
+        let rrds = devices().map(|device| device.rrds.len() + usize::from(device.statistics.is_some()));
         let mut numbers = self.engine.totals().statistics();
         numbers.extend([
             Statistic::count("targets_answered", "Rows whose values came", self.state.answered),
             Statistic::count("targets_missing", "Rows without values", self.state.missing),
-            Statistic::level("devices", "Devices", devices.len() as u64),
+            Statistic::level("devices", "Devices", devices().count() as u64),
             Statistic::level(
                 "silent_devices",
                 "Devices without an answer in their last pass, or without a pass so far",
-                devices.iter().filter(is_silent).count() as u64,
+                devices().filter(is_silent).count() as u64,
             ),
             Statistic::level("in_flight", "Requests in flight", self.engine.in_flight() as u64),
-            Statistic::level("rrds", "RRDs fed", self.state.inventory.len() as u64),
+            Statistic::level("rrds", "RRDs fed", rrds.sum::<usize>() as u64),
         ]);
         numbers
     }
@@ -280,8 +298,8 @@ impl State {
             let (source, step) = (&device.source, device.source.step);
             let args = STATISTICS.iter().map(|ds| source.ds_arg(ds, "GAUGE", "0"));
             let args = args.chain(source.rra_args()).collect();
-            let spec = || Arc::new(RrdSpec { step, starts_before: step, args });
-            device.statistics = self.inventory.find_or_add(name.as_bytes(), spec).ok();
+            let spec = Arc::new(RrdSpec { step, starts_before: step, args });
+            device.statistics = self.inventory.find_or_define(name.as_bytes(), spec).ok();
             if let Some(rrd) = device.statistics {
                 self.inventory.assign(rrd, device.source.assignment);
             }

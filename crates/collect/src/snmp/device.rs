@@ -284,7 +284,6 @@ pub(crate) struct Device {
     pub last_time: i64,
     /// Samples of a target of which a request asks only a part.
     pub partial: Vec<Polled>,
-    pub is_removed: bool,
 }
 
 impl Device {
@@ -311,7 +310,6 @@ impl Device {
             no_bulk: HashSet::new(),
             last_time: i64::MIN,
             partial: Vec::new(),
-            is_removed: false,
         }
     }
 

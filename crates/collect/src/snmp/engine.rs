@@ -127,12 +127,27 @@ impl Engine {
         DeviceId(self.devices.len() as u32 - 1)
     }
 
-    /// Polls a device no more.
-    pub fn remove(&mut self, device: DeviceId) {
-        let device = &mut self.devices[device.index()];
-        device.is_removed = true;
-        device.next_plan = Some(Plan::default());
-        device.walks.clear();
+    /// Another device takes the place of this one, of which nothing is remembered, and is not polled before it has an address and a
+    /// plan. An answer that is still on its way counts as unexpected.
+    pub fn replace(&mut self, id: DeviceId, credentials: Credentials, options: DeviceOptions) {
+        self.land(id);
+        let device = &mut self.devices[id.index()];
+        // It may stand in the queue of those that are ready.
+        let is_ready = device.is_ready;
+        *device = Device { is_ready, ..Device::new(None, credentials, options) };
+    }
+
+    /// Polls a device no more; its place is free for [`Engine::replace`].
+    pub fn remove(&mut self, id: DeviceId) {
+        let options = self.devices[id.index()].options.clone();
+        let nobody = Credentials::Community { version: Version::V1, community: Vec::new() };
+        self.replace(id, nobody, options);
+    }
+
+    /// How many timers are set: as many as devices, or a few more.
+    #[cfg(test)]
+    pub(crate) fn timers(&self) -> usize {
+        self.wheel.len()
     }
 
     /// Where the device is, as far as is known.
@@ -225,12 +240,16 @@ impl Engine {
 
     fn wake<H: Handler>(&mut self, id: DeviceId, now: Now, handler: &mut H) {
         let device = &mut self.devices[id.index()];
+        // One that was set before an earlier one was: what it was for has been seen to.
+        if !device.timer.is_some_and(|at| Wheel::has_come(at, now.mono)) {
+            return;
+        }
         device.timer = None;
         if device.flight.is_some_and(|flight| flight.deadline <= now.mono) {
             self.timed_out(id, now, handler);
         }
         let device = &mut self.devices[id.index()];
-        if device.due <= now.mono && !device.is_removed {
+        if device.due <= now.mono {
             // A pass that is still running has used up its step.
             if let Some(pass) = &mut device.pass {
                 pass.report.is_late = true;

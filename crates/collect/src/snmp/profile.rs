@@ -71,7 +71,7 @@ pub enum SourceKind {
 }
 
 /// A data source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SourceSpec {
     /// Its name.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct SourceSpec {
 }
 
 /// A column of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSpec {
     /// The name that the profile gives it.
     pub name: String,
@@ -93,7 +93,7 @@ pub struct ColumnSpec {
 }
 
 /// A table: each of its rows feeds an RRD.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TableSpec {
     /// What a configuration calls it.
     pub name: String,

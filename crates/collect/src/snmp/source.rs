@@ -385,7 +385,7 @@ impl SnmpSource {
 }
 
 /// A table of a profile, with the names that a device's RRDs have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct PolledTable {
     pub spec: Arc<TableSpec>,
     pub path: Arc<PathTemplate>,

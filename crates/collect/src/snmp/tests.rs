@@ -87,6 +87,19 @@ fn all_rows_come_by_get_and_by_getbulk() {
     }
 }
 
+/// Each device has the timers of its pass and its request, however long it is polled.
+#[test]
+fn timers_do_not_pile_up() {
+    let mut world = World::new(1);
+    let names = names(100);
+    for _ in 0..10 {
+        let device = world.add(agent(100), Version::V2c, 10);
+        world.set_plan(device, plan(&borrowed(&names), None));
+    }
+    world.run(300);
+    assert!(world.engine.timers() <= 40, "{} timers of 10 devices", world.engine.timers());
+}
+
 #[test]
 fn rows_that_are_missing_do_not_move_others() {
     let mut agent = agent(30);

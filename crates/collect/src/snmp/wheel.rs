@@ -21,6 +21,16 @@ impl Wheel {
         Wheel { slots: vec![Vec::new(); SLOTS], taken: now / SLOT_MICROS, spare: Vec::new(), len: 0 }
     }
 
+    /// Whether a timer set for `time` may have woken its device by `now`.
+    pub(crate) fn has_come(time: u64, now: u64) -> bool {
+        time / SLOT_MICROS <= now / SLOT_MICROS
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Wakes `device` at `time`, or soon after.
     pub(crate) fn set(&mut self, time: u64, device: u32) {
         // The slot of now is being taken, or has been.

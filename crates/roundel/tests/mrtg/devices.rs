@@ -65,6 +65,52 @@ fn a_poller_says_how_it_does() {
     assert_eq!(log().matches("does not answer").count(), 1, "{}", log());
 }
 
+/// SIGHUP adds, changes and removes devices; a configuration that cannot be used changes nothing.
+#[test]
+fn devices_change_on_a_reload() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let snmpd = Snmpd::start(root, "", None);
+    let http = free_port();
+    let http_section = format!("[http]\nlisten = ['127.0.0.1:{http}']\n");
+    let device = |name: &str, more: &str| {
+        format!("[[snmp]]\ndevice = '127.0.0.1:{}'\nname = '{name}'\nstep = '1s'\n{more}", snmpd.port)
+    };
+    let log = || fs::read_to_string(root.join("log")).unwrap_or_default();
+    let daemon = Daemon::serve(root, "", &http_section);
+    // A socket that answers is served after signals are handled.
+    wait_until("the daemon", || log().contains("HTTP on"));
+    let reload = |sections: &str| {
+        Daemon::configure(root, "", &format!("{http_section}{sections}"));
+        daemon.hang_up();
+    };
+    reload(&device("one", ""));
+    our_info(root, "net/one/lo.rrd");
+
+    reload(&(device("one", "") + &device("two", "") + "[collect]\nhost = true\n"));
+    our_info(root, "net/two/lo.rrd");
+    wait_until("what was changed", || log().contains("removed=0 added=1 unchanged=1"));
+    assert!(log().contains("take a restart: [collect]"), "{}", log());
+    assert_eq!(metric(http, "devices"), Some(2));
+
+    reload(&(device("one", "") + &device("two", "community = 'x'\nversion = '7'\n")));
+    wait_until("a complaint", || log().contains("was not reloaded") && log().contains("version \"7\""));
+    let passes = metric(http, "passes").unwrap();
+    wait_until("passes over both", || metric(http, "passes").is_some_and(|now| now >= passes + 4));
+
+    reload(&device("one", "profiles = ['host-resources']\n"));
+    our_info(root, "host/one/system.rrd");
+    wait_until("what was changed", || log().contains("removed=2 added=1 unchanged=0"));
+    assert_eq!(metric(http, "devices"), Some(1));
+    let last = || {
+        let info = info(root, "net/one/lo.rrd").unwrap();
+        info.lines().find(|line| line.starts_with("last_update")).unwrap().to_string()
+    };
+    let (before, passes) = (last(), metric(http, "passes").unwrap());
+    wait_until("further passes", || metric(http, "passes").is_some_and(|now| now >= passes + 2));
+    assert_eq!(last(), before, "its interfaces are polled no more");
+}
+
 #[test]
 fn rules_paths_archives_and_profiles_are_those_of_the_configuration() {
     let directory = tempfile::tempdir().unwrap();

@@ -99,10 +99,10 @@ impl BlockSink for Received {
 
     fn rrd(&mut self, definition: u32, assignment: u64, name: &[u8], _values: usize) {
         let spec = Arc::clone(&self.specs[definition as usize]);
-        let is_new = !self.inventory.contains(name);
+        let before = self.inventory.len();
         let found =
-            RrdName::is_normal(name).then(|| self.inventory.find_or_add(name, || spec).ok()).flatten();
-        if is_new && found.is_some() {
+            RrdName::is_normal(name).then(|| self.inventory.find_or_define(name, spec).ok()).flatten();
+        if self.inventory.len() > before {
             self.name_bytes += name.len();
         }
         self.rrds.push(found.map(|rrd| (rrd, assignment)));

@@ -368,7 +368,7 @@ fn answer(
 ) {
     let code = |failure: &WriteFailure| match &failure.error {
         WriteError::Store(error) => refusal::code(error),
-        WriteError::Definition(_) => ErrorCode::Syntax,
+        WriteError::Definition(_) | WriteError::Other(_) => ErrorCode::Syntax,
     };
     let all = written.failures.len();
     let mut refused = written.failures;

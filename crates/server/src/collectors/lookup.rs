@@ -1,11 +1,13 @@
 //! Looks up the addresses of hosts now and then; a resolver that hangs delays no poll.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// How often a host's address is looked up.
 const LOOKUP_EVERY: Duration = Duration::from_secs(300);
@@ -21,23 +23,27 @@ pub(super) type Found<K> = (K, Result<SocketAddr, String>);
 
 /// Hosts that are looked up; when it is dropped, no longer.
 pub(super) struct Lookups<K> {
-    sender: mpsc::Sender<Found<K>>,
-    found: mpsc::Receiver<Found<K>>,
+    /// With the number of the task.
+    sender: mpsc::Sender<(u64, Found<K>)>,
+    found: mpsc::Receiver<(u64, Found<K>)>,
     permits: Arc<Semaphore>,
     /// Dropped, they end.
     tasks: JoinSet<()>,
+    /// The task of each host, and its number.
+    running: HashMap<K, (u64, AbortHandle)>,
+    last: u64,
 }
 
 impl<K> Default for Lookups<K> {
     fn default() -> Self {
         let (sender, found) = mpsc::channel(LOOKUPS_AT_ONCE);
         let permits = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE));
-        Lookups { sender, found, permits, tasks: JoinSet::new() }
+        Lookups { sender, found, permits, tasks: JoinSet::new(), running: HashMap::new(), last: 0 }
     }
 }
 
-impl<K: Copy + Send + 'static> Lookups<K> {
-    /// Looks up a further host. Of several addresses, the first that is `preferred` is found, or else the first.
+impl<K: Copy + Eq + Hash + Send + 'static> Lookups<K> {
+    /// Looks up a further host, or another one of this key. Of several addresses, the first that is `preferred` is found, or else the first.
     pub fn add(
         &mut self,
         key: K,
@@ -46,27 +52,46 @@ impl<K: Copy + Send + 'static> Lookups<K> {
         preferred: impl Fn(&SocketAddr) -> bool + Send + Sync + 'static,
     ) {
         let (sender, permits, host) = (self.sender.clone(), Arc::clone(&self.permits), host.to_string());
-        self.tasks.spawn(async move {
+        self.last += 1;
+        let number = self.last;
+        let task = self.tasks.spawn(async move {
             loop {
                 let found = {
                     let _permit = permits.acquire().await;
                     resolve(&host, port, &preferred).await
                 };
                 let pause = if found.is_ok() { LOOKUP_EVERY } else { LOOKUP_AGAIN };
-                if sender.send((key, found)).await.is_err() || host.parse::<IpAddr>().is_ok() {
+                if sender.send((number, (key, found))).await.is_err() || host.parse::<IpAddr>().is_ok() {
                     return;
                 }
                 tokio::time::sleep(pause).await;
             }
         });
+        self.remove(key);
+        self.running.insert(key, (number, task));
+        // Those that have ended.
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// Looks up a host no more.
+    pub fn remove(&mut self, key: K) {
+        if let Some((_, task)) = self.running.remove(&key) {
+            task.abort();
+        }
     }
 
     /// Waits for the next one that has been looked up.
     pub async fn next(&mut self) -> Found<K> {
-        match self.found.recv().await {
-            Some(found) => found,
-            // Cannot be: a sender is kept.
-            None => std::future::pending().await,
+        loop {
+            match self.found.recv().await {
+                // Found of a host that has been removed since.
+                Some((number, found)) if self.running.get(&found.0).is_some_and(|task| task.0 == number) => {
+                    return found;
+                }
+                Some(_) => {}
+                // Cannot be: a sender is kept.
+                None => std::future::pending().await,
+            }
         }
     }
 }
@@ -97,6 +122,13 @@ mod tests {
         found.sort_by_key(|(key, _)| *key);
         assert_eq!(found[0], ('a', Ok(([127, 0, 0, 1], 161).into())));
         assert!(found[1].1.is_err(), "{found:?}");
+        lookups.add('a', "127.0.0.2", 161, |_| true);
+        // Found, but not taken before another host has its place.
+        while lookups.found.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        lookups.add('a', "127.0.0.3", 161, |_| true);
+        assert_eq!(lookups.next().await, ('a', Ok(([127, 0, 0, 3], 161).into())));
         // What is an address is looked up once, what was not found again.
         let permits = Arc::clone(&lookups.permits);
         assert_eq!(Arc::strong_count(&permits), 3);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use collect::snmp::collector::SnmpCollector;
+use collect::snmp::collector::reload::Reloaded;
 use collect::snmp::engine::DeviceId;
+use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use collect::statistics::Statistic;
 use tokio::sync::watch;
@@ -29,7 +31,7 @@ const READINGS_AT_ONCE: usize = 4_096;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Polls these devices until `stop` becomes true. When the settings change, all begins from the start.
+/// Polls these devices until `stop` becomes true. When the settings change, devices that they leave as they are notice nothing.
 ///
 /// # Errors
 /// When there is no socket.
@@ -38,34 +40,21 @@ pub async fn run(
     mut settings: watch::Receiver<SnmpSettings>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let mut own = None;
-    while !*stop.borrow() {
-        let devices = settings.borrow_and_update().clone();
-        if devices.sources.is_empty() {
-            tokio::select! {
-                () = stopped(&mut stop) => {}
-                Ok(()) = settings.changed() => {}
-            }
-            continue;
+    while settings.borrow_and_update().sources.is_empty() {
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return Ok(()),
+            () = changed(&mut settings) => {}
         }
-        let own = own.get_or_insert_with(|| Own::new(&context, NAME));
-        poll(&context, own, devices, (&mut settings, &mut stop)).await?;
     }
-    Ok(())
-}
-
-/// Polls until the settings change, or `stop` becomes true.
-async fn poll(
-    context: &Arc<CollectorContext>,
-    own: &mut Own,
-    devices: SnmpSettings,
-    (settings, stop): (&mut watch::Receiver<SnmpSettings>, &mut watch::Receiver<bool>),
-) -> io::Result<()> {
     let sockets = UdpSockets::open()?;
     let clocks = Clocks::default();
-    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), devices.profiles);
-    let mut lookups = add(&mut collector, devices.sources);
-    let mut recorder = Recorder::new(Arc::clone(context), NAME);
+    let SnmpSettings { sources, profiles } = settings.borrow().clone();
+    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), profiles.clone());
+    let mut lookups = Lookups::default();
+    reload(&mut collector, &mut lookups, sources, profiles);
+    let mut recorder = Recorder::new(Arc::clone(&context), NAME);
+    let mut own = Own::new(&context, NAME);
     let mut buffer = vec![0; DATAGRAM_MAX];
     let mut recorded = Instant::now();
     loop {
@@ -75,8 +64,19 @@ async fn poll(
         let waiting = if collector.readings().1.is_empty() { SLEEP_MAX } else { RECORD_AFTER };
         tokio::select! {
             biased;
-            () = stopped(stop) => break,
-            Ok(()) = settings.changed() => break,
+            () = stopped(&mut stop) => {
+                record(&mut collector, &mut recorder).await;
+                return Ok(());
+            }
+            () = changed(&mut settings) => {
+                // Of those that go, too.
+                own.add(record(&mut collector, &mut recorder).await);
+                let SnmpSettings { sources, profiles } = settings.borrow_and_update().clone();
+                let Reloaded { removed, added, unchanged, .. } =
+                    reload(&mut collector, &mut lookups, sources, profiles);
+                let (removed, added) = (removed.len(), added.len());
+                tracing::info!(collector = NAME, removed, added, unchanged, "polls by the new configuration");
+            }
             (id, found) = lookups.next() => match found {
                 Ok(address) => collector.set_address(clocks.now(), id, address),
                 Err(error) => collector.cannot_resolve(id, &error),
@@ -100,10 +100,8 @@ async fn poll(
             own.add(record(&mut collector, &mut recorder).await);
             recorded = Instant::now();
         }
-        own.publish(context, |stored| numbers(&collector, stored)).await;
+        own.publish(&context, |stored| numbers(&collector, stored)).await;
     }
-    own.add(record(&mut collector, &mut recorder).await);
-    Ok(())
 }
 
 async fn record(collector: &mut SnmpCollector, recorder: &mut Recorder) -> Recorded {
@@ -122,19 +120,29 @@ fn numbers(collector: &SnmpCollector, stored: Recorded) -> Vec<Statistic> {
     numbers
 }
 
-/// Adds the devices, and looks up their addresses.
-fn add(collector: &mut SnmpCollector, sources: Vec<SnmpSource>) -> Lookups<DeviceId> {
-    let mut lookups = Lookups::default();
-    for source in sources {
-        let device = source.device.clone();
-        match collector.add(source) {
-            Ok(id) => {
-                if let Some((host, port)) = collector.host(id) {
-                    lookups.add(id, host, port, |_| true);
-                }
-            }
-            Err(error) => tracing::error!(device, error, "cannot poll an SNMP device"),
+/// Waits until the settings change; for ever, when they cannot change any more.
+async fn changed(settings: &mut watch::Receiver<SnmpSettings>) {
+    if settings.changed().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Polls these devices from now on, and looks up the addresses of those that are new.
+fn reload(
+    collector: &mut SnmpCollector,
+    lookups: &mut Lookups<DeviceId>,
+    sources: Vec<SnmpSource>,
+    profiles: Profiles,
+) -> Reloaded {
+    let reloaded = collector.reload(sources, profiles);
+    reloaded.removed.iter().for_each(|id| lookups.remove(*id));
+    for id in &reloaded.added {
+        if let Some((host, port)) = collector.host(*id) {
+            lookups.add(*id, host, port, |_| true);
         }
     }
-    lookups
+    for (device, error) in &reloaded.refused {
+        tracing::error!(device, error, "cannot poll an SNMP device");
+    }
+    reloaded
 }

@@ -1,4 +1,6 @@
-//! Readings into the store of this process: RRDs are created when they are first fed.
+//! Readings into the store of this process: RRDs are created when they are first fed, and get the data sources that they lack.
+
+mod fit;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -49,13 +51,15 @@ pub enum WriteError {
     Store(StoreError),
     /// The RRD's name or definition makes no sense.
     Definition(String),
+    /// The RRD that is there takes no readings of this kind.
+    Other(String),
 }
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WriteError::Store(error) => error.fmt(f),
-            WriteError::Definition(text) => f.write_str(text),
+            WriteError::Definition(text) | WriteError::Other(text) => f.write_str(text),
         }
     }
 }
@@ -94,7 +98,8 @@ impl StoreWriter {
         for (index, reading) in (0..).zip(readings.iter()) {
             if let Some(error) = failed.get(&reading.rrd) {
                 let error = error.clone();
-                let failure = WriteFailure { reading: index, rrd: reading.rrd, error, at_creation: true };
+                let at_creation = !matches!(error, WriteError::Other(_));
+                let failure = WriteFailure { reading: index, rrd: reading.rrd, error, at_creation };
                 written.failures.push(failure);
                 continue;
             }
@@ -148,14 +153,23 @@ impl StoreWriter {
                 Err(error) => drop(failed.insert(rrd, WriteError::Definition(error.to_string()))),
             }
         }
+        let mut existing = Vec::new();
         for (rrd, receiver) in waiting {
             match receiver.await.unwrap_or(Err(StoreError::Stopping)) {
                 Ok(()) => {
                     self.exist[rrd.index()] = true;
                     written.created += 1;
                 }
-                Err(StoreError::Exists(_)) => self.exist[rrd.index()] = true,
+                Err(StoreError::Exists(_)) => {
+                    existing.push((rrd, inventory.name(rrd).to_vec(), Arc::clone(inventory.spec(rrd))));
+                }
                 Err(error) => drop(failed.insert(rrd, WriteError::Store(error))),
+            }
+        }
+        for (rrd, result) in fit::fit_all(&self.engine, existing).await {
+            match result {
+                Ok(()) => self.exist[rrd.index()] = true,
+                Err(error) => drop(failed.insert(rrd, error)),
             }
         }
         failed

@@ -70,6 +70,11 @@ impl Discovery {
         }
     }
 
+    /// What is walked.
+    pub(super) fn tables(&self) -> &[PolledTable] {
+        &self.tables
+    }
+
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -225,7 +230,7 @@ impl State {
         args.extend(source.rra_args());
         let spec = RrdSpec { step: source.step, starts_before: source.step, args };
         let spec = Arc::clone(self.specs.entry(spec.clone()).or_insert_with(|| Arc::new(spec)));
-        match self.inventory.find_or_add(path.as_bytes(), || spec) {
+        match self.inventory.find_or_define(path.as_bytes(), spec) {
             Ok(rrd) => {
                 let assignment = self.devices[id.index()].source.assignment;
                 self.inventory.assign(rrd, assignment);

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use super::*;
 use crate::snmp::tests::agent::Agent;
 
-struct Bench {
-    collector: SnmpCollector,
-    agent: Agent,
-    now: u64,
-    readings: Vec<String>,
+pub(super) struct Bench {
+    pub(super) collector: SnmpCollector,
+    pub(super) agent: Agent,
+    pub(super) now: u64,
+    pub(super) readings: Vec<String>,
 }
 
 impl Bench {
-    fn new(source: &str, agent: Agent) -> Self {
+    pub(super) fn new(source: &str, agent: Agent) -> Self {
         let now = Now { wall: 1_700_000_000_000_000, mono: 1_000_000 };
         let mut collector = SnmpCollector::new(now, 64, 7, Profiles::default());
         let id = collector.add(toml::from_str(source).unwrap()).unwrap();
@@ -22,11 +22,15 @@ impl Bench {
         Bench { collector, agent, now: now.mono, readings: Vec::new() }
     }
 
-    fn run(&mut self, seconds: u64) {
+    pub(super) fn time(&self) -> Now {
+        Now { wall: 1_699_999_999_000_000 + self.now as i64, mono: self.now }
+    }
+
+    pub(super) fn run(&mut self, seconds: u64) {
         let end = self.now + seconds * 1_000_000;
         let address: SocketAddr = "192.0.2.1:161".parse().unwrap();
         while self.now < end {
-            let now = Now { wall: 1_699_999_999_000_000 + self.now as i64, mono: self.now };
+            let now = self.time();
             self.collector.tick(now);
             loop {
                 let mut sent = Vec::new();
@@ -45,13 +49,13 @@ impl Bench {
         }
     }
 
-    fn of(&self, name: &str) -> Vec<&str> {
+    pub(super) fn of(&self, name: &str) -> Vec<&str> {
         let name = format!("{name} ");
         self.readings.iter().filter_map(|text| text.strip_prefix(&name)).collect()
     }
 }
 
-fn agent() -> Agent {
+pub(super) fn agent() -> Agent {
     let mut agent = Agent::default();
     agent.interface(1, "lo", (1, 1));
     agent.interface(2, "eth0", (2000, 200));
@@ -122,7 +126,7 @@ fn a_restart_is_a_gap_and_no_spike() {
 }
 
 impl Bench {
-    fn number(&self, name: &str) -> u64 {
+    pub(super) fn number(&self, name: &str) -> u64 {
         let numbers = self.collector.statistics();
         numbers.iter().find(|number| number.name == name).unwrap().value
     }

@@ -8,7 +8,7 @@ use collect::snmp::profile::{MibNames, Profile, ProfileFile, Profiles};
 use collect::snmp::source::SnmpSource;
 
 /// The devices of `[[snmp]]`, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SnmpSettings {
     /// The devices.
     pub sources: Vec<SnmpSource>,
