@@ -277,10 +277,10 @@ impl Painted {
         matches!((self, other), (Painted::Gradient(a, _), Painted::Gradient(b, _)) if a[0].1 == b[0].1 && a[1].1 == b[1].1)
     }
 
-    /// The rough position of a column with a gradient.
-    fn column(&self) -> Option<(i64, i64)> {
+    /// Which column of pixels a column with a gradient is.
+    fn column(&self) -> Option<i64> {
         match self {
-            Painted::Gradient(_, points) => Some((points[0].0 as i64, (points[0].1 + points[2].1) as i64)),
+            Painted::Gradient(_, points) => Some(points[0].0 as i64),
             _ => None,
         }
     }
