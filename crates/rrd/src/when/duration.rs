@@ -91,7 +91,10 @@ fn parse_decimals(number: u64, suffix: &str) -> Result<Option<u64>, DurationErro
     }
     let scale = 10u128.pow(digits as u32);
     let value: u128 = fraction[..digits].parse().map_err(|_| DurationError::Trailing)?;
-    let total = (u128::from(number) * scale + value) * u128::from(seconds) * 1000;
+    // The largest number of years with nine digits behind the point is more than 128 bits hold.
+    let total = (u128::from(number) * scale + value)
+        .checked_mul(u128::from(seconds) * 1000)
+        .ok_or(DurationError::Truncates)?;
     if !total.is_multiple_of(scale) {
         return Err(DurationError::Truncates);
     }
@@ -208,6 +211,8 @@ mod tests {
         check("1.5s", Some((1500, 1000)));
         check("0.5m", Some((30, 1)));
         check("2.0", Some((2, 1)));
+        // Found by libFuzzer: it overflowed.
+        check("99999999999999999999.110000001y", None);
         check("5m", Some((300, 1)));
         check("0.0001", None);
         // As RRDtool reads it, wherever it stands: 100 minutes.
