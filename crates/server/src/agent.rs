@@ -24,7 +24,7 @@ use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::own::Own;
-use crate::collectors::{host, snmp};
+use crate::collectors::{host, mrtg, snmp};
 use crate::logging;
 use crate::settings::Settings;
 
@@ -187,6 +187,10 @@ impl Agent {
         let (context, stop) = (&self.context, &self.stop);
         if let Some(directory) = self.settings.collect_host.take() {
             tasks.spawn(host::run(Arc::clone(context), directory, stop.subscribe()));
+        }
+        for mrtg in std::mem::take(&mut self.settings.mrtg) {
+            let base = self.settings.base.clone();
+            tasks.spawn(mrtg::run(Arc::clone(context), mrtg, base, stop.subscribe()));
         }
         tasks.spawn(snmp::run(Arc::clone(context), self.work.settings(), stop.subscribe()));
         if let Some(receiver) = collectd {

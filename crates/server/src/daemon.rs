@@ -93,7 +93,8 @@ impl Daemon {
 
     /// Polls what a file of MRTG says, until the daemon stops. Names of RRDs are relative to `base`.
     pub fn poll_mrtg(&mut self, settings: MrtgSettings, base: PathBuf) {
-        let polling = collectors::mrtg::run(Arc::clone(&self.service), settings, base, self.stop.subscribe());
+        let context = Arc::clone(&self.service.collecting);
+        let polling = collectors::mrtg::run(context, settings, base, self.stop.subscribe());
         self.tasks.push(self.runtime.spawn(polling));
     }
 

@@ -18,9 +18,5 @@ pub struct Arguments {
 /// Runs an agent.
 pub fn run(arguments: &Arguments) -> Result {
     let settings = config::load(&arguments.config).map_err(|error| error.to_string())?;
-    if !settings.mrtg.is_empty() {
-        return Err("an agent does not take [[mrtg]] yet: MRTG's files need the store on the same machine"
-            .to_string());
-    }
     server::agent::run(settings)
 }

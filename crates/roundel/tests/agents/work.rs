@@ -73,15 +73,22 @@ impl Network {
 struct Agent {
     directory: PathBuf,
     name: &'static str,
+    lines: String,
     network: Network,
     child: Option<Child>,
 }
 
 impl Agent {
     fn start(root: &Path, name: &'static str, store: u16) -> Agent {
+        Agent::start_with(root, name, store, "")
+    }
+
+    /// One with these lines before its own in its configuration.
+    fn start_with(root: &Path, name: &'static str, store: u16, lines: &str) -> Agent {
         let directory = root.join(name);
         fs::create_dir_all(&directory).unwrap();
-        let mut agent = Agent { directory, name, network: Network::new(store), child: None };
+        let mut agent =
+            Agent { directory, name, lines: lines.to_string(), network: Network::new(store), child: None };
         agent.start_again();
         agent
     }
@@ -89,7 +96,8 @@ impl Agent {
     fn start_again(&mut self) {
         let config = self.directory.join("agent.toml");
         let text = format!(
-            "[agent]\nname = '{}'\nstore = '127.0.0.1:{}'\nspool = '{}/spool'\n",
+            "{}[agent]\nname = '{}'\nstore = '127.0.0.1:{}'\nspool = '{}/spool'\n",
+            self.lines,
             self.name,
             self.network.port,
             self.directory.display()
@@ -278,6 +286,40 @@ fn an_agent_that_was_cut_off_and_polled_on_writes_nothing_that_is_anothers() {
             assert!(line.to_lowercase().contains("nan"), "d{device} after {last}: {line}");
         }
     }
+}
+
+#[test]
+fn an_agent_polls_by_an_mrtg_cfg_and_refuses_what_asks_the_store() {
+    let mut world = World::new();
+    let mut client = world.store.start();
+    let root = world.directory.path().to_path_buf();
+    let config = root.join("mrtg.cfg");
+    let text = format!(
+        "WorkDir: {}\nLogFormat: rrdtool\nInterval: 1\nTarget[a.b]: `echo 5; echo 7`\nMaxBytes[a.b]: 1000\nTitle[a.b]: t\n\
+         Options[a.b]: gauge\n",
+        root.display()
+    );
+    let threshold = "ThreshMaxI[a.b]: 1\n";
+    fs::write(&config, format!("{text}{threshold}")).unwrap();
+    let sections = format!("base = '{}'\n[[mrtg]]\nconfig = '{}'\n", root.display(), config.display());
+    let agent = Agent::start_with(&root, "office", world.port, &sections);
+    let refused = "the thresholds of a.b look at what the store has, which an agent cannot";
+    wait_until("the refusal", || agent.log().contains(refused));
+    assert_eq!(client.ask("LAST a.b.rrd").unwrap().status, -1);
+    fs::write(&config, text).unwrap();
+    wait_until("readings", || client.ask("LAST a.b.rrd").unwrap().status == 0);
+    let info = client.ask("INFO a.b.rrd").unwrap().lines.join("\n");
+    for line in ["ds[ds0].max 0 1.0000000000e+03", "ds[ds1].type 2 GAUGE", "rra[7].pdp_per_row 1 1440"] {
+        assert!(info.contains(line), "{line}: {info}");
+    }
+    wait_until("rows", || {
+        let answer = client.ask(&format!("FETCH a.b.rrd AVERAGE {} {}", now() - 5, now())).unwrap();
+        let rows = answer.lines.iter().filter_map(|line| line.split_once(": "));
+        // Shares of rates, added up.
+        let rounded = |word: &str| word.parse::<f64>().ok().map(f64::round);
+        let values = |text: &str| -> Vec<Option<f64>> { text.split(' ').map(rounded).collect() };
+        rows.map(|(_, text)| values(text)).any(|row| row == [Some(5.0), Some(7.0)])
+    });
 }
 
 /// A block of one RRD with readings at these times.

@@ -21,7 +21,7 @@ use collect::mrtg::threshold::Broken;
 use collect::reading::Readings;
 use collect::statistics::Statistic;
 use rrd::definition::DsKind;
-use store::engine::RrdStatus;
+use store::engine::{Engine, RrdStatus};
 use store::name::RrdName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
@@ -30,11 +30,12 @@ use tokio::task::JoinSet;
 use self::files::{LoadError, LoadedConfig};
 use self::peers::{PeerEvent, Peers};
 use self::state::ThreshDir;
+use super::context::{CollectorContext, ReadingSink};
 use super::notices;
 use super::own::Own;
 use super::recorder::{Recorded, Recorder};
 use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed};
-use crate::service::{Service, stopped};
+use crate::service::stopped;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
 const NAME: &str = "mrtg";
@@ -72,13 +73,13 @@ pub struct MrtgSettings {
 /// When there are no sockets, or SIGHUP cannot be received. A configuration that cannot be used is logged, and read again when it
 /// changes.
 pub async fn run(
-    service: Arc<Service>,
+    context: Arc<CollectorContext>,
     settings: MrtgSettings,
     base: PathBuf,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut hang_up = signal(SignalKind::hangup())?;
-    let mut poller = Poller::new(service, settings, base)?;
+    let mut poller = Poller::new(context, settings, base)?;
     poller.load();
     loop {
         let wait = poller.wait();
@@ -118,7 +119,7 @@ enum Event {
 type Ended = (TermId, Result<Vec<u8>, String>);
 
 struct Poller {
-    service: Arc<Service>,
+    context: Arc<CollectorContext>,
     settings: MrtgSettings,
     base: PathBuf,
     clocks: Clocks,
@@ -148,11 +149,11 @@ struct Poller {
 }
 
 impl Poller {
-    fn new(service: Arc<Service>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
-        let recorder = Recorder::new(Arc::clone(&service.collecting), NAME);
-        let own = Own::new(&service.collecting, NAME);
+    fn new(context: Arc<CollectorContext>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
+        let recorder = Recorder::new(Arc::clone(&context), NAME);
+        let own = Own::new(&context, NAME);
         Ok(Poller {
-            service,
+            context,
             settings,
             base,
             clocks: Clocks::default(),
@@ -189,6 +190,10 @@ impl Poller {
         self.look_at = Instant::now() + LOOK_EVERY;
         let subject = self.settings.config.display().to_string();
         let loaded = tokio::task::block_in_place(|| LoadedConfig::read(&self.settings.config, &self.base));
+        let loaded = match self.engine() {
+            Some(_) => loaded,
+            None => loaded.and_then(|loaded| loaded.for_an_agent(&self.settings.config)),
+        };
         match loaded {
             Ok(loaded) => {
                 self.failed = None;
@@ -231,7 +236,7 @@ impl Poller {
             without_effect,
             "polling in MRTG's place; \"roundel mrtg --check FILE\" lists the lines without effect"
         );
-        self.recorder = Recorder::new(Arc::clone(&self.service.collecting), NAME);
+        self.recorder = Recorder::new(Arc::clone(&self.context), NAME);
         // Readings and programs that belong to the old plan have numbers of the old plan.
         (self.readings, self.read, self.running) = (Readings::default(), Vec::new(), JoinSet::new());
         let options = MrtgCollectorOptions {
@@ -300,7 +305,7 @@ impl Poller {
             let mut counts = self.before;
             counts += collector.counts();
             let levels = [loaded.plan.targets.len(), collector.addresses().len()];
-            self.own.publish(&self.service.collecting, |stored| numbers(counts, stored, levels)).await;
+            self.own.publish(&self.context, |stored| numbers(counts, stored, levels)).await;
         }
         self.tell();
     }
@@ -352,9 +357,17 @@ impl Poller {
         self.loaded = Some(loaded);
     }
 
+    /// The store, unless it is on another machine.
+    fn engine(&self) -> Option<&Arc<dyn Engine>> {
+        match &self.context.sink {
+            ReadingSink::Store(engine) => Some(engine),
+            ReadingSink::Spool(_) => None,
+        }
+    }
+
     fn status(&self, plan: &MrtgPlan, target: &PlannedTarget) -> Option<(RrdName, RrdStatus)> {
-        let name = RrdName::new(plan.inventory.name(target.rrd)).ok()?;
-        let status = tokio::task::block_in_place(|| self.service.engine.status(&name)).ok()?;
+        let (engine, name) = (self.engine()?, RrdName::new(plan.inventory.name(target.rrd)).ok()?);
+        let status = tokio::task::block_in_place(|| engine.status(&name)).ok()?;
         Some((name, status))
     }
 
@@ -364,7 +377,7 @@ impl Poller {
         let Some(max_age) = plan.max_age else { return true };
         let Some((name, status)) = self.status(&plan, &plan.targets[target]) else { return true };
         let unit = i64::from(status.definition.units_per_second.max(1));
-        let age = self.service.now().saturating_sub(status.last_update.whole.div_euclid(unit));
+        let age = self.context.now().saturating_sub(status.last_update.whole.div_euclid(unit));
         let subject = name.to_string();
         if status.is_updated && age > max_age as i64 {
             self.complaints
@@ -375,15 +388,15 @@ impl Poller {
         true
     }
 
-    /// Brings RRDs that are there up to the configuration: types and maxima.
+    /// Brings RRDs that are there up to the configuration: types and maxima. An agent cannot; those of its RRDs stay as they were made.
     fn tune(&mut self, plan: &MrtgPlan) {
         for index in std::mem::take(&mut self.untuned) {
             let target = &plan.targets[index];
             let Some((name, status)) = self.status(plan, target) else { continue };
-            if is_tuned(&status, &target.tune_args) {
+            let Some(engine) = self.engine().filter(|_| !is_tuned(&status, &target.tune_args)) else {
                 continue;
-            }
-            let tuned = tokio::task::block_in_place(|| self.service.engine.tune(&name, &target.tune_args));
+            };
+            let tuned = tokio::task::block_in_place(|| engine.tune(&name, &target.tune_args));
             match tuned {
                 Ok(()) => tracing::info!(name = %name, "tuned to {}", target.tune_args.join(" ")),
                 Err(error) => self.complaints.raise(&name.to_string(), format!("cannot be tuned: {error}")),
@@ -393,14 +406,14 @@ impl Poller {
 
     /// Compares what is now stored of the targets that were read with their thresholds.
     fn check_thresholds(&mut self, loaded: &LoadedConfig) {
-        let now = self.service.now();
+        let now = self.context.now();
         let directory = ThreshDir::of(&loaded.config, &self.settings.config);
         for target in std::mem::take(&mut self.read) {
             let target = &loaded.plan.targets[target];
             let Some(thresholds) = &target.thresholds else { continue };
             let name = loaded.plan.inventory.name(target.rrd);
             let step = loaded.plan.interval.step();
-            let engine = &self.service.engine;
+            let Some(engine) = self.engine() else { continue };
             let rates =
                 tokio::task::block_in_place(|| actions::rates(&**engine, name, step, now, thresholds));
             let before: Broken = thresholds.keys().filter(|key| self.broken.contains(key)).collect();

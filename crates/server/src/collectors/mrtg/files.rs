@@ -42,6 +42,9 @@ fn look(path: &Path) -> Option<(SystemTime, u64)> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
+/// How many things that an agent cannot do are named.
+const ASKS_NAMED: usize = 5;
+
 /// A configuration that cannot be used, with what was read of it, so that a change is seen.
 #[derive(Debug)]
 pub struct LoadError {
@@ -89,6 +92,27 @@ impl LoadedConfig {
             Ok(plan) => Ok(LoadedConfig { config, plan: Arc::new(plan), mib_faults, stamps }),
             Err(error) => Err(LoadError { text: format!("{name}: {error}"), stamps }),
         }
+    }
+
+    /// The same on an agent, which cannot ask the store.
+    ///
+    /// # Errors
+    /// When it says what an agent cannot do.
+    pub fn for_an_agent(self, path: &Path) -> Result<Self, LoadError> {
+        let mut asks: Vec<String> = self.plan.max_age.map(|_| "MaxAge".to_string()).into_iter().collect();
+        let has_thresholds = self.plan.targets.iter().filter(|target| target.thresholds.is_some());
+        asks.extend(has_thresholds.map(|target| format!("the thresholds of {}", target.name)));
+        if asks.is_empty() {
+            return Ok(self);
+        }
+        let (more, asks) = (asks.len().saturating_sub(ASKS_NAMED), &asks[..asks.len().min(ASKS_NAMED)]);
+        let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!(
+            "{}: {}{and_more} look at what the store has, which an agent cannot: leave them out, or poll by [[mrtg]] of the store",
+            path.display(),
+            asks.join(", ")
+        );
+        Err(LoadError { text, stamps: self.stamps })
     }
 
     /// Whether a file that was read has changed since, or a directory in which files were looked for.
