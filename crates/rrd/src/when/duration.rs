@@ -91,7 +91,7 @@ fn parse_decimals(number: u64, suffix: &str) -> Result<Option<u64>, DurationErro
     }
     let scale = 10u128.pow(digits as u32);
     let value: u128 = fraction[..digits].parse().map_err(|_| DurationError::Trailing)?;
-    // The largest number of years with nine digits behind the point is more than 128 bits hold.
+    // The largest number of years with nine digits after the point is more than 128 bits hold.
     let total = (u128::from(number) * scale + value)
         .checked_mul(u128::from(seconds) * 1000)
         .ok_or(DurationError::Truncates)?;
