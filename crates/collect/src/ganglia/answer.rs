@@ -14,9 +14,9 @@ const HEAD: &str = include_str!("answer.dtd");
 /// A request of the interactive port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GangliaQuery {
-    /// Cluster or grid, host, metric; what does not exist, and what follows it, counts as not given.
+    /// Cluster or grid, host, metric; what does not exist or is empty, and what follows it, counts as not given.
     path: Vec<String>,
-    /// `?filter=summary`: sums in place of hosts.
+    /// `?filter=summary`: sums in place of hosts, and a host without its metrics.
     summary: bool,
 }
 
@@ -26,7 +26,7 @@ impl GangliaQuery {
         let line = super::wire_text(line.trim_ascii_end());
         let rest = line.strip_prefix('/')?;
         let (path, filter) = rest.split_once('?').unwrap_or((rest, ""));
-        let path = path.split('/').filter(|part| !part.is_empty()).map(str::to_string).collect();
+        let path = path.split('/').take_while(|part| !part.is_empty()).map(str::to_string).collect();
         Some(GangliaQuery { path, summary: filter == "filter=summary" })
     }
 
@@ -113,13 +113,13 @@ impl Xml {
         self.attribute("LATLONG", &cluster.latlong);
         self.attribute("URL", &cluster.url);
         self.text(">\n");
-        if query.summary {
+        let wanted = query.part(1).filter(|name| cluster.hosts.iter().any(|host| *host.name == **name));
+        if query.summary && wanted.is_none() {
             self.summary(summary);
         } else {
             let age = self.now.saturating_sub(source.read_at).clamp(0, i64::from(u32::MAX)) as u32;
-            let wanted = query.part(1).filter(|name| cluster.hosts.iter().any(|host| *host.name == **name));
             for host in cluster.hosts.iter().filter(|host| wanted.is_none_or(|name| *host.name == *name)) {
-                self.host(host, age, wanted.and_then(|_| query.part(2)));
+                self.host(host, age, wanted.and_then(|_| query.part(2)), query.summary);
             }
         }
         self.text("</CLUSTER>\n");
@@ -135,7 +135,8 @@ impl Xml {
         self.text("</GRID>\n");
     }
 
-    fn host(&mut self, host: &Host, age: u32, metric: Option<&str>) {
+    /// A host with its metrics, or the one of them; where sums are asked for, which a host has not, without all of them.
+    fn host(&mut self, host: &Host, age: u32, metric: Option<&str>, summary: bool) {
         self.text("<HOST");
         self.attribute("NAME", &host.name);
         self.attribute("IP", &host.ip);
@@ -150,7 +151,8 @@ impl Xml {
         if host.is_alive() {
             let current = || host.metrics.iter().filter(|metric| is_current(metric));
             let wanted = metric.filter(|name| current().any(|metric| *metric.name == **name));
-            for metric in current().filter(|metric| wanted.is_none_or(|name| *metric.name == *name)) {
+            let is_wanted = |name: &str| wanted.map_or(!summary, |wanted| wanted == name);
+            for metric in current().filter(|metric| is_wanted(&metric.name)) {
                 self.metric(metric, age);
             }
         }
