@@ -50,7 +50,10 @@ impl Pixels {
     }
 
     pub fn of_png(file: &[u8]) -> Pixels {
-        let mut reader = png::Decoder::new(Cursor::new(file)).read_info().unwrap();
+        let mut decoder = png::Decoder::new(Cursor::new(file));
+        // Few colours are a palette.
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut bytes).unwrap();
         let samples = info.color_type.samples();

@@ -306,11 +306,12 @@ impl Machine {
 
     fn percent(&mut self) -> Result<(), EvaluateError> {
         self.need(2)?;
-        let count = self.count()?;
+        let count = self.count();
         let percent = self.pop()?;
         if !(0.0..=100.0).contains(&percent) {
             return Err(EvaluateError::Percentile);
         }
+        let count = count?;
         let (values, aside) = self.set(count, SORTING)?;
         sets::sort(values, aside);
         let rank = (percent * count as f64 / 100.0).round() as usize;
