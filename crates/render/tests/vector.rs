@@ -15,6 +15,8 @@ use roundel_render::{Fonts, PdfError};
 
 /// Squares of pixels whose colours differ by more are counted.
 const FAR: f64 = 0.2;
+/// The part of them that may be. Measured over 120 seeds: up to 0.0125, where large texts cover most of a small PDF.
+const FAR_MAX: f64 = 0.015;
 
 /// Asserts that every format shows what the raster shows. Measured over 20 seeds: means up to 0.003 (SVG), 0.006
 /// (PDF) and 0.009 (EPS), which smooth edges and glyphs in their own ways.
@@ -29,7 +31,7 @@ fn check(name: &str, scene: &Scene) {
     for (format, pixels, mean_max) in formats {
         let (mean, far) = raster.distance(&pixels, FAR);
         println!("{name} {format} {mean:.4} {far:.4}");
-        assert!(mean <= mean_max && far <= 0.01, "{name} as {format}: mean {mean:.4}, far {far:.4}");
+        assert!(mean <= mean_max && far <= FAR_MAX, "{name} as {format}: mean {mean:.4}, far {far:.4}");
     }
 }
 
@@ -55,7 +57,7 @@ fn a_picture_that_misses_something_is_told_from_one_that_does_not() {
         let mut part = whole.clone();
         part.items.remove(number);
         let (mean, far) = raster.distance(&Pixels::of_scene(&part), FAR);
-        assert!(mean > 0.012 || far > 0.01, "item {number}: mean {mean:.4}, far {far:.4}");
+        assert!(mean > 0.012 || far > FAR_MAX, "item {number}: mean {mean:.4}, far {far:.4}");
     }
 }
 
