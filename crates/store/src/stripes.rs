@@ -225,6 +225,14 @@ impl Stripes {
     }
 }
 
+#[cfg(test)]
+impl Stripes {
+    /// The number of the shard that an RRD of this name belongs to.
+    pub(crate) fn shard_index(&self, name: &[u8]) -> usize {
+        self.core.shard_index(name)
+    }
+}
+
 impl Core {
     fn shard_index(&self, name: &[u8]) -> usize {
         match self.shards.len() {
