@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use model::{Model, Op, definition};
+use model::{Model, ModelRrd, Op, definition};
 use oracle::random::{Random, each_seed};
 use roundel_store::disk::sim::{ShutDown, SimDisk};
 use roundel_store::disk::{Mode, Shortage};
@@ -229,15 +229,20 @@ impl World {
         let names = self.store.list(b"", true).expect("a list");
         let head = |name: Vec<u8>| {
             let rrd = RrdName::new(&name).expect("a good name");
-            let words = self.store.snapshot(&rrd).expect("a listed RRD").live.words;
-            (String::from_utf8(name).expect("our names"), words)
+            let found = self.store.snapshot(&rrd).expect("a listed RRD");
+            (String::from_utf8(name).expect("our names"), found.live.words, format!("{:?}", found.definition))
         };
-        let heads: Vec<(String, Vec<u64>)> = names.into_iter().map(head).collect();
+        let heads: Vec<(String, Vec<u64>, String)> = names.into_iter().map(head).collect();
         let mut model = Model::default();
         self.ops[..self.synced].iter().for_each(|op| model.apply(op));
         for kept in self.synced..=self.ops.len() {
-            let said = model.0.iter().map(|(name, rrd)| (name, &rrd.live.words));
-            if said.eq(heads.iter().map(|(name, words)| (name, words))) {
+            // The words of an RRD that was made anew may be those of the one before.
+            let is_like = |(name, rrd): (&String, &ModelRrd), head: &(String, Vec<u64>, String)| {
+                (name, &rrd.live.words) == (&head.0, &head.1) && format!("{:?}", rrd.definition) == head.2
+            };
+            if model.0.len() == heads.len()
+                && model.0.iter().zip(&heads).all(|(rrd, head)| is_like(rrd, head))
+            {
                 return kept;
             }
             if let Some(op) = self.ops.get(kept) {
