@@ -236,7 +236,7 @@ impl World {
         let mut model = Model::default();
         self.ops[..self.synced].iter().for_each(|op| model.apply(op));
         for kept in self.synced..=self.ops.len() {
-            // The words of an RRD that was made anew may be those of the one before.
+            // The words of an RRD that was deleted and created again may be the same as before.
             let is_like = |(name, rrd): (&String, &ModelRrd), head: &(String, Vec<u64>, String)| {
                 (name, &rrd.live.words) == (&head.0, &head.1) && format!("{:?}", rrd.definition) == head.2
             };
