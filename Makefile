@@ -20,7 +20,7 @@ FUZZ_SECONDS ?= 10
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
 	@echo "make test          install the peers (Debian packages), then run every test and build what check leaves out"
-	@echo "make test-all      the same with root's tests, and every random test with ten times the seeds: an hour by estimate"
+	@echo "make test-all      the same with root's tests, and every random test with ten times the seeds: an hour"
 	@echo "make check         formatting, clippy, unit tests, house rules, licences: what a change needs, in a minute"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
