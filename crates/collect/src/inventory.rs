@@ -10,8 +10,58 @@ pub struct RrdSpec {
     pub step: u64,
     /// How many seconds before its first reading it starts (`--start`).
     pub starts_before: u64,
-    /// The `DS:` and `RRA:` arguments of `rrdcreate(1)`.
+    /// The `DS:` and `RRA:` arguments of `rrdcreate(1)`, and words of [`ExistingRule`].
     pub args: Vec<String>,
+}
+
+/// What holds for an RRD that is there already. Rules are words among [`RrdSpec::args`], so that they travel from agents with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExistingRule {
+    /// Its data sources get the types and maxima of the arguments, as in MRTG's first round.
+    Tune,
+    /// It takes no reading that is later than its last one by more than so many seconds, as with MRTG's `MaxAge`.
+    MaxAge(u64),
+}
+
+/// What the word of an [`ExistingRule`] begins with.
+const EXISTING: &str = "EXISTING:";
+
+impl ExistingRule {
+    /// The rule as a word: `EXISTING:tune` or `EXISTING:max-age:SECONDS`.
+    pub fn word(self) -> String {
+        match self {
+            ExistingRule::Tune => format!("{EXISTING}tune"),
+            ExistingRule::MaxAge(seconds) => format!("{EXISTING}max-age:{seconds}"),
+        }
+    }
+
+    /// The rule that a word is.
+    fn parse(word: &str) -> Option<Self> {
+        match word.strip_prefix(EXISTING)? {
+            "tune" => Some(ExistingRule::Tune),
+            rule => Some(ExistingRule::MaxAge(rule.strip_prefix("max-age:")?.parse().ok()?)),
+        }
+    }
+}
+
+impl RrdSpec {
+    /// The arguments of `rrdcreate(1)`. A word that begins like a rule and is none that is known is among them, so that it is refused.
+    pub fn create_args(&self) -> Vec<String> {
+        self.args.iter().filter(|arg| ExistingRule::parse(arg).is_none()).cloned().collect()
+    }
+
+    /// Whether data sources that are there get the types and maxima of the arguments.
+    pub fn tunes(&self) -> bool {
+        self.args.iter().any(|arg| ExistingRule::parse(arg) == Some(ExistingRule::Tune))
+    }
+
+    /// How many seconds a reading may be later than the last one.
+    pub fn max_age(&self) -> Option<u64> {
+        self.args.iter().find_map(|arg| match ExistingRule::parse(arg)? {
+            ExistingRule::MaxAge(seconds) => Some(seconds),
+            ExistingRule::Tune => None,
+        })
+    }
 }
 
 /// An RRD of an [`Inventory`].
@@ -137,6 +187,23 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_are_words_that_rrdtool_does_not_get() {
+        let args = ["DS:a:GAUGE:1:0:U", "EXISTING:tune", "EXISTING:max-age:60", "EXISTING:other"];
+        let spec = RrdSpec { step: 1, starts_before: 1, args: args.map(String::from).to_vec() };
+        assert_eq!(spec.create_args(), ["DS:a:GAUGE:1:0:U", "EXISTING:other"]);
+        assert_eq!((spec.tunes(), spec.max_age()), (true, Some(60)));
+        for rule in [ExistingRule::Tune, ExistingRule::MaxAge(7)] {
+            assert_eq!(ExistingRule::parse(&rule.word()), Some(rule));
+        }
+        let plain = RrdSpec {
+            step: 1,
+            starts_before: 1,
+            args: args[..1].iter().map(|arg| arg.to_string()).collect(),
+        };
+        assert_eq!((plain.tunes(), plain.max_age()), (false, None));
+    }
 
     #[test]
     fn a_name_is_one_rrd_and_the_limit_holds() {

@@ -18,6 +18,7 @@ pub mod operand;
 pub mod options;
 pub mod plan;
 pub mod program;
+pub mod rates;
 pub mod report;
 pub mod snmp_options;
 pub mod spec;

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "agents/mrtg.rs"]
+mod mrtg;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
 mod wire;
@@ -354,6 +356,14 @@ fn the_command_sends_what_it_collects() {
     }
     let log = || std::fs::read_to_string(world.directory.path().join("agent.log")).unwrap_or_default();
     assert!(found, "{}\n{}", log(), world.daemon.log());
+    // A release appends numbers to this list and never changes what is there, because RRDs have them in this order.
+    let info = client.ask("INFO roundel/hall-2/agent.rrd").unwrap().lines.join("\n");
+    let sources = info.lines().filter_map(|line| line.strip_prefix("ds[")?.split_once("].type"));
+    let names: Vec<&str> = sources.map(|(name, _)| name).collect();
+    assert_eq!(
+        names.join(" "),
+        "connected spool_bytes waiting_bytes blocks dropped lost sessions bytes refused gone"
+    );
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(agent.id() as i32).unwrap(),
         rustix::process::Signal::TERM,

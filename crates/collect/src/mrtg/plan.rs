@@ -62,8 +62,6 @@ pub struct PlannedTarget {
     pub display: Display,
     /// What is done when its rates leave their bounds.
     pub thresholds: Option<Thresholds>,
-    /// What `rrdtune(1)` is given when the RRD is there.
-    pub tune_args: Vec<String>,
 }
 
 /// What a configuration polls.
@@ -83,8 +81,6 @@ pub struct MrtgPlan {
     pub inventory: Inventory,
     /// Whether agents are asked for `sysUpTime`: no `NoMib2`.
     pub asks_uptime: bool,
-    /// Readings older than so many seconds before the last are refused: `MaxAge`.
-    pub max_age: Option<u64>,
 }
 
 /// What the caller knows of a configuration's surroundings.
@@ -113,8 +109,8 @@ impl MrtgPlan {
             targets: Vec::with_capacity(config.targets.len()),
             inventory: Inventory::new(RRDS_MAX),
             asks_uptime: config.get("nomib2").is_none_or(|value| value.eq_ignore_ascii_case("no")),
-            max_age: config.get("maxage").and_then(|seconds| seconds.parse().ok()),
         };
+        let max_age = config.get("maxage").and_then(|seconds| seconds.parse().ok());
         let mut numbers: HashMap<(String, String), TermId> = HashMap::new();
         for settings in &config.targets {
             let surroundings = term_context(config, settings, context);
@@ -143,7 +139,7 @@ impl MrtgPlan {
             let name = spec::rrd_name(settings, &context.prefix);
             let rrd = plan
                 .inventory
-                .find_or_add(name.as_bytes(), || Arc::new(spec::rrd_spec(settings, interval)))?;
+                .find_or_add(name.as_bytes(), || Arc::new(spec::rrd_spec(settings, interval, max_age)))?;
             let place = settings.settings.get("target").map_or(&settings.place, |setting| &setting.place);
             plan.targets.push(PlannedTarget {
                 name: settings.name.clone(),
@@ -154,7 +150,6 @@ impl MrtgPlan {
                 ds_type: DsType::of(settings),
                 display: Display::of(settings),
                 thresholds: Thresholds::of(config, settings),
-                tune_args: spec::tune_args(settings),
             });
         }
         Ok(plan)

@@ -87,7 +87,7 @@ impl Report {
             report.rrds.push(ReportRrd {
                 name: String::from_utf8_lossy(plan.inventory.name(target.rrd)).into_owned(),
                 target: target.name.clone(),
-                create: options.into_iter().chain(spec.args.iter().cloned()).collect(),
+                create: options.into_iter().chain(spec.create_args()).collect(),
             });
         }
         report

@@ -1,9 +1,9 @@
-//! The RRD that MRTG makes for a target: data sources, archives, name; and what it tunes when it finds one.
+//! The RRD that MRTG makes for a target: data sources, archives, name; and what it does with one that is there.
 
 use super::config::{Config, TargetSettings};
 use super::interval::Interval;
 use super::options;
-use crate::inventory::RrdSpec;
+use crate::inventory::{ExistingRule, RrdSpec};
 
 /// Seconds before its first reading that an RRD starts.
 const STARTS_BEFORE: u64 = 10;
@@ -57,8 +57,8 @@ pub fn maxima(target: &TargetSettings) -> [String; 2] {
     })
 }
 
-/// How the RRD of a target is made.
-pub fn rrd_spec(target: &TargetSettings, interval: Interval) -> RrdSpec {
+/// How the RRD of a target is made, or tuned when it is there; `max_age` is that of the configuration.
+pub fn rrd_spec(target: &TargetSettings, interval: Interval, max_age: Option<u64>) -> RrdSpec {
     let ds_type = DsType::of(target).word();
     let heartbeat = interval.heartbeat();
     let maxima = maxima(target);
@@ -81,6 +81,8 @@ pub fn rrd_spec(target: &TargetSettings, interval: Interval) -> RrdSpec {
         args.extend(archives.iter().map(|(steps, rows)| format!("RRA:{cf}:0.5:{steps}:{rows}")));
     }
     args.extend(target.get("rrdhwrras").unwrap_or("").split_whitespace().map(str::to_string));
+    args.push(ExistingRule::Tune.word());
+    args.extend(max_age.map(|seconds| ExistingRule::MaxAge(seconds).word()));
     RrdSpec { step: interval.step(), starts_before: STARTS_BEFORE, args }
 }
 
@@ -92,21 +94,4 @@ pub fn rrd_name(target: &TargetSettings, prefix: &str) -> String {
     name.push_str(&target.name);
     name.push_str(".rrd");
     name
-}
-
-/// The arguments of `rrdtune(1)` with which MRTG brings an existing RRD up to its configuration in the first round.
-pub fn tune_args(target: &TargetSettings) -> Vec<String> {
-    let ds_type = DsType::of(target).word();
-    let [input, output] = maxima(target);
-    let args = [
-        "-a".to_string(),
-        format!("ds0:{input}"),
-        "-a".to_string(),
-        format!("ds1:{output}"),
-        "-d".to_string(),
-        format!("ds0:{ds_type}"),
-        "-d".to_string(),
-        format!("ds1:{ds_type}"),
-    ];
-    args.to_vec()
 }

@@ -21,7 +21,7 @@ use crate::wire::{Client, Daemon, Kind};
 
 const DEVICES: usize = 8;
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
@@ -70,7 +70,7 @@ impl Network {
 }
 
 /// `roundel agent`, killed at the end.
-struct Agent {
+pub struct Agent {
     directory: PathBuf,
     name: &'static str,
     lines: String,
@@ -84,7 +84,7 @@ impl Agent {
     }
 
     /// One with these lines before its own in its configuration.
-    fn start_with(root: &Path, name: &'static str, store: u16, lines: &str) -> Agent {
+    pub fn start_with(root: &Path, name: &'static str, store: u16, lines: &str) -> Agent {
         let directory = root.join(name);
         fs::create_dir_all(&directory).unwrap();
         let mut agent =
@@ -93,7 +93,7 @@ impl Agent {
         agent
     }
 
-    fn start_again(&mut self) {
+    pub fn start_again(&mut self) {
         let config = self.directory.join("agent.toml");
         let text = format!(
             "{}[agent]\nname = '{}'\nstore = '127.0.0.1:{}'\nspool = '{}/spool'\n",
@@ -109,14 +109,14 @@ impl Agent {
         self.child = Some(command.spawn().unwrap());
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().ok();
             child.wait().ok();
         }
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 }
@@ -128,15 +128,15 @@ impl Drop for Agent {
 }
 
 /// A store that hands out devices, all of them one snmpd.
-struct World {
-    directory: tempfile::TempDir,
-    store: Daemon,
-    port: u16,
+pub struct World {
+    pub directory: tempfile::TempDir,
+    pub store: Daemon,
+    pub port: u16,
     _snmpd: Snmpd,
 }
 
 impl World {
-    fn new() -> World {
+    pub fn new() -> World {
         let directory = tempfile::tempdir().unwrap();
         let snmpd = Snmpd::start(directory.path(), "rocommunity s3cret 127.0.0.1\n", None);
         let mut store = Daemon::new(Kind::Stripes, &directory.path().join("store"));
@@ -288,40 +288,6 @@ fn an_agent_that_was_cut_off_and_polled_on_writes_nothing_that_is_anothers() {
             assert!(line.to_lowercase().contains("nan"), "d{device} after {last}: {line}");
         }
     }
-}
-
-#[test]
-fn an_agent_polls_by_an_mrtg_cfg_and_refuses_what_asks_the_store() {
-    let mut world = World::new();
-    let mut client = world.store.start();
-    let root = world.directory.path().to_path_buf();
-    let config = root.join("mrtg.cfg");
-    let text = format!(
-        "WorkDir: {}\nLogFormat: rrdtool\nInterval: 0:2\nTarget[a.b]: `echo 5; echo 7`\nMaxBytes[a.b]: 1000\nTitle[a.b]: t\n\
-         Options[a.b]: gauge\n",
-        root.display()
-    );
-    let threshold = "ThreshMaxI[a.b]: 1\n";
-    fs::write(&config, format!("{text}{threshold}")).unwrap();
-    let sections = format!("base = '{}'\n[[mrtg]]\nconfig = '{}'\n", root.display(), config.display());
-    let agent = Agent::start_with(&root, "office", world.port, &sections);
-    let refused = "the thresholds of a.b look at what the store has, which an agent cannot";
-    wait_until("the refusal", || agent.log().contains(refused));
-    assert_eq!(client.ask("LAST a.b.rrd").unwrap().status, -1);
-    fs::write(&config, text).unwrap();
-    wait_until("readings", || client.ask("LAST a.b.rrd").unwrap().status == 0);
-    let info = client.ask("INFO a.b.rrd").unwrap().lines.join("\n");
-    for line in ["ds[ds0].max 0 1.0000000000e+03", "ds[ds1].type 2 GAUGE", "step 1 2"] {
-        assert!(info.contains(line), "{line}: {info}");
-    }
-    wait_until("rows", || {
-        let answer = client.ask(&format!("FETCH a.b.rrd AVERAGE {} {}", now() - 20, now())).unwrap();
-        let rows = answer.lines.iter().filter_map(|line| line.split_once(": "));
-        // Shares of rates, added up.
-        let rounded = |word: &str| word.parse::<f64>().ok().map(f64::round);
-        let values = |text: &str| -> Vec<Option<f64>> { text.split(' ').map(rounded).collect() };
-        rows.map(|(_, text)| values(text)).any(|row| row == [Some(5.0), Some(7.0)])
-    });
 }
 
 /// A block of one RRD with readings at these times.

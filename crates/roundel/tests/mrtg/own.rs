@@ -11,7 +11,7 @@ use crate::{Daemon, info};
 
 /// The numbers of each collector, in their order. A release appends to a list; it never changes what is there, because RRDs have them
 /// in this order.
-const NUMBERS: [(&str, &str); 4] = [
+const NUMBERS: [(&str, &str); 5] = [
     (
         "collectd",
         "packets bytes values readings stored refused dropped_packets malformed unprotected forged incomplete unknown_type old ahead \
@@ -32,6 +32,10 @@ const NUMBERS: [(&str, &str); 4] = [
         "passes late_passes pass_micros requests answers timeouts retries too_big unauthorized malformed unexpected wrong_address moved restarts \
          targets_answered targets_missing devices silent_devices in_flight rrds stored refused",
     ),
+    (
+        "agents",
+        "connected sessions blocks bytes stored repeated refused dropped refused_moved fenced malformed devices unassigned moves",
+    ),
 ];
 
 /// Sections that start each collector.
@@ -41,8 +45,9 @@ fn sections(root: &Path) -> String {
     fs::write(&config, text).unwrap();
     format!(
         "[[snmp]]\ndevice = '127.0.0.1:9'\n[[mrtg]]\nconfig = '{}'\n[collectd]\nlisten = ['udp://127.0.0.1:{}']\n\
-         [gmond_listen]\nlisten = ['udp://127.0.0.1:{}']\n",
+         [gmond_listen]\nlisten = ['udp://127.0.0.1:{}']\n[agents]\nlisten = ['127.0.0.1:{}']\n",
         config.display(),
+        free_port(),
         free_port(),
         free_port()
     )

@@ -4,9 +4,9 @@ mod actions;
 pub mod files;
 mod peers;
 mod programs;
+mod rates;
 mod state;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,20 +15,18 @@ use std::time::{Duration, Instant};
 
 use collect::complaints::Complaints;
 use collect::mrtg::collector::{MrtgCollector, MrtgCollectorOptions, MrtgCounts};
-use collect::mrtg::plan::{MrtgPlan, PlannedTarget, TermId};
+use collect::mrtg::plan::TermId;
 use collect::mrtg::report::Report;
 use collect::mrtg::threshold::Broken;
 use collect::reading::Readings;
 use collect::statistics::Statistic;
-use rrd::definition::DsKind;
-use store::engine::{Engine, RrdStatus};
-use store::name::RrdName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use self::files::{LoadError, LoadedConfig};
 use self::peers::{PeerEvent, Peers};
+use self::rates::RateSource;
 use self::state::ThreshDir;
 use super::context::{CollectorContext, ReadingSink};
 use super::notices;
@@ -137,8 +135,7 @@ struct Poller {
     read: Vec<usize>,
     complaints: Complaints,
     broken: Broken,
-    /// Targets whose RRD is brought up to the configuration before the next readings.
-    untuned: Vec<usize>,
+    rates: RateSource,
     own: Own,
     /// What was counted before the configuration was read again.
     before: MrtgCounts,
@@ -151,6 +148,7 @@ struct Poller {
 impl Poller {
     fn new(context: Arc<CollectorContext>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
         let recorder = Recorder::new(Arc::clone(&context), NAME);
+        let rates = RateSource::new(&context.sink);
         let own = Own::new(&context, NAME);
         Ok(Poller {
             context,
@@ -168,7 +166,7 @@ impl Poller {
             read: Vec::new(),
             complaints: Complaints::default(),
             broken: Broken::new(),
-            untuned: Vec::new(),
+            rates,
             own,
             before: MrtgCounts::default(),
             running: JoinSet::new(),
@@ -190,9 +188,9 @@ impl Poller {
         self.look_at = Instant::now() + LOOK_EVERY;
         let subject = self.settings.config.display().to_string();
         let loaded = tokio::task::block_in_place(|| LoadedConfig::read(&self.settings.config, &self.base));
-        let loaded = match self.engine() {
-            Some(_) => loaded,
-            None => loaded.and_then(|loaded| loaded.for_an_agent(&self.settings.config)),
+        let loaded = match &self.context.sink {
+            ReadingSink::Store(_) => loaded,
+            ReadingSink::Spool(_) => loaded.and_then(|loaded| loaded.for_an_agent(&self.settings.config)),
         };
         match loaded {
             Ok(loaded) => {
@@ -210,21 +208,9 @@ impl Poller {
         self.tell();
     }
 
-    /// Puts a configuration in force: only RRDs whose definition it changes are tuned.
+    /// Puts a configuration in force. RRDs that are there are looked at once more, and tuned if it changes them.
     fn put_in_force(&mut self, loaded: LoadedConfig) {
-        let before: HashMap<String, Vec<String>> = match &self.loaded {
-            None => HashMap::new(),
-            Some(old) => {
-                let targets = old.plan.targets.iter();
-                targets.map(|target| (target.name.clone(), target.tune_args.clone())).collect()
-            }
-        };
         let plan = &loaded.plan;
-        let is_new = |index: &usize| {
-            let target = &plan.targets[*index];
-            before.get(&target.name) != Some(&target.tune_args)
-        };
-        self.untuned = (0..plan.targets.len()).filter(is_new).collect();
         let same_interval = self.loaded.as_ref().is_some_and(|old| old.plan.interval == plan.interval);
         // The first round at once, as in MRTG.
         let due = self.collector.as_ref().filter(|_| same_interval).map_or(0, MrtgCollector::due);
@@ -232,7 +218,6 @@ impl Poller {
         tracing::info!(
             config = %self.settings.config.display(),
             targets = plan.targets.len(),
-            new_or_changed = self.untuned.len(),
             without_effect,
             "polling in MRTG's place; \"roundel mrtg --check FILE\" lists the lines without effect"
         );
@@ -252,6 +237,7 @@ impl Poller {
         if let Some(old) = &self.collector {
             self.before += old.counts();
         }
+        self.rates.keep(plan);
         let collector = MrtgCollector::new(self.clocks.now(), Arc::clone(plan), &options, due);
         for (nth, fault) in loaded.mib_faults.iter().enumerate() {
             let subject = format!("{}: LoadMIBs, {}", self.settings.config.display(), nth + 1);
@@ -336,10 +322,8 @@ impl Poller {
     fn read(&mut self) {
         let Some(mut collector) = self.collector.take() else { return };
         for target in collector.take_complete() {
-            if self.is_young_enough(target) {
-                collector.push_reading(self.clocks.now(), target, &mut self.readings);
-                self.read.push(target);
-            }
+            collector.push_reading(self.clocks.now(), target, &mut self.readings);
+            self.read.push(target);
         }
         notices::log(NAME, collector.take_notices());
         self.collector = Some(collector);
@@ -349,59 +333,12 @@ impl Poller {
     async fn record(&mut self) {
         self.recorded = Instant::now();
         let Some(loaded) = self.loaded.take() else { return };
-        self.tune(&loaded.plan);
         let recorded = self.recorder.record(&loaded.plan.inventory, &self.readings).await;
         self.own.add(recorded);
+        self.rates.take(&loaded.plan, &self.readings);
         self.readings.clear();
         self.check_thresholds(&loaded);
         self.loaded = Some(loaded);
-    }
-
-    /// The store, unless it is on another machine.
-    fn engine(&self) -> Option<&Arc<dyn Engine>> {
-        match &self.context.sink {
-            ReadingSink::Store(engine) => Some(engine),
-            ReadingSink::Spool(_) => None,
-        }
-    }
-
-    fn status(&self, plan: &MrtgPlan, target: &PlannedTarget) -> Option<(RrdName, RrdStatus)> {
-        let (engine, name) = (self.engine()?, RrdName::new(plan.inventory.name(target.rrd)).ok()?);
-        let status = tokio::task::block_in_place(|| engine.status(&name)).ok()?;
-        Some((name, status))
-    }
-
-    /// `MaxAge`: an RRD whose last reading is older is not touched.
-    fn is_young_enough(&mut self, target: usize) -> bool {
-        let Some(plan) = self.loaded.as_ref().map(|loaded| Arc::clone(&loaded.plan)) else { return false };
-        let Some(max_age) = plan.max_age else { return true };
-        let Some((name, status)) = self.status(&plan, &plan.targets[target]) else { return true };
-        let unit = i64::from(status.definition.units_per_second.max(1));
-        let age = self.context.now().saturating_sub(status.last_update.whole.div_euclid(unit));
-        let subject = name.to_string();
-        if status.is_updated && age > max_age as i64 {
-            self.complaints
-                .raise(&subject, format!("is older than MaxAge ({max_age} s) and gets no readings"));
-            return false;
-        }
-        self.complaints.resolve(&subject);
-        true
-    }
-
-    /// Brings RRDs that are there up to the configuration: types and maxima. An agent cannot; those of its RRDs stay as they were made.
-    fn tune(&mut self, plan: &MrtgPlan) {
-        for index in std::mem::take(&mut self.untuned) {
-            let target = &plan.targets[index];
-            let Some((name, status)) = self.status(plan, target) else { continue };
-            let Some(engine) = self.engine().filter(|_| !is_tuned(&status, &target.tune_args)) else {
-                continue;
-            };
-            let tuned = tokio::task::block_in_place(|| engine.tune(&name, &target.tune_args));
-            match tuned {
-                Ok(()) => tracing::info!(name = %name, "tuned to {}", target.tune_args.join(" ")),
-                Err(error) => self.complaints.raise(&name.to_string(), format!("cannot be tuned: {error}")),
-            }
-        }
     }
 
     /// Compares what is now stored of the targets that were read with their thresholds.
@@ -411,11 +348,7 @@ impl Poller {
         for target in std::mem::take(&mut self.read) {
             let target = &loaded.plan.targets[target];
             let Some(thresholds) = &target.thresholds else { continue };
-            let name = loaded.plan.inventory.name(target.rrd);
-            let step = loaded.plan.interval.step();
-            let Some(engine) = self.engine() else { continue };
-            let rates =
-                tokio::task::block_in_place(|| actions::rates(&**engine, name, step, now, thresholds));
+            let rates = self.rates.of(&loaded.plan, target, now);
             let before: Broken = thresholds.keys().filter(|key| self.broken.contains(key)).collect();
             for action in thresholds.decide(&rates, &mut self.broken) {
                 tracing::info!(target_name = target.name, ?action, "a threshold");
@@ -445,18 +378,4 @@ fn numbers(counts: MrtgCounts, stored: Recorded, levels: [usize; 2]) -> Vec<Stat
         Statistic::level("agents", "Agents", levels[1] as u64),
     ]);
     numbers
-}
-
-/// Whether an RRD already has what `rrdtune` would give it.
-fn is_tuned(status: &RrdStatus, args: &[String]) -> bool {
-    args.chunks(2).all(|pair| {
-        let [option, value] = pair else { return false };
-        let Some((name, wanted)) = value.split_once(':') else { return false };
-        let source = status.definition.ds.iter().find(|ds| ds.name == name);
-        let Some(DsKind::Fed { ds_type, max, .. }) = source.map(|ds| &ds.kind) else { return false };
-        match option.as_str() {
-            "-a" => wanted.parse::<f64>().map_or(max.is_nan(), |wanted| wanted == *max),
-            _ => format!("{ds_type:?}").eq_ignore_ascii_case(wanted),
-        }
-    })
 }

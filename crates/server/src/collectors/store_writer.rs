@@ -1,5 +1,6 @@
 //! Readings into the store of this process: RRDs are created when they are first fed, and get the data sources that they lack.
 
+mod age;
 mod fit;
 
 use std::collections::BTreeMap;
@@ -15,11 +16,14 @@ use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch};
 use store::name::RrdName;
 use tokio::sync::oneshot;
 
+use self::age::Ages;
+
 /// Writes the readings of one inventory.
 pub struct StoreWriter {
     engine: Arc<dyn Engine>,
     /// By the RRD's index in the inventory: it is in the store.
     exist: Vec<bool>,
+    ages: Ages,
 }
 
 /// What became of some readings.
@@ -83,7 +87,7 @@ impl WriteError {
 impl StoreWriter {
     /// A writer that knows no RRD yet.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        StoreWriter { engine, exist: Vec::new() }
+        StoreWriter { engine, exist: Vec::new(), ages: Ages::default() }
     }
 
     /// Creates the RRDs that are new, and passes the readings to the store in their order.
@@ -101,6 +105,15 @@ impl StoreWriter {
                 let at_creation = !matches!(error, WriteError::Other(_));
                 let failure = WriteFailure { reading: index, rrd: reading.rrd, error, at_creation };
                 written.failures.push(failure);
+                continue;
+            }
+            if let Err(error) = self.ages.admit(&*self.engine, inventory, reading) {
+                written.failures.push(WriteFailure {
+                    reading: index,
+                    rrd: reading.rrd,
+                    error,
+                    at_creation: false,
+                });
                 continue;
             }
             text.clear();
@@ -158,6 +171,7 @@ impl StoreWriter {
             match receiver.await.unwrap_or(Err(StoreError::Stopping)) {
                 Ok(()) => {
                     self.exist[rrd.index()] = true;
+                    self.ages.watch(rrd, inventory.spec(rrd));
                     written.created += 1;
                 }
                 Err(StoreError::Exists(_)) => {
@@ -168,7 +182,10 @@ impl StoreWriter {
         }
         for (rrd, result) in fit::fit_all(&self.engine, existing).await {
             match result {
-                Ok(()) => self.exist[rrd.index()] = true,
+                Ok(()) => {
+                    self.exist[rrd.index()] = true;
+                    self.ages.watch(rrd, inventory.spec(rrd));
+                }
                 Err(error) => drop(failed.insert(rrd, error)),
             }
         }
@@ -188,7 +205,7 @@ fn create(
         limits: Limits::FILE,
         file_name: name,
     };
-    let definition = parse_create(&options, &spec.args)?;
+    let definition = parse_create(&options, &spec.create_args())?;
     let request = CreateRequest { definition, start, no_overwrite: true };
     let (sender, receiver) = oneshot::channel();
     engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));

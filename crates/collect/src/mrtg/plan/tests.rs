@@ -34,7 +34,7 @@ fn rrds_are_those_of_mrtg() {
             "{} {} {}",
             String::from_utf8_lossy(plan.inventory.name(target.rrd)),
             spec.step,
-            spec.args.join(" ")
+            spec.create_args().join(" ")
         )
     };
     // As Debian's mrtg called RRDs::create.
@@ -51,7 +51,8 @@ fn rrds_are_those_of_mrtg() {
         "{third}"
     );
     assert!(third.ends_with(" RRA:HWPREDICT:1440:0.1:0.0035:288"), "{third}");
-    assert_eq!(plan.targets[2].tune_args.join(" "), "-a ds0:100 -a ds1:7 -d ds0:DERIVE -d ds1:DERIVE");
+    let third = plan.inventory.spec(plan.targets[2].rrd);
+    assert_eq!((third.tunes(), third.max_age()), (true, None));
 }
 
 #[test]

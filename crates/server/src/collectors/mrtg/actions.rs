@@ -1,4 +1,4 @@
-//! What thresholds look at and what they do: stored rates in, programs and mails out.
+//! What thresholds do: programs and mails.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -6,32 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use collect::mrtg::threshold::{Action, Rates, Thresholds};
-use rrd::definition::Cf;
-use rrd::fetch::FetchRequest;
-use store::engine::Engine;
-use store::name::RrdName;
+use collect::mrtg::threshold::Action;
 
 use super::files::LoadedConfig;
 use super::{MrtgSettings, programs};
 
 /// How long a mail server may take for each answer.
 const MAIL_PATIENCE: Duration = Duration::from_secs(10);
-
-/// The rates of an RRD in the row before `now`, and the failures of their forecasts. What is not there is `None`.
-pub fn rates(engine: &dyn Engine, name: &[u8], step: u64, now: i64, thresholds: &Thresholds) -> Rates {
-    let step = step.max(1) as i64;
-    let end = now - now.rem_euclid(step);
-    let read = |cf: Cf| -> [Option<f64>; 2] {
-        let rows = RrdName::new(name).ok().and_then(|name| {
-            engine.fetch(&name, FetchRequest::new(cf, end - step, end - 1, step as u64)).ok()
-        });
-        let value = |nth: usize| rows.as_ref()?.values.get(nth).copied().filter(|value| value.is_finite());
-        [value(0), value(1)]
-    };
-    let failures = if thresholds.has_forecast() { read(Cf::Failures) } else { [None; 2] };
-    Rates { rates: read(Cf::Average), failures }
-}
 
 /// Does it on a thread of its own; what goes wrong is logged.
 pub fn act(action: Action, loaded: &LoadedConfig, settings: &MrtgSettings, cancelled: &Arc<AtomicBool>) {

@@ -94,21 +94,24 @@ impl LoadedConfig {
         }
     }
 
-    /// The same on an agent, which cannot ask the store.
+    /// The same on an agent, which has no rows.
     ///
     /// # Errors
     /// When it says what an agent cannot do.
     pub fn for_an_agent(self, path: &Path) -> Result<Self, LoadError> {
-        let mut asks: Vec<String> = self.plan.max_age.map(|_| "MaxAge".to_string()).into_iter().collect();
-        let has_thresholds = self.plan.targets.iter().filter(|target| target.thresholds.is_some());
-        asks.extend(has_thresholds.map(|target| format!("the thresholds of {}", target.name)));
+        let forecasts =
+            self.plan.targets.iter().filter(|target| {
+                target.thresholds.as_ref().is_some_and(|thresholds| thresholds.has_forecast())
+            });
+        let asks: Vec<String> = forecasts.map(|target| format!("HWThresh of {}", target.name)).collect();
         if asks.is_empty() {
             return Ok(self);
         }
         let (more, asks) = (asks.len().saturating_sub(ASKS_NAMED), &asks[..asks.len().min(ASKS_NAMED)]);
         let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let text = format!(
-            "{}: {}{and_more} look at what the store has, which an agent cannot: leave them out, or poll by [[mrtg]] of the store",
+            "{}: {}{and_more} look at the rows of forecasts, which an agent does not have: leave them out, or poll by [[mrtg]] of \
+             the store",
             path.display(),
             asks.join(", ")
         );

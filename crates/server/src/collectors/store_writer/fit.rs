@@ -2,7 +2,8 @@
 //!
 //! The rule: a collector only ever appends data sources. So an RRD whose sources are the first ones of the collector's was made by an
 //! earlier release or configuration, and gets the others; its history stays. Sources in another order, or too many, mean that values
-//! would get into the wrong places: such readings are refused. Types, limits and names are else the operator's, who may have tuned them.
+//! would get into the wrong places: such readings are refused. Types, limits and names are else the operator's, who may have tuned them, unless the collector
+//! tunes types and maxima itself ([`RrdSpec::tunes`]).
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -46,6 +47,9 @@ pub(super) async fn fit_all(
 fn fit_one(engine: &dyn Engine, name: &[u8], spec: &RrdSpec) -> Result<(), WriteError> {
     let name = RrdName::new(name).map_err(|error| WriteError::Definition(error.to_string()))?;
     let status = engine.status(&name).map_err(WriteError::Store)?;
+    if spec.tunes() {
+        tune(engine, &name, &status.definition, spec)?;
+    }
     match fit(&status.definition, spec) {
         Fit::Good => Ok(()),
         Fit::Other(cause) => Err(WriteError::Other(cause)),
@@ -55,6 +59,37 @@ fn fit_one(engine: &dyn Engine, name: &[u8], spec: &RrdSpec) -> Result<(), Write
             Ok(())
         }
     }
+}
+
+/// Gives the data sources that are there the types and maxima of the collector's, as MRTG does with what it finds.
+fn tune(engine: &dyn Engine, name: &RrdName, there: &Definition, spec: &RrdSpec) -> Result<(), WriteError> {
+    let args = tune_args(there, spec);
+    if args.is_empty() {
+        return Ok(());
+    }
+    engine.tune(name, &args).map_err(WriteError::Store)?;
+    tracing::info!(name = %name, "tuned to {}", args.join(" "));
+    Ok(())
+}
+
+/// What `rrdtune(1)` is given so that an RRD has the types and maxima of a collector's definition.
+fn tune_args(there: &Definition, spec: &RrdSpec) -> Vec<String> {
+    let mut args = Vec::new();
+    for wanted in spec.args.iter().filter_map(|arg| arg.strip_prefix("DS:")) {
+        let [name, wanted_type, _heartbeat, _min, wanted_max] = wanted.split(':').collect::<Vec<_>>()[..]
+        else {
+            continue;
+        };
+        let source = there.ds.iter().find(|ds| ds.name == name);
+        let Some(DsKind::Fed { ds_type, max, .. }) = source.map(|ds| &ds.kind) else { continue };
+        if !wanted_max.parse::<f64>().map_or(max.is_nan(), |wanted| wanted == *max) {
+            args.extend(["-a".to_string(), format!("{name}:{wanted_max}")]);
+        }
+        if ds_type.name() != wanted_type {
+            args.extend(["-d".to_string(), format!("{name}:{wanted_type}")]);
+        }
+    }
+    args
 }
 
 /// What is to be done so that an RRD takes the readings of a collector that would make it by `spec`.
@@ -98,6 +133,28 @@ mod tests {
     use rrd::when::Step;
 
     use super::*;
+
+    #[test]
+    fn types_and_maxima_are_tuned_where_they_differ() {
+        let check = |there: &[&str], wanted: &[&str], want: &str| {
+            let args = |sources: &[&str]| -> Vec<String> {
+                sources.iter().chain(&["RRA:AVERAGE:0.5:1:10"]).map(|arg| arg.to_string()).collect()
+            };
+            let options = CreateOptions {
+                step: Step { units: 10, units_per_second: 1 },
+                limits: Limits::FILE,
+                file_name: b"x",
+            };
+            let definition = parse_create(&options, &args(there)).unwrap();
+            let spec = RrdSpec { step: 10, starts_before: 1, args: args(wanted) };
+            assert_eq!(tune_args(&definition, &spec).join(" "), want);
+        };
+        let there = ["DS:a:GAUGE:30:0:55", "DS:b:COUNTER:30:0:U"];
+        check(&there, &there, "");
+        check(&there, &["DS:a:GAUGE:60:0:5.5e1", "DS:b:COUNTER:30:0:0x"], "");
+        check(&there, &["DS:a:DERIVE:30:0:U", "DS:b:COUNTER:30:0:7"], "-a a:U -d a:DERIVE -a b:7");
+        check(&there, &["DS:c:DERIVE:30:0:U", "DS:b:GAUGE:30:0:U"], "-d b:GAUGE");
+    }
 
     #[test]
     fn sources_are_appended_and_never_exchanged() {
