@@ -7,6 +7,7 @@ mod attack;
 mod collectd;
 mod collector;
 mod device;
+mod farm;
 mod fetch;
 mod gmond;
 mod graph;

@@ -69,9 +69,9 @@ pub fn busy_time(pid: u32) -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Waits until a process rests, which is less than a twentieth of a core for 300 ms. Returns when it last worked.
+/// Waits until a process rests, which is less than a tenth of a core for 300 ms. Returns when it last worked, at most 5 ms late.
 pub fn wait_until_idle(pid: u32) -> Outcome<Instant> {
-    const LOOK_EVERY: Duration = Duration::from_millis(10);
+    const LOOK_EVERY: Duration = Duration::from_millis(5);
     const REST: Duration = Duration::from_millis(300);
     const LIMIT: Duration = Duration::from_secs(120);
     let start = Instant::now();
@@ -82,7 +82,7 @@ pub fn wait_until_idle(pid: u32) -> Outcome<Instant> {
         }
         thread::sleep(LOOK_EVERY);
         let now = busy_time(pid)?;
-        if now.saturating_sub(before) > looked.elapsed() / 20 {
+        if now.saturating_sub(before) > looked.elapsed() / 10 {
             worked = Instant::now();
         }
         (looked, before) = (Instant::now(), now);

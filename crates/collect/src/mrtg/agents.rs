@@ -33,8 +33,9 @@ use crate::snmp::users::{UserSpec, Users};
 /// for so long that timed out in a walk.
 const LOOK_AGAIN_MICROS: u64 = 300_000_000;
 
-/// Agents are polled one after the other so many microseconds apart, so that a round is no burst.
-const APART_MICROS: u64 = 1_000;
+/// Agents are polled one after the other so many microseconds apart, so that a round of many is no burst: an agent with a hundred
+/// targets keeps us busy for about as long.
+const APART_MICROS: u64 = 250;
 
 /// Tokens of walks from here on are those of terms; below are those of interfaces.
 const FIRST_WALK: u32 = 16;
@@ -210,6 +211,11 @@ impl Agents {
         }
     }
 
+    /// Whether no answer is awaited, and none will be soon.
+    pub fn is_resting(&self, now: Now) -> bool {
+        self.engine.is_resting(now)
+    }
+
     /// When [`Agents::tick`] is due, at the latest.
     pub fn next_tick(&self) -> Option<u64> {
         let look_at = (self.look_at != u64::MAX).then_some(self.look_at);
@@ -234,9 +240,9 @@ impl Agents {
         self.state.outbox.send_all(|device, to, datagram| send(device.index(), to, datagram));
     }
 
-    /// The answers since the last call.
-    pub fn take_answers(&mut self) -> Vec<(TermId, Answer)> {
-        std::mem::take(&mut self.state.answers)
+    /// Exchanges the answers since the last call for an empty vector, whose memory is used for the next ones.
+    pub fn swap_answers(&mut self, empty: &mut Vec<(TermId, Answer)>) {
+        std::mem::swap(&mut self.state.answers, empty);
     }
 
     /// What is wrong since the last call, and what no longer is.

@@ -98,6 +98,8 @@ pub struct MrtgCollector {
     /// By term: whether it cannot be read.
     is_unreadable: Vec<bool>,
     answers: Vec<Answer>,
+    /// Memory for answers on their way there.
+    arrived: Vec<(TermId, Answer)>,
     progress: Vec<Progress>,
     complete: Vec<usize>,
     commands: Vec<TermId>,
@@ -124,6 +126,7 @@ impl MrtgCollector {
             runs_programs: options.programs,
             is_unreadable: plan.terms.iter().map(|(_, term)| cause(term).is_some()).collect(),
             answers: vec![Answer::default(); plan.terms.len()],
+            arrived: Vec::new(),
             progress,
             complete: Vec::new(),
             commands: Vec::new(),
@@ -172,6 +175,11 @@ impl MrtgCollector {
     /// When the round after this one begins, in seconds since 1970.
     pub fn due(&self) -> i64 {
         self.due.div_euclid(1_000_000)
+    }
+
+    /// Whether no agent's answer is awaited, and none will be soon.
+    pub fn is_resting(&self, now: Now) -> bool {
+        self.agents.is_resting(now)
     }
 
     /// When [`MrtgCollector::tick`] is due, at the latest, by the clock that only goes forward.
@@ -295,9 +303,12 @@ impl MrtgCollector {
     }
 
     fn take_answers(&mut self) {
-        for (term, answer) in self.agents.take_answers() {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        self.agents.swap_answers(&mut arrived);
+        for (term, answer) in arrived.drain(..) {
             self.take_answer(term, answer);
         }
+        self.arrived = arrived;
     }
 
     fn take_answer(&mut self, term: TermId, answer: Answer) {

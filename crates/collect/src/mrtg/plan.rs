@@ -1,6 +1,6 @@
 //! What a configuration polls, and what it makes of the answers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::spec::{self, DsType};
 use super::target;
 use super::term::{Term, TermContext};
 use super::threshold::Thresholds;
-use crate::inventory::{Inventory, InventoryFull, RrdId};
+use crate::inventory::{Inventory, InventoryFull, RrdId, RrdSpec};
 use crate::reading::{Readings, Value};
 
 /// Most RRDs of one configuration.
@@ -112,6 +112,8 @@ impl MrtgPlan {
         };
         let max_age = config.get("maxage").and_then(|seconds| seconds.parse().ok());
         let mut numbers: HashMap<(String, String), TermId> = HashMap::new();
+        // Many targets have RRDs of one kind.
+        let mut specs: HashSet<Arc<RrdSpec>> = HashSet::new();
         for settings in &config.targets {
             let surroundings = term_context(config, settings, context);
             // Equal texts with other options are other terms.
@@ -137,9 +139,9 @@ impl MrtgPlan {
                 plan.users[*term].push((number, nth as u32));
             }
             let name = spec::rrd_name(settings, &context.prefix);
-            let rrd = plan
-                .inventory
-                .find_or_add(name.as_bytes(), || Arc::new(spec::rrd_spec(settings, interval, max_age)))?;
+            let rrd = plan.inventory.find_or_add(name.as_bytes(), || {
+                shared(&mut specs, spec::rrd_spec(settings, interval, max_age))
+            })?;
             let place = settings.settings.get("target").map_or(&settings.place, |setting| &setting.place);
             plan.targets.push(PlannedTarget {
                 name: settings.name.clone(),
@@ -229,6 +231,16 @@ enum Kept {
     Unsigned(u64),
     Signed(i64),
     Text,
+}
+
+/// The one of `known` that is equal to `new`, which is one of them from now on.
+fn shared(known: &mut HashSet<Arc<RrdSpec>>, new: RrdSpec) -> Arc<RrdSpec> {
+    if let Some(old) = known.get(&new) {
+        return Arc::clone(old);
+    }
+    let new = Arc::new(new);
+    known.insert(Arc::clone(&new));
+    new
 }
 
 fn term_context(config: &Config, target: &TargetSettings, context: &PlanContext) -> TermContext {

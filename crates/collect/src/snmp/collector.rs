@@ -206,6 +206,11 @@ impl SnmpCollector {
         self.engine.tick(now, &mut self.state);
     }
 
+    /// Whether no answer is awaited, and none will be soon.
+    pub fn is_resting(&self, now: Now) -> bool {
+        self.engine.is_resting(now)
+    }
+
     /// When [`SnmpCollector::tick`] is due at the latest.
     pub fn next_tick(&self) -> Option<u64> {
         self.engine.next_tick()

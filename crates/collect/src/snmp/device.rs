@@ -206,9 +206,13 @@ impl RequestSize {
         if self.bad != 0 && now.saturating_sub(self.bad_at) > FORGET_BAD_MICROS {
             self.bad = 0;
         }
-        let larger = (self.now + self.now.div_ceil(2)).min(self.max);
-        let fits = bytes * usize::from(larger) / usize::from(objects.max(1)) < ANSWER_BYTES_MAX;
-        if is_full && fits && (self.bad == 0 || larger < self.bad) {
+        // Answers grow with the counters in them.
+        let fitting = usize::from(objects) * ANSWER_BYTES_MAX / bytes.max(1);
+        let fitting = u16::try_from(fitting).unwrap_or(u16::MAX).max(1);
+        let larger = (self.now + self.now.div_ceil(2)).min(self.max).min(fitting);
+        if bytes > ANSWER_BYTES_MAX {
+            self.now = self.now.min(fitting);
+        } else if is_full && larger > self.now && (self.bad == 0 || larger < self.bad) {
             self.now = larger;
         }
     }
@@ -369,16 +373,18 @@ mod tests {
         for _ in 0..10 {
             size.answered(size.now, true, usize::from(size.now) * 20, 1);
         }
-        assert_eq!((size.now, size.good), (68, 68));
-        assert!(size.too_many(68, 2) && size.now == 34);
+        assert_eq!((size.now, size.good), (73, 73), "73 times 20 bytes are 1,460");
+        size.answered(73, true, 1_600, 1);
+        assert_eq!(size.now, 67, "the counters have become longer");
+        assert!(size.too_many(67, 2) && size.now == 33);
         for _ in 0..10 {
             size.answered(size.now, true, usize::from(size.now) * 20, 3);
         }
-        assert_eq!(size.now, 51);
-        size.answered(size.now, true, 1000, 3 + 2 * FORGET_BAD_MICROS);
-        assert_eq!(size.now, 51, "1,000 bytes times 1.5 is too much");
+        assert_eq!(size.now, 50, "half as much again is more than what was too many");
+        size.answered(size.now, true, 1400, 3 + 2 * FORGET_BAD_MICROS);
+        assert_eq!(size.now, 52, "as many as fit");
         assert!(!size.too_many(1, 4));
-        assert!(size.too_many(51, 5) && !size.too_many(51, 6), "a row of 51 objects");
+        assert!(size.too_many(52, 5) && !size.too_many(52, 6), "a row of 52 objects");
     }
 
     #[test]

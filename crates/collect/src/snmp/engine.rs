@@ -92,6 +92,9 @@ pub struct Engine {
     totals: Totals,
 }
 
+/// An engine rests when nothing is due for so long: more than timers are late, so that it does not rest between devices that follow
+/// closely on each other.
+const REST_MICROS: u64 = 20_000;
 /// No device.
 const NONE: u32 = u32::MAX;
 /// How often a request is sent again at once because a device tells its engine or its time: once each is what a device needs.
@@ -220,6 +223,12 @@ impl Engine {
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// Whether no answer is awaited, and none will be soon: what has been read need not wait for more.
+    pub fn is_resting(&self, now: Now) -> bool {
+        let is_soon = |tick: u64| tick < now.mono + REST_MICROS;
+        self.in_flight == 0 && !self.next_tick().is_some_and(is_soon)
     }
 
     /// When [`Engine::tick`] is due next, at the latest. Nothing: only when a device is added.

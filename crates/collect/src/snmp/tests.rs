@@ -8,6 +8,7 @@ use ::snmp::message::Version;
 use ::snmp::oid::Oid;
 
 use super::answer::Polled;
+use super::engine::Now;
 use super::plan::{Column, Plan, Row, Shape};
 use agent::Agent;
 use world::World;
@@ -98,6 +99,25 @@ fn timers_do_not_pile_up() {
     }
     world.run(300);
     assert!(world.engine.timers() <= 40, "{} timers of 10 devices", world.engine.timers());
+}
+
+/// Readings are recorded when the engine rests.
+#[test]
+fn it_rests_when_no_answer_is_awaited_and_nothing_is_due_soon() {
+    let mut world = World::new(1);
+    let device = world.add(agent(1), Version::V2c, 10);
+    world.set_plan(device, plan(&[(1, "eth1")], None));
+    world.run(60);
+    let at = |mono: u64| Now { wall: world::START + mono as i64, mono };
+    let mut due = world.engine.next_tick().unwrap();
+    assert!(world.engine.is_resting(at(due - 21_000)));
+    assert!(!world.engine.is_resting(at(due - 19_000)), "something is due in 19 ms");
+    while world.engine.in_flight() == 0 {
+        due = world.engine.next_tick().unwrap();
+        world.engine.tick(at(due), &mut world.log);
+    }
+    assert!(world.engine.next_tick().unwrap() > due + 100_000);
+    assert!(!world.engine.is_resting(at(due)), "an answer is awaited");
 }
 
 #[test]

@@ -31,8 +31,9 @@ use self::state::ThreshDir;
 use super::context::{CollectorContext, ReadingSink};
 use super::notices;
 use super::own::Own;
-use super::recorder::{Recorded, Recorder};
+use super::recorder::{Gathering, Recorded, Recorder};
 use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed};
+use crate::idle_memory;
 use crate::service::stopped;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
@@ -43,10 +44,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// Readings wait for others at most so long, and for so many.
-const RECORD_AFTER: Duration = Duration::from_millis(200);
-const READINGS_AT_ONCE: usize = 4_096;
 
 /// Programs that run at once. MRTG runs one after the other; a program mostly waits, and a machine has memory for so many.
 const PROGRAMS_AT_ONCE: usize = 32;
@@ -130,7 +127,7 @@ struct Poller {
     peers: Peers,
     recorder: Recorder,
     readings: Readings,
-    recorded: Instant,
+    gathering: Gathering,
     /// Targets of these readings.
     read: Vec<usize>,
     complaints: Complaints,
@@ -162,7 +159,7 @@ impl Poller {
             peers: Peers::open()?,
             recorder,
             readings: Readings::default(),
-            recorded: Instant::now(),
+            gathering: Gathering::default(),
             read: Vec::new(),
             complaints: Complaints::default(),
             broken: Broken::new(),
@@ -179,7 +176,7 @@ impl Poller {
     fn wait(&self) -> Duration {
         let now = self.clocks.now();
         let tick = self.collector.as_ref().map_or(u64::MAX, |collector| collector.next_tick(now));
-        let longest = if self.readings.is_empty() { SLEEP_MAX } else { RECORD_AFTER };
+        let longest = self.gathering.patience(Instant::now()).unwrap_or(SLEEP_MAX);
         Duration::from_micros(tick.saturating_sub(now.mono)).min(longest)
     }
 
@@ -197,6 +194,8 @@ impl Poller {
                 self.failed = None;
                 self.complaints.resolve(&subject);
                 self.put_in_force(loaded);
+                // Reading takes memory that is free now.
+                idle_memory::give_back();
             }
             Err(error) => {
                 let consequence =
@@ -209,7 +208,7 @@ impl Poller {
     }
 
     /// Puts a configuration in force. RRDs that are there are looked at once more, and tuned if it changes them.
-    fn put_in_force(&mut self, loaded: LoadedConfig) {
+    fn put_in_force(&mut self, mut loaded: LoadedConfig) {
         let plan = &loaded.plan;
         let same_interval = self.loaded.as_ref().is_some_and(|old| old.plan.interval == plan.interval);
         // The first round at once, as in MRTG.
@@ -246,6 +245,7 @@ impl Poller {
         for (agent, error) in self.peers.look_up(collector.addresses()) {
             self.complaints.raise(&agent, error);
         }
+        loaded.keep_globals();
         (self.collector, self.loaded) = (Some(collector), Some(loaded));
     }
 
@@ -283,8 +283,9 @@ impl Poller {
         }
         self.ask();
         self.read();
-        let is_time = !self.readings.is_empty() && self.recorded.elapsed() >= RECORD_AFTER;
-        if is_time || self.readings.len() >= READINGS_AT_ONCE {
+        let is_resting =
+            || self.collector.as_ref().is_none_or(|collector| collector.is_resting(self.clocks.now()));
+        if self.gathering.is_over(Instant::now(), self.readings.len(), is_resting) {
             self.record().await;
         }
         if let (Some(collector), Some(loaded)) = (&self.collector, &self.loaded) {
@@ -331,7 +332,6 @@ impl Poller {
 
     /// Hands the readings to the store.
     async fn record(&mut self) {
-        self.recorded = Instant::now();
         let Some(loaded) = self.loaded.take() else { return };
         let recorded = self.recorder.record(&loaded.plan.inventory, &self.readings).await;
         self.own.add(recorded);

@@ -2,6 +2,7 @@
 
 use std::ops::AddAssign;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use collect::inventory::{Inventory, RrdId};
 use collect::reading::Readings;
@@ -15,6 +16,40 @@ const FAILURES_LOGGED: usize = 5;
 /// After a failure, the next one of the same RRD is logged only after this many readings without one: of a name with two
 /// sources, every other reading is refused.
 const READINGS_WELL: u8 = 60;
+
+/// Readings wait for others at most so long, and for so many.
+const RECORD_AFTER: Duration = Duration::from_millis(200);
+const READINGS_AT_ONCE: usize = 4_096;
+
+/// When readings that wait are recorded. Together they cost less than one by one, but what has come is recorded as soon as no more is
+/// expected: a poller's round of 36 ms took 250 ms when its last readings waited for nothing.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    /// Since when there are readings.
+    since: Option<Instant>,
+}
+
+impl Gathering {
+    /// Whether so many readings are recorded now. `is_resting`: whether no more are expected soon.
+    pub fn is_over(&mut self, now: Instant, readings: usize, is_resting: impl FnOnce() -> bool) -> bool {
+        if readings == 0 {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        let is_over =
+            readings >= READINGS_AT_ONCE || now.duration_since(since) >= RECORD_AFTER || is_resting();
+        if is_over {
+            self.since = None;
+        }
+        is_over
+    }
+
+    /// How long to wait at most for something else to happen.
+    pub fn patience(&self, now: Instant) -> Option<Duration> {
+        self.since.map(|since| RECORD_AFTER.saturating_sub(now.duration_since(since)))
+    }
+}
 
 /// What became of some readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,6 +162,20 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readings_are_recorded_when_no_more_come_or_have_waited_or_are_many() {
+        let start = Instant::now();
+        let at = |millis: u64| start + Duration::from_millis(millis);
+        let mut gathering = Gathering::default();
+        assert!(!gathering.is_over(at(0), 0, || true) && gathering.patience(at(0)).is_none());
+        assert!(gathering.is_over(at(0), 1, || true), "nothing else is expected");
+        assert!(!gathering.is_over(at(1_000), 1, || false), "the wait begins with the first reading");
+        assert_eq!(gathering.patience(at(1_150)), Some(Duration::from_millis(50)));
+        assert!(!gathering.is_over(at(1_199), 2, || false) && gathering.is_over(at(1_200), 2, || false));
+        assert!(!gathering.is_over(at(1_201), 1, || false), "the next ones wait again");
+        assert!(gathering.is_over(at(1_202), READINGS_AT_ONCE, || false));
+    }
 
     #[test]
     fn a_failure_is_logged_again_after_readings_without_one() {

@@ -19,15 +19,12 @@ use super::context::CollectorContext;
 use super::lookup::Lookups;
 use super::notices;
 use super::own::Own;
-use super::recorder::{Recorded, Recorder};
+use super::recorder::{Gathering, Recorded, Recorder};
 use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, UdpSockets, random_seed};
 use crate::service::stopped;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
 const NAME: &str = "snmp";
-/// Readings wait for others at most so long, and for so many.
-const RECORD_AFTER: Duration = Duration::from_millis(200);
-const READINGS_AT_ONCE: usize = 4_096;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -56,12 +53,12 @@ pub async fn run(
     let mut recorder = Recorder::new(Arc::clone(&context), NAME);
     let mut own = Own::new(&context, NAME);
     let mut buffer = vec![0; DATAGRAM_MAX];
-    let mut recorded = Instant::now();
+    let mut gathering = Gathering::default();
     loop {
         let now = clocks.now();
         let next =
             collector.next_tick().map_or(SLEEP_MAX, |at| Duration::from_micros(at.saturating_sub(now.mono)));
-        let waiting = if collector.readings().1.is_empty() { SLEEP_MAX } else { RECORD_AFTER };
+        let waiting = gathering.patience(Instant::now()).unwrap_or(SLEEP_MAX);
         tokio::select! {
             biased;
             () = stopped(&mut stop) => {
@@ -96,9 +93,8 @@ pub async fn run(
         collector.send_all(|to, datagram| sockets.send(to, datagram));
         notices::log(NAME, collector.take_notices());
         let readings = collector.readings().1.len();
-        if readings >= READINGS_AT_ONCE || (readings > 0 && recorded.elapsed() >= RECORD_AFTER) {
+        if gathering.is_over(Instant::now(), readings, || collector.is_resting(clocks.now())) {
             own.add(record(&mut collector, &mut recorder).await);
-            recorded = Instant::now();
         }
         own.publish(&context, |stored| numbers(&collector, stored)).await;
     }

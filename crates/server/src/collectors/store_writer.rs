@@ -18,6 +18,9 @@ use tokio::sync::oneshot;
 
 use self::age::Ages;
 
+/// Bytes of an ordinary name with a time and two counters: no text of many readings is copied as it grows.
+const LINE_BYTES: usize = 64;
+
 /// Writes the readings of one inventory.
 pub struct StoreWriter {
     engine: Arc<dyn Engine>,
@@ -95,7 +98,10 @@ impl StoreWriter {
         self.exist.resize(inventory.len(), false);
         let mut written = Written::default();
         let failed = self.create_new(inventory, readings, &mut written).await;
-        let mut batch = UpdateBatch::default();
+        let mut batch = UpdateBatch {
+            text: Vec::with_capacity(readings.len() * LINE_BYTES),
+            lines: Vec::with_capacity(readings.len()),
+        };
         // For each line, the reading and its RRD.
         let mut lines = Vec::with_capacity(readings.len());
         let mut text = Vec::new();

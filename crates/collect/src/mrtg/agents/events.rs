@@ -10,7 +10,7 @@ use crate::complaints::Complaints;
 use crate::mrtg::decimal::Decimal;
 use crate::mrtg::operand::Operand;
 use crate::mrtg::plan::{Answer, MrtgPlan, TermId};
-use crate::mrtg::term::{How, ObjectSpec, SnmpTerm};
+use crate::mrtg::term::{How, ObjectSpec, SnmpTerm, Term};
 use crate::snmp::answer::{Outcome, PassReport, Polled, Trouble, WalkedRow};
 use crate::snmp::engine::{DeviceId, Handler, Now};
 use crate::snmp::outbox::Outbox;
@@ -19,7 +19,6 @@ use crate::snmp::outbox::Outbox;
 #[derive(Debug)]
 struct Polling {
     agent: usize,
-    spec: SnmpTerm,
     /// Whether a part of it comes by a walk.
     is_walked: bool,
     /// The parts that have come, if one comes by a walk.
@@ -68,13 +67,12 @@ impl State {
 
     pub(super) fn add_term(&mut self, id: TermId, agent: usize, spec: &SnmpTerm) {
         let is_walked = rows::queries(spec).any(|(_, query)| query.how != How::Get);
-        let polling =
-            Polling { agent, spec: spec.clone(), is_walked, parts: [None, None], is_lacking: false };
+        let polling = Polling { agent, is_walked, parts: [None, None], is_lacking: false };
         self.terms[id] = Some(Box::new(polling));
     }
 
     pub(super) fn spec(&self, term: TermId) -> Option<&SnmpTerm> {
-        self.terms.get(term)?.as_deref().map(|polling| &polling.spec)
+        spec_of(&self.plan, term)
     }
 
     /// The terms of an agent that name an interface which is not known.
@@ -95,17 +93,18 @@ impl State {
     /// A term about which nothing was learnt: its constants are known all the same.
     fn answer_unknown(&mut self, term: TermId, time: i64) {
         let Some(polling) = self.terms.get_mut(term).and_then(Option::as_mut) else { return };
+        let Some(spec) = spec_of(&self.plan, term) else { return };
         polling.parts = [None, None];
-        let parts =
-            [&polling.spec.input, &polling.spec.output].map(|object| constant(object).unwrap_or_default());
+        let parts = [&spec.input, &spec.output].map(|object| constant(object).unwrap_or_default());
         self.answer(term, time, false, parts);
     }
 
     /// A part of a term that comes by walks.
     fn take_part(&mut self, term: TermId, is_output: bool, time: i64, value: Operand) {
         let Some(polling) = self.terms.get_mut(term).and_then(Option::as_mut) else { return };
+        let Some(spec) = spec_of(&self.plan, term) else { return };
         polling.parts[usize::from(is_output)] = Some(value);
-        let constants = [&polling.spec.input, &polling.spec.output].map(constant);
+        let constants = [&spec.input, &spec.output].map(constant);
         for (part, constant) in polling.parts.iter_mut().zip(constants) {
             *part = part.take().or(constant);
         }
@@ -124,7 +123,8 @@ impl State {
         if std::mem::replace(&mut polling.is_lacking, is_lacking) == is_lacking {
             return;
         }
-        let got = rows::queries(&polling.spec).filter(|(_, query)| query.how == How::Get).zip(values);
+        let Some(spec) = spec_of(&self.plan, term) else { return };
+        let got = rows::queries(spec).filter(|(_, query)| query.how == How::Get).zip(values);
         let lacking: Vec<String> = got
             .filter(|(_, value)| !is_number(value) || !is_lacking)
             .map(|((_, query), value)| {
@@ -133,8 +133,7 @@ impl State {
             })
             .collect();
         let agent = &self.agents[polling.agent].name;
-        let objects: Vec<String> =
-            rows::queries(&polling.spec).map(|(_, query)| rows::describe(query)).collect();
+        let objects: Vec<String> = rows::queries(spec).map(|(_, query)| rows::describe(query)).collect();
         let subject = format!("{agent}: {}", objects.join(" and "));
         match is_lacking {
             true => {
@@ -163,10 +162,11 @@ impl Handler for State {
         }
         let is_v1 = self.agents[device.index()].is_v1;
         let Some(polling) = self.terms.get(term).and_then(Option::as_ref) else { return };
+        let Some(spec) = spec_of(&self.plan, term) else { return };
         // Version 1 refuses the whole request of MRTG when an object is missing.
         let is_refused = is_v1 && values.contains(&Polled::Missing);
         let (is_walked, mut left) = (polling.is_walked, values.iter());
-        let parts = [&polling.spec.input, &polling.spec.output].map(|object| match object {
+        let parts = [&spec.input, &spec.output].map(|object| match object {
             ObjectSpec::Object(query) if query.how == How::Get => {
                 let value = left.next().copied().unwrap_or(Polled::Missing);
                 Some(if is_refused { Operand::Unknown } else { operand(value, query.is_status) })
@@ -323,6 +323,14 @@ impl Agents {
                 _ => self.engine.walk(self.ids[number], token, vec![walk.oid]),
             }
         }
+    }
+}
+
+/// A term that an agent answers.
+fn spec_of(plan: &MrtgPlan, term: TermId) -> Option<&SnmpTerm> {
+    match &plan.terms.get(term)?.1 {
+        Term::Snmp(spec) => Some(spec),
+        Term::Program(_) | Term::Unreadable(_) => None,
     }
 }
 

@@ -87,7 +87,9 @@ impl World {
             }
         }
         self.now = end;
-        let answers = self.agents.take_answers().into_iter();
+        let mut answers = Vec::new();
+        self.agents.swap_answers(&mut answers);
+        let answers = answers.into_iter();
         answers.map(|(term, answer)| (self.plan.terms[term].0.clone(), answer)).collect()
     }
 

@@ -118,6 +118,11 @@ impl LoadedConfig {
         Err(LoadError { text, stamps: self.stamps })
     }
 
+    /// Forgets the lines and the settings of targets, which the plan has in its own form.
+    pub fn keep_globals(&mut self) {
+        (self.config.targets, self.config.statements) = (Vec::new(), Vec::new());
+    }
+
     /// Whether a file that was read has changed since, or a directory in which files were looked for.
     pub fn has_changed(&self) -> bool {
         self.stamps.have_changed()
