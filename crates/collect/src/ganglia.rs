@@ -43,6 +43,8 @@ pub struct GangliaOptions {
     pub grid: String,
     /// `authority`: the address of the whole's page.
     pub authority: String,
+    /// `scalable`: of a gmetad's grid, only the sums; false takes its clusters as those of gmonds, and no grid inside it.
+    pub scalable: bool,
     /// Most RRDs fed.
     pub rrds_max: usize,
 }
@@ -56,6 +58,7 @@ impl Default for GangliaOptions {
             unsummarized: Vec::new(),
             grid: "unspecified".to_string(),
             authority: String::new(),
+            scalable: true,
             rrds_max: 1_000_000,
         }
     }
@@ -224,8 +227,13 @@ impl GangliaCollector {
     }
 
     /// Appends the readings of an answer; `now` is in seconds since the epoch.
-    pub fn read(&mut self, source: usize, now: i64, feed: Feed, readings: &mut Readings) {
+    pub fn read(&mut self, source: usize, now: i64, mut feed: Feed, readings: &mut Readings) {
         self.counts.answers += 1;
+        if !self.options.scalable {
+            let clusters = feed.grids.drain(..).flat_map(|grid| grid.clusters);
+            // Sums of a grid have no name of a cluster.
+            feed.clusters.extend(clusters.filter(|cluster| !cluster.name.is_empty()));
+        }
         let mut old = std::mem::take(&mut self.sources[source]);
         let mut new = Source { is_dead: false, read_at: now, step: old.step, ..Source::default() };
         for cluster in feed.clusters {
@@ -254,6 +262,8 @@ impl GangliaCollector {
             for cluster in grid.clusters.drain(..) {
                 summary.add_cluster(&cluster, &self.options.unsummarized);
             }
+            // As gmetad: extra data belongs to one cluster.
+            summary.sums.iter_mut().for_each(|sum| sum.metric.extra.clear());
             if grid.localtime > last {
                 self.sums(&[&grid.name], &summary, grid.localtime, old.step, None, readings);
             }

@@ -62,8 +62,16 @@ fn answer(base: u64, nth: usize) -> String {
     )
 }
 
-/// A gmond whose first answers are these; its port, and how many were asked for.
-fn gmond(base: u64) -> (u16, Arc<AtomicUsize>) {
+/// The same as a gmetad's answer, which has the cluster in its grid.
+fn answer_of_gmetad(base: u64, nth: usize) -> String {
+    let time = base + 3 * nth as u64;
+    let grid = format!("<GRID NAME=\"Sub\" AUTHORITY=\"http://sub/\" LOCALTIME=\"{time}\">\n<CLUSTER");
+    let answer = answer(base, nth).replace("SOURCE=\"gmond\"", "SOURCE=\"gmetad\"");
+    answer.replace("<CLUSTER", &grid).replace("</CLUSTER>", "</CLUSTER>\n</GRID>")
+}
+
+/// A gmond or gmetad whose first answers are these; its port, and how many were asked for.
+fn source(answer: fn(u64, usize) -> String, base: u64) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let polls = Arc::new(AtomicUsize::new(0));
@@ -131,7 +139,7 @@ fn comparable(text: &str) -> Vec<String> {
 }
 
 /// Without one, the port that answers everything.
-const QUERIES: [Option<&str>; 17] = [
+const QUERIES: [Option<&str>; 20] = [
     None,
     Some("/"),
     Some("/?filter=summary"),
@@ -150,22 +158,41 @@ const QUERIES: [Option<&str>; 17] = [
     Some("/my cluster/dead"),
     Some("/?filter=nosuch"),
     Some("//my cluster/UPPER/"),
+    // Of a grid.
+    Some("/Sub"),
+    Some("/Sub/?filter=summary"),
+    Some("/Sub/my cluster"),
 ];
 
 #[test]
 fn files_and_xml_are_gmetad_s() {
+    compare(answer, "", "");
+}
+
+#[test]
+fn of_a_gmetad_the_sums_are_gmetad_s() {
+    compare(answer_of_gmetad, "", "");
+}
+
+#[test]
+fn of_a_gmetad_the_clusters_are_gmetad_s_where_it_is_not_scalable() {
+    compare(answer_of_gmetad, "scalable = false\n", "scalable off\n");
+}
+
+/// Compares files and answers to queries of both in front of the same source, with these lines in our configuration and gmetad's.
+fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str) {
     let directory = tempfile::Builder::new().prefix("ganglia-").tempdir().unwrap();
     let base = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1000;
     let ports: [u16; 4] = std::array::from_fn(|_| oracle::free_port());
-    let (our_gmond, our_polls) = gmond(base);
-    let (their_gmond, their_polls) = gmond(base);
+    let (our_gmond, our_polls) = source(answer, base);
+    let (their_gmond, their_polls) = source(answer, base);
 
     let mut ours = Daemon::new(Kind::Files, &directory.path().join("ours"));
     ours.configure(&format!(
         // A source that is gone comes first: its turn passes to the next.
         "[[gmond]]\nname = \"c\"\naddresses = [\"127.0.0.1:1\", \"127.0.0.1:{our_gmond}\"]\nstep = \"1s\"\n\
          [gmetad]\ngridname = \"G\"\nauthority = \"http://a/\"\nxml_listen = [\"127.0.0.1:{}\"]\n\
-         interactive_listen = [\"127.0.0.1:{}\"]\n",
+         interactive_listen = [\"127.0.0.1:{}\"]\n{our_lines}",
         ports[0], ports[1]
     ));
     let mut client = ours.start();
@@ -175,7 +202,7 @@ fn files_and_xml_are_gmetad_s() {
     let config = directory.path().join("gmetad.conf");
     let text = format!(
         "data_source \"c\" 1 127.0.0.1:{their_gmond}\nsetuid off\nrrd_rootdir \"{}\"\nxml_port {}\ninteractive_port {}\n\
-         gridname \"G\"\nauthority \"http://a/\"\ncase_sensitive_hostnames 0\n",
+         gridname \"G\"\nauthority \"http://a/\"\ncase_sensitive_hostnames 0\n{their_lines}",
         their_files.display(),
         ports[2],
         ports[3]

@@ -52,6 +52,7 @@ pub struct GmetadSection {
     unsummarized_metrics: Vec<String>,
     gridname: String,
     authority: String,
+    scalable: bool,
     xml_listen: Vec<String>,
     interactive_listen: Vec<String>,
     rrds: usize,
@@ -87,6 +88,7 @@ impl Default for GmetadSection {
             unsummarized_metrics: options.unsummarized,
             gridname: options.grid,
             authority: options.authority,
+            scalable: options.scalable,
             xml_listen: Vec::new(),
             interactive_listen: Vec::new(),
             rrds: options.rrds_max,
@@ -119,6 +121,7 @@ pub fn settings(
         unsummarized: gmetad.unsummarized_metrics,
         grid: gmetad.gridname,
         authority: gmetad.authority,
+        scalable: gmetad.scalable,
         rrds_max: gmetad.rrds,
     };
     let (xml, interactive) = (gmetad.xml_listen, gmetad.interactive_listen);
