@@ -179,7 +179,7 @@ fn of_a_gmetad_the_clusters_are_gmetad_s_where_it_is_not_scalable() {
     compare(answer_of_gmetad, "scalable = false\n", "scalable off\n");
 }
 
-/// Compares files and answers to queries of both in front of the same source, with these lines in our configuration and gmetad's.
+/// Compares files and answers to queries of both on the same source, with these lines in our configuration and gmetad's.
 fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str) {
     let directory = tempfile::Builder::new().prefix("ganglia-").tempdir().unwrap();
     let base = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1000;
