@@ -1,0 +1,104 @@
+/** What a chart draws, in order: its elements with stacking done, and, below them, the same of an earlier period. */
+
+import { AREA_CONTRAST, LINE_CONTRAST, readable, withAlpha } from './colors.js';
+import { gridOf, stackedOn } from './grid.js';
+
+/** @typedef {import('./types').Chart} Chart */
+/** @typedef {import('./types').Value} Value */
+
+/** How many lines are drawn before someone asks for all. */
+export const LINES_MAX = 30;
+
+/**
+ * @typedef {object} Layer
+ * @property {number} element index in the chart's elements
+ * @property {Value[]} raw values as they are
+ * @property {Value[]} top values as drawn
+ * @property {Value[] | null} base what it stands on
+ * @property {boolean} filled
+ * @property {string} stroke
+ * @property {string | undefined} fill
+ * @property {number} width
+ * @property {number[]} dashes
+ * @property {boolean} earlier whether it belongs to an earlier period
+ */
+
+/**
+ * @typedef {object} Appearance
+ * @property {boolean} stacked lines too
+ * @property {boolean} logarithmic
+ * @property {boolean} dark
+ * @property {boolean} everything also lines beyond `LINES_MAX`
+ * @property {Set<number>} hidden elements
+ */
+
+/** Elements that are lines or areas over a series, with their number. @param {Chart} chart */
+export function drawnElements(chart) {
+  return chart.elements
+    .map((element, index) => ({ element, index }))
+    .filter(({ element }) => (element.kind === 'line' || element.kind === 'area') && element.series !== null);
+}
+
+/**
+ * The layers of one period.
+ * @param {Chart} chart
+ * @param {Value[][]} columns
+ * @param {Appearance} appearance
+ * @param {boolean} earlier
+ * @returns {Layer[]}
+ */
+function layersOf(chart, columns, appearance, earlier) {
+  /** @type {Layer[]} */
+  const layers = [];
+  /** @type {Value[] | null} */
+  let below = null;
+  let lines = 0;
+  for (const { element, index } of drawnElements(chart)) {
+    const hidden = appearance.hidden.has(index);
+    // A hidden layer takes no room in a stack.
+    if (hidden) continue;
+    const raw = columns[/** @type {number} */ (element.series)] ?? [];
+    const stacked = element.stack || (appearance.stacked && element.color !== null);
+    /** @type {Value[] | null} */
+    const base = stacked ? below : null;
+    /** @type {Value[]} */
+    const top = base ? stackedOn(base, raw) : raw;
+    below = top;
+    if (element.color === null) continue;
+    if (!appearance.everything && lines++ >= LINES_MAX) continue;
+    const filled = !earlier && (element.kind === 'area' || appearance.stacked);
+    const lineColor = readable(element.color, appearance.dark, LINE_CONTRAST);
+    const areaColor = readable(element.color, appearance.dark, AREA_CONTRAST);
+    layers.push({
+      element: index,
+      raw,
+      top: appearance.logarithmic ? top.map((value) => (value !== null && value > 0 ? value : null)) : top,
+      base,
+      filled,
+      stroke: earlier ? withAlpha(lineColor, 0.55) : withAlpha(filled ? areaColor : lineColor, element.alpha),
+      fill: filled ? withAlpha(areaColor, appearance.stacked ? Math.min(element.alpha, 0.8) : element.alpha) : undefined,
+      width: earlier ? 1 : filled ? 1 : Math.max(1, element.width),
+      dashes: earlier ? [3, 3] : (element.dashes ?? []),
+      earlier,
+    });
+  }
+  return layers;
+}
+
+/**
+ * Times and layers of a chart, and of an earlier period moved onto it.
+ * @param {Chart} chart
+ * @param {{chart: Chart, shift: number} | null} before the earlier period, and the seconds that it is moved
+ * @param {Appearance} appearance
+ * @returns {{times: number[], layers: Layer[], columns: Value[][]}}
+ */
+export function layersAndTimes(chart, before, appearance) {
+  const moved = (before?.chart.series ?? []).map((series) => ({ ...series, start: series.start + (before?.shift ?? 0) }));
+  const grid = gridOf({ ...chart, series: [...chart.series, ...moved] });
+  const columns = grid.columns.slice(0, chart.series.length);
+  const layers = layersOf(chart, columns, appearance, false);
+  if (before) {
+    layers.unshift(...layersOf(before.chart, grid.columns.slice(chart.series.length), appearance, true));
+  }
+  return { times: grid.times, layers, columns };
+}

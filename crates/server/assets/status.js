@@ -1,0 +1,64 @@
+/** The daemon's state on home and status pages, written again every few seconds. */
+
+import * as api from './api.js';
+import { all, element } from './dom.js';
+import { dateTime, duration, number } from './format.js';
+
+/** Seconds between two looks at the state. */
+const EVERY = 10;
+
+/** @typedef {(item: any, now: number) => (Node | string)[]} RowWriter the cells of an item */
+
+/** @type {Record<string, RowWriter>} */
+const ROWS = {
+  late: (item, now) => [
+    element('a', { href: `/rrd/${item.path}` }, item.name),
+    item.last_update ? duration(now - item.last_update) : '–',
+    duration(item.step),
+  ],
+  errors: (item) => [dateTime(item.time, 1, null), item.level, item.text],
+  agents: (item) => [item.name, item.connected ? 'connected' : 'away', item.lag_seconds === null ? '–' : duration(item.lag_seconds)],
+  problems: (item) => [item.text, item.advice],
+};
+
+/** @param {any} status @param {string} path such as `updates.per_second` */
+function lookUp(status, path) {
+  return path.split('.').reduce((value, key) => value?.[key], status);
+}
+
+/** @param {any} value @param {string} format @param {number} now */
+function written(value, format, now) {
+  if (value === null || value === undefined) return '–';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value !== 'number') return String(value);
+  if (format === 'bytes') return `${number(value, 1024, 'B')}B`.replace(/(\d)B$/, '$1 B');
+  if (format === 'seconds') return duration(value);
+  if (format === 'age') return duration(now - value);
+  if (format === 'time') return dateTime(value, 1, null);
+  return number(value, 1000, null);
+}
+
+/** @param {any} status */
+function show(status) {
+  for (const place of all('[data-status]', HTMLElement)) {
+    place.textContent = written(lookUp(status, place.dataset.status ?? ''), place.dataset.format ?? 'number', status.now);
+  }
+  for (const body of all('tbody[data-list]', HTMLTableSectionElement)) {
+    const name = body.dataset.list ?? '';
+    const write = ROWS[name];
+    const items = status[name];
+    if (!write || !Array.isArray(items)) continue;
+    body.replaceChildren(...items.map((item) => element('tr', {}, ...write(item, status.now).map((cell) => element('td', {}, cell)))));
+    const section = body.closest('section');
+    if (section?.dataset.whenAny !== undefined) section.hidden = items.length === 0;
+  }
+}
+
+/** Keeps the state on the page up to date while someone can see it. */
+export function watchStatus() {
+  if (!document.querySelector('[data-status], tbody[data-list]')) return;
+  const look = () => {
+    if (!document.hidden) api.status().then(show, () => undefined);
+  };
+  setInterval(look, EVERY * 1000);
+}
