@@ -1,8 +1,8 @@
 /** One live chart: a thin layer over uPlot that draws what `POST /api/v1/charts` answers as RRDtool would. */
 
-import { LINE_CONTRAST, isDark, readable, withAlpha } from './colors.js';
+import { isDark, lineColor, withAlpha } from './colors.js';
 import { drawRule, drawTicks, hatch, rowPaths, unknownSpans } from './drawing.js';
-import { TIME_MARKS, axisNumbers, localDate } from './format.js';
+import { axisNumbers, axisTimes, localDate } from './format.js';
 import { layersAndTimes } from './layers.js';
 import { texts } from './texts.js';
 import uPlot from './vendor/uPlot.esm.js';
@@ -163,7 +163,7 @@ export class LiveChart {
         y: { distr: this.view.logarithmic ? 3 : 1, range: (_, min, max) => this.#range(min, max) },
       },
       axes: [
-        { ...axis, values: /** @type {any} */ (TIME_MARKS), space: 60, size: 36, gap: 4 },
+        { ...axis, values: (_, marks, __, ___, distance) => axisTimes(marks, distance, zone), space: 60, size: 36, gap: 4 },
         {
           ...axis,
           size: 58,
@@ -279,7 +279,7 @@ export class LiveChart {
     const dark = isDark();
     for (const [index, one] of chart.elements.entries()) {
       if (one.color === null || hidden.has(index)) continue;
-      const color = withAlpha(readable(one.color, dark, LINE_CONTRAST), one.alpha);
+      const color = withAlpha(lineColor(one.color, dark), one.alpha);
       const dashes = one.dashes ?? [];
       if (one.kind === 'tick' && one.series !== null) {
         drawTicks(plot, this.built.times, this.built.columns[one.series], color, one.width || 0.1);
@@ -291,7 +291,7 @@ export class LiveChart {
     for (const layer of this.built.layers.filter((one) => !one.earlier && one.base === null)) {
       const numbers = chart.numbers.find((one) => one.series === chart.elements[layer.element].series);
       if (numbers?.percentile === null || numbers?.percentile === undefined) continue;
-      const color = readable(chart.elements[layer.element].color ?? '#888888', dark, 3);
+      const color = lineColor(chart.elements[layer.element].color ?? '#888888', dark);
       drawRule(plot, { value: numbers.percentile, color, width: 1.5, dashes: [8, 4], vertical: false });
     }
   }

@@ -21,9 +21,9 @@ function contrast(one, other) {
 }
 
 /** For lines: WCAG 2 asks for 3, which would turn yellow into brown; 2.2 keeps hues apart. */
-export const LINE_CONTRAST = 2.2;
+const LINE_CONTRAST = 2.2;
 /** For areas, whose paleness may be meant. */
-export const AREA_CONTRAST = 1.35;
+const AREA_CONTRAST = 1.35;
 
 /**
  * The colour, moved towards white or black until it stands out from the background.
@@ -32,13 +32,38 @@ export const AREA_CONTRAST = 1.35;
  * @param {number} least contrast ratio
  * @returns {string} `#rrggbb`
  */
-export function readable(color, dark, least) {
+function readable(color, dark, least) {
   const ground = dark ? 0.011 : 1;
   let mixed = channels(color);
   const towards = dark ? 255 : 0;
   for (let round = 0; round < 12 && contrast(luminance(mixed), ground) < least; round++) {
     mixed = /** @type {[number, number, number]} */ (mixed.map((channel) => channel + (towards - channel) * 0.14));
   }
+  return text(mixed);
+}
+
+/** Relative luminance above which an area glares on a dark ground, and how much of the ground is then mixed in. */
+const GLARING = 0.55;
+const DIMMED = 0.5;
+
+/**
+ * The colour of an area: it stands out from the background, and does not glare at night.
+ * @param {string} color `#rrggbb`
+ * @param {boolean} dark
+ * @returns {string} `#rrggbb`
+ */
+export function areaColor(color, dark) {
+  if (!dark || luminance(channels(color)) < GLARING) return readable(color, dark, AREA_CONTRAST);
+  return text(channels(color).map((channel) => channel * (1 - DIMMED) + 24 * DIMMED));
+}
+
+/** @param {string} color `#rrggbb` @param {boolean} dark @returns {string} `#rrggbb` */
+export function lineColor(color, dark) {
+  return readable(color, dark, LINE_CONTRAST);
+}
+
+/** @param {number[]} mixed */
+function text(mixed) {
   return `#${mixed.map((channel) => Math.round(channel).toString(16).padStart(2, '0')).join('')}`;
 }
 

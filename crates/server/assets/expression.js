@@ -33,8 +33,10 @@ export class ExpressionBox {
     /** The line that is wrong. @type {number | null} */
     this.failed = null;
     this.chosen = -1;
-    area.replaceWith(element('div', { class: 'editor' }, this.gutter, area));
-    area.parentElement?.after(this.list, this.error);
+    const editor = element('div', { class: 'editor' }, this.gutter);
+    area.replaceWith(editor);
+    editor.append(area);
+    editor.after(this.list, this.error);
     for (const [name, value] of Object.entries({ spellcheck: 'false', autocomplete: 'off', wrap: 'off', 'aria-controls': 'completions', 'aria-autocomplete': 'list' })) {
       area.setAttribute(name, value);
     }

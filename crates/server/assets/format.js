@@ -75,7 +75,8 @@ export function duration(seconds) {
   /** @type {[number, string][]} */
   const units = [[86400 * 365, 'y'], [86400 * 7, 'wk'], [86400, 'd'], [3600, 'h'], [60, 'min']];
   for (const [length, name] of units) {
-    if (seconds >= length) {
+    // 160 s says more than 2.7 min.
+    if (seconds >= length && (seconds >= 600 || seconds % length === 0)) {
       const count = seconds / length;
       return `${count >= 10 || Number.isInteger(count) ? Math.round(count) : count.toFixed(1)} ${name}`;
     }
@@ -104,15 +105,36 @@ export function dateTime(seconds, step, zone) {
   return `${DAY(date)} ${step % 60 === 0 ? MINUTE(date) : SECOND(date)}`;
 }
 
-/**
- * The texts of a time axis, for uPlot: [at least seconds between marks, text, and, in a second line, what changed: year, month,
- * day, hour, minute, second, 1].
- * @type {(number | string | null)[][]}
- */
-export const TIME_MARKS = [
-  [3600 * 24 * 365, '{YYYY}', null, null, null, null, null, null, 1],
-  [3600 * 24 * 28, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
-  [3600 * 24, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
-  [60, '{HH}:{mm}', '\n{WWW} {D} {MMM} {YYYY}', null, '\n{WWW} {D} {MMM}', null, null, null, 1],
-  [1, '{HH}:{mm}:{ss}', '\n{WWW} {D} {MMM} {YYYY}', null, '\n{WWW} {D} {MMM}', null, null, null, 1],
+const HOUR_MARK = uPlot.fmtDate('{HH}:{mm}');
+const SECOND_MARK = uPlot.fmtDate('{HH}:{mm}:{ss}');
+const WEEKDAY = uPlot.fmtDate('{WWW} {D} {MMM}');
+const DAY_MARK = uPlot.fmtDate('{D} {MMM}');
+const MONTH_MARK = uPlot.fmtDate('{MMM}');
+const YEAR_MARK = uPlot.fmtDate('{YYYY}');
+
+/** How texts of a time axis are written: marks at least so many seconds apart, their text, and what they belong to. @type {[number, (date: Date) => string, ((date: Date) => string) | null][]} */
+const TIME_MARKS = [
+  [360 * 86400, YEAR_MARK, null],
+  [28 * 86400, MONTH_MARK, YEAR_MARK],
+  [86400, DAY_MARK, YEAR_MARK],
+  [60, HOUR_MARK, WEEKDAY],
+  [0, SECOND_MARK, WEEKDAY],
 ];
+
+/**
+ * Texts for the marks of a time axis. The day or year stands in a second line at its first mark, but not at the first mark of all
+ * when the next day follows so soon that both would overlap.
+ * @param {number[]} marks seconds
+ * @param {number} distance seconds between marks
+ * @param {string | null} zone
+ */
+export function axisTimes(marks, distance, zone) {
+  const [, text, whole] = TIME_MARKS.find(([least]) => distance >= least) ?? TIME_MARKS[0];
+  const dates = marks.map((mark) => localDate(mark, zone));
+  const wholes = dates.map((date) => whole?.(date) ?? '');
+  return dates.map((date, index) => {
+    const begins = wholes[index] !== wholes[index - 1];
+    const crowded = index === 0 && wholes[1] !== undefined && wholes[1] !== wholes[0];
+    return begins && !crowded ? `${text(date)}\n${wholes[index]}` : text(date);
+  });
+}

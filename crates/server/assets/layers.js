@@ -1,6 +1,6 @@
 /** What a chart draws, in order: its elements with stacking done, and, below them, the same of an earlier period. */
 
-import { AREA_CONTRAST, LINE_CONTRAST, readable, withAlpha } from './colors.js';
+import { areaColor, lineColor, withAlpha } from './colors.js';
 import { gridOf, stackedOn } from './grid.js';
 
 /** @typedef {import('./types').Chart} Chart */
@@ -67,16 +67,16 @@ function layersOf(chart, columns, appearance, earlier) {
     if (element.color === null) continue;
     if (!appearance.everything && lines++ >= LINES_MAX) continue;
     const filled = !earlier && (element.kind === 'area' || appearance.stacked);
-    const lineColor = readable(element.color, appearance.dark, LINE_CONTRAST);
-    const areaColor = readable(element.color, appearance.dark, AREA_CONTRAST);
+    const line = lineColor(element.color, appearance.dark);
+    const area = areaColor(element.color, appearance.dark);
     layers.push({
       element: index,
       raw,
       top: appearance.logarithmic ? top.map((value) => (value !== null && value > 0 ? value : null)) : top,
       base,
       filled,
-      stroke: earlier ? withAlpha(lineColor, 0.55) : withAlpha(filled ? areaColor : lineColor, element.alpha),
-      fill: filled ? withAlpha(areaColor, appearance.stacked ? Math.min(element.alpha, 0.8) : element.alpha) : undefined,
+      stroke: earlier ? withAlpha(line, 0.55) : withAlpha(filled ? area : line, element.alpha),
+      fill: filled ? withAlpha(area, appearance.stacked ? Math.min(element.alpha, 0.8) : element.alpha) : undefined,
       width: earlier ? 1 : filled ? 1 : Math.max(1, element.width),
       dashes: earlier ? [3, 3] : (element.dashes ?? []),
       earlier,

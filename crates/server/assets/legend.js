@@ -1,6 +1,6 @@
 /** The legend: a row a line with the numbers of its range, and a column for the values at the cursor. */
 
-import { AREA_CONTRAST, LINE_CONTRAST, isDark, readable } from './colors.js';
+import { areaColor, isDark, lineColor } from './colors.js';
 import { element } from './dom.js';
 import { number } from './format.js';
 import { drawnElements, LINES_MAX } from './layers.js';
@@ -111,7 +111,7 @@ export class Legend {
   /** @param {ReturnType<typeof namedLines>[number]} line */
   #button(line) {
     const swatch = element('span', { class: line.area ? 'swatch area' : 'swatch', 'aria-hidden': 'true' });
-    swatch.style.setProperty('--line', readable(line.color, isDark(), line.area ? AREA_CONTRAST : LINE_CONTRAST));
+    swatch.style.setProperty('--line', (line.area ? areaColor : lineColor)(line.color, isDark()));
     return element(
       'button',
       {
