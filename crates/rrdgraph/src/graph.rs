@@ -76,6 +76,11 @@ impl<'w> Graph<'w> {
         &self.args.options
     }
 
+    /// Its elements.
+    pub fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
+    }
+
     /// Start, end and step.
     pub fn range(&self) -> TimeRange {
         self.evaluator.range

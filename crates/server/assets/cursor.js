@@ -2,8 +2,10 @@
 
 /** @typedef {import('./figure.js').Figure} Figure */
 
-export class SharedCursor {
+/** Tells with `busy` that someone began or stopped looking at values. */
+export class SharedCursor extends EventTarget {
   constructor() {
+    super();
     /** @type {Set<Figure>} */
     this.figures = new Set();
     /** @type {Figure | null} */
@@ -34,6 +36,7 @@ export class SharedCursor {
         if (figure !== this.source && figure !== leader) figure.live?.putCursor(time);
         figure.showCursor(figure === this.source, this.pinned);
       }
+      this.dispatchEvent(new Event('busy'));
     });
   }
 

@@ -23,6 +23,7 @@ export class Live {
     first('form.range', HTMLElement)?.append(this.button);
     document.addEventListener('visibilitychange', () => this.#schedule(document.hidden ? null : 0));
     page.range.addEventListener('change', () => this.#schedule());
+    page.cursor.addEventListener('busy', () => this.#show());
     graphs.addEventListener('drawn', () => this.#schedule());
     this.#show();
   }

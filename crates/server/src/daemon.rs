@@ -31,8 +31,8 @@ pub struct Sockets {
     pub ganglia: Option<collectors::ganglia::GangliaSockets>,
     /// Sockets of agents.
     pub agents: Option<AgentSockets>,
-    /// The directory of saved graphs.
-    pub templates: Option<PathBuf>,
+    /// What the pages show besides the store.
+    pub site: http::SiteSettings,
 }
 
 /// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the store
@@ -66,7 +66,7 @@ impl Daemon {
         for listener in sockets.http {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let router = http::public(Arc::clone(&service), sockets.templates.clone());
+            let router = http::public(Arc::clone(&service), sockets.site.clone());
             let serving = http::server::serve(listener, router, Arc::clone(&service), stop_seen.clone());
             tasks.push(runtime.spawn(serving));
         }

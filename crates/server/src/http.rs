@@ -1,13 +1,16 @@
-//! HTTP: `/graph`, `/api/v1`, `/metrics` and `/healthz`.
+//! HTTP: the pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`.
 
 mod api;
 mod body;
 mod failure;
 mod graph;
+mod packed;
+mod page;
 mod percent;
 mod query;
 mod rows;
 pub mod server;
+mod status;
 mod table;
 mod work;
 
@@ -20,6 +23,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::registry::Registry;
+use suggest::Presets;
 
 use crate::service::Service;
 
@@ -29,16 +33,37 @@ struct Public {
     registry: Arc<Registry>,
 }
 
-/// `/graph`, `/api/v1`, `/metrics` and `/healthz`; `templates` is the directory of saved graphs, if there is one.
-pub fn public(service: Arc<Service>, templates: Option<PathBuf>) -> Router {
+/// What the pages show besides the store.
+#[derive(Clone, Debug, Default)]
+pub struct SiteSettings {
+    /// The directory of saved graphs.
+    pub templates: Option<PathBuf>,
+    /// The directory of the store, to say how much room there is.
+    pub store: Option<PathBuf>,
+    /// The directory of this host's own metrics, if they are collected.
+    pub host: Option<String>,
+}
+
+/// The pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`.
+pub fn public(service: Arc<Service>, settings: SiteSettings) -> Router {
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
-    let api = api::Api { service: Arc::clone(&service), work: Arc::default() };
+    let presets = Arc::new(Presets::shipped());
+    let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets };
+    let graphs = graph::GraphState::new(api.clone(), settings.templates);
+    let status = Arc::new(status::StatusWatch::new(Arc::clone(&service), settings.store));
+    let site = page::Site {
+        api: api.clone(),
+        graphs: graphs.clone(),
+        status,
+        host: settings.host.map(Arc::from),
+    };
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .with_state(Public { service, registry })
-        .merge(api::router(api.clone()))
-        .merge(graph::router(api, templates))
+        .merge(api::router(api))
+        .merge(graph::router(graphs))
+        .merge(page::router(site))
 }
 
 async fn metrics(State(public): State<Public>) -> Response {

@@ -22,6 +22,7 @@ use crate::agents::work::WorkSettings;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::snmp::config::SnmpSettings;
+use crate::http::SiteSettings;
 use crate::daemon::{Daemon, Sockets};
 use crate::listener;
 use crate::names::Names;
@@ -160,7 +161,11 @@ fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
         };
         sockets.agents = Some(AgentSockets::bind(agents, work).map_err(fail)?);
     }
-    sockets.templates.clone_from(&settings.templates);
+    sockets.site = SiteSettings {
+        templates: settings.templates.clone(),
+        store: Some(settings.data_directory().to_path_buf()),
+        host: settings.collect_host.clone(),
+    };
     Ok(sockets)
 }
 

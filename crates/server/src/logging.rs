@@ -1,5 +1,7 @@
 //! The log: structured lines to standard error, a file, or syslog.
 
+mod recent;
+
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
@@ -12,6 +14,8 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::reload;
 
 use crate::settings::{LogLevel, Settings};
+
+pub use recent::{LogLine, recent};
 
 /// Changes the level of the running log.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +42,7 @@ fn filter(level: LogLevel) -> EnvFilter {
 pub fn start(settings: &Settings) -> Result<Reload, String> {
     let (filter, handle) = reload::Layer::new(filter(settings.log_level));
     let layer = tracing_subscriber::fmt::layer().with_target(false);
-    let registry = tracing_subscriber::registry().with(filter);
+    let registry = tracing_subscriber::registry().with(filter).with(recent::KeepRecent);
     let started = match (&settings.log_file, settings.foreground) {
         (Some(path), _) => {
             let file = OpenOptions::new().create(true).append(true).open(path);

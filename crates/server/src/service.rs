@@ -17,6 +17,7 @@ use crate::limits::{
 };
 use crate::marks::Marks;
 use crate::metrics::Metrics;
+use crate::name_index::NameIndex;
 use crate::names::Names;
 use crate::scrub::Scrub;
 use crate::settings::LimitSettings;
@@ -38,6 +39,8 @@ pub struct Service {
     pub engine: Arc<dyn Engine>,
     /// The base directory.
     pub names: Names,
+    /// All names in order.
+    pub name_index: NameIndex,
     /// What CREATE may do.
     pub create: CreatePolicy,
     /// Counters.
@@ -81,11 +84,13 @@ impl Service {
         let sink = ReadingSink::Store(Arc::clone(&engine));
         let collecting =
             CollectorContext { sink, statistics: metrics.collectors.clone(), own_directory: String::new() };
+        // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
+        // what the allocator has not given back.
+        let memory = MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32);
         Arc::new(Service {
             collecting: Arc::new(collecting),
-            // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
-            // what the allocator has not given back.
-            memory: MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32),
+            name_index: NameIndex::new(Arc::clone(&engine), Arc::clone(&memory)),
+            memory,
             idle: limits.idle,
             engine,
             names,

@@ -1,6 +1,6 @@
 //! The daemon's settings, from the configuration file or rrdcached's options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::rrdcached::command::Permissions;
@@ -192,6 +192,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The directory whose file system must have room: of the store, or of the `.rrd` files.
+    pub fn data_directory(&self) -> &Path {
+        match &self.layout {
+            Layout::Stripes(stripes) => &stripes.store,
+            Layout::Files(_) => &self.base,
+        }
+    }
+
     /// Settings without listeners, with stripes in `store` and names relative to `base`.
     pub fn new(store: PathBuf, base: PathBuf) -> Self {
         Settings {

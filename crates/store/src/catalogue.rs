@@ -67,6 +67,7 @@ pub struct Catalogue {
     free_definitions: Vec<DefinitionIndex>,
     definition_bytes: usize,
     count: u64,
+    name_changes: u64,
     hasher: foldhash::fast::RandomState,
 }
 
@@ -88,6 +89,7 @@ impl Default for Catalogue {
             free_definitions: Vec::new(),
             definition_bytes: 0,
             count: 0,
+            name_changes: 0,
             // Random per process: clients choose the names, so they must not be able to predict collisions.
             // The order of the table affects nothing that the log decides.
             hasher: foldhash::fast::RandomState::default(),
@@ -120,6 +122,11 @@ impl Catalogue {
     /// The number of existing RRDs.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// How often an RRD was added, removed or renamed.
+    pub fn name_changes(&self) -> u64 {
+        self.name_changes
     }
 
     /// The entry of an existing RRD.
@@ -182,12 +189,14 @@ impl Catalogue {
     }
 
     fn index(&mut self, id: RrdId) {
+        self.name_changes += 1;
         let (names, entries, hasher) = (&self.names, &self.entries, &self.hasher);
         let hash_of = |&id: &RrdId| hash(hasher, name_at(names, entries[id as usize].name));
         self.by_name.insert_unique(hash_of(&id), id, hash_of);
     }
 
     fn unindex(&mut self, id: RrdId) {
+        self.name_changes += 1;
         let hash = hash(&self.hasher, self.name(id));
         if let Ok(found) = self.by_name.find_entry(hash, |&other| other == id) {
             found.remove();

@@ -162,6 +162,9 @@ pub struct Stats {
     pub queue_length: u64,
     /// RRDs known.
     pub rrd_count: u64,
+    /// How often an RRD was added, removed or renamed since the start; 0 in the files layout, where other programs do that
+    /// too.
+    pub name_changes: u64,
     /// Update arguments refused.
     pub updates_refused: u64,
     /// Bytes of log written since the start.

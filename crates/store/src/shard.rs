@@ -119,6 +119,8 @@ pub struct Counters {
     pub checkpoint_bytes_written: AtomicU64,
     /// RRDs.
     pub rrd_count: AtomicU64,
+    /// How often an RRD was added, removed or renamed.
+    pub name_changes: AtomicU64,
     /// Bytes of heads, names and open rows.
     pub memory_bytes: AtomicU64,
     /// fsyncs of the log that failed.

@@ -601,6 +601,7 @@ impl Engine for Stripes {
             stats.data_sets_written += get(&shared.stats.data_sets_written);
             stats.updates_refused += get(&shared.stats.updates_refused);
             stats.rrd_count += get(&shared.stats.rrd_count);
+            stats.name_changes += get(&shared.stats.name_changes);
             stats.log_bytes_written += get(&shared.stats.log_bytes_written);
             stats.log_bytes_live += get(&shared.stats.log_bytes_live);
             stats.segment_bytes_written += get(&shared.stats.segment_bytes_written);

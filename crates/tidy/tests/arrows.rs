@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("render", &["graph"]),
     ("snmp", &[]),
     ("collect", &["protocol", "args", "rrd", "snmp"]),
+    ("suggest", &["args", "rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -33,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "protocol",
             "snmp",
             "store",
+            "suggest",
             "args",
             "rrd",
         ],
@@ -76,7 +78,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("krilla", &["render"]),
     // `rustix` has all but what the workspace's Cargo.toml names.
     ("nix", &["server", "cli"]),
-    ("flate2", &["collect", "render"]),
+    ("flate2", &["collect", "render", "server"]),
     ("harfrust", &["render"]),
     ("png", &["render"]),
     ("skrifa", &["render"]),

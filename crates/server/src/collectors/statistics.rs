@@ -32,13 +32,18 @@ impl CollectorStatistics {
             *place = numbers;
         }
     }
+
+    /// What each collector published last, all its parts together.
+    pub fn all(&self) -> Vec<(&'static str, Vec<Statistic>)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(collector, parts)| (*collector, sums(parts))).collect()
+    }
 }
 
 impl Collector for CollectorStatistics {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (collector, parts) in all.iter() {
-            for number in &sums(parts) {
+        for (collector, numbers) in self.all() {
+            for number in &numbers {
                 let name = format!("{collector}_{}", number.name);
                 if number.grows {
                     let metric = ConstCounter::new(number.value);

@@ -1,5 +1,8 @@
 //! `/api/v1`: RRDs and their rows for programs. `openapi.json` describes it, and tests compare the two.
 
+mod charts;
+pub(super) mod graphs;
+pub(super) mod names;
 mod rrds;
 mod xport;
 
@@ -12,8 +15,9 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use rrd::when::at::resolve_pair;
+use suggest::Presets;
 
 use super::failure::Failure;
 use super::query::{QUERY_BYTES_MAX, Query};
@@ -30,6 +34,8 @@ pub struct Api {
     pub service: Arc<Service>,
     /// The queue for long requests.
     pub work: Arc<Work>,
+    /// What producers mean by their data sources.
+    pub presets: Arc<Presets>,
 }
 
 /// The routes.
@@ -38,6 +44,11 @@ pub fn router(api: Api) -> Router {
         .route("/api/v1/openapi.json", get(description))
         .route("/api/v1/list", get(rrds::list))
         .route("/api/v1/list/{*directory}", get(rrds::list))
+        .route("/api/v1/tree", get(names::tree))
+        .route("/api/v1/tree/{*directory}", get(names::tree))
+        .route("/api/v1/search", get(names::search))
+        .route("/api/v1/graphs", get(graphs::graphs))
+        .route("/api/v1/charts", post(charts::charts))
         .route("/api/v1/info/{*name}", get(rrds::info))
         .route("/api/v1/fetch/{*name}", get(rrds::fetch))
         .route("/api/v1/xport", get(xport_by_query).post(xport_by_form))

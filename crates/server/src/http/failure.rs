@@ -25,6 +25,11 @@ impl Failure {
         Failure { status, text: text.to_string() }
     }
 
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// 400: the request is malformed.
     pub fn bad(text: impl fmt::Display) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, text)

@@ -20,6 +20,7 @@ use rrdgraph::{Graph, GraphContext, Limits, Renderer};
 
 use super::api::{Api, arguments, of_graph, query};
 use super::failure::Failure;
+use super::packed;
 use super::query::{QUERY_BYTES_MAX, Query};
 use super::rows::{Budget, Source, VALUES_MAX};
 use super::table;
@@ -35,15 +36,21 @@ const FRESH_MAX: u64 = 3600;
 
 /// Shared by all requests.
 #[derive(Clone)]
-struct GraphState {
+pub struct GraphState {
     api: Api,
     renderer: Arc<Renderer>,
     templates: Option<Arc<PathBuf>>,
 }
 
-/// The routes. `templates` is the directory of saved graphs, if there is one.
-pub fn router(api: Api, templates: Option<PathBuf>) -> Router {
-    let state = GraphState { api, renderer: Arc::default(), templates: templates.map(Arc::new) };
+impl GraphState {
+    /// `templates` is the directory of saved graphs, if there is one.
+    pub fn new(api: Api, templates: Option<PathBuf>) -> GraphState {
+        GraphState { api, renderer: Arc::default(), templates: templates.map(Arc::new) }
+    }
+}
+
+/// The routes.
+pub fn router(state: GraphState) -> Router {
     Router::new()
         .route("/graph", get(by_query).post(by_form))
         .layer(DefaultBodyLimit::max(QUERY_BYTES_MAX))
@@ -79,14 +86,30 @@ async fn answer(state: &GraphState, mut query: Query, headers: &HeaderMap) -> Re
             words
         }
     };
-    let known = headers.get(header::IF_NONE_MATCH).map(|tag| tag.as_bytes().to_vec());
+    respond(state, words, headers, describe).await
+}
+
+/// Draws the graph of these arguments.
+///
+/// # Errors
+/// 4xx and 503, as `/graph`.
+pub async fn draw(state: &GraphState, words: Vec<Vec<u8>>, headers: &HeaderMap) -> Result<Response, Failure> {
+    respond(state, words, headers, false).await
+}
+
+async fn respond(
+    state: &GraphState,
+    words: Vec<Vec<u8>>,
+    headers: &HeaderMap,
+    describe: bool,
+) -> Result<Response, Failure> {
     state
         .api
         .work
         .run(|| {
             let budget = Budget::new(&state.api.service.memory);
             let drawing = Drawing::new(state, &words, &budget)?;
-            if describe { Ok(drawing.describe()) } else { drawing.image(state, known.as_deref(), &budget) }
+            if describe { Ok(drawing.describe()) } else { drawing.image(state, headers, &budget) }
         })
         .await
 }
@@ -128,7 +151,7 @@ impl Drawing {
         ([content, (header::CACHE_CONTROL, caching)], body).into_response()
     }
 
-    fn image(self, state: &GraphState, known: Option<&[u8]>, budget: &Budget) -> Result<Response, Failure> {
+    fn image(self, state: &GraphState, headers: &HeaderMap, budget: &Budget) -> Result<Response, Failure> {
         let content = match self.format {
             ImageFormat::Png => "image/png",
             ImageFormat::Svg => "image/svg+xml",
@@ -146,15 +169,16 @@ impl Drawing {
         let image = state.renderer.paint(scene, self.format).map_err(|error| of_graph(error.into()))?;
         let tag = format!("\"{:016x}\"", xxhash_rust::xxh3::xxh3_64(&image));
         let caching = format!("private, max-age={}", self.fresh_seconds);
-        let headers = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, caching)];
+        let head = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, caching)];
+        let known = headers.get(header::IF_NONE_MATCH);
         let unchanged = known.is_some_and(|known| {
-            known.split(|&byte| byte == b',').any(|one| {
+            known.as_bytes().split(|&byte| byte == b',').any(|one| {
                 let one = one.trim_ascii();
                 one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == tag.as_bytes()
             })
         });
         if unchanged {
-            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+            return Ok((StatusCode::NOT_MODIFIED, head).into_response());
         }
         // Labels may contain markup; it must not be executed, even when an SVG is opened on its own.
         let safety = [
@@ -162,6 +186,10 @@ impl Drawing {
             (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         ];
-        Ok((headers, safety, image).into_response())
+        let response = (head, safety).into_response();
+        Ok(match self.format {
+            ImageFormat::Svg | ImageFormat::Eps => packed::pack(headers, response, image),
+            _ => (response.into_parts().0, image).into_response(),
+        })
     }
 }

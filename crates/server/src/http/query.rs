@@ -11,6 +11,8 @@ pub const QUERY_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug, Default)]
 pub struct Query {
     pairs: Vec<(String, Vec<u8>)>,
+    /// The keys that were asked for, for the message about another one.
+    asked: Vec<String>,
 }
 
 impl Query {
@@ -33,7 +35,7 @@ impl Query {
             let key = decode(key).and_then(|key| String::from_utf8(key).ok()).ok_or_else(encoded)?;
             pairs.push((key, decode(value).ok_or_else(encoded)?));
         }
-        Ok(Query { pairs })
+        Ok(Query { pairs, asked: Vec::new() })
     }
 
     /// Takes the value of `key`; of several, the last.
@@ -46,6 +48,7 @@ impl Query {
         let (taken, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.pairs).into_iter().partition(|(name, _)| name == key);
         self.pairs = left;
+        self.asked.push(key.to_string());
         taken.into_iter().map(|(_, value)| value).collect()
     }
 
@@ -87,7 +90,13 @@ impl Query {
     pub fn finish(self) -> Result<(), Failure> {
         match self.pairs.first() {
             None => Ok(()),
-            Some((key, _)) => Err(Failure::bad(format!("no parameter is called \"{key}\""))),
+            Some((key, _)) => {
+                let known = match self.asked.join(", ") {
+                    keys if keys.is_empty() => "there are none here".to_string(),
+                    keys => format!("there are {keys}"),
+                };
+                Err(Failure::bad(format!("no parameter is called \"{key}\"; {known}")))
+            }
         }
     }
 }
@@ -112,7 +121,10 @@ mod tests {
         assert!(query.flag("flag").unwrap());
         assert_eq!(query.number("none", 7).unwrap(), 7);
         assert!(Query::parse(b"x=%").is_err());
-        assert!(query.finish().unwrap_err().to_string().contains("\"x\""));
+        let unknown = query.finish().unwrap_err().to_string();
+        assert_eq!(unknown, "no parameter is called \"x\"; there are arg, flag, none");
+        let unknown = Query::parse(b"y").unwrap().finish().unwrap_err().to_string();
+        assert_eq!(unknown, "no parameter is called \"y\"; there are none here");
         assert!(Query::parse(b"n=1x").unwrap().number("n", 0).is_err());
         assert!(Query::parse(b"f=maybe").unwrap().flag("f").is_err());
         assert!(Query::parse(&vec![b'a'; QUERY_BYTES_MAX + 1]).is_err());

@@ -95,7 +95,7 @@ impl Roundel {
         let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
         sockets.http.push(http);
-        sockets.templates = Some(directory.path().join("graphs"));
+        sockets.site.templates = Some(directory.path().join("graphs"));
         let daemon = Daemon::start(service, sockets, None).unwrap();
         Roundel { daemon: Some(daemon), directory }
     }

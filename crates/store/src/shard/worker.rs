@@ -348,6 +348,7 @@ impl Worker {
         stats.log_bytes_written.store(log_bytes_written, Ordering::Relaxed);
         stats.log_bytes_live.store(self.cycle.log_bytes(self.log.position()), Ordering::Relaxed);
         stats.rrd_count.store(self.state.catalogue.count(), Ordering::Relaxed);
+        stats.name_changes.store(self.state.catalogue.name_changes(), Ordering::Relaxed);
         let (heads, catalogue, open) = self.state.bytes();
         stats.memory_bytes.store((heads + catalogue + open) as u64, Ordering::Relaxed);
     }

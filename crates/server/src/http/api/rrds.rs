@@ -25,7 +25,7 @@ const INFO_CELL_BYTES: u64 = 600;
 /// Data sources times archives that are described without asking for memory.
 const INFO_CELLS_SMALL: u64 = 1_000;
 
-const JSON_HEADERS: [(HeaderName, &str); 2] =
+pub(super) const JSON_HEADERS: [(HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")];
 
 /// `GET /api/v1/list[/DIRECTORY]`

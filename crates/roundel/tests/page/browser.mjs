@@ -1,0 +1,103 @@
+// Chromium for the tests. `check` gives each test a page of its own; it fails on anything that the browser complains about, and leaves
+// a screenshot of what failed.
+//
+// ROUNDEL_PAGE_URL: the daemon. ROUNDEL_PAGE_MODULES: a directory with node_modules. ROUNDEL_PAGE_ARTEFACTS: where screenshots go.
+
+import { mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+
+const require = createRequire(join(process.env.ROUNDEL_PAGE_MODULES ?? '.', 'package.json'));
+const { chromium } = require('playwright-core');
+const AxeBuilder = require('@axe-core/playwright').default;
+
+export const origin = process.env.ROUNDEL_PAGE_URL;
+const artefacts = process.env.ROUNDEL_PAGE_ARTEFACTS ?? '.';
+/** Milliseconds until something is not going to happen any more: the machine may be busy. */
+export const DEADLINE = 15_000;
+
+/** @type {Promise<import('playwright-core').Browser> | null} */
+let launched = null;
+
+export function browser() {
+  // Without its sandbox: tests run as root in containers.
+  launched ??= chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  return launched;
+}
+
+after(async () => (await launched)?.close());
+
+/** A page that remembers every complaint. `allowed` are parts of complaints that the test expects. */
+export async function newPage(options = {}) {
+  const { allowed = [], ...context } = options;
+  const made = await (await browser()).newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/Zurich', ...context });
+  const page = await made.newPage();
+  page.setDefaultTimeout(DEADLINE);
+  const complaints = [];
+  const complain = (text) => allowed.some((part) => text.includes(part)) || complaints.push(text);
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && complain(`${message.text()} (${message.location().url})`));
+  page.on('pageerror', (error) => complain(error.stack ?? error.message));
+  page.on('dialog', (dialog) => {
+    complain(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(origin) && !request.url().startsWith('data:')) complain(`asks for ${request.url()}`);
+  });
+  return { page, complaints, context: made };
+}
+
+/** A test with a page. */
+export function check(name, options, work = options) {
+  test(name, { timeout: 60_000 }, async () => {
+    const { page, complaints, context } = await newPage(typeof options === 'function' ? {} : options);
+    try {
+      await work(page);
+      if (complaints.length > 0) throw new Error(`the browser complains:\n${complaints.join('\n')}`);
+    } catch (error) {
+      mkdirSync(artefacts, { recursive: true });
+      const file = join(artefacts, `${name.replace(/\W+/g, '-')}.png`);
+      await page.screenshot({ path: file, fullPage: true }).catch(() => undefined);
+      error.message += `\nscreenshot: ${file}; at ${page.url()}; complaints: ${complaints.join('; ') || 'none'}`;
+      throw error;
+    } finally {
+      await context.close();
+    }
+  });
+}
+
+/** Opens a path and waits until its first graph is live, if it has one. */
+export async function open(page, path) {
+  const response = await page.goto(origin + path);
+  if (await page.locator('figure.graph').count()) await page.locator('figure.graph.drawn').first().waitFor();
+  return response;
+}
+
+/** Waits until a function of the test gives true. */
+export async function until(what, condition) {
+  const end = Date.now() + DEADLINE;
+  for (;;) {
+    if (await condition()) return;
+    if (Date.now() > end) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** What axe finds, one line a place. */
+export async function violations(page) {
+  const found = await new AxeBuilder({ page }).analyze();
+  return found.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
+}
+
+/** The place of a chart's plotting area. */
+export async function area(page, index = 0) {
+  const box = await page.locator('figure.graph.drawn .u-over').nth(index).boundingBox();
+  return { ...box, at: (x, y = 0.5) => [box.x + box.width * x, box.y + box.height * y] };
+}
+
+/** The range in the URL. */
+export function range(page) {
+  const query = new URL(page.url()).searchParams;
+  return { start: query.get('start'), end: query.get('end') };
+}

@@ -1,0 +1,98 @@
+// Every page: accessible, without script, on a phone, in the dark, on paper; and names that want to be markup.
+
+import assert from 'node:assert/strict';
+import { check, open, until, violations } from './browser.mjs';
+import { GRAPH, HOSTILE, PAGES } from './places.mjs';
+
+for (const [name, path] of Object.entries(PAGES)) {
+  for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+    check(`axe finds nothing on ${name} in ${colorScheme}`, { colorScheme }, async (page) => {
+      const response = await open(page, path);
+      assert.equal(response.status(), 200);
+      assert.equal(await page.locator('h1').count(), 1);
+      assert.deepEqual(await violations(page), []);
+    });
+  }
+
+  check(`${name} works without script`, { javaScriptEnabled: false }, async (page) => {
+    const response = await visit(page, path);
+    assert.equal(response.status(), 200);
+    assert.ok(await page.locator('form[role=search] button').isVisible());
+    for (const image of await page.locator('figure.graph img').all()) {
+      await image.scrollIntoViewIfNeeded();
+      assert.ok(await image.isVisible());
+      assert.notEqual(await image.getAttribute('alt'), null);
+    }
+    await until('all pictures are there', async () => (await pictures(page)).every((width) => width > 0));
+  });
+
+  check(`${name} fits on a phone`, { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }, async (page) => {
+    await open(page, path);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 360, `${wide} pixels wide`);
+    assert.deepEqual(await violations(page), []);
+  });
+}
+
+/** A page that has no script to wait for. */
+function visit(page, path) {
+  return page.goto(new URL(path, process.env.ROUNDEL_PAGE_URL).href);
+}
+
+/** The widths of a page's pictures as decoded; evaluated by the test, not the page, whose script is off. */
+function pictures(page) {
+  return page.locator('figure.graph img').evaluateAll((images) => images.map((image) => image.naturalWidth));
+}
+
+check('high contrast and forced colours show the graphs', { contrast: 'more', forcedColors: 'active' }, async (page) => {
+  await open(page, GRAPH);
+  assert.ok(await page.locator('figure.graph canvas').first().isVisible());
+});
+
+check('on paper there are graphs and no controls', { colorScheme: 'dark' }, async (page) => {
+  await open(page, GRAPH);
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await page.locator('form.range').isVisible(), false);
+  assert.ok(await page.locator('figure.graph canvas').first().isVisible());
+  const ground = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  assert.equal(ground, 'rgb(255, 255, 255)');
+});
+
+check('links go where they say, from home to a graph and back', async (page) => {
+  await open(page, '/');
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Tree' }).click();
+  await page.waitForURL('**/tree/');
+  await page.locator('.list').getByRole('link', { name: 'net', exact: false }).first().click();
+  await page.waitForURL('**/tree/net/**');
+  await page.locator('.brand').click();
+  await page.waitForURL((url) => url.pathname === '/');
+});
+
+check('a thumbnail opens its period', async (page) => {
+  await open(page, GRAPH);
+  await page.getByRole('navigation', { name: 'Periods' }).getByRole('link', { name: /week/i }).click();
+  await until('the range is a week', () => /w/.test(new URL(page.url()).searchParams.get('start') ?? ''));
+  assert.equal(await page.locator('nav.periods [aria-current]').count(), 1);
+});
+
+check('names that want to be markup are names', async (page) => {
+  await open(page, HOSTILE);
+  const names = await page.locator('.list .name').allTextContents();
+  assert.ok(names.some((name) => name.includes('<img src=x onerror=alert(1)>')), names.join('\n'));
+  assert.equal(await page.locator('img[src=x]').count(), 0);
+  const links = await page.locator('.list .name a').evaluateAll((all) => all.map((link) => link.href));
+  assert.ok(links.length >= 4, `${links.length} names`);
+  for (const link of links) {
+    await open(page, new URL(link).pathname);
+    assert.equal(await page.locator('figure.graph .error').count(), 0, link);
+    assert.equal(await page.locator('img[src=x]').count(), 0);
+  }
+});
+
+check('an RRD that does not exist is named, with the next step', { allowed: ['404'] }, async (page) => {
+  const response = await visit(page, '/rrd/net/switch%20one/eth7');
+  assert.equal(response.status(), 404);
+  const text = await page.locator('main').textContent();
+  assert.ok(text.includes('eth7'), text);
+  assert.ok(text.includes('eth0'), 'a similar name is suggested');
+});

@@ -1,0 +1,6 @@
+// All browser tests, in one process with one Chromium.
+
+import './types.mjs';
+import './graphs.mjs';
+import './pages.mjs';
+import './finding.mjs';

@@ -1,0 +1,166 @@
+//! The page: what the store knows, for people with a browser.
+//!
+//! Every page is whole without script: forms, links, and graphs as pictures of `/graph`. The scripts of `crates/server/assets`
+//! replace the pictures by live charts. Pages use nothing that `/api/v1` does not offer to everyone.
+
+mod assets;
+mod compare;
+mod figure;
+mod home;
+mod rrd;
+mod search;
+mod tree;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::Value;
+
+use super::api::Api;
+use super::failure::Failure;
+use super::graph::GraphState;
+use super::packed;
+use super::query::Query;
+use super::status::StatusWatch;
+
+/// What a page may load: only what this daemon serves.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; \
+                      frame-ancestors 'self'; base-uri 'none'; form-action 'self'";
+
+/// What all pages need.
+#[derive(Clone)]
+pub struct Site {
+    /// The store and its limits.
+    pub api: Api,
+    /// Draws pictures.
+    pub graphs: GraphState,
+    /// How the daemon is doing.
+    pub status: Arc<StatusWatch>,
+    /// The directory of this host's own metrics, if it collects them.
+    pub host: Option<Arc<str>>,
+}
+
+/// The routes.
+pub fn router(site: Site) -> Router {
+    Router::new()
+        .route("/", get(home::home))
+        .route("/status", get(home::status))
+        .route("/tree", get(tree::tree))
+        .route("/tree/", get(tree::tree))
+        .route("/tree/{*directory}", get(tree::tree))
+        .route("/rrd/{*name}", get(rrd::rrd))
+        .route("/compare", get(compare::compare))
+        .route("/expression", get(compare::expression))
+        .route("/search", get(search::search))
+        .route("/assets/{hash}/{*name}", get(assets::asset))
+        .route("/api/v1/status", get(status))
+        .with_state(site)
+}
+
+/// What the head of every page shows.
+pub struct Frame {
+    /// Which page it is.
+    pub page: &'static str,
+    /// What stands in the title.
+    pub title: String,
+    /// The text of the search box.
+    pub query: String,
+}
+
+impl Frame {
+    fn new(page: &'static str, title: impl Into<String>) -> Frame {
+        Frame { page, title: title.into(), query: String::new() }
+    }
+
+    /// The hash in the URLs of scripts and styles.
+    pub fn hash(&self) -> &'static str {
+        assets::HASH
+    }
+
+    /// The scripts to load early.
+    pub fn modules(&self) -> Vec<&'static str> {
+        assets::modules().collect()
+    }
+
+    /// This host's time zone, as an IANA name; UTC when it has none.
+    pub fn zone(&self) -> String {
+        let zone = std::env::var("TZ").ok().or_else(|| {
+            let link = std::fs::read_link("/etc/localtime").ok()?;
+            Some(link.to_str()?.split_once("zoneinfo/")?.1.to_string())
+        });
+        let zone = zone.map(|zone| zone.trim_start_matches(':').to_string());
+        zone.filter(|zone| !zone.is_empty() && !zone.starts_with('/')).unwrap_or_else(|| "UTC".to_string())
+    }
+}
+
+/// A page that says what went wrong.
+#[derive(Template)]
+#[template(path = "failure.html")]
+struct FailurePage {
+    frame: Frame,
+    status: StatusCode,
+    text: String,
+}
+
+/// The answer of a page.
+fn answer(headers: &HeaderMap, page: Result<impl Template, Failure>) -> Response {
+    let (status, text) = match page {
+        Ok(page) => (StatusCode::OK, page.render()),
+        Err(failure) => {
+            let (status, text) = (failure.status(), failure.to_string());
+            let frame = Frame::new("failure", "That did not work");
+            (status, FailurePage { frame, status, text }.render())
+        }
+    };
+    match text {
+        Ok(text) => {
+            let head = [
+                (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+                (header::CONTENT_SECURITY_POLICY, POLICY),
+                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                (header::REFERRER_POLICY, "same-origin"),
+                (header::CACHE_CONTROL, "no-cache"),
+            ];
+            packed::pack(headers, (status, head).into_response(), text.into_bytes())
+        }
+        Err(error) => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response(),
+    }
+}
+
+/// The range that a page shows, as it was written: RRDtool's words or seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The start.
+    pub start: String,
+    /// The end.
+    pub end: String,
+}
+
+impl Range {
+    /// Takes `start` and `end` out of a request.
+    ///
+    /// # Errors
+    /// 400 when they are no times.
+    fn take(query: &mut Query, now: i64) -> Result<Range, Failure> {
+        let text = |word: Option<String>, default: &str| {
+            word.filter(|word| !word.trim().is_empty()).unwrap_or_else(|| default.to_string())
+        };
+        let start = text(query.text("start"), "end-1d");
+        let end = text(query.text("end"), "now");
+        ::rrd::when::at::resolve_pair(&start, &end, now, &localtime::Local).map_err(Failure::bad)?;
+        Ok(Range { start, end })
+    }
+}
+
+/// `GET /api/v1/status`
+async fn status(State(site): State<Site>, uri: Uri) -> Result<Response, Failure> {
+    super::api::query(&uri)?.finish()?;
+    let status = site.api.work.run(|| Ok(site.status.status())).await?;
+    let text = serde_json::to_value(&status).unwrap_or(Value::Null).to_string() + "\n";
+    Ok(([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], text).into_response())
+}

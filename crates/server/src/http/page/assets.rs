@@ -1,0 +1,51 @@
+//! The page's scripts and styles, from the executable.
+
+use axum::extract::Path;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::http::failure::Failure;
+
+/// A file of `crates/server/assets`.
+struct Asset {
+    name: &'static str,
+    content: &'static str,
+    plain: &'static [u8],
+    gzip: &'static [u8],
+}
+
+/// All of them (`build.rs`).
+const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// A hash of all of them: a part of their URLs, so that browsers may keep them for ever.
+pub const HASH: &str = env!("ROUNDEL_ASSETS_HASH");
+
+/// The script that pages load; it imports others.
+const MAIN: &str = "main.js";
+
+/// The names of the scripts that `main.js` imports.
+pub fn modules() -> impl Iterator<Item = &'static str> {
+    ASSETS.iter().map(|asset| asset.name).filter(|name| name.ends_with(".js") && *name != MAIN)
+}
+
+/// `GET /assets/HASH/NAME`
+///
+/// # Errors
+/// 404.
+pub async fn asset(Path((hash, name)): Path<(String, String)>, headers: HeaderMap) -> Result<Response, Failure> {
+    let missing = || Failure::new(StatusCode::NOT_FOUND, format!("no file is called \"{name}\""));
+    let asset = ASSETS.iter().find(|asset| asset.name == name).ok_or_else(missing)?;
+    // After an update of the daemon, an open page asks for files of the old one: it gets the new ones, but keeps none.
+    let caching = if hash == HASH { "public, max-age=31536000, immutable" } else { "no-store" };
+    let common = [
+        (header::CONTENT_TYPE, asset.content),
+        (header::CACHE_CONTROL, caching),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::VARY, "accept-encoding"),
+    ];
+    Ok(if super::super::packed::takes_gzip(&headers) {
+        (common, [(header::CONTENT_ENCODING, "gzip")], asset.gzip).into_response()
+    } else {
+        (common, asset.plain).into_response()
+    })
+}

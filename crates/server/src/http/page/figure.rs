@@ -1,0 +1,76 @@
+//! Graphs on pages.
+
+use serde_json::json;
+use suggest::Suggestion;
+
+use super::Range;
+use crate::http::percent;
+
+/// A graph on a page: a picture, and what the script needs to draw it itself.
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// `{"arg": [...], "title": ..., "unit": ...}` for the script.
+    pub data: String,
+    /// The URL of the picture.
+    pub light: String,
+    /// The same on a dark ground.
+    pub dark: String,
+    /// The page of its expression.
+    pub link: String,
+    /// Width of the picture's graph.
+    pub width: u32,
+    /// Height of the picture's graph.
+    pub height: u32,
+}
+
+/// Width and height of the graphs of a page.
+#[derive(Clone, Copy)]
+pub struct Size(pub u32, pub u32);
+
+/// Large graphs, one below the other.
+pub const LARGE: Size = Size(800, 240);
+/// Small ones, side by side.
+pub const SMALL: Size = Size(400, 130);
+
+impl Figure {
+    /// The graph of a suggestion.
+    pub fn new(graph: &Suggestion, range: &Range, size: Size) -> Figure {
+        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+        let arg: Vec<String> = graph.arguments.iter().map(text).collect();
+        let light = picture(&graph.arguments, range, size, "SVG", &[]);
+        Figure {
+            title: graph.title.clone(),
+            data: json!({ "arg": arg, "title": graph.title, "unit": graph.unit }).to_string(),
+            dark: format!("{light}&arg=--theme&arg=dark"),
+            light,
+            link: format!("/expression?{}&{}", form("arg", &graph.arguments), range.query()),
+            width: size.0,
+            height: size.1,
+        }
+    }
+}
+
+/// The URL of a picture; `options` are further options.
+pub fn picture(arguments: &[Vec<u8>], range: &Range, size: Size, format: &str, options: &[&str]) -> String {
+    let (width, height) = (size.0.to_string(), size.1.to_string());
+    let range = ["--imgformat", format, "--start", &range.start, "--end", &range.end];
+    let size = ["--width", &width, "--height", &height];
+    // Options stand before elements.
+    let words: Vec<&[u8]> = range.iter().chain(&size).chain(options).map(|word| word.as_bytes()).collect();
+    format!("/graph?{}&{}", form("arg", &words), form("arg", arguments))
+}
+
+/// `key=value` pairs as in the query of a URL.
+pub fn form<V: AsRef<[u8]>>(key: &str, values: &[V]) -> String {
+    let pairs: Vec<String> =
+        values.iter().map(|value| format!("{key}={}", percent::encode(value.as_ref()))).collect();
+    pairs.join("&")
+}
+
+impl Range {
+    /// The range as in the query of a URL.
+    pub fn query(&self) -> String {
+        format!("{}&{}", form("start", &[&self.start]), form("end", &[&self.end]))
+    }
+}

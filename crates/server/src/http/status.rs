@@ -1,0 +1,235 @@
+//! `/api/v1/status`: how the daemon is doing, and what to do about what is wrong.
+
+mod late;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use procfs::WithCurrentSystemInfo;
+use procfs::process::Process;
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::engine::Stats;
+
+use crate::logging::{LogLine, recent};
+use crate::service::Service;
+use late::Late;
+
+/// A rate is that of at least so many seconds.
+const RATE_SECONDS_MIN: f64 = 1.0;
+/// A file system with less room than this part of it is a problem.
+const DISK_FREE_MIN: f64 = 0.05;
+/// Log lines that are answered.
+const LINES: usize = 20;
+
+/// What the answers remember from one to the next.
+pub struct StatusWatch {
+    service: Arc<Service>,
+    /// The directory of the store.
+    store: Option<PathBuf>,
+    started: i64,
+    rate: Mutex<Rate>,
+    late: Late,
+}
+
+struct Rate {
+    at: Instant,
+    received: u64,
+    per_second: f64,
+}
+
+/// How the daemon is doing; `openapi.json` says what each member is.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// The daemon's version.
+    pub version: &'static str,
+    /// When it started, in seconds since the epoch.
+    pub started: i64,
+    /// The time of this answer.
+    pub now: i64,
+    /// RRDs in the store.
+    pub rrds: u64,
+    /// Updates since the start.
+    pub updates: Updates,
+    /// The store on disk.
+    pub store: Disk,
+    /// Memory.
+    pub memory: Memory,
+    /// What collectors say of themselves.
+    pub collectors: Vec<Value>,
+    /// RRDs that get no readings, the latest first.
+    pub late: Vec<late::LateRrd>,
+    /// How many there are.
+    pub late_count: usize,
+    /// The last warnings and errors.
+    pub errors: Vec<Value>,
+    /// What someone should look at, with what to do.
+    pub problems: Vec<Problem>,
+}
+
+/// See [`Status::updates`].
+#[derive(Debug, Serialize)]
+pub struct Updates {
+    /// Accepted.
+    pub received: u64,
+    /// Refused.
+    pub refused: u64,
+    /// Accepted in a second, lately.
+    pub per_second: f64,
+}
+
+/// See [`Status::store`].
+#[derive(Debug, Serialize)]
+pub struct Disk {
+    /// Whether no updates are taken.
+    pub read_only: bool,
+    /// Bytes of log that a restart reads.
+    pub log_bytes: u64,
+    /// Bytes of segments.
+    pub segment_bytes: u64,
+    /// Free bytes of the file system; `None` when unknown.
+    pub disk_free: Option<u64>,
+    /// All its bytes.
+    pub disk_total: Option<u64>,
+}
+
+/// See [`Status::memory`].
+#[derive(Debug, Serialize)]
+pub struct Memory {
+    /// Resident bytes of the daemon.
+    pub rss: Option<u64>,
+    /// Bytes that clients hold, of those they may.
+    pub clients: u64,
+    /// Bytes that clients may hold.
+    pub clients_max: u64,
+}
+
+/// See [`Status::problems`].
+#[derive(Debug, Serialize)]
+pub struct Problem {
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub advice: &'static str,
+}
+
+impl StatusWatch {
+    /// Of a daemon that starts now; `store` is the directory of its store.
+    pub fn new(service: Arc<Service>, store: Option<PathBuf>) -> Self {
+        let started = service.now();
+        let rate = Mutex::new(Rate { at: Instant::now(), received: 0, per_second: 0.0 });
+        StatusWatch { late: Late::default(), service, store, started, rate }
+    }
+
+    /// How the daemon is doing now.
+    pub fn status(&self) -> Status {
+        let service = &self.service;
+        let (stats, now) = (service.engine.stats(), service.now());
+        let late = self.late.of(service, now);
+        let disk = self.disk(&stats);
+        let line = |line: &LogLine| json!({"time": line.time, "level": line.level, "text": line.text});
+        let errors: Vec<Value> = recent().iter().take(LINES).map(line).collect();
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            started: self.started,
+            now,
+            rrds: stats.rrd_count,
+            updates: Updates {
+                received: stats.updates_received,
+                refused: stats.updates_refused,
+                per_second: self.rate(stats.updates_received),
+            },
+            problems: problems(&disk, &late),
+            store: disk,
+            memory: Memory {
+                rss: Process::myself().and_then(|process| process.stat()).ok().map(|stat| stat.rss_bytes().get()),
+                clients: service.memory.used(),
+                clients_max: service.memory.max(),
+            },
+            collectors: service.metrics.collectors.all().into_iter().map(collector).collect(),
+            late_count: late.count,
+            late: late.first.clone(),
+            errors,
+        }
+    }
+
+    fn rate(&self, received: u64) -> f64 {
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = rate.at.elapsed().as_secs_f64();
+        if seconds >= RATE_SECONDS_MIN {
+            let per_second = received.saturating_sub(rate.received) as f64 / seconds;
+            *rate = Rate { at: Instant::now(), received, per_second };
+        }
+        rate.per_second
+    }
+
+    fn disk(&self, stats: &Stats) -> Disk {
+        let room = self.store.as_ref().and_then(|store| rustix::fs::statvfs(store).ok());
+        Disk {
+            read_only: stats.read_only != 0,
+            log_bytes: stats.log_bytes_live,
+            segment_bytes: stats.segment_bytes,
+            disk_free: room.as_ref().map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
+            disk_total: room.map(|room| room.f_blocks.saturating_mul(room.f_frsize)),
+        }
+    }
+}
+
+impl Status {
+    /// The last warnings and errors, for a page without script: time, level, text.
+    pub fn error_lines(&self) -> Vec<(String, String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        let time = |line: &Value| {
+            let time = line["time"].as_i64().unwrap_or(0);
+            let text = localtime::strftime(std::ffi::OsStr::new("%F %T"), time).unwrap_or_default();
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        self.errors.iter().map(|line| (time(line), text(&line["level"]), text(&line["text"]))).collect()
+    }
+
+    /// Each collector with its numbers, for a page without script: name, value, meaning.
+    pub fn collector_tables(&self) -> Vec<(String, Vec<(String, u64, String)>)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        let number = |one: &Value| (text(&one["name"]), one["value"].as_u64().unwrap_or(0), text(&one["help"]));
+        let table = |collector: &Value| {
+            let numbers = collector["numbers"].as_array().map(Vec::as_slice).unwrap_or_default();
+            (text(&collector["name"]), numbers.iter().map(number).collect())
+        };
+        self.collectors.iter().map(table).collect()
+    }
+}
+
+fn collector((name, numbers): (&'static str, Vec<collect::statistics::Statistic>)) -> Value {
+    let number = |one: &collect::statistics::Statistic| {
+        json!({"name": one.name, "help": one.help, "value": one.value, "grows": one.grows})
+    };
+    json!({"name": name, "numbers": numbers.iter().map(number).collect::<Vec<_>>()})
+}
+
+fn problems(disk: &Disk, late: &late::LateRrds) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut add = |text: String, advice| problems.push(Problem { text, advice });
+    if disk.read_only {
+        add(
+            "The store takes no updates: the disk is full or failing.".to_string(),
+            "Read the last errors below. When there is room again, updates are taken again by themselves.",
+        );
+    }
+    if let (Some(free), Some(total)) = (disk.disk_free, disk.disk_total)
+        && (free as f64) < total as f64 * DISK_FREE_MIN
+    {
+        let percent = 100.0 * free as f64 / total.max(1) as f64;
+        add(
+            format!("The disk of the store is nearly full: {percent:.1} % are free."),
+            "Make room: the store stops taking updates when nothing is left, but loses nothing.",
+        );
+    }
+    if late.count > 0 {
+        add(
+            format!("{} RRDs get no readings.", late.count),
+            "See whether their collector or device is still there; they are listed under Late.",
+        );
+    }
+    problems
+}

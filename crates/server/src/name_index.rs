@@ -1,0 +1,103 @@
+//! All names of the store in order, for pages of directories and for search.
+//!
+//! The list is made when it is first asked for, and again when names have changed since; until the new one is there, the
+//! old one answers. Cost of a name: its bytes twice (as it is and in lower case), 2 bytes between names and 4 for its place.
+
+mod list;
+mod search;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use store::engine::{Engine, StoreError};
+
+use crate::budget::{MemoryBudget, Share};
+
+pub use list::{Child, NameList, Page};
+pub use search::{Found, Hit, Matching};
+
+/// Programs may make and remove `.rrd` files unseen, so a list is not used for longer.
+const AGE_MAX: Duration = Duration::from_secs(30);
+/// A list is used for at least so many times the time that making it took: it never takes more than a tenth of a core.
+const REST_FACTOR: u32 = 9;
+/// ... and for at least so long.
+const AGE_MIN: Duration = Duration::from_millis(500);
+
+/// The names of a store.
+pub struct NameIndex {
+    engine: Arc<dyn Engine>,
+    memory: Arc<MemoryBudget>,
+    kept: Mutex<Option<Kept>>,
+    /// Held by whoever makes a list.
+    making: Mutex<()>,
+}
+
+struct Kept {
+    list: Arc<NameList>,
+    /// The store's count of changes before the list was made.
+    changes: u64,
+    made: Instant,
+    took: Duration,
+}
+
+impl Kept {
+    fn is_fresh(&self, changes: u64) -> bool {
+        let age = self.made.elapsed();
+        let unchanged = self.changes == changes && age < AGE_MAX;
+        unchanged || age < AGE_MIN || age < self.took * REST_FACTOR
+    }
+}
+
+impl NameIndex {
+    /// The names of `engine`, in memory that counts against `memory`.
+    pub fn new(engine: Arc<dyn Engine>, memory: Arc<MemoryBudget>) -> Self {
+        NameIndex { engine, memory, kept: Mutex::default(), making: Mutex::default() }
+    }
+
+    /// The list, at most half a second older than the store, or ten times the time that making one takes. Blocks while the
+    /// first one is made.
+    ///
+    /// # Errors
+    /// When the store cannot list; [`StoreError::TooLarge`] when there is no memory.
+    pub fn list(&self) -> Result<Arc<NameList>, StoreError> {
+        let changes = self.engine.stats().name_changes;
+        let stale = match self.kept(changes) {
+            (Some(list), true) => return Ok(list),
+            (stale, _) => stale,
+        };
+        let Ok(_making) = self.making.try_lock() else {
+            return match stale {
+                Some(list) => Ok(list),
+                None => self.wait_for_first(changes),
+            };
+        };
+        self.make(changes)
+    }
+
+    /// The list, and whether it may still be used.
+    fn kept(&self, changes: u64) -> (Option<Arc<NameList>>, bool) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(kept) => (Some(Arc::clone(&kept.list)), kept.is_fresh(changes)),
+            None => (None, false),
+        }
+    }
+
+    fn wait_for_first(&self, changes: u64) -> Result<Arc<NameList>, StoreError> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.kept(changes).0 {
+            Some(list) => Ok(list),
+            None => self.make(changes),
+        }
+    }
+
+    fn make(&self, changes: u64) -> Result<Arc<NameList>, StoreError> {
+        let begun = Instant::now();
+        let mut share: Share = self.memory.share();
+        let names = self.engine.list_within(b"", true, &mut |bytes| share.try_grow(bytes))?;
+        let list = Arc::new(NameList::new(&names, share));
+        let kept = Kept { list: Arc::clone(&list), changes, made: Instant::now(), took: begun.elapsed() };
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        Ok(list)
+    }
+}
