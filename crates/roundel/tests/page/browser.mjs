@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { describe, test } from 'node:test';
 
 const require = createRequire(join(process.env.ROUNDEL_PAGE_MODULES ?? '.', 'package.json'));
 const { chromium } = require('playwright-core');
@@ -25,8 +25,6 @@ export function browser() {
   launched ??= chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
   return launched;
 }
-
-after(async () => (await launched)?.close());
 
 /** A page that remembers every complaint. `allowed` are parts of complaints that the test expects. */
 export async function newPage(options = {}) {
@@ -48,23 +46,49 @@ export async function newPage(options = {}) {
   return { page, complaints, context: made };
 }
 
-/** A test with a page. */
+/** Tests at a time: the daemon, Chromium and the tests wait for each other, so that two cores have work for three. */
+const AT_ONCE = 3;
+/** @type {{name: string, options: object, work: (page: import('playwright-core').Page) => Promise<void>}[]} */
+const checks = [];
+
+/** A test with a page. @param {string} name @param {any} options of the browser's context, and `allowed` complaints */
 export function check(name, options, work = options) {
-  test(name, { timeout: 60_000 }, async () => {
-    const { page, complaints, context } = await newPage(typeof options === 'function' ? {} : options);
-    try {
-      await work(page);
-      if (complaints.length > 0) throw new Error(`the browser complains:\n${complaints.join('\n')}`);
-    } catch (error) {
-      mkdirSync(artefacts, { recursive: true });
-      const file = join(artefacts, `${name.replace(/\W+/g, '-')}.png`);
-      await page.screenshot({ path: file, fullPage: true }).catch(() => undefined);
-      error.message += `\nscreenshot: ${file}; at ${page.url()}; complaints: ${complaints.join('; ') || 'none'}`;
-      throw error;
-    } finally {
-      await context.close();
+  checks.push({ name, options: typeof options === 'function' ? {} : options, work });
+}
+
+/** Runs all tests, and then ends Chromium. */
+export function runChecks() {
+  const done = checks.map(({ name, options, work }) => ({ name, run: () => inPage(name, options, work) }));
+  describe('the page', { concurrency: AT_ONCE }, () => {
+    let left = done.length;
+    for (const { name, run } of done) {
+      test(name, { timeout: 4 * DEADLINE }, async () => {
+        try {
+          await run();
+        } finally {
+          left -= 1;
+          if (left === 0) await (await browser()).close();
+        }
+      });
     }
   });
+}
+
+/** @param {string} name @param {object} options @param {(page: import('playwright-core').Page) => Promise<void>} work */
+async function inPage(name, options, work) {
+  const { page, complaints, context } = await newPage(options);
+  try {
+    await work(page);
+    if (complaints.length > 0) throw new Error(`the browser complains:\n${complaints.join('\n')}`);
+  } catch (error) {
+    mkdirSync(artefacts, { recursive: true });
+    const file = join(artefacts, `${name.replace(/\W+/g, '-')}.png`);
+    await page.screenshot({ path: file, fullPage: true }).catch(() => undefined);
+    error.message += `\nscreenshot: ${file}; at ${page.url()}; complaints: ${complaints.join('; ') || 'none'}`;
+    throw error;
+  } finally {
+    await context.close();
+  }
 }
 
 /** Opens a path and waits until its first graph is live, if it has one. */

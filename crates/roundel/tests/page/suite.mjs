@@ -4,3 +4,6 @@ import './types.mjs';
 import './graphs.mjs';
 import './pages.mjs';
 import './finding.mjs';
+import { runChecks } from './browser.mjs';
+
+runChecks();
