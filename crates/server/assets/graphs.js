@@ -38,7 +38,7 @@ export class Graphs extends EventTarget {
 
   /** Fetches what is in view and not up to date. */
   async load() {
-    const wanted = this.visible.filter((figure) => figure.stale);
+    const wanted = this.visible.filter((figure) => figure.stale && figure.graph.arg.length > 0);
     if (wanted.length === 0) return;
     this.loading?.abort();
     const loading = new AbortController();

@@ -40,6 +40,18 @@ export function drawnElements(chart) {
 }
 
 /**
+ * Whether an element is hidden: by itself, or, when it has no name in the legend, with the named one of its colour, as the band between
+ * minimum and maximum goes with its line.
+ * @param {Chart} chart @param {number} index @param {Set<number>} hidden
+ */
+function isHidden(chart, index, hidden) {
+  if (hidden.has(index)) return true;
+  const { label, color } = chart.elements[index];
+  if (label !== '' || color === null) return false;
+  return chart.elements.some((other, at) => hidden.has(at) && other.label !== '' && other.color === color);
+}
+
+/**
  * The layers of one period.
  * @param {Chart} chart
  * @param {Value[][]} columns
@@ -54,9 +66,8 @@ function layersOf(chart, columns, appearance, earlier) {
   let below = null;
   let lines = 0;
   for (const { element, index } of drawnElements(chart)) {
-    const hidden = appearance.hidden.has(index);
     // A hidden layer takes no room in a stack.
-    if (hidden) continue;
+    if (isHidden(chart, index, appearance.hidden)) continue;
     const raw = columns[/** @type {number} */ (element.series)] ?? [];
     const stacked = element.stack || (appearance.stacked && element.color !== null);
     /** @type {Value[] | null} */

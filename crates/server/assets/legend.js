@@ -10,10 +10,11 @@ import { texts } from './texts.js';
 
 const COLUMNS = /** @type {const} */ (['last', 'average', 'minimum', 'maximum', 'percentile', 'total']);
 
-/** The lines that the legend names: visible ones, with their element's index. @param {Chart} chart */
+/** The lines that the legend names, with their element's index: visible ones with a label, or, where none has one, all. @param {Chart} chart */
 export function namedLines(chart) {
-  return drawnElements(chart)
-    .filter(({ element: one }) => one.color !== null)
+  const visible = drawnElements(chart).filter(({ element: one }) => one.color !== null);
+  const labelled = visible.filter(({ element: one }) => one.label.trim() !== '');
+  return (labelled.length > 0 ? labelled : visible)
     .map(({ element: one, index }) => ({
       index,
       series: /** @type {number} */ (one.series),

@@ -2,8 +2,7 @@
 
 import { onSchemeChange } from './colors.js';
 import { SharedCursor } from './cursor.js';
-import { all, first } from './dom.js';
-import { editable } from './expression.js';
+import { all, element, first } from './dom.js';
 import { Graphs } from './graphs.js';
 import { listenForKeys } from './keys.js';
 import { Live } from './live.js';
@@ -11,6 +10,7 @@ import { PageOptions } from './options.js';
 import { PageRange } from './range.js';
 import { suggest } from './search.js';
 import { watchStatus } from './status.js';
+import { texts } from './texts.js';
 import { pickable, runningAges } from './tree.js';
 import { zoomable } from './zoom.js';
 
@@ -26,6 +26,13 @@ function liveGraphs(page) {
   return { graphs, live };
 }
 
+/** A place for the graph of an expression that is still to be written. */
+function emptyFigure() {
+  const section = first('section.graphs', HTMLElement);
+  if (!section || first('figure.graph', HTMLElement)) return;
+  section.append(element('figure', { class: 'graph', 'data-graph': '{"arg":[]}' }, element('figcaption', {}, texts.preview)));
+}
+
 /** Radios and selects of a form that asks the server anew when they change. */
 function selfSubmitting() {
   for (const form of all('form.modes', HTMLFormElement)) {
@@ -35,12 +42,17 @@ function selfSubmitting() {
 }
 
 document.documentElement.classList.add('script');
+if (document.body.dataset.page === 'expression') emptyFigure();
 const page = { range: new PageRange(), options: new PageOptions(), cursor: new SharedCursor() };
 const { graphs, live } = liveGraphs(page);
 listenForKeys(page, graphs, live);
 const search = first('form[role=search]', HTMLFormElement);
 if (search) suggest(search);
-if (graphs && document.body.dataset.page === 'expression') editable(graphs, page);
+if (document.body.dataset.page === 'expression') {
+  // Only this page needs it.
+  const { editable } = await import('./expression.js');
+  if (graphs) editable(graphs, page);
+}
 pickable();
 runningAges();
 selfSubmitting();

@@ -127,8 +127,8 @@ export class PageRange extends EventTarget {
 
   #show() {
     for (const name of /** @type {const} */ (['start', 'end'])) {
-      const input = this.form?.elements.namedItem(name);
-      if (input instanceof HTMLInputElement) input.value = this.current[name];
+      // Also the hidden ones of other forms, so that they keep the range.
+      for (const input of all(`input[name=${name}]`, HTMLInputElement)) input.value = this.current[name];
     }
     for (const link of all('a.preset', HTMLAnchorElement)) {
       const query = new URL(link.href).searchParams;

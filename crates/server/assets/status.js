@@ -18,7 +18,6 @@ const ROWS = {
   ],
   errors: (item) => [dateTime(item.time, 1, null), item.level, item.text],
   agents: (item) => [item.name, item.connected ? 'connected' : 'away', item.lag_seconds === null ? '–' : duration(item.lag_seconds)],
-  problems: (item) => [item.text, item.advice],
 };
 
 /** @param {any} status @param {string} path such as `updates.per_second` */
@@ -29,9 +28,14 @@ function lookUp(status, path) {
 /** @param {any} value @param {string} format @param {number} now */
 function written(value, format, now) {
   if (value === null || value === undefined) return '–';
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'boolean') return value === (format === 'not') ? 'no' : 'yes';
   if (typeof value !== 'number') return String(value);
-  if (format === 'bytes') return `${number(value, 1024, 'B')}B`.replace(/(\d)B$/, '$1 B');
+  if (format === 'count') return String(value);
+  if (format === 'bytes') {
+    // As the server writes them.
+    const text = number(value, 1000, null);
+    return /\d$/.test(text) ? `${text} B` : `${text}B`;
+  }
   if (format === 'seconds') return duration(value);
   if (format === 'age') return duration(now - value);
   if (format === 'time') return dateTime(value, 1, null);
@@ -60,5 +64,6 @@ export function watchStatus() {
   const look = () => {
     if (!document.hidden) api.status().then(show, () => undefined);
   };
+  look();
   setInterval(look, EVERY * 1000);
 }
