@@ -44,13 +44,13 @@ run:
 	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock PATH=$(abspath $(TARGET))/quick:\$$PATH"
 	@echo "  rrdtool list -r /     # what there is"
 	@echo "  rrdtool create test.rrd -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:360"
-	@echo "Over HTTP: http://127.0.0.1:9181/graph?arg=-s&arg=-1h&arg=DEF:l=localhost/load.rrd:one:AVERAGE&arg=LINE2:l%23336699:load"
+	@echo "The page, with live graphs of this machine: http://127.0.0.1:8080/"
 	@echo "Ctrl-C stops it; nothing acknowledged is lost."
 	@echo
 	@[ -e roundel.toml ] || { $(TARGET)/quick/roundel snmp discover 127.0.0.1 --timeout 3 >/dev/null 2>&1 && printf '%s\n' '' \
 	  "An SNMP agent answers on 127.0.0.1. To poll it too, stop this, and:" \
 	  "  printf '[collect]\nhost = true\n\n[[snmp]]\ndevice = \"127.0.0.1\"\n' > roundel.toml && make run" ''; } &
-	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:9181
+	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:8080
 
 test: peers variants
 	$(CARGO) test --workspace --locked

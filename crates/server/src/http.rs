@@ -51,12 +51,8 @@ pub fn public(service: Arc<Service>, settings: SiteSettings) -> Router {
     let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets };
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let status = Arc::new(status::StatusWatch::new(Arc::clone(&service), settings.store));
-    let site = page::Site {
-        api: api.clone(),
-        graphs: graphs.clone(),
-        status,
-        host: settings.host.map(Arc::from),
-    };
+    let site =
+        page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))

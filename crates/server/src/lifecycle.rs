@@ -22,8 +22,8 @@ use crate::agents::work::WorkSettings;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::snmp::config::SnmpSettings;
-use crate::http::SiteSettings;
 use crate::daemon::{Daemon, Sockets};
+use crate::http::SiteSettings;
 use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
@@ -197,7 +197,7 @@ fn announce(settings: &Settings) {
         tracing::info!("listening on {}", listen.address);
     }
     for address in &settings.http {
-        tracing::info!("HTTP on http://{address}: /graph, /api/v1/openapi.json, /metrics");
+        tracing::info!("the page: http://{address}/ (also /graph, /api/v1/openapi.json, /metrics)");
     }
     for address in settings.agents.iter().flat_map(|agents| &agents.listen) {
         tracing::info!("receiving agents on {address}");

@@ -13,8 +13,8 @@ use store::engine::{Engine, StoreError};
 
 use crate::budget::{MemoryBudget, Share};
 
-pub use list::{Child, NameList, Page};
-pub use search::{Found, Hit, Matching};
+pub use list::{Child, NameList};
+pub use search::Hit;
 
 /// Programs may make and remove `.rrd` files unseen, so a list is not used for longer.
 const AGE_MAX: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ pub struct NameIndex {
     engine: Arc<dyn Engine>,
     memory: Arc<MemoryBudget>,
     kept: Mutex<Option<Kept>>,
-    /// Held by whoever makes a list.
+    /// Held while a list is made.
     making: Mutex<()>,
 }
 

@@ -3,6 +3,9 @@
 
 mod common;
 
+#[path = "http/page.rs"]
+mod page;
+
 use std::process::Command;
 
 use common::Roundel;
@@ -59,6 +62,14 @@ fn answers_match_the_description() {
     check("/api/v1/list", "List");
     check("/api/v1/list?recursive=true&limit=2&after=d/e/f.rrd", "List");
     check("/api/v1/list/d?recursive=false", "List");
+    check("/api/v1/tree", "Tree");
+    check("/api/v1/tree/d?limit=1&after=d/e/", "Tree");
+    check("/api/v1/search?q=X", "Found");
+    check("/api/v1/search?q=d/*", "Found");
+    check("/api/v1/graphs?directory=d", "Graphs");
+    check("/api/v1/graphs?glob=*x&mode=sum", "Graphs");
+    check("/api/v1/status", "Status");
+    check(&format!("/api/v1/top?glob=*&{RANGE}"), "Top");
     check("/api/v1/info/d/x.rrd", "Info");
     check(&format!("/api/v1/fetch/d/x.rrd?{RANGE}&cf=MAX&step=30&format=json"), "Table");
     check(
@@ -79,6 +90,12 @@ fn answers_match_the_description() {
         ("/api/v1/fetch/d/x.rrd?start=end-1y&end=1000000060", 413),
         ("/api/v1/info/%zz", 400),
         ("/api/v1/xport", 400),
+        ("/api/v1/tree/none", 404),
+        ("/api/v1/search", 400),
+        ("/api/v1/graphs", 404),
+        ("/api/v1/graphs?name=none.rrd", 404),
+        ("/api/v1/graphs?name=../x.rrd", 403),
+        ("/api/v1/graphs?name=d/x.rrd&mode=pie", 400),
         ("/api/v1/xport?arg=XPORT:v", 400),
         ("/api/v1/xport?arg=COMMENT:only", 400),
         ("/api/v1/xport?arg=DEF:v=none.rrd:a:AVERAGE&arg=XPORT:v", 404),
@@ -142,6 +159,9 @@ fn the_description_matches_the_routes() {
 }
 
 fn form(path: &str) -> String {
+    if path == "/api/v1/charts" {
+        return r#"{"charts":[{"arg":["DEF:v=d/x.rrd:a:AVERAGE","LINE:v#f00"]}]}"#.to_string();
+    }
     let range = if path == "/graph" { "" } else { "&start=1000000000&end=1000000050" };
     example(path, "arg") + range
 }
@@ -151,6 +171,13 @@ fn example(path: &str, parameter: &str) -> String {
         "arg" if path == "/graph" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=LINE:v%23f00".to_string(),
         "describe" => "describe=false".to_string(),
         "arg" => "arg=DEF:v=d/x.rrd:a:AVERAGE&arg=XPORT:v".to_string(),
+        "q" => "q=x".to_string(),
+        "name" => "name=d/x.rrd".to_string(),
+        "glob" => "glob=*".to_string(),
+        "directory" => "directory=d".to_string(),
+        "ds" => "ds=a".to_string(),
+        "by" => "by=max".to_string(),
+        "mode" => "mode=overlay".to_string(),
         "start" => "start=1000000000".to_string(),
         "end" => "end=1000000050".to_string(),
         "step" => "step=10".to_string(),

@@ -68,7 +68,9 @@ impl Plan<'_> {
         for (index, line) in self.lines.iter().enumerate().filter(|_| has_bands) {
             out.band(index, line);
         }
-        out.words.push(format!("COMMENT:{:width$}           last   average   maximum\\l", "", width = width).into());
+        out.words.push(
+            format!("COMMENT:{:width$}           last   average   maximum\\l", "", width = width).into(),
+        );
         for (index, line) in self.lines.iter().enumerate() {
             out.shape(index, line, width);
         }

@@ -107,7 +107,8 @@ pub fn together(presets: &Presets, rrds: &[Rrd<'_>], how: Together) -> Vec<Sugge
 }
 
 fn of_source(presets: &Presets, source: &str, rrds: &[Rrd<'_>], how: Together) -> Suggestion {
-    let preset = presets.of(rrds[0]).into_iter().find(|one| one.lines.iter().any(|line| line.source == source));
+    let preset =
+        presets.of(rrds[0]).into_iter().find(|one| one.lines.iter().any(|line| line.source == source));
     let factor = preset.map_or(1.0, |preset| {
         let line = preset.lines.iter().find(|line| line.source == source);
         preset.factor * line.map_or(1.0, |line| line.factor)

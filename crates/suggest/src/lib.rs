@@ -4,10 +4,7 @@
 //! no preset knows are drawn as lines, each with its name.
 
 #![forbid(unsafe_code)]
-#![cfg_attr(
-    not(test),
-    deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types)
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod arguments;
 mod colours;
@@ -83,13 +80,8 @@ fn of_preset<'a>(preset: &'a Preset, rrd: Rrd<'a>) -> Plan<'a> {
 }
 
 fn of_sources<'a>(rrd: Rrd<'a>, sources: &[&'a str]) -> Plan<'a> {
-    let line = |source: &&'a str| Line {
-        rrd,
-        source,
-        label: source.to_string(),
-        shape: Shape::Line,
-        factor: 1.0,
-    };
+    let line =
+        |source: &&'a str| Line { rrd, source, label: source.to_string(), shape: Shape::Line, factor: 1.0 };
     Plan {
         title: preset::readable(rrd.name),
         unit: String::new(),

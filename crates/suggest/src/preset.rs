@@ -202,5 +202,8 @@ pub(crate) fn plain(name: &[u8]) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&bytes).chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    String::from_utf8_lossy(&bytes)
+        .chars()
+        .map(|letter| if letter.is_control() { '?' } else { letter })
+        .collect()
 }

@@ -1,5 +1,5 @@
-use graph::language::{Script, ScriptContext};
 use args::times::Clock;
+use graph::language::{Script, ScriptContext};
 use graph::picture::options::parse::parse;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
@@ -15,7 +15,11 @@ fn of(name: &str, sources: &str, archives: &str) -> (String, Definition) {
     let sources: Vec<String> = sources.split(' ').map(|name| format!("DS:{name}:GAUGE:30:U:U")).collect();
     let args = format!("{} {archives}", sources.join(" "));
     let args: Vec<&str> = args.split(' ').collect();
-    let options = CreateOptions { step: Step { units: 10, units_per_second: 1 }, limits: Limits::STORE, file_name: b"x" };
+    let options = CreateOptions {
+        step: Step { units: 10, units_per_second: 1 },
+        limits: Limits::STORE,
+        file_name: b"x",
+    };
     (name.to_string(), parse_create(&options, &args).unwrap())
 }
 
@@ -83,7 +87,10 @@ fn a_family_is_one_graph() {
     let titles: Vec<_> = graphs.iter().map(|graph| graph.title.as_str()).collect();
     assert_eq!(titles, ["cpu-0 cpu", "cpu-1 cpu-idle", "Load of host"]);
     let first = text(&graphs[0]);
-    assert!(first.contains("AREA:v0#2f7ed8c0:idle") && first.contains("AREA:v1#e0751cc0:user:STACK"), "{first}");
+    assert!(
+        first.contains("AREA:v0#2f7ed8c0:idle") && first.contains("AREA:v1#e0751cc0:user:STACK"),
+        "{first}"
+    );
     assert_eq!(graphs[0].names.len(), 2);
 }
 
@@ -105,7 +112,9 @@ fn rrds_together_are_lines_a_stack_or_a_sum() {
 
 #[test]
 fn hostile_names_stay_names() {
-    for name in ["a:b.rrd", "x y/<b>%s\\n:LINE1:v0.rrd", "-l/--x.rrd", "%0A/%2F.rrd", "\u{202e}.rrd", "\n.rrd"] {
+    for name in
+        ["a:b.rrd", "x y/<b>%s\\n:LINE1:v0.rrd", "-l/--x.rrd", "%0A/%2F.rrd", "\u{202e}.rrd", "\n.rrd"]
+    {
         let all = [of(name, "a", BANDS), of("other.rrd", "a", BANDS)];
         let graphs = graphs_of(&all, |rrds| {
             let presets = Presets::shipped();

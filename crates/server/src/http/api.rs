@@ -4,9 +4,10 @@ mod charts;
 pub(super) mod graphs;
 pub(super) mod names;
 mod rrds;
+pub(super) mod top;
 mod xport;
 
-pub(super) use xport::{arguments, of_graph};
+pub(super) use xport::{arguments, of_graph, xport as export};
 
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ pub fn router(api: Api) -> Router {
         .route("/api/v1/tree/{*directory}", get(names::tree))
         .route("/api/v1/search", get(names::search))
         .route("/api/v1/graphs", get(graphs::graphs))
+        .route("/api/v1/top", get(top::top))
         .route("/api/v1/charts", post(charts::charts))
         .route("/api/v1/info/{*name}", get(rrds::info))
         .route("/api/v1/fetch/{*name}", get(rrds::fetch))

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use axum::body::Body;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::Body as _;

@@ -9,6 +9,7 @@ mod figure;
 mod home;
 mod rrd;
 mod search;
+mod top;
 mod tree;
 
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub fn router(site: Site) -> Router {
         .route("/compare", get(compare::compare))
         .route("/expression", get(compare::expression))
         .route("/search", get(search::search))
+        .route("/top", get(top::top))
         .route("/assets/{hash}/{*name}", get(assets::asset))
         .route("/api/v1/status", get(status))
         .with_state(site)
@@ -84,7 +86,8 @@ impl Frame {
 
     /// The scripts to load early.
     pub fn modules(&self) -> Vec<&'static str> {
-        assets::modules().collect()
+        // The expression box is imported by its own page alone.
+        assets::modules().filter(|name| *name != "expression.js" || self.page == "expression").collect()
     }
 
     /// This host's time zone, as an IANA name; UTC when it has none.
@@ -147,10 +150,15 @@ impl Range {
     /// # Errors
     /// 400 when they are no times.
     fn take(query: &mut Query, now: i64) -> Result<Range, Failure> {
+        Range::take_or(query, "end-1d", now)
+    }
+
+    /// The same with another default for `start`.
+    fn take_or(query: &mut Query, default_start: &str, now: i64) -> Result<Range, Failure> {
         let text = |word: Option<String>, default: &str| {
             word.filter(|word| !word.trim().is_empty()).unwrap_or_else(|| default.to_string())
         };
-        let start = text(query.text("start"), "end-1d");
+        let start = text(query.text("start"), default_start);
         let end = text(query.text("end"), "now");
         ::rrd::when::at::resolve_pair(&start, &end, now, &localtime::Local).map_err(Failure::bad)?;
         Ok(Range { start, end })
@@ -162,5 +170,6 @@ async fn status(State(site): State<Site>, uri: Uri) -> Result<Response, Failure>
     super::api::query(&uri)?.finish()?;
     let status = site.api.work.run(|| Ok(site.status.status())).await?;
     let text = serde_json::to_value(&status).unwrap_or(Value::Null).to_string() + "\n";
-    Ok(([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], text).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], text)
+        .into_response())
 }

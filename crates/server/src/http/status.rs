@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use collect::statistics::Statistic;
 use procfs::WithCurrentSystemInfo;
 use procfs::process::Process;
 use serde::Serialize;
-use serde_json::{Value, json};
 use store::engine::Stats;
 
 use crate::logging::{LogLine, recent};
@@ -57,13 +57,13 @@ pub struct Status {
     /// Memory.
     pub memory: Memory,
     /// What collectors say of themselves.
-    pub collectors: Vec<Value>,
+    pub collectors: Vec<CollectorState>,
     /// RRDs that get no readings, the latest first.
     pub late: Vec<late::LateRrd>,
     /// How many there are.
     pub late_count: usize,
     /// The last warnings and errors.
-    pub errors: Vec<Value>,
+    pub errors: Vec<LogLine>,
     /// What someone should look at, with what to do.
     pub problems: Vec<Problem>,
 }
@@ -105,6 +105,28 @@ pub struct Memory {
     pub clients_max: u64,
 }
 
+/// See [`Status::collectors`].
+#[derive(Debug, Serialize)]
+pub struct CollectorState {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub numbers: Vec<Number>,
+}
+
+/// A number of a collector.
+#[derive(Debug, Serialize)]
+pub struct Number {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// Whether it is a count since the start, and not a level.
+    pub grows: bool,
+}
+
 /// See [`Status::problems`].
 #[derive(Debug, Serialize)]
 pub struct Problem {
@@ -128,8 +150,9 @@ impl StatusWatch {
         let (stats, now) = (service.engine.stats(), service.now());
         let late = self.late.of(service, now);
         let disk = self.disk(&stats);
-        let line = |line: &LogLine| json!({"time": line.time, "level": line.level, "text": line.text});
-        let errors: Vec<Value> = recent().iter().take(LINES).map(line).collect();
+        let mut errors = recent();
+        errors.truncate(LINES);
+        let collectors = service.metrics.collectors.all();
         Status {
             version: env!("CARGO_PKG_VERSION"),
             started: self.started,
@@ -143,11 +166,14 @@ impl StatusWatch {
             problems: problems(&disk, &late),
             store: disk,
             memory: Memory {
-                rss: Process::myself().and_then(|process| process.stat()).ok().map(|stat| stat.rss_bytes().get()),
+                rss: Process::myself()
+                    .and_then(|process| process.stat())
+                    .ok()
+                    .map(|stat| stat.rss_bytes().get()),
                 clients: service.memory.used(),
                 clients_max: service.memory.max(),
             },
-            collectors: service.metrics.collectors.all().into_iter().map(collector).collect(),
+            collectors: collectors.iter().map(|(name, numbers)| CollectorState::new(name, numbers)).collect(),
             late_count: late.count,
             late: late.first.clone(),
             errors,
@@ -177,34 +203,20 @@ impl StatusWatch {
 }
 
 impl Status {
-    /// The last warnings and errors, for a page without script: time, level, text.
-    pub fn error_lines(&self) -> Vec<(String, String, String)> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-        let time = |line: &Value| {
-            let time = line["time"].as_i64().unwrap_or(0);
-            let text = localtime::strftime(std::ffi::OsStr::new("%F %T"), time).unwrap_or_default();
-            String::from_utf8_lossy(&text).into_owned()
-        };
-        self.errors.iter().map(|line| (time(line), text(&line["level"]), text(&line["text"]))).collect()
-    }
-
-    /// Each collector with its numbers, for a page without script: name, value, meaning.
-    pub fn collector_tables(&self) -> Vec<(String, Vec<(String, u64, String)>)> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-        let number = |one: &Value| (text(&one["name"]), one["value"].as_u64().unwrap_or(0), text(&one["help"]));
-        let table = |collector: &Value| {
-            let numbers = collector["numbers"].as_array().map(Vec::as_slice).unwrap_or_default();
-            (text(&collector["name"]), numbers.iter().map(number).collect())
-        };
-        self.collectors.iter().map(table).collect()
+    /// The time of a line of the log, in this host's time.
+    pub fn time_text(&self, line: &LogLine) -> String {
+        let time = i64::try_from(line.time).unwrap_or(i64::MAX);
+        let text = localtime::strftime(std::ffi::OsStr::new("%F %T"), time).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
     }
 }
 
-fn collector((name, numbers): (&'static str, Vec<collect::statistics::Statistic>)) -> Value {
-    let number = |one: &collect::statistics::Statistic| {
-        json!({"name": one.name, "help": one.help, "value": one.value, "grows": one.grows})
-    };
-    json!({"name": name, "numbers": numbers.iter().map(number).collect::<Vec<_>>()})
+impl CollectorState {
+    fn new(name: &'static str, numbers: &[Statistic]) -> Self {
+        let number =
+            |one: &Statistic| Number { name: one.name, help: one.help, value: one.value, grows: one.grows };
+        CollectorState { name, numbers: numbers.iter().map(number).collect() }
+    }
 }
 
 fn problems(disk: &Disk, late: &late::LateRrds) -> Vec<Problem> {

@@ -108,13 +108,13 @@ impl NameList {
         low
     }
 
-    /// The number behind the last name that begins with `prefix`, which ends with a slash; `from` is not behind it.
+    /// The number after the last name that begins with `prefix`, which ends with a slash; the search begins at `from`.
     pub(super) fn end_of_directory(&self, prefix: &[u8], from: usize) -> usize {
-        let mut behind = prefix.to_vec();
-        if let Some(last) = behind.last_mut() {
+        let mut after = prefix.to_vec();
+        if let Some(last) = after.last_mut() {
             *last += 1;
         }
-        self.lower_bound(&behind, from)
+        self.lower_bound(&after, from)
     }
 
     /// The numbers of the names below `directory`, which is empty or ends with a slash.
@@ -126,7 +126,7 @@ impl NameList {
         first..self.end_of_directory(directory, first)
     }
 
-    /// At most `limit` entries of `directory`, which is empty or ends with a slash, behind the entry called `after` (empty:
+    /// At most `limit` entries of `directory`, which is empty or ends with a slash, after the entry called `after` (empty:
     /// from the first on).
     pub fn page(&self, directory: &[u8], after: &[u8], limit: usize) -> Page<'_> {
         let below = self.below(directory);

@@ -74,8 +74,10 @@ impl NameList {
     /// directory is the hit and not everything in it.
     pub fn search(&self, text: &[u8], limit: usize) -> Found<'_> {
         let text = text.to_ascii_lowercase();
-        let mut words: Vec<&[u8]> =
-            text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty() && !word.contains(&END)).collect();
+        let mut words: Vec<&[u8]> = text
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty() && !word.contains(&END))
+            .collect();
         // The longest is probably the rarest.
         words.sort_by_key(|word| Reverse(word.len()));
         let Some((first, others)) = words.split_first() else { return Found { hits: Vec::new(), total: 0 } };
@@ -123,7 +125,7 @@ impl NameList {
         found
     }
 
-    /// The hit in name number `index`, in which `first` occurs at `place`, and the number of the name behind it; `None` when
+    /// The hit in name number `index`, in which `first` occurs at `place`, and the number of the next name; `None` when
     /// another word does not occur.
     fn hit(
         &self,
@@ -215,8 +217,9 @@ mod tests {
 
     #[test]
     fn every_name_is_found_by_itself_among_random_ones() {
-        let names: Vec<String> =
-            (0..3_000u32).map(|n| format!("d{}/e{}/f{n}.rrd", n % 7, n.wrapping_mul(2_654_435_761) % 97)).collect();
+        let names: Vec<String> = (0..3_000u32)
+            .map(|n| format!("d{}/e{}/f{n}.rrd", n % 7, n.wrapping_mul(2_654_435_761) % 97))
+            .collect();
         let list = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
         for name in &names {
             let found = list.search(name.to_uppercase().as_bytes(), 3);

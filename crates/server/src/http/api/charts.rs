@@ -177,7 +177,8 @@ pub async fn charts(State(api): State<Api>, body: Bytes) -> Result<Response, Fai
             let frame = Frame { api: &api, budget: &budget, now, start: &start, end: &end, width };
             let charts = asked.charts.iter().map(|chart| frame.outcome(chart)).collect::<Result<_, _>>()?;
             let text = serde_json::to_vec(&Answer { now, charts });
-            let text = text.map_err(|error| Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error))?;
+            let text =
+                text.map_err(|error| Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error))?;
             Ok((JSON_HEADERS, text).into_response())
         })
         .await
@@ -201,7 +202,9 @@ impl Frame<'_> {
     fn outcome(&self, asked: &AskedChart) -> Result<Outcome, Failure> {
         match self.chart(asked) {
             Ok(chart) => Ok(match (asked.since, chart.newest) {
-                (Some(since), Some(newest)) if newest <= since => Outcome::Unchanged { unchanged: true, newest },
+                (Some(since), Some(newest)) if newest <= since => {
+                    Outcome::Unchanged { unchanged: true, newest }
+                }
                 (Some(since), None) => Outcome::Unchanged { unchanged: true, newest: since },
                 (since, _) => {
                     let mut chart = chart;
@@ -286,7 +289,8 @@ impl Reader<'_> {
             })
             .collect();
         let series: Vec<ChartSeries> = shown.iter().map(|&number| self.series(number)).collect();
-        let printed = evaluator.print(self.data, options.base).map_err(|error| Failure::refused(error.to_string()))?;
+        let printed =
+            evaluator.print(self.data, options.base).map_err(|error| Failure::refused(error.to_string()))?;
         let text = |text: &Option<Vec<u8>>| text.as_deref().map(lossy).unwrap_or_default();
         let range = self.graph.range();
         Ok(Chart {
@@ -461,9 +465,12 @@ mod tests {
 
     #[test]
     fn rows_that_are_known_are_left_out() {
-        let series = || ChartSeries { name: String::new(), start: 110, step: 10, values: vec![1.0, 2.0, f64::NAN] };
+        let series =
+            || ChartSeries { name: String::new(), start: 110, step: 10, values: vec![1.0, 2.0, f64::NAN] };
         assert_eq!(series().newest(), Some(120));
-        for (since, start, count) in [(0, 110, 3), (109, 110, 3), (110, 120, 2), (115, 120, 2), (120, 130, 1), (900, 140, 0)] {
+        for (since, start, count) in
+            [(0, 110, 3), (109, 110, 3), (110, 120, 2), (115, 120, 2), (120, 130, 1), (900, 140, 0)]
+        {
             let mut left = series();
             left.leave_out(since);
             assert_eq!((left.start, left.values.len()), (start, count), "{since}");

@@ -22,7 +22,7 @@ const GRAPHS_DEFAULT: u64 = 20;
 /// The most graphs in one answer.
 const GRAPHS_MAX: u64 = 500;
 /// The most RRDs whose definitions one request reads.
-const RRDS_MAX: usize = 2_000;
+pub const RRDS_MAX: usize = 2_000;
 
 /// How the graphs of several RRDs are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub enum Mode {
 pub struct Selection {
     /// The names of RRDs.
     pub names: Vec<Vec<u8>>,
-    /// Whether there are others that were left out.
-    pub more: bool,
+    /// How many others there are.
+    pub left_out: usize,
 }
 
 /// `GET /api/v1/graphs`
@@ -54,7 +54,7 @@ pub async fn graphs(State(api): State<Api>, uri: Uri) -> Result<Response, Failur
     query.finish()?;
     api.work
         .run(|| {
-            let selection = wanted.selection(&api.service)?;
+            let selection = wanted.selection(&api.service, RRDS_MAX)?;
             let (graphs, more) = suggestions(&api, &selection, mode, limit)?;
             let items: Vec<Value> = graphs.iter().map(item).collect();
             let answer = json!({ "graphs": items, "more": more });
@@ -70,7 +70,8 @@ pub struct Wanted {
     pub names: Vec<Vec<u8>>,
     /// By a pattern.
     pub glob: Option<Vec<u8>>,
-    directory: Option<Vec<u8>>,
+    /// Everything below a directory.
+    pub directory: Option<Vec<u8>>,
 }
 
 impl Wanted {
@@ -79,34 +80,32 @@ impl Wanted {
         Wanted { names: query.take_all("name"), glob: query.take("glob"), directory: query.take("directory") }
     }
 
-    /// The RRDs that they select.
+    /// The RRDs that they select, at most `limit`.
     ///
     /// # Errors
-    /// 400 when none of them is given; errors of the store.
-    pub fn selection(self, service: &Service) -> Result<Selection, Failure> {
-        let mut all = Selection { names: self.names, more: false };
+    /// 404 when there are none; errors of the store.
+    pub fn selection(self, service: &Service, limit: usize) -> Result<Selection, Failure> {
+        let mut all = Selection { names: self.names, left_out: 0 };
         if let Some(glob) = self.glob {
             let list = name_list(service)?;
-            let found = list.matching(&glob, RRDS_MAX);
-            all.more |= found.total > found.hits.len();
+            let found = list.matching(&glob, limit);
+            all.left_out += found.total - found.hits.len();
             all.names.extend(found.hits.iter().map(|name| name.to_vec()));
         }
         if let Some(path) = self.directory {
             let list = name_list(service)?;
             let below = list.below(&directory(&path));
-            all.more |= below.len() > RRDS_MAX;
-            all.names.extend(below.take(RRDS_MAX).map(|index| list.name(index).to_vec()));
+            all.left_out += below.len().saturating_sub(limit);
+            all.names.extend(below.take(limit).map(|index| list.name(index).to_vec()));
         }
-        if all.names.is_empty() && !all.more {
+        if all.names.is_empty() {
             return Err(Failure::new(
                 axum::http::StatusCode::NOT_FOUND,
                 "no RRD is selected: give name=, glob= or directory=, and names that are there",
             ));
         }
-        if all.names.len() > RRDS_MAX {
-            all.names.truncate(RRDS_MAX);
-            all.more = true;
-        }
+        all.left_out += all.names.len().saturating_sub(limit);
+        all.names.truncate(limit);
         Ok(all)
     }
 }
@@ -135,11 +134,12 @@ pub fn suggestions(
     mode: Mode,
     limit: usize,
 ) -> Result<(Vec<Suggestion>, bool), Failure> {
-    let mut more = selection.more;
+    let mut more = selection.left_out > 0;
     let mut definitions: Vec<(&[u8], Arc<Definition>)> = Vec::new();
     for name in &selection.names {
-        let found = rows::name(&api.service, name)
-            .and_then(|known| api.service.engine.status(&known).map_err(|error| Failure::of_store(name, &error)));
+        let found = rows::name(&api.service, name).and_then(|known| {
+            api.service.engine.status(&known).map_err(|error| Failure::of_store(name, &error))
+        });
         match found {
             Ok(status) => definitions.push((name, status.definition)),
             Err(error) if selection.names.len() == 1 => return Err(error),
@@ -152,8 +152,7 @@ pub fn suggestions(
             break;
         }
     }
-    let rrds: Vec<Rrd<'_>> =
-        definitions.iter().map(|(name, definition)| Rrd { name, definition }).collect();
+    let rrds: Vec<Rrd<'_>> = definitions.iter().map(|(name, definition)| Rrd { name, definition }).collect();
     let mut graphs = match mode {
         Mode::Each => suggest::directory(&api.presets, &rrds),
         Mode::Together(how) => suggest::together(&api.presets, &rrds, how),

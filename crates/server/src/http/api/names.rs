@@ -50,7 +50,8 @@ pub async fn tree(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
                 return Err(Failure::new(axum::http::StatusCode::NOT_FOUND, text));
             }
             let budget = Budget::new(&service.memory);
-            let items: Vec<Value> = page.children.iter().map(|child| entry(service, &budget, child)).collect();
+            let items: Vec<Value> =
+                page.children.iter().map(|child| entry(service, &budget, child)).collect();
             let next = page.children.last().filter(|_| page.more).map(|child| percent::encode(child.name()));
             let answer = json!({
                 "directory": String::from_utf8_lossy(&directory),
@@ -109,7 +110,9 @@ fn hit(name: &[u8], count: usize) -> Value {
         Some(directory) => json!({
             "name": String::from_utf8_lossy(directory), "path": percent::encode(directory), "directory": true, "count": count,
         }),
-        None => json!({ "name": String::from_utf8_lossy(name), "path": percent::encode(name), "directory": false }),
+        None => {
+            json!({ "name": String::from_utf8_lossy(name), "path": percent::encode(name), "directory": false })
+        }
     }
 }
 
@@ -123,7 +126,8 @@ fn entry(service: &Service, budget: &Budget, child: &Child<'_>) -> Value {
     if let Some(last) = LastRow::of(service, budget, name) {
         item["last_update"] = json!(last.update);
         item["step"] = json!(last.step);
-        let values = last.values.iter().map(|(ds, kind, value)| json!({"ds": ds, "type": kind, "value": value}));
+        let values =
+            last.values.iter().map(|(ds, kind, value)| json!({"ds": ds, "type": kind, "value": value}));
         item["values"] = values.collect();
     }
     item
@@ -169,7 +173,7 @@ fn last_values(
     let columns = fetched.ds_names.len().max(1);
     let newest = |ds: usize| {
         let column = fetched.values.iter().skip(ds).step_by(columns);
-        column.copied().filter(|value| !value.is_nan()).last().unwrap_or(f64::NAN)
+        column.copied().rfind(|value| !value.is_nan()).unwrap_or(f64::NAN)
     };
     let sources = definition.ds.iter().enumerate();
     sources.map(|(index, ds)| (ds.name.clone(), kind(&ds.kind), newest(index))).collect()

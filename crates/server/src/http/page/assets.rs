@@ -32,7 +32,10 @@ pub fn modules() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// 404.
-pub async fn asset(Path((hash, name)): Path<(String, String)>, headers: HeaderMap) -> Result<Response, Failure> {
+pub async fn asset(
+    Path((hash, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     let missing = || Failure::new(StatusCode::NOT_FOUND, format!("no file is called \"{name}\""));
     let asset = ASSETS.iter().find(|asset| asset.name == name).ok_or_else(missing)?;
     // After an update of the daemon, an open page asks for files of the old one: it gets the new ones, but keeps none.

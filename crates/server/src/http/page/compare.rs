@@ -8,7 +8,7 @@ use suggest::{Suggestion, Together};
 
 use super::figure::{Figure, LARGE, SMALL};
 use super::{Frame, Range, Site, answer};
-use crate::http::api::graphs::{Mode, Wanted, mode, suggestions};
+use crate::http::api::graphs::{Mode, RRDS_MAX, Wanted, mode, suggestions};
 use crate::http::failure::Failure;
 
 /// Graphs of one page.
@@ -54,8 +54,9 @@ fn compare_page(site: &Site, range: Range, mode: Mode, wanted: Wanted) -> Compar
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
     let names = wanted.names.iter().map(text).collect();
     let glob = wanted.glob.as_ref().map(text).unwrap_or_default();
-    let made =
-        wanted.selection(&site.api.service).and_then(|selection| suggestions(&site.api, &selection, mode, GRAPHS));
+    let made = wanted
+        .selection(&site.api.service, RRDS_MAX)
+        .and_then(|selection| suggestions(&site.api, &selection, mode, GRAPHS));
     let (graphs, more, failure) = match made {
         Ok((graphs, more)) => (graphs, more, None),
         Err(failure) => (Vec::new(), false, Some(failure.to_string())),
@@ -79,12 +80,15 @@ pub async fn expression(State(site): State<Site>, headers: HeaderMap, uri: Uri) 
         let arguments: Vec<Vec<u8>> = query
             .take_all("arg")
             .iter()
-            .flat_map(|arg| arg.split(|&byte| byte == b'\n').map(|line| line.trim_ascii().to_vec()).collect::<Vec<_>>())
+            .flat_map(|arg| {
+                arg.split(|&byte| byte == b'\n').map(|line| line.trim_ascii().to_vec()).collect::<Vec<_>>()
+            })
             .filter(|line| !line.is_empty())
             .collect();
         query.finish()?;
         let lines: Vec<_> = arguments.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-        let graph = Suggestion { title: "Graph".to_string(), unit: String::new(), names: Vec::new(), arguments };
+        let graph =
+            Suggestion { title: "Graph".to_string(), unit: String::new(), names: Vec::new(), arguments };
         Ok(ExpressionPage {
             frame: Frame::new("expression", "Expression"),
             text: lines.join("\n"),

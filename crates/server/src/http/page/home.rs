@@ -40,9 +40,7 @@ pub async fn home(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Res
         let mut query = crate::http::api::query(&uri)?;
         let now = site.api.service.now();
         // A machine that has just begun has nothing older.
-        let short = || "end-1h".to_string();
-        let start = query.text("start").filter(|text| !text.is_empty()).unwrap_or_else(short);
-        let range = Range { start, ..Range::take(&mut query, now)? };
+        let range = Range::take_or(&mut query, "end-1h", now)?;
         query.finish()?;
         site.api.work.run(|| home_page(&site, range)).await
     };
@@ -55,7 +53,7 @@ fn home_page(site: &Site, range: Range) -> Result<HomePage, Failure> {
     let figures = match names.is_empty() {
         true => Vec::new(),
         false => {
-            let selection = Selection { names, more: false };
+            let selection = Selection { names, left_out: 0 };
             let (graphs, _) = suggestions(&site.api, &selection, Mode::Each, GRAPHS * 4)?;
             let mut figures: Vec<Figure> = Vec::new();
             for graph in graphs.iter().filter(|graph| !graph.unit.is_empty()) {

@@ -1,11 +1,11 @@
 //! One RRD: its graphs, its periods, its definition; and the same as files.
 
+use ::graph::picture::options::ImageFormat;
+use ::rrd::definition::{Definition, Ds, DsKind, Rra};
 use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Redirect, Response};
-use ::graph::picture::options::ImageFormat;
-use ::rrd::definition::{Definition, Ds, DsKind, Rra};
+use axum::response::{IntoResponse, Response};
 use store::name::RrdName;
 use suggest::Suggestion;
 
@@ -16,7 +16,7 @@ use crate::http::api::graphs::{Mode, Selection, suggestions};
 use crate::http::failure::Failure;
 use crate::http::query::Query;
 use crate::http::rows::{self, Budget};
-use crate::http::{graph as drawing, percent};
+use crate::http::{api, graph as drawing, percent};
 
 /// The periods beside one another.
 const PERIODS: [(&str, &str); 4] =
@@ -71,7 +71,7 @@ struct RrdPage {
     archives: Vec<Archive>,
 }
 
-/// `GET /rrd/NAME`, with `.svg`, `.png`, `.pdf`, `.csv`, `.json` or `.rrd` behind the name a file
+/// `GET /rrd/NAME`: a page; a file when `.svg`, `.png`, `.pdf`, `.csv`, `.json` or `.rrd` follows the name
 pub async fn rrd(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
     let page = match respond(&site, &headers, &uri).await {
         Ok(Answer::File(response)) => return response,
@@ -90,7 +90,8 @@ async fn respond(site: &Site, headers: &HeaderMap, uri: &Uri) -> Result<Answer, 
     let mut query = crate::http::api::query(uri)?;
     let range = Range::take(&mut query, site.api.service.now())?;
     let encoded = uri.path().strip_prefix("/rrd/").unwrap_or_default();
-    let path = percent::decode(encoded.as_bytes()).ok_or_else(|| Failure::bad("the name is not percent-encoded"))?;
+    let path =
+        percent::decode(encoded.as_bytes()).ok_or_else(|| Failure::bad("the name is not percent-encoded"))?;
     for (end, format) in PICTURES {
         if let Some(stem) = path.strip_suffix(end.as_bytes())
             && let Some(name) = find(site, stem)
@@ -106,8 +107,8 @@ async fn respond(site: &Site, headers: &HeaderMap, uri: &Uri) -> Result<Answer, 
             let graph = suggested(site, &name, &mut query).await?;
             query.finish()?;
             let words = exports(&graph.arguments);
-            let target = format!("/api/v1/xport?format={format}&{}&{}", range.query(), form("arg", &words));
-            return Ok(Answer::File(Redirect::temporary(&target).into_response()));
+            let query = format!("format={format}&{}&{}", range.query(), form("arg", &words));
+            return api::export(&site.api, Query::parse(query.as_bytes())?).await.map(Answer::File);
         }
     }
     if path.ends_with(b".rrd")
@@ -124,13 +125,17 @@ async fn respond(site: &Site, headers: &HeaderMap, uri: &Uri) -> Result<Answer, 
 /// The RRD that a URL means: with or without `.rrd`.
 fn find(site: &Site, path: &[u8]) -> Option<RrdName> {
     let service = &site.api.service;
-    let known = |path: &[u8]| rows::name(service, path).ok().filter(|name| service.engine.status(name).is_ok());
+    let known =
+        |path: &[u8]| rows::name(service, path).ok().filter(|name| service.engine.status(name).is_ok());
     known(&[path, b".rrd"].concat()).or_else(|| known(path))
 }
 
 fn missing(path: &[u8]) -> Failure {
     let name = String::from_utf8_lossy(path);
-    Failure::new(StatusCode::NOT_FOUND, format!("There is no RRD called {name}. The search box finds it by a part of its name."))
+    Failure::new(
+        StatusCode::NOT_FOUND,
+        format!("There is no RRD called {name}. The search box finds it by a part of its name."),
+    )
 }
 
 /// The graph that `graph=N` asks for, from 0.
@@ -145,7 +150,7 @@ async fn suggested(site: &Site, name: &RrdName, query: &mut Query) -> Result<Sug
 }
 
 fn graphs_of(site: &Site, name: &RrdName) -> Result<Vec<Suggestion>, Failure> {
-    let selection = Selection { names: vec![name.as_bytes().to_vec()], more: false };
+    let selection = Selection { names: vec![name.as_bytes().to_vec()], left_out: 0 };
     Ok(suggestions(&site.api, &selection, Mode::Each, GRAPHS)?.0)
 }
 
@@ -165,7 +170,18 @@ async fn picture_words(
         ImageFormat::Pdf => "PDF",
         _ => "PNG",
     };
-    let options = ["--imgformat", format, "--start", &range.start, "--end", &range.end, "--width", &width, "--height", &height];
+    let options = [
+        "--imgformat",
+        format,
+        "--start",
+        &range.start,
+        "--end",
+        &range.end,
+        "--width",
+        &width,
+        "--height",
+        &height,
+    ];
     Ok(options.iter().map(|word| word.as_bytes().to_vec()).chain(graph.arguments).collect())
 }
 
@@ -180,7 +196,11 @@ fn exports(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
             _ if kind.starts_with("LINE") || kind == "AREA" => {
                 let (variable, rest) = rest.split_once('#').unwrap_or((rest, ""));
                 // What has no colour or no legend is a help for others, as a band is.
-                let legend = rest.split_once(':').map_or("", |(_, legend)| legend).trim_end_matches(":STACK").trim_end();
+                let legend = rest
+                    .split_once(':')
+                    .map_or("", |(_, legend)| legend)
+                    .trim_end_matches(":STACK")
+                    .trim_end();
                 if !legend.is_empty() {
                     words.push(format!("XPORT:{variable}:{legend}").into_bytes());
                 }
@@ -205,7 +225,8 @@ fn whole(site: &Site, name: &RrdName) -> Result<Response, Failure> {
     let file = ::rrd::codec::file::encode(&rrd, &current_rows).map_err(Failure::refused)?;
     let last = name.as_bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let disposition = format!("attachment; filename*=UTF-8''{}", percent::encode(last));
-    let head = [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, &disposition)];
+    let head =
+        [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, &disposition)];
     Ok((head, file).into_response())
 }
 
@@ -251,7 +272,9 @@ fn sources(definition: &Definition, unit: f64) -> Vec<Source> {
                 limits: format!("{} to {}", limit(min), limit(max)),
             }
         }
-        _ => Source { name: ds.name.clone(), kind: "COMPUTE", heartbeat: String::new(), limits: String::new() },
+        _ => {
+            Source { name: ds.name.clone(), kind: "COMPUTE", heartbeat: String::new(), limits: String::new() }
+        }
     };
     definition.ds.iter().map(source).collect()
 }
@@ -281,11 +304,19 @@ mod tests {
     #[test]
     fn what_a_graph_shows_is_exported() {
         let words = [
-            "--title", "x", "DEF:a=f:b:AVERAGE", "CDEF:c=a,8,*", "AREA:n0", "AREA:band0#00000030::STACK",
-            "LINE1.5:c#ff0000:in  ", "AREA:a#00ff00c0:out:STACK", "GPRINT:c:%lf",
+            "--title",
+            "x",
+            "DEF:a=f:b:AVERAGE",
+            "CDEF:c=a,8,*",
+            "AREA:n0",
+            "AREA:band0#00000030::STACK",
+            "LINE1.5:c#ff0000:in  ",
+            "AREA:a#00ff00c0:out:STACK",
+            "GPRINT:c:%lf",
         ];
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        let got: Vec<String> = exports(&words).into_iter().map(|word| String::from_utf8(word).unwrap()).collect();
+        let got: Vec<String> =
+            exports(&words).into_iter().map(|word| String::from_utf8(word).unwrap()).collect();
         assert_eq!(got, ["DEF:a=f:b:AVERAGE", "CDEF:c=a,8,*", "XPORT:c:in", "XPORT:a:out"]);
     }
 }

@@ -58,7 +58,8 @@ impl Entry {
         let stem = name.strip_suffix(b".rrd").unwrap_or(name);
         let known = |last: &LastRow| {
             let known = last.values.iter().filter(|(_, _, value)| !value.is_nan());
-            let texts: Vec<String> = known.take(4).map(|(ds, _, value)| format!("{ds} {}", short(*value))).collect();
+            let texts: Vec<String> =
+                known.take(4).map(|(ds, _, value)| format!("{ds} {}", short(*value))).collect();
             texts.join("  ")
         };
         Entry {
@@ -97,7 +98,7 @@ fn last_part(name: &[u8]) -> String {
 }
 
 /// A value in few letters: `12.3 M`.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     let (factor, letter) = match size {
         _ if size >= 1e12 => (1e-12, " T"),
@@ -163,7 +164,7 @@ fn tree_page(site: &Site, range: Range, directory: &[u8], after: &[u8]) -> Resul
     let figures = match page.count {
         1..=RRDS_WITH_GRAPHS if !directory.is_empty() => {
             let names = list.below(directory).map(|index| list.name(index).to_vec()).collect();
-            let (graphs, _) = suggestions(&site.api, &Selection { names, more: false }, Mode::Each, GRAPHS)?;
+            let (graphs, _) = suggestions(&site.api, &Selection { names, left_out: 0 }, Mode::Each, GRAPHS)?;
             graphs.iter().map(|graph| Figure::new(graph, &range, SMALL)).collect()
         }
         _ => Vec::new(),
@@ -204,7 +205,9 @@ mod tests {
         {
             assert_eq!(short(value), want);
         }
-        for (seconds, want) in [(-5, "in the future"), (7, "7 s"), (600, "10 min"), (90_000, "25 h"), (200_000, "2 d")] {
+        for (seconds, want) in
+            [(-5, "in the future"), (7, "7 s"), (600, "10 min"), (90_000, "25 h"), (200_000, "2 d")]
+        {
             assert_eq!(duration(seconds), want);
         }
     }
