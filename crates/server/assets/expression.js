@@ -108,7 +108,7 @@ export class ExpressionBox {
     const file = /^DEF:[^=]*=((?:[^:\\]|\\.)*)$/.exec(before);
     if (file) {
       const found = file[1] === '' ? { items: [] } : await api.search(file[1].replace(/\.rrd$/, ''), COMPLETIONS);
-      return found.items.filter((item) => !item.directory).map((item) => [file[1], `${item.name.replaceAll(':', '\\:')}.rrd:`]);
+      return found.items.filter((item) => !item.directory).map((item) => [file[1], `${item.name.replace(/(\.rrd)?$/, '.rrd').replaceAll(':', '\\:')}:`]);
     }
     const source = /^DEF:[^=]*=((?:[^:\\]|\\.)+):([^:]*)$/.exec(before);
     if (source) return from((await this.#sources(source[1])).map((name) => `${name}:`), source[2]);

@@ -19,6 +19,18 @@ import { texts } from './texts.js';
  * @property {import('./cursor.js').SharedCursor} cursor
  */
 
+/** Which archives are shown: their functions, by the length of their rows. @param {Chart} chart */
+function sourcesText(chart) {
+  /** @type {Map<string, Set<string>>} */
+  const functions = new Map();
+  for (const source of chart.sources) {
+    const point = chart.series[source.series]?.step ?? chart.step;
+    const rows = texts.source(duration(source.row_seconds), point > source.row_seconds ? duration(point) : null);
+    functions.set(rows, (functions.get(rows) ?? new Set()).add(source.cf));
+  }
+  return [...functions].map(([rows, names]) => `${[...names].sort().join(', ')}: ${rows}`).join('; ');
+}
+
 /** @param {import('./types').Graph} graph */
 function sloped(graph) {
   return graph.arg.some((word) => word === '--slope-mode' || word === '-E');
@@ -186,11 +198,7 @@ export class Figure {
     const [from, to] = [dateTime(chart.start, 60, zone), dateTime(chart.end, 60, zone)];
     plot.setAttribute('aria-label', texts.chartName(this.title, from, to));
     this.unit.textContent = chart.unit ?? '';
-    const sources = chart.sources.map((source) => {
-      const point = chart.series[source.series]?.step ?? chart.step;
-      return texts.source(source.cf, duration(source.row_seconds), point > source.row_seconds ? duration(point) : null);
-    });
-    this.note.textContent = [...new Set(sources)].join('; ');
+    this.note.textContent = sourcesText(chart);
   }
 
   /** Saving and linking; the links are made when the menu opens, from the range as it is then. */

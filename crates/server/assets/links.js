@@ -38,12 +38,19 @@ export function picture(arg, range, format) {
 
 /** Its rows as CSV or JSON. @param {string[]} arg @param {Range} range @param {string} format */
 export function rows(arg, range, format) {
-  return url('/api/v1/xport', [...parameters(exported(arg), range), ['format', format]]);
+  const words = exported(arg).map((word) => /** @type {[string, string]} */ (['arg', word]));
+  return url('/api/v1/xport', [['start', range.start], ['end', range.end], ['format', format], ...words]);
 }
 
 /** The page on which it can be changed. @param {string[]} arg @param {Range} range */
 export function expression(arg, range) {
   return url('/expression', [...arg.map((word) => /** @type {[string, string]} */ (['arg', word])), ['start', range.start], ['end', range.end]]);
+}
+
+/** The page of an RRD, or of a directory. @param {string} path percent-encoded @param {boolean} directory */
+export function page(path, directory = false) {
+  // With `.rrd` it would be the file.
+  return directory ? `/tree/${path.replace(/\/$/, '')}/` : `/rrd/${path.replace(/\.rrd$/, '')}`;
 }
 
 /** A word for a shell. @param {string} word */

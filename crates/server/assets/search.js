@@ -2,17 +2,13 @@
 
 import * as api from './api.js';
 import { debounced, element } from './dom.js';
+import { page } from './links.js';
 import { texts } from './texts.js';
 
 /** Suggestions shown. */
 const LIMIT = 12;
 /** Milliseconds without a key before the server is asked. */
 const PAUSE = 60;
-
-/** Where an item is shown. @param {import('./types').SearchItem} item */
-function address(item) {
-  return item.directory ? `/tree/${item.path}/` : `/rrd/${item.path}`;
-}
 
 /** @param {HTMLFormElement} form */
 export function suggest(form) {
@@ -66,7 +62,7 @@ class Suggestions {
     const options = items.map((item, index) =>
       element(
         'li',
-        { role: 'option', id: `suggestion-${index}`, 'aria-selected': 'false', onclick: () => location.assign(address(item)) },
+        { role: 'option', id: `suggestion-${index}`, 'aria-selected': 'false', onclick: () => location.assign(page(item.path, item.directory)) },
         element('span', { class: 'name' }, item.directory ? `${item.name}/` : item.name),
         element('small', {}, item.directory ? texts.entries(item.count ?? 0) : (item.title ?? '')),
       ),
@@ -97,7 +93,7 @@ class Suggestions {
       const item = this.items?.[this.chosen];
       if (!item) return;
       event.preventDefault();
-      location.assign(address(item));
+      location.assign(page(item.path, item.directory));
     } else if (event.key === 'Escape') {
       event.preventDefault();
       this.#close();

@@ -2,6 +2,7 @@
 
 import * as api from './api.js';
 import { all, element } from './dom.js';
+import { page } from './links.js';
 import { dateTime, duration, number } from './format.js';
 
 /** Seconds between two looks at the state. */
@@ -12,7 +13,7 @@ const EVERY = 10;
 /** @type {Record<string, RowWriter>} */
 const ROWS = {
   late: (item, now) => [
-    element('a', { href: `/rrd/${item.path}` }, item.name),
+    element('a', { href: page(item.path) }, item.name),
     item.last_update ? duration(now - item.last_update) : '–',
     duration(item.step),
   ],

@@ -41,8 +41,8 @@ export const texts = {
   legend: { name: 'Line', at: 'At cursor', last: 'Now', average: 'Avg', minimum: 'Min', maximum: 'Max', percentile: '95th', total: 'Total' },
   legendHint: 'Click: only this line. Ctrl and click: hide or show it.',
   unnamed: 'line',
-  /** @param {string} cf @param {string} row @param {string | null} point */
-  source: (cf, row, point) => (point ? `${cf}, rows of ${row}, ${point} a point` : `${cf}, rows of ${row}`),
+  /** @param {string} row @param {string | null} point */
+  source: (row, point) => (point ? `rows of ${row}, ${point} a point` : `rows of ${row}`),
   /** @param {string} title @param {string} from @param {string} to */
   chartName: (title, from, to) => `${title}, from ${from} to ${to}`,
   chartRole: 'chart',

@@ -11,7 +11,7 @@ export const PAGES = {
   tree: '/tree/',
   directory: '/tree/net/',
   rrd: GRAPH,
-  compare: '/compare?glob=net%2F*%2F*&mode=small',
+  compare: '/compare?glob=net%2F*%2F*&mode=each',
   expression: '/expression',
   search: '/search?q=eth',
   status: '/status',
