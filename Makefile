@@ -3,7 +3,7 @@
 # The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
 # other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
 TEST_PACKAGES := rrdtool rrdcached fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper \
-  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping
+  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium
 BENCH_PACKAGES := victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
@@ -15,7 +15,7 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test test-all variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers bench-peers clean
+.PHONY: help run test test-all variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
+	@echo "make page-shots    pictures of every page of the daemon, light and dark, wide and narrow: target/page/shots"
 	@echo "make deb           Debian packages: the daemon, rrdtool's names, librrd.so.8; in target/deb"
 	@echo "make static        executables that need no library of the system: target/$(STATIC)/release/{roundel,rrdtool}"
 	@echo "make oracle        only the tests that compare with Debian's rrdtool"
@@ -112,11 +113,21 @@ setup: peers
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 
 # Installs only what is missing, so that nothing happens (and no network is needed) the second time.
-peers:
+peers: page-setup
 	@missing=$$(for package in $(TEST_PACKAGES); do \
 	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
 	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
+
+# What the browser tests import: Playwright's driver, axe, the compiler of types. Outside the sources, as everything built.
+page-setup:
+	@cmp -s crates/roundel/tests/page/package-lock.json $(TARGET)/page/installed.json || { mkdir -p $(TARGET)/page && \
+	  cp crates/roundel/tests/page/package.json crates/roundel/tests/page/package-lock.json $(TARGET)/page/ && \
+	  npm ci --prefix $(TARGET)/page --no-audit --no-fund && cp $(TARGET)/page/package-lock.json $(TARGET)/page/installed.json; }
+
+page-shots: peers
+	$(CARGO) test --workspace --locked --test page -- --ignored
+	@echo "Pictures: $(TARGET)/page/shots"
 
 bench-peers: peers
 	@missing=$$(for package in $(BENCH_PACKAGES); do \

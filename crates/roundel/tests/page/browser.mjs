@@ -91,8 +91,8 @@ export async function open(page, path) {
 }
 
 /** Waits until a function of the test gives true. */
-export async function until(what, condition) {
-  const end = Date.now() + DEADLINE;
+export async function until(what, condition, deadline = DEADLINE) {
+  const end = Date.now() + deadline;
   for (;;) {
     if (await condition()) return;
     if (Date.now() > end) throw new Error(`waited in vain until ${what}`);

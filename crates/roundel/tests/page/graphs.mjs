@@ -1,7 +1,7 @@
 // A graph under the hands: drag, wheel, fingers, clicks, keys.
 
 import assert from 'node:assert/strict';
-import { area, check, open, range, until } from './browser.mjs';
+import { DEADLINE, area, check, open, range, until } from './browser.mjs';
 import { GRAPH } from './places.mjs';
 
 check('a figure becomes a live chart with a legend and its archive', async (page) => {
@@ -165,6 +165,9 @@ check('live rows come in one request for all graphs, and wait under the pointer'
   await page.locator('figure.graph.drawn').nth(1).waitFor();
   const state = page.locator('button.live');
   assert.equal(await state.getAttribute('data-state'), 'live');
+  // The collector of a new daemon has its first row after two samples, 10 s apart.
+  const now = page.locator('figure.graph.drawn .legend td.last').first();
+  await until('the first rows have come by themselves', async () => /\d/.test(await now.textContent()), 3 * DEADLINE);
   const request = await page.waitForRequest((one) => one.url().endsWith('/api/v1/charts') && one.postDataJSON().charts.every((chart) => chart.since !== null));
   assert.ok(request.postDataJSON().charts.length > 1);
   await state.click();

@@ -1,0 +1,125 @@
+//! The page in a real browser: Debian's Chromium, driven by `crates/roundel/tests/page/suite.mjs`, opens what a daemon serves that
+//! records this host and holds a few RRDs made here. Screenshots of what fails are left in `target/page/failed`.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+// Each test program uses a part of the shared modules.
+#![allow(dead_code)]
+
+mod wire;
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wire::{Client, Daemon, Kind};
+
+/// Three days of rows of a minute and a month of rows of half an hour, both with extremes.
+const ARCHIVES: &str = "RRA:AVERAGE:0.5:1:4320 RRA:MIN:0.5:1:4320 RRA:MAX:0.5:1:4320 \
+                        RRA:AVERAGE:0.5:30:1440 RRA:MIN:0.5:30:1440 RRA:MAX:0.5:30:1440";
+/// Seconds of a row.
+const STEP: u64 = 60;
+/// Rows of a graph of three days.
+const ROWS: u64 = 3 * 1440;
+/// Names that look like markup, quotes, or text from right to left; the last is as long as a file's name may be, with `.rrd`.
+const HOSTILE: [&str; 3] =
+    ["<img src=x onerror=alert(1)>", "\"quoted\" 'names' & <b>", "\u{202e}from right \u{5d0}\u{5d1}\u{5d2}"];
+/// RRDs of a directory of more than one page.
+const MANY: usize = 250;
+
+/// A daemon with something to look at.
+struct Shown {
+    _daemon: Daemon,
+    _place: tempfile::TempDir,
+    url: String,
+}
+
+fn start() -> Shown {
+    let place = tempfile::tempdir().unwrap();
+    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let port = oracle::free_port();
+    daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{port}\"]\n[collect]\nhost = true\n"));
+    let mut client = daemon.start();
+    for port in ["switch one/eth0", "switch one/eth1", "switch two/eth0"] {
+        create(&mut client, &format!("net/{port}.rrd"), &["in", "out"], ROWS);
+    }
+    for name in HOSTILE.map(String::from).into_iter().chain(["x".repeat(251)]) {
+        create(&mut client, &format!("hostile/{name}.rrd"), &["v"], 60);
+    }
+    for number in 0..MANY {
+        create(&mut client, &format!("many/rrd{number:03}.rrd"), &["v"], 2);
+    }
+    Shown { _daemon: daemon, _place: place, url: format!("http://127.0.0.1:{port}") }
+}
+
+/// An RRD with `rows` rows up to now: two waves, and nothing for an hour of each day.
+fn create(client: &mut Client, name: &str, sources: &[&str], rows: u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / STEP * STEP;
+    let quoted: String = name.chars().flat_map(quote).collect();
+    let sources_text: String = sources.iter().fold(String::new(), |mut text, source| {
+        write!(text, " DS:{source}:GAUGE:{}:0:U", 2 * STEP).unwrap();
+        text
+    });
+    let begin = now - (rows + 1) * STEP;
+    let answer =
+        client.ask(&format!("CREATE {quoted} -b {begin} -s {STEP}{sources_text} {ARCHIVES}")).unwrap();
+    assert_eq!(answer.status, 0, "{name}: {answer:?}");
+    let readings: Vec<String> = (0..rows)
+        .filter(|row| rows < ROWS || !(600..660).contains(&(row % 1440)))
+        .map(|row| {
+            let values = (0..sources.len()).map(|wave| format!(":{:.0}", value(row, wave)));
+            format!("{}{}", now - (rows - 1 - row) * STEP, values.collect::<String>())
+        })
+        .collect();
+    for part in readings.chunks(100) {
+        let answer = client.ask(&format!("UPDATE {quoted} {}", part.join(" "))).unwrap();
+        assert!(answer.status >= 0, "{name}: {answer:?}");
+    }
+}
+
+fn value(row: u64, wave: usize) -> f64 {
+    let noise = (row * 7919 % 1000) as f64 / 3000.0;
+    4e6 * (1.0 + (row as f64 / 200.0 + wave as f64).sin() + noise)
+}
+
+/// A character as in a word of rrdcached's protocol.
+fn quote(letter: char) -> Vec<char> {
+    if " \"'\\".contains(letter) { vec!['\\', letter] } else { vec![letter] }
+}
+
+/// `target/page`, where `make page-setup` installs the packages of `package.json`.
+fn modules() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("page")
+}
+
+/// Runs a script of `tests/page` with node, and fails with what it says.
+fn node(shown: &Shown, script: &str, pictures: &OsStr) {
+    let modules = modules();
+    assert!(
+        modules.join("node_modules/playwright-core").exists() && Path::new("/usr/bin/chromium").exists(),
+        "the browser tests need node, npm, Chromium and {}: `make peers` installs them",
+        modules.join("node_modules").display()
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page").join(script);
+    let status = Command::new("node")
+        .args(["--test-reporter=spec".as_ref(), script.as_os_str()])
+        .env("ROUNDEL_PAGE_URL", &shown.url)
+        .env("ROUNDEL_PAGE_MODULES", &modules)
+        .env("ROUNDEL_PAGE_ARTEFACTS", pictures)
+        .status()
+        .expect("node runs");
+    assert!(status.success(), "{status}; screenshots are in {}", Path::new(pictures).display());
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    node(&start(), "suite.mjs", modules().join("failed").as_os_str());
+}
+
+/// `make page-shots`: pictures of every page, in `target/page/shots`.
+#[test]
+#[ignore = "makes pictures; it does not test"]
+fn pictures_of_every_page() {
+    node(&start(), "shots.mjs", modules().join("shots").as_os_str());
+}
