@@ -39,6 +39,8 @@ export class PageRange extends EventTarget {
     const url = new URL(location.href);
     url.searchParams.set('start', range.start);
     url.searchParams.set('end', range.end);
+    // What the server has computed for the range is on the page too.
+    if (this.form?.dataset.reload !== undefined) return location.assign(url);
     history.pushState({ depth: ++this.depth }, '', url);
     this.current = range;
     this.#changed();

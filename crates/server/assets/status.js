@@ -53,7 +53,7 @@ function show(status) {
     const write = ROWS[name];
     const items = status[name];
     if (!write || !Array.isArray(items)) continue;
-    body.replaceChildren(...items.map((item) => element('tr', {}, ...write(item, status.now).map((cell) => element('td', {}, cell)))));
+    body.replaceChildren(...items.map((item) => element('tr', {}, ...write(item, status.now).map((cell) => element('td', { class: typeof cell === 'string' && cell.length > 30 ? 'long' : false }, cell)))));
     const section = body.closest('section');
     if (section?.dataset.whenAny !== undefined) section.hidden = items.length === 0;
   }

@@ -106,9 +106,13 @@ export async function violations(page) {
   return found.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
 }
 
-/** The place of a chart's plotting area. */
+/** The place of a chart's plotting area; a chart that is being built again has none for a moment. */
 export async function area(page, index = 0) {
-  const box = await page.locator('figure.graph.drawn .u-over').nth(index).boundingBox();
+  let box = null;
+  await until('the chart has a place', async () => {
+    box = await page.locator('figure.graph.drawn .u-over').nth(index).boundingBox();
+    return box !== null;
+  });
   return { ...box, at: (x, y = 0.5) => [box.x + box.width * x, box.y + box.height * y] };
 }
 

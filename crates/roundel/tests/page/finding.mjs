@@ -60,6 +60,16 @@ check('ticks are kept from page to page, and compared', async (page) => {
   await page.locator('figure.graph.drawn').first().waitFor();
 });
 
+check('the largest are listed and drawn, and the list follows the range', async (page) => {
+  await open(page, '/top?glob=net%2F*%2F*&by=max');
+  const first = page.locator('.list tbody tr').first();
+  assert.match(await first.textContent(), /switch (one|two)\/eth0/);
+  await page.locator('a.preset', { hasText: '6 h' }).click();
+  await page.waitForURL('**start=end-6h**');
+  assert.ok(page.url().includes('by=max'));
+  await first.waitFor();
+});
+
 check('a long directory grows by its link', async (page) => {
   await open(page, '/tree/many/');
   const rows = page.locator('.list tbody tr');

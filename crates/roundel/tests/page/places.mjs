@@ -11,6 +11,7 @@ export const PAGES = {
   tree: '/tree/',
   directory: '/tree/net/',
   rrd: GRAPH,
+  top: '/top?glob=net%2F*%2F*',
   compare: '/compare?glob=net%2F*%2F*&mode=each',
   expression: '/expression',
   search: '/search?q=eth',
