@@ -9,7 +9,7 @@ pub(super) const END: u8 = 0;
 #[derive(Debug)]
 pub struct NameList {
     /// All names, each followed by [`END`].
-    text: Vec<u8>,
+    pub(super) text: Vec<u8>,
     /// The same in lower case (ASCII letters); the same bytes stand at the same places.
     pub(super) lower: Vec<u8>,
     /// Where each name starts, and the end of the text.

@@ -26,6 +26,19 @@ pub struct Found<'a> {
     pub total: usize,
 }
 
+/// Bytes of a pattern that do not stand for themselves.
+const SPECIAL: &[u8] = b"*?[]\\";
+
+/// The longest part of a pattern that every name it takes contains. What stands in brackets is no such part.
+fn longest_literal(pattern: &[u8]) -> &[u8] {
+    if pattern.contains(&b'[') || pattern.contains(&b'\\') {
+        let end = pattern.iter().position(|byte| SPECIAL.contains(byte)).unwrap_or(pattern.len());
+        return &pattern[..end];
+    }
+    let parts = pattern.split(|byte| SPECIAL.contains(byte));
+    parts.max_by_key(|part| part.len()).unwrap_or_default()
+}
+
 /// The names that a pattern takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matching<'a> {
@@ -89,9 +102,12 @@ impl NameList {
             let next = match self.hit(index, first, place + found - self.start(index), &others) {
                 Some((ranked, next)) => {
                     total += 1;
-                    best.push(ranked);
-                    if best.len() > limit {
-                        best.pop();
+                    if best.len() < limit {
+                        best.push(ranked);
+                    } else if let Some(mut worst) = best.peek_mut()
+                        && ranked < *worst
+                    {
+                        *worst = ranked;
                     }
                     next
                 }
@@ -107,11 +123,17 @@ impl NameList {
 
     /// The first `limit` names that a pattern (`args::pattern`) takes. A star takes slashes too; `.rrd` at the end need not be given.
     pub fn matching(&self, text: &[u8], limit: usize) -> Matching<'_> {
-        let literal = text.iter().take_while(|byte| !b"*?[\\".contains(byte)).count();
+        let rarest = Finder::new(longest_literal(text));
+        let start = text.iter().take_while(|byte| !SPECIAL.contains(byte)).count();
         let mut found = Matching { hits: Vec::new(), total: 0 };
-        for index in self.lower_bound(&text[..literal], 0)..self.len() {
+        let mut index = self.lower_bound(&text[..start], 0);
+        // Few names have the literal; only they are compared with the pattern.
+        while index < self.len()
+            && let Some(place) = rarest.find(&self.text[self.start(index)..])
+        {
+            index = self.index_at(self.start(index) + place, index);
             let name = self.name(index);
-            if !name.starts_with(&text[..literal]) {
+            if !name.starts_with(&text[..start]) && name > &text[..start] {
                 break;
             }
             let stem = name.strip_suffix(b".rrd").unwrap_or(name);
@@ -121,6 +143,7 @@ impl NameList {
                     found.hits.push(name);
                 }
             }
+            index += 1;
         }
         found
     }
@@ -241,6 +264,8 @@ mod tests {
         assert_eq!(names("net/*/eth?.rrd"), ["net/router10/eth0.rrd"]);
         assert_eq!(list.matching(b"*", 2).total, 8);
         assert_eq!(names("x*"), Vec::<String>::new());
+        assert_eq!(names("local*/[k-m]*ad"), ["localhost/load.rrd"]);
+        assert_eq!(names("*/*outer1?/*"), ["net/router10/eth0.rrd"]);
     }
 
     #[test]
