@@ -48,6 +48,16 @@ export function search(text, limit, signal) {
   return json(`/api/v1/search?${new URLSearchParams({ q: text, limit: String(limit) })}`, { signal });
 }
 
+/**
+ * What is in a directory, by its path.
+ * @param {string} path percent-encoded; empty is the base
+ * @param {number} limit
+ * @returns {Promise<{items: import('./types').SearchItem[]}>}
+ */
+export function tree(path, limit) {
+  return json(`/api/v1/tree${path === '' ? '' : `/${path}`}?limit=${limit}`);
+}
+
 /** The state of the daemon. @returns {Promise<any>} */
 export function status() {
   return json('/api/v1/status');

@@ -8,6 +8,8 @@ import { texts } from './texts.js';
 const DRAW_PAUSE = 400;
 const COMPLETE_PAUSE = 80;
 const COMPLETIONS = 12;
+/** Beginnings of an expression that are tried to find what is wrong. */
+const BEGINNINGS = 50;
 
 /** What a line may begin with. */
 const STARTS = ['DEF:', 'CDEF:', 'VDEF:', 'LINE1:', 'LINE2:', 'AREA:', 'TICK:', 'HRULE:', 'VRULE:', 'GPRINT:', 'PRINT:', 'COMMENT:', 'SHIFT:', '--title=', '--vertical-label=', '--base=', '--lower-limit=', '--upper-limit=', '--rigid', '--logarithmic', '--slope-mode', '--units-exponent='];
@@ -194,6 +196,13 @@ export function editable(graphs, page) {
   const figure = graphs.figures[0];
   if (!form || !area || !figure) return;
 
+  /** The argument that makes an error: the last of the shortest beginning that has it. @param {string[]} arg @param {string} error */
+  const place = async (arg, error) => {
+    const beginnings = arg.slice(0, BEGINNINGS).map((_, index) => ({ arg: arg.slice(0, index + 1) }));
+    const answer = await api.charts({ ...page.range.current, width: 10, charts: beginnings });
+    const index = answer.charts.findIndex((chart) => 'error' in chart && chart.error === error);
+    return index < 0 ? null : index;
+  };
   const draw = async (/** @type {string[]} */ arg) => {
     const url = new URL(location.href);
     url.searchParams.delete('arg');
@@ -203,7 +212,7 @@ export function editable(graphs, page) {
     try {
       const answer = await api.charts({ ...page.range.current, width: 800, charts: [{ arg }] });
       const chart = answer.charts[0];
-      if ('error' in chart) return box.fail(chart.error, chart.argument ?? null);
+      if ('error' in chart) return box.fail(chart.error, chart.argument ?? (await place(arg, chart.error)));
       box.fail(null);
       figure.replace({ ...figure.graph, arg });
       figure.take(chart, false, null);

@@ -53,6 +53,10 @@ if (document.body.dataset.page === 'expression') {
   const { editable } = await import('./expression.js');
   if (graphs) editable(graphs, page);
 }
+if (document.body.dataset.page === 'failure') {
+  const { offerSimilar } = await import('./similar.js');
+  void offerSimilar();
+}
 pickable();
 runningAges();
 selfSubmitting();

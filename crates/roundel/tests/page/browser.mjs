@@ -100,9 +100,10 @@ export async function until(what, condition, deadline = DEADLINE) {
   }
 }
 
-/** What axe finds, one line a place. */
-export async function violations(page) {
-  const found = await new AxeBuilder({ page }).analyze();
+/** What axe finds, by all its rules or by some, one line a place. */
+export async function violations(page, rules = null) {
+  const axe = new AxeBuilder({ page });
+  const found = await (rules ? axe.withRules(rules) : axe).analyze();
   return found.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
 }
 

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { check, open, until, violations } from './browser.mjs';
 import { GRAPH, HOSTILE, PAGES } from './places.mjs';
 
+/** The rules of axe to whose answer colours and width matter; the others have been asked. */
+const CHANGED = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 const PHONE = { width: 360, height: 740 };
 
 for (const [name, path] of Object.entries(PAGES)) {
@@ -16,7 +18,7 @@ for (const [name, path] of Object.entries(PAGES)) {
     await page.emulateMedia({ colorScheme: 'dark' });
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= PHONE.width, `${wide} pixels wide`);
-    assert.deepEqual(await violations(page), []);
+    assert.deepEqual(await violations(page, CHANGED), []);
   });
 
   check(`${name} works without script`, { javaScriptEnabled: false }, async (page) => {
@@ -90,7 +92,7 @@ check('names that want to be markup are names', async (page) => {
 check('an RRD that does not exist is named, with the next step', { allowed: ['404'] }, async (page) => {
   const response = await visit(page, '/rrd/net/switch%20one/eth7');
   assert.equal(response.status(), 404);
-  const text = await page.locator('main').textContent();
-  assert.ok(text.includes('eth7'), text);
-  assert.ok(text.includes('eth0'), 'a similar name is suggested');
+  assert.ok((await page.locator('main').textContent()).includes('eth7'));
+  await page.getByRole('link', { name: 'net/switch one/eth0' }).click();
+  await page.waitForURL('**/rrd/net/switch%20one/eth0');
 });
