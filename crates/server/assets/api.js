@@ -63,7 +63,7 @@ export function status() {
   return json('/api/v1/status');
 }
 
-/** The data sources of an RRD, by its path. @param {string} path @returns {Promise<any>} */
+/** What `rrdtool info` says of an RRD, by its path with `.rrd`. @param {string} path @returns {Promise<Record<string, unknown>>} */
 export function info(path) {
   return json(`/api/v1/info/${path}`);
 }

@@ -8,6 +8,8 @@ import { texts } from './texts.js';
 const DRAW_PAUSE = 400;
 const COMPLETE_PAUSE = 80;
 const COMPLETIONS = 12;
+/** Entries of a directory that are looked at. */
+const BESIDE = 1000;
 /** Beginnings of an expression that are tried to find what is wrong. */
 const BEGINNINGS = 50;
 
@@ -21,6 +23,11 @@ function argumentsOf(text) {
     .split('\n')
     .map((line, number) => ({ word: line.trim(), number }))
     .filter(({ word }) => word !== '');
+}
+
+/** A name as the path of a URL. @param {string} name */
+function encoded(name) {
+  return name.split('/').map(encodeURIComponent).join('/');
 }
 
 export class ExpressionBox {
@@ -108,10 +115,7 @@ export class ExpressionBox {
       words.filter((word) => word.toLowerCase().startsWith(typed.toLowerCase())).map((word) => /** @type {[string, string]} */ ([typed, word]));
     if (before === '') return [];
     const file = /^DEF:[^=]*=((?:[^:\\]|\\.)*)$/.exec(before);
-    if (file) {
-      const found = file[1] === '' ? { items: [] } : await api.search(file[1].replace(/\.rrd$/, ''), COMPLETIONS);
-      return found.items.filter((item) => !item.directory).map((item) => [file[1], `${item.name.replace(/(\.rrd)?$/, '.rrd').replaceAll(':', '\\:')}:`]);
-    }
+    if (file) return this.#files(file[1]);
     const source = /^DEF:[^=]*=((?:[^:\\]|\\.)+):([^:]*)$/.exec(before);
     if (source) return from((await this.#sources(source[1])).map((name) => `${name}:`), source[2]);
     const cf = /^DEF:[^=]*=(?:[^:\\]|\\.)+:[^:]*:([^:]*)$/.exec(before);
@@ -121,15 +125,28 @@ export class ExpressionBox {
     return from(STARTS, before);
   }
 
+  /** What the name of a file can become: what is in its directory, or else what a search finds. @param {string} typed @returns {Promise<[string, string][]>} */
+  async #files(typed) {
+    const name = typed.replaceAll('\\:', ':');
+    if (name === '') return [];
+    const slash = name.lastIndexOf('/');
+    const beside = slash < 0 ? [] : (await api.tree(encoded(name.slice(0, slash)), BESIDE).catch(() => ({ items: [] }))).items;
+    const alike = beside.filter((item) => item.name.startsWith(name));
+    const items = alike.length > 0 ? alike : (await api.search(name.replace(/\.rrd$/, ''), COMPLETIONS)).items;
+    return items.map((item) => {
+      const whole = item.directory ? item.name.replace(/\/?$/, '/') : item.name.replace(/(\.rrd)?$/, '.rrd');
+      return [typed, `${whole.replaceAll(':', '\\:')}${item.directory ? '' : ':'}`];
+    });
+  }
+
   #variables() {
     return this.words.flatMap((word) => /^[CV]?DEF:([^=]+)=/.exec(word)?.[1] ?? []);
   }
 
   /** @param {string} file @returns {Promise<string[]>} */
   async #sources(file) {
-    const name = file.replaceAll('\\:', ':').replace(/\.rrd$/, '');
-    const about = await api.info(name.split('/').map(encodeURIComponent).join('/'));
-    return (about.ds ?? []).map((/** @type {any} */ ds) => String(ds.name ?? ds));
+    const about = await api.info(encoded(file.replaceAll('\\:', ':')));
+    return Object.keys(about).flatMap((key) => /^ds\[(.+)\]\.index$/.exec(key)?.[1] ?? []);
   }
 
   /** @param {string} typed @param {string} whole */

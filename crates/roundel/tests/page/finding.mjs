@@ -95,13 +95,15 @@ check('the expression box draws, marks the wrong line, and completes names', asy
   assert.equal(await area.evaluate((box) => box.value.slice(box.selectionStart, box.selectionEnd)), 'LINE1:b#336699:in');
 
   await area.fill('DEF:a=switch');
-  const option = page.locator('.completions [role=option]').filter({ hasText: 'eth0.rrd:' });
-  await option.first().waitFor();
+  const option = (text) => page.locator('.completions [role=option]').filter({ hasText: text }).first();
+  await option('net/switch one/').waitFor();
+  await page.keyboard.press('Tab');
+  await option('eth0.rrd:').waitFor();
   await page.keyboard.press('Tab');
   assert.match(await area.inputValue(), /^DEF:a=net\/switch one\/.*\.rrd:$/);
-  await page.locator('.completions [role=option]').filter({ hasText: 'in:' }).first().waitFor();
+  await option(/^in:$/).waitFor();
   await page.keyboard.press('Tab');
-  await page.locator('.completions [role=option]').filter({ hasText: 'AVERAGE' }).first().waitFor();
+  await option('AVERAGE').waitFor();
   await page.keyboard.press('Tab');
   await page.keyboard.type('\nAREA:a#00aa00');
   await until('the URL holds it', () => new URL(page.url()).searchParams.getAll('arg')[1] === 'AREA:a#00aa00');
