@@ -172,7 +172,7 @@ export class LiveChart {
           values: (_, marks) => this.#marks(marks, base, unit),
         },
       ],
-      series: [{}, ...this.built.layers.map((layer) => this.#series(layer))],
+      series: [{}, ...this.built.layers.map((layer, index) => this.#series(layer, index))],
       cursor: this.#cursor(),
       select: /** @type {any} */ ({ show: true }),
       hooks: {
@@ -185,8 +185,8 @@ export class LiveChart {
     return new uPlot(options, this.#data(), this.host);
   }
 
-  /** @param {import('./layers.js').Layer} layer @returns {uPlot.Series} */
-  #series(layer) {
+  /** @param {import('./layers.js').Layer} layer @param {number} index in the layers @returns {uPlot.Series} */
+  #series(layer, index) {
     const step = this.view.chart.step || 1;
     return {
       stroke: layer.stroke,
@@ -194,7 +194,8 @@ export class LiveChart {
       width: layer.width,
       dash: layer.dashes,
       points: { show: false },
-      paths: rowPaths({ base: layer.base, filled: layer.filled, slope: this.view.slope, step }),
+      // New rows make new layers, and leave this series.
+      paths: rowPaths({ base: () => this.built.layers[index].base, filled: layer.filled, slope: this.view.slope, step }),
     };
   }
 

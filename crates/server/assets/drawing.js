@@ -27,7 +27,7 @@ function runs(values, from, to) {
 /**
  * A builder of uPlot's paths for one column: in steps, because a row has one value from its beginning to its end, or with slopes.
  * @param {object} shape
- * @param {Value[] | null} shape.base what the area stands on; null for zero
+ * @param {() => Value[] | null} shape.base what the area stands on now; null for zero
  * @param {boolean} shape.filled
  * @param {boolean} shape.slope
  * @param {number} shape.step seconds of the first row, which has no row before it
@@ -44,9 +44,10 @@ export function rowPaths({ base, filled, slope, step }) {
     const stroke = new Path2D();
     const fill = filled ? new Path2D() : null;
     const logarithmic = plot.scales.y.distr === 3;
+    const below = base();
     const zero = logarithmic ? plot.bbox.top + plot.bbox.height : y(0);
     const ground = (/** @type {number} */ index) => {
-      const value = base?.[index] ?? 0;
+      const value = below?.[index] ?? 0;
       return logarithmic && value <= 0 ? zero : y(value);
     };
     for (const [first, end] of runs(values, Math.max(0, from - 1), Math.min(last, to + 1))) {

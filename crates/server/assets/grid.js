@@ -70,7 +70,8 @@ export function extended(old, fresh) {
     }
     const at = (one.start - before.start) / one.step;
     if (!Number.isInteger(at) || at < 0 || at > before.values.length) return null;
-    const first = Math.max(0, Math.floor((fresh.start - before.start) / one.step));
+    // A row that ends where the range begins is not in it.
+    const first = Math.max(0, Math.floor((fresh.start - before.start) / one.step) + 1);
     const values = [...before.values.slice(first, at), ...one.values];
     series.push({ ...one, start: before.start + Math.min(first, at) * one.step, values });
   }

@@ -238,3 +238,40 @@ check('the table shows a page of rows, as the legend names them', async (page) =
   await values.getByRole('button', { name: 'Earlier rows' }).click();
   assert.notEqual(await values.locator('tbody tr').last().textContent(), newest);
 });
+
+check('new rows in a stack are drawn as if all had come at once', async (page) => {
+  await open(page, GRAPH);
+  const same = await page.evaluate(async () => {
+    const main = document.querySelector('script[type=module]').src;
+    const { LiveChart } = await import(new URL('chart.js', main).href);
+    const { extended } = await import(new URL('grid.js', main).href);
+    const chart = (start, first, count) => {
+      const rows = (factor) => Array.from({ length: count }, (_, row) => (first / 10 + row) * factor);
+      const series = [1, 2].map((factor) => ({ name: `s${factor}`, start: first, step: 10, values: rows(factor) }));
+      const element = { kind: 'area', value: null, label: 'x', color: '#336699', alpha: 1, width: 0, dashes: null };
+      const elements = [0, 1].map((number) => ({ ...element, series: number, stack: number > 0 }));
+      return { start, end: start + 100, step: 10, newest: first + 10 * (count - 1), title: '', unit: '', base: 1000, lower: null, upper: null, rigid: false, logarithmic: false, series, elements, numbers: [], texts: [], sources: [] };
+    };
+    const view = (shown) => ({ chart: shown, before: null, logarithmic: false, stacked: false, percentile: false, slope: false, everything: false, hidden: new Set(), zone: null });
+    const events = { select() {}, back() {}, move() {}, held: () => false };
+    const place = () => {
+      const host = document.createElement('div');
+      host.className = 'plot';
+      document.querySelector('main').append(host);
+      return host;
+    };
+    const [one, other] = [place(), place()];
+    const old = chart(1000, 1010, 10);
+    const live = new LiveChart(one, view(old), events);
+    const whole = extended(old, chart(1050, 1100, 6));
+    live.show(view(whole), false);
+    const whence = new LiveChart(other, view(chart(1050, 1060, 10)), events);
+    await new Promise((done) => setTimeout(done, 100));
+    const picture = (host) => host.querySelector('canvas').toDataURL();
+    const result = { same: picture(one) === picture(other), start: whole.series[0].start, count: whole.series[0].values.length };
+    live.destroy();
+    whence.destroy();
+    return result;
+  });
+  assert.deepEqual(same, { same: true, start: 1060, count: 10 });
+});
