@@ -15,7 +15,7 @@ const AxeBuilder = require('@axe-core/playwright').default;
 export const origin = process.env.ROUNDEL_PAGE_URL;
 const artefacts = process.env.ROUNDEL_PAGE_ARTEFACTS ?? '.';
 /** Milliseconds until something is not going to happen any more: the machine may be busy. */
-export const DEADLINE = 15_000;
+export const DEADLINE = 60_000;
 
 /** @type {Promise<import('playwright-core').Browser> | null} */
 let launched = null;
