@@ -220,7 +220,9 @@ export function editable(graphs, page) {
     const index = answer.charts.findIndex((chart) => 'error' in chart && chart.error === error);
     return index < 0 ? null : index;
   };
+  let latest = 0;
   const draw = async (/** @type {string[]} */ arg) => {
+    const mine = ++latest;
     const url = new URL(location.href);
     url.searchParams.delete('arg');
     for (const word of arg) url.searchParams.append('arg', word);
@@ -229,12 +231,15 @@ export function editable(graphs, page) {
     try {
       const answer = await api.charts({ ...page.range.current, width: 800, charts: [{ arg }] });
       const chart = answer.charts[0];
-      if ('error' in chart) return box.fail(chart.error, chart.argument ?? (await place(arg, chart.error)));
+      const wrong = 'error' in chart ? (chart.argument ?? (await place(arg, chart.error))) : null;
+      // Someone has typed on: what is said now would be about another text.
+      if (mine !== latest) return;
+      if ('error' in chart) return box.fail(chart.error, wrong);
       box.fail(null);
       figure.replace({ ...figure.graph, arg });
       figure.take(chart, false, null);
     } catch (error) {
-      box.fail(error instanceof Error ? error.message : String(error));
+      if (mine === latest) box.fail(error instanceof Error ? error.message : String(error));
     }
   };
   const box = new ExpressionBox(area, (arg) => void draw(arg));
