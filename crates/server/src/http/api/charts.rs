@@ -5,6 +5,7 @@ use std::error::Error;
 
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use graph::eval::Data;
 use graph::language::Element;
@@ -20,8 +21,8 @@ use super::rrds::JSON_HEADERS;
 use super::xport::ARGUMENTS_MAX;
 use super::{Api, of_graph};
 use crate::http::failure::Failure;
-use crate::http::percent;
 use crate::http::rows::{Budget, Source, VALUES_MAX};
+use crate::http::{packed, percent};
 
 /// The most charts of one request: a wall of screens.
 const CHARTS_MAX: usize = 200;
@@ -161,7 +162,7 @@ struct Origin {
 ///
 /// # Errors
 /// 4xx and 503, as in `openapi.json`.
-pub async fn charts(State(api): State<Api>, body: Bytes) -> Result<Response, Failure> {
+pub async fn charts(State(api): State<Api>, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|error| Failure::bad(format!("the body is not as /api/v1/openapi.json says: {error}")))?;
     if asked.charts.len() > CHARTS_MAX {
@@ -179,7 +180,7 @@ pub async fn charts(State(api): State<Api>, body: Bytes) -> Result<Response, Fai
             let text = serde_json::to_vec(&Answer { now, charts });
             let text =
                 text.map_err(|error| Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error))?;
-            Ok((JSON_HEADERS, text).into_response())
+            Ok(packed::pack(&headers, JSON_HEADERS.into_response(), text))
         })
         .await
 }
