@@ -197,7 +197,7 @@ fn announce(settings: &Settings) {
         tracing::info!("listening on {}", listen.address);
     }
     for address in &settings.http {
-        tracing::info!("the page: http://{address}/ (also /graph, /api/v1/openapi.json, /metrics)");
+        tracing::info!("HTTP on http://{address}/: the page, /graph, /api/v1/openapi.json, /metrics");
     }
     for address in settings.agents.iter().flat_map(|agents| &agents.listen) {
         tracing::info!("receiving agents on {address}");
