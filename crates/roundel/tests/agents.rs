@@ -5,8 +5,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "agents/clocks.rs"]
+mod clocks;
 #[path = "agents/mrtg.rs"]
 mod mrtg;
+#[path = "agents/network.rs"]
+mod network;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
 mod wire;
@@ -95,6 +99,10 @@ struct World {
     port: u16,
     daemon: Daemon,
     agent: Option<Child>,
+    /// Where the agent believes the store to be.
+    agent_port: u16,
+    /// How far the agent's clock is off, as `faketime` takes it.
+    clock: Option<&'static str>,
     lines: Option<Receiver<String>>,
     /// The last reading that is in the spool.
     spooled: i64,
@@ -115,6 +123,8 @@ impl World {
             port,
             daemon,
             agent: None,
+            agent_port: port,
+            clock: None,
             lines: None,
             spooled: 0,
             spool_bytes: 1 << 30,
@@ -124,10 +134,20 @@ impl World {
 
     /// Starts the agent, which goes on after what is known to be in its spool.
     fn start_agent(&mut self, to: i64) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let program = std::env::current_exe().unwrap();
+        let mut command = match self.clock {
+            None => Command::new(program),
+            Some(clock) => {
+                let mut command = Command::new("faketime");
+                // Waits must not be skewed.
+                command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").args(["-f", clock]).arg(program);
+                command
+            }
+        };
+        let mut child = command
             .args(["child", "--exact", "--nocapture"])
             .env(DIRECTORY, self.directory.path().join("spool"))
-            .env(STORE, format!("127.0.0.1:{}", self.port))
+            .env(STORE, format!("127.0.0.1:{}", self.agent_port))
             .env(FROM, (self.spooled + 1).to_string())
             .env(TO, to.to_string())
             .env(SPOOL_BYTES, self.spool_bytes.to_string())
@@ -362,7 +382,7 @@ fn the_command_sends_what_it_collects() {
     let names: Vec<&str> = sources.map(|(name, _)| name).collect();
     assert_eq!(
         names.join(" "),
-        "connected spool_bytes waiting_bytes blocks dropped lost sessions bytes refused gone"
+        "connected spool_bytes waiting_bytes blocks dropped lost sessions bytes refused gone clock_skew_ms"
     );
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(agent.id() as i32).unwrap(),

@@ -222,6 +222,11 @@ impl Agent {
                 "Blocks that a restored store lacks and the spool, too",
                 get(&self.counts.gone),
             ),
+            Statistic::level(
+                "clock_skew_ms",
+                "Milliseconds between the clocks of agent and store when the session began",
+                self.counts.skew_ms.load(Ordering::Relaxed).unsigned_abs(),
+            ),
         ]
     }
 }

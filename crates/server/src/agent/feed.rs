@@ -153,14 +153,22 @@ impl SpoolFeed {
     /// the store has more than there is, so that a new epoch had to begin.
     ///
     /// # Errors
-    /// When the number of the new epoch cannot be written.
+    /// When the spool cannot note what the store says.
     pub fn resume(&self, number: u64) -> io::Result<Option<(Cursor, u64)>> {
         let mut state = self.lock();
         if number > state.spool.last() {
             state.spool.begin_epoch()?;
             return Ok(None);
         }
-        Ok(Some(state.spool.resume(number)))
+        state.spool.resume(number).map(Some)
+    }
+
+    /// The store knows a later spool of this agent; true when this one has taken a higher number.
+    ///
+    /// # Errors
+    /// When the new number cannot be written.
+    pub fn overtake(&self, later: u64) -> io::Result<bool> {
+        self.lock().spool.overtake(later)
     }
 
     /// The store has all blocks up to this one for good.

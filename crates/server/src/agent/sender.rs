@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use protocol::frames::agent::session::{FromStore, Hello, push_alive, push_hello};
+use protocol::frames::agent::session::{FromStore, Hello, Welcome, push_alive, push_hello};
 use protocol::frames::agent::work::push_work_wanted;
 use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION};
 use protocol::frames::code::ErrorCode;
@@ -32,6 +32,8 @@ const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(10);
 /// The wait of an agent whose place has been taken.
 const FENCED_WAIT: Duration = Duration::from_secs(60);
+/// Clocks that differ by more are reported, and again when that has changed by as much. A store tells whole seconds.
+const SKEW_REPORTED: Duration = Duration::from_secs(5);
 /// Bytes of blocks sent at once.
 const SEND_BYTES: usize = 256 << 10;
 
@@ -48,6 +50,8 @@ pub struct SenderCounts {
     pub refused: AtomicU64,
     /// Blocks that a restored store no longer has, and the spool neither.
     pub gone: AtomicU64,
+    /// How far this host's clock was ahead of the store's when the session began, in milliseconds.
+    pub skew_ms: AtomicI64,
 }
 
 /// Sends what a feed has.
@@ -173,21 +177,17 @@ impl Sender {
             said_moved: false,
         };
         session.agree().await?;
-        loop {
-            if let Some((frame, used)) = session.frame()? {
-                let welcome = match FromStore::decode(frame) {
-                    Ok(FromStore::Welcome(welcome)) => welcome,
-                    Ok(FromStore::Ended(code, text)) => {
-                        return Err(End::Told(code, String::from_utf8_lossy(text).into_owned()));
-                    }
-                    _ => return Err(io::Error::other("the store's first frame is not WELCOME").into()),
-                };
-                session.input.drain(..used);
-                (session.acknowledged, session.credit) = (welcome.sequence, welcome.credit as usize);
-                break;
+        let mut later = None;
+        let welcome = loop {
+            match session.greeting().await? {
+                Greeting::Welcome(welcome) => break welcome,
+                Greeting::LaterEpoch(epoch) => later = Some(epoch),
+                Greeting::Ended(ErrorCode::Fenced, _) if self.overtakes(later)? => return Err(End::Again),
+                Greeting::Ended(code, text) => return Err(End::Told(code, text)),
             }
-            session.fill().await?;
-        }
+        };
+        (session.acknowledged, session.credit) = (welcome.sequence, welcome.credit as usize);
+        self.compare_clocks(welcome.time);
         match self.feed.resume(session.acknowledged)? {
             Some((cursor, gone)) => {
                 if gone > 0 {
@@ -207,6 +207,44 @@ impl Sender {
             }
         }
     }
+}
+
+impl Sender {
+    /// Whether this spool has taken a higher number than the later one that the store knows.
+    fn overtakes(&self, later: Option<u64>) -> io::Result<bool> {
+        let Some(later) = later else { return Ok(false) };
+        let overtakes = self.feed.overtake(later)?;
+        if overtakes {
+            tracing::warn!(
+                "the store knows a spool of this agent with a later time than this new one: was this host's clock set back? \
+                 It goes on as the newest"
+            );
+        }
+        Ok(overtakes)
+    }
+
+    /// Reports clocks that differ: readings carry this host's time. `store_micros`: the store's time, in microseconds since 1970.
+    fn compare_clocks(&self, store_micros: i64) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        let skew = now.saturating_sub(store_micros) / 1_000;
+        let before = self.counts.skew_ms.swap(skew, Ordering::Relaxed);
+        let most = SKEW_REPORTED.as_millis() as u64;
+        if skew.unsigned_abs() > most && skew.abs_diff(before) > most {
+            tracing::warn!(
+                seconds = skew / 1_000,
+                store = self.store,
+                "this host's clock is ahead of the store's by so much (behind, if negative): readings carry this host's time, \
+                 so they stand at that time in graphs. Let both keep their time by NTP"
+            );
+        }
+    }
+}
+
+/// What a store says before it takes blocks.
+enum Greeting {
+    Welcome(Welcome),
+    LaterEpoch(u64),
+    Ended(ErrorCode, String),
 }
 
 /// One connection.
@@ -245,6 +283,25 @@ impl Session {
                     return Err(io::Error::other(format!("it does not take agents: {text}")).into());
                 }
                 return Ok(());
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Reads the next frame of those that come first.
+    async fn greeting(&mut self) -> Result<Greeting, End> {
+        loop {
+            if let Some((frame, used)) = self.frame()? {
+                let greeting = match FromStore::decode(frame) {
+                    Ok(FromStore::Welcome(welcome)) => Greeting::Welcome(welcome),
+                    Ok(FromStore::LaterEpoch(epoch)) => Greeting::LaterEpoch(epoch),
+                    Ok(FromStore::Ended(code, text)) => {
+                        Greeting::Ended(code, String::from_utf8_lossy(text).into_owned())
+                    }
+                    _ => return Err(io::Error::other("the store's first frame is not WELCOME").into()),
+                };
+                self.input.drain(..used);
+                return Ok(greeting);
             }
             self.fill().await?;
         }
@@ -353,6 +410,7 @@ impl Session {
                     self.waits_for_work &= part.has_more;
                     tokio::task::block_in_place(|| taker.work.take(&part, &mut self.incoming))?;
                 }
+                FromStore::LaterEpoch(_) => return Err(io::Error::other("an epoch after WELCOME").into()),
                 FromStore::Welcome(_) => return Err(io::Error::other("a second WELCOME").into()),
             }
         }

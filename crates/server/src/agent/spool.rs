@@ -32,6 +32,7 @@ const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 /// The file with the spool's number.
 const EPOCH_FILE: &str = "epoch";
 /// The file with what the store has, for an agent that starts while that is away. It need not be durable: the store knows it.
+/// Until a store has welcomed this spool for the first time, there is none.
 const ACKNOWLEDGED_FILE: &str = "acknowledged";
 const LOCK_FILE: &str = "lock";
 
@@ -65,8 +66,8 @@ pub struct Spool {
     last: u64,
     /// The store has all blocks up to here for good.
     acknowledged: u64,
-    /// What the file says of that.
-    noted: u64,
+    /// What the file says of that; `None`: there is no file, because no store knows this spool.
+    noted: Option<u64>,
     /// Readings that were dropped.
     dropped: u64,
     _lock: File,
@@ -111,15 +112,15 @@ impl Spool {
             Err(error) => return Err(cannot("read the spool", directory)(error)),
         };
         let last = segments.last().map_or(0, |segment| segment.last);
-        let noted = fs::read_to_string(directory.join(ACKNOWLEDGED_FILE)).unwrap_or_default();
-        let noted = noted.trim().parse().map_or(0, |number: u64| number.min(last));
+        let noted = fs::read_to_string(directory.join(ACKNOWLEDGED_FILE)).ok();
+        let noted = noted.map(|text| text.trim().parse().map_or(0, |number: u64| number.min(last)));
         Ok(Spool {
             options,
             epoch,
             segments: segments.into(),
             open: None,
             last,
-            acknowledged: noted,
+            acknowledged: noted.unwrap_or(0),
             noted,
             dropped: 0,
             _lock: lock,
@@ -223,13 +224,39 @@ impl Spool {
 
     /// A new session: the store has all blocks up to `number`, which may be fewer than it once had. Returns where to go on, and
     /// how many blocks before that are gone, because they are no longer kept.
-    pub fn resume(&mut self, number: u64) -> (Cursor, u64) {
+    ///
+    /// # Errors
+    /// When it cannot be noted that a store knows this spool.
+    pub fn resume(&mut self, number: u64) -> io::Result<(Cursor, u64)> {
         self.acknowledged = number;
+        if self.noted.is_none() {
+            self.note()?;
+        }
         let next = number + 1;
         let first = self.segments.iter().find(|segment| segment.last >= next);
         let gone = first.map_or(0, |segment| segment.first.saturating_sub(next));
         let segment = first.map_or(u64::MAX, |segment| segment.first);
-        (Cursor { next, segment, is_gap: false, offset: 0 }, gone)
+        Ok((Cursor { next, segment, is_gap: false, offset: 0 }, gone))
+    }
+
+    fn note(&mut self) -> io::Result<()> {
+        fs::write(self.options.directory.join(ACKNOWLEDGED_FILE), format!("{}\n", self.acknowledged))?;
+        self.noted = Some(self.acknowledged);
+        Ok(())
+    }
+
+    /// The store knows a spool of this agent with the higher number `later`. If it has never known this one, that other one is older
+    /// all the same: this host's clock was set back between them. Then this spool takes a still higher number; otherwise it is
+    /// the one that is over.
+    ///
+    /// # Errors
+    /// When the new number cannot be written.
+    pub fn overtake(&mut self, later: u64) -> io::Result<bool> {
+        if self.noted.is_some() || later < self.epoch {
+            return Ok(false);
+        }
+        self.set_epoch(new_epoch().max(later.saturating_add(1)))?;
+        Ok(true)
     }
 
     /// The store knows more blocks than there are: this spool is an old copy, whose numbers mean something else now. Under a new
@@ -238,10 +265,14 @@ impl Spool {
     /// # Errors
     /// When the new number cannot be written.
     pub fn begin_epoch(&mut self) -> io::Result<()> {
-        let epoch = new_epoch().max(self.epoch + 1);
+        self.set_epoch(new_epoch().max(self.epoch.saturating_add(1)))?;
+        self.acknowledged = 0;
+        Ok(())
+    }
+
+    fn set_epoch(&mut self, epoch: u64) -> io::Result<()> {
         write_epoch(&self.options.directory, epoch)?;
         self.epoch = epoch;
-        self.acknowledged = 0;
         Ok(())
     }
 
@@ -275,9 +306,8 @@ impl Spool {
     /// # Errors
     /// When files cannot be written or removed.
     pub fn tidy(&mut self) -> io::Result<()> {
-        if self.noted != self.acknowledged {
-            fs::write(self.options.directory.join(ACKNOWLEDGED_FILE), format!("{}\n", self.acknowledged))?;
-            self.noted = self.acknowledged;
+        if self.noted.is_some_and(|noted| noted != self.acknowledged) {
+            self.note()?;
         }
         while let Some(oldest) = self.segments.front().filter(|_| self.segments.len() > 1) {
             let is_done = oldest.last <= self.acknowledged;

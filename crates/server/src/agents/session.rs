@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use protocol::frames::agent::session::{
     Applied, FromAgent, NOT_INDEXED, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied, push_ended,
-    push_refused, push_welcome,
+    push_later_epoch, push_refused, push_welcome,
 };
 use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, block::BlockHead};
 use protocol::frames::code::ErrorCode;
@@ -46,7 +46,7 @@ pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Recei
     let Some(hello) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
     let mut place = server.registry.take(&hello.name).await;
     let name = String::from_utf8_lossy(&hello.name).into_owned();
-    let ended = match Session::begin(server, hello).await {
+    let ended = match Session::begin(server, hello, &mut wire.output).await {
         Ok(mut session) => {
             add(&server.counts.sessions, 1);
             tracing::info!(agent = name, after = session.durable, "an agent has connected");
@@ -159,14 +159,15 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Finds out how far the agent's blocks are applied.
-    async fn begin(server: &'a AgentServer, hello: Greeting) -> Result<Self, Ending> {
+    /// Finds out how far the agent's blocks are applied. An agent of an older epoch is told the later one.
+    async fn begin(server: &'a AgentServer, hello: Greeting, output: &mut Vec<u8>) -> Result<Self, Ending> {
         let Greeting { name, epoch, sent } = hello;
         let engine = &server.service.engine;
         let known = tokio::task::block_in_place(|| engine.stream_position(&name)).map_err(ending)?;
         let known = known.unwrap_or_default();
         if epoch < known.epoch {
             add(&server.counts.fenced, 1);
+            push_later_epoch(output, known.epoch);
             let text =
                 format!("epoch {epoch} is over: a later spool of this agent has epoch {}", known.epoch);
             return Err((ErrorCode::Fenced, text));

@@ -21,6 +21,8 @@ pub const APPLIED: u8 = 0x91;
 pub const READINGS_REFUSED: u8 = 0x92;
 /// From the store: the devices that the agent is to poll, all of them, in one or several frames.
 pub const WORK: u8 = 0x93;
+/// From the store, before the end: the epoch of a later spool of this agent.
+pub const LATER_EPOCH: u8 = 0x94;
 /// From the store: the session ends; a code says whether it may be tried again.
 pub const SESSION_ENDED: u8 = 0xfe;
 
@@ -104,6 +106,8 @@ pub enum FromStore<'a> {
     },
     /// [`WORK`]
     Work(WorkPart<'a>),
+    /// [`LATER_EPOCH`]
+    LaterEpoch(u64),
     /// [`SESSION_ENDED`]: why.
     Ended(ErrorCode, &'a [u8]),
 }
@@ -150,6 +154,7 @@ impl<'a> FromStore<'a> {
             }
             READINGS_REFUSED => refusals(&mut reader)?,
             WORK => FromStore::Work(work::part(&mut reader)?),
+            LATER_EPOCH => FromStore::LaterEpoch(reader.u64("an epoch")?),
             SESSION_ENDED => {
                 let code = ErrorCode::from_number(reader.u16("a code")?);
                 return Ok(FromStore::Ended(code, reader.0));
@@ -226,6 +231,11 @@ pub fn push_refused(out: &mut Vec<u8>, sequence: u64, count: u32, listed: &[Refu
     });
 }
 
+/// Appends [`LATER_EPOCH`].
+pub fn push_later_epoch(out: &mut Vec<u8>, epoch: u64) {
+    push(out, LATER_EPOCH, 0, |body| body.extend_from_slice(&epoch.to_le_bytes()));
+}
+
 /// Appends [`SESSION_ENDED`].
 pub fn push_ended(out: &mut Vec<u8>, code: ErrorCode, text: &[u8]) {
     push(out, SESSION_ENDED, 0, |body| {
@@ -273,6 +283,9 @@ mod tests {
         let applied = Applied { sequence: u64::MAX, credit: 0 };
         push_applied(&mut out, &applied);
         assert_eq!(FromStore::decode(one(&out)), Ok(FromStore::Applied(applied)));
+        out.clear();
+        push_later_epoch(&mut out, 1 << 63);
+        assert_eq!(FromStore::decode(one(&out)), Ok(FromStore::LaterEpoch(1 << 63)));
         out.clear();
         push_ended(&mut out, ErrorCode::Fenced, b"no");
         assert_eq!(FromStore::decode(one(&out)), Ok(FromStore::Ended(ErrorCode::Fenced, b"no")));

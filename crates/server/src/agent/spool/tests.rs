@@ -88,7 +88,7 @@ fn what_is_durable_is_read_once_and_again_after_a_lost_connection() {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = Spool::open(options(directory.path(), 20_000)).unwrap();
     let mut source = Source::new();
-    let (mut cursor, gone) = spool.resume(0);
+    let (mut cursor, gone) = spool.resume(0).unwrap();
     assert_eq!(gone, 0);
     (0..40).for_each(|_| source.append(&mut spool));
     let mut out = Vec::new();
@@ -105,7 +105,7 @@ fn what_is_durable_is_read_once_and_again_after_a_lost_connection() {
     spool.read(&mut cursor, 100, &mut out).unwrap();
     assert_eq!(cursor.before(), 41);
     for acknowledged in [0, 17, 40, 41] {
-        let (mut cursor, _) = spool.resume(acknowledged);
+        let (mut cursor, _) = spool.resume(acknowledged).unwrap();
         let again = read_all(&spool, &mut cursor, acknowledged);
         let numbers: Vec<u64> = again.iter().map(|reading| reading.0).collect();
         assert_eq!(numbers, (acknowledged + 1..=41).collect::<Vec<_>>());
@@ -131,7 +131,7 @@ fn a_spool_opens_again_without_its_torn_end() {
     let mut source = Source::new();
     source.append(&mut spool);
     spool.sync().unwrap();
-    let (mut cursor, _) = spool.resume(5);
+    let (mut cursor, _) = spool.resume(5).unwrap();
     let numbers: Vec<u64> = read_all(&spool, &mut cursor, 5).iter().map(|reading| reading.0).collect();
     assert_eq!(numbers, [6, 7, 8, 9, 10]);
     spool.begin_epoch().unwrap();
@@ -152,7 +152,7 @@ fn a_full_spool_drops_its_oldest_readings_and_says_so() {
     drop(spool);
     // It is still known after a restart.
     let mut spool = Spool::open(options(directory.path(), 16_000)).unwrap();
-    let (mut cursor, gone) = spool.resume(0);
+    let (mut cursor, gone) = spool.resume(0).unwrap();
     assert_eq!(gone, 0);
     let all = read_all(&spool, &mut cursor, 0);
     let (block, time, dropped) = all[0];
@@ -184,8 +184,34 @@ fn what_the_store_has_is_dropped_without_a_gap() {
     assert_eq!(spool.dropped(), 0);
     assert!(spool.bytes() <= 16_000 + 1_000 && spool.waiting_bytes() <= 1_000);
     // A store that was restored from an old copy.
-    let (mut cursor, gone) = spool.resume(3);
+    let (mut cursor, gone) = spool.resume(3).unwrap();
     assert!(gone > 100);
     let first = read_all(&spool, &mut cursor, 3)[0];
     assert_eq!(first, (3 + gone + 1, (3 + gone + 1) as i64, 0));
+}
+
+#[test]
+fn only_a_spool_that_no_store_knows_overtakes_a_later_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = || SpoolOptions {
+        directory: directory.path().to_path_buf(),
+        bytes_max: 1 << 20,
+        keep: Duration::ZERO,
+    };
+    let mut spool = Spool::open(options()).unwrap();
+    let first = spool.epoch();
+    assert!(!spool.overtake(first - 1).unwrap(), "that is no later one");
+    let later = first + 1_000_000_000_000;
+    assert!(spool.overtake(later).unwrap());
+    assert!(spool.epoch() > later);
+    let epoch = spool.epoch();
+    drop(spool);
+    let mut spool = Spool::open(options()).unwrap();
+    assert_eq!(spool.epoch(), epoch, "it is kept");
+    spool.resume(0).unwrap();
+    assert!(!spool.overtake(epoch + 1).unwrap(), "a store knows it");
+    drop(spool);
+    let mut spool = Spool::open(options()).unwrap();
+    assert!(!spool.overtake(epoch + 1).unwrap(), "a store knew it before");
+    assert_eq!(spool.epoch(), epoch);
 }

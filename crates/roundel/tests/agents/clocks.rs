@@ -1,0 +1,53 @@
+//! Clocks that are wrong.
+
+use super::*;
+
+#[test]
+fn a_new_spool_of_a_host_whose_clock_was_set_back_is_the_newest_all_the_same() {
+    let mut world = World::new(Kind::Stripes);
+    world.daemon.start();
+    world.start_agent(20);
+    world.wait_until_done();
+    world.kill_agent();
+    std::fs::remove_dir_all(world.directory.path().join("spool")).unwrap();
+    world.clock = Some("-2d");
+    world.start_agent(40);
+    world.wait_until_done();
+    world.check(1, 40, "after the clock was set back");
+}
+
+#[test]
+fn clocks_that_differ_are_reported_once() {
+    let mut world = World::new(Kind::Stripes);
+    let mut client = world.daemon.start();
+    let config = world.directory.path().join("agent.toml");
+    let text = format!(
+        "[agent]\nname = 'hall-3'\nstore = '127.0.0.1:{}'\nspool = '{}'\n[collect]\nhost = true\ndirectory = 'hall-3'\n",
+        world.port,
+        world.directory.path().join("spool-3").display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let place = world.directory.path().join("agent.log");
+    let mut agent = Command::new("faketime")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .args(["-f", "-1h", env!("CARGO_BIN_EXE_roundel"), "agent", "--config"])
+        .arg(&config)
+        .stderr(std::fs::File::create(&place).unwrap())
+        .spawn()
+        .unwrap();
+    let log = || std::fs::read_to_string(&place).unwrap_or_default();
+    oracle::wait_until("the skew is reported", || log().contains("this host's clock is ahead"));
+    // Its readings are an hour old, as it says.
+    oracle::wait_until("readings arrive", || {
+        client.ask("LAST roundel/hall-3/agent.rrd").unwrap().status >= 0
+    });
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let last: i64 = client.ask("LAST roundel/hall-3/agent.rrd").unwrap().message.parse().unwrap();
+    assert!((now - 3_600 - last).abs() < 600, "{last}, now {now}");
+    world.daemon.kill();
+    world.daemon.spawn();
+    oracle::wait_until("another session", || log().matches("connected to the store").count() == 2);
+    assert_eq!(log().matches("this host's clock is ahead").count(), 1, "{}", log());
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
