@@ -101,7 +101,7 @@ struct World {
     agent: Option<Child>,
     /// Where the agent believes the store to be.
     agent_port: u16,
-    /// How far the agent's clock is off, as `faketime` takes it.
+    /// How far the agent's clock is off, as `FAKETIME` says it.
     clock: Option<&'static str>,
     lines: Option<Receiver<String>>,
     /// The last reading that is in the spool.
@@ -134,16 +134,10 @@ impl World {
 
     /// Starts the agent, which goes on after what is known to be in its spool.
     fn start_agent(&mut self, to: i64) {
-        let program = std::env::current_exe().unwrap();
-        let mut command = match self.clock {
-            None => Command::new(program),
-            Some(clock) => {
-                let mut command = Command::new("faketime");
-                // Waits must not be skewed.
-                command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").args(["-f", clock]).arg(program);
-                command
-            }
-        };
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        if let Some(clock) = self.clock {
+            clocks::set(&mut command, clock);
+        }
         let mut child = command
             .args(["child", "--exact", "--nocapture"])
             .env(DIRECTORY, self.directory.path().join("spool"))
@@ -480,6 +474,7 @@ fn a_bad_session_ends_by_itself_and_the_newest_of_an_agent_counts() {
     assert!(first.answer().starts_with("Fenced"), "the older one ends");
     assert_eq!(second.answer(), "welcome after 3");
     let mut old = RawSession::open(world.port, 6);
+    assert_eq!(old.answer(), "LaterEpoch(7)");
     assert!(old.answer().starts_with("Fenced: epoch 6 is over"));
     let mut torn = one_block(4);
     *torn.last_mut().unwrap() ^= 1;

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Lets a program's clock be off by `clock`, such as `-2d`. The program `faketime` would do the same, but cannot be killed with what it runs.
+pub fn set(command: &mut Command, clock: &str) {
+    // Waits must not be skewed.
+    command.env("LD_PRELOAD", "/usr/$LIB/faketime/libfaketime.so.1").env("FAKETIME", clock);
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+}
+
 #[test]
 fn a_new_spool_of_a_host_whose_clock_was_set_back_is_the_newest_all_the_same() {
     let mut world = World::new(Kind::Stripes);
@@ -28,13 +35,10 @@ fn clocks_that_differ_are_reported_once() {
     );
     std::fs::write(&config, text).unwrap();
     let place = world.directory.path().join("agent.log");
-    let mut agent = Command::new("faketime")
-        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .args(["-f", "-1h", env!("CARGO_BIN_EXE_roundel"), "agent", "--config"])
-        .arg(&config)
-        .stderr(std::fs::File::create(&place).unwrap())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+    set(&mut command, "-1h");
+    command.args(["agent", "--config"]).arg(&config).stderr(std::fs::File::create(&place).unwrap());
+    let mut agent = command.spawn().unwrap();
     let log = || std::fs::read_to_string(&place).unwrap_or_default();
     oracle::wait_until("the skew is reported", || log().contains("this host's clock is ahead"));
     // Its readings are an hour old, as it says.
