@@ -21,8 +21,8 @@ export const DEADLINE = 60_000;
 let launched = null;
 
 export function browser() {
-  // Without its sandbox: tests run as root in containers.
-  launched ??= chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  // Without its sandbox, and without /dev/shm: tests run as root in containers, where that may be small.
+  launched ??= chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
   return launched;
 }
 
