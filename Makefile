@@ -126,7 +126,7 @@ page-setup:
 	  npm ci --prefix $(TARGET)/page --no-audit --no-fund && cp $(TARGET)/page/package-lock.json $(TARGET)/page/installed.json; }
 
 page-shots: peers
-	$(CARGO) test --workspace --locked --test page -- --ignored
+	ROUNDEL_PAGE_SHOTS=1 $(CARGO) test --workspace --locked --test page
 	@echo "Pictures: $(TARGET)/page/shots"
 
 bench-peers: peers

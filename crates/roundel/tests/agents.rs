@@ -18,7 +18,7 @@ mod wire;
 mod work;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -158,6 +158,18 @@ impl World {
             }
         });
         (self.agent, self.lines) = (Some(child), Some(receiver));
+    }
+
+    /// The configuration of an agent of the program that collects this host.
+    fn host_agent_toml(&self, name: &str) -> PathBuf {
+        let config = self.directory.path().join("agent.toml");
+        let (port, spool) = (self.port, self.directory.path().join("spool"));
+        let text = format!(
+            "[agent]\nname = '{name}'\nstore = '127.0.0.1:{port}'\nspool = '{}'\n[collect]\nhost = true\ndirectory = '{name}'\n",
+            spool.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        config
     }
 
     fn note(&mut self, line: &str) -> bool {
@@ -347,14 +359,7 @@ fn what_a_full_spool_drops_is_unknown_and_counted() {
 fn the_command_sends_what_it_collects() {
     let mut world = World::new(Kind::Stripes);
     let mut client = world.daemon.start();
-    let config = world.directory.path().join("agent.toml");
-    let spool = world.directory.path().join("spool");
-    let text = format!(
-        "[agent]\nname = 'hall-2'\nstore = '127.0.0.1:{}'\nspool = '{}'\n[collect]\nhost = true\ndirectory = 'hall-2'\n",
-        world.port,
-        spool.display()
-    );
-    std::fs::write(&config, text).unwrap();
+    let config = world.host_agent_toml("hall-2");
     let log = std::fs::File::create(world.directory.path().join("agent.log")).unwrap();
     let mut agent = Command::new(env!("CARGO_BIN_EXE_roundel"))
         .args(["agent", "--config"])

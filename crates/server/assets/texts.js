@@ -28,7 +28,7 @@ export const texts = {
   logarithmic: 'Logarithmic',
   stacked: 'Stacked',
   percentile: '95th percentile',
-  before: 'Behind it',
+  before: 'Overlay',
   beforeNone: 'nothing',
   /** @type {Record<string, string>} */
   beforeNames: { day: 'day before', week: 'week before', month: '4 weeks before', year: '52 weeks before' },

@@ -189,16 +189,16 @@ pub(crate) fn readable(name: &[u8]) -> String {
 pub(crate) fn plain(name: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name;
-    while let Some((&first, behind)) = rest.split_first() {
-        let digit = |index: usize| behind.get(index).and_then(|&byte| char::from(byte).to_digit(16));
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |index: usize| after.get(index).and_then(|&byte| char::from(byte).to_digit(16));
         match (first, digit(0), digit(1)) {
             (b'%', Some(high), Some(low)) => {
                 bytes.push((high * 16 + low) as u8);
-                rest = &behind[2..];
+                rest = &after[2..];
             }
             _ => {
                 bytes.push(first);
-                rest = behind;
+                rest = after;
             }
         }
     }

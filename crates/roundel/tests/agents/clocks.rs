@@ -27,13 +27,7 @@ fn a_new_spool_of_a_host_whose_clock_was_set_back_is_the_newest_all_the_same() {
 fn clocks_that_differ_are_reported_once() {
     let mut world = World::new(Kind::Stripes);
     let mut client = world.daemon.start();
-    let config = world.directory.path().join("agent.toml");
-    let text = format!(
-        "[agent]\nname = 'hall-3'\nstore = '127.0.0.1:{}'\nspool = '{}'\n[collect]\nhost = true\ndirectory = 'hall-3'\n",
-        world.port,
-        world.directory.path().join("spool-3").display()
-    );
-    std::fs::write(&config, text).unwrap();
+    let config = world.host_agent_toml("hall-3");
     let place = world.directory.path().join("agent.log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
     set(&mut command, "-1h");

@@ -126,20 +126,20 @@ check('switches stand in the fragment and survive loading', async (page) => {
   await open(page, GRAPH);
   await page.getByLabel('Logarithmic').check();
   await page.getByLabel('95th percentile').check();
-  await page.getByLabel('Behind it').selectOption('day');
+  await page.getByLabel('Overlay').selectOption('day');
   await page.getByLabel('Times').selectOption('utc');
   const hash = new URL(page.url()).hash;
   for (const word of ['logarithmic', 'percentile', 'before=day', 'zone=utc']) assert.ok(hash.includes(word), hash);
   await page.reload();
   await page.locator('figure.graph.drawn').first().waitFor();
   assert.ok(await page.getByLabel('Logarithmic').isChecked());
-  assert.equal(await page.getByLabel('Behind it').inputValue(), 'day');
+  assert.equal(await page.getByLabel('Overlay').inputValue(), 'day');
 });
 
 check('the period before is asked for and read out', async (page) => {
   await open(page, GRAPH);
   const asked = page.waitForRequest((request) => typeof request.postDataJSON()?.start === 'number');
-  await page.getByLabel('Behind it').selectOption('day');
+  await page.getByLabel('Overlay').selectOption('day');
   const { start, end } = (await asked).postDataJSON();
   assert.ok(Math.abs(Date.now() / 1000 - 86400 - end) < 120, `${start} to ${end}`);
   const box = await area(page);

@@ -12,7 +12,8 @@ use super::context::CollectorContext;
 use super::recorder::Recorder;
 use crate::service::stopped;
 
-/// Samples at every multiple of the step until `stop` becomes true.
+/// Samples at the next whole second, so that a new installation shows something at once, and then at every multiple of the step,
+/// until `stop` becomes true.
 ///
 /// # Errors
 /// None: failures are logged and sampling continues.
@@ -23,9 +24,9 @@ pub async fn run(
 ) -> io::Result<()> {
     let mut collector = HostCollector::new(&directory);
     let mut recorder = Recorder::new(Arc::clone(&context), "host");
+    let step = STEP_SECONDS as i64;
+    let mut due = context.now() + 1;
     loop {
-        let step = STEP_SECONDS as i64;
-        let due = (context.now().div_euclid(step) + 1) * step;
         let wait = Duration::from_secs((due - context.now()).clamp(0, step) as u64);
         tokio::select! {
             biased;
@@ -38,5 +39,6 @@ pub async fn run(
             }
             Err(error) => tracing::warn!(%error, "cannot read this machine's metrics"),
         }
+        due = (context.now().div_euclid(step) + 1) * step;
     }
 }

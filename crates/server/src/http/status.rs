@@ -238,10 +238,11 @@ fn problems(disk: &Disk, late: &late::LateRrds) -> Vec<Problem> {
         );
     }
     if late.count > 0 {
-        add(
-            format!("{} RRDs get no readings.", late.count),
-            "See whether their collector or device is still there; they are listed under Late.",
-        );
+        let text = match late.count {
+            1 => "1 RRD gets no readings.".to_string(),
+            count => format!("{count} RRDs get no readings."),
+        };
+        add(text, "See whether their collector or device is still there; they are listed under Late.");
     }
     problems
 }

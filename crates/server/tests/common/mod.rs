@@ -96,6 +96,8 @@ impl Roundel {
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
         sockets.http.push(http);
         sockets.site.templates = Some(directory.path().join("graphs"));
+        // As if it collected this host; tests write the readings.
+        sockets.site.host = Some("hosts/here".into());
         let daemon = Daemon::start(service, sockets, None).unwrap();
         Roundel { daemon: Some(daemon), directory }
     }

@@ -129,6 +129,43 @@ fn the_largest_values_come_first() {
     assert!(page.text().contains("100.00 k"), "{}", page.text());
 }
 
+#[test]
+fn home_loads_itself_until_the_first_readings_of_this_host() {
+    let roundel = filled();
+    let home = || get(&roundel, "/").text();
+    let waits = |page: &str| page.contains("http-equiv=\"refresh\"");
+    assert!(waits(&home()), "{}", home());
+    let mut client = Client::open(&roundel.socket());
+    let create = "CREATE hosts/here/load.rrd -s 10 DS:one:GAUGE:20:0:U DS:five:GAUGE:20:0:U DS:fifteen:GAUGE:20:0:U RRA:AVERAGE:0.5:1:20";
+    assert!(client.say(create).starts_with('0'));
+    oracle::wait_until("there is a graph", || home().contains("<figure"));
+    assert!(!waits(&home()), "{}", home());
+}
+
+#[test]
+fn an_rrd_without_readings_is_late() {
+    let roundel = filled();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let mut client = Client::open(&roundel.socket());
+    for (name, age) in [("late", 3_600), ("fresh", 0)] {
+        let create =
+            format!("CREATE {name}.rrd -b {} -s 10 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20", now - age - 10);
+        assert!(client.say(create).starts_with('0'));
+        assert!(client.say(format!("UPDATE {name}.rrd {}:1", now - age)).starts_with('0'));
+    }
+    // Others have had no reading for years: their devices are gone.
+    oracle::wait_until("it is late", || {
+        let status = get(&roundel, "/api/v1/status").json();
+        let is_it = status["late_count"] == 1 && status["late"][0]["name"] == "late.rrd";
+        is_it
+            && status["problems"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|one| one["text"] == "1 RRD gets no readings.")
+    });
+}
+
 /// A name with everything that HTML, URLs and the graph language read.
 const HOSTILE: &str = "<script>alert(1)<\\script>\"'&:%41 .rrd";
 

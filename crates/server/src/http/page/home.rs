@@ -24,6 +24,8 @@ struct HomePage {
     range: Range,
     figures: Vec<Figure>,
     place: String,
+    /// This host is collected, and its first readings are yet to come.
+    is_waiting: bool,
     status: Status,
 }
 
@@ -56,16 +58,20 @@ fn home_page(site: &Site, range: Range) -> Result<HomePage, Failure> {
             let selection = Selection { names, left_out: 0 };
             let (graphs, _) = suggestions(&site.api, &selection, Mode::Each, GRAPHS * 4)?;
             let mut figures: Vec<Figure> = Vec::new();
+            let mut shown: &[Vec<u8>] = &[];
+            // One graph of each RRD is enough here.
             for graph in graphs.iter().filter(|graph| !graph.unit.is_empty()) {
-                // One graph of each RRD is enough here.
-                if figures.len() < GRAPHS {
+                if figures.len() < GRAPHS && graph.names != shown {
+                    shown = &graph.names;
                     figures.push(Figure::new(graph, &range, SMALL));
                 }
             }
             figures
         }
     };
-    Ok(HomePage { frame: Frame::new("home", "Home"), range, figures, place, status: site.status.status() })
+    let is_waiting = figures.is_empty() && !place.is_empty();
+    let status = site.status.status();
+    Ok(HomePage { frame: Frame::new("home", "Home"), range, figures, place, is_waiting, status })
 }
 
 /// The RRDs of this host, the most telling first; of any directory when this host is not collected.

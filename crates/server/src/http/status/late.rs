@@ -1,6 +1,6 @@
 //! RRDs that get no readings.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rrd::definition::{Definition, DsKind};
@@ -42,28 +42,41 @@ pub struct LateRrds {
 }
 
 /// The RRDs that were late when it was last looked.
-#[derive(Default)]
-pub struct Late(Mutex<Option<Seen>>);
+#[derive(Clone, Default)]
+pub struct Late(Arc<Mutex<Seen>>);
 
+#[derive(Default)]
 struct Seen {
     late: Arc<LateRrds>,
-    at: Instant,
-    took: Duration,
+    /// When it was looked, and how long that took; `None`: never.
+    last: Option<(Instant, Duration)>,
+    is_looking: bool,
 }
 
 impl Late {
-    /// What is late, as of not long ago.
-    pub fn of(&self, service: &Service, now: i64) -> Arc<LateRrds> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seen) = &*seen
-            && seen.at.elapsed() < AGE_MIN.max(seen.took * REST_FACTOR)
-        {
-            return Arc::clone(&seen.late);
+    /// What was late not long ago; nothing at first. No request waits until all RRDs are looked at: a million take a second.
+    pub fn of(&self, service: &Arc<Service>, now: i64) -> Arc<LateRrds> {
+        let mut seen = self.lock();
+        let is_fresh = seen.last.is_some_and(|(at, took)| at.elapsed() < AGE_MIN.max(took * REST_FACTOR));
+        if !is_fresh && !seen.is_looking {
+            seen.is_looking = true;
+            let (this, service) = (self.clone(), Arc::clone(service));
+            tokio::task::spawn_blocking(move || {
+                let begun = Instant::now();
+                let late = look(&service, now as f64);
+                let mut seen = this.lock();
+                *seen = Seen {
+                    late: Arc::new(late),
+                    last: Some((Instant::now(), begun.elapsed())),
+                    is_looking: false,
+                };
+            });
         }
-        let begun = Instant::now();
-        let late = Arc::new(look(service, now as f64));
-        *seen = Some(Seen { late: Arc::clone(&late), at: Instant::now(), took: begun.elapsed() });
-        late
+        Arc::clone(&seen.late)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
