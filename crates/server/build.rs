@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use brotli::enc::BrotliEncoderParams;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use xxhash_rust::xxh3::Xxh3;
@@ -36,11 +37,18 @@ fn main() -> io::Result<()> {
         hash.write(&text);
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&text)?;
-        let packed = out.join(format!("asset{number}.gz"));
-        fs::write(&packed, encoder.finish()?)?;
+        let gzip = out.join(format!("asset{number}.gz"));
+        fs::write(&gzip, encoder.finish()?)?;
+        let brotli = out.join(format!("asset{number}.br"));
+        // A seventh less than gzip; browsers take it over TLS and from loopback.
+        brotli::BrotliCompress(
+            &mut text.as_slice(),
+            &mut fs::File::create(&brotli)?,
+            &BrotliEncoderParams::default(),
+        )?;
         writeln!(
             list,
-            "Asset {{ name: {name:?}, content: {kind:?}, plain: include_bytes!({path:?}), gzip: include_bytes!({packed:?}) }},"
+            "Asset {{ name: {name:?}, content: {kind:?}, plain: include_bytes!({path:?}), gzip: include_bytes!({gzip:?}), brotli: include_bytes!({brotli:?}) }},"
         )
         .map_err(io::Error::other)?;
     }

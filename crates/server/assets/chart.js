@@ -5,7 +5,7 @@ import { drawRule, drawTicks, hatch, rowPaths, unknownSpans } from './drawing.js
 import { axisNumbers, axisTimes, localDate } from './format.js';
 import { layersAndTimes } from './layers.js';
 import { texts } from './texts.js';
-import uPlot from './vendor/uPlot.esm.js';
+import uPlot from './vendor/uPlot.js';
 
 /** @typedef {import('./types').Chart} Chart */
 

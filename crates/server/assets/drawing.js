@@ -1,6 +1,6 @@
 /** Drawing on uPlot's canvas: rows as steps, areas between two columns, rules, ticks, and hatching where nothing is known. */
 
-import uPlot from './vendor/uPlot.esm.js';
+import uPlot from './vendor/uPlot.js';
 
 /** @typedef {import('./types').Value} Value */
 

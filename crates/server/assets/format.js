@@ -1,6 +1,6 @@
 /** Numbers and times as texts: SI prefixes of base 1000 or 1024, dates of a zone in the order of ISO 8601. */
 
-import uPlot from './vendor/uPlot.esm.js';
+import uPlot from './vendor/uPlot.js';
 
 const LARGE = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z'];
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei', 'Zi'];

@@ -11,7 +11,6 @@ import { PageRange } from './range.js';
 import { suggest } from './search.js';
 import { watchStatus } from './status.js';
 import { texts } from './texts.js';
-import { pickable, runningAges } from './tree.js';
 import { zoomable } from './zoom.js';
 
 /** The graphs of the page with all that belongs to them; null where there are none. @param {import('./figure.js').Page} page */
@@ -48,8 +47,8 @@ const { graphs, live } = liveGraphs(page);
 listenForKeys(page, graphs, live);
 const search = first('form[role=search]', HTMLFormElement);
 if (search) suggest(search);
+// What only some pages need.
 if (document.body.dataset.page === 'expression') {
-  // Only this page needs it.
   const { editable } = await import('./expression.js');
   if (graphs) editable(graphs, page);
 }
@@ -57,7 +56,10 @@ if (document.body.dataset.page === 'failure') {
   const { offerSimilar } = await import('./similar.js');
   void offerSimilar();
 }
-pickable();
-runningAges();
+if (first('form.pick, time[data-age]', HTMLElement)) {
+  const { pickable, runningAges } = await import('./tree.js');
+  pickable();
+  runningAges();
+}
 selfSubmitting();
 watchStatus();

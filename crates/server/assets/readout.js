@@ -4,9 +4,19 @@ import { copy, element } from './dom.js';
 import { dateTime, number } from './format.js';
 import { namedLines } from './legend.js';
 import { texts } from './texts.js';
+import { reason } from './unknown.js';
 
 /** Lines that fit without hiding the graph. */
 const ROWS_MAX = 12;
+
+/** Why there is no value, where no line has one. @param {import('./chart.js').LiveChart} live @param {number} index @param {Set<number>} hidden */
+function unknownReason(live, index, hidden) {
+  const { chart, zone } = live.view;
+  const lines = namedLines(chart).filter((line) => !hidden.has(line.index));
+  const values = lines.map((line) => live.built.columns[line.series]?.[index] ?? null);
+  if (lines.length === 0 || values.some((value) => value !== null)) return null;
+  return reason(chart, lines[0].series, live.built.times[index] ?? 0, zone);
+}
 
 export class Readout {
   /** @param {HTMLElement} host positioned, and as large as the plot */
@@ -34,6 +44,8 @@ export class Readout {
     const list = element('dl', {}, ...rows.slice(0, ROWS_MAX).flatMap((row) => [this.#name(row), element('dd', {}, row.text)]));
     this.box.replaceChildren(head, list);
     if (rows.length > ROWS_MAX) this.box.append(element('div', { class: 'rest' }, texts.moreLines(rows.length - ROWS_MAX)));
+    const why = unknownReason(live, index, hidden);
+    if (why) this.box.append(element('div', { class: 'reason' }, why));
     if (pinned) this.box.append(this.#copyButton(head.textContent ?? '', rows));
     this.box.classList.toggle('pinned', pinned);
     this.box.hidden = false;

@@ -4,6 +4,18 @@ export const texts = {
   loading: 'Loading',
   noData: 'no data',
   unknown: 'unknown',
+  neverRead: 'No reading has ever come.',
+  /** @param {string} time */
+  noReadingSince: (time) => `No reading has come since ${time}.`,
+  /** @param {string} time */
+  archiveBegins: (time) => `This archive begins at ${time}.`,
+  /** @param {number | null} minimum @param {number | null} maximum */
+  limits: (minimum, maximum) => {
+    if (maximum === null) return `below ${minimum}`;
+    return minimum === null ? `above ${maximum}` : `outside ${minimum} to ${maximum}`;
+  },
+  /** @param {string} heartbeat @param {string | null} limits */
+  notRead: (heartbeat, limits) => `No reading came for more than ${heartbeat}${limits ? `, or its values were ${limits}` : ''}.`,
   failed: 'This graph cannot be drawn.',
   offline: 'The server does not answer. Trying again.',
   tryAgain: 'Try again',

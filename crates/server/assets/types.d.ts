@@ -45,6 +45,13 @@ export interface Origin {
   cf: string;
   /** Length of the archive's rows, before the answer was reduced to the width asked for. */
   row_seconds: number;
+  /** Seconds since the epoch; null: never. */
+  last_update: number | null;
+  /** Where the archive begins, in seconds since the epoch. */
+  oldest: number | null;
+  heartbeat: number | null;
+  minimum: number | null;
+  maximum: number | null;
 }
 
 export interface Chart {

@@ -2,6 +2,7 @@
 
 pub mod collectd;
 pub mod context;
+pub mod daemon;
 pub mod datagrams;
 pub mod ganglia;
 pub mod host;

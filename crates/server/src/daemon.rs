@@ -16,6 +16,7 @@ use crate::connection::SharedPermissions;
 use crate::limits::{GIVE_BACK_INTERVAL, WORKERS_MIN};
 use crate::listener::{self, Bound};
 use crate::service::{BlockingCalls, Service};
+use crate::status::StatusWatch;
 use crate::{collectors, http, idle_memory};
 
 /// Bound sockets that are not served yet.
@@ -33,6 +34,8 @@ pub struct Sockets {
     pub agents: Option<AgentSockets>,
     /// What the pages show besides the store.
     pub site: http::SiteSettings,
+    /// The directory of the store, to say how much room there is.
+    pub store: Option<PathBuf>,
 }
 
 /// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the store
@@ -63,10 +66,11 @@ impl Daemon {
             let serving = listener::serve(bound, Arc::clone(&service), permissions, stop_seen.clone());
             tasks.push(runtime.spawn(serving));
         }
+        let status = Arc::new(StatusWatch::new(Arc::clone(&service), sockets.store));
         for listener in sockets.http {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let router = http::public(Arc::clone(&service), sockets.site.clone());
+            let router = http::public(Arc::clone(&service), sockets.site.clone(), Arc::clone(&status));
             let serving = http::server::serve(listener, router, Arc::clone(&service), stop_seen.clone());
             tasks.push(runtime.spawn(serving));
         }
@@ -74,6 +78,8 @@ impl Daemon {
             let collecting =
                 collectors::host::run(Arc::clone(&service.collecting), directory, stop_seen.clone());
             tasks.push(runtime.spawn(collecting));
+            let context = Arc::clone(&service.collecting);
+            tasks.push(runtime.spawn(collectors::daemon::run(context, status, stop_seen.clone())));
         }
         if let Some(receiver) = sockets.collectd {
             let (context, stop) = (Arc::clone(&service.collecting), stop_seen.clone());

@@ -6,11 +6,10 @@ mod failure;
 mod graph;
 mod packed;
 mod page;
-mod percent;
+pub(crate) mod percent;
 mod query;
-mod rows;
+pub(crate) mod rows;
 pub mod server;
-mod status;
 mod table;
 mod work;
 
@@ -26,6 +25,7 @@ use prometheus_client::registry::Registry;
 use suggest::Presets;
 
 use crate::service::Service;
+use crate::status::StatusWatch;
 
 #[derive(Clone)]
 struct Public {
@@ -38,19 +38,16 @@ struct Public {
 pub struct SiteSettings {
     /// The directory of saved graphs.
     pub templates: Option<PathBuf>,
-    /// The directory of the store, to say how much room there is.
-    pub store: Option<PathBuf>,
     /// The directory of this host's own metrics, if they are collected.
     pub host: Option<String>,
 }
 
 /// The pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`.
-pub fn public(service: Arc<Service>, settings: SiteSettings) -> Router {
+pub fn public(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Router {
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
     let presets = Arc::new(Presets::shipped());
     let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets };
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
-    let status = Arc::new(status::StatusWatch::new(Arc::clone(&service), settings.store));
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };
     Router::new()

@@ -32,3 +32,4 @@ pub mod service;
 pub mod settings;
 pub mod small_fetch;
 pub mod start_check;
+pub mod status;

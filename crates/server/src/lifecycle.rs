@@ -161,11 +161,9 @@ fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
         };
         sockets.agents = Some(AgentSockets::bind(agents, work).map_err(fail)?);
     }
-    sockets.site = SiteSettings {
-        templates: settings.templates.clone(),
-        store: Some(settings.data_directory().to_path_buf()),
-        host: settings.collect_host.clone(),
-    };
+    sockets.site =
+        SiteSettings { templates: settings.templates.clone(), host: settings.collect_host.clone() };
+    sockets.store = Some(settings.data_directory().to_path_buf());
     Ok(sockets)
 }
 

@@ -11,6 +11,7 @@ mod colours;
 mod family;
 mod preset;
 
+pub use colours::of as colour;
 pub use family::{Together, directory, together};
 pub use preset::{PresetError, Presets};
 

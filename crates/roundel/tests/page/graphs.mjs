@@ -110,6 +110,15 @@ check('cursors go in step, and a click pins values that can be copied', async (p
   await until('Escape lets go', async () => (await readout.count()) === 0);
 });
 
+check('an unknown row says why', async (page) => {
+  // No readings come for an hour of each day; which rows that is depends on the time.
+  await open(page, `${GRAPH}?start=end-1d&end=now`);
+  const box = await area(page);
+  const why = page.locator('.readout .reason');
+  for (let at = 0; at < 1 && (await why.count()) === 0; at += 0.02) await page.mouse.move(...box.at(at));
+  assert.equal(await why.textContent(), 'No reading came for more than 2 min, or its values were below 0.');
+});
+
 check('a click in the legend isolates, Ctrl and click hides', async (page) => {
   await open(page, GRAPH);
   const buttons = page.locator('figure.graph').first().locator('.legend button');

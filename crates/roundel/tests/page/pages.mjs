@@ -44,6 +44,19 @@ function pictures(page) {
   return page.locator('figure.graph img').evaluateAll((images) => images.map((image) => image.naturalWidth));
 }
 
+check('each number of the state has its history', async (page) => {
+  const histories = page.locator('.facts .history img');
+  await until('the daemon has recorded its numbers', async () => {
+    await open(page, '/status');
+    return (await histories.count()) > 0;
+  });
+  assert.equal(await histories.count(), 8);
+  await until('they are drawn', () => histories.evaluateAll((images) => images.every((image) => image.naturalWidth > 0)));
+  await page.locator('.facts .history a').first().click();
+  await page.waitForURL('**/rrd/roundel/daemon');
+  await page.getByText('Memory of Roundel').waitFor();
+});
+
 check('high contrast and forced colours show the graphs', { contrast: 'more', forcedColors: 'active' }, async (page) => {
   await open(page, GRAPH);
   assert.ok(await page.locator('figure.graph canvas').first().isVisible());

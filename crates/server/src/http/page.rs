@@ -27,7 +27,7 @@ use super::failure::Failure;
 use super::graph::GraphState;
 use super::packed;
 use super::query::Query;
-use super::status::StatusWatch;
+use crate::status::StatusWatch;
 
 /// What a page may load: only what this daemon serves.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; \
@@ -86,8 +86,7 @@ impl Frame {
 
     /// The scripts to load early.
     pub fn modules(&self) -> Vec<&'static str> {
-        // The expression box is imported by its own page alone.
-        assets::modules().filter(|name| *name != "expression.js" || self.page == "expression").collect()
+        assets::modules().collect()
     }
 
     /// This host's time zone, as an IANA name; UTC when it has none.

@@ -51,6 +51,11 @@ fn charts_have_the_numbers_of_rrdtools_print() {
     assert_eq!(chart["elements"][0]["color"], "#ff8000");
     assert_eq!(chart["elements"][0]["label"], "three");
     assert_eq!(chart["sources"][0]["ds"], "a", "a CDEF knows what it was computed from");
+    // 20 rows of 10 s up to the last update.
+    let wanted = serde_json::json!({"last_update": 1_000_000_050.0, "oldest": 999_999_850.0, "heartbeat": 20.0, "minimum": null, "maximum": null});
+    for (member, value) in wanted.as_object().unwrap() {
+        assert_eq!(&chart["sources"][0][member], value, "{member}");
+    }
     let exported = get(
         &roundel,
         "/api/v1/xport?start=1000000000&end=1000000060&arg=DEF:a=d/x.rrd:a:AVERAGE&arg=CDEF:v=a,3,*&arg=XPORT:v",

@@ -1,7 +1,8 @@
 //! Graphs as numbers, many in one request, for who draws them.
 
+mod origin;
+
 use std::collections::BTreeMap;
-use std::error::Error;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -11,11 +12,11 @@ use graph::eval::Data;
 use graph::language::Element;
 use graph::language::graphic::{Graphic, PlotValue, ShapeKind};
 use graph::picture::scene::Colour;
-use graph::plan::{ComputeLimit, Request, Rows};
-use rrd::fetch::FetchRows;
 use rrd::rpn::{Series, Symbol, Vdef};
 use rrdgraph::{Graph, GraphContext, Limits};
 use serde::{Deserialize, Serialize};
+
+use origin::{Origin, Recording};
 
 use super::rrds::JSON_HEADERS;
 use super::xport::ARGUMENTS_MAX;
@@ -148,16 +149,6 @@ struct Numbers {
     total: f64,
 }
 
-#[derive(Serialize)]
-struct Origin {
-    series: usize,
-    rrd: String,
-    path: String,
-    ds: String,
-    cf: &'static str,
-    row_seconds: f64,
-}
-
 /// `POST /api/v1/charts`
 ///
 /// # Errors
@@ -238,33 +229,6 @@ impl Frame<'_> {
         let values: usize = chart.series.iter().map(|series| series.values.len()).sum();
         self.budget.hold((values as u64).saturating_mul(8 + VALUE_TEXT_BYTES))?;
         Ok(chart)
-    }
-}
-
-/// Remembers how long the rows of each fetch were.
-struct Recording<'a> {
-    source: Source<'a>,
-    row_seconds: BTreeMap<(Vec<u8>, &'static str), f64>,
-}
-
-impl Rows for Recording<'_> {
-    fn fetch(&mut self, request: &Request) -> Result<FetchRows, Box<dyn Error + Send + Sync>> {
-        let rows = self.source.fetch(request)?;
-        let seconds = rows.step as f64 / f64::from(rows.units_per_second.max(1));
-        self.row_seconds.insert((request.file.clone(), request.fetch.cf.name()), seconds);
-        Ok(rows)
-    }
-
-    fn reserve(&mut self, values: u64) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.source.reserve(values)
-    }
-
-    fn compute(&mut self, rows: usize, words: usize) -> Result<ComputeLimit, Box<dyn Error + Send + Sync>> {
-        self.source.compute(rows, words)
-    }
-
-    fn is_limit(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
-        self.source.is_limit(error)
     }
 }
 
@@ -407,6 +371,7 @@ impl Reader<'_> {
                     ds: lossy(&def.ds),
                     cf: def.cf.name(),
                     row_seconds,
+                    reach: rows.reach(&def.file, &def.ds, def.cf, row_seconds),
                 });
             }
         }

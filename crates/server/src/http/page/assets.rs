@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::http::failure::Failure;
+use crate::http::packed::takes;
 
 /// A file of `crates/server/assets`.
 struct Asset {
@@ -12,6 +13,7 @@ struct Asset {
     content: &'static str,
     plain: &'static [u8],
     gzip: &'static [u8],
+    brotli: &'static [u8],
 }
 
 /// All of them (`build.rs`).
@@ -23,9 +25,13 @@ pub const HASH: &str = env!("ROUNDEL_ASSETS_HASH");
 /// The script that pages load; it imports others.
 const MAIN: &str = "main.js";
 
-/// The names of the scripts that `main.js` imports.
+/// The scripts that are loaded when a page needs them.
+const LATER: [&str; 3] = ["expression.js", "similar.js", "tree.js"];
+
+/// The names of the scripts that `main.js` imports at once.
 pub fn modules() -> impl Iterator<Item = &'static str> {
-    ASSETS.iter().map(|asset| asset.name).filter(|name| name.ends_with(".js") && *name != MAIN)
+    let names = ASSETS.iter().map(|asset| asset.name);
+    names.filter(|name| name.ends_with(".js") && *name != MAIN && !LATER.contains(name))
 }
 
 /// `GET /assets/HASH/NAME`
@@ -46,9 +52,10 @@ pub async fn asset(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::VARY, "accept-encoding"),
     ];
-    Ok(if super::super::packed::takes_gzip(&headers) {
-        (common, [(header::CONTENT_ENCODING, "gzip")], asset.gzip).into_response()
-    } else {
-        (common, asset.plain).into_response()
+    let encoded =
+        [("br", asset.brotli), ("gzip", asset.gzip)].into_iter().find(|(name, _)| takes(name, &headers));
+    Ok(match encoded {
+        Some((name, bytes)) => (common, [(header::CONTENT_ENCODING, name)], bytes).into_response(),
+        None => (common, asset.plain).into_response(),
     })
 }

@@ -4,7 +4,9 @@ use serde_json::json;
 use suggest::Suggestion;
 
 use super::Range;
-use crate::http::percent;
+use crate::collectors::daemon;
+use crate::http::{percent, rows};
+use crate::service::Service;
 
 /// A graph on a page: a picture, and what the script needs to draw it itself.
 pub struct Figure {
@@ -30,6 +32,8 @@ pub struct Size(pub u32, pub u32);
 
 /// Large graphs, one below the other.
 pub const LARGE: Size = Size(800, 240);
+/// The history of a number, beside it.
+const HISTORY: Size = Size(72, 16);
 /// Small ones, side by side.
 pub const SMALL: Size = Size(400, 130);
 
@@ -48,6 +52,42 @@ impl Figure {
             width: size.0,
             height: size.1,
         }
+    }
+}
+
+/// Small pictures of what the daemon's own numbers were.
+pub struct Histories(());
+
+impl Histories {
+    /// Those of a daemon that records its numbers.
+    pub fn of(service: &Service) -> Option<Histories> {
+        let name = rows::name(service, daemon::RRD.as_bytes()).ok()?;
+        service.engine.status(&name).ok().map(|_| Histories(()))
+    }
+
+    /// The picture of a number, a data source of [`daemon::RRD`], over the last hour; `dark`: on a dark ground.
+    pub fn picture(&self, source: &str, dark: bool) -> String {
+        let range = Range { start: "end-1h".to_string(), end: "now".to_string() };
+        let (name, colour) = (daemon::RRD, suggest::colour(0));
+        let arguments = [
+            format!("DEF:a={name}:{source}:AVERAGE"),
+            format!("AREA:a#{colour}60"),
+            format!("LINE1:a#{colour}"),
+        ];
+        let arguments: Vec<Vec<u8>> = arguments.map(String::into_bytes).into();
+        let theme = if dark { "dark" } else { "light" };
+        let options = [
+            "--only-graph",
+            "--lower-limit",
+            "0",
+            "--color",
+            "BACK#00000000",
+            "--color",
+            "CANVAS#00000000",
+            "--theme",
+            theme,
+        ];
+        picture(&arguments, &range, HISTORY, "SVG", &options)
     }
 }
 

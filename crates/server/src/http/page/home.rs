@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 
-use super::figure::{Figure, SMALL};
+use super::figure::{Figure, Histories, SMALL};
 use super::{Frame, Range, Site, answer};
 use crate::http::api::graphs::{Mode, Selection, suggestions};
 use crate::http::api::names::name_list;
 use crate::http::failure::Failure;
-use crate::http::status::Status;
+use crate::status::Status;
 
 /// Graphs on the first page.
 const GRAPHS: usize = 8;
@@ -27,6 +27,7 @@ struct HomePage {
     /// This host is collected, and its first readings are yet to come.
     is_waiting: bool,
     status: Status,
+    histories: Option<Histories>,
 }
 
 #[derive(Template)]
@@ -34,6 +35,7 @@ struct HomePage {
 struct StatusPage {
     frame: Frame,
     status: Status,
+    histories: Option<Histories>,
 }
 
 /// `GET /`
@@ -71,7 +73,8 @@ fn home_page(site: &Site, range: Range) -> Result<HomePage, Failure> {
     };
     let is_waiting = figures.is_empty() && !place.is_empty();
     let status = site.status.status();
-    Ok(HomePage { frame: Frame::new("home", "Home"), range, figures, place, is_waiting, status })
+    let histories = Histories::of(&site.api.service);
+    Ok(HomePage { frame: Frame::new("home", "Home"), range, figures, place, is_waiting, status, histories })
 }
 
 /// The RRDs of this host, the most telling first; of any directory when this host is not collected.
@@ -96,8 +99,11 @@ fn first_names(site: &Site, place: &str) -> Result<Vec<Vec<u8>>, Failure> {
 pub async fn status(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
     let page = async {
         crate::http::api::query(&uri)?.finish()?;
-        let status = site.api.work.run(|| Ok(site.status.status())).await?;
-        Ok(StatusPage { frame: Frame::new("status", "Status"), status })
+        let page = || {
+            let histories = Histories::of(&site.api.service);
+            Ok(StatusPage { frame: Frame::new("status", "Status"), status: site.status.status(), histories })
+        };
+        site.api.work.run(page).await
     };
     answer(&headers, page.await)
 }

@@ -144,6 +144,22 @@ impl StatusWatch {
         StatusWatch { late: Late::default(), service, store, started, rate }
     }
 
+    /// The daemon's numbers, as its own RRD keeps them; `None` when the system does not say some.
+    pub fn numbers(&self) -> Option<Vec<Statistic>> {
+        let Status { rrds, updates, store, memory, late_count, .. } = self.status();
+        Some(vec![
+            Statistic::count("updates", "values accepted", updates.received),
+            Statistic::count("refused", "updates refused", updates.refused),
+            Statistic::level("rrds", "RRDs in the store", rrds),
+            Statistic::level("late", "RRDs that get no readings", late_count as u64),
+            Statistic::level("segment_bytes", "bytes of segments", store.segment_bytes),
+            Statistic::level("log_bytes", "bytes of log that a restart reads", store.log_bytes),
+            Statistic::level("disk_free", "free bytes of the store's file system", store.disk_free?),
+            Statistic::level("memory", "resident bytes of the daemon", memory.rss?),
+            Statistic::level("client_memory", "bytes held by clients", memory.clients),
+        ])
+    }
+
     /// How the daemon is doing now.
     pub fn status(&self) -> Status {
         let service = &self.service;
