@@ -39,7 +39,10 @@ fn start() -> Shown {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
     let port = oracle::free_port();
-    daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{port}\"]\n[collect]\nhost = true\n"));
+    daemon.configure(&format!(
+        "[http]\nlisten = [\"127.0.0.1:{port}\"]\ntemplates = '{}'\n[collect]\nhost = true\n",
+        place.path().join("graphs").display()
+    ));
     let mut client = daemon.start();
     for port in ["switch one/eth0", "switch one/eth1", "switch two/eth0"] {
         create(&mut client, &format!("net/{port}.rrd"), &["in", "out"], ROWS);

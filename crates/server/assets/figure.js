@@ -76,6 +76,11 @@ export class Figure {
     page.cursor.figures.add(this);
   }
 
+  /** Whether the graph says its own range, whatever the page's is. */
+  get ownRange() {
+    return this.graph.arg.some((word) => /^(--start|--end|-s|-e)\b/.test(word));
+  }
+
   get title() {
     return this.graph.title || first('figcaption', HTMLElement, this.element)?.textContent?.trim() || '';
   }
@@ -104,7 +109,7 @@ export class Figure {
       return true;
     }
     if ('unchanged' in answer) {
-      if (this.chart && moved) this.chart = { ...this.chart, ...moved };
+      if (this.chart && moved && !this.ownRange) this.chart = { ...this.chart, ...moved };
       this.redraw();
       return true;
     }
@@ -216,10 +221,32 @@ export class Figure {
         ...['SVG', 'PNG', 'PDF'].map((format) => element('li', {}, element('a', { href: links.picture(arg, range, format) }, format))),
         ...['csv', 'json'].map((format) => element('li', {}, element('a', { href: links.rows(arg, range, format) }, format.toUpperCase()))),
         element('li', {}, element('a', { href: links.expression(arg, range) }, texts.linkExpression)),
+        element('li', {}, this.#adding(range)),
         element('li', { class: 'command' }, `${texts.linkCommand} `, button, element('pre', { tabindex: '0' }, line)),
       );
     });
     return details;
+  }
+
+  /** A form that adds the graph to a saved view. @param {import('./types').Range} range */
+  #adding(range) {
+    /** @type {(name: string, value: string) => HTMLInputElement} */
+    const hidden = (name, value) => element('input', { type: 'hidden', name, value });
+    const name = element('input', { name: 'view', required: true, pattern: '[A-Za-z0-9_\\-]+', maxlength: '100', title: texts.viewName });
+    const fixed = element('input', { type: 'checkbox' });
+    const form = element(
+      'form',
+      { method: 'post', action: '/views', class: 'adding' },
+      hidden('title', this.title),
+      ...this.graph.arg.map((word) => hidden('arg', word)),
+      element('label', {}, `${texts.viewAdd} `, name),
+      element('label', {}, fixed, texts.viewRange),
+      element('button', {}, texts.viewAdded),
+    );
+    form.addEventListener('submit', () => {
+      if (fixed.checked) form.append(hidden('start', range.start), hidden('end', range.end));
+    });
+    return form;
   }
 
   /** @param {string} text */

@@ -97,7 +97,7 @@ export class Graphs extends EventTarget {
     );
     if (range.current.start !== start || range.current.end !== end) return;
     this.clock = answer.now - Date.now() / 1000;
-    const moved = this.#moved(answer);
+    const moved = this.#moved(answer, figures);
     for (const [index, figure] of figures.entries()) {
       if (!figure.take(answer.charts[index], fresh, moved)) figure.stale = true;
     }
@@ -105,10 +105,10 @@ export class Graphs extends EventTarget {
     if (this.page.cursor.busy) this.page.cursor.schedule();
   }
 
-  /** Where a range that ends now is at the time of an answer. @param {import('./types').ChartsAnswer} answer */
-  #moved(answer) {
+  /** Where a range that ends now is at the time of an answer. @param {import('./types').ChartsAnswer} answer @param {Figure[]} figures */
+  #moved(answer, figures) {
     const { range } = this.page;
-    const whole = answer.charts.find((chart) => 'start' in chart);
+    const whole = answer.charts.find((chart, index) => 'start' in chart && !figures[index].ownRange);
     if (whole && 'start' in whole) {
       range.resolved = { start: whole.start, end: whole.end };
     } else if (range.isLive && range.resolved) {

@@ -76,6 +76,10 @@ export const texts = {
   linkExpression: 'Edit as expression',
   linkCommand: 'Command line',
   linkCopy: 'Copy link',
+  viewAdd: 'Add to the view',
+  viewName: 'A name of letters, digits, - and _; a new one makes a view',
+  viewRange: 'with this range',
+  viewAdded: 'Add',
 
   /** @param {number} count */
   found: (count) => (count === 1 ? '1 found' : `${count} found`),

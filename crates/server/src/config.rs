@@ -103,7 +103,11 @@ impl Default for File {
                 mode: None,
                 group: None,
             }],
-            http: FileHttp { listen: Vec::new(), templates: None },
+            http: FileHttp {
+                listen: Vec::new(),
+                templates: Some("var/graphs".to_string()),
+                save_views: None,
+            },
             log: FileLog { level: LevelName::Info, file: None },
             limits: FileLimits::default(),
             stripes: FileStripes::default(),
@@ -151,6 +155,7 @@ struct FileListen {
 struct FileHttp {
     listen: Vec<String>,
     templates: Option<String>,
+    save_views: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -317,6 +322,7 @@ impl Reader<'_> {
             listen,
             http: file.http.listen,
             templates: file.http.templates.as_deref().map(Path::new).map(absolute).transpose()?,
+            save_views: file.http.save_views,
             no_overwrite: file.no_overwrite,
             make_directories: file.make_directories,
             pid_file: file.pid_file.as_deref().map(absolute).transpose()?,

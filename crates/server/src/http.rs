@@ -11,6 +11,7 @@ mod query;
 pub(crate) mod rows;
 pub mod server;
 mod table;
+mod views;
 mod work;
 
 use std::path::PathBuf;
@@ -23,6 +24,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::registry::Registry;
 use suggest::Presets;
+
+pub use views::Saving;
+use views::Views;
 
 use crate::service::Service;
 use crate::status::StatusWatch;
@@ -38,6 +42,8 @@ struct Public {
 pub struct SiteSettings {
     /// The directory of saved graphs.
     pub templates: Option<PathBuf>,
+    /// Who may save views there over HTTP.
+    pub saving: Saving,
     /// The directory of this host's own metrics, if they are collected.
     pub host: Option<String>,
 }
@@ -46,7 +52,8 @@ pub struct SiteSettings {
 pub fn public(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Router {
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
     let presets = Arc::new(Presets::shipped());
-    let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets };
+    let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
+    let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets, views };
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };

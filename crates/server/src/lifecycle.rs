@@ -8,6 +8,7 @@ mod reload;
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::daemon::{Daemon, Sockets};
-use crate::http::SiteSettings;
+use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
@@ -143,7 +144,7 @@ fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
         }
     }
     for address in &settings.http {
-        let listener = std::net::TcpListener::bind(address.as_str())
+        let listener = TcpListener::bind(address.as_str())
             .map_err(|error| fail(format!("cannot listen on \"{address}\" for HTTP: {error}")))?;
         sockets.http.push(listener);
     }
@@ -161,8 +162,15 @@ fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
         };
         sockets.agents = Some(AgentSockets::bind(agents, work).map_err(fail)?);
     }
-    sockets.site =
-        SiteSettings { templates: settings.templates.clone(), host: settings.collect_host.clone() };
+    let is_local =
+        |listener: &TcpListener| listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let saving = match settings.save_views {
+        Some(true) => Saving::On,
+        None if sockets.http.iter().all(is_local) => Saving::Local,
+        _ => Saving::Off,
+    };
+    let (templates, host) = (settings.templates.clone(), settings.collect_host.clone());
+    sockets.site = SiteSettings { templates, saving, host };
     sockets.store = Some(settings.data_directory().to_path_buf());
     Ok(sockets)
 }

@@ -157,6 +157,8 @@ pub struct Settings {
     pub http: Vec<String>,
     /// The directory of saved graphs (`/graph?template=`); absolute.
     pub templates: Option<PathBuf>,
+    /// Whether clients of HTTP may save views there; `None`: those of this machine may, if HTTP listens on loopback only.
+    pub save_views: Option<bool>,
     /// CREATE never replaces an existing RRD (`-O`).
     pub no_overwrite: bool,
     /// CREATE creates missing directories (`-R`).
@@ -218,6 +220,7 @@ impl Settings {
             listen: Vec::new(),
             http: Vec::new(),
             templates: None,
+            save_views: None,
             no_overwrite: false,
             make_directories: true,
             foreground: true,

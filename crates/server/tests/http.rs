@@ -68,6 +68,9 @@ fn answers_match_the_description() {
     check("/api/v1/search?q=d/*", "Found");
     check("/api/v1/graphs?directory=d", "Graphs");
     check("/api/v1/graphs?glob=*x&mode=sum", "Graphs");
+    assert_eq!(request(&roundel, "POST", "/api/v1/views/v", "arg=LINE:1%23f00").status, 200);
+    check("/api/v1/views", "Views");
+    check("/api/v1/views/v", "SavedView");
     check("/api/v1/status", "Status");
     check(&format!("/api/v1/top?glob=*&{RANGE}"), "Top");
     check("/api/v1/info/d/x.rrd", "Info");
@@ -96,6 +99,8 @@ fn answers_match_the_description() {
         ("/api/v1/graphs?name=none.rrd", 404),
         ("/api/v1/graphs?name=../x.rrd", 403),
         ("/api/v1/graphs?name=d/x.rrd&mode=pie", 400),
+        ("/api/v1/views/none", 404),
+        ("/api/v1/views?x=1", 400),
         ("/api/v1/xport?arg=XPORT:v", 400),
         ("/api/v1/xport?arg=COMMENT:only", 400),
         ("/api/v1/xport?arg=DEF:v=none.rrd:a:AVERAGE&arg=XPORT:v", 404),
@@ -117,16 +122,18 @@ fn the_description_matches_the_routes() {
     let roundel = filled();
     let description = description(&roundel);
     let paths = description["paths"].as_object().unwrap();
+    assert_eq!(request(&roundel, "PUT", "/api/v1/views/example", "title = 'x'").status, 200);
     for (path, operations) in paths {
-        let target = path.replace("{name}", "d/x.rrd").replace("{directory}", "d");
+        let target =
+            path.replace("{name}", "d/x.rrd").replace("{directory}", "d").replace("{view}", "example");
         for (method, operation) in operations.as_object().unwrap() {
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
             let query: Vec<String> = parameters
                 .iter()
                 .filter(|parameter| parameter["in"] == "query")
                 .map(|parameter| parameter["name"].as_str().unwrap())
-                // It replaces arguments.
-                .filter(|name| *name != "template")
+                // One replaces arguments, the other is of one text only.
+                .filter(|name| !["template", "was"].contains(name))
                 .map(|name| example(path, name))
                 .collect();
             let query = query.join("&");
@@ -161,6 +168,9 @@ fn the_description_matches_the_routes() {
 fn form(path: &str) -> String {
     if path == "/api/v1/charts" {
         return r#"{"charts":[{"arg":["DEF:v=d/x.rrd:a:AVERAGE","LINE:v#f00"]}]}"#.to_string();
+    }
+    if path == "/api/v1/views/{view}" {
+        return "arg=DEF:v%3Dd/x.rrd:a:AVERAGE&arg=LINE:v%23f00&title=x".to_string();
     }
     let range = if path == "/graph" { "" } else { "&start=1000000000&end=1000000050" };
     example(path, "arg") + range

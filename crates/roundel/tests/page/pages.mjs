@@ -109,3 +109,25 @@ check('an RRD that does not exist is named, with the next step', { allowed: ['40
   await page.getByRole('link', { name: 'net/switch one/eth0' }).click();
   await page.waitForURL('**/rrd/net/switch%20one/eth0');
 });
+
+check('a graph is added to a view by its menu, and the wall goes from view to view', async (page) => {
+  for (const view of ['first', 'second']) {
+    await open(page, GRAPH);
+    await page.locator('details.links summary').first().click();
+    await page.locator('form.adding input[name=view]').first().fill(view);
+    await page.locator('form.adding button').first().click();
+    await page.waitForURL(`**/view/${view}`);
+    await page.locator('figure.graph.drawn').first().waitFor();
+  }
+  await page.getByText('Change this view').click();
+  const text = page.locator('textarea[name=file]');
+  await text.fill(`title = "The second"\ntext = "What it is for."\n${await text.inputValue()}`);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'The second' }).waitFor();
+  assert.ok(await page.locator('p.text').isVisible());
+
+  await page.goto(new URL('/wall?view=first&view=second&seconds=2', page.url()).href);
+  await page.getByRole('heading', { name: 'The second' }).waitFor();
+  assert.equal(await page.locator('header.top').isVisible(), false);
+  await page.getByRole('heading', { name: 'first' }).waitFor();
+});

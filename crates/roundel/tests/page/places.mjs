@@ -15,5 +15,6 @@ export const PAGES = {
   compare: '/compare?glob=net%2F*%2F*&mode=each',
   expression: '/expression',
   search: '/search?q=eth',
+  views: '/views',
   status: '/status',
 };

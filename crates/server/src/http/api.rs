@@ -5,6 +5,7 @@ pub(super) mod graphs;
 pub(super) mod names;
 mod rrds;
 pub(super) mod top;
+pub(super) mod views;
 mod xport;
 
 pub(super) use xport::{arguments, of_graph, xport as export};
@@ -22,6 +23,7 @@ use suggest::Presets;
 
 use super::failure::Failure;
 use super::query::{QUERY_BYTES_MAX, Query};
+use super::views::Views;
 use super::work::Work;
 use crate::service::Service;
 
@@ -37,6 +39,8 @@ pub struct Api {
     pub work: Arc<Work>,
     /// What producers mean by their data sources.
     pub presets: Arc<Presets>,
+    /// Saved pages of graphs.
+    pub views: Arc<Views>,
 }
 
 /// The routes.
@@ -50,6 +54,8 @@ pub fn router(api: Api) -> Router {
         .route("/api/v1/search", get(names::search))
         .route("/api/v1/graphs", get(graphs::graphs))
         .route("/api/v1/top", get(top::top))
+        .route("/api/v1/views", get(views::list))
+        .route("/api/v1/views/{view}", get(views::one).put(views::put).post(views::post))
         .route("/api/v1/charts", post(charts::charts))
         .route("/api/v1/info/{*name}", get(rrds::info))
         .route("/api/v1/fetch/{*name}", get(rrds::fetch))

@@ -11,6 +11,7 @@ mod rrd;
 mod search;
 mod top;
 mod tree;
+mod view;
 
 use std::sync::Arc;
 
@@ -57,6 +58,9 @@ pub fn router(site: Site) -> Router {
         .route("/rrd/{*name}", get(rrd::rrd))
         .route("/compare", get(compare::compare))
         .route("/expression", get(compare::expression))
+        .route("/views", get(view::views).post(view::add_graph))
+        .route("/view/{name}", get(view::view).post(view::save))
+        .route("/wall", get(view::wall))
         .route("/search", get(search::search))
         .route("/top", get(top::top))
         .route("/assets/{hash}/{*name}", get(assets::asset))
@@ -149,16 +153,21 @@ impl Range {
     /// # Errors
     /// 400 when they are no times.
     fn take(query: &mut Query, now: i64) -> Result<Range, Failure> {
-        Range::take_or(query, "end-1d", now)
+        Range::take_or(query, "end-1d", "now", now)
     }
 
-    /// The same with another default for `start`.
-    fn take_or(query: &mut Query, default_start: &str, now: i64) -> Result<Range, Failure> {
+    /// The same with other defaults.
+    fn take_or(
+        query: &mut Query,
+        default_start: &str,
+        default_end: &str,
+        now: i64,
+    ) -> Result<Range, Failure> {
         let text = |word: Option<String>, default: &str| {
             word.filter(|word| !word.trim().is_empty()).unwrap_or_else(|| default.to_string())
         };
         let start = text(query.text("start"), default_start);
-        let end = text(query.text("end"), "now");
+        let end = text(query.text("end"), default_end);
         ::rrd::when::at::resolve_pair(&start, &end, now, &localtime::Local).map_err(Failure::bad)?;
         Ok(Range { start, end })
     }

@@ -78,6 +78,13 @@ impl Query {
         }
     }
 
+    /// The same with other values of `key`.
+    pub fn replace(mut self, key: &str, change: impl FnOnce(Vec<Vec<u8>>) -> Vec<Vec<u8>>) -> Query {
+        let values = change(self.take_all(key));
+        self.pairs.extend(values.into_iter().map(|value| (key.to_string(), value)));
+        self
+    }
+
     /// The pairs that were not taken.
     pub fn into_pairs(self) -> Vec<(String, Vec<u8>)> {
         self.pairs

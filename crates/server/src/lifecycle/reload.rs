@@ -110,7 +110,10 @@ fn needing_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("group", old.group != new.group),
         ("[limits]", old.limits != new.limits),
         ("[[listen]]", !are_sockets_same(old, new)),
-        ("[http]", (&old.http, &old.templates) != (&new.http, &new.templates)),
+        (
+            "[http]",
+            (&old.http, &old.templates, old.save_views) != (&new.http, &new.templates, new.save_views),
+        ),
         ("[log] file", old.log_file != new.log_file),
         ("[collect]", old.collect_host != new.collect_host),
         ("[collectd]", old.collectd != new.collectd),

@@ -48,7 +48,7 @@ pub fn request_with(roundel: &Roundel, method: &str, target: &str, headers: &str
     let length = body.len();
     write!(
         stream,
-        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\
          Content-Type: application/x-www-form-urlencoded\r\n{headers}\r\n{body}"
     )
     .unwrap();

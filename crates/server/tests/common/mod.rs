@@ -95,6 +95,7 @@ impl Roundel {
         let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();
         sockets.http.push(http);
+        sockets.site.saving = roundel_server::http::Saving::Local;
         sockets.site.templates = Some(directory.path().join("graphs"));
         // As if it collected this host; tests write the readings.
         sockets.site.host = Some("hosts/here".into());
@@ -131,7 +132,7 @@ impl Roundel {
     pub fn get(&self, target: &str) -> String {
         let address = std::fs::read_to_string(self.path("http")).unwrap();
         let mut stream = std::net::TcpStream::connect(address).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text

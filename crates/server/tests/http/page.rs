@@ -171,6 +171,54 @@ fn an_rrd_without_readings_is_late() {
     });
 }
 
+#[test]
+fn a_view_is_made_from_a_form_changed_as_a_file_and_shown_on_a_wall() {
+    let roundel = filled();
+    let add = "view=uplinks&title=In+%26+out&arg=DEF:v%3Dd/x.rrd:a:AVERAGE%0A%0ALINE:v%23f00";
+    let added = request(&roundel, "POST", "/views", add);
+    assert_eq!(added.status, 303, "{}", added.text());
+    assert!(added.head.contains("location: /view/uplinks"), "{}", added.head);
+    let saved = get(&roundel, "/api/v1/views/uplinks").json();
+    assert_eq!(saved["view"]["graph"][0]["arg"][1], "LINE:v#f00");
+    let page = get(&roundel, "/view/uplinks").text();
+    assert!(page.contains("In &amp;#38; out") || page.contains("In &#38; out"), "{page}");
+    assert!(page.contains("<figure"), "{page}");
+
+    let text = "title = 'All'\nstart = 'end-1week'\n[[graph]]\nglob = 'd/*'\nmode = 'overlay'\n[[graph]]\nname = ['gone.rrd']\n";
+    let form = |text: &str, was: &str| {
+        let text: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        request(&roundel, "POST", "/view/uplinks", &format!("file={text}&was={was}"))
+    };
+    let stale = form(text, "0");
+    assert_eq!(stale.status, 200);
+    assert!(
+        stale.text().contains("changed meanwhile") && stale.text().contains("glob ="),
+        "{}",
+        stale.text()
+    );
+    let tag = saved["tag"].as_str().unwrap();
+    let wrong = form("title = ", tag);
+    assert!(wrong.text().contains("line 1") && wrong.text().contains("title = "), "{}", wrong.text());
+    assert_eq!(form(text, tag).status, 303);
+    let page = get(&roundel, "/view/uplinks").text();
+    // What one graph lacks does not hide the others.
+    assert!(page.contains("end-1week") && page.contains("<figure") && page.contains("gone.rrd"), "{page}");
+
+    assert_eq!(request(&roundel, "PUT", "/api/v1/views/other", "").status, 404);
+    assert_eq!(request(&roundel, "PUT", "/api/v1/views/other", "title = 'Other'").status, 200);
+    let wall = get(&roundel, "/wall?seconds=5&at=1").text();
+    assert!(
+        wall.contains("<h1>All</h1>") && wall.contains("content=\"5;url=/wall?seconds=5&#38;at=0&#38;\""),
+        "{wall}"
+    );
+    let names: Vec<_> = get(&roundel, "/api/v1/views").json()["items"].as_array().unwrap().clone();
+    assert_eq!(
+        names.iter().map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["other", "uplinks"]
+    );
+    assert_eq!(get(&roundel, "/view/..%2fsecret").status, 404);
+}
+
 /// A name with everything that HTML, URLs and the graph language read.
 const HOSTILE: &str = "<script>alert(1)<\\script>\"'&:%41 .rrd";
 

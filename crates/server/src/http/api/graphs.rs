@@ -115,7 +115,15 @@ impl Wanted {
 /// # Errors
 /// 400 for an unknown one.
 pub fn mode(query: &mut Query) -> Result<Mode, Failure> {
-    match query.text("mode").as_deref() {
+    mode_of(query.text("mode").as_deref())
+}
+
+/// The mode called `text`.
+///
+/// # Errors
+/// 400 for an unknown one.
+pub fn mode_of(text: Option<&str>) -> Result<Mode, Failure> {
+    match text {
         None | Some("each") => Ok(Mode::Each),
         Some("overlay") => Ok(Mode::Together(Together::Overlay)),
         Some("stack") => Ok(Mode::Together(Together::Stack)),

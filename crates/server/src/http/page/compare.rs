@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use suggest::{Suggestion, Together};
+use suggest::Together;
 
 use super::figure::{Figure, LARGE, SMALL};
 use super::{Frame, Range, Site, answer};
@@ -72,29 +72,26 @@ fn compare_page(site: &Site, range: Range, mode: Mode, wanted: Wanted) -> Compar
     ComparePage { frame: Frame::new("compare", "Compare"), range, names, glob, mode, figures, more, failure }
 }
 
+/// Arguments that were typed, one in each line.
+pub fn lines(texts: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let lines = texts.iter().flat_map(|text| text.split(|&byte| byte == b'\n'));
+    lines.map(|line| line.trim_ascii().to_vec()).filter(|line| !line.is_empty()).collect()
+}
+
 /// `GET /expression`
 pub async fn expression(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
     let page = (|| {
         let mut query = crate::http::api::query(&uri)?;
         let range = Range::take(&mut query, site.api.service.now())?;
-        let arguments: Vec<Vec<u8>> = query
-            .take_all("arg")
-            .iter()
-            .flat_map(|arg| {
-                arg.split(|&byte| byte == b'\n').map(|line| line.trim_ascii().to_vec()).collect::<Vec<_>>()
-            })
-            .filter(|line| !line.is_empty())
-            .collect();
+        let arguments = lines(query.take_all("arg"));
         query.finish()?;
-        let lines: Vec<_> = arguments.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-        let graph =
-            Suggestion { title: "Graph".to_string(), unit: String::new(), names: Vec::new(), arguments };
-        Ok(ExpressionPage {
-            frame: Frame::new("expression", "Expression"),
-            text: lines.join("\n"),
-            figures: lines.first().map(|_| Figure::new(&graph, &range, LARGE)).into_iter().collect(),
-            range,
-        })
+        let text: Vec<_> = arguments.iter().map(|word| String::from_utf8_lossy(word)).collect();
+        let text = text.join("\n");
+        let figures = match arguments.is_empty() {
+            true => Vec::new(),
+            false => vec![Figure::of_arguments("Graph", arguments, &range, LARGE)],
+        };
+        Ok(ExpressionPage { frame: Frame::new("expression", "Expression"), text, figures, range })
     })();
     answer(&headers, page.map_err(|failure: Failure| failure))
 }

@@ -38,6 +38,13 @@ const HISTORY: Size = Size(72, 16);
 pub const SMALL: Size = Size(400, 130);
 
 impl Figure {
+    /// A graph that was written as arguments.
+    pub fn of_arguments(title: &str, arguments: Vec<Vec<u8>>, range: &Range, size: Size) -> Figure {
+        let title = if title.is_empty() { "Graph" } else { title }.to_string();
+        let graph = Suggestion { title, unit: String::new(), names: Vec::new(), arguments };
+        Figure::new(&graph, range, size)
+    }
+
     /// The graph of a suggestion.
     pub fn new(graph: &Suggestion, range: &Range, size: Size) -> Figure {
         let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();

@@ -44,7 +44,7 @@ pub async fn home(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Res
         let mut query = crate::http::api::query(&uri)?;
         let now = site.api.service.now();
         // A machine that has just begun has nothing older.
-        let range = Range::take_or(&mut query, "end-1h", now)?;
+        let range = Range::take_or(&mut query, "end-1h", "now", now)?;
         query.finish()?;
         site.api.work.run(|| home_page(&site, range)).await
     };
