@@ -112,7 +112,8 @@ pub fn run(mut settings: Settings) -> Result<(), String> {
     let work = Arc::new(AgentWork::open(&directory, own));
     let sink = ReadingSink::Spool(Arc::clone(&feed));
     let own_directory = format!("{}/", agent.name);
-    let context = CollectorContext { sink, statistics: Default::default(), own_directory };
+    let context =
+        CollectorContext { sink, statistics: Default::default(), labels: Default::default(), own_directory };
     let counts = Arc::new(SenderCounts::default());
     let sender = Sender {
         name: agent.name,

@@ -6,6 +6,7 @@ pub mod daemon;
 pub mod datagrams;
 pub mod ganglia;
 pub mod host;
+pub mod labels;
 mod lookup;
 pub mod mrtg;
 mod notices;

@@ -14,7 +14,6 @@ use store::engine::{Engine, StoreError};
 use crate::budget::{MemoryBudget, Share};
 
 pub use list::{Child, NameList};
-pub use search::Hit;
 
 /// Programs may make and remove `.rrd` files unseen, so a list is not used for longer.
 const AGE_MAX: Duration = Duration::from_secs(30);

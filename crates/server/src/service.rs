@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::budget::MemoryBudget;
 use crate::collectors::context::{CollectorContext, ReadingSink};
+use crate::collectors::labels::Labels;
 use crate::connection::command::Wait;
 use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
@@ -82,8 +83,12 @@ impl Service {
     ) -> Arc<Self> {
         let metrics = Metrics::default();
         let sink = ReadingSink::Store(Arc::clone(&engine));
-        let collecting =
-            CollectorContext { sink, statistics: metrics.collectors.clone(), own_directory: String::new() };
+        let collecting = CollectorContext {
+            sink,
+            statistics: metrics.collectors.clone(),
+            labels: Labels::default(),
+            own_directory: String::new(),
+        };
         // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
         // what the allocator has not given back.
         let memory = MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32);

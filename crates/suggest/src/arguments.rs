@@ -35,6 +35,14 @@ pub struct Line<'a> {
     pub shape: Shape,
     /// What values are multiplied by.
     pub factor: f64,
+    /// Its colour; `None`: the one of its place.
+    pub colour: Option<&'a str>,
+}
+
+impl Line<'_> {
+    fn colour(&self, index: usize) -> &str {
+        self.colour.unwrap_or_else(|| colours::of(index))
+    }
 }
 
 /// A graph before it is written.
@@ -144,7 +152,7 @@ impl Arguments {
 
     fn band(&mut self, index: usize, line: &Line<'_>) {
         if has_band(line) {
-            let colour = colours::of(index);
+            let colour = line.colour(index);
             self.words.push(format!("CDEF:band{index}=x{index},n{index},-").into());
             self.words.push(format!("AREA:n{index}").into());
             self.words.push(format!("AREA:band{index}#{colour}30::STACK").into());
@@ -152,7 +160,7 @@ impl Arguments {
     }
 
     fn shape(&mut self, index: usize, line: &Line<'_>, width: usize) {
-        let colour = colours::of(index);
+        let colour = line.colour(index);
         let label = escaped(&line.label, width);
         self.words.push(match line.shape {
             Shape::Line => format!("LINE1.5:v{index}#{colour}:{label}").into(),

@@ -74,6 +74,7 @@ fn of_family(presets: &Presets, family: &[Rrd<'_>]) -> Suggestion {
         label,
         shape: shape(index),
         factor: preset.map_or(1.0, |preset| preset.factor * preset.lines[0].factor),
+        colour: None,
     });
     let (directory, last) = split(first.name);
     let kind = last.split(|&byte| byte == b'-').next().unwrap_or_default();
@@ -124,6 +125,7 @@ fn of_source(presets: &Presets, source: &str, rrds: &[Rrd<'_>], how: Together) -
             _ => Shape::Line,
         },
         factor,
+        colour: None,
     });
     let place = plain(rrds[0].name[..common].strip_suffix(b"/").unwrap_or_default());
     let plan = Plan {

@@ -9,10 +9,12 @@
 mod arguments;
 mod colours;
 mod family;
+mod label;
 mod preset;
 
 pub use colours::of as colour;
 pub use family::{Together, directory, together};
+pub use label::{Label, LabelGraph, LabelLine};
 pub use preset::{PresetError, Presets};
 
 use rrd::definition::Definition;
@@ -30,6 +32,8 @@ pub struct Rrd<'a> {
     pub name: &'a [u8],
     /// Its definition.
     pub definition: &'a Definition,
+    /// What the one who feeds it says of it.
+    pub label: Option<&'a Label>,
 }
 
 /// A graph.
@@ -45,8 +49,14 @@ pub struct Suggestion {
     pub arguments: Vec<Vec<u8>>,
 }
 
-/// The graphs of one RRD: those of the presets that know it, and one of the sources that none of them shows.
+/// The graphs of one RRD: the one that its label says, or those of the presets that know it, and one of the sources that none of
+/// them shows.
 pub fn each(presets: &Presets, rrd: Rrd<'_>) -> Vec<Suggestion> {
+    let title = rrd.label.map_or("", |label| &label.title);
+    let graph = rrd.label.and_then(|label| label.graph.as_ref());
+    if let Some(plan) = graph.and_then(|graph| graph.plan(title, rrd)) {
+        return vec![plan.into_suggestion()];
+    }
     let mut shown: Vec<&str> = Vec::new();
     let mut plans: Vec<Plan<'_>> = Vec::new();
     for preset in presets.of(rrd) {
@@ -59,6 +69,9 @@ pub fn each(presets: &Presets, rrd: Rrd<'_>) -> Vec<Suggestion> {
     for part in rest.chunks(LINES_MAX) {
         plans.push(of_sources(rrd, part));
     }
+    for plan in plans.iter_mut().filter(|_| !title.is_empty()) {
+        plan.title = format!("{}: {title}", plan.title);
+    }
     plans.into_iter().map(Plan::into_suggestion).collect()
 }
 
@@ -69,6 +82,7 @@ fn of_preset<'a>(preset: &'a Preset, rrd: Rrd<'a>) -> Plan<'a> {
         label: line.label.clone().unwrap_or_else(|| line.source.clone()),
         shape: line.shape,
         factor: preset.factor * line.factor,
+        colour: None,
     });
     Plan {
         title: preset.title_of(rrd.name),
@@ -81,8 +95,14 @@ fn of_preset<'a>(preset: &'a Preset, rrd: Rrd<'a>) -> Plan<'a> {
 }
 
 fn of_sources<'a>(rrd: Rrd<'a>, sources: &[&'a str]) -> Plan<'a> {
-    let line =
-        |source: &&'a str| Line { rrd, source, label: source.to_string(), shape: Shape::Line, factor: 1.0 };
+    let line = |source: &&'a str| Line {
+        rrd,
+        source,
+        label: source.to_string(),
+        shape: Shape::Line,
+        factor: 1.0,
+        colour: None,
+    };
     Plan {
         title: preset::readable(rrd.name),
         unit: String::new(),

@@ -25,7 +25,7 @@ fn of(name: &str, sources: &str, archives: &str) -> (String, Definition) {
 
 fn graphs_of(all: &[(String, Definition)], make: impl Fn(&[Rrd<'_>]) -> Vec<Suggestion>) -> Vec<Suggestion> {
     let rrds: Vec<Rrd<'_>> =
-        all.iter().map(|(name, definition)| Rrd { name: name.as_bytes(), definition }).collect();
+        all.iter().map(|(name, definition)| Rrd { name: name.as_bytes(), definition, label: None }).collect();
     let graphs = make(&rrds);
     graphs.iter().for_each(check);
     graphs

@@ -8,7 +8,6 @@ use rrd::time::Timestamp;
 
 use super::agents::known::KnownInterfaces;
 use super::config::{Config, TargetSettings};
-use super::display::Display;
 use super::expression::Expression;
 use super::fault::Place;
 use super::interval::Interval;
@@ -58,8 +57,6 @@ pub struct PlannedTarget {
     pub expression: Result<Expression, String>,
     /// The type of its data sources.
     pub ds_type: DsType,
-    /// How it is shown.
-    pub display: Display,
     /// What is done when its rates leave their bounds.
     pub thresholds: Option<Thresholds>,
 }
@@ -150,7 +147,6 @@ impl MrtgPlan {
                 terms,
                 expression: value.expression,
                 ds_type: DsType::of(settings),
-                display: Display::of(settings),
                 thresholds: Thresholds::of(config, settings),
             });
         }

@@ -59,6 +59,8 @@ struct State {
     shapes: HashMap<Vec<Column>, Arc<Shape>>,
     specs: HashMap<RrdSpec, Arc<RrdSpec>>,
     readings: Readings,
+    /// RRDs with what their devices say that they are, since they were taken last.
+    titles: Vec<(Vec<u8>, String)>,
     complaints: Complaints,
     outbox: Outbox,
     walked: Vec<(DeviceId, u32, Option<Vec<WalkedRow>>)>,
@@ -96,6 +98,7 @@ impl SnmpCollector {
             shapes: HashMap::new(),
             specs: HashMap::new(),
             readings: Readings::default(),
+            titles: Vec::new(),
             complaints: Complaints::default(),
             outbox: Outbox::default(),
             walked: Vec::new(),
@@ -219,6 +222,11 @@ impl SnmpCollector {
     /// Passes each datagram that is to be sent to `send`.
     pub fn send_all(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
         self.state.outbox.send_all(|_, to, datagram| send(to, datagram));
+    }
+
+    /// The RRDs of which devices have said what they are, with that, since the last call.
+    pub fn take_titles(&mut self) -> Vec<(Vec<u8>, String)> {
+        std::mem::take(&mut self.state.titles)
     }
 
     /// The RRDs and their new readings.

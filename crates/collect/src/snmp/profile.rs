@@ -49,6 +49,7 @@ struct TableFile {
     reference: Vec<String>,
     #[serde(default)]
     info: Vec<String>,
+    title: Option<String>,
     ds: Vec<DsFile>,
 }
 
@@ -103,6 +104,8 @@ pub struct TableSpec {
     pub columns: Vec<ColumnSpec>,
     /// Positions among the columns: the first that a row has is its name.
     pub reference: Vec<usize>,
+    /// The position of the column that says in words what a row is.
+    pub title: Option<usize>,
     /// The data sources.
     pub sources: Vec<SourceSpec>,
 }
@@ -228,6 +231,7 @@ fn read_table(
     };
     let reference = table.reference.iter().map(&mut place).collect::<Result<_, _>>()?;
     table.info.iter().try_for_each(|name| place(name).map(drop))?;
+    let title = table.title.as_ref().map(&mut place).transpose()?;
     let mut sources = Vec::new();
     for ds in &table.ds {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -246,7 +250,7 @@ fn read_table(
     }
     let path = PathTemplate::parse(&table.path, &columns);
     let path = Arc::new(path.map_err(|error| format!("table \"{name}\": {error}"))?);
-    Ok(TableSpec { name, path, columns, reference, sources })
+    Ok(TableSpec { name, path, columns, reference, title, sources })
 }
 
 #[cfg(test)]

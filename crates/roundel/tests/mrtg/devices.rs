@@ -11,12 +11,18 @@ use crate::snmp::{MIB, OBJECTS};
 use crate::snmpd::Snmpd;
 use crate::{Daemon, info, our_info};
 
-/// What `/metrics` says of the poller, without `roundel_snmp_`.
-fn metric(port: u16, name: &str) -> Option<u64> {
+/// The answer to a GET, with its head; `None` while nothing listens.
+pub fn get(port: u16, target: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// What `/metrics` says of the poller, without `roundel_snmp_`.
+fn metric(port: u16, name: &str) -> Option<u64> {
+    let text = get(port, "/metrics")?;
     let prefix = format!("roundel_snmp_{name}");
     text.lines().find_map(|line| {
         let (metric, value) = line.split_once(' ')?;

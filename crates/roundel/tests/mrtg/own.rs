@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use oracle::{free_port, wait_for, wait_until};
 
+use crate::devices::get;
 use crate::{Daemon, info};
 
 /// The numbers of each collector, in their order. A release appends to a list; it never changes what is there, because RRDs have them
@@ -123,4 +124,35 @@ fn an_rrd_of_fewer_numbers_gets_the_others_and_keeps_its_history() {
     let other = info(root, "roundel/mrtg.rrd").unwrap();
     assert!(other.contains(&format!("last_update = {}\n", start + 20)), "{other}");
     assert_eq!(log().matches("are not this collector's").count(), 1, "{}", log());
+}
+
+/// What the file says of a target's page is on ours.
+#[test]
+fn titles_and_legends_of_the_file_are_found_and_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let config = root.join("mrtg.cfg");
+    let text = format!(
+        "WorkDir: {}/ours\nLogFormat: rrdtool\nInterval: 0:1\nTarget[r1_2]: `echo 5; echo 6`\nMaxBytes[r1_2]: 1250\n\
+         Title[r1_2]: Traffic &amp; more to the attic\nOptions[r1_2]: bits,gauge\nUnscaled[r1_2]: d\nLegendI[r1_2]: From the attic:\n",
+        root.display()
+    );
+    fs::write(&config, text).unwrap();
+    let http = free_port();
+    let sections =
+        format!("[http]\nlisten = ['127.0.0.1:{http}']\n[[mrtg]]\nconfig = '{}'\n", config.display());
+    let _daemon = Daemon::serve(root, "", &sections);
+    wait_for("the target's RRD", || info(root, "r1_2.rrd"));
+    let found = get(http, "/api/v1/search?q=ATTIC").unwrap();
+    assert!(found.contains("r1_2.rrd") && found.contains("Traffic & more to the attic"), "{found}");
+    let graphs = get(http, "/api/v1/graphs?name=r1_2.rrd").unwrap();
+    for part in [
+        "Traffic & more to the attic",
+        "From the attic",
+        "--upper-limit\",\"10000",
+        "vraw0,8,*",
+        "\"unit\":\"bit\"",
+    ] {
+        assert!(graphs.contains(part), "{part}: {graphs}");
+    }
 }

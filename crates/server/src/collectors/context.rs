@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use store::engine::Engine;
 
+use super::labels::Labels;
 use super::statistics::CollectorStatistics;
 use crate::agent::feed::SpoolFeed;
 
@@ -22,6 +23,8 @@ pub struct CollectorContext {
     pub sink: ReadingSink,
     /// Their numbers.
     pub statistics: CollectorStatistics,
+    /// What they say of how their RRDs are shown.
+    pub labels: Labels,
     /// The directory of their own RRDs in `roundel`: empty in the daemon, an agent's name and a slash in an agent.
     pub own_directory: String,
 }

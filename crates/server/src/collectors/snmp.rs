@@ -12,10 +12,11 @@ use collect::snmp::engine::DeviceId;
 use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use collect::statistics::Statistic;
+use suggest::Label;
 use tokio::sync::watch;
 
 use self::config::SnmpSettings;
-use super::context::CollectorContext;
+use super::context::{CollectorContext, ReadingSink};
 use super::lookup::Lookups;
 use super::notices;
 use super::own::Own;
@@ -92,11 +93,21 @@ pub async fn run(
         }
         collector.send_all(|to, datagram| sockets.send(to, datagram));
         notices::log(NAME, collector.take_notices());
+        tell_titles(&context, &mut collector);
         let readings = collector.readings().1.len();
         if gathering.is_over(Instant::now(), readings, || collector.is_resting(clocks.now())) {
             own.add(record(&mut collector, &mut recorder).await);
         }
         own.publish(&context, |stored| numbers(&collector, stored)).await;
+    }
+}
+
+/// What devices say that their interfaces are for is kept where the page looks; an agent has no page.
+fn tell_titles(context: &CollectorContext, collector: &mut SnmpCollector) {
+    let titles = collector.take_titles();
+    if let (false, ReadingSink::Store(_)) = (titles.is_empty(), &context.sink) {
+        let labels = titles.into_iter().map(|(name, title)| (name, Label { title, graph: None }));
+        context.labels.add(NAME, labels);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
+use suggest::{Label, LabelGraph, LabelLine};
 
 use super::*;
 
@@ -132,6 +133,55 @@ fn the_largest_values_come_first() {
     let page = get(&roundel, &format!("/top?glob=d/*&by=max&{RANGE}"));
     assert_eq!(page.status, 200);
     assert!(page.text().contains("100.00 k"), "{}", page.text());
+}
+
+#[test]
+fn what_a_collector_says_of_an_rrd_is_found_and_shown() {
+    let roundel = filled();
+    let line = |source: &str| LabelLine {
+        source: source.to_string(),
+        label: format!("the {source}"),
+        is_area: false,
+        colour: Some("123456".to_string()),
+    };
+    let graph = LabelGraph {
+        unit: "bit/s".to_string(),
+        factor: 8.0,
+        base: 1000,
+        upper: Some(1e6),
+        lines: vec![line("b")],
+    };
+    let labels = [
+        ("d/x.rrd", Label { title: "Uplink to <Zürich>".to_string(), graph: Some(graph.clone()) }),
+        ("top.rrd", Label { title: "Uplink to Bern".to_string(), graph: None }),
+        ("gone.rrd", Label { title: "Uplink to nowhere".to_string(), graph: None }),
+        // A release may have had other sources.
+        (
+            "d/e/f.rrd",
+            Label {
+                title: "old".to_string(),
+                graph: Some(LabelGraph { lines: vec![line("none")], ..graph }),
+            },
+        ),
+    ];
+    let labels = labels.map(|(name, label)| (name.as_bytes().to_vec(), label));
+    roundel.service().collecting.labels.add("test", labels.into_iter());
+
+    let found = get(&roundel, "/api/v1/search?q=ZÜRICH+uplink".replace('Ü', "%C3%9C").as_str()).json();
+    assert_eq!((&found["total"], &found["items"][0]["name"]), (&1.into(), &"d/x.rrd".into()), "{found}");
+    assert_eq!(found["items"][0]["title"], "Uplink to <Zürich>");
+    assert!(get(&roundel, "/search?q=bern").text().contains("Uplink to Bern"));
+    assert!(get(&roundel, "/rrd/d/x").text().contains("Uplink to &#60;Zürich&#62;"));
+    assert!(get(&roundel, "/tree/d/").text().contains("Uplink to &#60;Zürich&#62;"));
+    let graphs = |name: &str| get(&roundel, &format!("/api/v1/graphs?name={name}")).json()["graphs"].clone();
+    let own = graphs("d/x.rrd");
+    assert_eq!((own.as_array().unwrap().len(), &own[0]["unit"]), (1, &"bit/s".into()), "{own}");
+    let words = own[0]["arg"].to_string();
+    for part in ["the b", "#123456", "vraw0,8,*", "--upper-limit", "DEF:vraw0=d/x.rrd:b:AVERAGE"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert_eq!(graphs("top.rrd")[0]["title"], "top: Uplink to Bern");
+    assert_eq!(graphs("d/e/f.rrd")[0]["title"], "e f: old");
 }
 
 #[test]

@@ -228,10 +228,14 @@ impl State {
             columns.push(at);
         }
         args.extend(source.rra_args());
-        let spec = RrdSpec { step: source.step, starts_before: source.step, args };
-        let spec = Arc::clone(self.specs.entry(spec.clone()).or_insert_with(|| Arc::new(spec)));
-        match self.inventory.find_or_define(path.as_bytes(), spec) {
+        let rrd_spec = RrdSpec { step: source.step, starts_before: source.step, args };
+        let rrd_spec = Arc::clone(self.specs.entry(rrd_spec.clone()).or_insert_with(|| Arc::new(rrd_spec)));
+        match self.inventory.find_or_define(path.as_bytes(), rrd_spec) {
             Ok(rrd) => {
+                if let Some(title) = spec.title.and_then(|at| row.text(at)).filter(|title| !title.is_empty())
+                {
+                    self.titles.push((path.into_bytes(), title));
+                }
                 let assignment = self.devices[id.index()].source.assignment;
                 self.inventory.assign(rrd, assignment);
                 self.feed(rrd, are_counters.into());

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use ::snmp::value::Value as SnmpValue;
+
 use super::*;
 use crate::snmp::tests::agent::Agent;
 
@@ -79,6 +81,18 @@ fn a_device_of_one_line_gives_readings_of_its_interfaces() {
     assert_eq!(spec.args[0], "DS:in:DERIVE:120:0:U");
     assert_eq!(spec.args[8], "RRA:AVERAGE:0.5:1:2880");
     assert!(bench.collector.take_notices().is_empty());
+}
+
+#[test]
+fn what_interfaces_are_for_is_told_once() {
+    let mut agent = agent();
+    agent.set("1.3.6.1.2.1.31.1.1.1.18.2", SnmpValue::Bytes(b"to the ISP"));
+    agent.set("1.3.6.1.2.1.31.1.1.1.18.3", SnmpValue::Bytes(b""));
+    let mut bench = Bench::new("device = 'router1'", agent);
+    bench.run(130);
+    let wanted = vec![(b"net/router1/eth0.rrd".to_vec(), "to the ISP".to_string())];
+    assert_eq!(bench.collector.take_titles(), wanted);
+    assert_eq!(bench.collector.take_titles(), []);
 }
 
 #[test]

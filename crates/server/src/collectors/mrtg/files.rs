@@ -8,8 +8,12 @@ use std::time::SystemTime;
 
 use collect::mrtg::agents::known::KnownInterfaces;
 use collect::mrtg::config::{self, Config};
+use collect::mrtg::display::Display;
 use collect::mrtg::plan::{MrtgPlan, PlanContext};
 use collect::snmp::profile::MibNames;
+use suggest::Label;
+
+use super::labels::label;
 
 /// A configuration, and what it was read from.
 #[derive(Debug)]
@@ -116,6 +120,14 @@ impl LoadedConfig {
             asks.join(", ")
         );
         Err(LoadError { text, stamps: self.stamps })
+    }
+
+    /// How the targets' RRDs are shown; before [`LoadedConfig::keep_globals`].
+    pub fn labels(&self) -> impl Iterator<Item = (Vec<u8>, Label)> {
+        let targets = self.plan.targets.iter().zip(&self.config.targets);
+        targets.map(|(target, settings)| {
+            (self.plan.inventory.name(target.rrd).to_vec(), label(&Display::of(settings)))
+        })
     }
 
     /// Forgets the lines and the settings of targets, which the plan has in its own form.

@@ -160,7 +160,11 @@ pub fn suggestions(
             break;
         }
     }
-    let rrds: Vec<Rrd<'_>> = definitions.iter().map(|(name, definition)| Rrd { name, definition }).collect();
+    let labels: Vec<_> =
+        definitions.iter().map(|(name, _)| api.service.collecting.labels.get(name)).collect();
+    let rrds = definitions.iter().zip(&labels);
+    let rrds: Vec<Rrd<'_>> =
+        rrds.map(|((name, definition), label)| Rrd { name, definition, label: label.as_deref() }).collect();
     let mut graphs = match mode {
         Mode::Each => suggest::directory(&api.presets, &rrds),
         Mode::Together(how) => suggest::together(&api.presets, &rrds, how),

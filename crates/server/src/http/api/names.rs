@@ -75,18 +75,45 @@ pub async fn search(State(api): State<Api>, uri: Uri) -> Result<Response, Failur
     query.finish()?;
     api.work
         .run(|| {
-            let list = name_list(&api.service)?;
-            let (items, total) = if pattern::has_wildcards(&text) {
-                let found = list.matching(&text, limit);
-                (found.hits.iter().map(|name| hit(name, 1)).collect::<Vec<_>>(), found.total)
-            } else {
-                let found = list.search(&text, limit);
-                (found.hits.iter().map(|one| hit(one.name, one.count)).collect(), found.total)
+            let found = find(&api.service, &text, limit)?;
+            let item = |(name, count): &(Vec<u8>, usize)| {
+                let mut item = hit(name, *count);
+                item["title"] = json!(api.service.collecting.labels.title(name));
+                item
             };
-            let answer = json!({ "more": items.len() < total, "total": total, "items": items });
+            let items: Vec<Value> = found.hits.iter().map(item).collect();
+            let answer = json!({ "more": items.len() < found.total, "total": found.total, "items": items });
             Ok((JSON_HEADERS, answer.to_string() + "\n").into_response())
         })
         .await
+}
+
+/// What a search found.
+pub struct Hits {
+    /// Whole names, a directory's with a slash at its end, and how many RRDs they are.
+    pub hits: Vec<(Vec<u8>, usize)>,
+    /// How many hits there are in all.
+    pub total: usize,
+}
+
+/// What a pattern takes, or the best hits of words: those in names before those in titles.
+///
+/// # Errors
+/// As [`name_list`].
+pub fn find(service: &Service, text: &[u8], limit: usize) -> Result<Hits, Failure> {
+    let list = name_list(service)?;
+    if pattern::has_wildcards(text) {
+        let found = list.matching(text, limit);
+        let hits = found.hits.iter().map(|name| (name.to_vec(), 1)).collect();
+        return Ok(Hits { hits, total: found.total });
+    }
+    let found = list.search(text, limit);
+    let mut all = Hits { total: found.total, hits: Vec::new() };
+    all.hits.extend(found.hits.iter().map(|hit| (hit.name.to_vec(), hit.count)));
+    let (titled, total) = service.collecting.labels.search(text, limit - all.hits.len());
+    all.total += total;
+    all.hits.extend(titled.into_iter().map(|name| (name, 1)));
+    Ok(all)
 }
 
 /// The names of the store.

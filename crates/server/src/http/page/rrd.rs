@@ -59,6 +59,8 @@ struct RrdPage {
     frame: Frame,
     range: Range,
     name: String,
+    /// What its collector says that it is.
+    title: Option<String>,
     /// The directory it is in.
     directory: String,
     /// The URL without its end.
@@ -75,14 +77,14 @@ struct RrdPage {
 pub async fn rrd(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
     let page = match respond(&site, &headers, &uri).await {
         Ok(Answer::File(response)) => return response,
-        Ok(Answer::Page(page)) => Ok(page),
+        Ok(Answer::Page(page)) => Ok(*page),
         Err(failure) => Err(failure),
     };
     answer(&headers, page)
 }
 
 enum Answer {
-    Page(RrdPage),
+    Page(Box<RrdPage>),
     File(Response),
 }
 
@@ -119,7 +121,7 @@ async fn respond(site: &Site, headers: &HeaderMap, uri: &Uri) -> Result<Answer, 
     }
     query.finish()?;
     let name = find(site, &path).ok_or_else(|| missing(&path))?;
-    site.api.work.run(|| rrd_page(site, range, &name)).await.map(Answer::Page)
+    site.api.work.run(|| rrd_page(site, range, &name)).await.map(Box::new).map(Answer::Page)
 }
 
 /// The RRD that a URL means: with or without `.rrd`.
@@ -249,6 +251,7 @@ fn rrd_page(site: &Site, range: Range, name: &RrdName) -> Result<RrdPage, Failur
     Ok(RrdPage {
         frame: Frame::new("rrd", String::from_utf8_lossy(stem)),
         name: String::from_utf8_lossy(stem).into_owned(),
+        title: site.api.service.collecting.labels.title(name.as_bytes()),
         directory: percent::encode(&stem[..from]),
         periods: PERIODS.iter().map(period).collect(),
         figures: graphs.iter().map(|graph| Figure::new(graph, &range, LARGE)).collect(),

@@ -9,7 +9,7 @@ use axum::response::Response;
 use super::figure::form;
 use super::tree::Entry;
 use super::{Frame, Site, answer};
-use crate::http::api::names::name_list;
+use crate::http::api::names::{Hits, find};
 use crate::http::failure::Failure;
 use crate::http::rows::Budget;
 
@@ -38,20 +38,14 @@ pub async fn search(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> R
 }
 
 fn search_page(site: &Site, text: &[u8]) -> Result<SearchPage, Failure> {
-    let list = name_list(&site.api.service)?;
+    let Hits { hits, total } = find(&site.api.service, text, HITS)?;
     let budget = Budget::new(&site.api.service.memory);
-    let is_glob = pattern::has_wildcards(text);
-    let (entries, total) = if is_glob {
-        let found = list.matching(text, HITS);
-        (found.hits.iter().map(|name| Entry::rrd(site, &budget, name)).collect::<Vec<_>>(), found.total)
-    } else {
-        let found = list.search(text, HITS);
-        let entry = |hit: &crate::name_index::Hit<'_>| match hit.name.ends_with(b"/") {
-            true => Entry::directory(hit.name, hit.count),
-            false => Entry::rrd(site, &budget, hit.name),
-        };
-        (found.hits.iter().map(entry).collect(), found.total)
+    let entry = |(name, count): &(Vec<u8>, usize)| match name.ends_with(b"/") {
+        true => Entry::directory(name, *count),
+        false => Entry::rrd(site, &budget, name),
     };
+    let entries = hits.iter().map(entry).collect();
+    let is_glob = pattern::has_wildcards(text);
     let query = String::from_utf8_lossy(text).into_owned();
     let together = (is_glob && total > 0).then(|| format!("/compare?{}&mode=overlay", form("glob", &[text])));
     let frame = Frame { query, ..Frame::new("search", "Search") };

@@ -27,6 +27,8 @@ pub struct Entry {
     pub name: String,
     /// The last part of it.
     pub short: String,
+    /// What its collector says that it is.
+    pub title: Option<String>,
     /// Where it leads.
     pub link: String,
     /// RRDs below a directory; `None`: it is an RRD.
@@ -44,6 +46,7 @@ impl Entry {
         Entry {
             name: String::from_utf8_lossy(plain).into_owned(),
             short: format!("{}/", last_part(plain)),
+            title: None,
             link: format!("/tree/{}/", percent::encode(plain)),
             count: Some(count),
             age: None,
@@ -65,6 +68,7 @@ impl Entry {
         Entry {
             name: String::from_utf8_lossy(name).into_owned(),
             short: last_part(stem),
+            title: site.api.service.collecting.labels.title(name),
             link: format!("/rrd/{}", percent::encode(stem)),
             count: None,
             age: last.as_ref().map(|last| now - last.update as i64),
