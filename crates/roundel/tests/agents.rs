@@ -44,6 +44,7 @@ const FROM: &str = "ROUNDEL_AGENT_FROM";
 const TO: &str = "ROUNDEL_AGENT_TO";
 const SPOOL_BYTES: &str = "ROUNDEL_AGENT_SPOOL_BYTES";
 const PAUSE: &str = "ROUNDEL_AGENT_PAUSE_MS";
+const BURST: &str = "ROUNDEL_AGENT_BURST";
 
 /// The value of an RRD's reading.
 fn value(rrd: usize, number: i64) -> u64 {
@@ -69,19 +70,30 @@ fn child() {
     let mut inventory = Inventory::new(RRDS);
     let args = ["DS:v:ABSOLUTE:10:0:U", "RRA:LAST:0.5:1:100000"].map(str::to_string).to_vec();
     let spec = Arc::new(RrdSpec { step: 1, starts_before: 1, args });
-    let rrds: Vec<_> = (0..RRDS)
+    let all: Vec<_> = (0..RRDS)
         .map(|rrd| inventory.find_or_add(format!("hall/{rrd}.rrd").as_bytes(), || Arc::clone(&spec)).unwrap())
         .collect();
     let (mut known, mut output) = (Default::default(), std::io::stdout());
-    for second in number(FROM)..=number(TO) {
+    let mut spool = |rrds: &[usize], second: i64| {
         let mut readings = Readings::default();
-        for (index, rrd) in rrds.iter().enumerate() {
-            readings.push(*rrd, Timestamp::whole(START + second), [Value::Unsigned(value(index, second))]);
+        for &rrd in rrds {
+            let values = [Value::Unsigned(value(rrd, second))];
+            readings.push(all[rrd], Timestamp::whole(START + second), values);
         }
         link.feed.take(&inventory, &readings, &mut known);
         link.feed.flush();
-        writeln!(output, "spooled {second}").unwrap();
         std::thread::sleep(Duration::from_millis(number(PAUSE) as u64));
+    };
+    let (mut from, to, burst) = (number(FROM), number(TO), number(BURST));
+    while from <= to {
+        let last = (from + burst - 1).min(to);
+        match burst {
+            1 => spool(&[0, 1, 2, 3], from),
+            // One RRD after the other.
+            _ => (0..RRDS).for_each(|rrd| (from..=last).for_each(|second| spool(&[rrd], second))),
+        }
+        writeln!(output, "spooled {last}").unwrap();
+        from = last + 1;
     }
     while link.feed.waits() {
         std::thread::sleep(Duration::from_millis(5));
@@ -108,6 +120,8 @@ struct World {
     spooled: i64,
     spool_bytes: u64,
     pause: u64,
+    /// Readings of an RRD before the next RRD has its; 1: those of one second all at once.
+    burst: i64,
 }
 
 impl World {
@@ -129,6 +143,7 @@ impl World {
             spooled: 0,
             spool_bytes: 1 << 30,
             pause: 1,
+            burst: 1,
         }
     }
 
@@ -146,6 +161,7 @@ impl World {
             .env(TO, to.to_string())
             .env(SPOOL_BYTES, self.spool_bytes.to_string())
             .env(PAUSE, self.pause.to_string())
+            .env(BURST, self.burst.to_string())
             .stdout(Stdio::piped())
             .stdin(Stdio::null())
             .spawn()
@@ -247,14 +263,16 @@ impl Drop for World {
     }
 }
 
-fn run_kills(kind: Kind, seed: u64) {
+/// With bursts, RRDs change their lane.
+fn run_kills(kind: Kind, burst: i64, seed: u64) {
     const LAST: i64 = 1_500;
     let mut random = Random::new(seed);
     let mut world = World::new(kind);
+    world.burst = burst;
     world.daemon.start();
     world.start_agent(LAST);
     for _ in 0..12 {
-        std::thread::sleep(Duration::from_millis(random.below(150)));
+        std::thread::sleep(Duration::from_millis(random.below(if burst > 1 { 600 } else { 150 })));
         let (agent, store) = (random.once_in(2), random.once_in(2));
         if agent {
             world.kill_agent();
@@ -269,20 +287,27 @@ fn run_kills(kind: Kind, seed: u64) {
         }
     }
     world.wait_until_done();
-    world.check(1, LAST, &format!("{kind:?}, seed {seed}"));
+    world.check(1, LAST, &format!("{kind:?}, bursts of {burst}, seed {seed}"));
 }
 
 #[test]
 fn agent_and_store_are_killed_and_every_reading_counts_once() {
     for seed in seeds(2) {
-        run_kills(Kind::Stripes, seed);
+        run_kills(Kind::Stripes, 1, seed);
+    }
+}
+
+#[test]
+fn the_same_while_rrds_change_lanes() {
+    for seed in seeds(2) {
+        run_kills(Kind::Stripes, 300, seed);
     }
 }
 
 #[test]
 fn the_same_with_files() {
     for seed in seeds(1) {
-        run_kills(Kind::Files, seed);
+        run_kills(Kind::Files, 1, seed);
     }
 }
 
@@ -294,8 +319,17 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn a_store_that_is_restored_gets_again_what_it_lacks() {
+    run_restore(1, 0);
+}
+
+#[test]
+fn the_same_when_rrds_have_changed_lanes() {
+    run_restore(100, 3);
+}
+
+fn run_restore(burst: i64, pause: u64) {
     let mut world = World::new(Kind::Stripes);
-    world.pause = 0;
+    (world.pause, world.burst) = (pause, burst);
     world.daemon.start();
     world.start_agent(300);
     world.wait_until_done();

@@ -7,18 +7,19 @@ pub mod work;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use collect::statistics::Statistic;
+use protocol::frames::agent::LIVE_STREAM;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::feed::SpoolFeed;
+use self::feed::{Lane, SpoolFeed};
 use self::sender::{Sender, SenderCounts, WorkTaker};
-use self::spool::{Spool, SpoolOptions};
+use self::spool::SpoolOptions;
 use self::work::AgentWork;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::context::{CollectorContext, ReadingSink};
@@ -52,7 +53,7 @@ pub struct AgentSettings {
 pub struct AgentLink {
     /// Takes readings.
     pub feed: Arc<SpoolFeed>,
-    /// The sender's numbers.
+    /// The numbers of the first lane's sender.
     pub counts: Arc<SenderCounts>,
     _runtime: Runtime,
     _stop: watch::Sender<bool>,
@@ -64,20 +65,30 @@ impl AgentLink {
     /// # Errors
     /// A text for the operator.
     pub fn open(settings: AgentSettings) -> Result<Self, String> {
-        let feed = Arc::new(SpoolFeed::new(Spool::open(settings.spool)?));
-        let counts = Arc::new(SenderCounts::default());
-        let sender = Sender {
-            name: settings.name,
-            store: settings.store,
-            work: None,
-            feed: Arc::clone(&feed),
-            counts: Arc::clone(&counts),
-        };
+        let feed = Arc::new(SpoolFeed::open(settings.spool)?);
+        let senders = senders(&settings.name, &settings.store, &feed, None);
+        let counts = Arc::clone(&senders[0].counts);
         let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
         let stop = watch::Sender::new(false);
-        runtime.spawn(sender.run(stop.subscribe()));
+        for sender in senders {
+            runtime.spawn(sender.run(stop.subscribe()));
+        }
         Ok(AgentLink { feed, counts, _runtime: runtime, _stop: stop })
     }
+}
+
+/// The senders of an agent's lanes; the first one takes work.
+fn senders(name: &str, store: &str, feed: &Arc<SpoolFeed>, mut work: Option<WorkTaker>) -> [Sender; 2] {
+    Lane::BOTH.map(|lane| Sender {
+        name: match lane {
+            Lane::Bulk => name.to_string(),
+            Lane::Live => format!("{name}{LIVE_STREAM}"),
+        },
+        store: store.to_string(),
+        work: work.take(),
+        feed: feed.lane(lane),
+        counts: Arc::default(),
+    })
 }
 
 /// A running agent.
@@ -85,7 +96,8 @@ struct Agent {
     settings: Settings,
     context: Arc<CollectorContext>,
     feed: Arc<SpoolFeed>,
-    counts: Arc<SenderCounts>,
+    /// By lane.
+    counts: [Arc<SenderCounts>; 2],
     work: Arc<AgentWork>,
     stop: watch::Sender<bool>,
 }
@@ -108,37 +120,34 @@ pub fn run(mut settings: Settings) -> Result<(), String> {
         ));
     }
     let directory = agent.spool.directory.clone();
-    let feed = Arc::new(SpoolFeed::new(Spool::open(agent.spool)?));
+    let feed = Arc::new(SpoolFeed::open(agent.spool)?);
     let work = Arc::new(AgentWork::open(&directory, own));
     let sink = ReadingSink::Spool(Arc::clone(&feed));
     let own_directory = format!("{}/", agent.name);
     let context =
         CollectorContext { sink, statistics: Default::default(), labels: Default::default(), own_directory };
-    let counts = Arc::new(SenderCounts::default());
-    let sender = Sender {
-        name: agent.name,
-        store: agent.store,
-        work: Some(WorkTaker { work: Arc::clone(&work), tags: agent.tags }),
-        feed: Arc::clone(&feed),
-        counts: Arc::clone(&counts),
-    };
+    let taker = WorkTaker { work: Arc::clone(&work), tags: agent.tags };
+    let senders = senders(&agent.name, &agent.store, &feed, Some(taker));
+    let counts = [0, 1].map(|lane| Arc::clone(&senders[lane].counts));
     let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
     let (context, stop) = (Arc::new(context), watch::Sender::new(false));
     let agent = Agent { settings, context, feed, counts, work, stop };
-    runtime.block_on(agent.serve(sender, collectd, ganglia)).map_err(|error| format!("cannot go on: {error}"))
+    runtime
+        .block_on(agent.serve(senders, collectd, ganglia))
+        .map_err(|error| format!("cannot go on: {error}"))
 }
 
 impl Agent {
     async fn serve(
         mut self,
-        sender: Sender,
+        senders: [Sender; 2],
         collectd: Option<CollectdReceiver>,
         ganglia: Option<GangliaSockets>,
     ) -> io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let stop_sending = watch::Sender::new(false);
-        let sending = tokio::spawn(sender.run(stop_sending.subscribe()));
+        let sending = senders.map(|sender| tokio::spawn(sender.run(stop_sending.subscribe())));
         let mut collecting = self.start(collectd, ganglia);
         let flusher = {
             let (feed, stop) = (Arc::clone(&self.feed), self.stop.subscribe());
@@ -170,11 +179,14 @@ impl Agent {
         let feed = Arc::clone(&self.feed);
         tokio::task::spawn_blocking(move || feed.flush()).await.ok();
         let until = Instant::now() + STOP_WAIT;
-        while self.counts.connected.load(Ordering::Relaxed) && self.feed.waits() && Instant::now() < until {
+        let is_connected = || self.counts.iter().all(|counts| counts.connected.load(Ordering::Relaxed));
+        while is_connected() && self.feed.waits() && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         stop_sending.send_replace(true);
-        sending.await.ok();
+        for sending in sending {
+            sending.await.ok();
+        }
         Ok(())
     }
 
@@ -206,8 +218,11 @@ impl Agent {
 
     fn numbers(&self) -> Vec<Statistic> {
         let spool = self.feed.counts();
-        let get = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-        let connected = u64::from(self.counts.connected.load(Ordering::Relaxed));
+        let [bulk, _] = &self.counts;
+        let sum = |count: fn(&SenderCounts) -> &AtomicU64| {
+            self.counts.iter().map(|counts| count(counts).load(Ordering::Relaxed)).sum()
+        };
+        let connected = u64::from(bulk.connected.load(Ordering::Relaxed));
         vec![
             Statistic::level("connected", "Connected to the store", connected),
             Statistic::level("spool_bytes", "Bytes of the spool", spool.bytes),
@@ -215,18 +230,18 @@ impl Agent {
             Statistic::count("blocks", "Blocks made", spool.last),
             Statistic::count("dropped", "Readings dropped because the spool was full", spool.dropped),
             Statistic::count("lost", "Readings lost because the spool could not be written", spool.lost),
-            Statistic::count("sessions", "Sessions with the store", get(&self.counts.sessions)),
-            Statistic::count("bytes", "Bytes sent", get(&self.counts.bytes)),
-            Statistic::count("refused", "Readings that the store refused", get(&self.counts.refused)),
+            Statistic::count("sessions", "Sessions with the store", sum(|counts| &counts.sessions)),
+            Statistic::count("bytes", "Bytes sent", sum(|counts| &counts.bytes)),
+            Statistic::count("refused", "Readings that the store refused", sum(|counts| &counts.refused)),
             Statistic::count(
                 "gone",
                 "Blocks that a restored store lacks and the spool, too",
-                get(&self.counts.gone),
+                sum(|counts| &counts.gone),
             ),
             Statistic::level(
                 "clock_skew_ms",
                 "Milliseconds between the clocks of agent and store when the session began",
-                self.counts.skew_ms.load(Ordering::Relaxed).unsigned_abs(),
+                bulk.skew_ms.load(Ordering::Relaxed).unsigned_abs(),
             ),
         ]
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collect::snmp::source::SnmpSource;
-use protocol::frames::agent::{TAGS_MAX, is_agent_name};
+use protocol::frames::agent::{LIVE_STREAM, TAGS_MAX, is_agent_name};
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use serde::Deserialize;
@@ -447,7 +447,10 @@ impl Reader<'_> {
     fn agent(&self, agent: &FileAgent) -> Result<AgentSettings, ConfigError> {
         let name = agent.name.get_ref();
         // It is a directory of RRDs, too.
-        if !is_agent_name(name.as_bytes()) || name.contains(['/', '\\']) || name.starts_with('.') {
+        if !is_agent_name(format!("{name}{LIVE_STREAM}").as_bytes())
+            || name.contains(['/', '\\'])
+            || name.starts_with('.')
+        {
             return Err(self.error(
                 "name",
                 &agent.name,

@@ -21,6 +21,9 @@ pub const NAME_BYTES_MAX: usize = 128;
 /// Tags of an agent. Guessed: an agent has a place, a network and a few roles.
 pub const TAGS_MAX: usize = 64;
 
+/// What follows an agent's name in the name of its second stream, whose blocks do not wait for those of the first.
+pub const LIVE_STREAM: &str = "/live";
+
 /// True for what an agent may be called: 1 to [`NAME_BYTES_MAX`] printable ASCII characters, no space.
 pub fn is_agent_name(name: &[u8]) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic)

@@ -11,6 +11,8 @@ enum Trouble {
     Cut(u64),
     /// Passes each piece on after so many milliseconds.
     Delay(u64),
+    /// Lets half a kilobyte of the first stream pass every 40 ms, and all of the other.
+    Slow,
     /// Swallows everything after so many bytes from the agent, and says nothing.
     Swallow(u64),
 }
@@ -33,11 +35,18 @@ fn network(store: u16, mut next: impl FnMut() -> Trouble + Send + 'static) -> u1
 }
 
 fn pass(mut from: TcpStream, mut to: TcpStream, trouble: Trouble) {
-    let (mut piece, mut passed) = ([0; 4096], 0);
+    let (mut piece, mut passed) = ([0; 512], 0);
+    let mut is_live = None;
     while let Ok(bytes @ 1..) = from.read(&mut piece) {
+        // The name of the stream comes first.
+        let is_live = *is_live.get_or_insert_with(|| piece[..bytes].windows(5).any(|part| part == b"/live"));
         let allowed = match trouble {
             Trouble::Cut(most) | Trouble::Swallow(most) => {
                 (most.saturating_sub(passed)).min(bytes as u64) as usize
+            }
+            Trouble::Slow => {
+                std::thread::sleep(Duration::from_millis(if is_live { 0 } else { 40 }));
+                bytes
             }
             Trouble::Delay(milliseconds) => {
                 std::thread::sleep(Duration::from_millis(milliseconds));
@@ -96,4 +105,21 @@ fn a_network_that_swallows_everything_is_noticed() {
     world.start_agent(LAST);
     world.wait_until_done();
     world.check(1, LAST, "after silence");
+}
+
+#[test]
+fn a_reading_does_not_wait_for_the_backlog_of_another_rrd() {
+    const LAST: i64 = 1_000;
+    let mut world = World::new(Kind::Stripes);
+    world.agent_port = network(world.port, || Trouble::Slow);
+    (world.pause, world.burst) = (0, LAST);
+    world.daemon.start();
+    world.start_agent(LAST);
+    // All of the first RRD's readings came before those of the others.
+    oracle::wait_until("the last readings of the last RRD", || {
+        world.rows(LAST).last().is_some_and(|rows| rows[LAST as usize].is_some())
+    });
+    assert_eq!(world.rows(LAST)[0][LAST as usize], None, "{}", world.daemon.log());
+    world.wait_until_done();
+    world.check(1, LAST, "both lanes");
 }

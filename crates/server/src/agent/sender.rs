@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 
-use super::feed::SpoolFeed;
+use super::feed::{Lane, LaneFeed};
 use super::spool::Cursor;
 use super::work::{AgentWork, IncomingWork};
 use crate::service::stopped;
@@ -56,14 +56,14 @@ pub struct SenderCounts {
 
 /// Sends what a feed has.
 pub struct Sender {
-    /// What the agent is called.
+    /// What its stream is called: the agent's name, in the second lane followed by `LIVE_STREAM`.
     pub name: String,
     /// Where the store listens, as HOST:PORT.
     pub store: String,
     /// How it takes work; `None` = it takes none.
     pub work: Option<WorkTaker>,
     /// What it sends.
-    pub feed: Arc<SpoolFeed>,
+    pub feed: LaneFeed,
     /// Its numbers.
     pub counts: Arc<SenderCounts>,
 }
@@ -106,6 +106,7 @@ impl Sender {
             let begun = Instant::now();
             let end = self.session(&mut sent, &mut stop).await;
             self.counts.connected.store(false, Ordering::Relaxed);
+            self.feed.disconnected();
             if begun.elapsed() > RETRY_MAX {
                 (wait, complaint) = (RETRY_FIRST, String::new());
             }
@@ -122,6 +123,7 @@ impl Sender {
             if text != complaint {
                 tracing::warn!(
                     store = self.store,
+                    stream = self.name,
                     "no session with the store: {text}; the spool keeps what comes"
                 );
                 complaint = text;
@@ -146,7 +148,12 @@ impl Sender {
                 Ok(greeted) => greeted,
                 Err(end) => return end,
             };
-        tracing::info!(store = self.store, after = session.acknowledged, "connected to the store");
+        tracing::info!(
+            store = self.store,
+            stream = self.name,
+            after = session.acknowledged,
+            "connected to the store"
+        );
         self.counts.connected.store(true, Ordering::Relaxed);
         self.counts.sessions.fetch_add(1, Ordering::Relaxed);
         let end = session.serve(self, cursor, sent, stop).await;
@@ -187,7 +194,10 @@ impl Sender {
             }
         };
         (session.acknowledged, session.credit) = (welcome.sequence, welcome.credit as usize);
-        self.compare_clocks(welcome.time);
+        if self.feed.lane() == Lane::Bulk {
+            // Once is enough.
+            self.compare_clocks(welcome.time);
+        }
         match self.feed.resume(session.acknowledged)? {
             Some((cursor, gone)) => {
                 if gone > 0 {

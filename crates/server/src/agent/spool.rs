@@ -4,6 +4,7 @@
 //! its own. When the spool is full, its oldest blocks give way to one that says which readings are missing (`gap`).
 
 mod gap;
+pub mod order;
 mod segment;
 
 use std::collections::VecDeque;
@@ -12,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use protocol::frames::agent::block::BlockSink;
 use rustix::fs::{FlockOperation, flock};
 
 use self::segment::{OpenSegment, Segment};
@@ -52,6 +54,12 @@ impl Cursor {
     pub fn before(&self) -> u64 {
         self.next - 1
     }
+}
+
+/// Takes the readings of blocks.
+pub trait WaitingSink: BlockSink {
+    /// What follows is of this block; of one that does not count, only the context matters.
+    fn begin_block(&mut self, number: u64, counts: bool);
 }
 
 /// The blocks that an agent keeps.
@@ -276,11 +284,17 @@ impl Spool {
         Ok(())
     }
 
-    /// Appends the next durable blocks, up to about `bytes_max` bytes, to `out`.
+    /// Appends the next durable blocks, up to about `bytes_max` bytes and none after `last_allowed`, to `out`.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn read(&self, cursor: &mut Cursor, bytes_max: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    pub fn read(
+        &self,
+        cursor: &mut Cursor,
+        bytes_max: usize,
+        last_allowed: u64,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let Some(index) = self.segments.iter().position(|segment| segment.last >= cursor.next) else {
             return Ok(());
         };
@@ -293,7 +307,8 @@ impl Spool {
             (Some(open), true) => open.durable_bytes,
             _ => segment.bytes,
         };
-        let (last, offset) = segment.read(&self.options.directory, cursor.offset..upto, bytes_max, out)?;
+        let limits = (bytes_max, last_allowed);
+        let (last, offset) = segment.read(&self.options.directory, cursor.offset..upto, limits, out)?;
         cursor.offset = offset;
         if let Some(last) = last {
             cursor.next = (last + 1).max(cursor.next);
@@ -301,17 +316,46 @@ impl Spool {
         Ok(())
     }
 
-    /// Removes what is no longer kept, and makes room when there is too much: the oldest blocks are dropped.
+    /// Hands all readings that the store does not have for good to `sink`, with the numbers of their blocks.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn for_each_waiting(&self, sink: &mut impl WaitingSink) -> io::Result<()> {
+        for segment in self.segments.iter().filter(|segment| segment.last > self.acknowledged) {
+            gap::for_each_block(&segment.read_all(&self.options.directory)?, |number, reader, body| {
+                sink.begin_block(number, number > self.acknowledged);
+                reader.read(body, sink).is_ok()
+            });
+        }
+        Ok(())
+    }
+
+    /// The first block that is kept.
+    pub fn first(&self) -> u64 {
+        self.segments.front().map_or(self.last + 1, |segment| segment.first)
+    }
+
+    /// The last block that the store has for good, as far as is known.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.options.directory
+    }
+
+    /// Removes what is no longer kept, and makes room when there are more than `bytes_max` bytes: the oldest blocks are dropped.
     ///
     /// # Errors
     /// When files cannot be written or removed.
-    pub fn tidy(&mut self) -> io::Result<()> {
+    pub fn tidy(&mut self, bytes_max: u64) -> io::Result<()> {
         if self.noted.is_some_and(|noted| noted != self.acknowledged) {
             self.note()?;
         }
         while let Some(oldest) = self.segments.front().filter(|_| self.segments.len() > 1) {
             let is_done = oldest.last <= self.acknowledged;
-            let is_full = self.bytes() > self.options.bytes_max;
+            let is_full = self.bytes() > bytes_max;
             if is_done && (is_full || oldest.age(&self.options.directory) > self.options.keep) {
                 oldest.remove(&self.options.directory)?;
                 self.segments.pop_front();

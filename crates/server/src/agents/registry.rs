@@ -1,15 +1,16 @@
-//! Which agents are connected: of two sessions of one agent, the newer one counts.
+//! Which agents are connected: of two sessions of one stream, the newer one counts. An agent has a stream of its name, and one that
+//! is called `NAME/live`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, watch};
 
-/// The agents that are connected, by their names.
+/// The streams of agents that are connected, by their names.
 #[derive(Debug, Default)]
 pub struct Registry(Mutex<HashMap<Box<[u8]>, Arc<Seat>>>);
 
-/// What the sessions of one agent share.
+/// What the sessions of one stream share.
 #[derive(Debug)]
 struct Seat {
     /// The number of the newest session.
@@ -18,7 +19,7 @@ struct Seat {
     taken: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// The right to apply an agent's blocks.
+/// The right to apply a stream's blocks.
 #[derive(Debug)]
 pub struct Place<'a> {
     registry: &'a Registry,
@@ -29,6 +30,11 @@ pub struct Place<'a> {
     _taken: OwnedMutexGuard<()>,
 }
 
+/// The name of the agent that a stream is of.
+pub fn agent_of(stream: &[u8]) -> &[u8] {
+    stream.split(|&byte| byte == b'/').next().unwrap_or(stream)
+}
+
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Seat>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -36,10 +42,11 @@ impl Registry {
 
     /// How many agents are connected.
     pub fn count(&self) -> usize {
-        self.lock().len()
+        let streams = self.lock();
+        streams.keys().map(|stream| agent_of(stream)).collect::<HashSet<_>>().len()
     }
 
-    /// Ends an older session of the same agent, waits until that has applied what it is at, and takes its place.
+    /// Ends an older session of the same stream, waits until that has applied what it is at, and takes its place.
     pub async fn take(&self, name: &[u8]) -> Place<'_> {
         let seat = Arc::clone(
             self.lock()
@@ -85,6 +92,7 @@ mod tests {
         let registry = Registry::default();
         let mut first = registry.take(b"a").await;
         let other = registry.take(b"b").await;
+        let _second_stream = registry.take(b"b/live").await;
         assert_eq!(registry.count(), 2);
         let mut second = Box::pin(registry.take(b"a"));
         let wanted = async {
@@ -97,8 +105,8 @@ mod tests {
         drop(first);
         let second = second.await;
         drop(other);
-        assert_eq!(registry.count(), 1);
+        assert_eq!(registry.count(), 2);
         drop(second);
-        assert_eq!(registry.count(), 0);
+        assert_eq!(registry.count(), 1);
     }
 }

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use super::AgentServer;
 use super::counts::add;
 use super::receiving::{Received, Receiving};
-use super::registry::Place;
+use super::registry::{Place, agent_of};
 use super::work::Seat;
 use crate::budget::Share;
 use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
@@ -138,7 +138,10 @@ type Commit = JoinHandle<(u64, Result<(), StoreError>)>;
 
 struct Session<'a> {
     server: &'a AgentServer,
-    name: Box<[u8]>,
+    /// The name of its stream, which has the position.
+    stream: Box<[u8]>,
+    /// The agent's own name: what precedes the stream's first slash.
+    agent: Box<[u8]>,
     epoch: u64,
     /// Blocks up to this one may have been applied before, without their position.
     sent: u64,
@@ -179,12 +182,14 @@ impl<'a> Session<'a> {
             let position = StreamPosition { epoch, sequence: 0 };
             tokio::task::block_in_place(|| engine.set_stream_position(&name, position)).map_err(ending)?;
         }
+        let agent: Box<[u8]> = agent_of(&name).into();
         Ok(Session {
             server,
-            receiving: Receiving::new(&name),
+            receiving: Receiving::new(&agent),
             seat: None,
             said_fenced: false,
-            name,
+            stream: name,
+            agent,
             epoch,
             sent,
             applied: durable,
@@ -260,7 +265,7 @@ impl<'a> Session<'a> {
                 }
                 FromAgent::WorkWanted(tags) => {
                     let tags = tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect();
-                    let join = || self.server.work.join(&self.name, tags);
+                    let join = || self.server.work.join(&self.agent, tags);
                     self.seat = Some(tokio::task::block_in_place(join));
                 }
                 FromAgent::Hello(_) => return Err(self.malformed("a second HELLO")),
@@ -308,9 +313,9 @@ impl<'a> Session<'a> {
         }
         let is_repeated = head.sequence <= self.sent;
         answer(head.sequence, received, written, is_repeated, self.server, output);
-        log_dropped(&self.name, received, self.server);
+        log_dropped(&self.agent, received, self.server);
         if received.fenced > 0 && !std::mem::replace(&mut self.said_fenced, true) {
-            let agent = String::from_utf8_lossy(&self.name);
+            let agent = String::from_utf8_lossy(&self.agent);
             tracing::warn!(%agent, "an agent sends readings of devices that another one polled by then: they are refused");
         }
         add(&counts.blocks, 1);
@@ -330,7 +335,7 @@ impl<'a> Session<'a> {
             return;
         }
         self.uncommitted = None;
-        let (engine, name) = (Arc::clone(&self.server.service.engine), self.name.clone());
+        let (engine, name) = (Arc::clone(&self.server.service.engine), self.stream.clone());
         let position = StreamPosition { epoch: self.epoch, sequence: self.applied };
         self.commit = Some(tokio::task::spawn_blocking(move || {
             (position.sequence, engine.set_stream_position(&name, position))

@@ -107,13 +107,20 @@ pub fn replace(directory: &Path, victims: &[Segment], acknowledged: u64) -> io::
 
 /// Reads what can be read.
 fn read(bytes: &[u8], acknowledged: u64, collected: &mut Collected) {
+    for_each_block(bytes, |number, reader, body| {
+        collected.counts = number > acknowledged;
+        reader.read(body, collected).is_ok()
+    });
+}
+
+/// Calls `each` with the number and the body of each block of a segment, until it returns false or the rest is damaged.
+pub fn for_each_block(bytes: &[u8], mut each: impl FnMut(u64, &mut BlockReader, &[u8]) -> bool) {
     let mut reader = BlockReader::default();
     let mut at = 0;
     while let Ok(Some((frame, used))) = frames::scan(&bytes[at..], AGENT_BODY_BYTES_MAX) {
         at += used;
         let Ok(head) = BlockHead::parse(frame.body) else { return };
-        collected.counts = head.sequence > acknowledged;
-        if reader.read(frame.body, collected).is_err() {
+        if !each(head.sequence, &mut reader, frame.body) {
             return;
         }
     }

@@ -109,13 +109,14 @@ impl Segment {
         fs::read(self.path(directory))
     }
 
-    /// Appends whole frames from `range` of the file to `out`: about `bytes_max` bytes, or one frame. Returns the number of
+    /// Appends whole frames from `range` of the file to `out`: about `bytes_max` bytes, or one frame, and no block after
+    /// `last_allowed`. Returns the number of
     /// the last one, and where to go on. After damage, the rest of the segment is left out.
     pub fn read(
         &self,
         directory: &Path,
         range: Range<u64>,
-        bytes_max: usize,
+        (bytes_max, last_allowed): (usize, u64),
         out: &mut Vec<u8>,
     ) -> io::Result<(Option<u64>, u64)> {
         if range.is_empty() {
@@ -127,9 +128,9 @@ impl Segment {
         for bytes in [bytes_max.max(HEADER_BYTES), HEADER_BYTES + AGENT_BODY_BYTES_MAX] {
             out.resize(start + bytes.min(left), 0);
             file.read_exact_at(&mut out[start..], range.start)?;
-            let (last, used) = whole_frames(&out[start..]);
+            let Frames { last, used, is_allowed } = whole_frames(&out[start..], last_allowed);
             out.truncate(start + used);
-            if last.is_some() {
+            if last.is_some() || !is_allowed {
                 return Ok((last, range.start + used as u64));
             }
         }
@@ -142,15 +143,28 @@ impl Segment {
     }
 }
 
-/// The number of the last of the good frames at the start of `bytes`, and where they end.
-fn whole_frames(bytes: &[u8]) -> (Option<u64>, usize) {
-    let (mut last, mut at) = (None, 0);
-    while let Ok(Some((frame, used))) = frames::scan(&bytes[at..], AGENT_BODY_BYTES_MAX) {
+/// The good frames at the start of some bytes.
+struct Frames {
+    /// The number of the last one.
+    last: Option<u64>,
+    /// Where they end.
+    used: usize,
+    /// False: the next one is not allowed.
+    is_allowed: bool,
+}
+
+fn whole_frames(bytes: &[u8], last_allowed: u64) -> Frames {
+    let mut found = Frames { last: None, used: 0, is_allowed: true };
+    while let Ok(Some((frame, used))) = frames::scan(&bytes[found.used..], AGENT_BODY_BYTES_MAX) {
         let Ok(head) = BlockHead::parse(frame.body) else { break };
-        last = Some(head.sequence);
-        at += used;
+        if head.sequence > last_allowed {
+            found.is_allowed = false;
+            break;
+        }
+        found.last = Some(head.sequence);
+        found.used += used;
     }
-    (last, at)
+    found
 }
 
 /// The segments of a directory, oldest first. A torn end is cut off, and files that a gap stands for are removed.
@@ -161,7 +175,7 @@ pub fn all(directory: &Path) -> io::Result<Vec<Segment>> {
         let Some(segment) = name.to_str().and_then(named) else { continue };
         let path = directory.join(&name);
         let bytes = fs::read(&path)?;
-        let (last, used) = whole_frames(&bytes);
+        let Frames { last, used, .. } = whole_frames(&bytes, u64::MAX);
         if used < bytes.len() {
             tracing::warn!(
                 file = %path.display(),

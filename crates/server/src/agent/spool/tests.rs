@@ -64,7 +64,7 @@ fn read_all(spool: &Spool, cursor: &mut Cursor, number: u64) -> Vec<(u64, i64, u
     let (mut reader, mut seen, mut applied) = (BlockReader::default(), Seen::default(), number);
     loop {
         let mut out = Vec::new();
-        spool.read(cursor, 100, &mut out).unwrap();
+        spool.read(cursor, 100, u64::MAX, &mut out).unwrap();
         if out.is_empty() {
             return seen.readings;
         }
@@ -97,12 +97,12 @@ fn what_is_durable_is_read_once_and_again_after_a_lost_connection() {
     assert!(unsynced < 40 && spool.durable() == 40);
     let first = read_all(&spool, &mut cursor, 0);
     assert_eq!(first, (1..=40).map(|number| (number, number as i64, 0)).collect::<Vec<_>>());
-    spool.read(&mut cursor, 100, &mut out).unwrap();
+    spool.read(&mut cursor, 100, u64::MAX, &mut out).unwrap();
     assert!(out.is_empty());
     source.append(&mut spool);
     spool.sync().unwrap();
     // In the same session, only what is new.
-    spool.read(&mut cursor, 100, &mut out).unwrap();
+    spool.read(&mut cursor, 100, u64::MAX, &mut out).unwrap();
     assert_eq!(cursor.before(), 41);
     for acknowledged in [0, 17, 40, 41] {
         let (mut cursor, _) = spool.resume(acknowledged).unwrap();
@@ -145,7 +145,7 @@ fn a_full_spool_drops_its_oldest_readings_and_says_so() {
     let mut source = Source::new();
     for _ in 0..2_000 {
         source.append(&mut spool);
-        spool.tidy().unwrap();
+        spool.tidy(16_000).unwrap();
     }
     spool.sync().unwrap();
     assert!(spool.bytes() <= 16_000 + 1_000, "{}", spool.bytes());
@@ -178,7 +178,7 @@ fn what_the_store_has_is_dropped_without_a_gap() {
     for _ in 0..1_000 {
         source.append(&mut spool);
         spool.acknowledge(spool.last());
-        spool.tidy().unwrap();
+        spool.tidy(16_000).unwrap();
     }
     spool.sync().unwrap();
     assert_eq!(spool.dropped(), 0);
