@@ -4,6 +4,7 @@
 
 mod bindings;
 mod client;
+mod http;
 mod librrd;
 mod ports;
 mod program;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use bindings::{Bindings, Exported};
 pub use client::{Answer, Client};
+pub use http::http_get;
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
 pub use ports::free_port;
 pub use program::{Program, rrd_files};

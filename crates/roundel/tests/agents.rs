@@ -392,6 +392,11 @@ fn what_a_full_spool_drops_is_unknown_and_counted() {
 #[test]
 fn the_command_sends_what_it_collects() {
     let mut world = World::new(Kind::Stripes);
+    let http = oracle::free_port();
+    world.daemon.configure(&format!(
+        "[agents]\nlisten = ['127.0.0.1:{}']\n[http]\nlisten = ['127.0.0.1:{http}']\n",
+        world.port
+    ));
     let mut client = world.daemon.start();
     let config = world.host_agent_toml("hall-2");
     let log = std::fs::File::create(world.directory.path().join("agent.log")).unwrap();
@@ -417,12 +422,23 @@ fn the_command_sends_what_it_collects() {
         names.join(" "),
         "connected spool_bytes waiting_bytes blocks dropped lost sessions bytes refused gone clock_skew_ms"
     );
+    let agents = || {
+        let status = oracle::http_get(http, "/api/v1/status").unwrap();
+        let place = status.find("\"agents\":").unwrap();
+        status[place..].split(']').next().unwrap().to_string()
+    };
+    assert!(
+        agents().contains("\"connected\":true") && agents().contains("\"name\":\"hall-2\""),
+        "{}",
+        agents()
+    );
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(agent.id() as i32).unwrap(),
         rustix::process::Signal::TERM,
     )
     .unwrap();
     assert!(agent.wait().unwrap().success(), "{}", log());
+    oracle::wait_until("the agent is away", || agents().contains("\"connected\":false"));
 }
 
 /// A session of the test's own.

@@ -58,6 +58,7 @@ class Suggestions {
 
   /** @param {import('./types').SearchItem[]} items @param {number} total */
   #show(items, total) {
+    const before = this.items?.[this.chosen]?.path;
     this.chosen = -1;
     const options = items.map((item, index) =>
       element(
@@ -72,6 +73,9 @@ class Suggestions {
     this.list.hidden = options.length === 0;
     this.input.setAttribute('aria-expanded', String(options.length > 0));
     this.input.removeAttribute('aria-activedescendant');
+    // What was chosen while the answer was on its way stays chosen.
+    const again = items.findIndex((item) => item.path === before);
+    if (again >= 0) this.#choose(again);
     this.state.textContent = total === 0 ? texts.nothingFound : texts.found(total);
   }
 

@@ -18,6 +18,8 @@ const ROWS = {
     duration(item.step),
   ],
   errors: (item) => [dateTime(item.time, 1, null), item.level, item.text],
+  dropped: (item) => [item.reason, String(item.count)],
+  slow: (item) => [dateTime(item.time, 1, null), duration(item.seconds), item.request],
   agents: (item) => [item.name, item.connected ? 'connected' : 'away', item.lag_seconds === null ? '–' : duration(item.lag_seconds)],
 };
 

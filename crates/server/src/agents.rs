@@ -4,6 +4,7 @@ mod assignments;
 mod counts;
 mod receiving;
 mod registry;
+pub mod seen;
 mod session;
 pub mod work;
 

@@ -10,6 +10,7 @@ pub(crate) mod percent;
 mod query;
 pub(crate) mod rows;
 pub mod server;
+pub mod slow;
 mod table;
 mod views;
 mod work;
@@ -52,6 +53,7 @@ pub struct SiteSettings {
 pub fn public(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Router {
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
     let presets = Arc::new(Presets::shipped());
+    let slow = Arc::clone(&status.slow);
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
     let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets, views };
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
@@ -64,6 +66,7 @@ pub fn public(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusW
         .merge(api::router(api))
         .merge(graph::router(graphs))
         .merge(page::router(site))
+        .layer(axum::middleware::from_fn_with_state(slow, slow::watch))
 }
 
 async fn metrics(State(public): State<Public>) -> Response {

@@ -42,6 +42,20 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    const ALL: [DropReason; 11] = [
+        DropReason::LineTooLong,
+        DropReason::UnknownCommand,
+        DropReason::Permission,
+        DropReason::Usage,
+        DropReason::Name,
+        DropReason::NoSuchRrd,
+        DropReason::Refused,
+        DropReason::Store,
+        DropReason::Memory,
+        DropReason::Unfinished,
+        DropReason::BadFrame,
+    ];
+
     fn label(self) -> &'static str {
         match self {
             DropReason::LineTooLong => "line_too_long",
@@ -107,6 +121,15 @@ impl Metrics {
     /// Counts a line that was not executed.
     pub fn drop_line(&self, reason: DropReason) {
         self.drops.get_or_create(&Reason { reason: reason.label() }).inc();
+    }
+
+    /// Lines that were not executed, by reason; those without any are left out.
+    pub fn dropped_lines(&self) -> Vec<(&'static str, u64)> {
+        let count = |reason: DropReason| {
+            let reason = reason.label();
+            Some((reason, self.drops.get(&Reason { reason })?.get()))
+        };
+        DropReason::ALL.into_iter().filter_map(count).filter(|(_, count)| *count > 0).collect()
     }
 
     /// Counts a command other than an ordinary UPDATE.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::agents::seen::SeenAgents;
 use crate::budget::MemoryBudget;
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::labels::Labels;
@@ -64,6 +65,8 @@ pub struct Service {
     pub scrub: Arc<Scrub>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
+    /// Agents that have been seen.
+    pub agents: SeenAgents,
     /// What collectors need.
     pub collecting: Arc<CollectorContext>,
 }
@@ -107,6 +110,7 @@ impl Service {
             flush_all: FlushAll::default(),
             connection_limits: ConnectionLimits::with_total(limits.connections, limits.memory / 4 * 3),
             scrub: Arc::default(),
+            agents: SeenAgents::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
     }

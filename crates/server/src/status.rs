@@ -12,6 +12,8 @@ use procfs::process::Process;
 use serde::Serialize;
 use store::engine::Stats;
 
+use crate::agents::seen::AgentState;
+use crate::http::slow::{SlowRequest, SlowRequests};
 use crate::logging::{LogLine, recent};
 use crate::service::Service;
 use late::Late;
@@ -20,6 +22,8 @@ use late::Late;
 const RATE_SECONDS_MIN: f64 = 1.0;
 /// A file system with less room than this part of it is a problem.
 const DISK_FREE_MIN: f64 = 0.05;
+/// An agent that is away for longer is a problem: it tries to connect every 10 s.
+const AGENT_AWAY_SECONDS: i64 = 60;
 /// Log lines that are answered.
 const LINES: usize = 20;
 
@@ -31,6 +35,8 @@ pub struct StatusWatch {
     started: i64,
     rate: Mutex<Rate>,
     late: Late,
+    /// HTTP requests that took long.
+    pub slow: Arc<SlowRequests>,
 }
 
 struct Rate {
@@ -56,6 +62,12 @@ pub struct Status {
     pub store: Disk,
     /// Memory.
     pub memory: Memory,
+    /// Requests of clients of rrdcached's protocol that were not done, by reason.
+    pub dropped: Vec<Dropped>,
+    /// HTTP requests that took long, newest first.
+    pub slow: Vec<SlowRequest>,
+    /// Agents that have connected since the start.
+    pub agents: Vec<AgentState>,
     /// What collectors say of themselves.
     pub collectors: Vec<CollectorState>,
     /// RRDs that get no readings, the latest first.
@@ -105,6 +117,15 @@ pub struct Memory {
     pub clients_max: u64,
 }
 
+/// See [`Status::dropped`].
+#[derive(Debug, Serialize)]
+pub struct Dropped {
+    /// Why; as in `/metrics`.
+    pub reason: &'static str,
+    /// How many since the start.
+    pub count: u64,
+}
+
 /// See [`Status::collectors`].
 #[derive(Debug, Serialize)]
 pub struct CollectorState {
@@ -141,7 +162,7 @@ impl StatusWatch {
     pub fn new(service: Arc<Service>, store: Option<PathBuf>) -> Self {
         let started = service.now();
         let rate = Mutex::new(Rate { at: Instant::now(), received: 0, per_second: 0.0 });
-        StatusWatch { late: Late::default(), service, store, started, rate }
+        StatusWatch { late: Late::default(), slow: Arc::default(), service, store, started, rate }
     }
 
     /// The daemon's numbers, as its own RRD keeps them; `None` when the system does not say some.
@@ -168,6 +189,8 @@ impl StatusWatch {
         let disk = self.disk(&stats);
         let mut errors = recent();
         errors.truncate(LINES);
+        let agents = service.agents.all(now);
+        let dropped = service.metrics.dropped_lines();
         let collectors = service.metrics.collectors.all();
         Status {
             version: env!("CARGO_PKG_VERSION"),
@@ -179,7 +202,10 @@ impl StatusWatch {
                 refused: stats.updates_refused,
                 per_second: self.rate(stats.updates_received),
             },
-            problems: problems(&disk, &late),
+            problems: problems(&disk, &late, &agents, now),
+            dropped: dropped.into_iter().map(|(reason, count)| Dropped { reason, count }).collect(),
+            slow: self.slow.all(),
+            agents,
             store: disk,
             memory: Memory {
                 rss: Process::myself()
@@ -219,9 +245,9 @@ impl StatusWatch {
 }
 
 impl Status {
-    /// The time of a line of the log, in this host's time.
-    pub fn time_text(&self, line: &LogLine) -> String {
-        let time = i64::try_from(line.time).unwrap_or(i64::MAX);
+    /// Seconds since the epoch as text, in this host's time.
+    pub fn time_text(&self, time: &u64) -> String {
+        let time = i64::try_from(*time).unwrap_or(i64::MAX);
         let text = localtime::strftime(std::ffi::OsStr::new("%F %T"), time).unwrap_or_default();
         String::from_utf8_lossy(&text).into_owned()
     }
@@ -235,7 +261,7 @@ impl CollectorState {
     }
 }
 
-fn problems(disk: &Disk, late: &late::LateRrds) -> Vec<Problem> {
+fn problems(disk: &Disk, late: &late::LateRrds, agents: &[AgentState], now: i64) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |text: String, advice| problems.push(Problem { text, advice });
     if disk.read_only {
@@ -251,6 +277,12 @@ fn problems(disk: &Disk, late: &late::LateRrds) -> Vec<Problem> {
         add(
             format!("The disk of the store is nearly full: {percent:.1} % are free."),
             "Make room: the store stops taking updates when nothing is left, but loses nothing.",
+        );
+    }
+    for agent in agents.iter().filter(|agent| !agent.connected && now - agent.heard > AGENT_AWAY_SECONDS) {
+        add(
+            format!("The agent {} has been away for {} s.", agent.name, now - agent.heard),
+            "See whether it runs, and whether it reaches the address of [agents]. Its spool keeps what it reads.",
         );
     }
     if late.count > 0 {

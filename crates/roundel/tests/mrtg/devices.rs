@@ -1,28 +1,17 @@
 //! `[[snmp]]` polls Debian's snmpd.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 
-use oracle::{free_port, wait_for, wait_until};
+use oracle::{free_port, http_get, wait_for, wait_until};
 
 use crate::snmp::{MIB, OBJECTS};
 use crate::snmpd::Snmpd;
 use crate::{Daemon, info, our_info};
 
-/// The answer to a GET, with its head; `None` while nothing listens.
-pub fn get(port: u16, target: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).ok()?;
-    Some(text)
-}
-
 /// What `/metrics` says of the poller, without `roundel_snmp_`.
 fn metric(port: u16, name: &str) -> Option<u64> {
-    let text = get(port, "/metrics")?;
+    let text = http_get(port, "/metrics")?;
     let prefix = format!("roundel_snmp_{name}");
     text.lines().find_map(|line| {
         let (metric, value) = line.split_once(' ')?;

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, wait_for, wait_until};
+use oracle::{free_port, http_get, wait_for, wait_until};
 
-use crate::devices::get;
 use crate::{Daemon, info};
 
 /// The numbers of each collector, in their order. A release appends to a list; it never changes what is there, because RRDs have them
@@ -143,9 +142,9 @@ fn titles_and_legends_of_the_file_are_found_and_shown() {
         format!("[http]\nlisten = ['127.0.0.1:{http}']\n[[mrtg]]\nconfig = '{}'\n", config.display());
     let _daemon = Daemon::serve(root, "", &sections);
     wait_for("the target's RRD", || info(root, "r1_2.rrd"));
-    let found = get(http, "/api/v1/search?q=ATTIC").unwrap();
+    let found = http_get(http, "/api/v1/search?q=ATTIC").unwrap();
     assert!(found.contains("r1_2.rrd") && found.contains("Traffic & more to the attic"), "{found}");
-    let graphs = get(http, "/api/v1/graphs?name=r1_2.rrd").unwrap();
+    let graphs = http_get(http, "/api/v1/graphs?name=r1_2.rrd").unwrap();
     for part in [
         "Traffic & more to the attic",
         "From the attic",

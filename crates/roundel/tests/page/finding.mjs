@@ -8,8 +8,11 @@ check('search suggests as one types, and arrows and Enter open', async (page) =>
   await open(page, '/status');
   await page.keyboard.press('/');
   await page.keyboard.type('switch eth0');
-  const option = page.locator('form[role=search] [role=option]').filter({ hasText: 'eth0' });
-  await option.first().waitFor();
+  const options = page.locator('form[role=search] [role=option]');
+  await until('the answer to all words is there', async () => {
+    const names = await options.allTextContents();
+    return names.length === 2 && names.every((name) => name.includes('eth0'));
+  });
   const input = page.getByRole('combobox', { name: 'Search' });
   assert.equal(await input.getAttribute('aria-expanded'), 'true');
   await page.keyboard.press('ArrowDown');

@@ -21,6 +21,7 @@ use super::AgentServer;
 use super::counts::add;
 use super::receiving::{Received, Receiving};
 use super::registry::{Place, agent_of};
+use super::seen::SeenSession;
 use super::work::Seat;
 use crate::budget::Share;
 use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
@@ -149,6 +150,7 @@ struct Session<'a> {
     applied: u64,
     durable: u64,
     receiving: Receiving,
+    seen: SeenSession<'a>,
     /// Of an agent that takes work.
     seat: Option<Seat>,
     /// The log says already that readings are another agent's by now.
@@ -185,6 +187,7 @@ impl<'a> Session<'a> {
         let agent: Box<[u8]> = agent_of(&name).into();
         Ok(Session {
             server,
+            seen: server.service.agents.session(&agent, server.service.now()),
             receiving: Receiving::new(&agent),
             seat: None,
             said_fenced: false,
@@ -306,6 +309,8 @@ impl<'a> Session<'a> {
             // For its context only.
             return Ok(());
         }
+        let newest = received.readings.iter().map(|reading| reading.time.whole).max();
+        self.seen.note(self.server.service.now(), newest);
         let written = self.writer.write(&received.inventory, &received.readings).await;
         let passing = written.failures.iter().find(|failure| failure.error.is_passing());
         if let Some(WriteFailure { error: WriteError::Store(error), .. }) = passing {

@@ -185,6 +185,18 @@ fn what_a_collector_says_of_an_rrd_is_found_and_shown() {
 }
 
 #[test]
+fn requests_that_were_not_done_are_in_the_status() {
+    let roundel = filled();
+    let mut client = Client::open(&roundel.socket());
+    assert!(client.say("FROBNICATE x").starts_with('-'));
+    assert!(client.say("FETCH none.rrd AVERAGE").starts_with('-'));
+    let status = get(&roundel, "/api/v1/status").json();
+    let dropped = json!([{"reason": "unknown_command", "count": 1}, {"reason": "no_such_rrd", "count": 1}]);
+    assert_eq!(status["dropped"], dropped);
+    assert!(get(&roundel, "/status").text().contains("no_such_rrd"));
+}
+
+#[test]
 fn home_loads_itself_until_the_first_readings_of_this_host() {
     let roundel = filled();
     let home = || get(&roundel, "/").text();
