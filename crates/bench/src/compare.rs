@@ -3,6 +3,7 @@
 //! Every scenario starts its own daemons in its own directory under the work directory and leaves neither
 //! running. The daemons of a scenario run side by side but are loaded in turn, never at once.
 
+mod agent;
 mod attack;
 mod collectd;
 mod collector;

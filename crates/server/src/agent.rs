@@ -26,8 +26,8 @@ use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::own::Own;
 use crate::collectors::{host, mrtg, snmp};
-use crate::logging;
 use crate::settings::Settings;
+use crate::{idle_memory, logging};
 
 /// The name of its own numbers.
 const NAME: &str = "agent";
@@ -107,6 +107,7 @@ struct Agent {
 /// # Errors
 /// A text for the operator.
 pub fn run(mut settings: Settings) -> Result<(), String> {
+    idle_memory::use_small_pages();
     let _reload = logging::start(&settings)?;
     let agent =
         settings.agent.take().ok_or("the configuration has no section [agent]: name, store and spool")?;

@@ -33,6 +33,14 @@ pub fn give_back_with(give_back: fn()) {
     GIVE_BACK.get_or_init(|| give_back);
 }
 
+/// Has the system give memory in small pages. The allocator asks for pages of 2 MB; clearing one that the system has not used for a
+/// while takes longer than what an update saves by it: W1 needs a tenth less CPU and a fifth less memory with small ones, and an
+/// agent of 10,000 targets takes half as much memory.
+pub fn use_small_pages() {
+    // A kernel without large pages need not be asked.
+    rustix::thread::disable_transparent_huge_pages(true).ok();
+}
+
 /// Gives back what this thread has freed.
 pub fn give_back() {
     if let Some(give_back) = GIVE_BACK.get() {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use procfs::process::Process;
 
 use super::Bench;
+use super::agent::{self, Poller};
 use super::collector::{self, Collector};
 use super::farm::{self, AGENTS, Farm, INTERFACES, index};
 use crate::Outcome;
@@ -71,8 +72,27 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
             ours.agents_cpu.text(Unit::Seconds)
         ),
     );
+    measure_memory(bench, &farm)?;
     drop(farm);
     fs::remove_dir_all(place).ok();
+    Ok(())
+}
+
+/// What an agent takes in memory for a file of many targets, and what the store's daemon takes that polls them itself.
+fn measure_memory(bench: &mut Bench, farm: &Farm) -> Outcome<()> {
+    let [peer, ours] = collector::sides(bench);
+    let bounds = [Goal::AtMost(50e6, Unit::Bytes), Goal::AtMost(20e6, Unit::Bytes)];
+    let who = [("an agent", Poller::Agent, bounds), ("the daemon", Poller::Daemon, [Goal::None; 2])];
+    for (title, poller, [goal, aim]) in who {
+        let of = |program: &Option<Program>| match program {
+            Some(program) => agent::measure(bench, program, farm, poller),
+            None => Ok(Runs::default()),
+        };
+        let (peer, ours) = (of(&peer)?, of(&ours)?);
+        let figure =
+            format!("mrtg.cfg of {} targets: resident memory of {title} that polls it", agent::TARGETS);
+        bench.report.row(Row { figure, peer, ours, unit: Unit::Bytes, goal, aim });
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The settings of a configuration: what each target has been given, with what `[^]`, `[$]` and `[_]` add.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::fault::{Fault, Place};
@@ -10,8 +10,8 @@ use super::lexer::{self, Reader, Statement};
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The value, with prefix and suffix.
-    pub value: String,
+    /// The value, with prefix and suffix. Targets with the same `[_]` share it.
+    pub value: Arc<str>,
     /// Where it was given; of a value that `[_]` gives, the place of that.
     pub place: Place,
 }
@@ -23,14 +23,14 @@ pub struct TargetSettings {
     pub name: String,
     /// Where it is mentioned first.
     pub place: Place,
-    /// By keyword.
-    pub settings: BTreeMap<String, Setting>,
+    /// By keyword, which all targets share.
+    pub settings: BTreeMap<Arc<str>, Setting>,
 }
 
 impl TargetSettings {
     /// The value of a keyword.
     pub fn get(&self, keyword: &str) -> Option<&str> {
-        self.settings.get(keyword).map(|setting| setting.value.as_str())
+        self.settings.get(keyword).map(|setting| &*setting.value)
     }
 }
 
@@ -38,17 +38,28 @@ impl TargetSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// By keyword; where one is given twice, the last.
-    pub globals: BTreeMap<String, Setting>,
+    pub globals: BTreeMap<Arc<str>, Setting>,
     /// In the order of their first mention.
     pub targets: Vec<TargetSettings>,
     /// All lines in their order, for a report.
-    pub statements: Vec<Statement>,
+    pub mentions: Vec<Mention>,
+}
+
+/// Where a keyword is given a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// The line.
+    pub place: Place,
+    /// In lower case.
+    pub keyword: Arc<str>,
+    /// In lower case.
+    pub target: Option<String>,
 }
 
 impl Config {
     /// The value of a global keyword.
     pub fn get(&self, keyword: &str) -> Option<&str> {
-        self.globals.get(keyword).map(|setting| setting.value.as_str())
+        self.globals.get(keyword).map(|setting| &*setting.value)
     }
 
     /// Whether a global keyword of `yes` and `no` says yes.
@@ -64,11 +75,10 @@ impl Config {
 pub fn parse(name: &str, bytes: &[u8], read: &mut Reader<'_>) -> Result<Config, Vec<Fault>> {
     let statements = lexer::statements(name, bytes, read).map_err(|fault| vec![fault])?;
     let mut builder = Builder::default();
-    for statement in &statements {
+    for statement in statements {
         builder.add(statement).map_err(|fault| vec![fault])?;
     }
-    let mut config = builder.finish().map_err(|fault| vec![fault])?;
-    config.statements = statements;
+    let config = builder.finish().map_err(|fault| vec![fault])?;
     let faults = check(&config, name);
     if faults.is_empty() { Ok(config) } else { Err(faults) }
 }
@@ -76,41 +86,57 @@ pub fn parse(name: &str, bytes: &[u8], read: &mut Reader<'_>) -> Result<Config, 
 /// What `[^]`, `[$]` and `[_]` hold at some line.
 #[derive(Clone, Debug, Default)]
 struct Around {
-    before: BTreeMap<String, Setting>,
-    after: BTreeMap<String, Setting>,
-    default: BTreeMap<String, Setting>,
+    before: BTreeMap<Arc<str>, Setting>,
+    after: BTreeMap<Arc<str>, Setting>,
+    default: BTreeMap<Arc<str>, Setting>,
 }
 
 struct Mentioned {
     name: String,
     place: Place,
     around: Arc<Around>,
-    explicit: BTreeMap<String, Setting>,
+    explicit: BTreeMap<Arc<str>, Setting>,
 }
 
 #[derive(Default)]
 struct Builder {
-    globals: BTreeMap<String, Setting>,
+    /// Each is kept once: ten thousand targets have the same few.
+    keywords: HashSet<Arc<str>>,
+    mentions: Vec<Mention>,
+    globals: BTreeMap<Arc<str>, Setting>,
     around: Arc<Around>,
     targets: Vec<Mentioned>,
     by_name: HashMap<String, usize>,
 }
 
 impl Builder {
-    fn add(&mut self, statement: &Statement) -> Result<(), Fault> {
-        let Statement { place, keyword, target, value, .. } = statement;
-        let setting = Setting { value: value.clone(), place: place.clone() };
+    fn keyword(&mut self, keyword: &str) -> Arc<str> {
+        if let Some(known) = self.keywords.get(keyword) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = keyword.into();
+        self.keywords.insert(Arc::clone(&new));
+        new
+    }
+
+    fn add(&mut self, statement: Statement) -> Result<(), Fault> {
+        let Statement { place, line, keyword, target, value } = statement;
+        let keyword = self.keyword(&keyword);
+        let mention = Mention { place: place.clone(), keyword: Arc::clone(&keyword), target: target.clone() };
+        self.mentions.push(mention);
+        let (place, value) = (&place, Arc::<str>::from(value));
+        let setting = Setting { value: Arc::clone(&value), place: place.clone() };
         // The keywords of front ends have a prefix: no list of their names would be complete.
         let is_foreign = keyword.contains('*');
         let Some(target) = target else {
             if !is_foreign {
-                known(keyword, Scope::Global, place)?;
-                self.globals.insert(keyword.clone(), setting);
+                known(&keyword, Scope::Global, place)?;
+                self.globals.insert(keyword, setting);
             }
             return Ok(());
         };
         if !is_foreign {
-            known(keyword, Scope::Target, place)?;
+            known(&keyword, Scope::Target, place)?;
         }
         if matches!(target.as_str(), "^" | "$" | "_") {
             let around = Arc::make_mut(&mut self.around);
@@ -120,9 +146,9 @@ impl Builder {
                 _ => &mut around.default,
             };
             if value.is_empty() {
-                settings.remove(keyword);
+                settings.remove(&keyword);
             } else {
-                settings.insert(keyword.clone(), setting);
+                settings.insert(keyword, setting);
             }
             return Ok(());
         }
@@ -135,15 +161,15 @@ impl Builder {
             });
             self.targets.len() - 1
         });
-        if let Some(first) = self.targets[index].explicit.get(keyword) {
+        if let Some(first) = self.targets[index].explicit.get(&keyword) {
             let text = format!(
                 "Line {} ({}) in CFG file ({})\ncontains a duplicate definition for {keyword}[{target}].\n\
                  First definition is on line {}",
-                place.line, statement.line, place.file, first.place.line
+                place.line, line, place.file, first.place.line
             );
             return Err(Fault { place: place.clone(), text });
         }
-        self.targets[index].explicit.insert(keyword.clone(), setting);
+        self.targets[index].explicit.insert(keyword, setting);
         Ok(())
     }
 
@@ -166,11 +192,11 @@ impl Builder {
                     (explicit, _) => join(before.get(keyword), explicit, after.get(keyword), no_space),
                 };
                 hold(keyword, Scope::Target, Some(&name), &setting)?;
-                settings.insert(keyword.clone(), setting);
+                settings.insert(Arc::clone(keyword), setting);
             }
             targets.push(TargetSettings { name, place, settings });
         }
-        Ok(Config { globals: self.globals, targets, statements: Vec::new() })
+        Ok(Config { globals: self.globals, targets, mentions: self.mentions })
     }
 }
 
@@ -202,22 +228,25 @@ fn join(
     after: Option<&Setting>,
     no_space: Option<char>,
 ) -> Setting {
+    if let (None, Some(value), None) = (before, value, after) {
+        return value.clone();
+    }
     let mut text = String::new();
     if let Some(before) = before {
         match no_space.and_then(|character| before.value.strip_suffix(character)) {
             Some(bare) => text.push_str(bare),
-            None => text.extend([before.value.as_str(), " "]),
+            None => text.extend([&before.value, " "]),
         }
     }
-    text.extend(value.map(|value| value.value.as_str()));
+    text.extend(value.map(|value| &*value.value));
     if let Some(after) = after {
         match no_space.and_then(|character| after.value.strip_prefix(character)) {
             Some(bare) => text.push_str(bare),
-            None => text.extend([" ", after.value.as_str()]),
+            None => text.extend([" ", &after.value]),
         }
     }
     let place = value.or(before).or(after).map(|setting| setting.place.clone());
-    Setting { value: text, place: place.unwrap_or_else(|| Place { file: "".into(), line: 0 }) }
+    Setting { value: text.into(), place: place.unwrap_or_else(|| Place { file: "".into(), line: 0 }) }
 }
 
 /// MRTG's check of the whole: it reports all there is.

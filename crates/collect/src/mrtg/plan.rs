@@ -58,7 +58,7 @@ pub struct PlannedTarget {
     /// The type of its data sources.
     pub ds_type: DsType,
     /// What is done when its rates leave their bounds.
-    pub thresholds: Option<Thresholds>,
+    pub thresholds: Option<Box<Thresholds>>,
 }
 
 /// What a configuration polls.
@@ -147,7 +147,7 @@ impl MrtgPlan {
                 terms,
                 expression: value.expression,
                 ds_type: DsType::of(settings),
-                thresholds: Thresholds::of(config, settings),
+                thresholds: Thresholds::of(config, settings).map(Box::new),
             });
         }
         Ok(plan)

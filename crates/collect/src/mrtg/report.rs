@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::agents::obstacle;
-use super::config::Config;
+use super::config::{Config, Mention};
 use super::keywords::{self, Scope, Treatment};
-use super::lexer::Statement;
 use super::plan::MrtgPlan;
 use super::term::Term;
 
@@ -51,12 +50,12 @@ impl Report {
     /// What becomes of `config`, whose plan is `plan`.
     pub fn new(config: &Config, plan: &MrtgPlan) -> Self {
         let mut report = Report::default();
-        for statement in &config.statements {
-            report.add(statement);
+        for mention in &config.mentions {
+            report.add(mention);
         }
         if config.get("logformat").is_none_or(|format| !format.eq_ignore_ascii_case("rrdtool")) {
             let place = config.globals.get("logformat").map(|setting| &setting.place);
-            let first = || config.statements.first().map(|statement| &statement.place);
+            let first = || config.mentions.first().map(|mention| &mention.place);
             if let Some(place) = place.or_else(first) {
                 let why = "RRDs are made as with \"LogFormat: rrdtool\"; no .log files, pages and pictures";
                 report.not_honoured.push(ReportLine {
@@ -93,18 +92,18 @@ impl Report {
         report
     }
 
-    fn add(&mut self, statement: &Statement) {
-        let scope = if statement.target.is_some() { Scope::Target } else { Scope::Global };
-        let treatment = match keywords::find(&statement.keyword, scope) {
+    fn add(&mut self, mention: &Mention) {
+        let scope = if mention.target.is_some() { Scope::Target } else { Scope::Global };
+        let treatment = match keywords::find(&mention.keyword, scope) {
             Some(keyword) => keyword.treatment,
             None => Treatment::NotHonoured("a front end's own keyword"),
         };
         let line = |why: Option<&str>| ReportLine {
-            file: statement.place.file.to_string(),
-            line: statement.place.line,
-            keyword: match &statement.target {
-                Some(target) => format!("{}[{target}]", statement.keyword),
-                None => statement.keyword.clone(),
+            file: mention.place.file.to_string(),
+            line: mention.place.line,
+            keyword: match &mention.target {
+                Some(target) => format!("{}[{target}]", mention.keyword),
+                None => mention.keyword.to_string(),
             },
             why: why.map(str::to_string),
         };

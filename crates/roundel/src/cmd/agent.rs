@@ -18,5 +18,6 @@ pub struct Arguments {
 /// Runs an agent.
 pub fn run(arguments: &Arguments) -> Result {
     let settings = config::load(&arguments.config).map_err(|error| error.to_string())?;
+    crate::allocator::give_back_soon();
     server::agent::run(settings)
 }

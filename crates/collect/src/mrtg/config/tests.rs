@@ -76,7 +76,7 @@ fn keywords_of_front_ends_and_repeated_globals_are_taken() {
     let config = config.unwrap();
     assert_eq!(config.get("interval"), Some("20"));
     assert_eq!(
-        config.targets[0].settings.keys().collect::<Vec<_>>(),
+        config.targets[0].settings.keys().map(|keyword| &**keyword).collect::<Vec<_>>(),
         ["maxbytes1", "maxbytes2", "target", "title"]
     );
 }

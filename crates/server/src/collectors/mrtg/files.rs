@@ -132,7 +132,7 @@ impl LoadedConfig {
 
     /// Forgets the lines and the settings of targets, which the plan has in its own form.
     pub fn keep_globals(&mut self) {
-        (self.config.targets, self.config.statements) = (Vec::new(), Vec::new());
+        (self.config.targets, self.config.mentions) = (Vec::new(), Vec::new());
     }
 
     /// Whether a file that was read has changed since, or a directory in which files were looked for.
