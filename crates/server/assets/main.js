@@ -52,10 +52,6 @@ if (document.body.dataset.page === 'expression') {
   const { editable } = await import('./expression.js');
   if (graphs) editable(graphs, page);
 }
-if (document.body.dataset.page === 'failure') {
-  const { offerSimilar } = await import('./similar.js');
-  void offerSimilar();
-}
 if (first('form.pick, time[data-age]', HTMLElement)) {
   const { pickable, runningAges } = await import('./tree.js');
   pickable();

@@ -85,7 +85,6 @@ export const texts = {
   found: (count) => (count === 1 ? '1 found' : `${count} found`),
   nothingFound: 'Nothing found',
   suggestions: 'Suggestions',
-  similar: 'Did you mean',
   /** @param {number} count */
   entries: (count) => (count === 1 ? '1 RRD' : `${count} RRDs`),
 

@@ -9,20 +9,35 @@ use store::engine::StoreError;
 use store::name::NameError;
 use store::placeholder::PlaceholderError;
 
+use super::api::names::similar;
 use crate::budget::Share;
 use crate::connection::refusal::Refusal;
+use crate::service::Service;
 
 /// A failed request. On the wire it is `{"error": "text"}`.
 #[derive(Debug)]
 pub struct Failure {
     status: StatusCode,
     text: String,
+    /// Names of RRDs and directories that may have been meant.
+    similar: Vec<Vec<u8>>,
 }
 
 impl Failure {
     /// A failure with `status` and `text`.
     pub fn new(status: StatusCode, text: impl fmt::Display) -> Failure {
-        Failure { status, text: text.to_string() }
+        Failure { status, text: text.to_string(), similar: Vec::new() }
+    }
+
+    /// The same, with what may have been meant by `name` if that is what is missing.
+    pub fn similar_to(self, service: &Service, name: &[u8]) -> Failure {
+        let similar = if self.status == StatusCode::NOT_FOUND { similar(service, name) } else { Vec::new() };
+        Failure { similar, ..self }
+    }
+
+    /// What may have been meant; names of directories end with a slash.
+    pub fn similar(&self) -> &[Vec<u8>] {
+        &self.similar
     }
 
     /// The status.
@@ -110,7 +125,12 @@ impl std::error::Error for Failure {}
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({ "error": self.text }).to_string() + "\n";
+        let mut body = serde_json::json!({ "error": self.text });
+        if !self.similar.is_empty() {
+            let name = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+            body["similar"] = self.similar.iter().map(name).collect();
+        }
+        let body = body.to_string() + "\n";
         let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));

@@ -26,8 +26,8 @@ use serde_json::Value;
 use super::api::Api;
 use super::failure::Failure;
 use super::graph::GraphState;
-use super::packed;
 use super::query::Query;
+use super::{packed, percent};
 use crate::status::StatusWatch;
 
 /// What a page may load: only what this daemon serves.
@@ -111,6 +111,26 @@ struct FailurePage {
     frame: Frame,
     status: StatusCode,
     text: String,
+    similar: Vec<Similar>,
+}
+
+/// What may have been meant.
+struct Similar {
+    name: String,
+    link: String,
+}
+
+impl Similar {
+    fn new(name: &[u8]) -> Similar {
+        let (plain, link) = match name.strip_suffix(b"/") {
+            Some(plain) => (plain, format!("/tree/{}/", percent::encode(plain))),
+            None => {
+                let plain = name.strip_suffix(b".rrd").unwrap_or(name);
+                (plain, format!("/rrd/{}", percent::encode(plain)))
+            }
+        };
+        Similar { name: String::from_utf8_lossy(plain).into_owned(), link }
+    }
 }
 
 /// The answer of a page.
@@ -120,7 +140,8 @@ fn answer(headers: &HeaderMap, page: Result<impl Template, Failure>) -> Response
         Err(failure) => {
             let (status, text) = (failure.status(), failure.to_string());
             let frame = Frame::new("failure", "That did not work");
-            (status, FailurePage { frame, status, text }.render())
+            let similar = failure.similar().iter().map(|name| Similar::new(name)).collect();
+            (status, FailurePage { frame, status, text, similar }.render())
         }
     };
     match text {

@@ -185,6 +185,28 @@ fn what_a_collector_says_of_an_rrd_is_found_and_shown() {
 }
 
 #[test]
+fn what_is_not_there_is_answered_with_what_may_be_meant() {
+    let roundel = filled();
+    let similar = |target: &str| {
+        let answer = get(&roundel, target);
+        assert_eq!(answer.status, 404, "{target}");
+        let errors: Vec<String> = schema(&description(&roundel), "Error")
+            .iter_errors(&answer.json())
+            .map(|error| error.to_string())
+            .collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        answer.json()["similar"][0].as_str().unwrap().to_string()
+    };
+    assert_eq!(similar("/api/v1/info/d/yz.rrd"), "d/y z.rrd");
+    assert_eq!(similar("/api/v1/fetch/tip.rrd"), "top.rrd");
+    assert_eq!(similar("/api/v1/tree/d/g"), "d/e/");
+    assert_eq!(similar("/api/v1/info/elsewhere/top.rrd"), "top.rrd");
+    let page = get(&roundel, "/rrd/d/yz").text();
+    assert!(page.contains("Did you mean") && page.contains("href=\"/rrd/d/y%20z\""), "{page}");
+    assert!(get(&roundel, "/tree/c/").text().contains("href=\"/tree/d/\""));
+}
+
+#[test]
 fn requests_that_were_not_done_are_in_the_status() {
     let roundel = filled();
     let mut client = Client::open(&roundel.socket());

@@ -26,6 +26,9 @@ const ENTRIES_MAX: u64 = 2_000;
 const HITS_DEFAULT: u64 = 50;
 /// The most names that a search answers.
 const HITS_MAX: u64 = 1_000;
+/// Names that are compared with one that is not there, and those of them that are offered.
+const COMPARED: usize = 500;
+const OFFERED: usize = 5;
 /// Data sources whose values are shown; an RRD of more is one for its own page.
 const VALUES_SHOWN: usize = 16;
 
@@ -47,7 +50,8 @@ pub async fn tree(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
             if page.count == 0 && !directory.is_empty() {
                 let name = String::from_utf8_lossy(&directory);
                 let text = format!("{name}: there is no such directory");
-                return Err(Failure::new(axum::http::StatusCode::NOT_FOUND, text));
+                let failure = Failure::new(axum::http::StatusCode::NOT_FOUND, text);
+                return Err(failure.similar_to(service, &directory));
             }
             let budget = Budget::new(&service.memory);
             let items: Vec<Value> =
@@ -114,6 +118,29 @@ pub fn find(service: &Service, text: &[u8], limit: usize) -> Result<Hits, Failur
     all.total += total;
     all.hits.extend(titled.into_iter().map(|name| (name, 1)));
     Ok(all)
+}
+
+/// Names spelt like `name`, the likest first: of its directory, or where that is not there, of anywhere. A directory's end with a
+/// slash.
+pub fn similar(service: &Service, name: &[u8]) -> Vec<Vec<u8>> {
+    let Ok(list) = name_list(service) else { return Vec::new() };
+    let stem = name.strip_suffix(b"/").unwrap_or(name);
+    let from = stem.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let beside = list.page(&stem[..from], b"", COMPARED).children;
+    let mut names: Vec<Vec<u8>> = beside.iter().map(|child| child.name().to_vec()).collect();
+    if names.is_empty() {
+        let mut words = stem.split(|byte| !byte.is_ascii_alphanumeric() && byte.is_ascii());
+        let word = words.rfind(|word| word.len() > 1).unwrap_or(stem);
+        names = list.search(word, COMPARED).hits.iter().map(|hit| hit.name.to_vec()).collect();
+    }
+    let plain = |name: &[u8]| {
+        let name = name.strip_suffix(b"/").or_else(|| name.strip_suffix(b".rrd")).unwrap_or(name);
+        String::from_utf8_lossy(name).into_owned()
+    };
+    let wanted = plain(stem);
+    names.sort_by_cached_key(|name| strsim::levenshtein(&wanted, &plain(name)));
+    names.truncate(OFFERED);
+    names
 }
 
 /// The names of the store.

@@ -114,7 +114,7 @@ pub async fn info(State(api): State<Api>, uri: Uri) -> Result<Response, Failure>
     let service = &api.service;
     let name = rows::name(service, &word)?;
     let snapshot = service.calls.run(true, || service.engine.snapshot(&name));
-    let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error))?;
+    let snapshot = snapshot.map_err(|error| Failure::of_store(&word, &error).similar_to(service, &word))?;
     // Most definitions are small.
     let cells = snapshot.definition.ds.len().saturating_mul(snapshot.definition.rra.len() + 1) as u64;
     let bytes = if cells > INFO_CELLS_SMALL { cells.saturating_mul(INFO_CELL_BYTES) } else { 0 };
@@ -143,7 +143,8 @@ pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure
         .run(|| {
             let request = FetchRequest::new(cf, start, end, step);
             let budget = Budget::new(&api.service.memory);
-            let rows = rows::fetch(&api.service, &budget, &word, request)?;
+            let rows = rows::fetch(&api.service, &budget, &word, request);
+            let rows = rows.map_err(|failure| failure.similar_to(&api.service, &word))?;
             let unit = f64::from(rows.units_per_second.max(1));
             let seconds = |time: f64| if unit == 1.0 { json!(time as i64) } else { json!(time / unit) };
             let mut head = Map::new();

@@ -26,7 +26,7 @@ pub const HASH: &str = env!("ROUNDEL_ASSETS_HASH");
 const MAIN: &str = "main.js";
 
 /// The scripts that are loaded when a page needs them.
-const LATER: [&str; 3] = ["expression.js", "similar.js", "tree.js"];
+const LATER: [&str; 2] = ["expression.js", "tree.js"];
 
 /// The names of the scripts that `main.js` imports at once.
 pub fn modules() -> impl Iterator<Item = &'static str> {

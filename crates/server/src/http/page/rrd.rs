@@ -120,7 +120,7 @@ async fn respond(site: &Site, headers: &HeaderMap, uri: &Uri) -> Result<Answer, 
         return site.api.work.run(|| whole(site, &name)).await.map(Answer::File);
     }
     query.finish()?;
-    let name = find(site, &path).ok_or_else(|| missing(&path))?;
+    let name = find(site, &path).ok_or_else(|| missing(site, &path))?;
     site.api.work.run(|| rrd_page(site, range, &name)).await.map(Box::new).map(Answer::Page)
 }
 
@@ -132,12 +132,10 @@ fn find(site: &Site, path: &[u8]) -> Option<RrdName> {
     known(&[path, b".rrd"].concat()).or_else(|| known(path))
 }
 
-fn missing(path: &[u8]) -> Failure {
+fn missing(site: &Site, path: &[u8]) -> Failure {
     let name = String::from_utf8_lossy(path);
-    Failure::new(
-        StatusCode::NOT_FOUND,
-        format!("There is no RRD called {name}. The search box finds it by a part of its name."),
-    )
+    let text = format!("There is no RRD called {name}. The search box finds it by a part of its name.");
+    Failure::new(StatusCode::NOT_FOUND, text).similar_to(&site.api.service, path)
 }
 
 /// The graph that `graph=N` asks for, from 0.

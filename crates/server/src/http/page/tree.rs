@@ -155,7 +155,7 @@ fn tree_page(site: &Site, range: Range, directory: &[u8], after: &[u8]) -> Resul
     let page = list.page(directory, after, ENTRIES);
     if page.count == 0 && !directory.is_empty() {
         let text = format!("There is no directory called {}.", String::from_utf8_lossy(directory));
-        return Err(Failure::new(StatusCode::NOT_FOUND, text));
+        return Err(Failure::new(StatusCode::NOT_FOUND, text).similar_to(&site.api.service, directory));
     }
     let budget = Budget::new(&site.api.service.memory);
     let entry = |child: &Child<'_>| match child {
