@@ -18,7 +18,7 @@ pub use bindings::{Bindings, Exported};
 pub use client::{Answer, Client};
 pub use http::http_get;
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
-pub use ports::free_port;
+pub use ports::{free_port, wait_until_received};
 pub use program::{Program, rrd_files};
 pub use rrdcached::{Rrdcached, rrdcached};
 pub use shake::{shake, shaken};

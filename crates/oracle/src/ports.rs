@@ -1,8 +1,10 @@
 //! Ports for daemons that tests start.
 
 use std::net::{TcpListener, UdpSocket};
-use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::{fs, process};
+
+use crate::wait_until;
 
 /// The first port to try. Linux takes those from 32,768 on for outgoing connections and for port 0, so that one which was
 /// free a moment ago may be taken before a daemon listens; these are left alone.
@@ -29,9 +31,39 @@ pub fn free_port() -> u16 {
     panic!("no port is free");
 }
 
+/// Waits until the programs at these UDP ports (IPv4) have read all that was sent to them, so that no datagram is lost however busy
+/// the machine is: proc_pid_net(5), columns `rx_queue` and `drops` of `udp`.
+///
+/// # Panics
+/// When a datagram has been dropped, or nothing listens.
+pub fn wait_until_received(ports: &[u16]) {
+    for &port in ports {
+        wait_until("datagrams to be read", || {
+            let sockets = fs::read_to_string("/proc/net/udp").unwrap_or_default();
+            let of_port = |columns: &Vec<&str>| columns[1].ends_with(&format!(":{port:04X}"));
+            let socket = sockets.lines().skip(1).map(|line| line.split_whitespace().collect()).find(of_port);
+            let socket = socket.unwrap_or_else(|| panic!("nothing listens at UDP port {port}"));
+            assert_eq!(socket.last(), Some(&"0"), "datagrams to port {port} were dropped");
+            socket[4].ends_with(":00000000")
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "were dropped")]
+    fn a_dropped_datagram_is_noticed() {
+        let port = free_port();
+        let receiver = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+        wait_until_received(&[port]);
+        for _ in 0..10_000 {
+            receiver.send_to(b"datagram", ("127.0.0.1", port)).unwrap();
+        }
+        wait_until_received(&[port]);
+    }
 
     #[test]
     fn each_call_gives_another_port() {

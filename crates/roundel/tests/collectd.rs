@@ -84,11 +84,24 @@ impl Pair {
         let base = self.ours.base();
         for name in &theirs {
             let name = name.display().to_string();
-            if let Err(error) = self.client.ask(&format!("FLUSH {}", name.replace(' ', "\\ "))) {
-                panic!("{name}: {error:?}; {}", self.ours.log());
+            let flush = format!("FLUSH {}", name.replace(' ', "\\ "));
+            let theirs = dump(&self.their_files.join(&name));
+            // A slow disk may still have to make files, after which we take what has been received.
+            loop {
+                if let Err(error) = self.client.ask(&flush) {
+                    panic!("{name}: {error:?}; {}", self.ours.log());
+                }
+                let ours = dump(&base.join(&name));
+                if ours == theirs {
+                    break;
+                }
+                assert!(
+                    start.elapsed() < PATIENCE,
+                    "{name}\n{}\nours: {ours}\ntheirs: {theirs}",
+                    self.ours.log()
+                );
+                thread::sleep(Duration::from_millis(200));
             }
-            let (ours, theirs) = (dump(&base.join(&name)), dump(&self.their_files.join(&name)));
-            assert_eq!(ours, theirs, "{name}");
         }
         let mut names = rrd_files(&base);
         names.retain(|name| !name.starts_with("roundel"));
@@ -208,8 +221,7 @@ fn files_are_those_of_the_rrdtool_plugin() {
                         socket.send_to(&packet, ("127.0.0.1", port)).unwrap();
                     }
                 }
-                // Not faster than collectd takes them.
-                thread::sleep(Duration::from_millis(2));
+                oracle::wait_until_received(&pair.ports);
             }
         }
         thread::sleep(Duration::from_secs(1));
