@@ -120,8 +120,8 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// clients ([`crate::budget`]). RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
 pub const IMPORT_BYTES_MAX: u64 = 1 << 30;
 
-/// Sessions of agents at once: each is another machine, and takes a few megabytes.
-pub const AGENT_SESSIONS_MAX: usize = 1024;
+/// Sessions of agents at once: each agent has two, and takes a few megabytes.
+pub const AGENT_SESSIONS_MAX: usize = 2048;
 /// Bytes of blocks that an agent may have on their way: a second of a fast one.
 pub const AGENT_CREDIT: u32 = 8 << 20;
 /// Bytes of blocks after which their position is recorded while more arrive: a quarter of the credit, so that an agent need not wait.

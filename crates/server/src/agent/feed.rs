@@ -64,6 +64,8 @@ struct FeedState {
     /// The places of RRDs, by the hash of their names.
     numbers: HashMap<u64, u32>,
     places: Vec<Place>,
+    /// RRDs without readings that wait had their last one, in the first lane, not after this block when the process began.
+    begun_after: u64,
 }
 
 /// Where the last reading of an RRD is.
@@ -127,7 +129,8 @@ impl SpoolFeed {
             lane.map_err(|error| format!("cannot read the spool \"{directory}\": {error}"))
         };
         let lanes = [open(options)?, open(second)?];
-        let mut state = FeedState { lanes, bytes_max, numbers: HashMap::new(), places: Vec::new() };
+        let mut state =
+            FeedState { lanes, bytes_max, numbers: HashMap::new(), places: Vec::new(), begun_after: 0 };
         state.recall().map_err(|error| format!("cannot read the spool: {error}"))?;
         Ok(SpoolFeed { state: Mutex::new(state), changed: Default::default() })
     }
@@ -173,15 +176,19 @@ impl SpoolFeed {
     /// Writes what waits, makes it durable, and makes room: every second.
     pub fn flush(&self) {
         let mut state = self.lock();
-        let bytes = Lane::BOTH.map(|lane| state.lanes[lane as usize].spool.bytes());
         let bytes_max = state.bytes_max;
-        for lane in Lane::BOTH {
-            let (own, other) = (bytes[lane as usize], bytes[lane.other() as usize]);
-            let lane = &mut state.lanes[lane as usize];
+        for lane in &mut state.lanes {
             lane.write();
             lane.sync();
-            // The larger one makes room for both.
-            lane.tidy(if own >= other { bytes_max.saturating_sub(other) } else { bytes_max });
+        }
+        let bytes = |state: &FeedState, lane: Lane| state.lanes[lane as usize].spool.bytes();
+        let is_bulk_larger = bytes(&state, Lane::Bulk) >= bytes(&state, Lane::Live);
+        let (larger, smaller) =
+            if is_bulk_larger { (Lane::Bulk, Lane::Live) } else { (Lane::Live, Lane::Bulk) };
+        // What the store has makes room first, in both; then the larger one drops.
+        for (lane, may_drop) in [(smaller, false), (larger, true)] {
+            let room = bytes_max.saturating_sub(bytes(&state, lane.other()));
+            state.lanes[lane as usize].tidy(room, may_drop);
         }
         drop(state);
         self.changed.iter().for_each(Notify::notify_one);
@@ -242,7 +249,10 @@ impl LaneFeed {
             return Ok(None);
         }
         let resumed = lane.spool.resume(number)?;
-        lane.is_connected = true;
+        lane.is_known = true;
+        // The other lane's session may be one with the store before it was restored from a copy, and not know that yet.
+        let other = &mut state.lanes[self.lane.other() as usize];
+        (other.is_known, other.asks) = (false, true);
         drop(state);
         self.feed.changed[self.lane.other() as usize].notify_one();
         Ok(Some(resumed))
@@ -250,7 +260,12 @@ impl LaneFeed {
 
     /// The session has ended.
     pub fn disconnected(&self) {
-        self.lock().lanes[self.lane as usize].is_connected = false;
+        self.lock().lanes[self.lane as usize].is_known = false;
+    }
+
+    /// Whether the store is to be asked what it has, which it answers with APPLIED.
+    pub fn takes_question(&self) -> bool {
+        std::mem::take(&mut self.lock().lanes[self.lane as usize].asks)
     }
 
     /// The store knows a later spool of this agent; true when this one has taken a higher number.
@@ -263,7 +278,11 @@ impl LaneFeed {
 
     /// The store has all blocks up to this one for good.
     pub fn acknowledge(&self, number: u64) {
-        self.lock().lanes[self.lane as usize].spool.acknowledge(number);
+        let mut state = self.lock();
+        let lane = &mut state.lanes[self.lane as usize];
+        lane.spool.acknowledge(number);
+        lane.is_known = true;
+        drop(state);
         self.feed.changed[self.lane.other() as usize].notify_one();
     }
 
@@ -274,12 +293,9 @@ impl LaneFeed {
     pub fn read(&self, cursor: &mut Cursor, bytes_max: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let state = self.lock();
         let (lane, other) = (&state.lanes[self.lane as usize], &state.lanes[self.lane.other() as usize]);
-        // A store that was restored from a copy may have less of the other lane than it had: that lane's next session tells.
-        let there = if other.is_connected { other.spool.acknowledged() } else { 0 };
-        let last_allowed = match lane.order.concerns(cursor.before() + 1) {
-            true => lane.order.last_allowed(cursor.before() + 1, there),
-            false => u64::MAX,
-        };
+        // A store that was restored from a copy may have less of the other lane than it had.
+        let there = if other.is_known { other.spool.acknowledged() } else { 0 };
+        let last_allowed = lane.order.last_allowed(cursor.before() + 1, there, other.spool.last());
         lane.spool.read(cursor, bytes_max, last_allowed, out)
     }
 }
@@ -333,13 +349,16 @@ impl FeedState {
     fn number(&mut self, name: &[u8]) -> u32 {
         let places = &mut self.places;
         *self.numbers.entry(xxh3_64(name)).or_insert_with(|| {
-            places.push(Place { lane: Lane::Bulk, block: 0 });
+            places.push(Place { lane: Lane::Bulk, block: self.begun_after });
             (places.len() - 1) as u32
         })
     }
 
     /// Finds out which RRDs have readings that a process before this one has left.
     fn recall(&mut self) -> io::Result<()> {
+        // All others have theirs in blocks that the store has: of the first lane, or of the second.
+        self.begun_after = self.lanes[Lane::Bulk as usize].spool.acknowledged();
+        self.lanes[Lane::Bulk as usize].after = self.lanes[Lane::Live as usize].spool.acknowledged();
         for lane in Lane::BOTH {
             let mut found = Recalled::default();
             self.lanes[lane as usize].spool.for_each_waiting(&mut found)?;

@@ -337,7 +337,7 @@ impl Session {
             if heard.elapsed() >= SILENCE_MAX {
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
             }
-            if said.elapsed() >= ALIVE_EVERY {
+            if said.elapsed() >= ALIVE_EVERY || sender.feed.takes_question() {
                 said = Instant::now();
                 out.clear();
                 push_alive(&mut out);

@@ -345,11 +345,12 @@ impl Spool {
         &self.options.directory
     }
 
-    /// Removes what is no longer kept, and makes room when there are more than `bytes_max` bytes: the oldest blocks are dropped.
+    /// Removes what is no longer kept, and makes room when there are more than `bytes_max` bytes: first of blocks that the store has;
+    /// if it `may_drop`, then of the oldest that it has not.
     ///
     /// # Errors
     /// When files cannot be written or removed.
-    pub fn tidy(&mut self, bytes_max: u64) -> io::Result<()> {
+    pub fn tidy(&mut self, bytes_max: u64, may_drop: bool) -> io::Result<()> {
         if self.noted.is_some_and(|noted| noted != self.acknowledged) {
             self.note()?;
         }
@@ -359,7 +360,7 @@ impl Spool {
             if is_done && (is_full || oldest.age(&self.options.directory) > self.options.keep) {
                 oldest.remove(&self.options.directory)?;
                 self.segments.pop_front();
-            } else if is_full && self.segments.len() > 2 {
+            } else if is_full && may_drop && self.segments.len() > 2 {
                 self.drop_oldest()?;
             } else {
                 break;

@@ -29,8 +29,10 @@ pub struct LaneState {
     /// Readings lost because nothing could be written.
     pub lost: u64,
     is_failing: bool,
-    /// A session is open: what the spool says that the store has is true.
-    pub is_connected: bool,
+    /// What the spool says that the store has is true of the store to which the other lane is connected.
+    pub is_known: bool,
+    /// The store is to be asked what it has.
+    pub asks: bool,
 }
 
 impl LaneState {
@@ -50,7 +52,8 @@ impl LaneState {
             waiting: 0,
             lost: 0,
             is_failing: false,
-            is_connected: false,
+            is_known: false,
+            asks: false,
         })
     }
 
@@ -115,9 +118,10 @@ impl LaneState {
         self.note(synced);
     }
 
-    /// Removes what is no longer kept; the spool may take so many bytes.
-    pub fn tidy(&mut self, bytes_max: u64) {
-        let tidied = self.spool.tidy(bytes_max).and_then(|()| self.order.forget_before(self.spool.first()));
+    /// Removes what is no longer kept, and makes room as [`Spool::tidy`].
+    pub fn tidy(&mut self, bytes_max: u64, may_drop: bool) {
+        let tidied =
+            self.spool.tidy(bytes_max, may_drop).and_then(|()| self.order.forget_before(self.spool.first()));
         self.note(tidied);
     }
 

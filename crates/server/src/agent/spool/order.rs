@@ -69,14 +69,11 @@ impl Order {
         self.waits.push_back((block, other));
     }
 
-    /// Whether blocks from `next` on wait for the other lane at all.
-    pub fn concerns(&self, next: u64) -> bool {
-        self.waits.back().is_some_and(|(block, _)| *block >= next)
-    }
-
-    /// The last block that may be sent, of those from `next` on, while the store has the other lane's blocks up to `other`.
-    pub fn last_allowed(&self, next: u64, other: u64) -> u64 {
-        let waiting = self.waits.iter().find(|(block, needed)| *block >= next && *needed > other);
+    /// The last block that may be sent, of those from `next` on, while the store has the other lane's blocks up to `other` of
+    /// `other_last`. Blocks that the other lane no longer has, because its spool was lost, are not waited for.
+    pub fn last_allowed(&self, next: u64, other: u64, other_last: u64) -> u64 {
+        let is_waited_for = |needed: u64| other < needed && needed <= other_last;
+        let waiting = self.waits.iter().find(|(block, needed)| *block >= next && is_waited_for(*needed));
         waiting.map_or(u64::MAX, |(block, _)| block - 1)
     }
 
@@ -109,18 +106,19 @@ mod tests {
     fn blocks_wait_until_the_other_lane_is_there() {
         let place = tempfile::tempdir().unwrap();
         let mut order = Order::open(place.path()).unwrap();
-        assert_eq!((order.last_allowed(1, 0), order.concerns(1)), (u64::MAX, false));
+        assert_eq!(order.last_allowed(1, 0, 99), u64::MAX);
         order.wait(5, 10).unwrap();
         order.wait(6, 10).unwrap();
         order.wait(9, 20).unwrap();
         for order in [&order, &Order::open(place.path()).unwrap()] {
             assert_eq!(order.waits, [(5, 10), (9, 20)]);
-            assert_eq!(order.last_allowed(1, 9), 4);
-            assert_eq!(order.last_allowed(5, 9), 4);
-            assert_eq!(order.last_allowed(6, 9), 8, "block 5 has been sent");
-            assert_eq!(order.last_allowed(1, 10), 8);
-            assert_eq!(order.last_allowed(1, 20), u64::MAX);
-            assert!(order.concerns(9) && !order.concerns(10));
+            assert_eq!(order.last_allowed(1, 9, 99), 4);
+            assert_eq!(order.last_allowed(5, 9, 99), 4);
+            assert_eq!(order.last_allowed(6, 9, 99), 8, "block 5 has been sent");
+            assert_eq!(order.last_allowed(1, 10, 99), 8);
+            assert_eq!(order.last_allowed(1, 20, 99), u64::MAX);
+            assert_eq!(order.last_allowed(1, 0, 15), 4);
+            assert_eq!(order.last_allowed(1, 0, 9), u64::MAX, "the other spool was lost");
         }
     }
 

@@ -145,7 +145,7 @@ fn a_full_spool_drops_its_oldest_readings_and_says_so() {
     let mut source = Source::new();
     for _ in 0..2_000 {
         source.append(&mut spool);
-        spool.tidy(16_000).unwrap();
+        spool.tidy(16_000, true).unwrap();
     }
     spool.sync().unwrap();
     assert!(spool.bytes() <= 16_000 + 1_000, "{}", spool.bytes());
@@ -178,7 +178,7 @@ fn what_the_store_has_is_dropped_without_a_gap() {
     for _ in 0..1_000 {
         source.append(&mut spool);
         spool.acknowledge(spool.last());
-        spool.tidy(16_000).unwrap();
+        spool.tidy(16_000, true).unwrap();
     }
     spool.sync().unwrap();
     assert_eq!(spool.dropped(), 0);
