@@ -345,9 +345,9 @@ fn run_restore(burst: i64, pause: u64) {
     std::fs::remove_dir_all(&store).unwrap();
     copy(&backup, &store);
     world.daemon.start();
-    // The agent sends again what the copy lacks.
+    // The agent sends again what the copy lacks, in both lanes.
     let deadline = Instant::now() + DEADLINE;
-    while world.rows(600)[RRDS - 1][600].is_none() && Instant::now() < deadline {
+    while world.rows(600).iter().any(|rows| rows[600].is_none()) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
     world.check(1, 600, "restored");
