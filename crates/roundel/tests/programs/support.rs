@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -139,7 +139,13 @@ impl Place {
         }
         let mut dump = Command::new("/usr/bin/rrdtool");
         dump.arg("dump").arg(self.rrds().join(name)).env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS");
-        String::from_utf8(succeeded(&mut dump)).unwrap()
+        // A program that runs may be writing it.
+        let is_locked =
+            |output: &Output| String::from_utf8_lossy(&output.stderr).contains("could not lock RRD");
+        let output = oracle::wait_for("the lock of an RRD", || {
+            Some(dump.output().unwrap()).filter(|output| !is_locked(output))
+        });
+        String::from_utf8(output_of(&dump, output)).unwrap()
     }
 
     /// The sorted names that end in `.rrd`.
@@ -171,6 +177,10 @@ pub fn write_program(path: &Path, text: &str) {
 /// The output of a command, which must succeed.
 pub fn succeeded(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
+    output_of(command, output)
+}
+
+fn output_of(command: &Command, output: Output) -> Vec<u8> {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
     output.stdout
