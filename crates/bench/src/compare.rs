@@ -11,6 +11,7 @@ mod device;
 mod farm;
 mod fetch;
 mod gmond;
+mod gosnmp;
 mod graph;
 mod kept;
 mod librrd;

@@ -13,6 +13,7 @@ use super::Bench;
 use super::agent::{self, Poller};
 use super::collector::{self, Collector};
 use super::farm::{self, AGENTS, Farm, INTERFACES, index};
+use super::gosnmp::{Gosnmp, Request};
 use crate::Outcome;
 use crate::builds::Program;
 use crate::client::Client;
@@ -72,9 +73,35 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
             ours.agents_cpu.text(Unit::Seconds)
         ),
     );
+    if !bench.is_against() {
+        compare_with_gosnmp(bench, &place, &farm, &ours)?;
+    }
     measure_memory(bench, &farm)?;
     drop(farm);
     fs::remove_dir_all(place).ok();
+    Ok(())
+}
+
+/// Our rounds, which store what they read, beside passes of gosnmp, which does not.
+fn compare_with_gosnmp(bench: &mut Bench, place: &Path, farm: &Farm, ours: &Measured) -> Outcome<()> {
+    let gosnmp = match Gosnmp::build(place) {
+        Ok(gosnmp) => gosnmp,
+        Err(error) => {
+            bench.report.note("Collectors", format!("gosnmp was not measured: {error}"));
+            return Ok(());
+        }
+    };
+    for (request, title) in [(Request::Bulk, "GETBULK"), (Request::Get, "packed GETs")] {
+        bench.say(&format!("Mrtg: gosnmp, {title}"));
+        let peer = gosnmp.measure(farm, request, bench.pick(5, 9))?;
+        let figure =
+            |of: &str| format!("{TARGETS} interfaces, {AGENTS} snmpd: {of}, gosnmp's {title} not stored");
+        let mut row = |of: &str, peer, ours: &Runs, unit, [goal, aim]: [Goal; 2]| {
+            bench.report.row(Row { figure: figure(of), peer, ours: ours.clone(), unit, goal, aim });
+        };
+        row("interfaces/s", peer.rate, &ours.rate, Unit::PerSecond, [Goal::Times(1.0), Goal::None]);
+        row("CPU per interface", peer.cpu, &ours.cpu, Unit::Seconds, [Goal::Part(3.0), Goal::Part(10.0)]);
+    }
     Ok(())
 }
 

@@ -1,0 +1,5 @@
+module roundel.example/bench/gosnmp
+
+go 1.25
+
+require github.com/gosnmp/gosnmp v1.47.0
