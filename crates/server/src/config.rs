@@ -142,7 +142,7 @@ enum LevelName {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [[listen]]")]
 struct FileListen {
     address: toml::Spanned<String>,
     permissions: Option<Vec<toml::Spanned<String>>>,
@@ -151,7 +151,7 @@ struct FileListen {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [http]")]
 struct FileHttp {
     listen: Vec<String>,
     templates: Option<String>,
@@ -159,7 +159,7 @@ struct FileHttp {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [log]")]
 struct FileLog {
     level: LevelName,
     file: Option<PathBuf>,
@@ -172,7 +172,7 @@ impl Default for FileLog {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [limits]")]
 struct FileLimits {
     memory: Option<toml::Spanned<String>>,
     idle: Option<toml::Spanned<String>>,
@@ -182,7 +182,7 @@ struct FileLimits {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [stripes]")]
 struct FileStripes {
     shards: Option<toml::Spanned<u32>>,
     open_bytes: Option<toml::Spanned<usize>>,
@@ -191,7 +191,7 @@ struct FileStripes {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [files]")]
 struct FileFiles {
     journal: Option<PathBuf>,
     write_interval: Option<toml::Spanned<String>>,
@@ -203,7 +203,7 @@ struct FileFiles {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [collect]")]
 struct FileCollect {
     host: bool,
     directory: String,
@@ -216,7 +216,7 @@ impl Default for FileCollect {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [[mrtg]]")]
 struct FileMrtg {
     config: PathBuf,
     #[serde(default = "yes")]
@@ -225,7 +225,7 @@ struct FileMrtg {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [agent]")]
 struct FileAgent {
     name: toml::Spanned<String>,
     store: toml::Spanned<String>,
@@ -237,7 +237,7 @@ struct FileAgent {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [agents]")]
 struct FileAgents {
     listen: Vec<toml::Spanned<String>>,
     open: bool,
@@ -617,6 +617,7 @@ mod tests {
         check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
         check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
         check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
+        check("listen = ['/s']\n", &["x.toml:1:", "[[listen]]"]);
         check("[[listen]]\naddress = ''\n", &["x.toml:2:", "empty"]);
         check("[[listen]]\naddress = 'unix:/x'\nmode = '999'\n", &["x.toml:3:", "999"]);
         check("[[listen]]\naddress = 'unix:/x'\npermissions = ['FOO']\n", &["x.toml:3:", "FOO"]);

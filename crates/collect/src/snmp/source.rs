@@ -24,7 +24,7 @@ pub(super) const DISCOVER_MIN: u64 = 30;
 
 /// One `[[snmp]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [[snmp]]")]
 pub struct SnmpSource {
     /// Name or address, with `:port` if it is not 161.
     pub device: String,

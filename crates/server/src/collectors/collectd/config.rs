@@ -18,7 +18,7 @@ const BUFFER_BYTES_DEFAULT: usize = 16 << 20;
 
 /// The section, key by key.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [collectd]")]
 pub struct CollectdSection {
     listen: Vec<String>,
     interface: Option<String>,

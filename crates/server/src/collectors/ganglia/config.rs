@@ -20,7 +20,7 @@ const BUFFER_BYTES_DEFAULT: usize = 8 << 20;
 
 /// `[[gmond]]`: a source to poll, gmetad.conf's `data_source`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [[gmond]]")]
 pub struct GmondSection {
     name: String,
     addresses: Vec<String>,
@@ -30,7 +30,7 @@ pub struct GmondSection {
 
 /// `[gmond_listen]`: gmond's datagrams.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [gmond_listen]")]
 pub struct GmondListenSection {
     listen: Vec<String>,
     interface: Option<String>,
@@ -44,7 +44,7 @@ pub struct GmondListenSection {
 
 /// `[gmetad]`: what is made of the sources, and the ports that answer from them.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a section [gmetad]")]
 pub struct GmetadSection {
     directory: String,
     rras: Vec<String>,
