@@ -177,6 +177,11 @@ impl MrtgCollector {
         self.due.div_euclid(1_000_000)
     }
 
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.agents.in_flight()
+    }
+
     /// Whether no agent's answer is awaited, and none will be soon.
     pub fn is_resting(&self, now: Now) -> bool {
         self.agents.is_resting(now)

@@ -209,6 +209,11 @@ impl SnmpCollector {
         self.engine.tick(now, &mut self.state);
     }
 
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+
     /// Whether no answer is awaited, and none will be soon.
     pub fn is_resting(&self, now: Now) -> bool {
         self.engine.is_resting(now)

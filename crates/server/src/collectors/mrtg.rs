@@ -33,7 +33,7 @@ use super::context::{CollectorContext, ReadingSink};
 use super::notices;
 use super::own::Own;
 use super::recorder::{Gathering, Recorded, Recorder};
-use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed};
+use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, random_seed, wait_for_more};
 use crate::idle_memory;
 use crate::service::stopped;
 
@@ -95,6 +95,10 @@ pub async fn run(
                 return Ok(());
             }
             Event::HangUp => poller.load(),
+            Event::Peer(event @ PeerEvent::Datagrams(_)) => {
+                wait_for_more(poller.collector.as_ref().map_or(0, MrtgCollector::in_flight)).await;
+                poller.take(Event::Peer(event));
+            }
             event => poller.take(event),
         }
         poller.go_on().await;

@@ -21,7 +21,7 @@ use super::lookup::Lookups;
 use super::notices;
 use super::own::Own;
 use super::recorder::{Gathering, Recorded, Recorder};
-use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, UdpSockets, random_seed};
+use super::udp::{Clocks, DATAGRAM_MAX, DATAGRAMS_AT_ONCE, UdpSockets, random_seed, wait_for_more};
 use crate::service::stopped;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
@@ -80,6 +80,7 @@ pub async fn run(
                 Err(error) => collector.cannot_resolve(id, &error),
             },
             () = sockets.readable() => {
+                wait_for_more(collector.in_flight()).await;
                 for _ in 0..DATAGRAMS_AT_ONCE {
                     let Some((length, from)) = sockets.receive(&mut buffer) else { break };
                     collector.receive(clocks.now(), from, &buffer[..length]);

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use collect::snmp::engine::Now;
 use rustix::net::SendFlags;
@@ -16,6 +16,10 @@ const DATAGRAM_COST: usize = 2_315;
 pub const DATAGRAM_MAX: usize = 65_536;
 /// Datagrams taken before something else gets its turn.
 pub const DATAGRAMS_AT_ONCE: usize = 256;
+/// While at least so many answers are awaited, those that arrive soon after each other are taken together.
+const TOGETHER_FROM: usize = 8;
+/// How long answers wait for others.
+const TOGETHER_WAIT: Duration = Duration::from_millis(1);
 
 /// The clocks.
 #[derive(Debug)]
@@ -98,6 +102,13 @@ impl UdpSockets {
     pub fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
         let sockets = [self.v4.as_ref(), self.v6.as_ref()];
         sockets.into_iter().flatten().find_map(|socket| socket.try_recv_from(buffer).ok())
+    }
+}
+
+/// After an answer has arrived while others are awaited: waits for them, because to wake up costs as much as to take ten answers.
+pub async fn wait_for_more(in_flight: usize) {
+    if in_flight >= TOGETHER_FROM {
+        tokio::time::sleep(TOGETHER_WAIT).await;
     }
 }
 
