@@ -1,9 +1,9 @@
 // Asks SNMP agents for ifHCInOctets and ifHCOutOctets of all interfaces with gosnmp, one goroutine an agent: the peer of
 // `bench compare --only mrtg`.
 //
-//	gosnmp bulk|get FIRST-INDEX INTERFACES PASSES PORT...
+//	gosnmp bulk|get FIRST-INDEX INTERFACES PASSES PAUSE PORT...
 //
-// Prints for each pass the wall time and the CPU time of this process in seconds, and how many interfaces answered.
+// A pass begins PAUSE seconds after the one before it, as a poller's. Prints for each pass the wall time and the CPU time of this process in seconds, and how many interfaces answered.
 package main
 
 import (
@@ -28,13 +28,14 @@ const (
 )
 
 func main() {
-	if len(os.Args) < 6 {
-		log.Fatal("usage: gosnmp bulk|get FIRST-INDEX INTERFACES PASSES PORT...")
+	if len(os.Args) < 7 {
+		log.Fatal("usage: gosnmp bulk|get FIRST-INDEX INTERFACES PASSES PAUSE PORT...")
 	}
 	pass := map[string]func(*gosnmp.GoSNMP, int, int) (int, error){"bulk": bulk, "get": get}[os.Args[1]]
 	first, interfaces, passes := number(os.Args[2]), number(os.Args[3]), number(os.Args[4])
+	pause := time.Duration(number(os.Args[5])) * time.Second
 	var agents []*gosnmp.GoSNMP
-	for _, port := range os.Args[5:] {
+	for _, port := range os.Args[6:] {
 		agent := &gosnmp.GoSNMP{
 			Target: "127.0.0.1", Port: uint16(number(port)), Community: "public", Version: gosnmp.Version2c,
 			Timeout: 5 * time.Second, MaxOids: 2 * atOnce,
@@ -45,6 +46,7 @@ func main() {
 		agents = append(agents, agent)
 	}
 	for range passes {
+		time.Sleep(pause)
 		start, before := time.Now(), busy()
 		var answered atomic.Int64
 		var all sync.WaitGroup
@@ -80,6 +82,10 @@ func busy() float64 {
 	return seconds(usage.Utime) + seconds(usage.Stime)
 }
 
+func isCounter(variable gosnmp.SnmpPDU) bool {
+	return variable.Type == gosnmp.Counter32 || variable.Type == gosnmp.Counter64
+}
+
 // bulk reads both columns from the interface before the first one on.
 func bulk(agent *gosnmp.GoSNMP, first, interfaces int) (int, error) {
 	found, last := 0, first-1
@@ -92,7 +98,7 @@ func bulk(agent *gosnmp.GoSNMP, first, interfaces int) (int, error) {
 		}
 		before := found
 		for _, variable := range answer.Variables {
-			if index, is := strings.CutPrefix(variable.Name, in+"."); is && variable.Type == gosnmp.Counter64 {
+			if index, is := strings.CutPrefix(variable.Name, in+"."); is && isCounter(variable) {
 				last = number(index)
 				found++
 			}
@@ -117,7 +123,7 @@ func get(agent *gosnmp.GoSNMP, first, interfaces int) (int, error) {
 			return found, err
 		}
 		for _, variable := range answer.Variables {
-			if variable.Type == gosnmp.Counter64 {
+			if isCounter(variable) {
 				found++
 			}
 		}

@@ -18,6 +18,7 @@ mod librrd;
 mod million;
 mod mrtg;
 mod neighbours;
+mod page;
 mod query;
 mod subject;
 mod throughput;
@@ -110,8 +111,10 @@ pub enum Scenario {
     Collectd,
     /// gmond's XML, beside gmetad.
     Gmond,
-    /// An mrtg.cfg, beside MRTG.
+    /// An mrtg.cfg, beside MRTG and gosnmp.
     Mrtg,
+    /// The page in Chromium, among a million RRDs, at rest and while W1 arrives.
+    Page,
 }
 
 /// The context of every scenario.
@@ -251,6 +254,7 @@ impl Bench {
             Scenario::Collectd => collectd::run(self),
             Scenario::Gmond => gmond::run(self),
             Scenario::Mrtg => mrtg::run(self),
+            Scenario::Page => page::run(self),
         }
     }
 

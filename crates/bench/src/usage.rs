@@ -61,10 +61,17 @@ impl ProcessUsage {
 
 /// The CPU time of the living threads of a process, to the nanosecond.
 pub fn busy_time(pid: u32) -> Outcome<Duration> {
+    busy_time_of_threads(pid, "")
+}
+
+/// CPU time of those threads of a process whose names begin with `name`, so far.
+pub fn busy_time_of_threads(pid: u32, name: &str) -> Outcome<Duration> {
     let mut nanoseconds = 0;
-    for task in Process::new(i32::try_from(pid)?)?.tasks()? {
-        // A thread may have ended since.
-        nanoseconds += task.and_then(|task| task.schedstat()).map_or(0, |stat| stat.sum_exec_runtime);
+    // A thread may have ended since.
+    for task in Process::new(i32::try_from(pid)?)?.tasks()?.flatten() {
+        if task.stat().is_ok_and(|stat| stat.comm.starts_with(name)) {
+            nanoseconds += task.schedstat().map_or(0, |stat| stat.sum_exec_runtime);
+        }
     }
     Ok(Duration::from_nanos(nanoseconds))
 }

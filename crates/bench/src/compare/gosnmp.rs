@@ -11,6 +11,8 @@ use crate::figures::Runs;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/gosnmp");
 /// Passes that are not counted.
 const WARM_UP: usize = 2;
+/// Seconds between passes: as our poller, which rests between its rounds, too.
+const PAUSE: usize = 5;
 
 /// How it asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,8 @@ impl Gosnmp {
             Request::Bulk => "bulk",
             Request::Get => "get",
         };
-        let numbers = [index(0) as usize, INTERFACES, WARM_UP + count].map(|number| number.to_string());
+        let numbers =
+            [index(0) as usize, INTERFACES, WARM_UP + count, PAUSE].map(|number| number.to_string());
         let ports = farm.ports().map(|port| port.to_string());
         let output = Command::new(&self.0).arg(verb).args(numbers).args(ports).output()?;
         if !output.status.success() {
