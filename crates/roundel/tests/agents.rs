@@ -11,6 +11,8 @@ mod clocks;
 mod mrtg;
 #[path = "agents/network.rs"]
 mod network;
+#[path = "agents/reload.rs"]
+mod reload;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
 mod wire;

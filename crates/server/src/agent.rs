@@ -25,7 +25,9 @@ use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::own::Own;
+use crate::collectors::snmp::devices::DeviceReceiver;
 use crate::collectors::{host, mrtg, snmp};
+use crate::reload::{Program, Reloading};
 use crate::settings::Settings;
 use crate::{idle_memory, logging};
 
@@ -99,7 +101,15 @@ struct Agent {
     /// By lane.
     counts: [Arc<SenderCounts>; 2],
     work: Arc<AgentWork>,
+    reloading: Reloading,
     stop: watch::Sender<bool>,
+}
+
+/// What its collectors read from, beside files.
+struct Inputs {
+    devices: DeviceReceiver,
+    collectd: Option<CollectdReceiver>,
+    ganglia: Option<GangliaSockets>,
 }
 
 /// Collects and sends until a signal arrives.
@@ -108,21 +118,17 @@ struct Agent {
 /// A text for the operator.
 pub fn run(mut settings: Settings) -> Result<(), String> {
     idle_memory::use_small_pages();
-    let _reload = logging::start(&settings)?;
+    let (log, started) = (logging::start(&settings)?, settings.clone());
+    let reloading = Reloading { program: Program::Agent, started, permissions: Vec::new(), log };
     let agent =
         settings.agent.take().ok_or("the configuration has no section [agent]: name, store and spool")?;
     let collectd = settings.collectd.as_ref().map(CollectdReceiver::bind).transpose()?;
     let ganglia = settings.ganglia.as_ref().map(GangliaSockets::bind).transpose()?;
-    let own = settings.snmp.take();
-    if let Some(source) = own.iter().flat_map(|own| &own.sources).find(|source| !source.agents.is_empty()) {
-        let device = source.name();
-        return Err(format!(
-            "[[snmp]] \"{device}\": agents is for the store's configuration; leave it out here"
-        ));
-    }
+    let own = settings.snmp.take().unwrap_or_default();
     let directory = agent.spool.directory.clone();
     let feed = Arc::new(SpoolFeed::open(agent.spool)?);
-    let work = Arc::new(AgentWork::open(&directory, own));
+    let (work, devices) = AgentWork::open(&directory, own)?;
+    let work = Arc::new(work);
     let sink = ReadingSink::Spool(Arc::clone(&feed));
     let own_directory = format!("{}/", agent.name);
     let context =
@@ -132,24 +138,19 @@ pub fn run(mut settings: Settings) -> Result<(), String> {
     let counts = [0, 1].map(|lane| Arc::clone(&senders[lane].counts));
     let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
     let (context, stop) = (Arc::new(context), watch::Sender::new(false));
-    let agent = Agent { settings, context, feed, counts, work, stop };
-    runtime
-        .block_on(agent.serve(senders, collectd, ganglia))
-        .map_err(|error| format!("cannot go on: {error}"))
+    let agent = Agent { settings, context, feed, counts, work, reloading, stop };
+    let inputs = Inputs { devices, collectd, ganglia };
+    runtime.block_on(agent.serve(senders, inputs)).map_err(|error| format!("cannot go on: {error}"))
 }
 
 impl Agent {
-    async fn serve(
-        mut self,
-        senders: [Sender; 2],
-        collectd: Option<CollectdReceiver>,
-        ganglia: Option<GangliaSockets>,
-    ) -> io::Result<()> {
+    async fn serve(mut self, senders: [Sender; 2], inputs: Inputs) -> io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
         let stop_sending = watch::Sender::new(false);
         let sending = senders.map(|sender| tokio::spawn(sender.run(stop_sending.subscribe())));
-        let mut collecting = self.start(collectd, ganglia);
+        let mut collecting = self.start(inputs);
         let flusher = {
             let (feed, stop) = (Arc::clone(&self.feed), self.stop.subscribe());
             tokio::task::spawn_blocking(move || {
@@ -165,6 +166,7 @@ impl Agent {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
+                _ = hang_up.recv() => self.reloading.reload(async |own| self.work.replace_own(own)).await,
                 () = tokio::time::sleep(FLUSH_EVERY) => {}
             }
             own.publish(&self.context, |_| self.numbers()).await;
@@ -192,11 +194,8 @@ impl Agent {
     }
 
     /// Starts the collectors.
-    fn start(
-        &mut self,
-        collectd: Option<CollectdReceiver>,
-        ganglia: Option<GangliaSockets>,
-    ) -> JoinSet<io::Result<()>> {
+    fn start(&mut self, inputs: Inputs) -> JoinSet<io::Result<()>> {
+        let Inputs { devices, collectd, ganglia } = inputs;
         let mut tasks = JoinSet::new();
         let (context, stop) = (&self.context, &self.stop);
         if let Some(directory) = self.settings.collect_host.take() {
@@ -206,7 +205,7 @@ impl Agent {
             let base = self.settings.base.clone();
             tasks.spawn(mrtg::run(Arc::clone(context), mrtg, base, stop.subscribe()));
         }
-        tasks.spawn(snmp::run(Arc::clone(context), self.work.settings(), stop.subscribe()));
+        tasks.spawn(snmp::run(Arc::clone(context), devices, stop.subscribe()));
         if let Some(receiver) = collectd {
             let (context, stop) = (Arc::clone(context), stop.subscribe());
             tasks.spawn_blocking(move || receiver.run(&context, &stop));

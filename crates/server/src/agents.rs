@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use self::counts::AgentCounts;
 use self::registry::Registry;
-use self::work::{Dispatcher, WorkSettings};
+use self::work::Dispatcher;
 use crate::collectors::own::Own;
 use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX};
 use crate::service::{Service, stopped};
@@ -49,11 +49,10 @@ impl AgentsSettings {
     }
 }
 
-/// Bound sockets, before privileges are dropped, and what is handed out to agents.
+/// Bound sockets, before privileges are dropped.
 #[derive(Debug)]
 pub struct AgentSockets {
     listeners: Vec<TcpListener>,
-    work: WorkSettings,
 }
 
 /// What all sessions share.
@@ -69,7 +68,7 @@ impl AgentSockets {
     ///
     /// # Errors
     /// A text for the operator.
-    pub fn bind(settings: &AgentsSettings, work: WorkSettings) -> Result<Self, String> {
+    pub fn bind(settings: &AgentsSettings) -> Result<Self, String> {
         let bind = |address: &String| {
             let cannot = |error| format!("cannot listen on \"{address}\" for agents: {error}");
             let listener = TcpListener::bind(address.as_str()).map_err(cannot)?;
@@ -77,17 +76,21 @@ impl AgentSockets {
             Ok(listener)
         };
         let listeners = settings.listen.iter().map(bind).collect::<Result<_, String>>()?;
-        Ok(AgentSockets { listeners, work })
+        Ok(AgentSockets { listeners })
     }
 
-    /// Serves agents until `stop` becomes true.
+    /// Serves agents until `stop` becomes true; `work` decides what they poll.
     ///
     /// # Errors
     /// When a socket cannot be used.
-    pub async fn run(self, service: Arc<Service>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+    pub async fn run(
+        self,
+        service: Arc<Service>,
+        work: Arc<Dispatcher>,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
         let context = Arc::clone(&service.collecting);
         let mut own = Own::new(&context, NAME);
-        let work = Dispatcher::open(self.work).map_err(io::Error::other)?;
         let (registry, counts) = (Registry::default(), AgentCounts::default());
         let server = Arc::new(AgentServer { service, registry, work, counts });
         let places = Arc::new(Semaphore::new(AGENT_SESSIONS_MAX));

@@ -278,7 +278,10 @@ fn check_handed_out(source: &SnmpSource, takes_agents: bool) -> Result<(), Strin
         return Ok(());
     }
     if !takes_agents {
-        return Err("agents: no agent can connect: give [agents] an address to listen on".into());
+        return Err(
+            "agents: no agent can connect: give [agents] an address to listen on; on an agent, leave it out"
+                .into(),
+        );
     }
     if source.name().contains(char::is_control) {
         return Err("agents: a device that is handed out has a name without control characters".into());

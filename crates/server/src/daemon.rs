@@ -10,8 +10,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::agents::AgentSockets;
+use crate::agents::work::Dispatcher;
 use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
+use crate::collectors::snmp::devices::{self, DeviceSender};
 use crate::connection::SharedPermissions;
 use crate::limits::{GIVE_BACK_INTERVAL, WORKERS_MIN};
 use crate::listener::{self, Bound};
@@ -30,8 +32,6 @@ pub struct Sockets {
     pub collectd: Option<collectors::collectd::CollectdReceiver>,
     /// Sockets of Ganglia's protocols.
     pub ganglia: Option<collectors::ganglia::GangliaSockets>,
-    /// Sockets of agents.
-    pub agents: Option<AgentSockets>,
     /// What the pages show besides the store.
     pub site: http::SiteSettings,
     /// The directory of the store, to say how much room there is.
@@ -88,9 +88,6 @@ impl Daemon {
         if let Some(sockets) = sockets.ganglia {
             tasks.push(runtime.spawn(sockets.run(Arc::clone(&service.collecting), stop_seen.clone())));
         }
-        if let Some(sockets) = sockets.agents {
-            tasks.push(runtime.spawn(sockets.run(Arc::clone(&service), stop_seen.clone())));
-        }
         let (giving_back, stop_of_it) = (Arc::clone(&service), stop_seen.clone());
         runtime.spawn(idle_memory::run(giving_back, workers, stop_of_it));
         drop(guard);
@@ -105,11 +102,18 @@ impl Daemon {
     }
 
     /// Polls these SNMP devices until the daemon stops, or those that are sent later.
-    pub fn poll_snmp(&mut self, settings: SnmpSettings) -> watch::Sender<SnmpSettings> {
-        let (context, settings) = (Arc::clone(&self.service.collecting), watch::Sender::new(settings));
-        let polling = collectors::snmp::run(context, settings.subscribe(), self.stop.subscribe());
+    pub fn poll_snmp(&mut self, settings: SnmpSettings) -> DeviceSender {
+        let (sender, receiver) = devices::channel(settings);
+        let context = Arc::clone(&self.service.collecting);
+        let polling = collectors::snmp::run(context, receiver, self.stop.subscribe());
         self.tasks.push(self.runtime.spawn(polling));
-        settings
+        sender
+    }
+
+    /// Receives agents until the daemon stops; `work` decides what they poll.
+    pub fn receive_agents(&mut self, sockets: AgentSockets, work: Arc<Dispatcher>) {
+        let receiving = sockets.run(Arc::clone(&self.service), work, self.stop.subscribe());
+        self.tasks.push(self.runtime.spawn(receiving));
     }
 
     /// The state shared by all connections.

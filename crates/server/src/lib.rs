@@ -27,6 +27,7 @@ pub mod metrics;
 mod name_index;
 pub mod names;
 pub mod privileges;
+mod reload;
 pub mod scrub;
 pub mod service;
 pub mod settings;

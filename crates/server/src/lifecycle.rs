@@ -4,7 +4,7 @@
 //! success; the store is opened by the user that owns it, after the last fork, because threads do not survive
 //! a fork.
 
-mod reload;
+mod polling;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,16 +17,16 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::reload::Reloading;
-use crate::agents::AgentSockets;
-use crate::agents::work::WorkSettings;
+use self::polling::Polling;
+use crate::agents::work::{Dispatcher, WorkSettings};
+use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
-use crate::collectors::snmp::config::SnmpSettings;
 use crate::daemon::{Daemon, Sockets};
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
+use crate::reload::{Program, Reloading};
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
 use crate::{idle_memory, layout, logging, machine, privileges, scrub, start_check};
@@ -49,21 +49,28 @@ fn fail(what: impl std::fmt::Display) -> LifecycleError {
 
 /// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StopRequest {
-    Stop,
-    StopFlushed,
+enum Request {
+    Stop(StopRequest),
     Reload,
+}
+
+/// How to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StopRequest {
+    Usual,
+    Flushed,
 }
 
 /// Runs a daemon until it is told to stop.
 ///
 /// # Errors
 /// When it cannot start, or the store cannot be closed cleanly.
-pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
+pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     machine::raise_descriptor_limit().map_err(fail)?;
     start_check::check(&settings).map_err(fail)?;
     let started = settings.clone();
-    let sockets = bind(&mut settings)?;
+    let sockets = bind(&settings)?;
+    let agents = bind_agents(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
         // The working directory stays: relative paths in the settings are absolute by now, and the operator's
@@ -79,17 +86,19 @@ pub fn run(mut settings: Settings) -> Result<(), LifecycleError> {
             .map_err(|error| fail(format!("cannot drop privileges: {error}")))?;
     }
     machine::survive_file_size_limit().map_err(|error| fail(format!("cannot handle signals: {error}")))?;
-    let reload_log = logging::start(&settings).map_err(fail)?;
+    let log = logging::start(&settings).map_err(fail)?;
+    let permissions = sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
+    let reloading = Reloading { program: Program::Daemon, started, permissions, log };
     // In the background, only the log reaches the operator.
-    serve(settings, started, sockets, &reload_log).inspect_err(|error| tracing::error!("{error}"))
+    serve(settings, sockets, agents, &reloading).inspect_err(|error| tracing::error!("{error}"))
 }
 
-/// Opens the store and serves until a signal arrives; `started` is what `settings` were before parts of them were taken.
+/// Opens the store and serves until a signal arrives.
 fn serve(
     mut settings: Settings,
-    started: Settings,
     sockets: Sockets,
-    reload_log: &logging::Reload,
+    agents: Option<AgentSockets>,
+    reloading: &Reloading,
 ) -> Result<(), LifecycleError> {
     idle_memory::use_small_pages();
     let engine = layout::open(&settings).map_err(fail)?;
@@ -103,8 +112,6 @@ fn serve(
     let service = Service::with_limits(engine, names, create, &settings.limits);
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
-    let permissions: Vec<_> =
-        sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let mut daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
@@ -113,14 +120,20 @@ fn serve(
     for mrtg in std::mem::take(&mut settings.mrtg) {
         daemon.poll_mrtg(mrtg, settings.base.clone());
     }
-    let devices = daemon.poll_snmp(settings.snmp.take().unwrap_or_default());
-    let reloading = Reloading { started, permissions, log: reload_log, devices };
+    let polling = poll_snmp(&mut daemon, &mut settings, agents)?;
     announce(&settings);
-    let request = daemon.block_on(signals.wait_for_stop(|| reloading.reload()));
+    let request = daemon.block_on(async {
+        loop {
+            match signals.next().await {
+                Request::Reload => reloading.reload(async |devices| polling.replace(devices).await).await,
+                Request::Stop(request) => break request,
+            }
+        }
+    });
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     drop(scrubber);
-    if request == StopRequest::StopFlushed {
+    if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
     daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
@@ -128,7 +141,32 @@ fn serve(
     Ok(())
 }
 
-fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
+/// Polls the SNMP devices, and lets agents poll theirs.
+fn poll_snmp(
+    daemon: &mut Daemon,
+    settings: &mut Settings,
+    sockets: Option<AgentSockets>,
+) -> Result<Polling, LifecycleError> {
+    let mut devices = settings.snmp.take().unwrap_or_default();
+    let mut agents = None;
+    if let (Some(sockets), Some(AgentsSettings { handover, .. })) = (sockets, &settings.agents) {
+        let work = Dispatcher::open(WorkSettings {
+            sources: devices.take_handed_out(),
+            handover: *handover,
+            file: directory_of(&settings.layout, &settings.base).join("assignments"),
+        });
+        let work = work.map_err(fail)?;
+        daemon.receive_agents(sockets, Arc::clone(&work));
+        agents = Some(work);
+    }
+    Ok(Polling { here: daemon.poll_snmp(devices), agents })
+}
+
+fn bind_agents(settings: &Settings) -> Result<Option<AgentSockets>, LifecycleError> {
+    settings.agents.as_ref().map(AgentSockets::bind).transpose().map_err(fail)
+}
+
+fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     let mut sockets = Sockets::default();
     for listen in &settings.listen {
         let permissions = listener::shared(listen.permissions);
@@ -146,14 +184,6 @@ fn bind(settings: &mut Settings) -> Result<Sockets, LifecycleError> {
     }
     if let Some(ganglia) = &settings.ganglia {
         sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
-    }
-    if let Some(agents) = &settings.agents {
-        let work = WorkSettings {
-            sources: settings.snmp.as_mut().map(SnmpSettings::take_handed_out).unwrap_or_default(),
-            handover: agents.handover,
-            file: directory_of(&settings.layout, &settings.base).join("assignments"),
-        };
-        sockets.agents = Some(AgentSockets::bind(agents, work).map_err(fail)?);
     }
     let is_local =
         |listener: &TcpListener| listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
@@ -232,20 +262,14 @@ impl Signals {
         })
     }
 
-    async fn wait_for_stop(&mut self, reload: impl Fn()) -> StopRequest {
-        loop {
-            let request = tokio::select! {
-                _ = self.terminate.recv() => StopRequest::Stop,
-                _ = self.interrupt.recv() => StopRequest::Stop,
-                // As in rrdcached: flush everything, then exit; or leave everything to the journal.
-                _ = self.user_1.recv() => StopRequest::StopFlushed,
-                _ = self.user_2.recv() => StopRequest::Stop,
-                _ = self.hang_up.recv() => StopRequest::Reload,
-            };
-            if request != StopRequest::Reload {
-                return request;
-            }
-            reload();
+    async fn next(&mut self) -> Request {
+        tokio::select! {
+            _ = self.terminate.recv() => Request::Stop(StopRequest::Usual),
+            _ = self.interrupt.recv() => Request::Stop(StopRequest::Usual),
+            // As in rrdcached: flush everything, then exit; or leave everything to the journal.
+            _ = self.user_1.recv() => Request::Stop(StopRequest::Flushed),
+            _ = self.user_2.recv() => Request::Stop(StopRequest::Usual),
+            _ = self.hang_up.recv() => Request::Reload,
         }
     }
 }

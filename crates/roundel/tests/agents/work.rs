@@ -17,7 +17,7 @@ use rrd::time::Timestamp;
 
 use crate::RawSession;
 use crate::snmpd::Snmpd;
-use crate::wire::{Client, Daemon, Kind};
+use crate::wire::{Client, Daemon, Kind, hang_up};
 
 const DEVICES: usize = 8;
 
@@ -26,7 +26,7 @@ pub fn now() -> i64 {
 }
 
 /// A network between an agent and the store that can be cut.
-struct Network {
+pub struct Network {
     port: u16,
     open: Arc<Mutex<Option<Vec<TcpStream>>>>,
 }
@@ -58,28 +58,28 @@ impl Network {
         Network { port, open }
     }
 
-    fn cut(&self) {
+    pub fn cut(&self) {
         for stream in self.open.lock().unwrap().take().unwrap() {
             stream.shutdown(Shutdown::Both).ok();
         }
     }
 
-    fn mend(&self) {
+    pub fn mend(&self) {
         *self.open.lock().unwrap() = Some(Vec::new());
     }
 }
 
 /// `roundel agent`, killed at the end.
 pub struct Agent {
-    directory: PathBuf,
+    pub directory: PathBuf,
     name: &'static str,
     lines: String,
-    network: Network,
+    pub network: Network,
     child: Option<Child>,
 }
 
 impl Agent {
-    fn start(root: &Path, name: &'static str, store: u16) -> Agent {
+    pub fn start(root: &Path, name: &'static str, store: u16) -> Agent {
         Agent::start_with(root, name, store, "")
     }
 
@@ -93,7 +93,12 @@ impl Agent {
         agent
     }
 
-    pub fn start_again(&mut self) {
+    /// Another configuration: these lines before its own, from the next start or [`Agent::reload`] on.
+    pub fn configure(&mut self, lines: &str) {
+        self.lines = lines.to_string();
+    }
+
+    fn write_config(&self) -> PathBuf {
         let config = self.directory.join("agent.toml");
         let text = format!(
             "{}[agent]\nname = '{}'\nstore = '127.0.0.1:{}'\nspool = '{}/spool'\n",
@@ -103,6 +108,17 @@ impl Agent {
             self.directory.display()
         );
         fs::write(&config, text).unwrap();
+        config
+    }
+
+    /// Writes its configuration, and has the process read it.
+    pub fn reload(&self) {
+        self.write_config();
+        hang_up(self.child.as_ref().unwrap().id());
+    }
+
+    pub fn start_again(&mut self) {
+        let config = self.write_config();
         let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
         command.args(["agent", "--config"]).arg(&config).stdout(Stdio::null()).stderr(log);
@@ -132,29 +148,42 @@ pub struct World {
     pub directory: tempfile::TempDir,
     pub store: Daemon,
     pub port: u16,
-    _snmpd: Snmpd,
+    snmpd: Snmpd,
 }
 
 impl World {
     pub fn new() -> World {
         let directory = tempfile::tempdir().unwrap();
         let snmpd = Snmpd::start(directory.path(), "rocommunity s3cret 127.0.0.1\n", None);
-        let mut store = Daemon::new(Kind::Stripes, &directory.path().join("store"));
-        let port = free_port();
-        let mut text = format!("[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '2s'\n");
-        for device in 0..DEVICES {
-            text += &format!(
-                "[[snmp]]\ndevice = '127.0.0.1:{}'\nname = 'd{device}'\ncommunity = 's3cret'\nstep = '1s'\n\
-                 agents = ['hall-*']\nheartbeat = '3s'\nrras = ['RRA:LAST:0.5:1s:1h']\nonly = ['lo']\n",
-                snmpd.port
-            );
-        }
-        store.configure(&text);
-        World { directory, store, port, _snmpd: snmpd }
+        let store = Daemon::new(Kind::Stripes, &directory.path().join("store"));
+        let mut world = World { directory, store, port: free_port(), snmpd };
+        let devices: String = (0..DEVICES).map(|device| world.handed_out(&format!("d{device}"))).collect();
+        world.configure(&devices);
+        world
+    }
+
+    /// The store's configuration, with these devices.
+    pub fn configure(&mut self, devices: &str) {
+        let port = self.port;
+        self.store.configure(&format!("[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '2s'\n{devices}"));
+    }
+
+    /// The section of a device, which is the world's snmpd.
+    pub fn device(&self, name: &str) -> String {
+        format!(
+            "[[snmp]]\ndevice = '127.0.0.1:{}'\nname = '{name}'\ncommunity = 's3cret'\nstep = '1s'\n\
+             heartbeat = '3s'\nrras = ['RRA:LAST:0.5:1s:1h']\nonly = ['lo']\n",
+            self.snmpd.port
+        )
+    }
+
+    /// The same, for the agents of the hall.
+    pub fn handed_out(&self, name: &str) -> String {
+        self.device(name) + "agents = ['hall-*']\n"
     }
 
     /// The assignments that hold, by device: number and agent.
-    fn assignments(&self) -> BTreeMap<String, (u64, String)> {
+    pub fn assignments(&self) -> BTreeMap<String, (u64, String)> {
         let text = fs::read_to_string(self.store.directory().join("store/assignments")).unwrap_or_default();
         let held = text.lines().filter_map(|line| {
             let mut words = line.split(' ');
@@ -167,18 +196,23 @@ impl World {
     }
 
     /// How many devices an agent has.
-    fn share(&self, agent: &str) -> usize {
+    pub fn share(&self, agent: &str) -> usize {
         self.assignments().values().filter(|(_, name)| name == agent).count()
     }
 
-    fn last(&self, client: &mut Client, device: usize) -> i64 {
-        client.ask(&format!("LAST net/d{device}/lo.rrd")).unwrap().message.parse().unwrap_or(0)
+    pub fn last(&self, client: &mut Client, device: impl std::fmt::Display) -> i64 {
+        client.ask(&format!("LAST net/{device}/lo.rrd")).unwrap().message.parse().unwrap_or(0)
+    }
+
+    /// Waits until a device was polled after `time`.
+    pub fn wait_for_reading(&self, client: &mut Client, device: &str, time: i64) {
+        wait_until(&format!("readings of {device}"), || self.last(client, device) > time);
     }
 
     /// Waits until each device was polled after `time`.
-    fn wait_for_all(&self, client: &mut Client, time: i64) {
+    pub fn wait_for_all(&self, client: &mut Client, time: i64) {
         for device in 0..DEVICES {
-            wait_until(&format!("readings of d{device}"), || self.last(client, device) > time);
+            self.wait_for_reading(client, &format!("d{device}"), time);
         }
     }
 
@@ -273,14 +307,14 @@ fn an_agent_that_was_cut_off_and_polled_on_writes_nothing_that_is_anothers() {
     second.kill();
     second.network.cut();
     std::thread::sleep(Duration::from_secs(1));
-    let lasts: Vec<i64> = (0..DEVICES).map(|device| world.last(&mut client, device)).collect();
+    let lasts: Vec<i64> = (0..DEVICES).map(|device| world.last(&mut client, format!("d{device}"))).collect();
     std::thread::sleep(Duration::from_secs(4));
     let mended = now();
     first.network.mend();
     wait_until("work for the first agent", || world.share("hall-1") == DEVICES);
     world.wait_for_all(&mut client, mended + 1);
-    assert!(first.log().contains("another agent polled its device by then"), "{}", first.log());
-    assert!(world.store.log().contains("another one polled by then"), "{}", world.store.log());
+    assert!(first.log().contains("its device was not this agent's to poll by then"), "{}", first.log());
+    assert!(world.store.log().contains("were not its own to poll by then"), "{}", world.store.log());
     for (device, last) in lasts.iter().enumerate() {
         let answer =
             client.ask(&format!("FETCH snmp/d{device}.rrd LAST {} {}", last + 1, mended - 1)).unwrap();

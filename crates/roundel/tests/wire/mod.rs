@@ -50,7 +50,7 @@ impl Daemon {
         self.directory.join("sock")
     }
 
-    /// Lines appended to its `roundel.toml`, from the next start on.
+    /// Lines appended to its `roundel.toml`, from the next start or [`Daemon::reload`] on.
     pub fn configure(&mut self, lines: &str) {
         self.more_settings = lines.to_string();
     }
@@ -143,6 +143,19 @@ impl Daemon {
     pub fn roundel(&self) -> Command {
         let program =
             std::env::var("ROUNDEL_EXECUTABLE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_roundel").to_string());
+        let config = self.write_config();
+        let mut command = Command::new(program);
+        command.args(["serve", "--config"]).arg(config).env("TZ", "UTC").env("LC_ALL", "C");
+        command
+    }
+
+    /// Writes its `roundel.toml`, and has the process read it.
+    pub fn reload(&self) {
+        self.write_config();
+        hang_up(self.process());
+    }
+
+    fn write_config(&self) -> PathBuf {
         let config = self.directory.join("roundel.toml");
         let layout = if self.kind == Kind::Files { "files" } else { "stripes" };
         let base = self.directory.display();
@@ -154,10 +167,14 @@ impl Daemon {
             more = self.more_settings,
         );
         fs::write(&config, text).unwrap();
-        let mut command = Command::new(program);
-        command.args(["serve", "--config"]).arg(config).env("TZ", "UTC").env("LC_ALL", "C");
-        command
+        config
     }
+}
+
+/// SIGHUP.
+pub fn hang_up(process: u32) {
+    let process = rustix::process::Pid::from_raw(process as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::HUP).unwrap();
 }
 
 impl Drop for Daemon {

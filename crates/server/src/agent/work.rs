@@ -8,13 +8,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use protocol::frames::agent::work::{DEVICES_MAX, WorkPart};
-use tokio::sync::watch;
 
 use crate::collectors::snmp::config::SnmpSettings;
+use crate::collectors::snmp::devices::{self, DeviceReceiver, DeviceSender};
 
 /// The file, in the spool's directory.
 const FILE: &str = "work";
@@ -25,9 +25,17 @@ const FIRST_LINE: &str = "roundel-work 1";
 #[derive(Debug)]
 pub struct AgentWork {
     file: PathBuf,
-    own: SnmpSettings,
+    parts: Mutex<Parts>,
     /// Both.
-    all: watch::Sender<SnmpSettings>,
+    all: DeviceSender,
+}
+
+/// Whose devices they are.
+#[derive(Debug)]
+struct Parts {
+    /// Of the agent's configuration.
+    own: SnmpSettings,
+    given: Vec<SnmpSource>,
 }
 
 /// Work that is being received.
@@ -36,20 +44,34 @@ pub struct IncomingWork(Vec<SnmpSource>);
 
 impl AgentWork {
     /// Reads what the store gave last. A file that is damaged is as good as none, until the store says what there is to do.
-    pub fn open(directory: &Path, own: Option<SnmpSettings>) -> Self {
-        let own = own.unwrap_or_else(|| SnmpSettings { sources: Vec::new(), profiles: Profiles::default() });
+    ///
+    /// # Errors
+    /// A text for the operator, when the agent's own devices are none for an agent.
+    pub fn open(directory: &Path, own: SnmpSettings) -> Result<(Self, DeviceReceiver), String> {
+        check_own(&own)?;
         let file = directory.join(FILE);
         let given = read(&file).unwrap_or_else(|error| {
             tracing::error!(%error, file = %file.display(), "cannot read which devices the store gave to this agent");
             Vec::new()
         });
-        let all = watch::Sender::new(merged(&own, given));
-        AgentWork { file, own, all }
+        let (all, receiver) = devices::channel(merged(&own, &given));
+        Ok((AgentWork { file, parts: Mutex::new(Parts { own, given }), all }, receiver))
     }
 
-    /// What is to be polled.
-    pub fn settings(&self) -> watch::Receiver<SnmpSettings> {
-        self.all.subscribe()
+    /// Polls these devices of the agent's own configuration instead of those so far.
+    ///
+    /// # Errors
+    /// A text for the operator; then nothing has changed.
+    pub fn replace_own(&self, own: SnmpSettings) -> Result<(), String> {
+        check_own(&own)?;
+        let mut parts = self.lock();
+        parts.own = own;
+        self.all.send(merged(&parts.own, &parts.given));
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a part of what the store gives.
@@ -76,26 +98,36 @@ impl AgentWork {
         Ok(())
     }
 
-    /// Polls these devices from now on.
+    /// Polls these devices of the store's from now on.
     fn put(&self, given: Vec<SnmpSource>) {
-        let text = text_of(&given);
-        let devices = given.len();
-        let new = merged(&self.own, given);
-        if self.all.borrow().sources == new.sources {
+        let mut parts = self.lock();
+        if parts.given == given {
             return;
         }
-        if let Err(error) = text.and_then(|text| write(&self.file, &text)) {
+        if let Err(error) = text_of(&given).and_then(|text| write(&self.file, &text)) {
             tracing::error!(%error, file = %self.file.display(), "cannot keep which devices the store gives to this agent");
         }
-        tracing::info!(devices, "the store has given other devices to this agent");
-        self.all.send_replace(new);
+        tracing::info!(devices = given.len(), "the store has given other devices to this agent");
+        self.all.send(merged(&parts.own, &given));
+        parts.given = given;
+    }
+}
+
+/// What is wrong with an agent's own devices.
+fn check_own(own: &SnmpSettings) -> Result<(), String> {
+    match own.sources.iter().find(|source| !source.agents.is_empty()) {
+        None => Ok(()),
+        Some(source) => Err(format!(
+            "[[snmp]] \"{}\": agents is for the store's configuration; leave it out here",
+            source.name()
+        )),
     }
 }
 
 /// The agent's own devices, and what is given to it; of one name, its own.
-fn merged(own: &SnmpSettings, given: Vec<SnmpSource>) -> SnmpSettings {
+fn merged(own: &SnmpSettings, given: &[SnmpSource]) -> SnmpSettings {
     let mut all = own.clone();
-    let names: HashSet<String> = own.sources.iter().map(|source| source.name().to_string()).collect();
+    let names: HashSet<&str> = own.sources.iter().map(SnmpSource::name).collect();
     for source in given {
         if names.contains(source.name()) {
             let device = source.name();
@@ -104,7 +136,7 @@ fn merged(own: &SnmpSettings, given: Vec<SnmpSource>) -> SnmpSettings {
                 "the store gives a device that the agent's configuration has: its own counts"
             );
         } else {
-            all.sources.push(source);
+            all.sources.push(source.clone());
         }
     }
     all
@@ -165,17 +197,17 @@ mod tests {
     use super::*;
 
     fn names(work: &AgentWork) -> Vec<(String, u64)> {
-        let all = work.all.borrow();
+        let all = work.all.current();
         all.sources.iter().map(|source| (source.name().to_string(), source.assignment)).collect()
     }
 
     #[test]
     fn what_is_given_is_kept_for_the_next_start() {
         let directory = tempfile::tempdir().unwrap();
-        let own = || SnmpSettings { sources: vec![SnmpSource::new("own")], profiles: Profiles::default() };
-        let work = AgentWork::open(directory.path(), Some(own()));
+        let own = || SnmpSettings { sources: vec![SnmpSource::new("own")], ..Default::default() };
+        let open = |own| AgentWork::open(directory.path(), own).unwrap();
+        let (work, mut watching) = open(own());
         assert_eq!(names(&work), [("own".to_string(), 0)]);
-        let mut watching = work.settings();
         let given = ["r1", "own", "r2"].map(|name| {
             let source = SnmpSource { community: "se cret".to_string(), ..SnmpSource::new(name) };
             serde_json::to_vec(&source).unwrap()
@@ -186,25 +218,32 @@ mod tests {
             .collect();
         let mut incoming = IncomingWork::default();
         work.take(&WorkPart { has_more: true, devices: devices[..1].to_vec() }, &mut incoming).unwrap();
-        assert!(!watching.has_changed().unwrap(), "that is only a part");
+        assert!(!watching.has_changed(), "that is only a part");
         work.take(&WorkPart { has_more: false, devices: devices[1..].to_vec() }, &mut incoming).unwrap();
-        assert!(watching.has_changed().unwrap());
-        watching.mark_unchanged();
+        assert!(watching.has_changed());
+        watching.take();
         let want = [("own", 0), ("r1", 5), ("r2", 7)].map(|(name, number)| (name.to_string(), number));
         assert_eq!(names(&work), want);
         work.take(&WorkPart { has_more: false, devices: devices.clone() }, &mut incoming).unwrap();
-        assert!(!watching.has_changed().unwrap(), "it is the same");
+        assert!(!watching.has_changed(), "it is the same");
         let file = directory.path().join(FILE);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        let again = AgentWork::open(directory.path(), Some(own()));
+        let (again, _receiver) = open(own());
         assert_eq!(names(&again), want);
-        assert_eq!(again.all.borrow().sources, work.all.borrow().sources);
+        assert_eq!(again.all.current().sources, work.all.current().sources);
+        again.replace_own(SnmpSettings::default()).unwrap();
+        let want = [("r1", 5), ("own", 6), ("r2", 7)].map(|(name, number)| (name.to_string(), number));
+        assert_eq!(names(&again), want);
+        let bad = SnmpSource { agents: vec!["a".to_string()], ..SnmpSource::new("r9") };
+        let bad = SnmpSettings { sources: vec![bad], ..Default::default() };
+        assert!(again.replace_own(bad).unwrap_err().contains("r9"));
+        assert_eq!(names(&again), want, "nothing has changed");
         let good = fs::read(&file).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             fs::write(&file, &bad).unwrap();
-            assert_eq!(names(&AgentWork::open(directory.path(), None)), [], "byte {at}");
+            assert_eq!(names(&open(SnmpSettings::default()).0), [], "byte {at}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct Received {
     pub readings: Readings,
     /// Readings of the last block whose RRD has a name that none can have.
     pub nameless: u32,
-    /// Readings of the last block that another agent makes by now, and the first RRD of them.
+    /// Readings of the last block that were not the agent's to make, and the first RRD of them.
     pub fenced: u32,
     pub fenced_first: Option<RrdId>,
     /// How many readings the agent dropped, by RRD.

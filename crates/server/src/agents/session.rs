@@ -321,7 +321,7 @@ impl<'a> Session<'a> {
         log_dropped(&self.agent, received, self.server);
         if received.fenced > 0 && !std::mem::replace(&mut self.said_fenced, true) {
             let agent = String::from_utf8_lossy(&self.agent);
-            tracing::warn!(%agent, "an agent sends readings of devices that another one polled by then: they are refused");
+            tracing::warn!(%agent, "an agent sends readings of devices that were not its own to poll by then: they are refused");
         }
         add(&counts.blocks, 1);
         self.applied = head.sequence;
@@ -401,7 +401,7 @@ fn answer(
     let listed = refused.iter().take(REFUSALS_LISTED_MAX);
     let fenced = received.fenced_first.map(|rrd| {
         let name = String::from_utf8_lossy(received.inventory.name(rrd));
-        (NOT_INDEXED, ErrorCode::Fenced, format!("{name}: another agent polled its device by then"))
+        (NOT_INDEXED, ErrorCode::Fenced, format!("{name}: its device was not this agent's to poll by then"))
     });
     let listed = listed.map(|failure| (failure.reading, code(failure), text(failure)));
     let listed: Vec<_> = fenced.into_iter().chain(listed).collect();

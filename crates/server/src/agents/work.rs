@@ -5,6 +5,7 @@
 //! that has been there as long: an agent that comes and goes moves nothing.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -156,13 +157,8 @@ impl Dispatcher {
         let started = Instant::now();
         let agents = assignments.devices().filter_map(|device| assignments.of(device));
         let gone = agents.map(|(_, agent)| (agent.to_string(), started)).collect();
-        let device = |source: SnmpSource| {
-            let name = source.name().to_string();
-            let settings = serde_json::to_vec(&source).map_err(|error| format!("device {name}: {error}"))?;
-            Ok((name, Device { patterns: source.agents, settings }))
-        };
         let state = State {
-            devices: sources.into_iter().map(device).collect::<Result<_, String>>()?,
+            devices: devices_of(sources)?,
             workers: HashMap::new(),
             gone,
             assignments: Arc::new(assignments),
@@ -204,8 +200,40 @@ impl Dispatcher {
         }
     }
 
+    /// Hands out these devices instead of those so far. Agents that are connected are told at once.
+    ///
+    /// # Errors
+    /// A text for the operator, when it cannot be written who polls what by then: nothing has changed.
+    pub fn replace(&self, sources: Vec<SnmpSource>) -> Result<(), String> {
+        let devices = devices_of(sources)?;
+        let mut state = self.lock();
+        let before = std::mem::replace(&mut state.devices, devices);
+        if let Err(error) = self.try_to_decide(&mut state) {
+            state.devices = before;
+            let file = self.file.display();
+            return Err(format!("cannot write which agent polls what to \"{file}\": {error}"));
+        }
+        drop(state);
+        // Of devices that stay with their agent, the settings may be others.
+        self.changed.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
     /// Decides which agent has which device. What cannot be made durable is not done, and tried again.
     fn decide(&self, state: &mut State) {
+        match self.try_to_decide(state) {
+            Ok(()) => state.is_failing = false,
+            Err(error) => {
+                if !std::mem::replace(&mut state.is_failing, true) {
+                    tracing::error!(%error, file = %self.file.display(), "cannot write which agent polls what: nothing moves");
+                }
+                state.due = Some(Instant::now() + Duration::from_secs(1));
+            }
+        }
+    }
+
+    /// The same; what cannot be made durable is not done.
+    fn try_to_decide(&self, state: &mut State) -> io::Result<()> {
         let now = Instant::now();
         let mut moves: BTreeMap<(String, String), usize> = BTreeMap::new();
         let mut assignments = Assignments::clone(&state.assignments);
@@ -236,23 +264,17 @@ impl Dispatcher {
         state.gone.retain(|_, since| now.duration_since(*since) < self.handover);
         state.due = state.next(now, self.handover);
         if assignments == *state.assignments {
-            return;
+            return Ok(());
         }
         assignments.forget_old();
-        if let Err(error) = assignments.save(&self.file) {
-            if !std::mem::replace(&mut state.is_failing, true) {
-                tracing::error!(%error, file = %self.file.display(), "cannot write which agent polls what: nothing moves");
-            }
-            state.due = Some(now + Duration::from_secs(1));
-            return;
-        }
-        state.is_failing = false;
+        assignments.save(&self.file)?;
         for ((from, to), devices) in &moves {
             tracing::info!(from, to, devices, "devices go to another agent");
         }
         state.moves += moves.values().sum::<usize>() as u64;
         state.assignments = Arc::new(assignments);
         self.changed.send_modify(|count| *count += 1);
+        Ok(())
     }
 
     /// The assignments as they are now.
@@ -273,6 +295,16 @@ impl Dispatcher {
             Statistic::count("moves", "Devices given to an agent", state.moves),
         ]
     }
+}
+
+/// Devices by their names, with the settings that agents get.
+fn devices_of(sources: Vec<SnmpSource>) -> Result<BTreeMap<String, Device>, String> {
+    let device = |source: SnmpSource| {
+        let name = source.name().to_string();
+        let settings = serde_json::to_vec(&source).map_err(|error| format!("device {name}: {error}"))?;
+        Ok((name, Device { patterns: source.agents, settings }))
+    };
+    sources.into_iter().map(device).collect()
 }
 
 /// Reads the file. A damaged one is put aside: what it said is as good as lost.

@@ -1,6 +1,7 @@
 //! Polls SNMP devices: the sockets, the clock and the names of hosts around what `collect` decides.
 
 pub mod config;
+pub mod devices;
 
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use suggest::Label;
 use tokio::sync::watch;
 
 use self::config::SnmpSettings;
+use self::devices::DeviceReceiver;
 use super::context::{CollectorContext, ReadingSink};
 use super::lookup::Lookups;
 use super::notices;
@@ -35,22 +37,21 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// When there is no socket.
 pub async fn run(
     context: Arc<CollectorContext>,
-    mut settings: watch::Receiver<SnmpSettings>,
+    mut devices: DeviceReceiver,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    while settings.borrow_and_update().sources.is_empty() {
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => return Ok(()),
-            () = changed(&mut settings) => {}
-        }
-    }
+    let first = tokio::select! {
+        biased;
+        () = stopped(&mut stop) => return Ok(()),
+        first = first(&mut devices) => first,
+    };
     let sockets = UdpSockets::open()?;
     let clocks = Clocks::default();
-    let SnmpSettings { sources, profiles } = settings.borrow().clone();
+    let SnmpSettings { sources, profiles } = first;
     let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), profiles.clone());
     let mut lookups = Lookups::default();
     reload(&mut collector, &mut lookups, sources, profiles);
+    devices.confirm();
     let mut recorder = Recorder::new(Arc::clone(&context), NAME);
     let mut own = Own::new(&context, NAME);
     let mut buffer = vec![0; DATAGRAM_MAX];
@@ -66,12 +67,13 @@ pub async fn run(
                 record(&mut collector, &mut recorder).await;
                 return Ok(());
             }
-            () = changed(&mut settings) => {
+            () = devices.changed() => {
                 // Of those that go, too.
                 own.add(record(&mut collector, &mut recorder).await);
-                let SnmpSettings { sources, profiles } = settings.borrow_and_update().clone();
+                let SnmpSettings { sources, profiles } = devices.take();
                 let Reloaded { removed, added, unchanged, .. } =
                     reload(&mut collector, &mut lookups, sources, profiles);
+                devices.confirm();
                 let (removed, added) = (removed.len(), added.len());
                 tracing::info!(collector = NAME, removed, added, unchanged, "polls by the new configuration");
             }
@@ -103,6 +105,18 @@ pub async fn run(
     }
 }
 
+/// Waits until there are devices.
+async fn first(devices: &mut DeviceReceiver) -> SnmpSettings {
+    loop {
+        let first = devices.take();
+        if !first.sources.is_empty() {
+            return first;
+        }
+        devices.confirm();
+        devices.changed().await;
+    }
+}
+
 /// What devices say that their interfaces are for is kept where the page looks; an agent has no page.
 fn tell_titles(context: &CollectorContext, collector: &mut SnmpCollector) {
     let titles = collector.take_titles();
@@ -126,13 +140,6 @@ fn numbers(collector: &SnmpCollector, stored: Recorded) -> Vec<Statistic> {
         Statistic::count("refused", "Readings that the store refused", stored.refused),
     ]);
     numbers
-}
-
-/// Waits until the settings change; for ever, when they cannot change any more.
-async fn changed(settings: &mut watch::Receiver<SnmpSettings>) {
-    if settings.changed().await.is_err() {
-        std::future::pending().await
-    }
 }
 
 /// Polls these devices from now on, and looks up the addresses of those that are new.
