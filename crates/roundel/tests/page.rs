@@ -18,10 +18,14 @@ use wire::{Client, Daemon, Kind};
 /// Three days of rows of a minute and a month of rows of half an hour, both with extremes.
 const ARCHIVES: &str = "RRA:AVERAGE:0.5:1:4320 RRA:MIN:0.5:1:4320 RRA:MAX:0.5:1:4320 \
                         RRA:AVERAGE:0.5:30:1440 RRA:MIN:0.5:30:1440 RRA:MAX:0.5:30:1440";
+/// A day of rows of a minute, and a forecast by seasons of an hour.
+const FORECAST: &str = "RRA:AVERAGE:0.5:1:1440 RRA:HWPREDICT:1440:0.1:0.0035:60";
 /// Seconds of a row.
 const STEP: u64 = 60;
+/// Rows of a day.
+const DAY: u64 = 1440;
 /// Rows of a graph of three days.
-const ROWS: u64 = 3 * 1440;
+const ROWS: u64 = 3 * DAY;
 /// Names that look like markup, quotes, or text from right to left; the last is as long as a file's name may be, with `.rrd`.
 const HOSTILE: [&str; 3] =
     ["<img src=x onerror=alert(1)>", "\"quoted\" 'names' & <b>", "\u{202e}from right \u{5d0}\u{5d1}\u{5d2}"];
@@ -47,6 +51,12 @@ fn start() -> Shown {
     for port in ["switch one/eth0", "switch one/eth1", "switch two/eth0"] {
         create(&mut client, &format!("net/{port}.rrd"), &["in", "out"], ROWS);
     }
+    create_with(&mut client, "aberrant/load.rrd", &["load"], FORECAST, DAY, |row, _| {
+        let usual =
+            10.0 + (row as f64 / 60.0 * std::f64::consts::TAU).sin() + (row * 7919 % 100) as f64 / 500.0;
+        // Ten minutes are unlike the hours before.
+        if (DAY - 40..DAY - 30).contains(&row) { usual * 5.0 } else { usual }
+    });
     for name in HOSTILE.map(String::from).into_iter().chain(["x".repeat(251)]) {
         create(&mut client, &format!("hostile/{name}.rrd"), &["v"], 60);
     }
@@ -63,6 +73,18 @@ fn start() -> Shown {
 
 /// An RRD with `rows` rows up to now: two waves, and nothing for an hour of each day.
 fn create(client: &mut Client, name: &str, sources: &[&str], rows: u64) {
+    create_with(client, name, sources, ARCHIVES, rows, value);
+}
+
+/// An RRD with `rows` rows up to now, and the values of a row and a data source; of [`ROWS`] rows, an hour of each day is unknown.
+fn create_with(
+    client: &mut Client,
+    name: &str,
+    sources: &[&str],
+    archives: &str,
+    rows: u64,
+    value: impl Fn(u64, usize) -> f64,
+) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / STEP * STEP;
     let quoted: String = name.chars().flat_map(quote).collect();
     let sources_text: String = sources.iter().fold(String::new(), |mut text, source| {
@@ -71,12 +93,12 @@ fn create(client: &mut Client, name: &str, sources: &[&str], rows: u64) {
     });
     let begin = now - (rows + 1) * STEP;
     let answer =
-        client.ask(&format!("CREATE {quoted} -b {begin} -s {STEP}{sources_text} {ARCHIVES}")).unwrap();
+        client.ask(&format!("CREATE {quoted} -b {begin} -s {STEP}{sources_text} {archives}")).unwrap();
     assert_eq!(answer.status, 0, "{name}: {answer:?}");
     let readings: Vec<String> = (0..rows)
-        .filter(|row| rows < ROWS || !(600..660).contains(&(row % 1440)))
+        .filter(|row| rows < ROWS || !(600..660).contains(&(row % DAY)))
         .map(|row| {
-            let values = (0..sources.len()).map(|wave| format!(":{:.0}", value(row, wave)));
+            let values = (0..sources.len()).map(|wave| format!(":{:.3}", value(row, wave)));
             format!("{}{}", now - (rows - 1 - row) * STEP, values.collect::<String>())
         })
         .collect();

@@ -33,7 +33,7 @@ export const LINES_MAX = 30;
  */
 
 /** Elements that are lines or areas over a series, with their number. @param {Chart} chart */
-export function drawnElements(chart) {
+function drawnElements(chart) {
   return chart.elements
     .map((element, index) => ({ element, index }))
     .filter(({ element }) => (element.kind === 'line' || element.kind === 'area') && element.series !== null);

@@ -3,16 +3,18 @@
 import { areaColor, isDark, lineColor } from './colors.js';
 import { element } from './dom.js';
 import { number } from './format.js';
-import { drawnElements, LINES_MAX } from './layers.js';
+import { LINES_MAX } from './layers.js';
 import { texts } from './texts.js';
 
 /** @typedef {import('./types').Chart} Chart */
 
 const COLUMNS = /** @type {const} */ (['last', 'average', 'minimum', 'maximum', 'percentile', 'total']);
 
-/** The lines that the legend names, with their element's index: visible ones with a label, or, where none has one, all. @param {Chart} chart */
+/** The lines that the legend names, with their element's index: visible ones with a label, or, where none has one, all. Marks are among them. @param {Chart} chart */
 export function namedLines(chart) {
-  const visible = drawnElements(chart).filter(({ element: one }) => one.color !== null);
+  const visible = chart.elements
+    .map((one, index) => ({ element: one, index }))
+    .filter(({ element: one }) => ['line', 'area', 'tick'].includes(one.kind) && one.series !== null && one.color !== null);
   const labelled = visible.filter(({ element: one }) => one.label.trim() !== '');
   return (labelled.length > 0 ? labelled : visible)
     .map(({ element: one, index }) => ({

@@ -3,12 +3,15 @@
 use rrd::definition::{Cf, Definition};
 use serde::Deserialize;
 
+use crate::forecast::Forecast;
 use crate::{Rrd, Suggestion, colours};
 
 /// Letters of a label in the table below the graph; longer ones push the numbers aside.
 const LABEL_LETTERS: usize = 24;
-/// Lines with a band between their extremes; more bands hide one another.
+/// Lines with a band between their extremes, or around their forecasts; more bands hide one another.
 const BANDS_MAX: usize = 2;
+/// Marks of failures.
+const FAILURE_COLOUR: &str = "d6272850";
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -74,13 +77,19 @@ impl Plan<'_> {
             out.data(index, line, has_bands);
         }
         for (index, line) in self.lines.iter().enumerate().filter(|_| has_bands) {
-            out.band(index, line);
+            match Forecast::of(line.rrd.definition) {
+                Some(forecast) => out.forecast_band(index, line, forecast),
+                None => out.band(index, line),
+            }
         }
         out.words.push(
             format!("COMMENT:{:width$}           last   average   maximum\\l", "", width = width).into(),
         );
         for (index, line) in self.lines.iter().enumerate() {
             out.shape(index, line, width);
+            if let Some(forecast) = Forecast::of(line.rrd.definition).filter(|_| has_bands) {
+                out.forecast(index, line, forecast);
+            }
         }
         let mut names: Vec<Vec<u8>> = self.lines.iter().map(|line| line.rrd.name.to_vec()).collect();
         names.dedup();
@@ -127,14 +136,29 @@ impl Arguments {
         }
     }
 
-    /// `v0`: the values of line 0. With `has_bands` also `n0` and `x0`, its extremes, where the RRD keeps them.
+    /// `v0`: the values of line 0. With `has_bands` also `n0` and `x0`, its extremes, where the RRD keeps them, or `p0`, `d0` and
+    /// `f0`: forecasts, deviations and failures.
     fn data(&mut self, index: usize, line: &Line<'_>, has_bands: bool) {
         let definition = line.rrd.definition;
         let cf = if keeps(definition, Cf::Average) { Cf::Average } else { first(definition) };
         self.def("v", index, line, cf);
-        if has_bands && has_band(line) {
-            self.def("n", index, line, Cf::Min);
-            self.def("x", index, line, Cf::Max);
+        match Forecast::of(definition) {
+            _ if !has_bands => {}
+            Some(forecast) => {
+                self.def("p", index, line, forecast.predict);
+                if forecast.band.is_some() {
+                    self.def("d", index, line, Cf::DevPredict);
+                }
+                if forecast.has_failures {
+                    // 0 or 1, whatever the line's factor.
+                    self.def("f", index, &Line { factor: 1.0, ..line.clone() }, Cf::Failures);
+                }
+            }
+            None if has_band(line) => {
+                self.def("n", index, line, Cf::Min);
+                self.def("x", index, line, Cf::Max);
+            }
+            None => {}
         }
     }
 
@@ -157,6 +181,26 @@ impl Arguments {
             self.words.push(format!("AREA:n{index}").into());
             self.words.push(format!("AREA:band{index}#{colour}30::STACK").into());
         }
+    }
+
+    /// Where values are usual: around the forecast, as wide as the deviations.
+    fn forecast_band(&mut self, index: usize, line: &Line<'_>, forecast: Forecast) {
+        if forecast.has_failures {
+            self.words.push(format!("TICK:f{index}#{FAILURE_COLOUR}:1:  unlike the forecast\\l").into());
+        }
+        if let Some((above, below)) = forecast.band {
+            let colour = line.colour(index);
+            self.words.push(format!("CDEF:low{index}=p{index},d{index},{below},*,-").into());
+            self.words.push(format!("CDEF:usual{index}=d{index},{},*", above + below).into());
+            self.words.push(format!("AREA:low{index}").into());
+            self.words.push(format!("AREA:usual{index}#{colour}20::STACK").into());
+        }
+    }
+
+    fn forecast(&mut self, index: usize, line: &Line<'_>, forecast: Forecast) {
+        let colour = line.colour(index);
+        let band = if forecast.band.is_some() { ", with what is usual around it" } else { "" };
+        self.words.push(format!("LINE1:p{index}#{colour}a0:forecast{band}\\l:dashes=4,3").into());
     }
 
     fn shape(&mut self, index: usize, line: &Line<'_>, width: usize) {

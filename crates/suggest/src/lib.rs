@@ -9,6 +9,7 @@
 mod arguments;
 mod colours;
 mod family;
+mod forecast;
 mod label;
 mod preset;
 

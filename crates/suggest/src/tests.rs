@@ -69,6 +69,28 @@ fn lines_have_a_band_where_extremes_are_kept() {
 }
 
 #[test]
+fn forecasts_are_drawn_where_they_are_kept() {
+    let graph = |archives: &str| {
+        let all = [of("a.rrd", "a", archives)];
+        text(&graphs_of(&all, |rrds| each(&Presets::default(), rrds[0]))[0])
+    };
+    // rrdcreate(1): HWPREDICT alone makes the others.
+    let whole =
+        graph("RRA:AVERAGE:0.5:1:100 RRA:MIN:0.5:6:100 RRA:MAX:0.5:6:100 RRA:HWPREDICT:1440:0.1:0.0035:288");
+    for part in [
+        "DEF:p0=a.rrd:a:HWPREDICT DEF:d0=a.rrd:a:DEVPREDICT DEF:f0=a.rrd:a:FAILURES",
+        "TICK:f0#d6272850:1:  unlike the forecast",
+        "CDEF:low0=p0,d0,2,*,- CDEF:usual0=d0,4,* AREA:low0 AREA:usual0#",
+        "LINE1:p0#",
+    ] {
+        assert!(whole.contains(part), "{part}: {whole}");
+    }
+    assert!(!whole.contains("DEF:n0"), "two bands would hide one another: {whole}");
+    assert!(graph("RRA:AVERAGE:0.5:1:100 RRA:MHWPREDICT:1440:0.1:0.0035:288").contains(":MHWPREDICT"));
+    assert!(!graph(BANDS).contains("forecast"));
+}
+
+#[test]
 fn many_sources_make_several_graphs() {
     let sources: Vec<String> = (0..70).map(|number| format!("s{number}")).collect();
     let all = [of("a.rrd", &sources.join(" "), ROWS)];

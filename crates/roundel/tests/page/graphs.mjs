@@ -1,7 +1,7 @@
 // A graph under the hands: drag, wheel, fingers, clicks, keys.
 
 import assert from 'node:assert/strict';
-import { DEADLINE, area, check, open, range, until } from './browser.mjs';
+import { DEADLINE, area, check, open, origin, range, until } from './browser.mjs';
 import { GRAPH } from './places.mjs';
 
 check('a figure becomes a live chart with a legend and its archive', async (page) => {
@@ -57,6 +57,19 @@ check('zooming reaches a finer archive by itself', async (page) => {
   await page.mouse.move(...box.at(0.995));
   await page.mouse.up();
   await until('hours come from the fine one', async () => /rows of 1 min/.test(await note.textContent()));
+});
+
+check('aberrant behaviour is drawn: the forecast, what is usual around it, and marks where values are not', async (page) => {
+  const asked = page.waitForResponse((response) => response.url().endsWith('/api/v1/charts'));
+  await open(page, '/rrd/aberrant/load');
+  const names = await page.locator('figure.graph.drawn').first().locator('.legend tbody th').allTextContents();
+  assert.deepEqual(names.map((name) => name.trim()), ['unlike the forecast', 'load', 'forecast, with what is usual around it']);
+  const [chart] = (await (await asked).json()).charts;
+  const marks = chart.elements.find((one) => one.kind === 'tick');
+  const marked = chart.series[marks.series].values.filter((value) => value === 1).length;
+  assert.ok(marked >= 1 && marked <= 60, `${marked} rows are marked`);
+  const picture = await page.request.get(`${origin}/rrd/aberrant/load.svg`);
+  assert.match(await picture.text(), /unlike the forecast/);
 });
 
 check('Ctrl and wheel zoom at the pointer, the plain wheel scrolls', async (page) => {
