@@ -1,8 +1,8 @@
 //! Rows from the store for xport and graphs, within a budget.
 
-use std::cell::{Cell, RefCell};
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use graph::plan::{ComputeLimit, Request, Rows};
@@ -27,18 +27,18 @@ const WORK_MAX: u64 = 1 << 28;
 /// The longest time for one request.
 pub const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What a request may still read, and the memory for clients that it has taken.
+/// What a request may still read, and the memory for clients that it has taken. Its threads share it.
 pub struct Budget {
-    values: Cell<u64>,
-    share: RefCell<Share>,
+    values: AtomicU64,
+    share: Mutex<Share>,
     until: Instant,
 }
 
 impl Budget {
     /// The budget of a new request.
     pub fn new(memory: &Arc<MemoryBudget>) -> Budget {
-        let share = RefCell::new(memory.share());
-        Budget { values: Cell::new(VALUES_MAX), share, until: Instant::now() + TIME_MAX }
+        let share = Mutex::new(memory.share());
+        Budget { values: AtomicU64::new(VALUES_MAX), share, until: Instant::now() + TIME_MAX }
     }
 
     /// Takes `values` out of the budget, and their memory.
@@ -55,8 +55,9 @@ impl Budget {
     /// # Errors
     /// 413 when too few are left, 503 when the time is over.
     pub fn count(&self, values: u64) -> Result<(), Failure> {
-        let left = self.values.get().checked_sub(values).ok_or_else(Budget::exceeded)?;
-        self.values.set(left);
+        let take = |left: u64| left.checked_sub(values);
+        let taken = self.values.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map_err(|_| Budget::exceeded())?;
         self.check_time()
     }
 
@@ -65,7 +66,7 @@ impl Budget {
     /// # Errors
     /// 413 when there is never so much, 503 when too much is in use.
     pub fn hold(&self, bytes: u64) -> Result<(), Failure> {
-        let mut share = self.share.borrow_mut();
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = share.bytes().saturating_add(bytes);
         match share.try_resize(bytes) {
             true => Ok(()),
@@ -75,7 +76,7 @@ impl Budget {
 
     /// The memory that the request has taken.
     pub fn into_share(self) -> Share {
-        self.share.into_inner()
+        self.share.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn exceeded() -> Failure {
@@ -148,7 +149,7 @@ pub fn fetch(
     request: FetchRequest,
 ) -> Result<FetchRows, Failure> {
     let name = name(service, word)?;
-    let left = request.values_max.min(budget.values.get());
+    let left = request.values_max.min(budget.values.load(Ordering::Relaxed));
     let ask = |values_max| FetchRequest { values_max, ..request };
     match fetch_small(&*service.engine, &name, ask(left)) {
         Ok(SmallFetch::Rows(rows)) => {

@@ -3,6 +3,9 @@
 mod origin;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -27,6 +30,8 @@ use crate::http::{packed, percent};
 
 /// The most charts of one request: a wall of screens.
 const CHARTS_MAX: usize = 200;
+/// Charts that are worth a thread: each takes a tenth of a millisecond for a day of rows of 10 s.
+const CHARTS_OF_THREAD: usize = 16;
 /// The most columns of a chart.
 const WIDTH_MAX: u32 = 10_000;
 /// Bytes of a value in the text of the answer.
@@ -167,7 +172,7 @@ pub async fn charts(State(api): State<Api>, headers: HeaderMap, body: Bytes) -> 
         .run(|| {
             let budget = Budget::new(&api.service.memory);
             let frame = Frame { api: &api, budget: &budget, now, start: &start, end: &end, width };
-            let charts = asked.charts.iter().map(|chart| frame.outcome(chart)).collect::<Result<_, _>>()?;
+            let charts = frame.outcomes(&asked.charts)?;
             let text = serde_json::to_vec(&Answer { now, charts });
             let text =
                 text.map_err(|error| Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error))?;
@@ -187,6 +192,32 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
+    /// All charts of a request. Many are shared among the cores: 100 in 7 ms instead of 12 on two.
+    ///
+    /// # Errors
+    /// As [`Frame::outcome`].
+    fn outcomes(&self, asked: &[AskedChart]) -> Result<Vec<Outcome>, Failure> {
+        let in_turn = |part: &[AskedChart]| -> Result<Vec<Outcome>, Failure> {
+            part.iter().map(|chart| self.outcome(chart)).collect()
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let parts = cores.min(asked.len() / CHARTS_OF_THREAD).max(1);
+        let (first, rest) = asked.split_at(asked.len().div_ceil(parts));
+        thread::scope(|scope| {
+            let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || in_turn(part)));
+            let running: Vec<_> = rest.chunks(first.len().max(1)).map(begin).collect();
+            let mut outcomes: Vec<Outcome> = in_turn(first)?;
+            for (part, thread) in running {
+                outcomes.extend(match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
+                    // The system gives no more threads.
+                    Err(_) => in_turn(part)?,
+                });
+            }
+            Ok(outcomes)
+        })
+    }
+
     /// A chart, or what is wrong with it.
     ///
     /// # Errors
