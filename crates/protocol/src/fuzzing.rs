@@ -259,6 +259,7 @@ mod tests {
         work::push_work_wanted(&mut frames, &["hall".to_string(), "x".to_string()]);
         let device = |assignment, settings| work::AssignedDevice { assignment, settings };
         work::push_work(&mut frames, [device(3, &b"{}"[..]), device(4, b"{\"device\":\"r\"}")]);
+        work::push_profile(&mut frames, &work::GivenProfile { name: "a.toml", text: "table = []" });
         writer.finish(1, &mut frames).unwrap();
         session::push_welcome(&mut frames, &Welcome { sequence: 1, credit: 2, time: 3 });
         session::push_applied(&mut frames, &Applied { sequence: 1, credit: 2 });

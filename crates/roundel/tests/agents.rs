@@ -11,6 +11,8 @@ mod clocks;
 mod mrtg;
 #[path = "agents/network.rs"]
 mod network;
+#[path = "agents/profiles.rs"]
+mod profiles;
 #[path = "agents/reload.rs"]
 mod reload;
 #[path = "wire/snmpd.rs"]
@@ -443,7 +445,7 @@ fn the_command_sends_what_it_collects() {
     oracle::wait_until("the agent is away", || agents().contains("\"connected\":false"));
 }
 
-/// A session of the test's own.
+/// A session of the test's own, as an agent of the release before has it.
 struct RawSession {
     stream: std::net::TcpStream,
     input: Vec<u8>,
@@ -554,6 +556,6 @@ fn a_bad_session_ends_by_itself_and_the_newest_of_an_agent_counts() {
     text.write_all(b"STATS\n").unwrap();
     let mut answer = String::new();
     text.read_to_string(&mut answer).unwrap();
-    assert_eq!(answer, "-1 Only frames of version 3 are spoken here.\n");
+    assert_eq!(answer, "-1 Only frames of version 3 and 4 are spoken here.\n");
     assert_eq!(client.ask("PING").unwrap().status, 0);
 }

@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
+use protocol::frames::agent::work::{PROFILE_BYTES_MAX, PROFILE_NAME_BYTES_MAX};
 use protocol::frames::agent::{LIVE_STREAM, TAGS_MAX, is_agent_name};
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
@@ -273,7 +275,7 @@ pub fn parse(text: &str, source: &str) -> Result<Settings, ConfigError> {
 }
 
 /// What is wrong with a device that is handed out to agents.
-fn check_handed_out(source: &SnmpSource, takes_agents: bool) -> Result<(), String> {
+fn check_handed_out(source: &SnmpSource, profiles: &Profiles, takes_agents: bool) -> Result<(), String> {
     if source.agents.is_empty() {
         return Ok(());
     }
@@ -286,12 +288,16 @@ fn check_handed_out(source: &SnmpSource, takes_agents: bool) -> Result<(), Strin
     if source.name().contains(char::is_control) {
         return Err("agents: a device that is handed out has a name without control characters".into());
     }
-    match source.profiles.iter().find(|profile| profile.ends_with(".toml")) {
-        Some(profile) => Err(format!(
-            "agents: profile \"{profile}\" is a file, which is not handed out: poll the device in the agent's own configuration"
-        )),
-        None => Ok(()),
+    for name in &source.profiles {
+        let bytes =
+            profiles.find(name).and_then(|profile| profile.text.as_ref()).map_or(0, |text| text.len());
+        if bytes > PROFILE_BYTES_MAX || name.len() > PROFILE_NAME_BYTES_MAX {
+            return Err(format!(
+                "agents: profile \"{name}\" has {bytes} bytes with numbers for its names, and is handed out up to {PROFILE_BYTES_MAX}"
+            ));
+        }
     }
+    Ok(())
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -380,7 +386,7 @@ impl Reader<'_> {
         let check = |source: toml::Spanned<SnmpSource>| {
             let (at, source) = (source.span().start, source.into_inner());
             source.check(&profiles).map_err(|error| named(at, error))?;
-            check_handed_out(&source, takes_agents).map_err(|error| named(at, error))?;
+            check_handed_out(&source, &profiles, takes_agents).map_err(|error| named(at, error))?;
             if !names.insert(source.name().to_string()) {
                 let name = source.name();
                 let error = format!("another device is called \"{name}\", too: give one of them a name");

@@ -151,7 +151,7 @@ fn poll_snmp(
     let mut agents = None;
     if let (Some(sockets), Some(AgentsSettings { handover, .. })) = (sockets, &settings.agents) {
         let work = Dispatcher::open(WorkSettings {
-            sources: devices.take_handed_out(),
+            devices: devices.take_handed_out(),
             handover: *handover,
             file: directory_of(&settings.layout, &settings.base).join("assignments"),
         });

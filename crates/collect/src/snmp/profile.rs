@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::snmp::mib;
 pub use ::snmp::mib::MibNames;
 use ::snmp::oid::Oid;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::WalkedRow;
 use super::plan::COLUMNS_MAX;
@@ -27,20 +27,25 @@ const DS_NAME_MAX: usize = 19;
 /// What numbers of a column mean: the number by its name.
 pub type Labels = BTreeMap<String, i64>;
 
+/// Whether a profile's name is that of a file; others are built in.
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".toml")
+}
+
 /// The text of a profile, before it is known what its symbolic names stand for.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileFile {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     mibs: Vec<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     objects: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, Labels>,
     table: Vec<TableFile>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct TableFile {
     name: String,
@@ -53,7 +58,7 @@ struct TableFile {
     ds: Vec<DsFile>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct DsFile {
     name: String,
@@ -62,7 +67,7 @@ struct DsFile {
 }
 
 /// How a data source counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
     /// A counter; of 32 or 64 bits, as the device sends it.
@@ -132,6 +137,8 @@ impl TableSpec {
 pub struct Profile {
     /// Its tables.
     pub tables: Vec<Arc<TableSpec>>,
+    /// Of a file: its text with numbers in place of names, which needs no other file.
+    pub text: Option<Arc<str>>,
 }
 
 /// The profiles that there are, by name.
@@ -186,23 +193,46 @@ impl ProfileFile {
     /// # Errors
     /// When it names objects that are not known, or a table is not good.
     pub fn profile(&self, symbols: &HashMap<String, Vec<u32>>) -> Result<Profile, String> {
-        let find = |name: &str| {
-            let text = self.objects.get(name).map_or(name, String::as_str);
-            let oid = Oid::parse(text).or_else(|| symbolic(text, symbols));
-            oid.ok_or_else(|| {
-                format!("\"{text}\" is no object: give it under [objects], or a file under mibs")
-            })
-        };
         let labels = self.labels.iter().map(|(column, labels)| (column.as_str(), Arc::new(labels.clone())));
         let labels: HashMap<&str, Arc<Labels>> = labels.collect();
         let column = |name: &str| -> Result<ColumnSpec, String> {
             if WORDS.contains(&name) {
                 return Err(format!("an object cannot be called \"{name}\""));
             }
-            Ok(ColumnSpec { name: name.to_string(), oid: find(name)?, labels: labels.get(name).cloned() })
+            Ok(ColumnSpec {
+                name: name.to_string(),
+                oid: self.find(name, symbols)?,
+                labels: labels.get(name).cloned(),
+            })
         };
         let tables = self.table.iter().map(|table| read_table(table, column).map(Arc::new));
-        Ok(Profile { tables: tables.collect::<Result<_, _>>()? })
+        Ok(Profile { tables: tables.collect::<Result<_, _>>()?, text: None })
+    }
+
+    /// The same as text, with numbers in place of names: [`ProfileFile::parse`] and [`ProfileFile::profile`] make the same profile of
+    /// it without any other file.
+    ///
+    /// # Errors
+    /// When it names objects that are not known.
+    pub fn to_numbers(&self, symbols: &HashMap<String, Vec<u32>>) -> Result<String, String> {
+        let named = |table: &TableFile| -> Vec<String> {
+            let of_sources = table.ds.iter().flat_map(|ds| &ds.objects);
+            table.reference.iter().chain(&table.info).chain(&table.title).chain(of_sources).cloned().collect()
+        };
+        let numbers = self.table.iter().flat_map(named).map(|name| {
+            let oid = self.find(&name, symbols)?;
+            Ok((name, oid.to_string()))
+        });
+        let objects = numbers.collect::<Result<_, String>>()?;
+        let file = ProfileFile { mibs: Vec::new(), objects, ..self.clone() };
+        toml::to_string(&file).map_err(|error| error.to_string())
+    }
+
+    /// The object that a name stands for.
+    fn find(&self, name: &str, symbols: &HashMap<String, Vec<u32>>) -> Result<Oid, String> {
+        let text = self.objects.get(name).map_or(name, String::as_str);
+        let oid = Oid::parse(text).or_else(|| symbolic(text, symbols));
+        oid.ok_or_else(|| format!("\"{text}\" is no object: give it under [objects], or a file under mibs"))
     }
 }
 
@@ -296,6 +326,24 @@ mod tests {
             let profile = parse(&text).unwrap();
             assert_eq!(profile.tables[0].columns[0].oid.to_string(), want);
         }
+    }
+
+    #[test]
+    fn numbers_in_place_of_names_make_the_same_profile() {
+        let text = "mibs = ['ACME-MIB']\nobjects = { fan = 'acmeLoad.3' }\n[labels.fan]\ngood = 1\n\
+                    [[table]]\nname = 't'\npath = '{device}/{fan}.rrd'\nreference = ['ifName']\ninfo = ['fan']\ntitle = 'ifAlias'\n\
+                    ds = [{ name = 'a', objects = ['acmeLoad', '1.3.6.9'], kind = 'gauge' }]\n\
+                    [[table]]\nname = 'u'\npath = '{device}.rrd'\n\
+                    ds = [{ name = 'b', objects = ['ACME-MIB::acmeLoad.7'], kind = 'counter' }]";
+        let symbols = HashMap::from([("acmeLoad".to_string(), vec![1, 3, 6, 1, 4, 1, 9])]);
+        let numbers = ProfileFile::parse(text).unwrap().to_numbers(&symbols).unwrap();
+        let again = ProfileFile::parse(&numbers).unwrap();
+        assert!(again.mibs().is_empty());
+        let again = again.profile(&HashMap::new()).unwrap();
+        assert_eq!(again.tables, parse(text).unwrap().tables, "{numbers}");
+        assert!(
+            ProfileFile::parse(text).unwrap().to_numbers(&HashMap::new()).unwrap_err().contains("acmeLoad")
+        );
     }
 
     #[test]

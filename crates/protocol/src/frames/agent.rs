@@ -1,4 +1,4 @@
-//! Version 3 of frames: what an agent on another machine sends, and what the store answers (`docs/protocol/agents.md`).
+//! Versions 3 and 4 of frames: what an agent on another machine sends, and what the store answers (`docs/protocol/agents.md`).
 //!
 //! An agent numbers its [`block`]s of readings; the store says up to which number it has applied them for good
 //! ([`session`]), and what is to be
@@ -9,7 +9,9 @@ pub mod session;
 pub mod work;
 
 /// The version of frames that agents speak.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
+/// The version before, which an agent or a store of an earlier release speaks: without [`session::PROFILE`].
+pub const VERSION_BEFORE: u32 = 3;
 
 /// The longest body of a frame from an agent: a block that does not compress, and its head.
 pub const AGENT_BODY_BYTES_MAX: usize = block::BLOCK_PLAIN_BYTES_MAX + (64 << 10);

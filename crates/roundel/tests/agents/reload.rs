@@ -9,11 +9,11 @@ use crate::wire::Client;
 use crate::work::{Agent, World, now};
 
 /// A line of the poller about a changed configuration.
-fn polls(removed: usize, added: usize, unchanged: usize) -> String {
+pub fn polls(removed: usize, added: usize, unchanged: usize) -> String {
     format!("removed={removed} added={added} unchanged={unchanged}")
 }
 
-fn wait_for_line(agent: &Agent, line: &str) {
+pub fn wait_for_line(agent: &Agent, line: &str) {
     wait_until(line, || agent.log().contains(line));
 }
 

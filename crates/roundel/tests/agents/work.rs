@@ -21,6 +21,9 @@ use crate::wire::{Client, Daemon, Kind, hang_up};
 
 const DEVICES: usize = 8;
 
+/// The devices' community, and an object that only profiles of the tests' own name.
+const SNMPD: &str = "rocommunity s3cret 127.0.0.1\noverride .1.3.6.1.4.1.99999.3.0 integer -17\n";
+
 pub fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
@@ -154,7 +157,7 @@ pub struct World {
 impl World {
     pub fn new() -> World {
         let directory = tempfile::tempdir().unwrap();
-        let snmpd = Snmpd::start(directory.path(), "rocommunity s3cret 127.0.0.1\n", None);
+        let snmpd = Snmpd::start(directory.path(), SNMPD, None);
         let store = Daemon::new(Kind::Stripes, &directory.path().join("store"));
         let mut world = World { directory, store, port: free_port(), snmpd };
         let devices: String = (0..DEVICES).map(|device| world.handed_out(&format!("d{device}"))).collect();
@@ -339,14 +342,14 @@ fn block(sequence: u64, assignment: u64, times: &[i64]) -> Vec<u8> {
 }
 
 /// The assignments that the store gives in its next frame.
-fn work(session: &mut RawSession) -> Vec<u64> {
+pub fn work(session: &mut RawSession) -> Vec<u64> {
     session.next(|frame| match frame {
         FromStore::Work(part) => part.devices.iter().map(|device| device.assignment).collect(),
         other => panic!("{other:?}"),
     })
 }
 
-fn join(port: u16, name: &[u8]) -> RawSession {
+pub fn join(port: u16, name: &[u8]) -> RawSession {
     let mut session = RawSession::open_as(port, 7, name);
     let mut out = Vec::new();
     push_work_wanted(&mut out, &["lab".to_string()]);

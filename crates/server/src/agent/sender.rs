@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use protocol::frames::agent::session::{FromStore, Hello, Welcome, push_alive, push_hello};
 use protocol::frames::agent::work::push_work_wanted;
-use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION};
+use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION, VERSION_BEFORE};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -160,13 +160,24 @@ impl Sender {
         end.unwrap_or_else(|end| end)
     }
 
-    /// Connects, and finds out what the store has.
-    async fn greet(&self, sent: u64) -> Result<(Session, Cursor), End> {
+    /// Connects, in the version of frames that the store knows.
+    async fn connect(&self, sent: u64) -> Result<Session, End> {
+        match self.connect_with(VERSION, sent).await? {
+            Ok(session) => Ok(session),
+            Err(_) => {
+                let session = self.connect_with(VERSION_BEFORE, sent).await?;
+                session.map_err(|text| io::Error::other(format!("it does not take agents: {text}")).into())
+            }
+        }
+    }
+
+    /// The session, or what the store answers that does not speak this version.
+    async fn connect_with(&self, version: u32, sent: u64) -> Result<Result<Session, String>, End> {
         let stream = TcpStream::connect(&self.store).await?;
         stream.set_nodelay(true)?;
         let (read, mut write) = stream.into_split();
         let (epoch, _) = self.feed.identity();
-        let mut out = format!("{}\n", frames::negotiation(VERSION)).into_bytes();
+        let mut out = format!("{}\n", frames::negotiation(version)).into_bytes();
         push_hello(&mut out, &Hello { epoch, sent, name: self.name.as_bytes() });
         if let Some(taker) = &self.work {
             push_work_wanted(&mut out, &taker.tags);
@@ -183,7 +194,12 @@ impl Sender {
             waits_for_work: self.work.is_some(),
             said_moved: false,
         };
-        session.agree().await?;
+        Ok(session.agree(version).await?.map(|()| session))
+    }
+
+    /// Connects, and finds out what the store has.
+    async fn greet(&self, sent: u64) -> Result<(Session, Cursor), End> {
+        let mut session = self.connect(sent).await?;
         let mut later = None;
         let welcome = loop {
             match session.greeting().await? {
@@ -283,16 +299,14 @@ impl Session {
         }
     }
 
-    /// Reads the answer to the request for frames.
-    async fn agree(&mut self) -> Result<(), End> {
+    /// Reads the answer to the request for frames: another than the agreement is returned.
+    async fn agree(&mut self, version: u32) -> io::Result<Result<(), String>> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.input) {
                 let line: Vec<u8> = self.input.drain(..=end).collect();
-                if line.trim_ascii_end() != frames::agreement(VERSION).as_bytes() {
-                    let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-                    return Err(io::Error::other(format!("it does not take agents: {text}")).into());
-                }
-                return Ok(());
+                let is_agreed = line.trim_ascii_end() == frames::agreement(version).as_bytes();
+                let text = || String::from_utf8_lossy(line.trim_ascii()).into_owned();
+                return Ok(if is_agreed { Ok(()) } else { Err(text()) });
             }
             self.fill().await?;
         }
@@ -420,6 +434,7 @@ impl Session {
                     self.waits_for_work &= part.has_more;
                     tokio::task::block_in_place(|| taker.work.take(&part, &mut self.incoming))?;
                 }
+                FromStore::Profile(profile) => self.incoming.take_profile(&profile)?,
                 FromStore::LaterEpoch(_) => return Err(io::Error::other("an epoch after WELCOME").into()),
                 FromStore::Welcome(_) => return Err(io::Error::other("a second WELCOME").into()),
             }

@@ -3,23 +3,29 @@
 //! They are kept in the spool's directory, so that the agent goes on polling without the store, also after its own restart.
 //! The file holds communities and passwords: only its owner may read it, and none of them is logged.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use collect::snmp::profile::{ProfileFile, is_file};
 use collect::snmp::source::SnmpSource;
-use protocol::frames::agent::work::{DEVICES_MAX, WorkPart};
+use protocol::frames::agent::work::{DEVICES_MAX, GivenProfile, PROFILES_MAX, WorkPart};
 
-use crate::collectors::snmp::config::SnmpSettings;
+use crate::collectors::snmp::config::{HandedOut, SnmpSettings};
 use crate::collectors::snmp::devices::{self, DeviceReceiver, DeviceSender};
 
 /// The file, in the spool's directory.
 const FILE: &str = "work";
-/// Its first line. Then come a line per device, its assignment and its settings as JSON, and the checksum of all before.
-const FIRST_LINE: &str = "roundel-work 1";
+/// Its first line. Then come a line per profile, its name and its text as JSON, a line per device, its assignment and its settings as
+/// JSON, and the checksum of all before.
+const FIRST_LINE: &str = "roundel-work 2";
+/// Before, there were no profiles.
+const FIRST_LINE_BEFORE: &str = "roundel-work 1";
+/// What begins the line of a profile.
+const PROFILE: &str = "profile ";
 
 /// What this agent polls.
 #[derive(Debug)]
@@ -35,12 +41,26 @@ pub struct AgentWork {
 struct Parts {
     /// Of the agent's configuration.
     own: SnmpSettings,
-    given: Vec<SnmpSource>,
+    given: HandedOut,
 }
 
 /// Work that is being received.
 #[derive(Debug, Default)]
-pub struct IncomingWork(Vec<SnmpSource>);
+pub struct IncomingWork(HandedOut);
+
+impl IncomingWork {
+    /// Takes a profile, for devices that follow.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn take_profile(&mut self, profile: &GivenProfile<'_>) -> io::Result<()> {
+        if self.0.profiles.len() >= PROFILES_MAX {
+            return Err(io::Error::other(format!("the store gives more than {PROFILES_MAX} profiles")));
+        }
+        self.0.profiles.insert(profile.name.to_string(), profile.text.into());
+        Ok(())
+    }
+}
 
 impl AgentWork {
     /// Reads what the store gave last. A file that is damaged is as good as none, until the store says what there is to do.
@@ -52,7 +72,7 @@ impl AgentWork {
         let file = directory.join(FILE);
         let given = read(&file).unwrap_or_else(|error| {
             tracing::error!(%error, file = %file.display(), "cannot read which devices the store gave to this agent");
-            Vec::new()
+            HandedOut::default()
         });
         let (all, receiver) = devices::channel(merged(&own, &given));
         Ok((AgentWork { file, parts: Mutex::new(Parts { own, given }), all }, receiver))
@@ -79,12 +99,12 @@ impl AgentWork {
     /// # Errors
     /// When there is too much of it.
     pub fn take(&self, part: &WorkPart<'_>, incoming: &mut IncomingWork) -> io::Result<()> {
-        if incoming.0.len() + part.devices.len() > DEVICES_MAX {
+        if incoming.0.sources.len() + part.devices.len() > DEVICES_MAX {
             return Err(io::Error::other(format!("the store gives more than {DEVICES_MAX} devices")));
         }
         for device in &part.devices {
             match serde_json::from_slice::<SnmpSource>(device.settings) {
-                Ok(source) => incoming.0.push(SnmpSource { assignment: device.assignment, ..source }),
+                Ok(source) => incoming.0.sources.push(SnmpSource { assignment: device.assignment, ..source }),
                 // The text of the error may hold a password.
                 Err(_) => tracing::error!(
                     assignment = device.assignment,
@@ -99,7 +119,7 @@ impl AgentWork {
     }
 
     /// Polls these devices of the store's from now on.
-    fn put(&self, given: Vec<SnmpSource>) {
+    fn put(&self, given: HandedOut) {
         let mut parts = self.lock();
         if parts.given == given {
             return;
@@ -107,7 +127,7 @@ impl AgentWork {
         if let Err(error) = text_of(&given).and_then(|text| write(&self.file, &text)) {
             tracing::error!(%error, file = %self.file.display(), "cannot keep which devices the store gives to this agent");
         }
-        tracing::info!(devices = given.len(), "the store has given other devices to this agent");
+        tracing::info!(devices = given.sources.len(), "the store has given other devices to this agent");
         self.all.send(merged(&parts.own, &given));
         parts.given = given;
     }
@@ -125,10 +145,16 @@ fn check_own(own: &SnmpSettings) -> Result<(), String> {
 }
 
 /// The agent's own devices, and what is given to it; of one name, its own.
-fn merged(own: &SnmpSettings, given: &[SnmpSource]) -> SnmpSettings {
+fn merged(own: &SnmpSettings, given: &HandedOut) -> SnmpSettings {
     let mut all = own.clone();
+    for (name, text) in &given.profiles {
+        match ProfileFile::parse(text).and_then(|file| file.profile(&HashMap::new())) {
+            Ok(profile) => all.profiles.add(&of_store(name), profile),
+            Err(error) => tracing::error!(name, error, "cannot use a profile that the store gives"),
+        }
+    }
     let names: HashSet<&str> = own.sources.iter().map(SnmpSource::name).collect();
-    for source in given {
+    for source in &given.sources {
         if names.contains(source.name()) {
             let device = source.name();
             tracing::error!(
@@ -136,15 +162,25 @@ fn merged(own: &SnmpSettings, given: &[SnmpSource]) -> SnmpSettings {
                 "the store gives a device that the agent's configuration has: its own counts"
             );
         } else {
-            all.sources.push(source.clone());
+            let profile = |name: &String| if is_file(name) { of_store(name) } else { name.clone() };
+            let profiles = source.profiles.iter().map(profile).collect();
+            all.sources.push(SnmpSource { profiles, ..source.clone() });
         }
     }
     all
 }
 
-fn text_of(given: &[SnmpSource]) -> io::Result<String> {
+/// What a file on the store's machine is called here, where the same name may be that of another file.
+fn of_store(name: &str) -> String {
+    format!("{name} of the store")
+}
+
+fn text_of(given: &HandedOut) -> io::Result<String> {
     let mut text = format!("{FIRST_LINE}\n");
-    for source in given {
+    for profile in &given.profiles {
+        text.push_str(&format!("{PROFILE}{}\n", serde_json::to_string(&(profile.0, &**profile.1))?));
+    }
+    for source in &given.sources {
         text.push_str(&format!("{} {}\n", source.assignment, serde_json::to_string(source)?));
     }
     let sum = crc32c::crc32c(text.as_bytes());
@@ -165,27 +201,34 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn read(file: &Path) -> io::Result<Vec<SnmpSource>> {
+fn read(file: &Path) -> io::Result<HandedOut> {
     let text = match fs::read_to_string(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HandedOut::default()),
         text => text?,
     };
     of_text(&text).ok_or_else(|| io::Error::other("it is damaged, or of another version"))
 }
 
-fn of_text(text: &str) -> Option<Vec<SnmpSource>> {
+fn of_text(text: &str) -> Option<HandedOut> {
     let end = text.trim_end().rfind('\n')? + 1;
     let sum = format!("crc32c {:08x}\n", crc32c::crc32c(&text.as_bytes()[..end]));
     let mut lines = text[..end].lines();
-    if text[end..] != sum || lines.next() != Some(FIRST_LINE) {
+    if text[end..] != sum || !lines.next().is_some_and(|line| [FIRST_LINE, FIRST_LINE_BEFORE].contains(&line))
+    {
         return None;
     }
-    let one = |line: &str| {
+    let mut given = HandedOut::default();
+    for line in lines {
+        if let Some(profile) = line.strip_prefix(PROFILE) {
+            let (name, text): (String, String) = serde_json::from_str(profile).ok()?;
+            given.profiles.insert(name, text.into());
+            continue;
+        }
         let (assignment, settings) = line.split_once(' ')?;
         let source = serde_json::from_str(settings).ok()?;
-        Some(SnmpSource { assignment: assignment.parse().ok()?, ..source })
-    };
-    lines.map(one).collect()
+        given.sources.push(SnmpSource { assignment: assignment.parse().ok()?, ..source });
+    }
+    Some(given)
 }
 
 #[cfg(test)]
@@ -199,6 +242,50 @@ mod tests {
     fn names(work: &AgentWork) -> Vec<(String, u64)> {
         let all = work.all.current();
         all.sources.iter().map(|source| (source.name().to_string(), source.assignment)).collect()
+    }
+
+    #[test]
+    fn profiles_are_kept_with_their_devices() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = |oid: u32| {
+            format!(
+                "[[table]]\nname = 't'\npath = '{{device}}.rrd'\n\
+                 ds = [{{ name = 'a', objects = ['1.3.6.{oid}'], kind = 'gauge' }}]"
+            )
+        };
+        // The agent has a file of the same name with something else in it.
+        let mut own = SnmpSettings::default();
+        own.profiles.add("/a.toml", ProfileFile::parse(&text(1)).unwrap().profile(&HashMap::new()).unwrap());
+        let with = |name: &str| SnmpSource { profiles: vec!["/a.toml".to_string()], ..SnmpSource::new(name) };
+        own.sources.push(with("own"));
+        let settings = serde_json::to_vec(&with("r")).unwrap();
+        let give = |work: &AgentWork, text: &str| {
+            let mut incoming = IncomingWork::default();
+            incoming.take_profile(&GivenProfile { name: "/a.toml", text }).unwrap();
+            let devices = vec![AssignedDevice { assignment: 5, settings: &settings }];
+            work.take(&WorkPart { has_more: false, devices }, &mut incoming).unwrap();
+        };
+        let polled = |work: &AgentWork| {
+            let all = work.all.current();
+            let oid = |source: &SnmpSource| {
+                let profile = all.profiles.find(&source.profiles[0]).unwrap();
+                profile.tables[0].columns[0].oid.to_string()
+            };
+            all.sources.iter().map(oid).collect::<Vec<_>>().join(" ")
+        };
+        let (work, mut watching) = AgentWork::open(directory.path(), own.clone()).unwrap();
+        give(&work, &text(2));
+        assert_eq!(polled(&work), ".1.3.6.1 .1.3.6.2");
+        watching.take();
+        give(&work, &text(2));
+        assert!(!watching.has_changed(), "it is the same");
+        give(&work, &text(3));
+        assert!(watching.has_changed());
+        let (again, _receiver) = AgentWork::open(directory.path(), own).unwrap();
+        assert_eq!(polled(&again), ".1.3.6.1 .1.3.6.3");
+        let mut many = IncomingWork::default();
+        let mut add = |nth: usize| many.take_profile(&GivenProfile { name: &nth.to_string(), text: "" });
+        assert!((0..PROFILES_MAX).all(|nth| add(nth).is_ok()) && add(PROFILES_MAX).is_err());
     }
 
     #[test]

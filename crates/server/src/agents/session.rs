@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use protocol::frames::agent::session::{
-    Applied, FromAgent, NOT_INDEXED, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied, push_ended,
-    push_later_epoch, push_refused, push_welcome,
+    Applied, FromAgent, Hello, NOT_INDEXED, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied,
+    push_ended, push_later_epoch, push_refused, push_welcome,
 };
-use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, block::BlockHead};
+use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, VERSION_BEFORE, block::BlockHead};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, HEADER_BYTES};
 use store::engine::{StoreError, StreamPosition};
@@ -71,6 +71,8 @@ pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Recei
 
 /// The agent's first frame.
 struct Greeting {
+    /// The version of frames that it speaks.
+    version: u32,
     name: Box<[u8]>,
     epoch: u64,
     sent: u64,
@@ -86,20 +88,22 @@ struct Wire {
 impl Wire {
     /// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
     async fn hello(&mut self) -> io::Result<Option<Greeting>> {
-        let asked = format!("{}\n", frames::negotiation(VERSION));
         while !self.input.contains(&b'\n') {
             if self.input.len() > 64 || self.read().await? == 0 {
                 return Ok(None);
             }
         }
-        if !self.input.starts_with(asked.as_bytes()) {
-            let text = format!("-1 {} {VERSION} are spoken here.\n", frames::OTHER_VERSIONS);
+        let asked = |version: &u32| format!("{}\n", frames::negotiation(*version));
+        let mut versions = [VERSION, VERSION_BEFORE].into_iter();
+        let Some(version) = versions.find(|version| self.input.starts_with(asked(version).as_bytes())) else {
+            let text =
+                format!("-1 {} {VERSION_BEFORE} and {VERSION} are spoken here.\n", frames::OTHER_VERSIONS);
             self.output.extend_from_slice(text.as_bytes());
             self.flush().await?;
             return Ok(None);
-        }
-        self.input.drain(..asked.len());
-        self.output.extend_from_slice(format!("{}\n", frames::agreement(VERSION)).as_bytes());
+        };
+        self.input.drain(..asked(&version).len());
+        self.output.extend_from_slice(format!("{}\n", frames::agreement(version)).as_bytes());
         self.flush().await?;
         loop {
             match frames::scan(&self.input, 1024)
@@ -107,7 +111,8 @@ impl Wire {
             {
                 Ok(None) => {}
                 Ok(Some((Ok(FromAgent::Hello(hello)), used))) => {
-                    let greeting = Greeting { name: hello.name.into(), epoch: hello.epoch, sent: hello.sent };
+                    let Hello { epoch, sent, name } = hello;
+                    let greeting = Greeting { version, name: name.into(), epoch, sent };
                     self.input.drain(..used);
                     return Ok(Some(greeting));
                 }
@@ -151,6 +156,8 @@ struct Session<'a> {
     durable: u64,
     receiving: Receiving,
     seen: SeenSession<'a>,
+    /// The version of frames that it speaks.
+    version: u32,
     /// Of an agent that takes work.
     seat: Option<Seat>,
     /// The log says already that readings are another agent's by now.
@@ -166,7 +173,7 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     /// Finds out how far the agent's blocks are applied. An agent of an older epoch is told the later one.
     async fn begin(server: &'a AgentServer, hello: Greeting, output: &mut Vec<u8>) -> Result<Self, Ending> {
-        let Greeting { name, epoch, sent } = hello;
+        let Greeting { version, name, epoch, sent } = hello;
         let engine = &server.service.engine;
         let known = tokio::task::block_in_place(|| engine.stream_position(&name)).map_err(ending)?;
         let known = known.unwrap_or_default();
@@ -189,6 +196,7 @@ impl<'a> Session<'a> {
             server,
             seen: server.service.agents.session(&agent, server.service.now()),
             receiving: Receiving::new(&agent),
+            version,
             seat: None,
             said_fenced: false,
             stream: name,
@@ -268,7 +276,8 @@ impl<'a> Session<'a> {
                 }
                 FromAgent::WorkWanted(tags) => {
                     let tags = tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect();
-                    let join = || self.server.work.join(&self.agent, tags);
+                    let takes_profiles = self.version > VERSION_BEFORE;
+                    let join = || self.server.work.join(&self.agent, tags, takes_profiles);
                     self.seat = Some(tokio::task::block_in_place(join));
                 }
                 FromAgent::Hello(_) => return Err(self.malformed("a second HELLO")),

@@ -4,20 +4,24 @@
 //! device leaves an agent only once that has been gone for the time of `handover`, and goes back, or to a new agent, only once
 //! that has been there as long: an agent that comes and goes moves nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use args::pattern;
+use collect::snmp::profile::is_file;
 use collect::snmp::source::SnmpSource;
 use collect::statistics::Statistic;
-use protocol::frames::agent::work::{AssignedDevice, push_work};
+use protocol::frames::agent::work::{
+    AssignedDevice, GivenProfile, PROFILES_MAX, SETTINGS_BYTES_MAX, push_profile, push_work,
+};
 use tokio::sync::watch;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::assignments::{Assignments, AssignmentsError};
+use crate::collectors::snmp::config::HandedOut;
 
 /// What begins a pattern of tags.
 const TAG: &str = "tag:";
@@ -26,7 +30,7 @@ const TAG: &str = "tag:";
 #[derive(Clone, Debug)]
 pub struct WorkSettings {
     /// The devices.
-    pub sources: Vec<SnmpSource>,
+    pub devices: HandedOut,
     /// How long an agent is gone before its devices go to others.
     pub handover: Duration,
     /// The file with the assignments.
@@ -46,6 +50,8 @@ pub struct Dispatcher {
 #[derive(Debug)]
 struct State {
     devices: BTreeMap<String, Device>,
+    /// The texts of profiles that devices name.
+    profiles: BTreeMap<String, Arc<str>>,
     workers: HashMap<String, Worker>,
     /// When agents left that were there before, and when the store began to wait for those of its file.
     gone: HashMap<String, Instant>,
@@ -62,6 +68,8 @@ struct State {
 #[derive(Debug)]
 struct Device {
     patterns: Vec<String>,
+    /// Profiles that an agent must be given with it.
+    profiles: Vec<String>,
     settings: Vec<u8>,
 }
 
@@ -70,6 +78,8 @@ struct Device {
 struct Worker {
     session: u64,
     tags: Vec<String>,
+    /// It can be given profiles.
+    takes_profiles: bool,
     since: Instant,
 }
 
@@ -104,7 +114,11 @@ fn score(device: &str, agent: &str) -> u64 {
 }
 
 impl Device {
-    fn may_go_to(&self, agent: &str, tags: &[String]) -> bool {
+    fn may_go_to(&self, agent: &str, worker: &Worker) -> bool {
+        self.is_meant_for(agent, &worker.tags) && (worker.takes_profiles || self.profiles.is_empty())
+    }
+
+    fn is_meant_for(&self, agent: &str, tags: &[String]) -> bool {
         self.patterns.iter().any(|text| is_meant(text, agent, tags))
     }
 
@@ -117,7 +131,7 @@ impl Device {
 impl State {
     /// The agent that is to have a device, and when this may change.
     fn choose(&self, name: &str, device: &Device, now: Instant, handover: Duration) -> Option<String> {
-        let can = |(agent, worker): &(&String, &Worker)| device.may_go_to(agent, &worker.tags);
+        let can = |(agent, worker): &(&String, &Worker)| device.may_go_to(agent, worker);
         let best = |settled: bool| {
             let is_settled = |worker: &Worker| now.duration_since(worker.since) >= handover;
             let fit = self.workers.iter().filter(can).filter(|(_, worker)| !settled || is_settled(worker));
@@ -139,6 +153,22 @@ impl State {
         }
     }
 
+    /// Says that an agent of an earlier release cannot have all devices that are meant for it.
+    fn complain_of_profiles(&self, agent: &str) {
+        let Some(worker) = self.workers.get(agent).filter(|worker| !worker.takes_profiles) else { return };
+        let meant = |(_, device): &(_, &Device)| {
+            !device.profiles.is_empty() && device.is_meant_for(agent, &worker.tags)
+        };
+        let devices = self.devices.iter().filter(meant).count();
+        if devices > 0 {
+            tracing::warn!(
+                agent,
+                devices,
+                "an agent of an earlier release polls no devices whose profiles are files: update it"
+            );
+        }
+    }
+
     /// When an agent will have been gone, or there, for long enough.
     fn next(&self, now: Instant, handover: Duration) -> Option<Instant> {
         let since = self.gone.values().chain(self.workers.values().map(|worker| &worker.since));
@@ -152,13 +182,14 @@ impl Dispatcher {
     /// # Errors
     /// A text for the operator.
     pub fn open(settings: WorkSettings) -> Result<Arc<Self>, String> {
-        let WorkSettings { sources, handover, file } = settings;
+        let WorkSettings { devices: HandedOut { sources, profiles }, handover, file } = settings;
         let assignments = load(&file)?;
         let started = Instant::now();
         let agents = assignments.devices().filter_map(|device| assignments.of(device));
         let gone = agents.map(|(_, agent)| (agent.to_string(), started)).collect();
         let state = State {
-            devices: devices_of(sources)?,
+            devices: devices_of(sources, &profiles)?,
+            profiles,
             workers: HashMap::new(),
             gone,
             assignments: Arc::new(assignments),
@@ -176,16 +207,17 @@ impl Dispatcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent takes work.
-    pub fn join(self: &Arc<Self>, agent: &[u8], tags: Vec<String>) -> Seat {
+    /// An agent takes work, and profiles with it, unless it is of an earlier release.
+    pub fn join(self: &Arc<Self>, agent: &[u8], tags: Vec<String>, takes_profiles: bool) -> Seat {
         let agent = String::from_utf8_lossy(agent).into_owned();
         let mut state = self.lock();
         state.sessions += 1;
         let session = state.sessions;
         // A newer session of the same agent goes on as the older one.
         let since = state.workers.get(&agent).map_or_else(Instant::now, |worker| worker.since);
-        state.workers.insert(agent.clone(), Worker { session, tags, since });
+        state.workers.insert(agent.clone(), Worker { session, tags, takes_profiles, since });
         state.gone.remove(&agent);
+        state.complain_of_profiles(&agent);
         self.decide(&mut state);
         drop(state);
         let changed = self.changed.subscribe();
@@ -204,8 +236,9 @@ impl Dispatcher {
     ///
     /// # Errors
     /// A text for the operator, when it cannot be written who polls what by then: nothing has changed.
-    pub fn replace(&self, sources: Vec<SnmpSource>) -> Result<(), String> {
-        let devices = devices_of(sources)?;
+    pub fn replace(&self, new: HandedOut) -> Result<(), String> {
+        let HandedOut { sources, profiles } = new;
+        let devices = devices_of(sources, &profiles)?;
         let mut state = self.lock();
         let before = std::mem::replace(&mut state.devices, devices);
         if let Err(error) = self.try_to_decide(&mut state) {
@@ -213,6 +246,7 @@ impl Dispatcher {
             let file = self.file.display();
             return Err(format!("cannot write which agent polls what to \"{file}\": {error}"));
         }
+        state.profiles = profiles;
         drop(state);
         // Of devices that stay with their agent, the settings may be others.
         self.changed.send_modify(|count| *count += 1);
@@ -298,11 +332,24 @@ impl Dispatcher {
 }
 
 /// Devices by their names, with the settings that agents get.
-fn devices_of(sources: Vec<SnmpSource>) -> Result<BTreeMap<String, Device>, String> {
+fn devices_of(
+    sources: Vec<SnmpSource>,
+    profiles: &BTreeMap<String, Arc<str>>,
+) -> Result<BTreeMap<String, Device>, String> {
+    if profiles.len() > PROFILES_MAX {
+        return Err(format!(
+            "agents: {} files of profiles, and {PROFILES_MAX} are handed out",
+            profiles.len()
+        ));
+    }
     let device = |source: SnmpSource| {
         let name = source.name().to_string();
         let settings = serde_json::to_vec(&source).map_err(|error| format!("device {name}: {error}"))?;
-        Ok((name, Device { patterns: source.agents, settings }))
+        if settings.len() > SETTINGS_BYTES_MAX {
+            return Err(format!("device {name}: more than {SETTINGS_BYTES_MAX} bytes are not handed out"));
+        }
+        let profiles = source.profiles.into_iter().filter(|name| is_file(name)).collect();
+        Ok((name, Device { patterns: source.agents, profiles, settings }))
     };
     sources.into_iter().map(device).collect()
 }
@@ -339,13 +386,18 @@ impl Seat {
     pub fn push_changes(&mut self, out: &mut Vec<u8>) {
         self.changed.mark_unchanged();
         let state = self.dispatcher.lock();
-        let device = |(name, device): (&String, &'_ Device)| {
-            let (assignment, agent) = state.assignments.of(name)?;
-            (agent == self.agent).then_some((assignment, device.settings.clone()))
-        };
-        let devices: Vec<(u64, Vec<u8>)> = state.devices.iter().filter_map(device).collect();
-        drop(state);
         let start = out.len();
+        let mut profiles = BTreeSet::new();
+        let mut device = |(name, device): (&String, &'_ Device)| {
+            let (assignment, _) = state.assignments.of(name).filter(|(_, agent)| *agent == self.agent)?;
+            profiles.extend(device.profiles.iter().cloned());
+            Some((assignment, device.settings.clone()))
+        };
+        let devices: Vec<(u64, Vec<u8>)> = state.devices.iter().filter_map(&mut device).collect();
+        for (name, text) in profiles.iter().filter_map(|name| state.profiles.get_key_value(name)) {
+            push_profile(out, &GivenProfile { name, text });
+        }
+        drop(state);
         let devices = devices.iter().map(|(assignment, settings)| (*assignment, settings.as_slice()));
         push_work(out, devices.map(|(assignment, settings)| AssignedDevice { assignment, settings }));
         let hash = xxh3_64(&out[start..]);

@@ -29,7 +29,7 @@ impl Polling {
             return Ok(());
         };
         let handed_out = new.take_handed_out();
-        let going: HashSet<&str> = handed_out.iter().map(SnmpSource::name).collect();
+        let going: HashSet<&str> = handed_out.sources.iter().map(SnmpSource::name).collect();
         let mut staying = before.clone();
         staying.sources.retain(|source| !going.contains(source.name()));
         if staying.sources.len() < before.sources.len() {
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::agents::work::WorkSettings;
-    use crate::collectors::snmp::devices;
+    use crate::collectors::snmp::devices::channel;
 
     fn settings(devices: &[(&str, &str)]) -> SnmpSettings {
         let source = |(name, agent): &(&str, &str)| {
@@ -78,11 +78,11 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_device_leaves_one_side_before_it_comes_to_the_other() {
         let directory = tempfile::tempdir().unwrap();
-        let (sources, handover) =
-            (settings(&[("there", "a"), ("back", "a")]).sources, Duration::from_secs(9));
+        let devices = settings(&[("there", "a"), ("back", "a")]).take_handed_out();
+        let handover = Duration::from_secs(9);
         let file = directory.path().join("assignments");
-        let agents = Dispatcher::open(WorkSettings { sources, handover, file }).unwrap();
-        let _seat = agents.join(b"a", Vec::new());
+        let agents = Dispatcher::open(WorkSettings { devices, handover, file }).unwrap();
+        let _seat = agents.join(b"a", Vec::new(), true);
         let held = || {
             let assignments = agents.assignments();
             let mut held: Vec<String> = assignments.devices().map(String::from).collect();
@@ -90,7 +90,7 @@ mod tests {
             held
         };
         assert_eq!(held(), ["back", "there"]);
-        let (here, mut poller) = devices::channel(settings(&[("here", ""), ("stays", "")]));
+        let (here, mut poller) = channel(settings(&[("here", ""), ("stays", "")]));
         let polling = Arc::new(Polling { here, agents: Some(Arc::clone(&agents)) });
         let new = || settings(&[("here", "a"), ("stays", ""), ("there", "a"), ("back", ""), ("new", "a")]);
         let replacing = Arc::clone(&polling);
@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_socket_for_agents_nothing_is_left_unpolled() {
-        let (here, mut poller) = devices::channel(settings(&[("here", "")]));
+        let (here, mut poller) = channel(settings(&[("here", "")]));
         let polling = Polling { here, agents: None };
         polling.replace(settings(&[("here", "a"), ("new", "a"), ("local", "")])).await.unwrap();
         assert_eq!(poller.take().sources, settings(&[("here", ""), ("local", "")]).sources);

@@ -3,7 +3,7 @@
 use super::super::code::ErrorCode;
 use super::super::{Frame, FrameError, Reader, push};
 use super::is_agent_name;
-use super::work::{self, WorkPart};
+use super::work::{self, GivenProfile, WorkPart};
 
 /// From the agent: who it is. Always its first frame.
 pub const HELLO: u8 = 0x10;
@@ -21,6 +21,8 @@ pub const APPLIED: u8 = 0x91;
 pub const READINGS_REFUSED: u8 = 0x92;
 /// From the store: the devices that the agent is to poll, all of them, in one or several frames.
 pub const WORK: u8 = 0x93;
+/// From the store, before [`WORK`]: a profile that devices of that work name. Since version 4.
+pub const PROFILE: u8 = 0x95;
 /// From the store, before the end: the epoch of a later spool of this agent.
 pub const LATER_EPOCH: u8 = 0x94;
 /// From the store: the session ends; a code says whether it may be tried again.
@@ -106,6 +108,8 @@ pub enum FromStore<'a> {
     },
     /// [`WORK`]
     Work(WorkPart<'a>),
+    /// [`PROFILE`]
+    Profile(GivenProfile<'a>),
     /// [`LATER_EPOCH`]
     LaterEpoch(u64),
     /// [`SESSION_ENDED`]: why.
@@ -154,6 +158,7 @@ impl<'a> FromStore<'a> {
             }
             READINGS_REFUSED => refusals(&mut reader)?,
             WORK => FromStore::Work(work::part(&mut reader)?),
+            PROFILE => return work::profile(reader).map(FromStore::Profile),
             LATER_EPOCH => FromStore::LaterEpoch(reader.u64("an epoch")?),
             SESSION_ENDED => {
                 let code = ErrorCode::from_number(reader.u16("a code")?);

@@ -1,13 +1,20 @@
 //! Work: the devices that the store gives to an agent, each for an *assignment*, a number that is never given twice.
 
 use super::super::{FrameError, HEADER_BYTES, Reader, begin, finish, push};
-use super::session::{WORK, WORK_WANTED};
+use super::session::{PROFILE, WORK, WORK_WANTED};
 use super::{STORE_BODY_BYTES_MAX, TAGS_MAX, is_agent_name};
 
 /// Bytes of one device's settings.
 pub const SETTINGS_BYTES_MAX: usize = 512 << 10;
 /// Devices of all frames of an agent's work: ten times as many as an agent was measured with.
 pub const DEVICES_MAX: usize = 200_000;
+
+/// Bytes of a profile's name: a path.
+pub const PROFILE_NAME_BYTES_MAX: usize = 4_096;
+/// Bytes of a profile: ten times as many as the largest that is built in.
+pub const PROFILE_BYTES_MAX: usize = 64 << 10;
+/// Profiles of an agent's work. Guessed: a site has some for each maker of its devices.
+pub const PROFILES_MAX: usize = 1_000;
 
 /// More frames follow.
 const FLAG_MORE: u8 = 1;
@@ -21,6 +28,15 @@ pub struct AssignedDevice<'a> {
     pub assignment: u64,
     /// Its settings: JSON, with the keys of `[[snmp]]`.
     pub settings: &'a [u8],
+}
+
+/// A profile that devices of an agent name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenProfile<'a> {
+    /// What the devices call it.
+    pub name: &'a str,
+    /// TOML with the keys of a file of profiles, except `mibs`: its objects are numbers.
+    pub text: &'a str,
 }
 
 /// Some of an agent's devices.
@@ -45,6 +61,26 @@ pub(super) fn tags<'a>(mut reader: Reader<'a>) -> Result<Vec<&'a [u8]>, FrameErr
     };
     let tags = (0..count).map(one).collect::<Result<_, _>>()?;
     reader.end().map(|()| tags)
+}
+
+/// Decodes the body of [`PROFILE`].
+pub(super) fn profile<'a>(mut reader: Reader<'a>) -> Result<GivenProfile<'a>, FrameError> {
+    let bytes = usize::from(reader.u16("a profile's name")?);
+    let name = reader.bytes(bytes, "a profile's name")?;
+    let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| FrameError::Value("a profile"));
+    if bytes > PROFILE_NAME_BYTES_MAX || reader.0.len() > PROFILE_BYTES_MAX {
+        return Err(FrameError::Value("a profile"));
+    }
+    Ok(GivenProfile { name: utf8(name)?, text: utf8(reader.0)? })
+}
+
+/// Appends [`PROFILE`]. Name and text have at most [`PROFILE_NAME_BYTES_MAX`] and [`PROFILE_BYTES_MAX`] bytes.
+pub fn push_profile(out: &mut Vec<u8>, profile: &GivenProfile<'_>) {
+    push(out, PROFILE, 0, |body| {
+        body.extend_from_slice(&(profile.name.len() as u16).to_le_bytes());
+        body.extend_from_slice(profile.name.as_bytes());
+        body.extend_from_slice(profile.text.as_bytes());
+    });
 }
 
 /// Decodes the body of [`WORK`], but for its end.
@@ -123,6 +159,25 @@ mod tests {
         out[16] = b' ';
         let frame = scan(&out, 100).unwrap().unwrap().0;
         assert_eq!(FromAgent::decode(frame), Err(FrameError::Value("a tag")));
+    }
+
+    #[test]
+    fn profiles_round_trip_up_to_their_limits() {
+        let decode = |name: &str, text: &str| {
+            let mut out = Vec::new();
+            push_profile(&mut out, &GivenProfile { name, text });
+            let frame = scan(&out, STORE_BODY_BYTES_MAX).unwrap().unwrap().0;
+            let decoded = FromStore::decode(frame);
+            decoded.map(|found| assert_eq!(found, FromStore::Profile(GivenProfile { name, text })))
+        };
+        let longest = ["n".repeat(PROFILE_NAME_BYTES_MAX), "t".repeat(PROFILE_BYTES_MAX)];
+        for (name, text) in [("", ""), ("/etc/acme.toml", "table = []"), (&longest[0], &longest[1])] {
+            assert_eq!(decode(name, text), Ok(()));
+        }
+        let longer = longest.map(|text| text + "x");
+        for (name, text) in [(longer[0].as_str(), ""), ("", &longer[1])] {
+            assert_eq!(decode(name, text), Err(FrameError::Value("a profile")));
+        }
     }
 
     #[test]

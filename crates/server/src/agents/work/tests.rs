@@ -4,10 +4,10 @@ use super::*;
 fn dispatcher(directory: &std::path::Path, patterns: &[&str], devices: usize) -> Arc<Dispatcher> {
     let agents: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_string()).collect();
     let source = |n| SnmpSource { agents: agents.clone(), ..SnmpSource::new(&format!("r{n}")) };
-    let sources = (0..devices).map(source).collect();
+    let devices = HandedOut { sources: (0..devices).map(source).collect(), ..Default::default() };
     // Time is made to pass by what is noted of it.
     let handover = Duration::from_secs(3_600);
-    Dispatcher::open(WorkSettings { sources, handover, file: directory.join("assignments") }).unwrap()
+    Dispatcher::open(WorkSettings { devices, handover, file: directory.join("assignments") }).unwrap()
 }
 
 /// Lets an hour pass for the agents that are there and those that are gone.
@@ -41,17 +41,17 @@ fn devices_are_shared_out_and_few_move_when_an_agent_comes_or_goes() {
     let directory = tempfile::tempdir().unwrap();
     let dispatcher = dispatcher(directory.path(), &["hall-*"], 900);
     assert_eq!(counts(&dispatcher), [(String::new(), 900)]);
-    let _other = dispatcher.join(b"office", vec!["hall-3".to_string()]);
+    let _other = dispatcher.join(b"office", vec!["hall-3".to_string()], true);
     assert_eq!(counts(&dispatcher), [(String::new(), 900)]);
-    let _first = dispatcher.join(b"hall-1", Vec::new());
+    let _first = dispatcher.join(b"hall-1", Vec::new(), true);
     assert_eq!(counts(&dispatcher), [("hall-1".to_string(), 900)]);
-    let second = dispatcher.join(b"hall-2", Vec::new());
+    let second = dispatcher.join(b"hall-2", Vec::new(), true);
     // An agent that has just come takes nothing from one that is there.
     assert_eq!(counts(&dispatcher), [("hall-1".to_string(), 900)]);
     pass_an_hour(&dispatcher);
     let two = shares(&dispatcher);
     assert!((350..550).contains(&two["hall-2"].len()), "{:?}", counts(&dispatcher));
-    let _third = dispatcher.join(b"hall-3", Vec::new());
+    let _third = dispatcher.join(b"hall-3", Vec::new(), true);
     pass_an_hour(&dispatcher);
     let three = shares(&dispatcher);
     assert!((230..370).contains(&three["hall-3"].len()), "{:?}", counts(&dispatcher));
@@ -66,7 +66,7 @@ fn devices_are_shared_out_and_few_move_when_an_agent_comes_or_goes() {
     let without = shares(&dispatcher);
     assert!(!without.contains_key("hall-2"));
     assert!(three["hall-1"].iter().all(|device| without["hall-1"].contains(device)));
-    let _second = dispatcher.join(b"hall-2", Vec::new());
+    let _second = dispatcher.join(b"hall-2", Vec::new(), true);
     assert_eq!(shares(&dispatcher), without);
     pass_an_hour(&dispatcher);
     assert_eq!(shares(&dispatcher), three);
@@ -76,14 +76,14 @@ fn devices_are_shared_out_and_few_move_when_an_agent_comes_or_goes() {
 fn what_no_other_agent_may_poll_stays_and_a_restart_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let first = dispatcher(directory.path(), &["tag:lab", "spare"], 50);
-    let seat = first.join(b"a", vec!["lab".to_string()]);
+    let seat = first.join(b"a", vec!["lab".to_string()], true);
     let before = first.assignments();
     drop(seat);
     pass_an_hour(&first);
     assert_eq!(first.assignments(), before);
     // A newer session of the same agent, and the end of the older one.
-    let old = first.join(b"a", vec!["lab".to_string()]);
-    let mut new = first.join(b"a", vec!["lab".to_string()]);
+    let old = first.join(b"a", vec!["lab".to_string()], true);
+    let mut new = first.join(b"a", vec!["lab".to_string()], true);
     drop(old);
     assert_eq!(first.lock().workers.len(), 1);
     let mut said = Vec::new();
@@ -96,7 +96,7 @@ fn what_no_other_agent_may_poll_stays_and_a_restart_changes_nothing() {
     let second = dispatcher(directory.path(), &["tag:lab", "spare"], 50);
     assert_eq!(second.assignments(), before);
     // While the agents come back.
-    let _spare = second.join(b"spare", Vec::new());
+    let _spare = second.join(b"spare", Vec::new(), true);
     second.tick();
     assert_eq!(second.assignments(), before);
     pass_an_hour(&second);
@@ -104,7 +104,7 @@ fn what_no_other_agent_may_poll_stays_and_a_restart_changes_nothing() {
     assert!(second.assignments().of("r7").unwrap().0 > before.of("r7").unwrap().0);
     // Devices that the configuration no longer has, or gives to others.
     let third = dispatcher(directory.path(), &["b"], 20);
-    let _spare = third.join(b"spare", Vec::new());
+    let _spare = third.join(b"spare", Vec::new(), true);
     assert_eq!(counts(&third), [(String::new(), 20)]);
     assert_eq!(third.assignments().devices().count(), 0);
 }
@@ -115,7 +115,7 @@ fn what_cannot_be_written_is_not_done() {
     let dispatcher = dispatcher(directory.path(), &["*"], 5);
     let block = directory.path().join("assignments.new");
     std::fs::create_dir(&block).unwrap();
-    let mut seat = dispatcher.join(b"a", Vec::new());
+    let mut seat = dispatcher.join(b"a", Vec::new(), true);
     let mut said = Vec::new();
     seat.push_changes(&mut said);
     assert_eq!((counts(&dispatcher), said.len()), (vec![(String::new(), 5)], 12 + 5));
@@ -130,6 +130,40 @@ fn a_damaged_file_is_put_aside() {
     std::fs::write(directory.path().join("assignments"), "roundel-assignments 1\n").unwrap();
     let dispatcher = dispatcher(directory.path(), &["*"], 5);
     assert!(directory.path().join("damaged-assignments").exists());
-    let _seat = dispatcher.join(b"a", Vec::new());
+    let _seat = dispatcher.join(b"a", Vec::new(), true);
     assert_eq!(counts(&dispatcher), [("a".to_string(), 5)]);
+}
+
+#[test]
+fn profiles_go_with_their_devices_to_agents_that_take_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let with = |name: &str, profile: &str| SnmpSource {
+        agents: vec!["*".to_string()],
+        profiles: vec!["if-mib".to_string(), profile.to_string()],
+        ..SnmpSource::new(name)
+    };
+    let handed_out = |text: &str| HandedOut {
+        sources: vec![with("r1", "/a.toml"), with("r2", "/a.toml"), with("r3", "ucd")],
+        profiles: [("/a.toml".to_string(), text.into())].into(),
+    };
+    let (devices, handover) = (handed_out("acme = 1"), Duration::from_secs(3_600));
+    let file = directory.path().join("assignments");
+    let dispatcher = Dispatcher::open(WorkSettings { devices, handover, file }).unwrap();
+    let said = |seat: &mut Seat| {
+        let mut out = Vec::new();
+        seat.push_changes(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    let mut earlier = dispatcher.join(b"earlier", Vec::new(), false);
+    assert_eq!(counts(&dispatcher), [(String::new(), 2), ("earlier".to_string(), 1)]);
+    assert!(!said(&mut earlier).contains("acme"));
+    let mut seat = dispatcher.join(b"new", Vec::new(), true);
+    assert_eq!(shares(&dispatcher)["new"], ["r1", "r2"]);
+    let first = said(&mut seat);
+    assert_eq!((first.matches("acme = 1").count(), first.matches("\"device\":\"r").count()), (1, 2));
+    dispatcher.replace(handed_out("acme = 1")).unwrap();
+    assert_eq!(said(&mut seat), "");
+    dispatcher.replace(handed_out("acme = 2")).unwrap();
+    assert!(said(&mut seat).contains("acme = 2"));
+    assert_eq!(said(&mut earlier), "");
 }

@@ -1,10 +1,12 @@
 //! What `[[snmp]]` names outside `roundel.toml`: files of profiles, and the MIB files that those name.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use collect::snmp::profile::{MibNames, Profile, ProfileFile, Profiles};
+use collect::snmp::profile::{MibNames, Profile, ProfileFile, Profiles, is_file};
 use collect::snmp::source::SnmpSource;
 
 /// The devices of `[[snmp]]`, checked.
@@ -17,10 +19,22 @@ pub struct SnmpSettings {
 }
 
 impl SnmpSettings {
-    /// Takes out the devices that agents poll.
-    pub fn take_handed_out(&mut self) -> Vec<SnmpSource> {
-        self.sources.extract_if(.., |source| !source.agents.is_empty()).collect()
+    /// Takes out the devices that agents poll, with what agents need of files.
+    pub fn take_handed_out(&mut self) -> HandedOut {
+        let sources: Vec<_> = self.sources.extract_if(.., |source| !source.agents.is_empty()).collect();
+        let names = sources.iter().flat_map(|source| &source.profiles).filter(|name| is_file(name));
+        let text = |name: &String| Some((name.clone(), self.profiles.find(name)?.text.clone()?));
+        HandedOut { profiles: names.filter_map(text).collect(), sources }
     }
+}
+
+/// Devices that agents poll, as the store gives them and as agents keep them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HandedOut {
+    /// The devices.
+    pub sources: Vec<SnmpSource>,
+    /// The texts of their profiles that are files, with numbers in place of names.
+    pub profiles: BTreeMap<String, Arc<str>>,
 }
 
 /// The profiles that are built in, and those that these devices name as files.
@@ -30,7 +44,7 @@ impl SnmpSettings {
 pub fn load_profiles<'a>(sources: impl IntoIterator<Item = &'a SnmpSource>) -> Result<Profiles, String> {
     let mut profiles = Profiles::default();
     for name in sources.into_iter().flat_map(|source| &source.profiles) {
-        if profiles.find(name).is_none() && name.ends_with(".toml") {
+        if profiles.find(name).is_none() && is_file(name) {
             profiles.add(name, read(Path::new(name))?);
         }
     }
@@ -48,7 +62,10 @@ fn read(path: &Path) -> Result<Profile, String> {
         let bytes = bytes.map_err(|error| named(&format!("cannot read \"{}\": {error}", mib.display())))?;
         names.add(&String::from_utf8_lossy(&bytes));
     }
-    file.profile(&names.resolve().0).map_err(|error| named(&error))
+    let symbols = names.resolve().0;
+    let text = file.to_numbers(&symbols).map_err(|error| named(&error))?;
+    let profile = file.profile(&symbols).map_err(|error| named(&error))?;
+    Ok(Profile { text: Some(text.into()), ..profile })
 }
 
 #[cfg(test)]
@@ -77,6 +94,10 @@ mod tests {
         assert_eq!(source.check(&profiles), Ok(()));
         let oid = &profiles.find(&source.profiles[1]).unwrap().tables[0].columns[0].oid;
         assert_eq!(oid.to_string(), ".1.3.6.1.4.1.99999.3");
+        let given = SnmpSource { agents: vec!["a".to_string()], ..source.clone() };
+        let handed_out = SnmpSettings { sources: vec![given], profiles }.take_handed_out();
+        let [(name, text)] = &Vec::from_iter(&handed_out.profiles)[..] else { panic!("one is a file") };
+        assert!(**name == source.profiles[1] && text.contains(".1.3.6.1.4.1.99999.3"), "{text}");
         for (text, want) in [(table, "acmeLoad"), ("table = 3", "acme.toml"), ("", "table")] {
             let error = load(text).unwrap_err();
             assert!(error.contains(want) && error.contains("acme.toml"), "{error}");
