@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::polling::Polling;
+use self::polling::{FOLLOW_WAIT, Polling};
 use crate::agents::work::{Dispatcher, WorkSettings};
 use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
@@ -159,7 +159,7 @@ fn poll_snmp(
         daemon.receive_agents(sockets, Arc::clone(&work));
         agents = Some(work);
     }
-    Ok(Polling { here: daemon.poll_snmp(devices), agents })
+    Ok(Polling { here: daemon.poll_snmp(devices), agents, follow_wait: FOLLOW_WAIT })
 }
 
 fn bind_agents(settings: &Settings) -> Result<Option<AgentSockets>, LifecycleError> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use collect::snmp::source::SnmpSource;
 
@@ -9,12 +10,18 @@ use crate::agents::work::Dispatcher;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::collectors::snmp::devices::DeviceSender;
 
+/// How long to wait until the poller lets go of devices, while no signal is heard. It records what it has read first, which takes
+/// milliseconds unless the store hangs.
+pub(super) const FOLLOW_WAIT: Duration = Duration::from_secs(10);
+
 /// The two places where devices go.
 pub(super) struct Polling {
     /// The daemon's own poller.
     pub here: DeviceSender,
     /// `None` when the daemon was started without a socket for agents.
     pub agents: Option<Arc<Dispatcher>>,
+    /// How long the poller may take to let go of devices.
+    pub follow_wait: Duration,
 }
 
 impl Polling {
@@ -35,7 +42,11 @@ impl Polling {
         if staying.sources.len() < before.sources.len() {
             // An agent may begin in the next moment.
             self.here.send(staying);
-            self.here.followed().await;
+            if tokio::time::timeout(self.follow_wait, self.here.followed()).await.is_err() {
+                self.here.send(before);
+                let wait = self.follow_wait;
+                return Err(format!("the SNMP poller has not let go of devices for agents within {wait:?}"));
+            }
         }
         if let Err(error) = tokio::task::block_in_place(|| agents.replace(handed_out)) {
             self.here.send(before);
@@ -57,8 +68,6 @@ fn until_agents_can_connect(mut new: SnmpSettings, before: &SnmpSettings) -> Snm
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::agents::work::WorkSettings;
     use crate::collectors::snmp::devices::channel;
@@ -91,7 +100,8 @@ mod tests {
         };
         assert_eq!(held(), ["back", "there"]);
         let (here, mut poller) = channel(settings(&[("here", ""), ("stays", "")]));
-        let polling = Arc::new(Polling { here, agents: Some(Arc::clone(&agents)) });
+        let follow_wait = Duration::from_secs(60);
+        let polling = Arc::new(Polling { here, agents: Some(Arc::clone(&agents)), follow_wait });
         let new = || settings(&[("here", "a"), ("stays", ""), ("there", "a"), ("back", ""), ("new", "a")]);
         let replacing = Arc::clone(&polling);
         let replacing = tokio::spawn(async move { replacing.replace(new()).await });
@@ -114,10 +124,26 @@ mod tests {
         assert_eq!(names(&poller.take()), ["stays", "back"]);
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_poller_that_does_not_let_go_keeps_its_devices() {
+        let directory = tempfile::tempdir().unwrap();
+        let (devices, handover) = (Default::default(), Duration::from_secs(9));
+        let file = directory.path().join("assignments");
+        let agents = Dispatcher::open(WorkSettings { devices, handover, file }).unwrap();
+        let _seat = agents.join(b"a", Vec::new(), true);
+        let (here, mut poller) = channel(settings(&[("here", "")]));
+        let follow_wait = Duration::from_millis(20);
+        let polling = Polling { here, agents: Some(Arc::clone(&agents)), follow_wait };
+        let error = polling.replace(settings(&[("here", "a")])).await.unwrap_err();
+        assert!(error.contains("let go"), "{error}");
+        assert_eq!(agents.assignments().devices().count(), 0);
+        assert_eq!(names(&poller.take()), ["here"]);
+    }
+
     #[tokio::test]
     async fn without_a_socket_for_agents_nothing_is_left_unpolled() {
         let (here, mut poller) = channel(settings(&[("here", "")]));
-        let polling = Polling { here, agents: None };
+        let polling = Polling { here, agents: None, follow_wait: FOLLOW_WAIT };
         polling.replace(settings(&[("here", "a"), ("new", "a"), ("local", "")])).await.unwrap();
         assert_eq!(poller.take().sources, settings(&[("here", ""), ("local", "")]).sources);
     }
