@@ -13,7 +13,7 @@ use crate::filenames;
 use crate::identity::Owner;
 use crate::log::writer::log_files;
 use crate::log::{self, ReplayError};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, SegmentName};
 use crate::segment::Expected;
 
 /// Bytes that are copied at once.
@@ -95,6 +95,20 @@ fn manifest_of(backup: &dyn Disk, dir: &Path, owner: Owner) -> Option<Manifest> 
     })
 }
 
+/// Whether a shard of the backup may be an earlier state of that of `kept`. A copy that has run since has segments of its own under
+/// the same numbers, of which one may even be as large. Without a manifest, nothing says so.
+pub(super) fn may_be_earlier(backup: &dyn Disk, dir: &Path, kept: &Manifest) -> bool {
+    let Some(earlier) = kept.owner.and_then(|owner| manifest_of(backup, dir, owner)) else { return true };
+    let is_same = |name: &SegmentName| {
+        kept.segments.iter().all(|other| other.number != name.number || other.bytes == name.bytes)
+    };
+    earlier.next_number <= kept.next_number
+        && earlier.checkpoint <= kept.checkpoint
+        && earlier.position <= kept.position
+        && (earlier.checkpoint < kept.checkpoint || earlier.position == kept.position)
+        && earlier.segments.iter().all(is_same)
+}
+
 /// The checkpoint and the segments that a manifest names.
 fn named(dir: &Path, manifest: &Manifest) -> Vec<PathBuf> {
     let checkpoint = (manifest.checkpoint != 0).then(|| filenames::checkpoint(dir, manifest.checkpoint));
@@ -147,4 +161,42 @@ pub(super) fn copy_bytes(from: &dyn DiskFile, to: &dyn DiskFile, range: Range<u6
         at += count as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+    use crate::identity::Identity;
+    use crate::position::Position;
+
+    #[test]
+    fn a_copy_that_has_run_is_no_earlier_state() {
+        let place = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(place.path()).unwrap();
+        let dir = Path::new("shard-000");
+        disk.create_dir_all(dir).unwrap();
+        let owner = Owner { store: Identity { id: [7; 16], seed: 1, shard_count: 1 }, shard: 0 };
+        let segment = |number, bytes| SegmentName { number, level: 0, class: 0, bytes };
+        let position = |offset| Position { generation: 1, offset };
+        let kept = Manifest {
+            owner: Some(owner),
+            checkpoint: 4,
+            position: position(500),
+            next_number: 6,
+            segments: vec![segment(3, 100), segment(5, 200)],
+            ..Manifest::default()
+        };
+        let check = |earlier: Manifest, want: bool| {
+            earlier.store(&disk, dir).unwrap();
+            assert_eq!(may_be_earlier(&disk, dir, &kept), want, "{earlier:?}");
+        };
+        check(kept.clone(), true);
+        let before = Manifest { checkpoint: 2, position: position(300), next_number: 4, ..kept.clone() };
+        check(Manifest { segments: vec![segment(1, 50), segment(3, 100)], ..before.clone() }, true);
+        check(Manifest { segments: vec![segment(1, 50), segment(3, 99)], ..before.clone() }, false);
+        check(Manifest { next_number: 7, ..kept.clone() }, false);
+        check(Manifest { position: position(600), ..before }, false);
+        check(Manifest { position: position(400), ..kept.clone() }, false);
+    }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Work;
+use super::backup::may_be_earlier;
 use super::rows::{BackupRows, Missing};
 use crate::disk::Disk;
 use crate::filenames;
@@ -37,7 +38,8 @@ impl Work<'_> {
         for error in &damage {
             self.damage(error);
         }
-        let is_whole = |backup: &dyn Disk| is_whole(backup, &path, &expected);
+        let is_whole =
+            |backup: &dyn Disk| is_whole(backup, &path, &expected) && may_be_earlier(backup, dir, kept);
         if self.options.backup.is_some_and(is_whole) {
             return self.restore(&path);
         }
