@@ -427,3 +427,6 @@ fn block_value(value: Value<'_>) -> BlockValue<'_> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;
