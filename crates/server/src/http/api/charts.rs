@@ -192,7 +192,7 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// All charts of a request. Many are shared among the cores: 100 in 7 ms instead of 12 on two.
+    /// All charts of a request. Many are shared among the cores.
     ///
     /// # Errors
     /// As [`Frame::outcome`].

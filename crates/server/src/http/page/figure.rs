@@ -85,6 +85,9 @@ impl Histories {
         let theme = if dark { "dark" } else { "light" };
         let options = [
             "--only-graph",
+            // For screens of two dots a pixel.
+            "--zoom",
+            "2",
             "--lower-limit",
             "0",
             "--color",
@@ -94,7 +97,8 @@ impl Histories {
             "--theme",
             theme,
         ];
-        picture(&arguments, &range, HISTORY, "SVG", &options)
+        // A browser takes 4 to 8 ms for an SVG, which is a document of its own, however small; there are several on the first page.
+        picture(&arguments, &range, HISTORY, "PNG", &options)
     }
 }
 
