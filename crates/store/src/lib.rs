@@ -11,6 +11,7 @@ mod catalogue;
 mod checkpoint;
 mod codec;
 mod column;
+mod content;
 pub mod engine;
 mod error;
 pub mod filenames;

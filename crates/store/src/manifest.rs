@@ -12,10 +12,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::catalogue::RrdId;
+use crate::content::Content;
 use crate::disk::{Disk, Mode};
 use crate::filenames;
 use crate::identity::{Identity, Owner};
 use crate::log::{Known, Position};
+use crate::segment::Expected;
 
 /// Version of the text. A reader also knows version 1, which says neither whose shard it is nor how far the log is
 /// durable.
@@ -32,6 +34,8 @@ pub struct SegmentName {
     pub class: u8,
     /// Length of its file in bytes.
     pub bytes: u64,
+    /// Hash of its file; `None` = not known, because an earlier version wrote it or `repair` found it.
+    pub content: Option<Content>,
 }
 
 /// What a shard consists of.
@@ -41,6 +45,8 @@ pub struct Manifest {
     pub owner: Option<Owner>,
     /// Number of the checkpoint; 0 = none yet.
     pub checkpoint: u64,
+    /// Hash of the checkpoint's file; `None` = not known.
+    pub checkpoint_content: Option<Content>,
     /// Where replay starts.
     pub position: Position,
     /// How far the log was durable at least, and in which file: if it ends earlier, it is damaged.
@@ -119,6 +125,12 @@ impl Manifest {
         Known { owner: self.tag(), ..self.known }
     }
 
+    /// What the file of a segment must be.
+    pub fn expected(&self, segment: &SegmentName) -> Expected {
+        let SegmentName { number, bytes, content, .. } = *segment;
+        Expected { owner: self.tag(), number, bytes, content }
+    }
+
     /// The text of the file.
     pub fn encode(&self) -> String {
         let mut text = format!("roundel-manifest {VERSION}\n");
@@ -128,7 +140,7 @@ impl Manifest {
             let _ = writeln!(text, "store {id} shard {shard} of {count} seed {seed:016x}");
         }
         let Manifest { position, known: Known { durable, newest_file, .. }, .. } = self;
-        let _ = writeln!(text, "checkpoint {}", self.checkpoint);
+        let _ = writeln!(text, "checkpoint {}{}", self.checkpoint, content_words(self.checkpoint_content));
         let _ = writeln!(text, "log {} {}", position.generation, position.offset);
         let _ = writeln!(text, "durable {} {}", durable.generation, durable.offset);
         let _ = writeln!(text, "file {} {}", newest_file.generation, newest_file.offset);
@@ -137,8 +149,9 @@ impl Manifest {
             let _ = writeln!(text, "lost {} {} checkpoint {checkpoint}", ids.start, ids.end);
         }
         for segment in &self.segments {
-            let SegmentName { number, level, class, bytes } = segment;
-            let _ = writeln!(text, "segment {number} level {level} class {class} bytes {bytes}");
+            let SegmentName { number, level, class, bytes, content } = segment;
+            let content = content_words(*content);
+            let _ = writeln!(text, "segment {number} level {level} class {class} bytes {bytes}{content}");
         }
         let crc = crc32c::crc32c(text.as_bytes());
         let _ = writeln!(text, "crc32c {crc:08x}");
@@ -167,7 +180,10 @@ impl Manifest {
                 }
                 (0, _) => return Err(damaged(1, "not a manifest")),
                 (_, Some("store")) => manifest.owner = Some(owner(&words).ok_or_else(bad)?),
-                (_, Some("checkpoint")) => manifest.checkpoint = value(1)?,
+                (_, Some("checkpoint")) => {
+                    manifest.checkpoint = value(1)?;
+                    manifest.checkpoint_content = content(&words[2..]).ok_or_else(bad)?;
+                }
                 (_, Some(key @ ("log" | "durable" | "file"))) => {
                     let generation = u32::try_from(value(1)?).map_err(|_| bad())?;
                     let position = Position { generation, offset: value(2)? };
@@ -187,6 +203,7 @@ impl Manifest {
                     level: u8::try_from(value(3)?).map_err(|_| bad())?,
                     class: u8::try_from(value(5)?).map_err(|_| bad())?,
                     bytes: value(7)?,
+                    content: content(&words[8..]).ok_or_else(bad)?,
                 }),
                 (_, Some("crc32c")) => {
                     // As it was written: another letter case of its digits would be rot that goes unseen.
@@ -269,19 +286,35 @@ fn owner(words: &[&str]) -> Option<Owner> {
     Some(Owner { store, shard })
 }
 
+/// What follows a file's line when its hash is known.
+fn content_words(content: Option<Content>) -> String {
+    content.map_or_else(String::new, |content| format!(" content {content}"))
+}
+
+/// The words after a file's line: the hash, if it is known. `None` when they are something else.
+#[allow(clippy::option_option, reason = "no hash is not a bad hash")]
+fn content(words: &[&str]) -> Option<Option<Content>> {
+    match words {
+        [] => Some(None),
+        ["content", hash] => u64::from_str_radix(hash, 16).ok().map(|hash| Some(Content(hash))),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn sample() -> Manifest {
         let segments = vec![
-            SegmentName { number: 3, level: 0, class: 255, bytes: 100 },
-            SegmentName { number: 9, level: 2, class: 40, bytes: 1 << 33 },
+            SegmentName { number: 3, level: 0, class: 255, bytes: 100, content: None },
+            SegmentName { number: 9, level: 2, class: 40, bytes: 1 << 33, content: Some(Content(0xfeed)) },
         ];
         let store = Identity { id: *b"0123456789abcdef", seed: 0xfeed, shard_count: 3 };
         Manifest {
             owner: Some(Owner { store, shard: 2 }),
             checkpoint: 4,
+            checkpoint_content: Some(Content(0xbee)),
             position: Position { generation: 1, offset: 77 },
             known: Known {
                 durable: Position { generation: 1, offset: 99 },
@@ -299,7 +332,8 @@ mod tests {
         let text = sample().encode();
         assert!(text.starts_with(
             "roundel-manifest 2\nstore 30313233343536373839616263646566 shard 2 of 3 seed 000000000000feed\n\
-             checkpoint 4\nlog 1 77\ndurable 1 99\nfile 1 70\nnext 12\nlost 256 512 checkpoint 3\nsegment 3 level 0 class 255 bytes 100\n"
+             checkpoint 4 content 0000000000000bee\nlog 1 77\ndurable 1 99\nfile 1 70\nnext 12\nlost 256 512 checkpoint 3\nsegment 3 level 0 class 255 bytes 100\n\
+             segment 9 level 2 class 40 bytes 8589934592 content 000000000000feed\n"
         ));
         assert_eq!(Manifest::decode(&text).ok(), Some(sample()));
     }

@@ -5,6 +5,7 @@
 //! per block. Damage is reported with its offset and affects only its own block.
 
 mod block;
+mod check;
 mod footer;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -18,6 +19,7 @@ mod writer;
 use std::fmt;
 use std::io;
 
+pub use check::Check;
 pub(crate) use footer::HEAD_MAGIC;
 pub use reader::{Entries, Entry, Expected, ReadAt, ReadScratch, Segment};
 pub use rebuild::Gap;
@@ -25,6 +27,7 @@ pub use stake::Stake;
 pub use writer::SegmentWriter;
 
 use crate::column::codec::{CodecError, ColumnHint};
+use crate::content::Content;
 
 /// Version of the format that is written; its predecessors are read. Before it is raised, [`footer`] must learn to accept
 /// this one, or no existing segment can be read.
@@ -104,6 +107,8 @@ pub struct SegmentSummary {
     pub segment_id: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
+    /// Hash of the file.
+    pub content: Content,
     /// Number of blocks.
     pub block_count: u64,
     /// Number of runs.
@@ -151,6 +156,13 @@ pub enum SegmentError {
         /// It belongs to the same shard.
         is_ours: bool,
     },
+    /// The file has the number and length of the right one, but another content.
+    OfCopy {
+        /// The file.
+        file: String,
+        /// The number of the segment.
+        number: u64,
+    },
     /// A merge was told to stop.
     Stopped,
     /// The caller pushed runs out of order or of impossible shape: a bug, not damage.
@@ -179,6 +191,11 @@ impl fmt::Display for SegmentError {
                      let `roundel repair` on the store's directory show what can be done"
                 )
             }
+            SegmentError::OfCopy { file, number } => write!(
+                f,
+                "the file {file} is not the segment {number} that the manifest names but that of a copy of the store which has run since: put the right one in its place, \
+                 or let `roundel repair` on the store's directory show what can be done"
+            ),
             SegmentError::Stopped => f.write_str("the merge of segments was stopped"),
             SegmentError::Misuse(what) => write!(f, "cannot write a segment: {what}"),
         }

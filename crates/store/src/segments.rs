@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{Advice, Disk, DiskFile, Mode};
+use crate::manifest::SegmentName;
 use crate::segment::{Expected, ReadAt, Segment, SegmentError};
 
 /// Class of freshly flushed segments: rows of every retention together.
@@ -12,14 +13,8 @@ pub const CLASS_MIXED: u8 = u8::MAX;
 
 /// A segment of a shard.
 pub struct SegmentFile {
-    /// Its number, which a shard never assigns twice.
-    pub number: u64,
-    /// How often its rows have been merged; 0 = freshly flushed.
-    pub level: u8,
-    /// Retention class ([`retention_class`]), or [`CLASS_MIXED`].
-    pub class: u8,
-    /// Length of the file.
-    pub bytes: u64,
+    /// As the manifest names it. A shard never assigns a number twice.
+    pub name: SegmentName,
     /// Its file, relative to the disk's root.
     pub path: PathBuf,
     /// The open file.
@@ -28,7 +23,8 @@ pub struct SegmentFile {
 
 impl std::fmt::Debug for SegmentFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "segment {} level {} class {}", self.number, self.level, self.class)
+        let SegmentName { number, level, class, .. } = self.name;
+        write!(f, "segment {number} level {level} class {class}")
     }
 }
 
@@ -142,14 +138,14 @@ impl SegmentSet {
     /// This set without `gone` and with `new`.
     pub fn replace(&self, gone: &[u64], new: Vec<Arc<SegmentFile>>) -> SegmentSet {
         let mut files: Vec<_> =
-            self.files.iter().filter(|file| !gone.contains(&file.number)).cloned().chain(new).collect();
-        files.sort_by_key(|file| file.number);
+            self.files.iter().filter(|file| !gone.contains(&file.name.number)).cloned().chain(new).collect();
+        files.sort_by_key(|file| file.name.number);
         SegmentSet { files }
     }
 
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().map(|file| file.name.bytes).sum()
     }
 }
 

@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use crate::checkpoint::survey::{Frame, Visitor, survey};
 use crate::checkpoint::{CheckpointError, Label, LoadedRrd, Loader, PageDefinition};
+use crate::content::Content;
 use crate::disk::{Disk, Mode, RealDisk};
 use crate::filenames;
 use crate::group::Geometry;
 use crate::identity::{Identity, Owner};
 use crate::log::{self, Record, ReplayError};
 use crate::manifest::Manifest;
-use crate::segment::Expected;
 use crate::segments::open_named;
 
 pub(crate) use live::shard as live_shard;
@@ -210,14 +210,13 @@ fn shard(disk: &dyn Disk, index: u32, owner: Option<Owner>, watch: &mut dyn Watc
             continue;
         }
         let path = filenames::segment(dir, name.number);
-        let expected = Expected { owner: manifest.tag(), number: name.number, bytes: name.bytes };
-        let go_on = match open_named(disk, &path, &expected) {
+        let go_on = match open_named(disk, &path, &manifest.expected(name)) {
             Ok((open, damage)) => {
                 // Blocks that are lost are reported with the rows they cost.
                 for error in damage.iter().take(damage.len() - open.gaps().len()) {
                     watch.found(segment::finding(&path, error, None));
                 }
-                segment::check(&open, &path, &mut names, watch)
+                segment::check(&open, name.content, &path, &mut names, watch)
             }
             Err(error) => {
                 watch.found(segment::finding(&path, &error, None));
@@ -261,6 +260,10 @@ fn check_manifests(
     first
 }
 
+/// What is wrong with a checkpoint that has the right number and another content than the manifest names.
+pub(crate) const CHECKPOINT_OF_COPY: &str =
+    "it is not the one that the manifest names but that of a copy of the store which has run since";
+
 /// Reports the damage of a checkpoint; false when the pass is to end.
 fn check_checkpoint(
     disk: &dyn Disk,
@@ -273,12 +276,15 @@ fn check_checkpoint(
     }
     let label = Label { owner: manifest.tag(), number: manifest.checkpoint };
     let file = filenames::checkpoint(dir, manifest.checkpoint);
-    let mut pages = Pages { file: file.clone(), watch, go_on: true, last: Label::default() };
+    let mut pages = Pages { file: file.clone(), watch, go_on: true, is_whole: true, last: Label::default() };
     let ended = survey(disk, &file, &mut pages);
-    let Pages { go_on, last, watch, .. } = pages;
+    let Pages { go_on, is_whole, last, watch, .. } = pages;
     let what = match ended {
-        Ok(true) if label.matches(last) => return Ok(go_on),
-        Ok(true) => "it is another checkpoint".to_string(),
+        Ok(true) if !label.matches(last) => "it is another checkpoint".to_string(),
+        Ok(true) => match manifest.checkpoint_content.filter(|_| is_whole && go_on) {
+            Some(want) if Content::of_file(disk, &file)? != want => CHECKPOINT_OF_COPY.to_string(),
+            _ => return Ok(go_on),
+        },
         Ok(false) => "its end is missing; the shard does not open without it".to_string(),
         Err(error) => error.to_string(),
     };
@@ -290,6 +296,7 @@ struct Pages<'a> {
     file: PathBuf,
     watch: &'a mut dyn Watch,
     go_on: bool,
+    is_whole: bool,
     last: Label,
 }
 
@@ -306,6 +313,7 @@ impl Visitor for Pages<'_> {
     }
 
     fn damage(&mut self, error: CheckpointError) {
+        self.is_whole = false;
         let byte = match &error {
             CheckpointError::Damaged { offset, .. } => *offset,
             CheckpointError::Io(_) => 0,

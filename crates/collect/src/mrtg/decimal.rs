@@ -84,7 +84,8 @@ impl Decimal {
         self.digits.drain(..leading);
         while self.digits.last() == Some(&0) {
             self.digits.pop();
-            self.exponent += 1;
+            // One this large is out of bounds anyway.
+            self.exponent = self.exponent.saturating_add(1);
         }
         if self.digits.is_empty() { Decimal::ZERO } else { self }
     }
@@ -386,7 +387,9 @@ mod tests {
         check("0b11", Some("3"));
         check("1_000", Some("1000"));
         check("-0.0", Some("0"));
-        for bad in ["", "1,5", "1 5", "5x10", "abc", "1e", "1e999999999", "inf", "--1"] {
+        for bad in
+            ["", "1,5", "1 5", "5x10", "abc", "1e", "1e999999999", "80e9223372036854775807", "inf", "--1"]
+        {
             check(bad, None);
         }
     }

@@ -86,7 +86,7 @@ fn devices_change_on_a_reload() {
     our_info(root, "net/two/lo.rrd");
     wait_until("what was changed", || log().contains("removed=0 added=1 unchanged=1"));
     assert!(log().contains("take a restart: [collect]"), "{}", log());
-    assert_eq!(metric(http, "devices"), Some(2));
+    wait_until("two devices", || metric(http, "devices") == Some(2));
 
     reload(&(device("one", "") + &device("two", "community = 'x'\nversion = '7'\n")));
     wait_until("a complaint", || log().contains("was not reloaded") && log().contains("version \"7\""));
@@ -96,7 +96,7 @@ fn devices_change_on_a_reload() {
     reload(&device("one", "profiles = ['host-resources']\n"));
     our_info(root, "host/one/system.rrd");
     wait_until("what was changed", || log().contains("removed=2 added=1 unchanged=0"));
-    assert_eq!(metric(http, "devices"), Some(1));
+    wait_until("one device", || metric(http, "devices") == Some(1));
     let last = || {
         let info = info(root, "net/one/lo.rrd").unwrap();
         info.lines().find(|line| line.starts_with("last_update")).unwrap().to_string()

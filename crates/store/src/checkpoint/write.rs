@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, KIND_END, Label, MAGIC, RawFrame};
+use crate::content::{Content, ContentHasher};
 use crate::disk::{Disk, DiskFile};
 
 /// zstd level: 1 compresses heads to about a quarter at 400 MB/s, which takes less time than writing the rest
@@ -29,6 +30,7 @@ pub struct CheckpointWriter {
     label: Label,
     buffer: Vec<u8>,
     written: u64,
+    content: ContentHasher,
 }
 
 impl CheckpointWriter {
@@ -37,7 +39,8 @@ impl CheckpointWriter {
     /// # Errors
     /// When the disk fails.
     pub fn create(disk: &dyn Disk, path: &Path, label: Label) -> io::Result<Self> {
-        Ok(CheckpointWriter { file: disk.create(path)?, label, buffer: MAGIC.to_vec(), written: 0 })
+        let (file, buffer) = (disk.create(path)?, MAGIC.to_vec());
+        Ok(CheckpointWriter { file, label, buffer, written: 0, content: ContentHasher::default() })
     }
 
     /// Adds a frame to the buffer; nothing is written yet.
@@ -73,19 +76,20 @@ impl CheckpointWriter {
 
     fn write(&mut self) -> io::Result<()> {
         self.file.write_at(&self.buffer, self.written)?;
+        self.content.add(&self.buffer);
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
 
-    /// Writes the rest and makes the file durable. Returns its length. May be retried after a failed write.
+    /// Writes the rest and makes the file durable. Returns its length and hash. May be retried after a failed write.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn finish(&mut self) -> io::Result<u64> {
+    pub fn finish(&mut self) -> io::Result<(u64, Content)> {
         self.write()?;
         self.file.sync()?;
-        Ok(self.written)
+        Ok((self.written, self.content.content()))
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn file(disk: &dyn Disk, name: &Path, report: &mut Report<'_>) {
 
 /// Reads and decodes every run; reports all damage and counts good rows by (group, source).
 pub(super) fn verify(segment: &Segment, report: &mut Report<'_>) -> BTreeMap<(u32, u16), Rows> {
-    if let Err(error) = segment.check_head() {
+    if let Err(error) = crate::segment::Check::new(segment).head() {
         report.damage(error);
     }
     let mut counted: BTreeMap<_, Rows> = BTreeMap::new();

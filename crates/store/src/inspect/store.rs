@@ -131,7 +131,13 @@ fn guess(disk: &dyn Disk) -> io::Result<Manifest> {
             Some(FileKind::Checkpoint(number)) => manifest.checkpoint = manifest.checkpoint.max(number),
             Some(FileKind::Segment(number)) => {
                 let bytes = disk.length(Path::new(&name))?;
-                manifest.segments.push(SegmentName { number, level: 0, class: CLASS_MIXED, bytes });
+                manifest.segments.push(SegmentName {
+                    number,
+                    level: 0,
+                    class: CLASS_MIXED,
+                    bytes,
+                    content: None,
+                });
             }
             _ => {}
         }
@@ -199,7 +205,7 @@ fn show_log(disk: &dyn Disk, manifest: &Manifest, report: &mut Report<'_>) -> io
 }
 
 fn show_segment(disk: &dyn Disk, name: &SegmentName, options: Options, report: &mut Report<'_>) {
-    let SegmentName { number, level, class, bytes } = *name;
+    let SegmentName { number, level, class, bytes, .. } = *name;
     let path = filenames::segment(Path::new(""), number);
     let segment = match open_segment(disk, &path) {
         Ok(segment) => segment,

@@ -14,7 +14,6 @@ use crate::identity::Owner;
 use crate::log::writer::log_files;
 use crate::log::{self, ReplayError};
 use crate::manifest::{Manifest, SegmentName};
-use crate::segment::Expected;
 
 /// Bytes that are copied at once.
 const COPY_BYTES: usize = 1 << 20;
@@ -123,10 +122,10 @@ fn is_sound(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> io::Result<bool
     if number != 0 && position_of(disk, &filenames::checkpoint(dir, number), label).is_none() {
         return Ok(false);
     }
-    let segments_are_whole = manifest.segments.iter().all(|name| {
-        let expected = Expected { owner: manifest.tag(), number: name.number, bytes: name.bytes };
-        is_whole(disk, &filenames::segment(dir, name.number), &expected)
-    });
+    let segments_are_whole = manifest
+        .segments
+        .iter()
+        .all(|name| is_whole(disk, &filenames::segment(dir, name.number), &manifest.expected(name)));
     if !segments_are_whole {
         return Ok(false);
     }
@@ -177,7 +176,7 @@ mod tests {
         let dir = Path::new("shard-000");
         disk.create_dir_all(dir).unwrap();
         let owner = Owner { store: Identity { id: [7; 16], seed: 1, shard_count: 1 }, shard: 0 };
-        let segment = |number, bytes| SegmentName { number, level: 0, class: 0, bytes };
+        let segment = |number, bytes| SegmentName { number, level: 0, class: 0, bytes, content: None };
         let position = |offset| Position { generation: 1, offset };
         let kept = Manifest {
             owner: Some(owner),

@@ -11,7 +11,7 @@ use crate::column::codec::ColumnHint;
 use crate::disk::{Disk, Shortage};
 use crate::filenames;
 use crate::manifest::Manifest;
-use crate::segment::{Entry, Expected, Key, Segment, SegmentError, SegmentWriter, Stake};
+use crate::segment::{Entry, Key, Segment, SegmentError, SegmentWriter, Stake};
 use crate::segments::{into_io, open_named};
 
 /// The most rows that one repair of a segment takes: they are held in memory, about a hundred bytes each.
@@ -121,8 +121,7 @@ impl BackupRows {
         let mut found = BackupRows::default();
         for name in &manifest.segments {
             let path = filenames::segment(dir, name.number);
-            let expected = Expected { owner: manifest.tag(), number: name.number, bytes: name.bytes };
-            let Ok((segment, _)) = open_named(backup, &path, &expected) else { continue };
+            let Ok((segment, _)) = open_named(backup, &path, &manifest.expected(name)) else { continue };
             let mut entries = segment.entries_of(&|group, source| missing.has_source((group, source)));
             loop {
                 match entries.next_entry() {

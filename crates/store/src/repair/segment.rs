@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::filenames;
 use crate::manifest::{Manifest, SegmentName};
 use crate::segment::{Expected, Segment, SegmentError, SegmentWriter};
-use crate::segments::{CLASS_MIXED, DiskSink, into_io, open_named, open_segment};
+use crate::segments::{CLASS_MIXED, DiskSink, into_io, open_named};
 
 impl Work<'_> {
     /// Checks a segment that the manifest `kept` names, to its last block.
@@ -22,24 +22,18 @@ impl Work<'_> {
         name: &SegmentName,
     ) -> io::Result<()> {
         let path = filenames::segment(dir, name.number);
-        let expected = Expected { owner: kept.tag(), number: name.number, bytes: name.bytes };
-        let (segment, damage) = match open_named(self.disk, &path, &expected) {
-            Ok((segment, mut damage)) => {
-                if damage.is_empty() {
-                    segment.verify(&mut |error| damage.push(error));
-                }
-                (Some(segment), damage)
-            }
-            Err(error) => (None, vec![error]),
-        };
+        let expected = kept.expected(name);
+        let (segment, damage) = examine(self.disk, &path, &expected);
         if damage.is_empty() {
             return Ok(());
         }
         for error in &damage {
             self.damage(error);
         }
-        let is_whole =
-            |backup: &dyn Disk| is_whole(backup, &path, &expected) && may_be_earlier(backup, dir, kept);
+        let is_whole = |backup: &dyn Disk| {
+            is_whole(backup, &path, &expected)
+                && (expected.content.is_some() || may_be_earlier(backup, dir, kept))
+        };
         if self.options.backup.is_some_and(is_whole) {
             return self.restore(&path);
         }
@@ -124,7 +118,8 @@ impl Work<'_> {
         self.disk.sync_dir(dir)?;
         kept.next_number = number + 1;
         for name in kept.segments.iter_mut().filter(|name| name.number == old.number) {
-            *name = SegmentName { number, bytes: summary.file_bytes, ..*name };
+            let (bytes, content) = (summary.file_bytes, Some(summary.content));
+            *name = SegmentName { number, bytes, content, ..*name };
             if segment.is_none() {
                 // The rows may be of sources that its class does not have.
                 (name.level, name.class) = (0, CLASS_MIXED);
@@ -132,6 +127,19 @@ impl Work<'_> {
         }
         kept.store(self.disk, dir)
     }
+}
+
+/// Opens a segment and reads all of it. Returns its damage, and the segment as far as its rows are those of this store.
+fn examine(disk: &dyn Disk, path: &Path, expected: &Expected) -> (Option<Segment>, Vec<SegmentError>) {
+    let (segment, mut damage) = match open_named(disk, path, expected) {
+        Ok(opened) => opened,
+        Err(error) => return (None, vec![error]),
+    };
+    if damage.is_empty() {
+        segment.verify(expected.content, &mut |error| damage.push(error));
+    }
+    let is_of_copy = matches!(damage[..], [SegmentError::OfCopy { .. }]);
+    ((!is_of_copy).then_some(segment), damage)
 }
 
 /// Visits every run that can be read; returns how many places cannot.
@@ -153,8 +161,8 @@ fn entries(
 
 /// True when the backup has this segment, without any damage.
 pub(super) fn is_whole(backup: &dyn Disk, path: &Path, expected: &Expected) -> bool {
-    let Ok(segment) = open_segment(backup, path) else { return false };
-    let mut damages = 0;
-    segment.verify(&mut |_| damages += 1);
-    damages == 0 && segment.is(expected.owner, expected.number) && segment.file_bytes() == expected.bytes
+    let Ok((segment, damage)) = open_named(backup, path, expected) else { return false };
+    let mut damages = damage.len();
+    segment.verify(expected.content, &mut |_| damages += 1);
+    damages == 0
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Work;
 use crate::checkpoint::survey::{Frame, Visitor, survey};
 use crate::checkpoint::{CheckpointError, Label, LoadedRrd, Loader, LostPage, PageDefinition};
+use crate::content::Content;
 use crate::disk::Disk;
 use crate::filenames::{self, FileKind};
 use crate::group::Geometry;
@@ -16,6 +17,7 @@ use crate::manifest::{LostIds, Manifest, SegmentName};
 use crate::segments::{CLASS_MIXED, open_segment};
 use crate::shard::recover::load_checkpoint;
 use crate::shard::state::State;
+use crate::verify::CHECKPOINT_OF_COPY;
 
 impl Work<'_> {
     pub(super) fn shard(&mut self, store: &Identity, index: u32) -> io::Result<()> {
@@ -136,7 +138,13 @@ impl Work<'_> {
                         && segment.is(owner.tag(), number)
                     {
                         let bytes = segment.file_bytes();
-                        manifest.segments.push(SegmentName { number, level: 0, class: CLASS_MIXED, bytes });
+                        manifest.segments.push(SegmentName {
+                            number,
+                            level: 0,
+                            class: CLASS_MIXED,
+                            bytes,
+                            content: None,
+                        });
                     }
                     number
                 }
@@ -171,6 +179,10 @@ impl Work<'_> {
     fn check_checkpoint(&mut self, dir: &Path, manifest: &Manifest) -> io::Result<()> {
         let path = filenames::checkpoint(dir, manifest.checkpoint);
         let label = Label { owner: manifest.tag(), number: manifest.checkpoint };
+        let is_content = |disk: &dyn Disk| match manifest.checkpoint_content {
+            Some(want) => Content::of_file(disk, &path).is_ok_and(|found| found == want),
+            None => true,
+        };
         if !self.disk.exists(&path)? {
             self.damage(format_args!("the file {} is missing", path.display()));
         } else if position_of(self.disk, &path, label).is_none() {
@@ -178,10 +190,13 @@ impl Work<'_> {
                 "the checkpoint {} is damaged or another one; `roundel inspect` says where",
                 path.display()
             ));
+        } else if !is_content(self.disk) {
+            self.damage(format_args!("{}: {CHECKPOINT_OF_COPY}", path.display()));
         } else {
             return Ok(());
         }
-        if self.options.backup.is_some_and(|backup| position_of(backup, &path, label).is_some()) {
+        let is_whole = |backup: &dyn Disk| position_of(backup, &path, label).is_some() && is_content(backup);
+        if self.options.backup.is_some_and(is_whole) {
             return self.restore(&path);
         }
         let mut state = State::new(0, 0);

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod backup;
+mod content;
 mod rows;
 mod version_1;
 
@@ -29,10 +30,16 @@ fn names() -> Vec<RrdName> {
 }
 
 fn update(store: &Stripes, numbers: std::ops::Range<i64>) {
+    update_with(store, numbers, &|number| number);
+}
+
+/// Updates at the times that `numbers` say, with the values that `value` gives them.
+fn update_with(store: &Stripes, numbers: std::ops::Range<i64>, value: &dyn Fn(i64) -> i64) {
     for number in numbers {
+        let value = value(number);
         let mut batch = UpdateBatch::default();
         for name in names() {
-            batch.push(name.as_bytes(), format!("{}:{number}", START + 10 * number).as_bytes());
+            batch.push(name.as_bytes(), format!("{}:{value}", START + 10 * number).as_bytes());
         }
         let (sender, receiver) = mpsc::channel();
         store.update(batch, Box::new(move |failures| sender.send(failures).unwrap()));

@@ -53,7 +53,7 @@ fn fuzz_block(body: &[u8]) -> Vec<u8> {
 
 fn read_all(bytes: Vec<u8>) {
     let Ok(segment) = Segment::open(Box::new(bytes), "fuzz") else { return };
-    segment.verify(&mut |_: SegmentError| {});
+    segment.verify(None, &mut |_: SegmentError| {});
     for source in segment.sources().to_vec() {
         let key = super::Key { group: source.group, source: source.source, slot: 1 };
         let _ = segment.read(key, i64::MIN..i64::MAX, &mut ReadScratch::default(), &mut |_, _, _| {});

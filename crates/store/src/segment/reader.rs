@@ -8,6 +8,7 @@ use super::footer::{self, BlockPlace, TRAILER_BYTES};
 use super::rebuild::{Gap, rebuild};
 use super::{Fault, Key, SegmentError, SourceSummary};
 use crate::column::codec::{self, ColumnHint};
+use crate::content::Content;
 
 /// A file that supports positioned reads by many threads at once.
 pub trait ReadAt: Send + Sync {
@@ -74,6 +75,8 @@ pub struct Expected {
     pub number: u64,
     /// Bytes of the file.
     pub bytes: u64,
+    /// Hash of the file; `None` = not known. Only who reads the whole file compares it.
+    pub content: Option<Content>,
 }
 
 /// Buffers of a reader, to be reused for each read.
@@ -81,6 +84,13 @@ pub struct Expected {
 pub struct ReadScratch {
     block: Vec<u8>,
     values: Vec<f64>,
+}
+
+impl ReadScratch {
+    /// The bytes of the block that was read last.
+    pub(super) fn block(&self) -> &[u8] {
+        &self.block
+    }
 }
 
 impl Segment {
@@ -302,11 +312,13 @@ impl Segment {
     fn read_block(&self, index: usize, block: &mut Vec<u8>) -> Result<(), SegmentError> {
         let range = self.block_range(index);
         block.resize((range.end - range.start) as usize, 0);
-        self.file.read_at(range.start, block).map_err(|error| SegmentError::Io {
-            file: self.name.clone(),
-            offset: range.start,
-            error,
-        })
+        self.read_bytes(range.start, block)
+    }
+
+    /// Fills `bytes` from `offset` of the file on.
+    pub(super) fn read_bytes(&self, offset: u64, bytes: &mut [u8]) -> Result<(), SegmentError> {
+        let failed = |error| SegmentError::Io { file: self.name.clone(), offset, error };
+        self.file.read_at(offset, bytes).map_err(failed)
     }
 
     fn open_block<'a>(&self, index: usize, block: &'a [u8]) -> Result<Runs<'a>, SegmentError> {
@@ -373,33 +385,6 @@ impl Segment {
     /// Where the footer begins.
     pub fn footer_offset(&self) -> u64 {
         self.footer_offset
-    }
-
-    /// Checks the bytes before the first block, which nothing else reads.
-    ///
-    /// # Errors
-    /// When they are damaged or cannot be read.
-    pub fn check_head(&self) -> Result<(), SegmentError> {
-        let mut head = [0; footer::FILE_HEAD_BYTES];
-        let read = self.file.read_at(0, &mut head);
-        read.map_err(|error| SegmentError::Io { file: self.name.clone(), offset: 0, error })?;
-        footer::check_file_head(&head, self.segment_id, self.owner)
-            .map_err(|fault| fault.in_file(&self.name, 0))
-    }
-
-    /// Reads the whole file and decodes every run; reports each damage it finds.
-    pub fn verify(&self, damage: &mut dyn FnMut(SegmentError)) {
-        if let Err(error) = self.check_head() {
-            damage(error);
-        }
-        let mut entries = self.entries();
-        loop {
-            match entries.next_entry() {
-                Ok(None) => return,
-                Ok(Some(_)) => {}
-                Err(error) => damage(error),
-            }
-        }
     }
 
     /// Iterates over all runs in order, block by block.

@@ -178,7 +178,7 @@ fn every_flipped_bit_is_detected() {
     let good = small();
     let all = |segment: &Segment| {
         let mut damage = 0;
-        segment.verify(&mut |_| damage += 1);
+        segment.verify(None, &mut |_| damage += 1);
         damage
     };
     assert_eq!(all(&open(good.clone()).unwrap()), 0);

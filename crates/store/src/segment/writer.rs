@@ -8,6 +8,7 @@ use super::{
     BLOCK_BODY_BYTES, DS_COUNT_MAX, Key, SegmentError, SegmentSummary, SourceSummary, VERSION, run_rows_max,
 };
 use crate::column::codec::{self, ColumnHint, Effort, Scratch};
+use crate::content::ContentHasher;
 
 /// Merges encode rows of at least this many seconds thoroughly, at some 200 ns per value: they are few. A
 /// million RRDs complete one such row of an archive in 300 microseconds of that rate.
@@ -26,6 +27,7 @@ pub struct SegmentWriter<W: Write> {
     /// The tag of its shard.
     owner: u32,
     offset: u64,
+    content: ContentHasher,
     block: Vec<u8>,
     block_entries: u32,
     /// Key and first row of the open block's first run.
@@ -67,6 +69,7 @@ impl<W: Write> SegmentWriter<W> {
             segment_id,
             owner,
             offset: 0,
+            content: ContentHasher::default(),
             block: vec![0; BLOCK_HEAD_BYTES],
             block_entries: 0,
             block_first: None,
@@ -204,6 +207,7 @@ impl<W: Write> SegmentWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {
         let at = |error| SegmentError::Io { file: self.name.clone(), offset: self.offset, error };
         self.sink.write_all(bytes).map_err(at)?;
+        self.content.add(bytes);
         self.offset += bytes.len() as u64;
         Ok(())
     }
@@ -231,6 +235,7 @@ impl<W: Write> SegmentWriter<W> {
         let summary = SegmentSummary {
             segment_id: self.segment_id,
             file_bytes: self.offset,
+            content: self.content.content(),
             block_count,
             entry_count: self.entry_count,
             sources,

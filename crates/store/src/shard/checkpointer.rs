@@ -18,12 +18,13 @@ use crate::engine::StoreError;
 use crate::filenames;
 use crate::group::Group;
 use crate::log::Position;
+use crate::manifest::SegmentName;
 use crate::open_rows::OpenRows;
-use crate::segment::SegmentWriter;
+use crate::segment::{SegmentSummary, SegmentWriter};
 use crate::segments::{CLASS_MIXED, DiskSink, SegmentFile, into_io, open_segment};
 use crate::shard::Shared;
 use crate::shard::compactor::notify;
-use crate::shard::files::Files;
+use crate::shard::files::{Files, NewCheckpoint};
 use crate::shard::flush::write_rows;
 use crate::shard::message::Event;
 
@@ -95,11 +96,11 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
         Job::End(frame) => {
             let Some(mut cycle) = cycle.take() else { return Ok(()) };
             cycle.writer.push(&frame)?;
-            let bytes = retry_while_full(shared, || cycle.writer.finish())?;
+            let (bytes, content) = retry_while_full(shared, || cycle.writer.finish())?;
             shared.stats.checkpoint_bytes_written.fetch_add(bytes, Ordering::Relaxed);
             shared.files.disk.sync_dir(&shared.files.dir)?;
             let new: Vec<_> = cycle.segment.into_iter().collect();
-            let checkpoint = Some((cycle.number, cycle.position));
+            let checkpoint = Some(NewCheckpoint { number: cycle.number, position: cycle.position, content });
             retry_while_full(shared, || shared.files.commit(&[], new.clone(), checkpoint))?;
             end_cycle(shared, Ok(()));
         }
@@ -144,17 +145,19 @@ pub fn write_segment(
         let (summary, mut sink) = writer.finish().map_err(into_io)?;
         sink.flush()?;
         file.sync()?;
-        Ok((summary.file_bytes, open_segment(&*files.disk, &path).map_err(into_io)?))
+        let SegmentSummary { file_bytes: bytes, content, .. } = summary;
+        let name = SegmentName { number, level, class, bytes, content: Some(content) };
+        Ok((name, open_segment(&*files.disk, &path).map_err(into_io)?))
     })();
-    let (bytes, segment) = match attempt {
+    let (name, segment) = match attempt {
         Ok(written) => written,
         Err(error) => {
             let _ = files.disk.remove(&path);
             return Err(error);
         }
     };
-    shared.stats.segment_bytes_written.fetch_add(bytes, Ordering::Relaxed);
-    Ok(Arc::new(SegmentFile { number, level, class, bytes, path, segment }))
+    shared.stats.segment_bytes_written.fetch_add(name.bytes, Ordering::Relaxed);
+    Ok(Arc::new(SegmentFile { name, path, segment }))
 }
 
 /// Runs `attempt`, and again each second while the disk is full or the machine is short of something else.

@@ -74,12 +74,12 @@ fn next_job(shared: &Shared, failed: &BTreeSet<u64>) -> Option<Job> {
     let groups = query(shared, |view| view.groups()).ok()?;
     let files = &shared.files.segments().files;
     let candidate = |file: &Arc<SegmentFile>| Candidate {
-        level: file.level,
-        class: file.class,
-        bytes: file.bytes,
+        level: file.name.level,
+        class: file.name.class,
+        bytes: file.name.bytes,
         sources: file.segment.sources().to_vec(),
         // Its summary does not know of the rows that are lost.
-        failed: failed.contains(&file.number) || !file.segment.gaps().is_empty(),
+        failed: failed.contains(&file.name.number) || !file.segment.gaps().is_empty(),
     };
     let candidates: Vec<Candidate> = files.iter().map(candidate).collect();
     let Plan { inputs, level } = plan(&candidates, &groups, shared.options.merge_count)?;
@@ -111,7 +111,7 @@ pub fn run(shared: &Shared) {
                 Err(error) => {
                     // Only time and space are lost.
                     tracing::error!(%error, inputs = ?job.inputs, "cannot merge segments; they stay as they are until the next start");
-                    failed.extend(job.inputs.iter().map(|file| file.number));
+                    failed.extend(job.inputs.iter().map(|file| file.name.number));
                 }
             }
         }
@@ -223,7 +223,7 @@ fn execute(shared: &Shared, job: &Job, retention: &Retention) -> io::Result<()> 
         }
     }
     shared.files.disk.sync_dir(&shared.files.dir)?;
-    let gone: Vec<u64> = job.inputs.iter().map(|file| file.number).collect();
+    let gone: Vec<u64> = job.inputs.iter().map(|file| file.name.number).collect();
     retry_while_full(shared, || shared.files.commit(&gone, outputs.clone(), None))?;
     // Dropped on this thread: closing a removed file takes milliseconds.
     drop(notify(shared, Event::SegmentsChanged));

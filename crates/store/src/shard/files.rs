@@ -8,11 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::content::Content;
 use crate::disk::Disk;
 use crate::filenames;
 use crate::lock::lock;
 use crate::log::{Known, LogSyncer, Position};
-use crate::manifest::{Manifest, SegmentName};
+use crate::manifest::Manifest;
 use crate::segments::{SegmentFile, SegmentSet};
 
 /// The manifest and the segments it names.
@@ -26,6 +27,17 @@ pub struct Files {
     /// Tells how far the log is durable, which every manifest records.
     log: LogSyncer,
     inner: Mutex<Inner>,
+}
+
+/// A checkpoint that was written.
+#[derive(Clone, Copy)]
+pub struct NewCheckpoint {
+    /// Its number.
+    pub number: u64,
+    /// Where replay starts with it.
+    pub position: Position,
+    /// Hash of its file.
+    pub content: Content,
 }
 
 struct Inner {
@@ -77,34 +89,26 @@ impl Files {
         &self,
         gone: &[u64],
         new: Vec<Arc<SegmentFile>>,
-        checkpoint: Option<(u64, Position)>,
+        checkpoint: Option<NewCheckpoint>,
     ) -> io::Result<()> {
         let mut inner = self.lock();
         let segments = inner.segments.replace(gone, new);
         let mut manifest = inner.manifest.clone();
         let old_checkpoint = manifest.checkpoint;
-        if let Some((number, position)) = checkpoint {
-            manifest.checkpoint = number;
-            manifest.position = position;
+        if let Some(new) = checkpoint {
+            manifest.checkpoint = new.number;
+            manifest.checkpoint_content = Some(new.content);
+            manifest.position = new.position;
         }
         manifest.known = self.known(manifest.known);
-        manifest.segments = segments
-            .files
-            .iter()
-            .map(|file| SegmentName {
-                number: file.number,
-                level: file.level,
-                class: file.class,
-                bytes: file.bytes,
-            })
-            .collect();
+        manifest.segments = segments.files.iter().map(|file| file.name).collect();
         manifest.store(&*self.disk, &self.dir)?;
         let old = std::mem::replace(&mut inner.segments, Arc::new(segments));
         inner.manifest = manifest;
         drop(inner);
         // A file that cannot be removed now is removed when the shard is next opened, because nothing names
         // it.
-        for file in old.files.iter().filter(|file| gone.contains(&file.number)) {
+        for file in old.files.iter().filter(|file| gone.contains(&file.name.number)) {
             let _ = self.disk.remove(&file.path);
         }
         if checkpoint.is_some() && old_checkpoint != 0 {

@@ -18,7 +18,6 @@ use crate::identity::Owner;
 use crate::log::{self, LogWriter, Position};
 use crate::manifest::{self, Manifest};
 use crate::placeholder::Placeholders;
-use crate::segment::Expected;
 use crate::segments::{SegmentFile, SegmentSet, open_named};
 use crate::shard::checkpointer;
 use crate::shard::compactor::{self, CompactorHandle};
@@ -310,20 +309,12 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
     let mut files = Vec::with_capacity(manifest.segments.len());
     for name in &manifest.segments {
         let path = filenames::segment(dir, name.number);
-        let expected = Expected { owner: manifest.tag(), number: name.number, bytes: name.bytes };
-        let (segment, damage) = open_named(disk, &path, &expected).map_err(OpenError::transparent)?;
+        let (segment, damage) =
+            open_named(disk, &path, &manifest.expected(name)).map_err(OpenError::transparent)?;
         for damage in &damage {
             tracing::error!(%damage, "a segment is damaged: what can be read of it is served, and a read that may lack rows fails");
         }
-        let file = SegmentFile {
-            number: name.number,
-            level: name.level,
-            class: name.class,
-            bytes: name.bytes,
-            path,
-            segment,
-        };
-        files.push(Arc::new(file));
+        files.push(Arc::new(SegmentFile { name: *name, path, segment }));
     }
     Ok(SegmentSet { files })
 }

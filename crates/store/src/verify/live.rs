@@ -51,16 +51,16 @@ pub(crate) fn shard(shard: &Shard, index: u32, ask: Ask<'_>, watch: &mut dyn Wat
     let segments = files.segments();
     let mut names = Asking(ask);
     for file in &segments.files {
-        if !watch.begin(Place { segment: file.number, ..place }) {
+        if !watch.begin(Place { segment: file.name.number, ..place }) {
             continue;
         }
         if !is_there(&*files.disk, &file.path)
-            && files.segments().files.iter().any(|now| now.number == file.number)
+            && files.segments().files.iter().any(|now| now.name.number == file.name.number)
         {
             let what = "the file is gone; it is read as long as the daemon runs".to_string();
             watch.found(Finding { file: file.path.clone(), what, ..Finding::default() });
         }
-        if !segment::check(&file.segment, &file.path, &mut names, watch) {
+        if !segment::check(&file.segment, file.name.content, &file.path, &mut names, watch) {
             return Ok(false);
         }
     }

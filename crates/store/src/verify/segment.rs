@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::{Finding, LostRows, NAMES_MAX, Watch};
-use crate::segment::{ReadScratch, Segment, SegmentError, Stake};
+use crate::content::Content;
+use crate::segment::{Check, Segment, SegmentError, Stake};
 
 /// Knows the names of a shard's RRDs.
 pub(super) trait Namer {
@@ -13,8 +14,15 @@ pub(super) trait Namer {
 }
 
 /// Reads every block of a segment; false when the pass is to end.
-pub(super) fn check(segment: &Segment, path: &Path, names: &mut dyn Namer, watch: &mut dyn Watch) -> bool {
-    if let Err(error) = segment.check_head() {
+pub(super) fn check(
+    segment: &Segment,
+    content: Option<Content>,
+    path: &Path,
+    names: &mut dyn Namer,
+    watch: &mut dyn Watch,
+) -> bool {
+    let mut check = Check::new(segment);
+    if let Err(error) = check.head() {
         watch.found(finding(path, &error, None));
     }
     for gap in segment.gaps() {
@@ -22,15 +30,17 @@ pub(super) fn check(segment: &Segment, path: &Path, names: &mut dyn Namer, watch
         let lost = lost(&segment.stakes_of_gap(gap), names);
         watch.found(finding(path, &error, Some(lost)));
     }
-    let mut scratch = ReadScratch::default();
     for index in 0..segment.block_count() {
-        if let Err(error) = segment.check_block(index, &mut scratch) {
+        if let Err(error) = check.block(index) {
             let lost = lost(&segment.stakes_of_block(index), names);
             watch.found(finding(path, &error, Some(lost)));
         }
         if !watch.checked(segment.release_block(index)) {
             return false;
         }
+    }
+    if let Err(error) = check.end(content) {
+        watch.found(finding(path, &error, None));
     }
     true
 }

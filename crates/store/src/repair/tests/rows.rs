@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn run_with(directory: &Path, backup: &Path, apply: bool, accept_loss: bool) -> (Outcome, String) {
+pub(super) fn run_with(directory: &Path, backup: &Path, apply: bool, accept_loss: bool) -> (Outcome, String) {
     let backup = RealDisk::open(backup).unwrap();
     let mut out = Vec::new();
     let options = Options { apply, accept_loss, backup: Some(&backup) };
@@ -11,7 +11,7 @@ fn run_with(directory: &Path, backup: &Path, apply: bool, accept_loss: bool) -> 
 }
 
 /// Damages the only block of a segment.
-fn flip(path: &Path) {
+pub(super) fn flip(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[60] ^= 1;
     fs::write(path, bytes).unwrap();

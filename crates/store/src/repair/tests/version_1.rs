@@ -13,7 +13,8 @@ fn manifest(bytes: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
     let is_old =
         |line: &&str| !["store ", "durable ", "file ", "crc32c "].iter().any(|new| line.starts_with(new));
-    let body: String = text.lines().filter(is_old).map(|line| format!("{line}\n")).collect();
+    let without_hash = |line: &str| line.split(" content ").next().unwrap_or_default().to_owned() + "\n";
+    let body: String = text.lines().filter(is_old).map(without_hash).collect();
     let body = body.replace("roundel-manifest 2", "roundel-manifest 1");
     format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes())).into_bytes()
 }

@@ -31,7 +31,7 @@ fn sample(number: u64, owner: u32) -> Vec<u8> {
 }
 
 fn open(bytes: &[u8], of: &[u8]) -> Result<(Segment, Vec<SegmentError>), SegmentError> {
-    let expected = Expected { owner: OWNER, number: NUMBER, bytes: of.len() as u64 };
+    let expected = Expected { owner: OWNER, number: NUMBER, bytes: of.len() as u64, content: None };
     Segment::open_expected(Box::new(bytes.to_vec()), "sample", &expected)
 }
 
