@@ -186,7 +186,7 @@ pub fn store(disk: &dyn Disk, watch: &mut dyn Watch) -> io::Result<()> {
     shards.sort_unstable();
     for index in shards {
         let owner = identity.map(|store| Owner { store, shard: index });
-        if !shard(disk, index, owner, watch)? {
+        if !shard(disk, index, owner, watch) {
             break;
         }
     }
@@ -194,15 +194,15 @@ pub fn store(disk: &dyn Disk, watch: &mut dyn Watch) -> io::Result<()> {
 }
 
 /// False when the pass is to end.
-fn shard(disk: &dyn Disk, index: u32, owner: Option<Owner>, watch: &mut dyn Watch) -> io::Result<bool> {
+fn shard(disk: &dyn Disk, index: u32, owner: Option<Owner>, watch: &mut dyn Watch) -> bool {
     let dir = &filenames::shard(Path::new(""), index);
     let place = Place { shard: index, segment: 0 };
-    let Some(manifest) = check_manifests(disk, dir, owner, watch) else { return Ok(true) };
+    let Some(manifest) = check_manifests(disk, dir, owner, watch) else { return true };
     let mut names = CheckpointNames { disk, dir, number: manifest.checkpoint, loaded: None };
     if watch.begin(place) {
-        let go_on = check_checkpoint(disk, dir, &manifest, watch)? && check_log(disk, dir, &manifest, watch)?;
+        let go_on = check_checkpoint(disk, dir, &manifest, watch) && check_log(disk, dir, &manifest, watch);
         if !go_on {
-            return Ok(false);
+            return false;
         }
     }
     for name in &manifest.segments {
@@ -224,10 +224,10 @@ fn shard(disk: &dyn Disk, index: u32, owner: Option<Owner>, watch: &mut dyn Watc
             }
         };
         if !go_on {
-            return Ok(false);
+            return false;
         }
     }
-    Ok(true)
+    true
 }
 
 /// The manifest of a shard, or else its copy.
@@ -270,9 +270,9 @@ fn check_checkpoint(
     dir: &Path,
     manifest: &Manifest,
     watch: &mut dyn Watch,
-) -> io::Result<bool> {
+) -> bool {
     if manifest.checkpoint == 0 {
-        return Ok(true);
+        return true;
     }
     let label = Label { owner: manifest.tag(), number: manifest.checkpoint };
     let file = filenames::checkpoint(dir, manifest.checkpoint);
@@ -282,14 +282,19 @@ fn check_checkpoint(
     let what = match ended {
         Ok(true) if !label.matches(last) => "it is another checkpoint".to_string(),
         Ok(true) => match manifest.checkpoint_content.filter(|_| is_whole && go_on) {
-            Some(want) if Content::of_file(disk, &file)? != want => CHECKPOINT_OF_COPY.to_string(),
-            _ => return Ok(go_on),
+            Some(want) => match Content::of_file(disk, &file) {
+                Ok(content) if content == want => return go_on,
+                Ok(_) => CHECKPOINT_OF_COPY.to_string(),
+                // A checkpoint that was replaced meanwhile cannot be opened: no reason to end the pass.
+                Err(error) => error.to_string(),
+            },
+            None => return go_on,
         },
         Ok(false) => "its end is missing; the shard does not open without it".to_string(),
         Err(error) => error.to_string(),
     };
     watch.found(Finding { file, what, ..Finding::default() });
-    Ok(go_on)
+    go_on
 }
 
 struct Pages<'a> {
@@ -323,7 +328,7 @@ impl Visitor for Pages<'_> {
 }
 
 /// Reports the damage of a log from the manifest's position on; false when the pass is to end.
-fn check_log(disk: &dyn Disk, dir: &Path, manifest: &Manifest, watch: &mut dyn Watch) -> io::Result<bool> {
+fn check_log(disk: &dyn Disk, dir: &Path, manifest: &Manifest, watch: &mut dyn Watch) -> bool {
     let mut go_on = true;
     let replayed = log::replay(disk, dir, manifest.position, manifest.known(), &mut |record: Record<'_>| {
         go_on &= watch.checked(record.end.offset.saturating_sub(record.position.offset));
@@ -346,7 +351,7 @@ fn check_log(disk: &dyn Disk, dir: &Path, manifest: &Manifest, watch: &mut dyn W
             watch.found(Finding { file, what: error.to_string(), ..Finding::default() });
         }
     }
-    Ok(go_on)
+    go_on
 }
 
 struct Stopped;

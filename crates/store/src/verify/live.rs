@@ -1,6 +1,5 @@
 //! A shard that is in use: read beside its threads, which may replace any file meanwhile.
 
-use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -38,14 +37,11 @@ impl Watch for Held<'_> {
 }
 
 /// Verifies a shard that is in use; false when the pass is to end.
-///
-/// # Errors
-/// When the disk fails.
-pub(crate) fn shard(shard: &Shard, index: u32, ask: Ask<'_>, watch: &mut dyn Watch) -> io::Result<bool> {
+pub(crate) fn shard(shard: &Shard, index: u32, ask: Ask<'_>, watch: &mut dyn Watch) -> bool {
     let files = &shard.shared.files;
     let place = Place { shard: index, segment: 0 };
-    if watch.begin(place) && !check_changing(shard, watch)? {
-        return Ok(false);
+    if watch.begin(place) && !check_changing(shard, watch) {
+        return false;
     }
     // They never change, and stay readable as long as they are held.
     let segments = files.segments();
@@ -61,14 +57,14 @@ pub(crate) fn shard(shard: &Shard, index: u32, ask: Ask<'_>, watch: &mut dyn Wat
             watch.found(Finding { file: file.path.clone(), what, ..Finding::default() });
         }
         if !segment::check(&file.segment, file.name.content, &file.path, &mut names, watch) {
-            return Ok(false);
+            return false;
         }
     }
-    Ok(true)
+    true
 }
 
 /// Verifies manifest, checkpoint and log. Of the log only what had been synced before, because the rest is being written.
-fn check_changing(shard: &Shard, watch: &mut dyn Watch) -> io::Result<bool> {
+fn check_changing(shard: &Shard, watch: &mut dyn Watch) -> bool {
     let files = &shard.shared.files;
     let (disk, dir) = (&*files.disk, &*files.dir);
     let manifest = files.manifest();
@@ -87,9 +83,9 @@ fn check_changing(shard: &Shard, watch: &mut dyn Watch) -> io::Result<bool> {
         }
     }
     let mut held = Held { watch, findings: Vec::new() };
-    let mut go_on = check_checkpoint(disk, dir, &manifest, &mut held)?;
+    let mut go_on = check_checkpoint(disk, dir, &manifest, &mut held);
     let of_checkpoint = held.findings.len();
-    go_on = go_on && check_log(disk, dir, &manifest, &mut held)?;
+    go_on = go_on && check_log(disk, dir, &manifest, &mut held);
     let Held { findings, .. } = held;
     let now = files.manifest();
     let is_same_log = now.position == manifest.position;
@@ -102,7 +98,7 @@ fn check_changing(shard: &Shard, watch: &mut dyn Watch) -> io::Result<bool> {
             watch.found(finding);
         }
     }
-    Ok(go_on)
+    go_on
 }
 
 /// True when a finding in the log lies before what had been synced when its manifest was taken.

@@ -178,6 +178,35 @@ fn files_that_are_replaced_meanwhile_are_no_findings() {
     assert!(passes > 0);
 }
 
+/// Makes a checkpoint while the one before it is being read.
+struct Replacing<'a> {
+    store: &'a Stripes,
+    seen: Seen,
+    is_done: bool,
+}
+
+impl Watch for Replacing<'_> {
+    fn checked(&mut self, bytes: u64) -> bool {
+        if !std::mem::replace(&mut self.is_done, true) {
+            self.store.checkpoint().unwrap();
+        }
+        self.seen.checked(bytes)
+    }
+
+    fn found(&mut self, finding: Finding) {
+        self.seen.found(finding);
+    }
+}
+
+#[test]
+fn a_checkpoint_that_is_replaced_while_it_is_read_is_no_finding() {
+    let (_disk, store) = store();
+    let mut watch = Replacing { store: &store, seen: Seen::default(), is_done: false };
+    store.verify(&mut watch).unwrap();
+    assert!(watch.is_done);
+    assert_eq!(watch.seen.findings, []);
+}
+
 #[test]
 fn a_pass_begins_and_ends_where_it_is_told_to() {
     let (_disk, store) = store();
