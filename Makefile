@@ -15,7 +15,7 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test test-all variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers page-setup page-shots bench-peers clean
+.PHONY: help run test test-all variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
+	@echo "make licences      write the list of crates in the executable again, after a change of dependencies"
 	@echo "make page-shots    pictures of every page of the daemon, light and dark, wide and narrow: target/page/shots"
 	@echo "make deb           Debian packages: the daemon, rrdtool's names, librrd.so.8; in target/deb"
 	@echo "make static        executables that need no library of the system: target/$(STATIC)/release/{roundel,rrdtool}"
@@ -124,6 +125,10 @@ page-setup:
 	@cmp -s crates/roundel/tests/page/package-lock.json $(TARGET)/page/installed.json || { mkdir -p $(TARGET)/page && \
 	  cp crates/roundel/tests/page/package.json crates/roundel/tests/page/package-lock.json $(TARGET)/page/ && \
 	  npm ci --prefix $(TARGET)/page --no-audit --no-fund && cp $(TARGET)/page/package-lock.json $(TARGET)/page/installed.json; }
+
+# The list of crates in the executable, for /licenses. A test of crates/tidy says when it is out of date.
+licences:
+	ROUNDEL_WRITE_LICENCES=1 $(CARGO) test --locked -p roundel-tidy --test licences
 
 page-shots: peers
 	ROUNDEL_PAGE_SHOTS=1 $(CARGO) test --workspace --locked --test page

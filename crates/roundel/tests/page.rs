@@ -9,6 +9,7 @@ mod wire;
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -60,6 +61,7 @@ fn start() -> Shown {
     for name in HOSTILE.map(String::from).into_iter().chain(["x".repeat(251)]) {
         create(&mut client, &format!("hostile/{name}.rrd"), &["v"], 60);
     }
+    import_unspeakable(&place.path().join("import"), daemon.socket());
     for number in 0..MANY {
         create(&mut client, &format!("many/rrd{number:03}.rrd"), &["v"], 2);
     }
@@ -69,6 +71,21 @@ fn start() -> Shown {
         answer.lines.iter().any(|name| name.ends_with("/swap.rrd"))
     });
     Shown { _daemon: daemon, _place: place, url: format!("http://127.0.0.1:{port}") }
+}
+
+/// Imports an RRD whose name no JSON can hold.
+fn import_unspeakable(directory: &Path, socket: PathBuf) {
+    let hostile = directory.join("hostile");
+    std::fs::create_dir_all(&hostile).unwrap();
+    let made = Command::new("rrdtool")
+        .args(["create".as_ref(), hostile.join(OsStr::from_bytes(b"not \xff UTF-8.rrd")).as_os_str()])
+        .args(["--step", "60", "DS:v:GAUGE:120:0:U", "RRA:AVERAGE:0.5:1:60"])
+        .status();
+    assert!(made.unwrap().success());
+    let to = format!("unix:{}", socket.display());
+    let imported =
+        Command::new(env!("CARGO_BIN_EXE_roundel")).args(["import", "--to", &to]).arg(directory).status();
+    assert!(imported.unwrap().success());
 }
 
 /// An RRD with `rows` rows up to now: two waves, and nothing for an hour of each day.

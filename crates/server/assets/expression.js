@@ -231,7 +231,7 @@ export function editable(graphs, page) {
     try {
       const answer = await api.charts({ ...page.range.current, width: 800, charts: [{ arg }] });
       const chart = answer.charts[0];
-      const wrong = 'error' in chart ? (chart.argument ?? (await place(arg, chart.error))) : null;
+      const wrong = 'error' in chart ? await place(arg, chart.error) : null;
       // Someone has typed on: what is said now would be about another text.
       if (mine !== latest) return;
       if ('error' in chart) return box.fail(chart.error, wrong);

@@ -219,7 +219,7 @@ export class Figure {
       button.addEventListener('click', () => copy(line, button, texts.copied));
       list.replaceChildren(
         ...['SVG', 'PNG', 'PDF'].map((format) => element('li', {}, element('a', { href: links.picture(arg, range, format) }, format))),
-        ...['csv', 'json'].map((format) => element('li', {}, element('a', { href: links.rows(arg, range, format) }, format.toUpperCase()))),
+        ...[['csv', 'CSV'], ['json', 'JSON'], ['arrow', 'Arrow']].map(([format, name]) => element('li', {}, element('a', { href: links.rows(arg, range, format) }, name))),
         element('li', {}, element('a', { href: links.expression(arg, range) }, texts.linkExpression)),
         element('li', {}, this.#adding(range)),
         element('li', { class: 'command' }, `${texts.linkCommand} `, button, element('pre', { tabindex: '0' }, line)),

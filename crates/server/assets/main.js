@@ -15,7 +15,8 @@ import { zoomable } from './zoom.js';
 
 /** The graphs of the page with all that belongs to them; null where there are none. @param {import('./figure.js').Page} page */
 function liveGraphs(page) {
-  const figures = all('figure.graph', HTMLElement);
+  // Names that JSON cannot hold have pictures only.
+  const figures = all('figure.graph[data-graph]', HTMLElement);
   if (figures.length === 0) return { graphs: null, live: null };
   page.options.mount();
   const graphs = new Graphs(figures, page);

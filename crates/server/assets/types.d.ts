@@ -77,7 +77,7 @@ export interface Chart {
 export type ChartAnswer =
   | Chart
   | { unchanged: true; newest: number | null }
-  | { error: string; argument?: number | null };
+  | { error: string };
 
 export interface ChartsRequest {
   start: string | number;

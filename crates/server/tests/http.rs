@@ -8,6 +8,9 @@ mod page;
 
 use std::process::Command;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_ipc::reader::StreamReader;
 use common::Roundel;
 use common::http::{get, request};
 use oracle::Client;
@@ -283,6 +286,15 @@ fn rows_are_rrdtools() {
     let body =
         "format=csv&start=1000000000&end=1000000010&arg=DEF%3Av%3Dd/x.rrd%3Aa%3AAVERAGE&arg=XPORT:v:a%26b";
     assert_eq!(request(&roundel, "POST", "/api/v1/xport", body).text(), "time,a&b\r\n1000000010,0.1\r\n");
+
+    let arrow = get(&roundel, &csv.replace("format=csv", "format=arrow"));
+    assert!(arrow.head.contains("content-type: application/vnd.apache.arrow.stream"), "{}", arrow.head);
+    let batches: Vec<_> =
+        StreamReader::try_new(arrow.body.as_slice(), None).unwrap().map(Result::unwrap).collect();
+    let [batch] = &batches[..] else { panic!("{} batches", batches.len()) };
+    assert_eq!(batch.schema().field(1).name(), "twice, a");
+    let twice: Vec<Option<f64>> = batch.column(1).as_primitive::<Float64Type>().iter().collect();
+    assert_eq!(twice, [Some(0.2), None, Some(24691.0)]);
 }
 
 /// No request can make the daemon work without end or use all of its memory.

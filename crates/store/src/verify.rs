@@ -265,12 +265,7 @@ pub(crate) const CHECKPOINT_OF_COPY: &str =
     "it is not the one that the manifest names but that of a copy of the store which has run since";
 
 /// Reports the damage of a checkpoint; false when the pass is to end.
-fn check_checkpoint(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    watch: &mut dyn Watch,
-) -> bool {
+fn check_checkpoint(disk: &dyn Disk, dir: &Path, manifest: &Manifest, watch: &mut dyn Watch) -> bool {
     if manifest.checkpoint == 0 {
         return true;
     }

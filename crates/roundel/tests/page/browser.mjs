@@ -86,7 +86,7 @@ async function inPage(name, options, work) {
 export async function open(page, path) {
   const response = await page.goto(origin + path);
   // The server's pictures, not what the script has made of them.
-  if (await page.locator('figure.graph:has(img)').count()) await page.locator('figure.graph.drawn').first().waitFor();
+  if (await page.locator('figure.graph[data-graph]:has(img)').count()) await page.locator('figure.graph.drawn').first().waitFor();
   return response;
 }
 

@@ -17,4 +17,5 @@ export const PAGES = {
   search: '/search?q=eth',
   views: '/views',
   status: '/status',
+  licenses: '/licenses',
 };

@@ -63,6 +63,7 @@ pub fn router(site: Site) -> Router {
         .route("/wall", get(view::wall))
         .route("/search", get(search::search))
         .route("/top", get(top::top))
+        .route("/licenses", get(licenses))
         .route("/assets/{hash}/{*name}", get(assets::asset))
         .route("/api/v1/status", get(status))
         .with_state(site)
@@ -102,6 +103,19 @@ impl Frame {
         let zone = zone.map(|zone| zone.trim_start_matches(':').to_string());
         zone.filter(|zone| !zone.is_empty() && !zone.starts_with('/')).unwrap_or_else(|| "UTC".to_string())
     }
+}
+
+/// What the executable is made of, and under which licences.
+#[derive(Template)]
+#[template(path = "licenses.html")]
+struct LicensesPage {
+    frame: Frame,
+}
+
+/// `GET /licenses`
+async fn licenses(headers: HeaderMap, uri: Uri) -> Response {
+    let page = super::api::query(&uri).and_then(|query| query.finish());
+    answer(&headers, page.map(|()| LicensesPage { frame: Frame::new("licenses", "Licences") }))
 }
 
 /// A page that says what went wrong.

@@ -1,16 +1,19 @@
-//! Tables of rows as JSON and CSV, written as their client reads them.
+//! Tables of rows as JSON, CSV and Arrow, written as their client reads them.
 //!
 //! Numbers are written with the fewest digits that read back to the same double. Unknown values are `null` in
 //! JSON and empty in CSV; infinities, which JSON does not have, are `null` in JSON and `inf` and `-inf` in
 //! CSV.
 
+mod arrow;
+
 use std::io::Write;
 
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rrd::info::{InfoItem, Value as InfoValue};
 use serde_json::{Map, Value, json};
 
+use self::arrow::ArrowStream;
 use super::body::{self, PIECE_BYTES, Pieces};
 use super::failure::Failure;
 use crate::budget::Share;
@@ -29,6 +32,15 @@ pub fn items(items: Vec<InfoItem>) -> Value {
 /// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// Text.
+    Text(TextForm),
+    /// An Arrow IPC stream.
+    Arrow,
+}
+
+/// The format of a table of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextForm {
     /// An object with `columns` and `rows`.
     Json,
     /// RFC 4180, with a header.
@@ -42,9 +54,19 @@ impl Form {
     /// 400 for an unknown format.
     pub fn from_name(text: Option<&str>) -> Result<Form, Failure> {
         match text {
-            None | Some("json") => Ok(Form::Json),
-            Some("csv") => Ok(Form::Csv),
-            Some(text) => Err(Failure::bad(format!("format={text}: give json or csv"))),
+            None | Some("json") => Ok(Form::Text(TextForm::Json)),
+            Some("csv") => Ok(Form::Text(TextForm::Csv)),
+            Some("arrow") => Ok(Form::Arrow),
+            Some(text) => Err(Failure::bad(format!("format={text}: give json, csv or arrow"))),
+        }
+    }
+}
+
+impl TextForm {
+    fn content_type(self) -> &'static str {
+        match self {
+            TextForm::Json => "application/json",
+            TextForm::Csv => "text/csv; charset=utf-8; header=present",
         }
     }
 }
@@ -74,26 +96,33 @@ pub struct Table<R> {
 
 impl<R: TableRows> Table<R> {
     /// The response, which keeps `share` of the memory for clients for its rows.
-    pub fn respond(self, share: Share) -> Response {
+    ///
+    /// # Errors
+    /// 500 when Arrow does not take the columns.
+    pub fn respond(self, share: Share) -> Result<Response, Failure> {
         let caching = format!("private, max-age={}", self.fresh_seconds);
-        let content = match self.form {
-            Form::Json => "application/json",
-            Form::Csv => "text/csv; charset=utf-8; header=present",
+        let (content, body) = match self.form {
+            Form::Text(form) => (form.content_type(), body::of(self.text(form), share)),
+            Form::Arrow => {
+                let failed = |error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error);
+                let stream = ArrowStream::new(self).map_err(failed)?;
+                ("application/vnd.apache.arrow.stream", body::of(stream, share))
+            }
         };
         let headers = [(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, &caching)];
-        (headers, body::of(self.text(), share)).into_response()
+        Ok((headers, body).into_response())
     }
 
-    fn text(mut self) -> TableText<R> {
-        let head = match self.form {
-            Form::Json => {
+    fn text(mut self, form: TextForm) -> TableText<R> {
+        let head = match form {
+            TextForm::Json => {
                 self.head.insert("columns".to_string(), self.columns.into());
                 let mut head = Value::Object(self.head).to_string().into_bytes();
                 head.pop();
                 head.extend_from_slice(b",\"rows\":[");
                 head
             }
-            Form::Csv => {
+            TextForm::Csv => {
                 let mut head = b"time".to_vec();
                 for column in &self.columns {
                     head.push(b',');
@@ -103,7 +132,7 @@ impl<R: TableRows> Table<R> {
                 head
             }
         };
-        TableText { head: Some(head), rows: self.rows, form: self.form, units: self.units_per_second }
+        TableText { head: Some(head), rows: self.rows, form, units: self.units_per_second }
     }
 }
 
@@ -112,7 +141,7 @@ struct TableText<R> {
     /// What stands before the rows, until it is written.
     head: Option<Vec<u8>>,
     rows: R,
-    form: Form,
+    form: TextForm,
     /// Units per second.
     units: u32,
 }
@@ -124,13 +153,13 @@ impl<R: TableRows> Pieces for TableText<R> {
         let (form, units) = (self.form, self.units);
         let more = self.rows.each(|time, values| {
             match form {
-                Form::Json => push_json(out, is_first, (time, units), values),
-                Form::Csv => push_csv(out, (time, units), values),
+                TextForm::Json => push_json(out, is_first, (time, units), values),
+                TextForm::Csv => push_csv(out, (time, units), values),
             }
             is_first = false;
             out.len() < PIECE_BYTES
         });
-        if !more && form == Form::Json {
+        if !more && form == TextForm::Json {
             out.extend_from_slice(b"\n]}\n");
         }
         more
@@ -210,15 +239,19 @@ mod tests {
         }
     }
 
-    fn table(form: Form, rows: Vec<(i64, Vec<f64>)>) -> TableText<Rows> {
+    pub(super) fn table_of(units_per_second: u32, rows: Vec<(i64, Vec<f64>)>) -> Table<impl TableRows> {
         let mut head = Map::new();
         head.insert("step".to_string(), 10.into());
         let columns = vec!["a".to_string(), "b \"x\",\n".to_string()];
         let rows = Rows(rows.into_iter());
-        Table { head, columns, units_per_second: 1, rows, fresh_seconds: 1, form }.text()
+        Table { head, columns, units_per_second, rows, fresh_seconds: 1, form: Form::Arrow }
     }
 
-    fn written(form: Form) -> String {
+    fn table(form: TextForm, rows: Vec<(i64, Vec<f64>)>) -> TableText<impl TableRows> {
+        table_of(1, rows).text(form)
+    }
+
+    fn written(form: TextForm) -> String {
         let rows = vec![(10, vec![0.1, f64::NAN]), (20, vec![f64::NEG_INFINITY, 1e300])];
         let mut out = Vec::new();
         assert!(!table(form, rows).push(&mut out));
@@ -227,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_long_table_comes_in_pieces_that_make_the_same_text() {
-        for form in [Form::Json, Form::Csv] {
+        for form in [TextForm::Json, TextForm::Csv] {
             let rows = (0..20_000).map(|row| (row, vec![1.5, row as f64])).collect();
             let mut table = table(form, rows);
             let (mut whole, mut count) = (Vec::new(), 0);
@@ -244,12 +277,12 @@ mod tests {
             assert!(count > 3);
             let text = String::from_utf8(whole).unwrap();
             match form {
-                Form::Json => {
+                TextForm::Json => {
                     let value: Value = serde_json::from_str(&text).unwrap();
                     assert_eq!(value["rows"].as_array().unwrap().len(), 20_000);
                     assert_eq!(value["rows"][19_999], json!([19_999, 1.5, 19_999.0]));
                 }
-                Form::Csv => {
+                TextForm::Csv => {
                     assert_eq!(text.matches("\r\n").count(), 20_001);
                     assert!(text.ends_with("19999,1.5,19999.0\r\n"));
                 }
@@ -260,9 +293,9 @@ mod tests {
     #[test]
     fn numbers_are_short_and_exact() {
         assert_eq!(
-            written(Form::Json),
+            written(TextForm::Json),
             "{\"columns\":[\"a\",\"b \\\"x\\\",\\n\"],\"step\":10,\"rows\":[\n[10,0.1,null],\n[20,null,1e+300]\n]}\n"
         );
-        assert_eq!(written(Form::Csv), "time,a,\"b \"\"x\"\",\n\"\r\n10,0.1,\r\n20,-inf,1e+300\r\n");
+        assert_eq!(written(TextForm::Csv), "time,a,\"b \"\"x\"\",\n\"\r\n10,0.1,\r\n20,-inf,1e+300\r\n");
     }
 }

@@ -161,7 +161,7 @@ pub async fn fetch(State(api): State<Api>, uri: Uri) -> Result<Response, Failure
                 rows: Fetched::new(rows),
                 form,
             };
-            Ok(table.respond(budget.into_share()))
+            table.respond(budget.into_share())
         })
         .await
 }

@@ -77,7 +77,7 @@ fn table(
         rows: Exported { evaluator, data, next: 0 },
         form,
     };
-    Ok(table.respond(budget.into_share()))
+    table.respond(budget.into_share())
 }
 
 /// The rows of the XPORTs.

@@ -12,8 +12,9 @@ use crate::service::Service;
 pub struct Figure {
     /// What it shows.
     pub title: String,
-    /// `{"arg": [...], "title": ..., "unit": ...}` for the script.
-    pub data: String,
+    /// `{"arg": [...], "title": ..., "unit": ...}` for the script; `None` where a name is not UTF-8, which JSON cannot hold: then
+    /// there is the picture only.
+    pub data: Option<String>,
     /// The URL of the picture.
     pub light: String,
     /// The same on a dark ground.
@@ -47,12 +48,12 @@ impl Figure {
 
     /// The graph of a suggestion.
     pub fn new(graph: &Suggestion, range: &Range, size: Size) -> Figure {
-        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-        let arg: Vec<String> = graph.arguments.iter().map(text).collect();
+        let arg: Option<Vec<&str>> =
+            graph.arguments.iter().map(|word| std::str::from_utf8(word).ok()).collect();
         let light = picture(&graph.arguments, range, size, "SVG", &[]);
         Figure {
             title: graph.title.clone(),
-            data: json!({ "arg": arg, "title": graph.title, "unit": graph.unit }).to_string(),
+            data: arg.map(|arg| json!({ "arg": arg, "title": graph.title, "unit": graph.unit }).to_string()),
             dark: format!("{light}&arg=--theme&arg=dark"),
             light,
             link: format!("/expression?{}&{}", form("arg", &graph.arguments), range.query()),

@@ -68,12 +68,12 @@ struct RrdPage {
     figures: Vec<Figure>,
     periods: Vec<Period>,
     step: String,
-    age: String,
+    updated: String,
     sources: Vec<Source>,
     archives: Vec<Archive>,
 }
 
-/// `GET /rrd/NAME`: a page; a file when `.svg`, `.png`, `.pdf`, `.csv`, `.json` or `.rrd` follows the name
+/// `GET /rrd/NAME`: a page; a file when `.svg`, `.png`, `.pdf`, `.csv`, `.json`, `.arrow` or `.rrd` follows the name
 pub async fn rrd(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
     let page = match respond(&site, &headers, &uri).await {
         Ok(Answer::File(response)) => return response,
@@ -102,7 +102,7 @@ async fn respond(site: &Site, headers: &HeaderMap, uri: &Uri) -> Result<Answer, 
             return drawing::draw(&site.graphs, words, headers).await.map(Answer::File);
         }
     }
-    for (end, format) in [(".csv", "csv"), (".json", "json")] {
+    for (end, format) in [(".csv", "csv"), (".json", "json"), (".arrow", "arrow")] {
         if let Some(stem) = path.strip_suffix(end.as_bytes())
             && let Some(name) = find(site, stem)
         {
@@ -254,7 +254,10 @@ fn rrd_page(site: &Site, range: Range, name: &RrdName) -> Result<RrdPage, Failur
         periods: PERIODS.iter().map(period).collect(),
         figures: graphs.iter().map(|graph| Figure::new(graph, &range, LARGE)).collect(),
         step: seconds(status.definition.step as f64 / unit),
-        age: if status.is_updated { duration(age) } else { "never".to_string() },
+        updated: match status.is_updated {
+            true => format!("updated {} ago", duration(age)),
+            false => "never updated".to_string(),
+        },
         sources: sources(&status.definition, unit),
         archives: archives(&status.definition, unit),
         path,
