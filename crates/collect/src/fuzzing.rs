@@ -4,7 +4,11 @@ mod received;
 
 pub use received::{fuzz_collectd, fuzz_collectd_files, fuzz_ganglia_xml, fuzz_gmond};
 
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+
 use crate::mrtg::config;
+use crate::mrtg::log::MrtgLog;
 use crate::mrtg::plan::{Answer, MrtgPlan, PlanContext};
 use crate::mrtg::report::Report;
 use crate::mrtg::{operand::Operand, program};
@@ -46,6 +50,17 @@ pub fn fuzz_mrtg_program(bytes: &[u8]) {
             assert!(number.rounded().to_integer().is_some() || number.to_string().len() > 20);
         }
     }
+}
+
+/// A `.log` file of MRTG, and the RRD that is made of it.
+pub fn fuzz_mrtg_log(bytes: &[u8]) {
+    let Ok(log) = MrtgLog::parse(&String::from_utf8_lossy(bytes)) else { return };
+    let step = Step { units: 300, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+    let args = ["DS:a:COUNTER:600:0:U", "DS:b:COUNTER:600:0:U", "RRA:AVERAGE:0.5:1:9", "RRA:MAX:0.5:6:9"];
+    let definition = parse_create(&options, &args).expect("a good definition");
+    let rrd = log.rrd(definition);
+    assert!(rrd.archives.iter().flatten().all(|value| !value.is_infinite()));
 }
 
 #[cfg(test)]
@@ -121,6 +136,39 @@ mod tests {
             }
             fuzz_mrtg_config(&bytes);
             fuzz_mrtg_program(&bytes);
+        });
+    }
+
+    #[test]
+    fn logs_cause_no_panic() {
+        const WORDS: &[&str] = &[
+            "0",
+            "1",
+            "300",
+            "600",
+            "1000000000",
+            "999999700",
+            "9007199254740992",
+            "-1",
+            "1e300",
+            "1e308",
+            "x",
+            "\n",
+            "\n",
+        ];
+        each_seed(SEEDS, |seed| {
+            let mut random = Random::new(seed);
+            let mut text = String::from("1000000000 5 6\n");
+            let mut at = 1_000_000_000_u64;
+            for _ in 0..random.below(12) {
+                at = at.saturating_sub(random.below(4_000));
+                text.push_str(&format!("{at} {} 2 1e20 {}\n", random.below(3), random.below(900)));
+            }
+            for _ in 0..random.below(4) {
+                text.push_str(WORDS[random.below(WORDS.len() as u64) as usize]);
+                text.push(' ');
+            }
+            fuzz_mrtg_log(text.as_bytes());
         });
     }
 

@@ -14,6 +14,7 @@ pub mod fault;
 pub mod interval;
 pub mod keywords;
 pub mod lexer;
+pub mod log;
 pub mod operand;
 pub mod options;
 pub mod plan;

@@ -6,6 +6,8 @@
 mod commands;
 #[path = "mrtg/devices.rs"]
 mod devices;
+#[path = "mrtg/history.rs"]
+mod history;
 #[path = "mrtg/own.rs"]
 mod own;
 #[path = "mrtg/snmp.rs"]

@@ -8,6 +8,7 @@
 //! averages; the state of their forecasts is copied where the same archive is at the same primary point.
 
 mod past;
+pub mod rates;
 
 use crate::content::Rrd;
 use crate::create::new_live;
@@ -276,21 +277,26 @@ impl Filler<'_, '_> {
     fn open_row(&self, rra: usize, cf: PlainCf, xff: f64, archive: Option<usize>) -> CdpPrep {
         let per_row = self.rrd.definition.rra[rra].pdp_per_row;
         let last = grid::divide(self.start, self.rrd.definition.step).0;
-        let mut cell = CdpPrep { value: UNKNOWN, unknown_pdps: 0, primary: 0.0, secondary: 0.0 };
-        if per_row == 1 {
-            cell.primary = known_or_unknown(self.point(archive, last));
-            return cell;
-        }
-        let rows = grid::divide(last, per_row).0;
-        for number in (rows - 1) * per_row as i64 + 1..=last {
-            let point = self.point(archive, number);
-            match grid::divide(number, per_row).1 {
-                0 => complete(cf, xff, &mut cell, point, &RowCut::new(per_row, per_row - 1, 1)),
-                _ => accumulate(cf, &mut cell, point, 1),
-            }
-        }
-        cell
+        open_cell(cf, xff, per_row, last, |number| self.point(archive, number))
     }
+}
+
+/// The open row of an archive of `per_row` primary points a row, when the newest complete one has number `last`.
+fn open_cell(cf: PlainCf, xff: f64, per_row: u64, last: i64, point: impl Fn(i64) -> f64) -> CdpPrep {
+    let mut cell = CdpPrep { value: UNKNOWN, unknown_pdps: 0, primary: 0.0, secondary: 0.0 };
+    if per_row == 1 {
+        cell.primary = known_or_unknown(point(last));
+        return cell;
+    }
+    let rows = grid::divide(last, per_row).0;
+    for number in (rows - 1) * per_row as i64 + 1..=last {
+        let point = point(number);
+        match grid::divide(number, per_row).1 {
+            0 => complete(cf, xff, &mut cell, point, &RowCut::new(per_row, per_row - 1, 1)),
+            _ => accumulate(cf, &mut cell, point, 1),
+        }
+    }
+    cell
 }
 
 /// Maps every NaN to the one RRDtool writes.

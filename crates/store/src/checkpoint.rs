@@ -15,7 +15,7 @@ mod write;
 use std::io;
 use std::path::PathBuf;
 
-pub use page::{LoadedRows, LoadedRrd, Loader, PageDefinition};
+pub use page::{APART, LoadedRows, LoadedRrd, Loader, PageDefinition};
 pub use read::{Loaded, LostPage, load};
 pub use write::CheckpointWriter;
 

@@ -1,8 +1,8 @@
 //! Groups: the RRDs of one geometry, and the sources by which their rows are stored.
 //!
 //! A *source* is one sequence of rows on disk. Archives with one PDP per row and a plain function hold the
-//! same numbers and share a source; every other archive has its own. SEASONAL and DEVSEASONAL archives have
-//! none: smoothing rewrites their rows in place, so their rows live in the head.
+//! same numbers and share a source, unless they came with others by an import; every other archive has its own.
+//! SEASONAL and DEVSEASONAL archives have none: smoothing rewrites their rows in place, so their rows live in the head.
 
 use rrd::definition::{Cf, Definition};
 use rrd::grid;
@@ -35,9 +35,17 @@ pub struct ArchiveGeometry {
     pub pdp_per_row: u64,
     /// Rows kept.
     pub row_count: u64,
+    /// It came with other rows than those of archives that it would share a source with: MRTG makes such RRDs of its `.log`
+    /// files, and `create --source` of some sources.
+    pub is_apart: bool,
 }
 
 impl ArchiveGeometry {
+    /// Whether its rows are primary points, as those of all such archives.
+    fn holds_points(&self) -> bool {
+        self.pdp_per_row == 1 && !self.is_holt_winters()
+    }
+
     /// True for the six consolidation functions with Holt-Winters state.
     pub fn is_holt_winters(&self) -> bool {
         !matches!(self.cf, Cf::Average | Cf::Min | Cf::Max | Cf::Last)
@@ -89,9 +97,36 @@ impl Geometry {
                     cf: rra.cf.cf(),
                     pdp_per_row: rra.pdp_per_row,
                     row_count: rra.row_count,
+                    is_apart: false,
                 })
                 .collect(),
         }
+    }
+
+    /// The geometry of an RRD with these rows, an archive after the other, each row-major and oldest first.
+    pub fn of_rows(definition: &Definition, rows: &[Vec<f64>]) -> Self {
+        let mut geometry = Geometry::of(definition);
+        let points = (0..rows.len()).filter(|index| geometry.archives[*index].holds_points());
+        let points: Vec<usize> = points.collect();
+        let longest = points.iter().max_by_key(|index| (rows[**index].len(), std::cmp::Reverse(**index)));
+        let Some(longest) = longest.map(|index| &rows[*index]) else { return geometry };
+        for index in points {
+            let newest = &longest[longest.len() - rows[index].len()..];
+            let same = |(one, other): (&f64, &f64)| {
+                one.to_bits() == other.to_bits() || one.is_nan() && other.is_nan()
+            };
+            geometry.archives[index].is_apart = !newest.iter().zip(&rows[index]).all(same);
+        }
+        geometry
+    }
+
+    /// Whether it is that of a definition, whichever archives are apart.
+    pub fn is_of(&self, definition: &Definition) -> bool {
+        let mut of = Geometry::of(definition);
+        for (archive, own) in of.archives.iter_mut().zip(&self.archives) {
+            archive.is_apart = own.is_apart;
+        }
+        *self == of
     }
 }
 
@@ -107,7 +142,7 @@ impl Group {
                 source_of_archive.push(None);
                 continue;
             }
-            let sharing = rra.pdp_per_row == 1 && !rra.is_holt_winters();
+            let sharing = rra.holds_points() && !rra.is_apart;
             if let Some(source) = shared.filter(|_| sharing) {
                 if rra.row_count > sources[source].row_count {
                     sources[source].row_count = rra.row_count;
@@ -188,5 +223,23 @@ mod tests {
         assert_eq!(group.sources[0], Source { pdp_per_row: 1, span: 10, row_count: 300 });
         assert_eq!(group.oldest_row(0, 10_000), 1000 - 299);
         assert_eq!(group.retention_seconds(1), 3500);
+    }
+
+    #[test]
+    fn archives_that_came_with_other_rows_have_their_own() {
+        let definition = definition(vec![
+            plain(PlainCf::Average, 1, 2),
+            plain(PlainCf::Max, 1, 3),
+            plain(PlainCf::Max, 1, 1),
+            plain(PlainCf::Last, 1, 2),
+            plain(PlainCf::Max, 2, 1),
+        ]);
+        let rows = [vec![8.0, f64::NAN], vec![7.0, 8.0, f64::NAN], vec![1.0], vec![7.0, f64::NAN], vec![1.0]];
+        let geometry = Geometry::of_rows(&definition, &rows);
+        assert!(geometry.is_of(&definition) && geometry != Geometry::of(&definition));
+        let group = Group::of(geometry);
+        assert_eq!(group.source_of_archive, [Some(0), Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(group.stores, [false, true, true, true, true]);
+        assert_eq!(group.sources.iter().map(|source| source.row_count).collect::<Vec<_>>(), [3, 1, 2, 1]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 pub mod files;
+mod history;
 mod labels;
 mod peers;
 mod programs;
@@ -198,6 +199,10 @@ impl Poller {
             Ok(loaded) => {
                 self.failed = None;
                 self.complaints.resolve(&subject);
+                if let ReadingSink::Store(engine) = &self.context.sink {
+                    let complaints = &mut self.complaints;
+                    tokio::task::block_in_place(|| history::take_over(&**engine, &loaded, complaints));
+                }
                 self.put_in_force(loaded);
                 // Reading takes memory that is free now.
                 idle_memory::give_back();

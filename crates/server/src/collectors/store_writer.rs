@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use collect::inventory::{Inventory, RrdId, RrdSpec};
 use collect::reading::Readings;
-use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::definition::Definition;
+use rrd::definition::text::{CreateOptions, DefinitionError, Limits, parse_create};
 use rrd::when::Step;
 use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch};
 use store::name::RrdName;
@@ -199,6 +200,19 @@ impl StoreWriter {
     }
 }
 
+/// The definition of an RRD that is made.
+///
+/// # Errors
+/// When its arguments are none of `rrdcreate(1)`.
+pub(super) fn definition(name: &[u8], spec: &RrdSpec) -> Result<Definition, DefinitionError> {
+    let options = CreateOptions {
+        step: Step { units: spec.step, units_per_second: 1 },
+        limits: Limits::FILE,
+        file_name: name,
+    };
+    parse_create(&options, &spec.create_args())
+}
+
 /// Asks the store to create an RRD unless there is one.
 fn create(
     engine: &dyn Engine,
@@ -206,13 +220,7 @@ fn create(
     spec: &RrdSpec,
     start: i64,
 ) -> Result<oneshot::Receiver<Result<(), StoreError>>, Box<dyn Error + Send + Sync>> {
-    let options = CreateOptions {
-        step: Step { units: spec.step, units_per_second: 1 },
-        limits: Limits::FILE,
-        file_name: name,
-    };
-    let definition = parse_create(&options, &spec.create_args())?;
-    let request = CreateRequest { definition, start, no_overwrite: true };
+    let request = CreateRequest { definition: definition(name, spec)?, start, no_overwrite: true };
     let (sender, receiver) = oneshot::channel();
     engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));
     Ok(receiver)

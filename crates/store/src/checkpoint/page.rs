@@ -32,6 +32,8 @@ pub struct LoadedRrd<'a> {
     pub definition: &'a PageDefinition<'a>,
     /// The index of the definition in its page.
     pub definition_index: usize,
+    /// The number of its group.
+    pub group: u32,
     /// The words of its head, little-endian.
     pub head: &'a [u8],
     /// Its seasons; most RRDs have none.
@@ -96,6 +98,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// In the word of an archive's function: the archive does not share its rows.
+pub const APART: u32 = 1 << 31;
+
 /// Decodes the body of an end frame; `None` when it is truncated.
 pub(super) fn decode_end(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
     let mut cursor = Cursor(body);
@@ -106,8 +111,10 @@ pub(super) fn decode_end(body: &[u8], loader: &mut dyn Loader) -> Option<()> {
         let count = cursor.u32()?;
         let archives: Option<Vec<_>> = (0..count)
             .map(|_| {
-                let cf = *Cf::ALL.get(cursor.u32()? as usize)?;
-                Some(ArchiveGeometry { cf, pdp_per_row: cursor.u64()?, row_count: cursor.u64()? })
+                let word = cursor.u32()?;
+                let cf = *Cf::ALL.get((word & !APART) as usize)?;
+                let (pdp_per_row, row_count) = (cursor.u64()?, cursor.u64()?);
+                Some(ArchiveGeometry { cf, pdp_per_row, row_count, is_apart: word & APART != 0 })
             })
             .collect();
         loader.group(Geometry { units_per_second, step, ds_count, archives: archives? });
@@ -145,7 +152,7 @@ fn take_rrd<'a>(cursor: &mut Cursor<'a>, definitions: &'a [PageDefinition<'a>]) 
     let id = cursor.u32()?;
     let definition_index = cursor.u32()? as usize;
     let definition = definitions.get(definition_index)?;
-    let _group = cursor.u32()?;
+    let group = cursor.u32()?;
     let name_length = cursor.u32()? as usize;
     let name = cursor.bytes(name_length)?;
     let head = cursor.bytes(definition.head_bytes)?;
@@ -153,7 +160,7 @@ fn take_rrd<'a>(cursor: &mut Cursor<'a>, definitions: &'a [PageDefinition<'a>]) 
     let open: Option<Vec<_>> = (0..cursor.u32()?).map(|_| take_rows(cursor)).collect();
     let mut open = open?;
     open.reverse();
-    Some(LoadedRrd { id, name, definition, definition_index, head, seasons, open })
+    Some(LoadedRrd { id, name, definition, definition_index, group, head, seasons, open })
 }
 
 fn take_season(cursor: &mut Cursor<'_>) -> Option<Season> {

@@ -3,7 +3,7 @@
 use rrd::live::Season;
 
 use crate::catalogue::RrdId;
-use crate::checkpoint::{PAGE_IDS, RawFrame};
+use crate::checkpoint::{APART, PAGE_IDS, RawFrame};
 use crate::group::{Geometry, Group};
 use crate::log::Position;
 use crate::shard::state::State;
@@ -57,7 +57,7 @@ pub fn take_end(state: &State, position: Position) -> RawFrame {
         put_u32(&mut body, *ds_count as u32);
         put_u32(&mut body, archives.len() as u32);
         for archive in archives {
-            put_u32(&mut body, archive.cf as u32);
+            put_u32(&mut body, archive.cf as u32 | if archive.is_apart { APART } else { 0 });
             put_u64(&mut body, archive.pdp_per_row);
             put_u64(&mut body, archive.row_count);
         }

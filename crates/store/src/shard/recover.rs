@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use rrd::definition::Definition;
+
 use crate::checkpoint::{self, Label, Loaded, LoadedRows, LoadedRrd, Loader, PAGE_IDS, PageDefinition};
 use crate::disk::Disk;
 use crate::error::OpenError;
@@ -255,6 +257,14 @@ struct StateLoader<'a> {
     kinds: Vec<Option<RrdKind>>,
 }
 
+impl StateLoader<'_> {
+    /// The geometry of a group, if it can be that of a definition.
+    fn geometry(&self, group: u32, definition: &Definition) -> Option<Geometry> {
+        let geometry = &self.state.groups().get(group as usize)?.group.geometry;
+        geometry.is_of(definition).then(|| geometry.clone())
+    }
+}
+
 impl Loader for StateLoader<'_> {
     fn page_count(&mut self, count: usize) {
         self.state.catalogue.reserve(count * PAGE_IDS as usize);
@@ -278,10 +288,14 @@ impl Loader for StateLoader<'_> {
         let kind = match self.kinds[rrd.definition_index] {
             Some(kind) => {
                 self.state.catalogue.retain_definition(kind.definition);
-                kind
+                let is_same = kind.group == rrd.group || self.geometry(rrd.group, definition).is_none();
+                RrdKind { group: if is_same { kind.group } else { rrd.group }, ..kind }
             }
             None => {
-                *self.kinds[rrd.definition_index].insert(self.state.intern(definition.clone(), key.to_vec()))
+                let geometry = self.geometry(rrd.group, definition);
+                let geometry = geometry.unwrap_or_else(|| Geometry::of(definition));
+                let kind = self.state.intern(definition.clone(), key.to_vec(), geometry);
+                *self.kinds[rrd.definition_index].insert(kind)
             }
         };
         self.state.insert_head(id, name, kind, head, rrd.seasons);

@@ -276,7 +276,8 @@ impl State {
     pub fn create(&mut self, id: RrdId, name: &[u8], definition: Definition, start: i64) {
         let start = Timestamp::whole(start).in_units(definition.units_per_second).whole;
         let live = rrd::create::new_live(&definition, start);
-        self.insert(id, name, definition, live);
+        let geometry = Geometry::of(&definition);
+        self.insert(id, name, definition, geometry, live);
     }
 
     /// Checks that this store can hold a definition.
@@ -294,16 +295,16 @@ impl State {
     }
 
     /// Adds an RRD with its head, for create and import.
-    fn insert(&mut self, id: RrdId, name: &[u8], definition: Definition, live: Live) {
+    fn insert(&mut self, id: RrdId, name: &[u8], definition: Definition, geometry: Geometry, live: Live) {
         let key = encode_definition(&definition);
-        let kind = self.intern(definition, key);
+        let kind = self.intern(definition, key, geometry);
         self.insert_head(id, name, kind, bytemuck::cast_slice(&live.words), live.seasons);
     }
 
     /// Counts one more user of a definition and finds or creates its group. `key` is the definition's
     /// encoding.
-    pub fn intern(&mut self, definition: Definition, key: Vec<u8>) -> RrdKind {
-        let group = self.group_index(Geometry::of(&definition));
+    pub fn intern(&mut self, definition: Definition, key: Vec<u8>, geometry: Geometry) -> RrdKind {
+        let group = self.group_index(geometry);
         RrdKind { definition: self.catalogue.intern(definition, key), group }
     }
 
@@ -343,7 +344,8 @@ impl State {
     /// Imports a whole RRD under `id`; its rows become open rows.
     pub fn import(&mut self, id: RrdId, name: &[u8], rrd: Rrd) {
         let last_update = rrd.shape().split(&rrd.live.words).last_update;
-        self.insert(id, name, rrd.definition, rrd.live);
+        let geometry = Geometry::of_rows(&rrd.definition, &rrd.archives);
+        self.insert(id, name, rrd.definition, geometry, rrd.live);
         let Some(&entry) = self.catalogue.get(id) else { return };
         let group = Arc::clone(&self.groups[entry.group as usize].group);
         for (archive, values) in rrd.archives.iter().enumerate() {
@@ -400,7 +402,7 @@ impl State {
         let mut live = self.live(id, &entry);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         rrd::tune::tune(&mut definition, &mut live, &words).map_err(StoreError::Tune)?;
-        debug_assert!(Geometry::of(&definition) == self.groups[entry.group as usize].group.geometry);
+        debug_assert!(self.groups[entry.group as usize].group.geometry.is_of(&definition));
         let key = encode_definition(&definition);
         let index = self.catalogue.intern(definition, key);
         self.catalogue.release_definition(entry.definition);

@@ -122,6 +122,11 @@ impl LoadedConfig {
         Err(LoadError { text, stamps: self.stamps })
     }
 
+    /// Where MRTG keeps what it reads.
+    pub fn directory(&self) -> &str {
+        directory(&self.config)
+    }
+
     /// How the targets' RRDs are shown; before [`LoadedConfig::keep_globals`].
     pub fn labels(&self) -> impl Iterator<Item = (Vec<u8>, Label)> {
         let targets = self.plan.targets.iter().zip(&self.config.targets);
@@ -164,9 +169,12 @@ fn load_mibs(files: &str, stamps: &mut Stamps) -> (HashMap<String, Vec<u32>>, Ve
 
 /// Where the logs of `config` are below `base`.
 fn prefix(config: &Config, base: &Path) -> String {
-    let directory = config.get("workdir").or_else(|| config.get("logdir")).unwrap_or("");
-    let inside = Path::new(directory).strip_prefix(base).ok();
+    let inside = Path::new(directory(config)).strip_prefix(base).ok();
     inside.and_then(Path::to_str).unwrap_or("").to_string()
+}
+
+fn directory(config: &Config) -> &str {
+    config.get("workdir").or_else(|| config.get("logdir")).unwrap_or("")
 }
 
 /// The files that `Include: pattern` means: in the working directory, else beside the configuration.

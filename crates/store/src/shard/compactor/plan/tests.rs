@@ -9,7 +9,8 @@ const STEP: u64 = 10;
 const KEPT: i64 = 8000;
 
 fn groups() -> Vec<Arc<Group>> {
-    let archives = vec![ArchiveGeometry { cf: Cf::Average, pdp_per_row: 1, row_count: KEPT as u64 }];
+    let archives =
+        vec![ArchiveGeometry { cf: Cf::Average, pdp_per_row: 1, row_count: KEPT as u64, is_apart: false }];
     vec![Arc::new(Group::of(Geometry { units_per_second: 1, step: STEP, ds_count: 1, archives }))]
 }
 
