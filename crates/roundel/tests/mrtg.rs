@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+#[path = "mrtg/bounds.rs"]
+mod bounds;
 #[path = "mrtg/commands.rs"]
 mod commands;
 #[path = "mrtg/devices.rs"]

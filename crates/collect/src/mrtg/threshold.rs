@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use super::config::{Config, TargetSettings};
 
+/// What programs are told when there is no description, as by Debian's MRTG.
+const NO_DESCRIPTION: &str = "No Description";
+
 /// The state of a threshold that is broken: the target, and which threshold.
 pub type Broken = BTreeSet<(String, Bound)>;
 
@@ -25,7 +28,7 @@ pub enum Action {
     Run {
         /// Its path.
         program: String,
-        /// The target, the threshold, the value, and when it is broken, the description if there is one.
+        /// The target, the threshold, the value, and when it is broken, the description.
         arguments: Vec<String>,
         /// What is added to its environment.
         environment: Vec<(String, String)>,
@@ -175,7 +178,10 @@ impl Thresholds {
             environment
                 .extend(self.description[forecast].iter().map(|text| (name.to_string(), text.clone())));
             let mut arguments = vec![self.target.clone(), written.to_string(), value.clone()];
-            arguments.extend(self.description[forecast].iter().filter(|_| when == 0).cloned());
+            if when == 0 {
+                let description = self.description[forecast].as_deref();
+                arguments.push(description.unwrap_or(NO_DESCRIPTION).to_string());
+            }
             actions.push(Action::Run { program: program.clone(), arguments, environment });
         }
         if let Some(to) = &self.mail_to[forecast] {
@@ -250,7 +256,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(names(500.0), [""; 0]);
-        assert_eq!(names(501.0), ["/bad a 50% 50.1"]);
+        assert_eq!(names(501.0), ["/bad a 50% 50.1 No Description"]);
         assert_eq!(names(600.0), [""; 0], "said");
         assert_eq!(names(451.0), [""; 0], "within a tenth of the threshold");
         assert_eq!(names(450.0), ["/good a 50% 45.0"]);
