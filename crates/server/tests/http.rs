@@ -164,7 +164,10 @@ fn the_description_matches_the_routes() {
         }
     }
     for target in ["/api/v1/nothing", "/api/v2/list", "/api/v1/fetch"] {
-        assert_eq!(get(&roundel, target).status, 404, "{target}");
+        let answer = get(&roundel, target);
+        assert_eq!(answer.status, 404, "{target}");
+        let text = String::from_utf8(answer.body).unwrap();
+        assert!(text.contains("/api/v1/openapi.json describes what there is"), "{target}: {text}");
     }
 }
 

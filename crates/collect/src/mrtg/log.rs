@@ -97,6 +97,11 @@ impl MrtgLog {
         Ok(MrtgLog { stretches, counters })
     }
 
+    /// When MRTG last read, in seconds since the epoch.
+    pub fn last_round(&self) -> i64 {
+        self.stretches.last().map_or(0, |stretch| stretch.to)
+    }
+
     /// The RRD of a target with this past. `definition` is that which MRTG makes: two data sources, whole seconds.
     pub fn rrd(&self, definition: Definition) -> Rrd {
         prefill_rates(definition, &self.stretches, self.counters)
@@ -131,6 +136,7 @@ mod tests {
             log.stretches.iter().map(|stretch| (stretch.from, stretch.to, stretch.max[0])).collect();
         assert_eq!(seen, [(300, 600, 2.0), (600, 900, 3.0), (900, 1010, 3.0), (1010, 1040, 7.0)]);
         assert!(log.stretches[1].mean[0].is_nan() && log.stretches[1].max[1].is_nan());
+        assert_eq!(log.last_round(), 1040);
         assert_eq!(log.counters.map(|counter| counter.as_bytes().to_vec()), [b"77".to_vec(), b"U".to_vec()]);
     }
 

@@ -62,11 +62,12 @@ fn old_logs_become_rrds() {
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("a.log"), &text).unwrap();
         fs::write(deep.join("b.log"), "nothing of MRTG's\n").unwrap();
+        fs::write(deep.join("c.log"), format!("{} 1 2\n", now + 1_000_000)).unwrap();
         let program = "`echo 1300000; echo 2600000`";
-        let targets =
-            format!("Target[A]: {program}\nDirectory[A]: Sub\nTarget[b]: {program}\nDirectory[b]: Sub\n");
+        let target = |name: &str| format!("Target[{name}]: {program}\nDirectory[{name}]: Sub\n");
+        let targets = ["A", "b", "c"].map(target).concat();
         let file = root.join(format!("{side}.cfg"));
-        // b is Roundel's alone: of such a file MRTG makes no RRD.
+        // The others are Roundel's alone: of such a file MRTG makes no RRD, or one that takes no readings.
         let targets = if side == "ours" { &targets } else { targets.split_once("Target[b]").unwrap().0 };
         fs::write(&file, format!("WorkDir: {}/{side}\n{HEAD}{targets}", root.display())).unwrap();
         file
@@ -76,8 +77,10 @@ fn old_logs_become_rrds() {
     let _daemon = Daemon::start(root, &configure("ours"));
     our_info(root, "Sub/a.rrd");
     our_info(root, "Sub/b.rrd");
+    our_info(root, "Sub/c.rrd");
     let log = fs::read_to_string(root.join("log")).unwrap();
     assert!(log.contains("ours/Sub/b.log") && log.contains("line 1: it does not begin with a time"), "{log}");
+    assert!(log.contains("ours/Sub/c.log") && log.contains("its last round is in the future"), "{log}");
     let theirs = archives(&dump("/usr/bin/rrdtool", &root.join("theirs/Sub/a.rrd"), &[]));
     let address = ["--daemon".to_string(), format!("unix:{}/sock", root.display())];
     let ours = archives(&dump(env!("CARGO_BIN_EXE_rrdtool"), &root.join("ours/Sub/a.rrd"), &address));

@@ -200,8 +200,8 @@ impl Poller {
                 self.failed = None;
                 self.complaints.resolve(&subject);
                 if let ReadingSink::Store(engine) = &self.context.sink {
-                    let complaints = &mut self.complaints;
-                    tokio::task::block_in_place(|| history::take_over(&**engine, &loaded, complaints));
+                    let (now, complaints) = (self.context.now(), &mut self.complaints);
+                    tokio::task::block_in_place(|| history::take_over(&**engine, &loaded, now, complaints));
                 }
                 self.put_in_force(loaded);
                 // Reading takes memory that is free now.

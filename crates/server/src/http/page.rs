@@ -66,6 +66,7 @@ pub fn router(site: Site) -> Router {
         .route("/licenses", get(licenses))
         .route("/assets/{hash}/{*name}", get(assets::asset))
         .route("/api/v1/status", get(status))
+        .fallback(nothing_there)
         .with_state(site)
 }
 
@@ -116,6 +117,17 @@ struct LicensesPage {
 async fn licenses(headers: HeaderMap, uri: Uri) -> Response {
     let page = super::api::query(&uri).and_then(|query| query.finish());
     answer(&headers, page.map(|()| LicensesPage { frame: Frame::new("licenses", "Licences") }))
+}
+
+/// Paths that nothing answers: JSON below `/api`, a page elsewhere.
+async fn nothing_there(headers: HeaderMap, uri: Uri) -> Response {
+    let path = uri.path();
+    if path.starts_with("/api/") {
+        let text = format!("nothing answers \"{path}\": /api/v1/openapi.json describes what there is");
+        return Failure::new(StatusCode::NOT_FOUND, text).into_response();
+    }
+    let text = format!("nothing answers \"{path}\": names of RRDs begin with /rrd/, directories with /tree/");
+    answer(&headers, Err::<FailurePage, _>(Failure::new(StatusCode::NOT_FOUND, text)))
 }
 
 /// A page that says what went wrong.

@@ -17,19 +17,20 @@ use crate::collectors::store_writer::definition;
 /// The largest file that is read. MRTG's have at most 200 kB: 2,535 lines of five numbers.
 const BYTES_MAX: u64 = 10_000_000;
 
-/// Takes over the past of targets that have a `.log` file and no RRD. The files stay.
-pub fn take_over(engine: &dyn Engine, loaded: &LoadedConfig, complaints: &mut Complaints) {
+/// Takes over the past of targets that have a `.log` file and no RRD. The files stay. `now` is in seconds since the epoch.
+pub fn take_over(engine: &dyn Engine, loaded: &LoadedConfig, now: i64, complaints: &mut Complaints) {
     let directory = Path::new(loaded.directory());
     let mut count = 0;
     for (target, settings) in loaded.plan.targets.iter().zip(&loaded.config.targets) {
         let name = loaded.plan.inventory.name(target.rrd);
         let file = log_file(directory, settings);
         let subject = file.display().to_string();
-        match of_target(engine, name, loaded.plan.inventory.spec(target.rrd), &file) {
-            Ok(taken) => {
+        match of_target(engine, name, loaded.plan.inventory.spec(target.rrd), &file, now) {
+            Ok(true) => {
                 complaints.resolve(&subject);
-                count += u64::from(taken);
+                count += 1;
             }
+            Ok(false) => {}
             Err(error) => complaints.raise(
                 &subject,
                 format!(
@@ -51,7 +52,13 @@ fn log_file(directory: &Path, settings: &TargetSettings) -> PathBuf {
 }
 
 /// Makes the RRD of one target; false when it has no file or is there.
-fn of_target(engine: &dyn Engine, name: &[u8], spec: &RrdSpec, file: &Path) -> Result<bool, String> {
+fn of_target(
+    engine: &dyn Engine,
+    name: &[u8],
+    spec: &RrdSpec,
+    file: &Path,
+    now: i64,
+) -> Result<bool, String> {
     let metadata = match fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -67,6 +74,9 @@ fn of_target(engine: &dyn Engine, name: &[u8], spec: &RrdSpec, file: &Path) -> R
     }
     let log = fs::read(file).map_err(|error| text(&error))?;
     let log = MrtgLog::parse(&String::from_utf8_lossy(&log)).map_err(|error| text(&error))?;
+    if log.last_round() > now {
+        return Err("its last round is in the future, and no reading would be taken until then".to_string());
+    }
     let definition = definition(name, spec).map_err(|error| text(&error))?;
     match engine.import(rrd_name, log.rrd(definition), true) {
         Ok(()) => Ok(true),

@@ -265,17 +265,24 @@ fn rrd_page(site: &Site, range: Range, name: &RrdName) -> Result<RrdPage, Failur
     })
 }
 
+/// The limits of a data source; NaN is none.
+fn limits(min: f64, max: f64) -> String {
+    match (min.is_nan(), max.is_nan()) {
+        (true, true) => "none".to_string(),
+        (true, false) => format!("up to {max}"),
+        (false, true) => format!("from {min}"),
+        (false, false) => format!("{min} to {max}"),
+    }
+}
+
 fn sources(definition: &Definition, unit: f64) -> Vec<Source> {
     let source = |ds: &Ds| match ds.kind {
-        DsKind::Fed { ds_type, heartbeat, min, max } => {
-            let limit = |value: f64| if value.is_nan() { "none".to_string() } else { value.to_string() };
-            Source {
-                name: ds.name.clone(),
-                kind: ds_type.name(),
-                heartbeat: seconds(heartbeat as f64 / unit),
-                limits: format!("{} to {}", limit(min), limit(max)),
-            }
-        }
+        DsKind::Fed { ds_type, heartbeat, min, max } => Source {
+            name: ds.name.clone(),
+            kind: ds_type.name(),
+            heartbeat: seconds(heartbeat as f64 / unit),
+            limits: limits(min, max),
+        },
         _ => {
             Source { name: ds.name.clone(), kind: "COMPUTE", heartbeat: String::new(), limits: String::new() }
         }
