@@ -140,7 +140,7 @@ pub fn fuzz_agent_frames(bytes: &[u8]) {
                 Ok(()) => {}
                 Err(error) => return drop(error.to_string()),
             },
-            Ok(FromAgent::Hello(_) | FromAgent::Alive | FromAgent::WorkWanted(_)) => {}
+            Ok(FromAgent::Hello(_) | FromAgent::Alive | FromAgent::WorkWanted(_) | FromAgent::Labels(_)) => {}
             Err(error) => drop(error.to_string()),
         }
     }
@@ -234,6 +234,7 @@ mod tests {
     #[test]
     fn frames_and_blocks_of_agents() {
         use crate::frames::agent::block::BlockWriter;
+        use crate::frames::agent::labels::{GivenLabel, push_labels};
         use crate::frames::agent::session::{self, Applied, Hello, RefusedReading, Welcome};
         use crate::frames::agent::work;
         let mut writer = BlockWriter::default();
@@ -260,6 +261,8 @@ mod tests {
         let device = |assignment, settings| work::AssignedDevice { assignment, settings };
         work::push_work(&mut frames, [device(3, &b"{}"[..]), device(4, b"{\"device\":\"r\"}")]);
         work::push_profile(&mut frames, &work::GivenProfile { name: "a.toml", text: "table = []" });
+        let label = GivenLabel { name: b"a.rrd", label: b"{\"title\":\"A\"}" };
+        push_labels(&mut frames, true, &[label, label]);
         writer.finish(1, &mut frames).unwrap();
         session::push_welcome(&mut frames, &Welcome { sequence: 1, credit: 2, time: 3 });
         session::push_applied(&mut frames, &Applied { sequence: 1, credit: 2 });

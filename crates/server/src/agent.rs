@@ -24,6 +24,7 @@ use self::work::AgentWork;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::ganglia::GangliaSockets;
+use crate::collectors::labels::Labels;
 use crate::collectors::own::Own;
 use crate::collectors::snmp::devices::DeviceReceiver;
 use crate::collectors::{host, mrtg, snmp};
@@ -68,7 +69,7 @@ impl AgentLink {
     /// A text for the operator.
     pub fn open(settings: AgentSettings) -> Result<Self, String> {
         let feed = Arc::new(SpoolFeed::open(settings.spool)?);
-        let senders = senders(&settings.name, &settings.store, &feed, None);
+        let senders = senders(&settings.name, &settings.store, &feed, None, None);
         let counts = Arc::clone(&senders[0].counts);
         let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
         let stop = watch::Sender::new(false);
@@ -79,8 +80,14 @@ impl AgentLink {
     }
 }
 
-/// The senders of an agent's lanes; the first one takes work.
-fn senders(name: &str, store: &str, feed: &Arc<SpoolFeed>, mut work: Option<WorkTaker>) -> [Sender; 2] {
+/// The senders of an agent's lanes; the first one takes work, and tells labels.
+fn senders(
+    name: &str,
+    store: &str,
+    feed: &Arc<SpoolFeed>,
+    mut work: Option<WorkTaker>,
+    mut labels: Option<Arc<Labels>>,
+) -> [Sender; 2] {
     Lane::BOTH.map(|lane| Sender {
         name: match lane {
             Lane::Bulk => name.to_string(),
@@ -88,6 +95,7 @@ fn senders(name: &str, store: &str, feed: &Arc<SpoolFeed>, mut work: Option<Work
         },
         store: store.to_string(),
         work: work.take(),
+        labels: labels.take(),
         feed: feed.lane(lane),
         counts: Arc::default(),
     })
@@ -131,10 +139,11 @@ pub fn run(mut settings: Settings) -> Result<(), String> {
     let work = Arc::new(work);
     let sink = ReadingSink::Spool(Arc::clone(&feed));
     let own_directory = format!("{}/", agent.name);
+    let labels = Arc::<Labels>::default();
     let context =
-        CollectorContext { sink, statistics: Default::default(), labels: Default::default(), own_directory };
+        CollectorContext { sink, statistics: Default::default(), labels: Arc::clone(&labels), own_directory };
     let taker = WorkTaker { work: Arc::clone(&work), tags: agent.tags };
-    let senders = senders(&agent.name, &agent.store, &feed, Some(taker));
+    let senders = senders(&agent.name, &agent.store, &feed, Some(taker), Some(labels));
     let counts = [0, 1].map(|lane| Arc::clone(&senders[lane].counts));
     let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
     let (context, stop) = (Arc::new(context), watch::Sender::new(false));

@@ -2,6 +2,7 @@
 
 mod assignments;
 mod counts;
+mod labels;
 mod receiving;
 mod registry;
 pub mod seen;

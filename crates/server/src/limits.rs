@@ -128,6 +128,8 @@ pub const AGENT_CREDIT: u32 = 8 << 20;
 pub const AGENT_COMMIT_BYTES: usize = 2 << 20;
 /// How long blocks wait for others before their position is recorded, which takes an fsync of every shard.
 pub const AGENT_COMMIT_AFTER: Duration = Duration::from_millis(200);
+/// Bytes in memory of the labels of one agent: a hundred thousand RRDs with long titles.
+pub const AGENT_LABELS_BYTES: usize = 64 << 20;
 /// The longest wait for an agent's first frame.
 pub const AGENT_HELLO_WAIT: Duration = Duration::from_secs(10);
 /// An agent that is silent for longer is gone; they say every ten seconds that they are there.

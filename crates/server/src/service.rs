@@ -9,7 +9,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::agents::seen::SeenAgents;
 use crate::budget::MemoryBudget;
 use crate::collectors::context::{CollectorContext, ReadingSink};
-use crate::collectors::labels::Labels;
 use crate::connection::command::Wait;
 use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
@@ -89,7 +88,7 @@ impl Service {
         let collecting = CollectorContext {
             sink,
             statistics: metrics.collectors.clone(),
-            labels: Labels::default(),
+            labels: Arc::default(),
             own_directory: String::new(),
         };
         // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for

@@ -1,10 +1,12 @@
 //! What the one who feeds an RRD says of how it is shown.
 
+use serde::{Deserialize, Serialize};
+
 use crate::arguments::{Line, Plan, Shape};
 use crate::{Rrd, preset};
 
 /// How an RRD is shown, by who feeds it; it counts before the presets.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// What it shows, in plain text.
     pub title: String,
@@ -13,7 +15,7 @@ pub struct Label {
 }
 
 /// A graph as who feeds the RRD wants it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelGraph {
     /// The unit, after `factor`.
     pub unit: String,
@@ -28,7 +30,7 @@ pub struct LabelGraph {
 }
 
 /// A line of a [`LabelGraph`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelLine {
     /// The data source.
     pub source: String,

@@ -5,12 +5,13 @@
 //! polled ([`work`]). This module owns the encoding in both directions: no socket, clock or file.
 
 pub mod block;
+pub mod labels;
 pub mod session;
 pub mod work;
 
 /// The version of frames that agents speak.
 pub const VERSION: u32 = 4;
-/// The version before, which an agent or a store of an earlier release speaks: without [`session::PROFILE`].
+/// The version before, which an agent or a store of an earlier release speaks: without [`session::PROFILE`] and [`session::LABELS`].
 pub const VERSION_BEFORE: u32 = 3;
 
 /// The longest body of a frame from an agent: a block that does not compress, and its head.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use oracle::{wait_for, wait_until};
+use oracle::{free_port, http_get, wait_for, wait_until};
 
 use crate::wire::Client;
 use crate::work::{Agent, World, now};
@@ -144,4 +144,37 @@ fn an_rrd_older_than_max_age_gets_no_readings() {
     let touched = now() - 100;
     assert_eq!(client.ask(&format!("UPDATE a.b.rrd {touched}:1:2")).unwrap().status, 0);
     wait_until("readings", || last(&mut client, "a.b.rrd").parse::<i64>().is_ok_and(|last| last > touched));
+}
+
+#[test]
+fn titles_and_legends_are_on_the_page_of_the_store() {
+    let mut world = World::new();
+    let http = free_port();
+    world.configure(&format!("[http]\nlisten = ['127.0.0.1:{http}']\n"));
+    let mut client = world.store.start();
+    let root = world.directory.path().to_path_buf();
+    let config = Config::new(&root);
+    let first = "MaxBytes[a.b]: 9\nOptions[a.b]: bits,gauge\nTitle[a.b]: Uplink &amp; attic\nLegendI[a.b]: From it:\n";
+    let second = "Target[new]: `echo 1; echo 2`\nMaxBytes[new]: 9\nTitle[new]: Another uplink\n";
+    config.write(&format!("{first}{second}"));
+    let _agent = Agent::start_with(&root, "office", world.port, &config.sections);
+    let is_found = |name: &str, title: &str| {
+        let found = http_get(http, "/api/v1/search?q=UPLINK").unwrap_or_default();
+        found.contains(name) && found.contains(title)
+    };
+    wait_until("titles", || is_found("a.b.rrd", "Uplink & attic") && is_found("new.rrd", "Another uplink"));
+    wait_until("the RRD", || client.ask("LAST a.b.rrd").unwrap().status == 0);
+    let graphs = http_get(http, "/api/v1/graphs?name=a.b.rrd").unwrap();
+    for part in ["Uplink & attic", "From it", "vraw0,8,*", "\"unit\":\"bit\""] {
+        assert!(graphs.contains(part), "{part}: {graphs}");
+    }
+    // A store that is started again is told again, and one that was told is told what changes.
+    world.store.kill();
+    world.store.start();
+    wait_until("titles again", || {
+        is_found("a.b.rrd", "Uplink & attic") && is_found("new.rrd", "Another uplink")
+    });
+    config.write(&first.replace("attic", "cellar"));
+    wait_until("another title", || is_found("a.b.rrd", "Uplink & cellar"));
+    assert!(!is_found("new.rrd", "Another uplink"));
 }

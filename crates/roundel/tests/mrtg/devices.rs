@@ -9,10 +9,10 @@ use crate::snmp::{MIB, OBJECTS};
 use crate::snmpd::Snmpd;
 use crate::{Daemon, info, our_info};
 
-/// What `/metrics` says of the poller, without `roundel_snmp_`.
-fn metric(port: u16, name: &str) -> Option<u64> {
+/// What `/metrics` says of a collector: the name without `roundel_` and `_total`.
+pub fn metric(port: u16, name: &str) -> Option<u64> {
     let text = http_get(port, "/metrics")?;
-    let prefix = format!("roundel_snmp_{name}");
+    let prefix = format!("roundel_{name}");
     text.lines().find_map(|line| {
         let (metric, value) = line.split_once(' ')?;
         let is_it = metric.strip_suffix("_total").unwrap_or(metric) == prefix;
@@ -40,11 +40,13 @@ fn a_poller_says_how_it_does() {
         snmpd.port
     );
     let _daemon = Daemon::serve(root, "", &sections);
-    wait_until("passes over the good device", || metric(http, "passes").is_some_and(|passes| passes > 3));
-    assert!(metric(http, "targets_answered").unwrap() > 0 && metric(http, "stored").unwrap() > 0);
-    assert_eq!((metric(http, "devices"), metric(http, "silent_devices")), (Some(2), Some(1)));
-    wait_until("timeouts of the dead one", || metric(http, "timeouts").is_some_and(|count| count > 0));
-    assert!(metric(http, "requests") > metric(http, "answers"));
+    wait_until("passes over the good device", || {
+        metric(http, "snmp_passes").is_some_and(|passes| passes > 3)
+    });
+    assert!(metric(http, "snmp_targets_answered").unwrap() > 0 && metric(http, "snmp_stored").unwrap() > 0);
+    assert_eq!((metric(http, "snmp_devices"), metric(http, "snmp_silent_devices")), (Some(2), Some(1)));
+    wait_until("timeouts of the dead one", || metric(http, "snmp_timeouts").is_some_and(|count| count > 0));
+    assert!(metric(http, "snmp_requests") > metric(http, "snmp_answers"));
     // The same as an RRD, and one for each device that is polled.
     let own = wait_for("the poller's own RRD", || info(root, "roundel/snmp.rrd"));
     for ds in ["passes", "pass_micros", "late_passes", "timeouts", "retries", "devices"] {
@@ -86,23 +88,23 @@ fn devices_change_on_a_reload() {
     our_info(root, "net/two/lo.rrd");
     wait_until("what was changed", || log().contains("removed=0 added=1 unchanged=1"));
     assert!(log().contains("take a restart: [collect]"), "{}", log());
-    wait_until("two devices", || metric(http, "devices") == Some(2));
+    wait_until("two devices", || metric(http, "snmp_devices") == Some(2));
 
     reload(&(device("one", "") + &device("two", "community = 'x'\nversion = '7'\n")));
     wait_until("a complaint", || log().contains("was not reloaded") && log().contains("version \"7\""));
-    let passes = metric(http, "passes").unwrap();
-    wait_until("passes over both", || metric(http, "passes").is_some_and(|now| now >= passes + 4));
+    let passes = metric(http, "snmp_passes").unwrap();
+    wait_until("passes over both", || metric(http, "snmp_passes").is_some_and(|now| now >= passes + 4));
 
     reload(&device("one", "profiles = ['host-resources']\n"));
     our_info(root, "host/one/system.rrd");
     wait_until("what was changed", || log().contains("removed=2 added=1 unchanged=0"));
-    wait_until("one device", || metric(http, "devices") == Some(1));
+    wait_until("one device", || metric(http, "snmp_devices") == Some(1));
     let last = || {
         let info = info(root, "net/one/lo.rrd").unwrap();
         info.lines().find(|line| line.starts_with("last_update")).unwrap().to_string()
     };
-    let (before, passes) = (last(), metric(http, "passes").unwrap());
-    wait_until("further passes", || metric(http, "passes").is_some_and(|now| now >= passes + 2));
+    let (before, passes) = (last(), metric(http, "snmp_passes").unwrap());
+    wait_until("further passes", || metric(http, "snmp_passes").is_some_and(|now| now >= passes + 2));
     assert_eq!(last(), before, "its interfaces are polled no more");
 }
 

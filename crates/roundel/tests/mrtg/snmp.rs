@@ -5,8 +5,9 @@ use std::net::{Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 
-use oracle::{wait_for, wait_until};
+use oracle::{free_port, wait_for, wait_until};
 
+use crate::devices::metric;
 use crate::snmpd::Snmpd;
 use crate::{Daemon, lasting, mrtg, our_info};
 
@@ -250,4 +251,38 @@ fn an_agent_that_restarts_is_unknown_between() {
     assert!(!rows.contains("e+05") && !rows.contains("e+04"), "{rows}");
     // Two agents, once in version 2c and once in version 3: each is silent once, and once well again.
     assert_eq!(log().matches("does not answer").count(), 4, "{}", log());
+}
+
+/// MRTG's file of where interfaces are is used: one that has moved since is counted.
+#[test]
+fn where_interfaces_were_is_taken_over_from_mrtg() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let snmpd = Snmpd::start(root, OBJECTS, None);
+    let text = |side: &str| {
+        let port = snmpd.port;
+        format!(
+            "WorkDir: {}/{side}\nLogFormat: rrdtool\nMaxBytes[_]: 100000000\nTitle[_]: t\n\
+             Target[stays]: #2/11:public@127.0.0.1:{port}::::2\nOptions[stays]: gauge\n\
+             Target[moves]: \\My\\ If\\:2:public@127.0.0.1:{port}::::2\nOptions[moves]: gauge\n",
+            root.display()
+        )
+    };
+    fs::create_dir_all(root.join("theirs")).unwrap();
+    fs::write(root.join("theirs.cfg"), text("theirs")).unwrap();
+    mrtg(&root.join("theirs.cfg"));
+    let known = fs::read_to_string(root.join("theirs.ok")).unwrap();
+    let was = "\tDescr\tMy If:2\t1001\n";
+    assert!(known.contains(was) && known.contains("\tName\t2/11\t1001\n"), "{known}");
+    fs::write(root.join("ours.cfg"), text("ours")).unwrap();
+    fs::write(root.join("ours.ok"), known.replace(was, "\tDescr\tMy If:2\t1\n")).unwrap();
+    let http = free_port();
+    let sections =
+        format!("[http]\nlisten = ['127.0.0.1:{http}']\n[[mrtg]]\nconfig = '{}/ours.cfg'\n", root.display());
+    let _daemon = Daemon::serve(root, "layout = 'files'\n", &sections);
+    for name in ["stays.rrd", "moves.rrd"] {
+        assert!(our_info(root, name).contains("ds[ds1].last_ds = \"4222222\""), "{name}");
+    }
+    // Only the one that is elsewhere by now was looked up, and none but by what the file says can have moved.
+    wait_until("the count", || metric(http, "mrtg_moved") == Some(1));
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use protocol::frames::agent::labels::{GivenLabel, push_labels};
 use protocol::frames::agent::session::{FromStore, Hello, Welcome, push_alive, push_hello};
 use protocol::frames::agent::work::push_work_wanted;
 use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION, VERSION_BEFORE};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, Frame};
+use suggest::Label;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -19,6 +21,7 @@ use tokio::sync::watch;
 use super::feed::{Lane, LaneFeed};
 use super::spool::Cursor;
 use super::work::{AgentWork, IncomingWork};
+use crate::collectors::labels::{Labels, LabelsState};
 use crate::service::stopped;
 
 /// How long to wait for a connection, and for an answer.
@@ -62,6 +65,8 @@ pub struct Sender {
     pub store: String,
     /// How it takes work; `None` = it takes none.
     pub work: Option<WorkTaker>,
+    /// How RRDs are shown, which it tells the store; `None` = it tells nothing.
+    pub labels: Option<Arc<Labels>>,
     /// What it sends.
     pub feed: LaneFeed,
     /// Its numbers.
@@ -192,6 +197,8 @@ impl Sender {
             in_flight: VecDeque::new(),
             incoming: IncomingWork::default(),
             waits_for_work: self.work.is_some(),
+            takes_labels: version > VERSION_BEFORE,
+            labels_told: None,
             said_moved: false,
         };
         Ok(session.agree(version).await?.map(|()| session))
@@ -285,6 +292,9 @@ struct Session {
     incoming: IncomingWork,
     /// The store has not said yet which devices are this agent's: before that, nothing is sent.
     waits_for_work: bool,
+    /// The store knows labels, and which it has been told.
+    takes_labels: bool,
+    labels_told: Option<LabelsState>,
     /// The log says already that another agent polls a device by now.
     said_moved: bool,
 }
@@ -347,6 +357,7 @@ impl Session {
         let mut out = Vec::new();
         loop {
             self.take_frames(sender)?;
+            self.tell_labels(sender, &mut out).await?;
             self.send(sender, &mut cursor, sent, &mut out).await?;
             if heard.elapsed() >= SILENCE_MAX {
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
@@ -368,6 +379,27 @@ impl Session {
                 () = tokio::time::sleep(ALIVE_EVERY / 4) => {}
             }
         }
+    }
+
+    /// Tells the store how RRDs are shown, as far as it does not know.
+    async fn tell_labels(&mut self, sender: &Sender, out: &mut Vec<u8>) -> io::Result<()> {
+        let labels = sender.labels.as_ref().filter(|_| self.takes_labels);
+        let Some(changes) = labels.and_then(|labels| labels.changes(self.labels_told)) else { return Ok(()) };
+        let json = |label: &Label| serde_json::to_vec(label).map_err(io::Error::other);
+        let encode = |(name, label): &(Box<[u8]>, Arc<Label>)| Ok((name.clone(), json(label)?));
+        let labels = changes.labels.iter().map(encode).collect::<io::Result<Vec<_>>>()?;
+        let given = labels.iter().map(|(name, label)| GivenLabel { name, label });
+        // What is too long for a frame is too long to be read on a page.
+        let given: Vec<_> = given.filter(|label| label.is_short()).collect();
+        let (mut rest, mut begins_all) = (given.as_slice(), changes.is_all);
+        while begins_all || !rest.is_empty() {
+            out.clear();
+            rest = &rest[push_labels(out, begins_all, rest)..];
+            begins_all = false;
+            tokio::time::timeout(SILENCE_MAX, self.write.write_all(out)).await??;
+        }
+        self.labels_told = Some(changes.at);
+        Ok(())
     }
 
     /// Sends blocks as long as there are any and the store gives credit.

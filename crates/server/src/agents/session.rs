@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::AgentServer;
 use super::counts::add;
+use super::labels::AgentLabels;
 use super::receiving::{Received, Receiving};
 use super::registry::{Place, agent_of};
 use super::seen::SeenSession;
@@ -160,6 +161,7 @@ struct Session<'a> {
     version: u32,
     /// Of an agent that takes work.
     seat: Option<Seat>,
+    labels: AgentLabels,
     /// The log says already that readings are another agent's by now.
     said_fenced: bool,
     writer: StoreWriter,
@@ -198,6 +200,7 @@ impl<'a> Session<'a> {
             receiving: Receiving::new(&agent),
             version,
             seat: None,
+            labels: AgentLabels::new(&server.service, &agent),
             said_fenced: false,
             stream: name,
             agent,
@@ -279,6 +282,10 @@ impl<'a> Session<'a> {
                     let takes_profiles = self.version > VERSION_BEFORE;
                     let join = || self.server.work.join(&self.agent, tags, takes_profiles);
                     self.seat = Some(tokio::task::block_in_place(join));
+                }
+                FromAgent::Labels(part) => {
+                    let taken = tokio::task::block_in_place(|| self.labels.take(&part));
+                    taken.map_err(|error| self.malformed(error))?;
                 }
                 FromAgent::Hello(_) => return Err(self.malformed("a second HELLO")),
             }

@@ -24,7 +24,7 @@ pub struct CollectorContext {
     /// Their numbers.
     pub statistics: CollectorStatistics,
     /// What they say of how their RRDs are shown.
-    pub labels: Labels,
+    pub labels: Arc<Labels>,
     /// The directory of their own RRDs in `roundel`: empty in the daemon, an agent's name and a slash in an agent.
     pub own_directory: String,
 }

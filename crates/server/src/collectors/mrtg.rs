@@ -247,9 +247,7 @@ impl Poller {
             self.before += old.counts();
         }
         self.rates.keep(plan);
-        if let ReadingSink::Store(_) = self.context.sink {
-            self.context.labels.replace(&options.config, loaded.labels());
-        }
+        self.context.labels.replace(&options.config, loaded.labels());
         let collector = MrtgCollector::new(self.clocks.now(), Arc::clone(plan), &options, due);
         for (nth, fault) in loaded.mib_faults.iter().enumerate() {
             let subject = format!("{}: LoadMIBs, {}", self.settings.config.display(), nth + 1);

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use self::config::SnmpSettings;
 use self::devices::DeviceReceiver;
-use super::context::{CollectorContext, ReadingSink};
+use super::context::CollectorContext;
 use super::lookup::Lookups;
 use super::notices;
 use super::own::Own;
@@ -117,10 +117,10 @@ async fn first(devices: &mut DeviceReceiver) -> SnmpSettings {
     }
 }
 
-/// What devices say that their interfaces are for is kept where the page looks; an agent has no page.
+/// What devices say that their interfaces are for is kept where the page looks.
 fn tell_titles(context: &CollectorContext, collector: &mut SnmpCollector) {
     let titles = collector.take_titles();
-    if let (false, ReadingSink::Store(_)) = (titles.is_empty(), &context.sink) {
+    if !titles.is_empty() {
         let labels = titles.into_iter().map(|(name, title)| (name, Label { title, graph: None }));
         context.labels.add(NAME, labels);
     }

@@ -3,6 +3,7 @@
 use super::super::code::ErrorCode;
 use super::super::{Frame, FrameError, Reader, push};
 use super::is_agent_name;
+use super::labels::{self, LabelsPart};
 use super::work::{self, GivenProfile, WorkPart};
 
 /// From the agent: who it is. Always its first frame.
@@ -13,6 +14,8 @@ pub const BLOCK: u8 = 0x11;
 pub const ALIVE: u8 = 0x12;
 /// From the agent: it takes work. Answered by [`WORK`], now and whenever its work changes.
 pub const WORK_WANTED: u8 = 0x13;
+/// From the agent: how RRDs that it feeds are shown. Since version 4.
+pub const LABELS: u8 = 0x14;
 /// From the store: the answer to [`HELLO`].
 pub const WELCOME: u8 = 0x90;
 /// From the store: what it has applied for good.
@@ -57,6 +60,8 @@ pub enum FromAgent<'a> {
     Alive,
     /// [`WORK_WANTED`]: the agent's tags.
     WorkWanted(Vec<&'a [u8]>),
+    /// [`LABELS`]
+    Labels(LabelsPart<'a>),
 }
 
 /// What the store knows of an agent.
@@ -135,6 +140,7 @@ impl<'a> FromAgent<'a> {
             BLOCK => Ok(FromAgent::Block(frame.body)),
             ALIVE => reader.end().map(|()| FromAgent::Alive),
             WORK_WANTED => work::tags(reader).map(FromAgent::WorkWanted),
+            LABELS => labels::part(reader).map(FromAgent::Labels),
             kind => Err(FrameError::Kind(kind)),
         }
     }
