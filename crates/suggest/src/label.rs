@@ -1,5 +1,7 @@
 //! What the one who feeds an RRD says of how it is shown.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{Line, Plan, Shape};
@@ -10,8 +12,8 @@ use crate::{Rrd, preset};
 pub struct Label {
     /// What it shows, in plain text.
     pub title: String,
-    /// Its graph, where more than a title is known.
-    pub graph: Option<LabelGraph>,
+    /// Its graph, where more than a title is known. Many RRDs share one.
+    pub graph: Option<Arc<LabelGraph>>,
 }
 
 /// A graph as who feeds the RRD wants it.

@@ -57,7 +57,7 @@ fn decode(given: &GivenLabel<'_>) -> Result<(Vec<u8>, Label), String> {
     }
     let label: Label =
         serde_json::from_slice(given.label).map_err(|error| format!("the label of {name}: {error}"))?;
-    match label.graph.as_ref().is_none_or(is_sound) && is_text(&label.title) {
+    match label.graph.as_deref().is_none_or(is_sound) && is_text(&label.title) {
         true => Ok((given.name.into(), label)),
         false => Err(format!("the label of {name} has a value that none can have")),
     }

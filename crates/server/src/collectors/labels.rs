@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suggest::Label;
+use suggest::{Label, LabelGraph};
 
 /// Bytes in memory of a label beside its texts, roughly.
 const LABEL_BYTES: usize = 256;
@@ -19,6 +19,8 @@ struct State {
     /// Bytes in memory by source, roughly.
     bytes: HashMap<Arc<str>, usize>,
     at: LabelsState,
+    /// The graph of the last label: the next one's is mostly equal, and shares its memory.
+    graph: Option<Arc<LabelGraph>>,
 }
 
 /// A state of [`Labels`], for [`Labels::changes`].
@@ -71,10 +73,15 @@ impl State {
     }
 
     /// Adds a label unless it is there; false if its source would have more than `bytes_max`.
-    fn add(&mut self, source: &Arc<str>, name: &[u8], label: Label, bytes_max: usize) -> bool {
+    fn add(&mut self, source: &Arc<str>, name: &[u8], mut label: Label, bytes_max: usize) -> bool {
         let said = |old: &Labelled| old.source == *source && *old.label == label;
         if self.labels.get(name).is_some_and(said) {
             return true;
+        }
+        if label.graph == self.graph {
+            label.graph.clone_from(&self.graph);
+        } else {
+            self.graph.clone_from(&label.graph);
         }
         let lower = label.title.to_lowercase().into();
         let said = self.at.said + 1;

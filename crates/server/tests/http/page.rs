@@ -1,6 +1,7 @@
 //! The pages, and the endpoints that they use.
 
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use suggest::{Label, LabelGraph, LabelLine};
@@ -152,7 +153,7 @@ fn what_a_collector_says_of_an_rrd_is_found_and_shown() {
         lines: vec![line("b")],
     };
     let labels = [
-        ("d/x.rrd", Label { title: "Uplink to <Zürich>".to_string(), graph: Some(graph.clone()) }),
+        ("d/x.rrd", Label { title: "Uplink to <Zürich>".to_string(), graph: Some(Arc::new(graph.clone())) }),
         ("top.rrd", Label { title: "Uplink to Bern".to_string(), graph: None }),
         ("gone.rrd", Label { title: "Uplink to nowhere".to_string(), graph: None }),
         // A release may have had other sources.
@@ -160,7 +161,7 @@ fn what_a_collector_says_of_an_rrd_is_found_and_shown() {
             "d/e/f.rrd",
             Label {
                 title: "old".to_string(),
-                graph: Some(LabelGraph { lines: vec![line("none")], ..graph }),
+                graph: Some(Arc::new(LabelGraph { lines: vec![line("none")], ..graph })),
             },
         ),
     ];

@@ -1,5 +1,7 @@
 //! What an mrtg.cfg says of how its targets are shown (`mrtg-reference(1)`), for the page.
 
+use std::sync::Arc;
+
 use collect::mrtg::display::Display;
 use suggest::{Label, LabelGraph, LabelLine};
 
@@ -47,7 +49,7 @@ pub fn label(display: &Display) -> Label {
     let upper = (display.unscaled.contains('d') && most.is_finite()).then_some(most * factor);
     let base = if display.kilo == Some(1024.0) { 1024 } else { 1000 };
     let graph = LabelGraph { unit, factor, base, upper, lines: lines.collect() };
-    Label { title: plain(&display.title), graph: Some(graph) }
+    Label { title: plain(&display.title), graph: Some(Arc::new(graph)) }
 }
 
 /// The colour of line number `index`, if it is six hexadecimal digits.
