@@ -18,23 +18,38 @@ pub struct AgentLabels {
     labels: Arc<Labels>,
     /// What the agent is called there.
     source: String,
-    /// The log says already that there are too many.
+    /// The log says already that there are too many, and that there are some that cannot be shown.
     said_full: bool,
+    said_bad: bool,
 }
 
 impl AgentLabels {
     /// Of a session of `agent`.
     pub fn new(service: &Service, agent: &[u8]) -> Self {
         let source = format!("agent {}", String::from_utf8_lossy(agent));
-        AgentLabels { labels: Arc::clone(&service.collecting.labels), source, said_full: false }
+        AgentLabels {
+            labels: Arc::clone(&service.collecting.labels),
+            source,
+            said_full: false,
+            said_bad: false,
+        }
     }
 
-    /// Takes what a frame says.
-    ///
-    /// # Errors
-    /// What is wrong with the first label that is; none is taken then.
-    pub fn take(&mut self, part: &LabelsPart<'_>) -> Result<(), String> {
-        let labels = part.labels.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    /// Takes what a frame says, without what cannot be shown: readings are worth more than titles, so the session goes on.
+    pub fn take(&mut self, part: &LabelsPart<'_>) {
+        let (mut labels, mut bad) = (Vec::with_capacity(part.labels.len()), None);
+        for given in &part.labels {
+            match decode(given) {
+                Ok(label) => labels.push(label),
+                Err(error) => drop(bad.get_or_insert(error)),
+            }
+        }
+        if let Some(error) = bad.filter(|_| !std::mem::replace(&mut self.said_bad, true)) {
+            tracing::warn!(
+                "{} says how RRDs are shown in a way that is left out, first {error}",
+                self.source
+            );
+        }
         if part.begins_all {
             self.labels.take_back(&self.source, |_| true);
         }
@@ -46,7 +61,6 @@ impl AgentLabels {
                 self.source
             );
         }
-        Ok(())
     }
 }
 
@@ -57,7 +71,7 @@ fn decode(given: &GivenLabel<'_>) -> Result<(Vec<u8>, Label), String> {
     }
     let label: Label =
         serde_json::from_slice(given.label).map_err(|error| format!("the label of {name}: {error}"))?;
-    match label.graph.as_deref().is_none_or(is_sound) && is_text(&label.title) {
+    match label.graph.as_deref().is_none_or(is_sound) {
         true => Ok((given.name.into(), label)),
         false => Err(format!("the label of {name} has a value that none can have")),
     }
@@ -71,14 +85,8 @@ fn is_sound(graph: &LabelGraph) -> bool {
     let mut lines = graph.lines.iter();
     numbers.iter().all(|number| number.is_finite())
         && [1000, 1024].contains(&graph.base)
-        && is_text(&graph.unit)
         && lines.len() <= LINES_MAX
-        && lines
-            .all(|line| is_text(&line.source) && is_text(&line.label) && line.colour.iter().all(is_colour))
-}
-
-fn is_text(text: &str) -> bool {
-    !text.contains(char::is_control)
+        && lines.all(|line| line.colour.iter().all(is_colour))
 }
 
 #[cfg(test)]
@@ -100,9 +108,7 @@ mod tests {
         assert_eq!(take("a.rrd", r#"{"title":"A"}"#), Ok(Label { title: "A".to_string(), graph: None }));
         let bad = [
             ("../a.rrd", r#"{"title":"A"}"#.to_string()),
-            ("a.rrd", r#"{"title":"A\n"}"#.to_string()),
             ("a.rrd", "{}".to_string()),
-            ("a.rrd", graph("a\\u0007", 1000, line)),
             ("a.rrd", graph("B", 10, line)),
             ("a.rrd", graph("B", 1000, &line.replace("00ff00", "red"))),
             ("a.rrd", graph("B", 1000, &vec![line; LINES_MAX + 1].join(","))),

@@ -284,8 +284,7 @@ impl<'a> Session<'a> {
                     self.seat = Some(tokio::task::block_in_place(join));
                 }
                 FromAgent::Labels(part) => {
-                    let taken = tokio::task::block_in_place(|| self.labels.take(&part));
-                    taken.map_err(|error| self.malformed(error))?;
+                    tokio::task::block_in_place(|| self.labels.take(&part));
                 }
                 FromAgent::Hello(_) => return Err(self.malformed("a second HELLO")),
             }

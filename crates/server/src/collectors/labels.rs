@@ -63,6 +63,19 @@ impl Labelled {
     }
 }
 
+/// Drops control characters, which have no place on a page: devices and files may say anything.
+fn clean(label: &mut Label) {
+    let is_clean = |text: &String| !text.contains(char::is_control);
+    label.title.retain(|letter| !letter.is_control());
+    let sound =
+        |graph: &LabelGraph| is_clean(&graph.unit) && graph.lines.iter().all(|line| is_clean(&line.label));
+    if let Some(graph) = label.graph.as_mut().filter(|graph| !sound(graph)) {
+        let graph = Arc::make_mut(graph);
+        let labels = graph.lines.iter_mut().map(|line| &mut line.label);
+        labels.chain([&mut graph.unit]).for_each(|text| text.retain(|letter| !letter.is_control()));
+    }
+}
+
 impl State {
     fn remove(&mut self, name: &[u8]) {
         if let Some(old) = self.labels.remove(name)
@@ -74,6 +87,7 @@ impl State {
 
     /// Adds a label unless it is there; false if its source would have more than `bytes_max`.
     fn add(&mut self, source: &Arc<str>, name: &[u8], mut label: Label, bytes_max: usize) -> bool {
+        clean(&mut label);
         let said = |old: &Labelled| old.source == *source && *old.label == label;
         if self.labels.get(name).is_some_and(said) {
             return true;
@@ -194,6 +208,8 @@ impl Labels {
 
 #[cfg(test)]
 mod tests {
+    use suggest::LabelLine;
+
     use super::*;
 
     fn label(name: &str, title: &str) -> (Vec<u8>, Label) {
@@ -241,6 +257,27 @@ mod tests {
         assert_eq!((fourth.is_all, names(&fourth)), (true, vec!["b.rrd".into()]));
         labels.take_back("two", |_| true);
         assert_eq!(labels.changes(Some(fourth.at)), None);
+    }
+
+    #[test]
+    fn control_characters_are_left_out() {
+        let line = LabelLine {
+            source: "ds0".to_string(),
+            label: "I\u{7}n".to_string(),
+            is_area: true,
+            colour: None,
+        };
+        let lines = vec![line];
+        let graph = LabelGraph { unit: "b\tit".to_string(), factor: 8.0, base: 1000, upper: None, lines };
+        let labels = Labels::default();
+        let label = Label { title: "Up\u{1b}link\n".to_string(), graph: Some(Arc::new(graph)) };
+        labels.add("one", [(b"a.rrd".to_vec(), label)].into_iter());
+        let found = labels.get(b"a.rrd").unwrap();
+        let graph = found.graph.as_ref().unwrap();
+        assert_eq!(
+            (found.title.as_str(), graph.unit.as_str(), graph.lines[0].label.as_str()),
+            ("Uplink", "bit", "In")
+        );
     }
 
     #[test]
