@@ -255,10 +255,10 @@ check('the table shows a page of rows, as the legend names them', async (page) =
   await open(page, GRAPH);
   const values = page.locator('figure.graph .values').first();
   await values.locator('summary').click();
-  assert.equal(await values.locator('tbody tr').count(), 25);
+  await until('the table is filled', async () => (await values.locator('tbody tr').count()) === 25);
   const newest = await values.locator('tbody tr').last().textContent();
   await values.getByRole('button', { name: 'Earlier rows' }).click();
-  assert.notEqual(await values.locator('tbody tr').last().textContent(), newest);
+  await until('the table shows other rows', async () => (await values.locator('tbody tr').last().textContent()) !== newest);
 });
 
 check('new rows in a stack are drawn as if all had come at once', async (page) => {
