@@ -85,7 +85,7 @@ check('a thumbnail opens its period', async (page) => {
   await open(page, GRAPH);
   await page.getByRole('navigation', { name: 'Periods' }).getByRole('link', { name: /week/i }).click();
   await until('the range is a week', () => /w/.test(new URL(page.url()).searchParams.get('start') ?? ''));
-  assert.equal(await page.locator('nav.periods [aria-current]').count(), 1);
+  await until('one period is marked', async () => (await page.locator('nav.periods [aria-current]').count()) === 1);
 });
 
 check('names that want to be markup are names', async (page) => {
