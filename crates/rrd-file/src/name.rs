@@ -9,6 +9,9 @@ pub const NAME_BYTES_MAX: usize = 4095;
 ///
 /// Relative, `/`-separated, without empty, `.` or `..` components and without NUL, so it can never leave the
 /// directory under which it is used. Need not be UTF-8.
+///
+/// A *hidden* name is the store's own, for an RRD that no client can reach. It begins with NUL, so that no client can send it and no
+/// file can have it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RrdName(Box<[u8]>);
 
@@ -78,6 +81,24 @@ impl RrdName {
             })
     }
 
+    /// The hidden name that an RRD of this name has for a purpose, which contains no NUL.
+    pub fn hidden(&self, purpose: &str) -> Self {
+        RrdName([b"\0", purpose.as_bytes(), b"\0", &self.0].concat().into())
+    }
+
+    /// Whether the bytes are those of a hidden name.
+    #[inline]
+    pub fn is_hidden(name: &[u8]) -> bool {
+        name.first() == Some(&0)
+    }
+
+    /// The purpose of a hidden name, and the name that it hides; `None` for any other.
+    pub fn revealed(name: &[u8]) -> Option<(&str, Self)> {
+        let name = name.strip_prefix(b"\0")?;
+        let end = name.iter().position(|&byte| byte == 0)?;
+        Some((std::str::from_utf8(&name[..end]).ok()?, RrdName::new(&name[end + 1..]).ok()?))
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -120,5 +141,15 @@ mod tests {
         bad(b"a\0b", NameError::Nul);
         bad(&[b'x'; 256], NameError::TooLong);
         bad(&[b"x/".repeat(2048).as_slice()].concat(), NameError::TooLong);
+    }
+
+    #[test]
+    fn hidden_names_cannot_be_sent() {
+        let name = RrdName::new(b"a/b.rrd").unwrap();
+        let hidden = name.hidden("trash/17");
+        assert!(RrdName::is_hidden(hidden.as_bytes()) && !RrdName::is_hidden(name.as_bytes()));
+        assert!(RrdName::new(hidden.as_bytes()).is_err() && !RrdName::is_normal(hidden.as_bytes()));
+        assert_eq!(RrdName::revealed(hidden.as_bytes()), Some(("trash/17", name)));
+        assert_eq!(RrdName::revealed(b"a/b.rrd"), None);
     }
 }

@@ -152,6 +152,33 @@ impl Tree {
         }
     }
 
+    /// Renames a file, replacing what has the new name, and creates the directories above that.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn rename(&self, from: &RrdName, to: &RrdName) -> io::Result<()> {
+        let ((above_from, leaf_from), (above_to, leaf_to)) = (split(from.as_bytes()), split(to.as_bytes()));
+        match &self.place {
+            Place::System(directories) => {
+                let parents = || Ok::<_, io::Error>((directories.get(above_from, false)?, directories.get(above_to, true)?));
+                let (parent_from, parent_to) = parents()?;
+                match rustix::fs::renameat(&parent_from, leaf_from, &parent_to, leaf_to) {
+                    // Another program may have removed and recreated a cached directory.
+                    Err(Errno::NOENT) => {
+                        directories.forget_all();
+                        let (parent_from, parent_to) = parents()?;
+                        Ok(rustix::fs::renameat(&parent_from, leaf_from, &parent_to, leaf_to)?)
+                    }
+                    other => Ok(other?),
+                }
+            }
+            Place::Disk(disk) => {
+                disk.create_dir_all(path_of(above_to))?;
+                disk.rename(path_of(from.as_bytes()), path_of(to.as_bytes()))
+            }
+        }
+    }
+
     /// Renames `leaf` to the name's last component, both in the name's directory.
     ///
     /// # Errors

@@ -4,12 +4,14 @@
 //! order of creation and never reused, so rows on disk are keyed by them. Cost of one RRD: 48 bytes for its
 //! entry, its name plus one byte (two for names longer than 127 bytes), and about 6 bytes of hash table.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 use rrd::definition::Definition;
+
+use rrd_file::name::RrdName;
 
 use crate::heads::HeadIndex;
 use crate::open_rows::ChainIndex;
@@ -67,6 +69,7 @@ pub struct Catalogue {
     free_definitions: Vec<DefinitionIndex>,
     definition_bytes: usize,
     count: u64,
+    hidden: BTreeSet<RrdId>,
     name_changes: u64,
     hasher: foldhash::fast::RandomState,
 }
@@ -89,6 +92,7 @@ impl Default for Catalogue {
             free_definitions: Vec::new(),
             definition_bytes: 0,
             count: 0,
+            hidden: BTreeSet::new(),
             name_changes: 0,
             // Random per process: clients choose the names, so they must not be able to predict collisions.
             // The order of the table affects nothing that the log decides.
@@ -119,9 +123,14 @@ impl Catalogue {
         self.entries.len() as RrdId
     }
 
-    /// The number of existing RRDs.
+    /// The number of existing RRDs, without those of hidden names.
     pub fn count(&self) -> u64 {
-        self.count
+        self.count - self.hidden.len() as u64
+    }
+
+    /// The RRDs of hidden names.
+    pub fn hidden(&self) -> impl Iterator<Item = RrdId> {
+        self.hidden.iter().copied()
     }
 
     /// How often an RRD was added, removed or renamed.
@@ -155,7 +164,7 @@ impl Catalogue {
     }
 
     /// Adds an RRD under the next id or, during recovery, under an id that was skipped. The name must be
-    /// free.
+    /// free, or become so later in the log that is replayed.
     pub fn insert(
         &mut self,
         id: RrdId,
@@ -193,6 +202,9 @@ impl Catalogue {
         let (names, entries, hasher) = (&self.names, &self.entries, &self.hasher);
         let hash_of = |&id: &RrdId| hash(hasher, name_at(names, entries[id as usize].name));
         self.by_name.insert_unique(hash_of(&id), id, hash_of);
+        if RrdName::is_hidden(self.name(id)) {
+            self.hidden.insert(id);
+        }
     }
 
     fn unindex(&mut self, id: RrdId) {
@@ -201,6 +213,7 @@ impl Catalogue {
         if let Ok(found) = self.by_name.find_entry(hash, |&other| other == id) {
             found.remove();
         }
+        self.hidden.remove(&id);
     }
 
     fn keep_name(&mut self, name: &[u8]) -> NameRef {
@@ -230,7 +243,7 @@ impl Catalogue {
         Some(entry)
     }
 
-    /// Renames an existing RRD; the new name must be free.
+    /// Renames an existing RRD; the new name must be free, or become so later in the log that is replayed.
     pub fn rename(&mut self, id: RrdId, name: &[u8]) {
         self.unindex(id);
         self.entries[id as usize].name = self.keep_name(name);

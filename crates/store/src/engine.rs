@@ -194,6 +194,18 @@ pub struct UpdatevOutcome {
     pub refused: Option<StoreError>,
 }
 
+/// A removed RRD that is kept for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trashed {
+    /// The name it had.
+    pub name: RrdName,
+    /// When it was removed, in milliseconds since the epoch; no two have the same time.
+    pub removed_ms: i64,
+}
+
+/// Why nothing can be restored.
+pub const NO_TRASH: &str = "it keeps no trash: removed files are gone";
+
 /// Why a position cannot be kept.
 pub const NO_STREAMS: &str = "it keeps no positions of streams: it has no journal";
 
@@ -229,11 +241,42 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When there is no such RRD, `tune` refuses, or the change cannot be made durable.
     fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError>;
-    /// Removes an RRD for good.
+    /// Removes an RRD: into the trash, if there is one.
     ///
     /// # Errors
     /// When there is no such RRD, or the removal cannot be made durable.
     fn delete(&self, name: &RrdName) -> Result<(), StoreError>;
+    /// Renames an RRD, with its history. One that has the new name is removed.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or the change cannot be made durable.
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError>;
+    /// Makes a copy of an RRD as it is now, independent of it from then on. One that has the new name is removed.
+    ///
+    /// # Errors
+    /// When there is no such RRD, or the change cannot be made durable.
+    fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError>;
+    /// What is in the trash, by name and time.
+    ///
+    /// # Errors
+    /// When the layout has none.
+    fn trash(&self) -> Result<Vec<Trashed>, StoreError> {
+        Err(StoreError::Unsupported(NO_TRASH))
+    }
+    /// Takes an RRD out of the trash, under its name or another one.
+    ///
+    /// # Errors
+    /// When it is not there, an RRD has the name, or the change cannot be made durable.
+    fn restore(&self, _trashed: &Trashed, _to: &RrdName) -> Result<(), StoreError> {
+        Err(StoreError::Unsupported(NO_TRASH))
+    }
+    /// Deletes an RRD of the trash for good.
+    ///
+    /// # Errors
+    /// When the layout has no trash, or the change cannot be made durable.
+    fn erase(&self, _trashed: &Trashed) -> Result<(), StoreError> {
+        Err(StoreError::Unsupported(NO_TRASH))
+    }
     /// Definition and live head.
     ///
     /// # Errors

@@ -257,6 +257,20 @@ impl Engine for FilesEngine {
         self.change_and_wait(name, move |shared, work| make::delete(shared, &target, work))
     }
 
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        read::status(&self.shared, from)?;
+        if from == to {
+            return Ok(());
+        }
+        let (from_name, to) = (from.clone(), to.clone());
+        self.change_and_wait(from, move |shared, work| make::rename(shared, &from_name, &to, work))
+    }
+
+    fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let rrd = self.read(from)?;
+        if from == to { Ok(()) } else { self.import(to.clone(), rrd, false) }
+    }
+
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
         read::snapshot(&self.shared, name)
     }

@@ -190,7 +190,9 @@ impl Shared {
     }
 
     fn write_placeholder(&self, name: &RrdName, bytes: u64, beside_file: bool) -> Result<(), StoreError> {
-        let Some(placeholders) = &self.placeholders else { return Ok(()) };
+        let Some(placeholders) = self.placeholders.as_ref().filter(|_| !RrdName::is_hidden(name.as_bytes())) else {
+            return Ok(());
+        };
         match placeholders.write(name, bytes) {
             Err(PlaceholderError::Occupied { rrd_file: true, .. }) if beside_file => Ok(()),
             result => Ok(result?),
@@ -198,7 +200,8 @@ impl Shared {
     }
 
     fn remove_placeholder(&self, name: &RrdName) {
-        if let Some(placeholders) = &self.placeholders
+        if !RrdName::is_hidden(name.as_bytes())
+            && let Some(placeholders) = &self.placeholders
             && let Err(error) = placeholders.remove(name)
         {
             tracing::warn!(%error, rrd = %name, "cannot remove the placeholder of a deleted RRD; remove it by hand");

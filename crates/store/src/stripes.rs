@@ -5,25 +5,27 @@
 //! file in the tree, which [`adopt`] imports.
 
 mod adopt;
+mod homes;
 mod lost;
+mod names;
+mod shards;
+mod trash;
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, UpdateBatch,
-    UpdateFailure, UpdatevOutcome,
+    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, Trashed,
+    UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
@@ -34,25 +36,17 @@ use crate::name::RrdName;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
 pub use crate::shard::ShardOptions;
-use crate::shard::message::{Command, Priority, UpdateOutcome};
+use crate::shard::message::Command;
 use crate::shard::read::{FetchTicket, ReadTicket, RowsTicket};
 use crate::shard::recover;
 use crate::shard::view::View;
 use crate::shard::{Clock, Shard};
 use crate::stripes::adopt::Adopter;
+use crate::stripes::homes::Homes;
+use crate::stripes::shards::Core;
 use crate::tree::Tree;
 use crate::verify::{self, Watch};
 use rrd_file::tree::ListError;
-
-/// How long to spin for an answer. A worker that is busy on another core answers within this time; sleeping
-/// and being woken would cost both sides more, and under load a scheduler time slice.
-const ANSWER_SOON: Duration = Duration::from_micros(30);
-
-/// Batches of up to this many updates run on the caller's thread while the shard rests: some tens of
-/// microseconds. Larger ones go to the worker, while the connection reads on.
-const INLINE_LINES_MAX: usize = 64;
-/// The same limit in bytes: a line may hold many updates.
-const INLINE_BYTES_MAX: usize = 8 * 1024;
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -66,9 +60,14 @@ pub struct Options {
     /// The tree whose `.rrd` files, made by other programs, are imported when their name is first used;
     /// `None` = none.
     pub adopt_tree: Option<PathBuf>,
+    /// How long removed and replaced RRDs are kept; zero = not at all.
+    pub trash: Duration,
     /// The clock; the system's unless a test sets another.
     pub clock: Clock,
 }
+
+/// How long removed RRDs are kept by default.
+const TRASH_DEFAULT: Duration = Duration::from_hours(7 * 24);
 
 impl Default for Options {
     fn default() -> Self {
@@ -79,6 +78,7 @@ impl Default for Options {
             shard: ShardOptions::default(),
             placeholder_tree: None,
             adopt_tree: None,
+            trash: TRASH_DEFAULT,
             clock: Arc::new(system_clock),
         }
     }
@@ -93,20 +93,6 @@ fn system_clock() -> Timestamp {
 pub struct Stripes {
     core: Arc<Core>,
     adopter: Option<Adopter>,
-}
-
-/// The shards, and how to reach them.
-struct Core {
-    shards: Vec<Shard>,
-    /// What the RRDs of all shards take.
-    memory: Memory,
-    seed: u64,
-    identity: StoreIdentity,
-    flushes: AtomicU64,
-    /// Some shard has lost RRDs.
-    any_lost: bool,
-    /// Held while the store is open: two daemons on one store would overwrite each other's files.
-    _lock: Arc<dyn DiskFile>,
 }
 
 fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
@@ -172,13 +158,18 @@ impl Stripes {
         let any_lost = shards.iter().any(|shard| shard.shared.lost.place().is_some());
         let core = Arc::new(Core {
             any_lost,
+            homes: Homes::new(identity.seed, shards.len()),
             shards,
             memory,
-            seed: identity.seed,
+            trash: Mutex::default(),
+            trash_ms: i64::try_from(options.trash.as_millis()).unwrap_or(i64::MAX),
+            renaming: Mutex::default(),
+            clock: Arc::clone(&options.clock),
             identity: store,
             flushes: AtomicU64::new(0),
             _lock: lock,
         });
+        core.learn_names().map_err(|error| OpenError::new(error.to_string()))?;
         if let Some(placeholders) = placeholders.as_ref().filter(|_| any_lost) {
             core.list_lost(&*disk, placeholders);
         }
@@ -229,217 +220,7 @@ impl Stripes {
 impl Stripes {
     /// The number of the shard that an RRD of this name belongs to.
     pub(crate) fn shard_index(&self, name: &[u8]) -> usize {
-        self.core.shard_index(name)
-    }
-}
-
-impl Core {
-    fn shard_index(&self, name: &[u8]) -> usize {
-        match self.shards.len() {
-            1 => 0,
-            count => (xxh3_64_with_seed(name, self.seed) % count as u64) as usize,
-        }
-    }
-
-    /// The shard that records how far a stream has been applied.
-    fn home_of(&self, stream: &[u8]) -> &Shard {
-        &self.shards[self.shard_index(stream)]
-    }
-
-    fn shard(&self, name: &RrdName) -> &Shard {
-        &self.shards[self.shard_index(name.as_bytes())]
-    }
-
-    fn send(&self, shard: &Shard, command: Command) {
-        let bytes = command.bytes();
-        if let Err(closed) = shard.shared.mailbox.send_command(command, bytes) {
-            closed.0.refuse(StoreError::Stopping);
-        }
-    }
-
-    fn send_and_wait<T: Send + 'static>(
-        &self,
-        name: &RrdName,
-        command: impl FnOnce(Reply<Result<T, StoreError>>) -> Command,
-    ) -> Result<T, StoreError> {
-        self.wait_for(self.shard(name), command)
-    }
-
-    /// Sends a command to a shard and waits for its answer.
-    fn wait_for<T: Send + 'static>(
-        &self,
-        shard: &Shard,
-        command: impl FnOnce(Reply<Result<T, StoreError>>) -> Command,
-    ) -> Result<T, StoreError> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let reply = Box::new(move |result| {
-            let _ = sender.send(result);
-        });
-        self.send(shard, command(reply));
-        receiver.recv().unwrap_or(Err(StoreError::Stopping))
-    }
-
-    /// Runs a query on a shard: directly while its worker rests, else through the mailbox.
-    fn query<T: Send + 'static>(
-        &self,
-        shard: &Shard,
-        about: Option<&RrdName>,
-        look: impl FnOnce(&View<'_>) -> T + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let mut look = Some(look);
-        if let Some(answer) = shard.worker.look(|view| look.take().map(|look| look(view))) {
-            return answer.ok_or(StoreError::Stopping);
-        }
-        let Some(look) = look else { return Err(StoreError::Stopping) };
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let look = Box::new(move |view: &View<'_>| {
-            let _ = sender.send(look(view));
-        });
-        let query = Priority::Query { about: about.cloned(), look };
-        shard.shared.mailbox.send_priority(query).map_err(|_| StoreError::Stopping)?;
-        let asked = Instant::now();
-        while asked.elapsed() < ANSWER_SOON {
-            match receiver.try_recv() {
-                Ok(answer) => return Ok(answer),
-                Err(TryRecvError::Disconnected) => return Err(StoreError::Stopping),
-                Err(TryRecvError::Empty) => std::hint::spin_loop(),
-            }
-        }
-        receiver.recv().map_err(|_| StoreError::Stopping)
-    }
-
-    fn every_shard(
-        &self,
-        command: impl Fn(Reply<Result<(), StoreError>>) -> Command,
-    ) -> Result<(), StoreError> {
-        let (sender, receiver) = mpsc::channel();
-        for shard in &self.shards {
-            let sender = sender.clone();
-            let reply = Box::new(move |result| {
-                let _ = sender.send(result);
-            });
-            self.send(shard, command(reply));
-        }
-        drop(sender);
-        receiver.iter().collect()
-    }
-}
-
-/// Log that a stop may leave for the next start to replay: about a tenth of a second of work.
-const LOG_BYTES_AT_STOP_MAX: u64 = 4 << 20;
-/// How long a stop may wait for checkpoints. A million RRDs take some seconds; what is not saved is replayed.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-
-impl Core {
-    /// Checkpoints the shards with a long log, so that the next start accepts updates at once.
-    fn checkpoint_before_stop(&self) {
-        let (sender, receiver) = mpsc::channel();
-        for shard in &self.shards {
-            let log_bytes = shard.shared.stats.log_bytes_live.load(Ordering::Relaxed);
-            if log_bytes > LOG_BYTES_AT_STOP_MAX && !shard.shared.is_read_only() {
-                let sender = sender.clone();
-                let reply = Box::new(move |result| {
-                    let _ = sender.send(result);
-                });
-                self.send(shard, Command::Checkpoint(reply));
-            }
-        }
-        drop(sender);
-        let deadline = Instant::now() + STOP_TIMEOUT;
-        while let Ok(result) = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            if let Err(error) = result {
-                tracing::debug!(%error, "no checkpoint before the stop; the next start replays the log");
-            }
-        }
-    }
-}
-
-/// Collects the failures of a batch that was split over shards.
-struct Gather {
-    left: usize,
-    failures: Vec<UpdateFailure>,
-    reply: Option<(UpdateBatch, Reply<UpdateOutcome>)>,
-}
-
-impl Core {
-    fn update(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
-        match &self.shards[..] {
-            _ if batch.lines.is_empty() => reply((batch, Vec::new())),
-            [only] => self.update_shard(only, batch, reply),
-            shards if batch.lines.len() == 1 => {
-                let shard = &shards[self.shard_index(batch.name(&batch.lines[0]))];
-                self.update_shard(shard, batch, reply);
-            }
-            _ => self.update_split(batch, reply),
-        }
-    }
-
-    /// Runs a few updates on this thread when their shard rests; others go to its worker.
-    fn update_shard(&self, shard: &Shard, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
-        let small = batch.lines.len() <= INLINE_LINES_MAX && batch.text.len() <= INLINE_BYTES_MAX;
-        let command = Command::Update(batch, reply);
-        let left = if small { shard.worker.run_inline(&shard.shared, command) } else { Some(command) };
-        if let Some(command) = left {
-            self.send(shard, command);
-        }
-    }
-
-    fn import(&self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
-        let rrd = Box::new(rrd);
-        self.send_and_wait(name, |reply| Command::Import(name.clone(), rrd, no_overwrite, reply))
-    }
-
-    fn is_in_store(&self, name: &RrdName) -> bool {
-        self.ask(name, |view, name| view.status(name)).is_ok()
-    }
-
-    /// Makes everything durable that was sent to an RRD's shard before.
-    fn sync(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.send_and_wait(name, Command::Sync)
-    }
-
-    /// What an RRD's shard answers about it.
-    fn ask<T: Send + 'static>(
-        &self,
-        name: &RrdName,
-        look: impl FnOnce(&View<'_>, &RrdName) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let asked = name.clone();
-        self.query(self.shard(name), Some(name), move |view| look(view, &asked))?
-    }
-
-    fn update_split(&self, batch: UpdateBatch, reply: Reply<UpdateOutcome>) {
-        let mut parts: Vec<(UpdateBatch, Vec<u32>)> = Vec::new();
-        parts.resize_with(self.shards.len(), Default::default);
-        for (index, line) in batch.lines.iter().enumerate() {
-            let (part, lines) = &mut parts[self.shard_index(batch.name(line))];
-            part.push_copy(&batch, line);
-            lines.push(index as u32);
-        }
-        let left = parts.iter().filter(|(part, _)| !part.lines.is_empty()).count();
-        let gather = Arc::new(Mutex::new(Gather { left, failures: Vec::new(), reply: Some((batch, reply)) }));
-        for (shard, (part, lines)) in self.shards.iter().zip(parts) {
-            if part.lines.is_empty() {
-                continue;
-            }
-            let gather = Arc::clone(&gather);
-            let reply = Box::new(move |(_, failures): UpdateOutcome| {
-                let mut gather = lock(&gather);
-                let renumber =
-                    |failure: UpdateFailure| UpdateFailure { line: lines[failure.line as usize], ..failure };
-                gather.failures.extend(failures.into_iter().map(renumber));
-                gather.left -= 1;
-                if gather.left == 0 {
-                    let mut failures = std::mem::take(&mut gather.failures);
-                    failures.sort_by_key(|failure| failure.line);
-                    if let Some((batch, reply)) = gather.reply.take() {
-                        drop(gather);
-                        reply((batch, failures));
-                    }
-                }
-            });
-            self.update_shard(shard, part, reply);
-        }
+        self.core.homes.of(name)
     }
 }
 
@@ -462,13 +243,12 @@ impl Engine for Stripes {
         if let Err(lost) = self.check_free(&name, request.no_overwrite) {
             return reply(Err(lost));
         }
-        let shard = self.core.shard(&name);
         match self.adopter.as_ref().filter(|adopter| adopter.has_file(&name)) {
-            None => self.core.send(shard, Command::Create(name, request, false, reply)),
+            None => self.core.send_new(&name.clone(), Command::Create(name, request, false, reply)),
             Some(_) if request.no_overwrite => reply(Err(StoreError::Exists(name))),
             Some(adopter) => {
                 let reply = adopter.reply_after_replacing(name.clone(), reply);
-                self.core.send(shard, Command::Create(name, request, true, reply));
+                self.core.send_new(&name.clone(), Command::Create(name, request, true, reply));
             }
         }
     }
@@ -499,8 +279,28 @@ impl Engine for Stripes {
                 // First the file: if it stayed, the next use of the name would adopt it again.
                 adopter.replace_file(name)?;
             }
-            core.send_and_wait(name, |reply| Command::Delete(name.clone(), reply))
+            core.remove(name)
         })
+    }
+
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        self.with_adoption(from, |core| core.rename(from, to))
+    }
+
+    fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        self.with_adoption(from, |core| core.copy(from, to))
+    }
+
+    fn trash(&self) -> Result<Vec<Trashed>, StoreError> {
+        Ok(lock(&self.core.trash).all().map(|(trashed, _)| trashed).collect())
+    }
+
+    fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
+        self.core.restore(trashed, to)
+    }
+
+    fn erase(&self, trashed: &Trashed) -> Result<(), StoreError> {
+        self.core.erase(trashed)
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {

@@ -69,7 +69,9 @@ impl World {
         match self.random.below(100) {
             0..10 => self.create(),
             10..13 => self.delete(),
-            13..85 => self.updates(1),
+            13..16 => self.rename(),
+            16..18 => self.copy(),
+            18..85 => self.updates(1),
             85..92 => {
                 let name = self.name();
                 match self.engine.flush(Some(&rrd_name(&name))) {
@@ -108,10 +110,30 @@ impl World {
         let name = self.name();
         match self.engine.delete(&rrd_name(&name)) {
             Ok(()) => self.model.apply(&Op::Delete { name }),
-            Err(error) => {
-                assert!(!self.model.0.contains_key(&name) && matches!(error, StoreError::NoSuchRrd(_)));
-            }
+            Err(error) => self.expect_unknown(&name, &error),
         }
+    }
+
+    fn rename(&mut self) {
+        let (name, to) = (self.name(), self.name());
+        match self.engine.rename(&rrd_name(&name), &rrd_name(&to)) {
+            Ok(()) if name == to => {}
+            Ok(()) => self.model.apply(&Op::Rename { name, to }),
+            Err(error) => self.expect_unknown(&name, &error),
+        }
+    }
+
+    fn copy(&mut self) {
+        let (name, to) = (self.name(), self.name());
+        match self.engine.copy(&rrd_name(&name), &rrd_name(&to)) {
+            Ok(()) if name == to => {}
+            Ok(()) => self.model.apply(&Op::Copy { name, to }),
+            Err(error) => self.expect_unknown(&name, &error),
+        }
+    }
+
+    fn expect_unknown(&self, name: &str, error: &StoreError) {
+        assert!(!self.model.0.contains_key(name) && matches!(error, StoreError::NoSuchRrd(_)), "{error}");
     }
 
     /// Updates some RRDs. Those refused because of the disk become uncertain; returns how many.

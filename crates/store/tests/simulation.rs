@@ -50,6 +50,15 @@ impl World {
         World::with(seed, |_| {})
     }
 
+    /// A world with up to four shards, of which a loss of power keeps different prefixes.
+    fn sharded(seed: u64) -> World {
+        let mut world = World::new(seed);
+        world.options.shard_count = 2 + world.random.below(3) as u32;
+        world.disk = SimDisk::new(world.random.next());
+        world.store = Stripes::open(world.disk.handle(), &world.options).expect("a new store opens");
+        world
+    }
+
     /// A world whose options are changed before the store is made.
     fn with(seed: u64, change: impl FnOnce(&mut ShardOptions)) -> World {
         let mut random = Random::new(seed);
@@ -68,6 +77,7 @@ impl World {
             },
             placeholder_tree: None,
             adopt_tree: None,
+            trash: Duration::from_secs([0, 3600][random.below(2) as usize]),
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
         };
         change(&mut options.shard);
@@ -99,7 +109,10 @@ impl World {
         match self.random.below(100) {
             0..8 => self.create(),
             8..10 => self.delete(),
-            10..90 => self.update(),
+            10..15 => self.rename(),
+            15..17 => self.copy(),
+            17..19 => self.restore(),
+            19..90 => self.update(),
             90..94 => self.sync(),
             94..96 => {
                 self.store.checkpoint().expect("a checkpoint on a good disk");
@@ -128,7 +141,7 @@ impl World {
             Ok(()) => {
                 assert!(!refused);
                 if exists {
-                    self.acknowledge(Op::Delete { name: name.clone() });
+                    self.acknowledge(Op::Replace { name: name.clone() });
                 }
                 self.acknowledge(Op::Create { name, definition, start });
             }
@@ -140,10 +153,62 @@ impl World {
         let name = self.name();
         match self.store.delete(&rrd_name(&name)) {
             Ok(()) => self.acknowledge(Op::Delete { name }),
+            Err(error) => self.expect_unknown(&name, &error),
+        }
+    }
+
+    fn rename(&mut self) {
+        let (name, to) = (self.name(), self.name());
+        match self.store.rename(&rrd_name(&name), &rrd_name(&to)) {
+            Ok(()) if name == to => {}
+            Ok(()) => {
+                self.displace(&to);
+                self.acknowledge(Op::Rename { name, to });
+            }
+            Err(error) => self.expect_unknown(&name, &error),
+        }
+    }
+
+    fn copy(&mut self) {
+        let (name, to) = (self.name(), self.name());
+        match self.store.copy(&rrd_name(&name), &rrd_name(&to)) {
+            Ok(()) if name == to => {}
+            Ok(()) => {
+                self.displace(&to);
+                self.acknowledge(Op::Copy { name, to });
+            }
+            Err(error) => self.expect_unknown(&name, &error),
+        }
+    }
+
+    fn restore(&mut self) {
+        let (name, to) = (self.name(), self.name());
+        let trash = self.store.trash().expect("the trash");
+        let Some(last) = trash.iter().rfind(|trashed| trashed.name == rrd_name(&name)) else {
+            assert!(!self.has_trash() || self.model.1.get(&name).is_none_or(Vec::is_empty), "{name}");
+            return;
+        };
+        match self.store.restore(last, &rrd_name(&to)) {
+            Ok(()) => self.acknowledge(Op::Restore { name, to }),
             Err(error) => {
-                assert!(!self.model.0.contains_key(&name) && matches!(error, StoreError::NoSuchRrd(_)));
+                assert!(self.model.0.contains_key(&to) && matches!(error, StoreError::Exists(_)), "{error}");
             }
         }
+    }
+
+    fn has_trash(&self) -> bool {
+        !self.options.trash.is_zero()
+    }
+
+    /// What a rename or copy has replaced.
+    fn displace(&mut self, name: &str) {
+        if self.model.0.contains_key(name) {
+            self.acknowledge(Op::Delete { name: name.to_string() });
+        }
+    }
+
+    fn expect_unknown(&self, name: &str, error: &StoreError) {
+        assert!(!self.model.0.contains_key(name) && matches!(error, StoreError::NoSuchRrd(_)), "{error}");
     }
 
     fn update(&mut self) {
@@ -345,6 +410,27 @@ fn run_long(seed: u64) {
 #[test]
 fn crashes_lose_nothing_acknowledged() {
     each_seed(2000, run);
+}
+
+/// RRDs are renamed to names that other shards had.
+fn run_sharded(seed: u64) {
+    let mut world = World::sharded(seed);
+    for _ in 0..3 {
+        for _ in 0..60 {
+            match world.random.below(4) {
+                0 => world.rename(),
+                1 => world.copy(),
+                _ => world.step(),
+            }
+        }
+        world.kill();
+    }
+    world.store.stop().expect("a clean stop");
+}
+
+#[test]
+fn renames_between_shards_survive_a_kill() {
+    each_seed(300, run_sharded);
 }
 
 #[test]

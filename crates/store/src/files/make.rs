@@ -98,6 +98,40 @@ pub fn delete(shared: &Shared, name: &RrdName, work: &mut Workspace) -> Result<(
     })
 }
 
+/// Renames an RRD's file, after what waits for it is written. Another file of the new name is replaced, and what waits for that is
+/// dropped.
+///
+/// # Errors
+/// When there is no such file, or it cannot be renamed.
+pub fn rename(shared: &Shared, from: &RrdName, to: &RrdName, work: &mut Workspace) -> Result<(), StoreError> {
+    let durable = shared.options.sync == SyncMode::Always;
+    shared.with_entry(to, |entry, buffer| {
+        settle(shared, entry, buffer, durable, work)?;
+        shared.journal_forgotten(entry)?;
+        shared.forget(entry, buffer);
+        Ok::<_, StoreError>(())
+    })?;
+    shared.with_entry(from, |entry, buffer| {
+        settle(shared, entry, buffer, durable, work)?;
+        write(shared, entry, buffer, work)?;
+        shared.journal_forgotten(entry)?;
+        shared.tree.rename(from, to).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NoSuchRrd(from.clone()),
+            _ => io_error(&shared.tree, from, error),
+        })?;
+        shared.forget(entry, buffer);
+        for name in [from, to] {
+            match durable {
+                true => {
+                    shared.tree.sync_directories(name).map_err(|error| io_error(&shared.tree, name, error))?;
+                }
+                false => shared.new_files.note(name),
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Bytes of the file of a definition that this store can hold.
 ///
 /// # Errors

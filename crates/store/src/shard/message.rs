@@ -30,6 +30,8 @@ pub enum Command {
     Tune(RrdName, Vec<String>, Reply<Result<(), StoreError>>),
     /// Removes an RRD.
     Delete(RrdName, Reply<Result<(), StoreError>>),
+    /// Gives an RRD a name that no RRD of the shard has.
+    Rename(Rename, Reply<Result<Renamed, StoreError>>),
     /// Records how far a stream has been applied; answered when that is durable.
     Stream(Box<[u8]>, StreamPosition, Reply<Result<(), StoreError>>),
     /// Answered when everything before it is durable.
@@ -44,7 +46,7 @@ impl Command {
         match self {
             Command::Update(batch, _) => batch.text.len() + batch.lines.len() * 20,
             Command::Updatev(_, values, _) => values.len() + 64,
-            Command::Create(..) | Command::Tune(..) | Command::Delete(..) => 512,
+            Command::Create(..) | Command::Tune(..) | Command::Delete(..) | Command::Rename(..) => 512,
             Command::Import(_, rrd, ..) => {
                 rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512
             }
@@ -58,6 +60,7 @@ impl Command {
         match self {
             Command::Update(batch, reply) => reply(refuse_all(batch, &error)),
             Command::Updatev(.., reply) => reply(Err(error)),
+            Command::Rename(_, reply) => reply(Err(error)),
             Command::Create(.., reply)
             | Command::Import(.., reply)
             | Command::Tune(.., reply)
@@ -67,6 +70,25 @@ impl Command {
             | Command::Checkpoint(reply) => reply(Err(error)),
         }
     }
+}
+
+/// A change of name.
+pub struct Rename {
+    /// The name now.
+    pub from: RrdName,
+    /// The name then.
+    pub to: RrdName,
+    /// Whether it is still wanted; called when all changes sent before it are complete, with their placeholders.
+    pub is_wanted: Option<Box<dyn FnOnce() -> bool + Send>>,
+}
+
+/// What became of a change of name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// It is made.
+    Done,
+    /// It was not wanted any more.
+    Unwanted,
 }
 
 /// The same error for every line of a batch.

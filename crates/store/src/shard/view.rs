@@ -67,7 +67,14 @@ impl View<'_> {
 
     fn with_prefix(&self, prefix: &[u8]) -> impl Iterator<Item = &[u8]> {
         let catalogue = &self.state.catalogue;
-        catalogue.ids().map(|id| catalogue.name(id)).filter(move |name| name.starts_with(prefix))
+        let visible = catalogue.ids().map(|id| catalogue.name(id)).filter(|name| !RrdName::is_hidden(name));
+        visible.filter(move |name| name.starts_with(prefix))
+    }
+
+    /// The hidden names.
+    pub fn hidden_names(&self) -> Vec<Vec<u8>> {
+        let catalogue = &self.state.catalogue;
+        catalogue.hidden().map(|id| catalogue.name(id).to_vec()).collect()
     }
 
     /// Names of the RRDs with these ids.

@@ -211,6 +211,10 @@ impl Worker {
                 }
                 self.answer_later(result, reply);
             }
+            Command::Rename(rename, reply) => {
+                let result = self.rename(rename);
+                self.answer_later(result, reply);
+            }
             Command::Stream(name, position, reply) => self.advance_stream(&name, position, reply),
             Command::Sync(reply) => {
                 self.commit();

@@ -24,7 +24,7 @@ use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::Placeholders;
 use crate::shard::message::UpdateOutcome;
-use crate::stripes::Core;
+use crate::stripes::shards::Core;
 use crate::tree::Tree;
 use order::{Job, Order};
 

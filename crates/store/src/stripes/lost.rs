@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Core, Stripes};
+use super::Stripes;
+use super::shards::Core;
 use crate::disk::Disk;
 use crate::engine::{Reply, StoreError, UpdateFailure};
 use crate::filenames;
@@ -40,7 +41,7 @@ impl Core {
                     Err(_) => return,
                 };
                 let is_lost = |name: &RrdName| {
-                    self.shard_index(name.as_bytes()) == index && !known.contains(name.as_bytes())
+                    self.homes.of(name.as_bytes()) == index && !known.contains(name.as_bytes())
                 };
                 let names = names
                     .iter()

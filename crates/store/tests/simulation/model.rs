@@ -12,17 +12,31 @@ use rrd::when::Step;
 
 /// An acknowledged change.
 #[derive(Clone, Debug)]
+#[allow(dead_code, reason = "the files layout has no trash")]
 pub enum Op {
     Create { name: String, definition: Definition, start: i64 },
     Update { name: String, time: Timestamp, values: String },
+    /// For good: another one is created in its place.
+    Replace { name: String },
+    /// Into the trash, where the store has one.
     Delete { name: String },
+    Rename { name: String, to: String },
+    Copy { name: String, to: String },
+    /// What was deleted last of a name comes back.
+    Restore { name: String, to: String },
 }
 
 impl Op {
     /// The RRD it concerns.
     pub fn name(&self) -> &str {
         match self {
-            Op::Create { name, .. } | Op::Update { name, .. } | Op::Delete { name } => name,
+            Op::Create { name, .. }
+            | Op::Update { name, .. }
+            | Op::Replace { name }
+            | Op::Delete { name }
+            | Op::Rename { name, .. }
+            | Op::Copy { name, .. }
+            | Op::Restore { name, .. } => name,
         }
     }
 }
@@ -47,8 +61,9 @@ pub struct ModelRrd {
     rows: Rows,
 }
 
+/// The RRDs by name, and the deleted ones, oldest first.
 #[derive(Clone, Debug, Default)]
-pub struct Model(pub BTreeMap<String, ModelRrd>);
+pub struct Model(pub BTreeMap<String, ModelRrd>, pub BTreeMap<String, Vec<ModelRrd>>);
 
 impl Model {
     pub fn apply(&mut self, op: &Op) {
@@ -74,8 +89,23 @@ impl Model {
                 .apply(&Reading { time: *time, values: &texts })
                 .expect("acknowledged updates are good");
             }
-            Op::Delete { name } => {
+            Op::Replace { name } => {
                 self.0.remove(name);
+            }
+            Op::Delete { name } => {
+                let deleted = self.0.remove(name);
+                self.1.entry(name.clone()).or_default().extend(deleted);
+            }
+            Op::Rename { name, to } => {
+                let moved = self.0.remove(name).expect("acknowledged renames are of RRDs that exist");
+                self.0.insert(to.clone(), moved);
+            }
+            Op::Copy { name, to } => {
+                self.0.insert(to.clone(), self.0[name].clone());
+            }
+            Op::Restore { name, to } => {
+                let deleted = self.1.get_mut(name).and_then(Vec::pop);
+                self.0.insert(to.clone(), deleted.expect("acknowledged restores are of RRDs that were deleted"));
             }
         }
     }

@@ -152,7 +152,7 @@ impl Scanner<'_> {
         if self.covered.has(id, position) {
             return Ok(());
         }
-        if self.state.catalogue.get(id).is_some() && self.state.catalogue.find(name).is_none() {
+        if self.state.catalogue.get(id).is_some() && self.is_free(name, position) {
             self.state.catalogue.rename(id, name);
         } else {
             self.refused += u64::from(!self.gone.contains(&id));
@@ -173,8 +173,15 @@ impl Scanner<'_> {
             self.state.delete(old);
             self.gone.insert(old);
         }
-        let is_free = self.state.catalogue.get(id).is_none() && self.state.catalogue.find(name).is_none();
+        let is_free = self.state.catalogue.get(id).is_none() && self.is_free(name, position);
         self.refused += u64::from(!is_free);
         is_free
+    }
+
+    /// Whether no RRD had the name when the record at `position` was written. One that has it now may have got it later: a page
+    /// of the checkpoint that is newer than the record says so. Until the records of that time have been read, two
+    /// RRDs have the name.
+    fn is_free(&self, name: &[u8], position: Position) -> bool {
+        self.state.catalogue.find(name).is_none_or(|other| self.covered.has(other, position))
     }
 }

@@ -14,6 +14,7 @@ use crate::log::catalogue as record;
 use crate::log::parts::ImportPart;
 use crate::log::{BODY_BYTES_MAX, Kind};
 use crate::name::RrdName;
+use crate::shard::message::{Rename, Renamed};
 use crate::shard::read::ReadTicket;
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
@@ -126,6 +127,24 @@ impl Worker {
             Err(error) => reply(Err(error)),
         });
         self.answer_later(recorded, synced);
+    }
+
+    /// Renames an RRD, if that is still wanted.
+    pub(super) fn rename(&mut self, Rename { from, to, is_wanted }: Rename) -> Result<Renamed, StoreError> {
+        if let Some(is_wanted) = is_wanted {
+            // The placeholders of new RRDs are written with their answers.
+            self.commit();
+            if !is_wanted() {
+                return Ok(Renamed::Unwanted);
+            }
+        }
+        let (id, _) = self.view().find(&from)?;
+        if self.state.catalogue.find(to.as_bytes()).is_some() {
+            return Err(StoreError::Exists(to));
+        }
+        self.record(Kind::Rename, |body| record::Rename::encode(body, id, to.as_bytes()))?;
+        self.state.catalogue.rename(id, to.as_bytes());
+        Ok(Renamed::Done)
     }
 
     /// Removes an RRD.

@@ -1,0 +1,88 @@
+//! The trash: RRDs that were removed or replaced, kept for a while under hidden names in their shards.
+
+use std::collections::BTreeMap;
+
+use crate::engine::Trashed;
+use crate::name::RrdName;
+
+/// Before the time, in the purpose of a hidden name.
+const PURPOSE: &str = "trash/";
+
+/// What is in the trash, by name and time of removal, in milliseconds since the epoch; with its shard.
+#[derive(Debug, Default)]
+pub(super) struct Trash {
+    content: BTreeMap<(RrdName, i64), usize>,
+    newest: i64,
+}
+
+impl Trash {
+    /// The hidden name of an RRD that is removed now: `now_ms`, or later when another was removed then.
+    pub(super) fn assign(&mut self, name: &RrdName, now_ms: i64) -> Trashed {
+        self.newest = now_ms.max(self.newest + 1);
+        Trashed { name: name.clone(), removed_ms: self.newest }
+    }
+
+    /// Adds what a shard has got under a hidden name; `false` when the name is not that of something in the trash.
+    pub(super) fn add(&mut self, hidden: &[u8], shard: usize) -> bool {
+        let Some((purpose, name)) = RrdName::revealed(hidden) else { return false };
+        let Some(removed_ms) = purpose.strip_prefix(PURPOSE).and_then(|time| time.parse().ok()) else {
+            return false;
+        };
+        self.newest = self.newest.max(removed_ms);
+        self.content.insert((name, removed_ms), shard);
+        true
+    }
+
+    /// Removes an entry, whose RRD has left the trash.
+    pub(super) fn remove(&mut self, trashed: &Trashed) {
+        self.content.remove(&(trashed.name.clone(), trashed.removed_ms));
+    }
+
+    /// What was removed last of a name, and its shard.
+    pub(super) fn last(&self, name: &RrdName) -> Option<(Trashed, usize)> {
+        let of_name = (name.clone(), i64::MIN)..=(name.clone(), i64::MAX);
+        let (key, &shard) = self.content.range(of_name).next_back()?;
+        Some((Trashed { name: key.0.clone(), removed_ms: key.1 }, shard))
+    }
+
+    /// An entry that is there, and its shard.
+    pub(super) fn find(&self, trashed: &Trashed) -> Option<(Trashed, usize)> {
+        let shard = *self.content.get(&(trashed.name.clone(), trashed.removed_ms))?;
+        Some((trashed.clone(), shard))
+    }
+
+    /// All of it, by name and time, with the shards.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Trashed, usize)> {
+        self.content
+            .iter()
+            .map(|((name, removed_ms), &shard)| (Trashed { name: name.clone(), removed_ms: *removed_ms }, shard))
+    }
+}
+
+/// The name that an RRD has in the trash.
+pub(super) fn hidden_name(trashed: &Trashed) -> RrdName {
+    trashed.name.hidden(&format!("{PURPOSE}{}", trashed.removed_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_removed_last_comes_back_first() {
+        let name = RrdName::new(b"a/b.rrd").unwrap();
+        let mut trash = Trash::default();
+        for _ in 0..3 {
+            let trashed = trash.assign(&name, 5000);
+            assert!(trash.add(hidden_name(&trashed).as_bytes(), 1));
+        }
+        assert!(!trash.add(b"a/b.rrd", 0) && !trash.add(name.hidden("other").as_bytes(), 0));
+        let times: Vec<i64> = trash.all().map(|(trashed, _)| trashed.removed_ms).collect();
+        assert_eq!(times, [5000, 5001, 5002]);
+        let (last, shard) = trash.last(&name).unwrap();
+        assert_eq!((last.removed_ms, shard), (5002, 1));
+        trash.remove(&last);
+        assert_eq!(trash.last(&name).unwrap().0.removed_ms, 5001);
+        assert!(trash.last(&RrdName::new(b"a/b").unwrap()).is_none());
+    }
+}
