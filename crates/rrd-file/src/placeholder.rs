@@ -9,8 +9,11 @@
 //! fresh ext4, 75,000 to 81,000/s on tmpfs. After 40,000 files were removed from that ext4 it is 1,500 to
 //! 3,600/s for some minutes, all of it in the kernel's search for an inode (`recently_deleted`).
 
+mod look;
+
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -18,6 +21,8 @@ use crate::file::Access;
 use crate::handle::Handle;
 use crate::name::{NAME_BYTES_MAX, RrdName};
 use crate::tree::Tree;
+
+pub use look::{FileId, Found, ToRewrite};
 
 /// The first bytes of every placeholder.
 pub const MAGIC: [u8; 8] = *b"ROUNDELP";
@@ -35,6 +40,12 @@ const OFFSET_RESERVED: usize = 36;
 /// Identifies the store of a placeholder; random, drawn when the store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoreIdentity(pub [u8; 16]);
+
+impl std::fmt::Display for StoreIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 /// The content of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +70,10 @@ pub enum PlaceholderError {
     Foreign {
         /// Its path in the tree.
         name: RrdName,
+        /// The store it belongs to.
+        store: StoreIdentity,
+        /// This store.
+        here: StoreIdentity,
     },
     /// Another release wrote it, in a format this one does not know.
     Version(u32),
@@ -89,10 +104,10 @@ impl std::fmt::Display for PlaceholderError {
                 "cannot write placeholder \"{name}\": something that is not a placeholder stands there; \
                  move it away"
             ),
-            PlaceholderError::Foreign { name } => write!(
+            PlaceholderError::Foreign { name, store, here } => write!(
                 f,
-                "cannot write placeholder \"{name}\": the one there belongs to another store; remove it if \
-                 that store is gone"
+                "the placeholder \"{name}\" belongs to another store, {store}; this one is {here}: export the RRD \
+                 there and import it here, or remove the file if that store is gone"
             ),
             PlaceholderError::Version(version) => write!(
                 f,
@@ -110,13 +125,13 @@ impl std::error::Error for PlaceholderError {}
 /// Writes and removes the placeholders of one store in one tree.
 #[derive(Debug)]
 pub struct Placeholders {
-    tree: Tree,
+    tree: Arc<Tree>,
     store: StoreIdentity,
 }
 
 impl Placeholders {
     /// The placeholders of `store` under `tree`.
-    pub fn new(tree: Tree, store: StoreIdentity) -> Self {
+    pub fn new(tree: Arc<Tree>, store: StoreIdentity) -> Self {
         Placeholders { tree, store }
     }
 
@@ -126,7 +141,12 @@ impl Placeholders {
     /// # Errors
     /// When another file is there, or the system fails.
     pub fn write(&self, name: &RrdName, rrd_bytes: u64) -> Result<(), PlaceholderError> {
-        let header = encode(self.store, name);
+        self.write_at(name, name, rrd_bytes)
+    }
+
+    /// Writes the placeholder of the RRD `origin` at `name`.
+    fn write_at(&self, name: &RrdName, origin: &RrdName, rrd_bytes: u64) -> Result<(), PlaceholderError> {
+        let header = encode(self.store, origin);
         let file = match self.tree.create_file(name) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_to_replace(name)?,
@@ -185,7 +205,9 @@ impl Placeholders {
         let front = read_front(&file).map_err(|_| occupied(false))?;
         match decode(&front) {
             Ok(Some(found)) if found.store == self.store => Ok(file),
-            Ok(Some(_)) => Err(PlaceholderError::Foreign { name: name.clone() }),
+            Ok(Some(Placeholder { store, .. })) => {
+                Err(PlaceholderError::Foreign { name: name.clone(), store, here: self.store })
+            }
             // After a power loss, a placeholder may have its length but not all its bytes.
             Ok(None) if is_torn(&front) => Ok(file),
             Err(PlaceholderError::Damaged { .. }) => Ok(file),
@@ -303,7 +325,7 @@ mod tests {
     fn placeholders() -> (tempfile::TempDir, Placeholders) {
         let directory = tempfile::tempdir().unwrap();
         let tree = Tree::open(directory.path()).unwrap();
-        (directory, Placeholders::new(tree, STORE))
+        (directory, Placeholders::new(Arc::new(tree), STORE))
     }
 
     #[test]

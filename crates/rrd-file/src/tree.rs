@@ -5,6 +5,7 @@
 //! component is opened without following a link unless the link stays inside. Open directories are cached, so
 //! that most opens resolve a single component.
 
+mod directory;
 mod list;
 mod sweep;
 
@@ -24,6 +25,7 @@ use rustix::io::Errno;
 use crate::file::Access;
 use crate::handle::Handle;
 use crate::name::RrdName;
+pub use directory::{Directory, Entry};
 pub use list::{ListError, list, name_bytes};
 pub use sweep::sweep;
 
@@ -107,6 +109,21 @@ impl Tree {
                 };
                 Ok(Handle::Disk(disk.open(path_of(name.as_bytes()), mode)?))
             }
+        }
+    }
+
+    /// Opens the file of this name for reading as [`Tree::open_file`] does, but by its whole path, so that a directory that was renamed just
+    /// now is not mistaken for the one of its former name.
+    ///
+    /// # Errors
+    /// As [`Tree::open_file`].
+    pub fn open_afresh(&self, name: &RrdName) -> io::Result<Handle> {
+        match &self.place {
+            Place::System(directories) => {
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                Ok(Handle::System(directories.open_beneath(name.as_bytes(), flags)?))
+            }
+            Place::Disk(_) => self.open_file(name, Access::Read),
         }
     }
 

@@ -162,6 +162,10 @@ pub struct Stats {
     pub queue_length: u64,
     /// RRDs known.
     pub rrd_count: u64,
+    /// RRDs that are kept although their placeholders are missing.
+    pub missing_count: u64,
+    /// Removed RRDs that are kept in the trash.
+    pub trash_count: u64,
     /// How often an RRD was added, removed or renamed since the start; 0 in the files layout, where other programs do that
     /// too.
     pub name_changes: u64,
@@ -369,6 +373,17 @@ pub trait Engine: Send + Sync {
     /// When the layout keeps no positions, there are too many streams, or a write or sync fails.
     fn set_stream_position(&self, _name: &[u8], _position: StreamPosition) -> Result<(), StoreError> {
         Err(StoreError::Unsupported(NO_STREAMS))
+    }
+    /// RRDs that are kept although their placeholders are missing, because too many are missing at once.
+    fn missing(&self) -> Vec<RrdName> {
+        Vec::new()
+    }
+    /// Removes these RRDs, or else writes their placeholders again; returns how many there were.
+    ///
+    /// # Errors
+    /// When a placeholder cannot be written.
+    fn settle_missing(&self, _remove: bool) -> Result<u64, StoreError> {
+        Ok(0)
     }
     /// Counters.
     fn stats(&self) -> Stats;

@@ -42,6 +42,17 @@ pub fn lock(root: &Path) -> PathBuf {
     root.join("lock")
 }
 
+/// The archive of `.rrd` files that were taken in on a day, given in days since the epoch.
+pub fn adopted(root: &Path, day: i64) -> PathBuf {
+    root.join(format!("adopted-{day:06}.tar.zst"))
+}
+
+/// The day of such an archive, from its name.
+pub fn adopted_day(name: &OsStr) -> Option<i64> {
+    let day = name.to_str()?.strip_prefix("adopted-")?.strip_suffix(".tar.zst")?.parse().ok()?;
+    (adopted(Path::new(""), day).as_os_str() == name).then_some(day)
+}
+
 /// The store's identity, written once.
 pub fn identity(root: &Path) -> PathBuf {
     root.join("STORE")

@@ -8,8 +8,11 @@ mod adopt;
 mod homes;
 mod lost;
 mod names;
+mod reconcile;
 mod shards;
 mod trash;
+mod upkeep;
+mod watch;
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -41,9 +44,12 @@ use crate::shard::read::{FetchTicket, ReadTicket, RowsTicket};
 use crate::shard::recover;
 use crate::shard::view::View;
 use crate::shard::{Clock, Shard};
-use crate::stripes::adopt::Adopter;
+pub use crate::stripes::adopt::Adopted;
+use crate::stripes::adopt::{Adopter, Originals};
 use crate::stripes::homes::Homes;
+use crate::stripes::reconcile::Reconciler;
 use crate::stripes::shards::Core;
+use crate::stripes::upkeep::Upkeep;
 use crate::tree::Tree;
 use crate::verify::{self, Watch};
 use rrd_file::tree::ListError;
@@ -60,12 +66,18 @@ pub struct Options {
     /// The tree whose `.rrd` files, made by other programs, are imported when their name is first used;
     /// `None` = none.
     pub adopt_tree: Option<PathBuf>,
+    /// What becomes of these files.
+    pub adopted: Adopted,
     /// How long removed and replaced RRDs are kept; zero = not at all.
     pub trash: Duration,
+    /// The share of all RRDs, 0 to 1, that may be removed with their placeholders at a stroke; with more, none is.
+    pub max_removed: f64,
     /// The clock; the system's unless a test sets another.
     pub clock: Clock,
 }
 
+/// How long files that were taken in are kept by default.
+const ADOPTED_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// How long removed RRDs are kept by default.
 const TRASH_DEFAULT: Duration = Duration::from_hours(7 * 24);
 
@@ -78,7 +90,9 @@ impl Default for Options {
             shard: ShardOptions::default(),
             placeholder_tree: None,
             adopt_tree: None,
+            adopted: Adopted::Archived(ADOPTED_DEFAULT),
             trash: TRASH_DEFAULT,
+            max_removed: 0.1,
             clock: Arc::new(system_clock),
         }
     }
@@ -93,6 +107,8 @@ fn system_clock() -> Timestamp {
 pub struct Stripes {
     core: Arc<Core>,
     adopter: Option<Adopter>,
+    reconciler: Option<Arc<Reconciler>>,
+    upkeep: Upkeep,
 }
 
 fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
@@ -128,7 +144,7 @@ impl Stripes {
                 let tree = Tree::open(path).map_err(|error| {
                     OpenError::caused(format!("cannot open the tree \"{}\"", path.display()), error)
                 })?;
-                Some(Arc::new(Placeholders::new(tree, store)))
+                Some(Arc::new(Placeholders::new(Arc::new(tree), store)))
             }
             None => None,
         };
@@ -169,15 +185,43 @@ impl Stripes {
             flushes: AtomicU64::new(0),
             _lock: lock,
         });
-        core.learn_names().map_err(|error| OpenError::new(error.to_string()))?;
+        let arrivals = core.learn_names().map_err(|error| OpenError::new(error.to_string()))?;
         if let Some(placeholders) = placeholders.as_ref().filter(|_| any_lost) {
             core.list_lost(&*disk, placeholders);
         }
-        let adopter = match &options.adopt_tree {
-            Some(path) => Some(Adopter::start(Arc::clone(&core), path, placeholders)?),
+        let adopted = match &options.adopt_tree {
+            Some(path) => Some(Arc::new(Tree::open(path).map_err(|error| {
+                OpenError::caused(format!("cannot look for .rrd files in \"{}\"", path.display()), error)
+            })?)),
             None => None,
         };
-        Ok(Stripes { core, adopter })
+        let originals = Arc::new(Originals::new(disk, placeholders.clone(), options.adopted));
+        let reconciler = match &placeholders {
+            Some(placeholders) => Some(Arc::new(Reconciler::new(
+                Arc::clone(&core),
+                Arc::clone(placeholders),
+                adopted.clone(),
+                Arc::clone(&originals),
+                options.max_removed,
+                arrivals,
+            ))),
+            None => {
+                core.arrive(arrivals);
+                None
+            }
+        };
+        let adopter = match adopted.is_some() || reconciler.is_some() {
+            true => Some(Adopter::start(
+                Arc::clone(&core),
+                adopted,
+                placeholders,
+                reconciler.clone(),
+                Arc::clone(&originals),
+            )?),
+            false => None,
+        };
+        let upkeep = Upkeep::start(Arc::clone(&core), reconciler.clone(), originals)?;
+        Ok(Stripes { core, adopter, reconciler, upkeep })
     }
 
     /// The identity that its placeholders carry.
@@ -193,21 +237,34 @@ impl Stripes {
         self.core.every_shard(Command::Checkpoint)
     }
 
-    /// Runs `act`; when there is no such RRD, imports its `.rrd` file if there is one, and tries again.
-    fn with_adoption<T>(
+    /// Has the store follow what was done to placeholders, as far as it concerns these names.
+    #[inline]
+    fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
+        if let Some(reconciler) = &self.reconciler {
+            reconciler.catch_up(names);
+        }
+    }
+
+    /// Makes an attempt with the RRD of a name. When there is none: with the one that is meant, or whose `.rrd` file is there to be imported.
+    fn with_rrd<T>(
         &self,
         name: &RrdName,
-        attempt: impl Fn(&Core) -> Result<T, StoreError>,
+        attempt: impl Fn(&Core, &RrdName) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        match (attempt(&self.core), &self.adopter) {
-            (Err(StoreError::NoSuchRrd(unknown)), adopter) => {
-                self.core.check_lost(name)?;
-                let Some(adopter) = adopter else { return Err(StoreError::NoSuchRrd(unknown)) };
-                adopter.adopt(name)?;
-                attempt(&self.core)
-            }
-            (result, _) => result,
+        self.catch_up(std::iter::once(name.as_bytes()));
+        let unknown = match attempt(&self.core, name) {
+            Err(StoreError::NoSuchRrd(unknown)) => unknown,
+            result => return result,
+        };
+        self.core.check_lost(name)?;
+        if let Some(reconciler) = &self.reconciler
+            && let Some(meant) = reconciler.resolve(name)?
+        {
+            return attempt(&self.core, &meant);
         }
+        let Some(adopter) = &self.adopter else { return Err(StoreError::NoSuchRrd(unknown)) };
+        adopter.adopt(name)?;
+        attempt(&self.core, name)
     }
 
     /// Whether a `.rrd` file that would be adopted has this name.
@@ -226,6 +283,7 @@ impl Stripes {
 
 impl Engine for Stripes {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        self.catch_up(batch.lines.iter().map(|line| batch.name(line)));
         match &self.adopter {
             None if self.core.any_lost => self.core.update(batch, lost::reply(&self.core, reply)),
             None => self.core.update(batch, Box::new(move |(_, failures)| reply(failures))),
@@ -234,12 +292,13 @@ impl Engine for Stripes {
     }
 
     fn updatev(&self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError> {
-        self.with_adoption(name, |core| {
+        self.with_rrd(name, |core, name| {
             core.send_and_wait(name, |reply| Command::Updatev(name.clone(), values.to_vec(), reply))
         })
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
+        self.catch_up(std::iter::once(name.as_bytes()));
         if let Err(lost) = self.check_free(&name, request.no_overwrite) {
             return reply(Err(lost));
         }
@@ -259,6 +318,7 @@ impl Engine for Stripes {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        self.catch_up(std::iter::once(name.as_bytes()));
         self.check_free(&name, no_overwrite)?;
         if no_overwrite && self.is_only_a_file(&name) {
             return Err(StoreError::Exists(name));
@@ -267,28 +327,45 @@ impl Engine for Stripes {
     }
 
     fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError> {
-        self.with_adoption(name, |core| {
+        self.with_rrd(name, |core, name| {
             core.send_and_wait(name, |reply| Command::Tune(name.clone(), args.to_vec(), reply))
         })
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.with_adoption(name, |core| {
+        self.with_rrd(name, |core, name| {
+            core.ask(name, |view, name| view.status(name))?;
             if let Some(adopter) = &self.adopter {
-                core.ask(name, |view, name| view.status(name))?;
                 // First the file: if it stayed, the next use of the name would adopt it again.
                 adopter.replace_file(name)?;
             }
-            core.remove(name)
+            match &self.reconciler {
+                Some(reconciler) => reconciler.remove(name),
+                None => core.remove(name),
+            }
         })
     }
 
     fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.with_adoption(from, |core| core.rename(from, to))
+        self.with_rrd(from, |core, from| {
+            core.ask(from, |view, name| view.status(name))?;
+            match &self.reconciler {
+                _ if from == to => Ok(()),
+                Some(reconciler) => reconciler.rename(from, to),
+                None => core.rename(from, to),
+            }
+        })
     }
 
     fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.with_adoption(from, |core| core.copy(from, to))
+        self.with_rrd(from, |core, from| {
+            core.ask(from, |view, name| view.status(name))?;
+            match &self.reconciler {
+                _ if from == to => Ok(()),
+                Some(reconciler) => reconciler.copy(from, to),
+                None => core.copy(from, to),
+            }
+        })
     }
 
     fn trash(&self) -> Result<Vec<Trashed>, StoreError> {
@@ -296,7 +373,11 @@ impl Engine for Stripes {
     }
 
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
-        self.core.restore(trashed, to)
+        self.catch_up(std::iter::once(to.as_bytes()));
+        match &self.reconciler {
+            Some(reconciler) => reconciler.restore(trashed, to),
+            None => self.core.restore(trashed, to),
+        }
     }
 
     fn erase(&self, trashed: &Trashed) -> Result<(), StoreError> {
@@ -304,20 +385,20 @@ impl Engine for Stripes {
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        self.with_adoption(name, |core| core.ask(name, |view, name| view.snapshot(name)))
+        self.with_rrd(name, |core, name| core.ask(name, |view, name| view.snapshot(name)))
     }
 
     fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
-        self.with_adoption(name, |core| core.ask(name, |view, name| view.status(name)))
+        self.with_rrd(name, |core, name| core.ask(name, |view, name| view.status(name)))
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
         let take = move |view: &View<'_>, name: &RrdName| FetchTicket::take(view, name, request);
-        self.with_adoption(name, |core| core.ask(name, take))?.complete()
+        self.with_rrd(name, |core, name| core.ask(name, take))?.complete()
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
-        self.with_adoption(name, |core| core.ask(name, ReadTicket::take))?.complete()
+        self.with_rrd(name, |core, name| core.ask(name, ReadTicket::take))?.complete()
     }
 
     fn rows(
@@ -339,6 +420,10 @@ impl Engine for Stripes {
         recursive: bool,
         hold: Hold<'_>,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.catch_up(std::iter::empty());
+        if let Some(reconciler) = &self.reconciler {
+            reconciler.wait_for_scan();
+        }
         let mut prefix = directory.to_vec();
         if !prefix.is_empty() && prefix.last() != Some(&b'/') {
             prefix.push(b'/');
@@ -372,8 +457,10 @@ impl Engine for Stripes {
         self.core.flushes.fetch_add(1, Ordering::Relaxed);
         match name {
             Some(name) => {
-                self.status(name)?;
-                self.core.sync(name)
+                self.with_rrd(name, |core, name| {
+                    core.ask(name, |view, name| view.status(name))?;
+                    core.sync(name)
+                })
             }
             None => self.core.every_shard(Command::Sync),
         }
@@ -390,9 +477,22 @@ impl Engine for Stripes {
         self.core.wait_for(home, |reply| Command::Stream(name.into(), position, reply))
     }
 
+    fn missing(&self) -> Vec<RrdName> {
+        self.reconciler.as_ref().map_or(Vec::new(), |reconciler| reconciler.missing())
+    }
+
+    fn settle_missing(&self, remove: bool) -> Result<u64, StoreError> {
+        self.catch_up(std::iter::empty());
+        self.reconciler.as_ref().map_or(Ok(0), |reconciler| reconciler.settle_missing(remove))
+    }
+
     fn stats(&self) -> Stats {
-        let mut stats =
-            Stats { flushes_received: self.core.flushes.load(Ordering::Relaxed), ..Stats::default() };
+        let mut stats = Stats {
+            flushes_received: self.core.flushes.load(Ordering::Relaxed),
+            missing_count: self.reconciler.as_ref().map_or(0, |reconciler| reconciler.missing_count()),
+            trash_count: lock(&self.core.trash).all().count() as u64,
+            ..Stats::default()
+        };
         for shard in &self.core.shards {
             let shared = &shard.shared;
             let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -427,6 +527,7 @@ impl Engine for Stripes {
     }
 
     fn stop(&self) -> Result<(), StoreError> {
+        self.upkeep.stop();
         if let Some(adopter) = &self.adopter {
             adopter.stop();
         }

@@ -78,6 +78,7 @@ impl World {
             placeholder_tree: None,
             adopt_tree: None,
             trash: Duration::from_secs([0, 3600][random.below(2) as usize]),
+            max_removed: 0.1,
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
         };
         change(&mut options.shard);

@@ -1,5 +1,6 @@
 //! Read access to a shard's memory between two updates: queries are answered from it.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -69,6 +70,14 @@ impl View<'_> {
         let catalogue = &self.state.catalogue;
         let visible = catalogue.ids().map(|id| catalogue.name(id)).filter(|name| !RrdName::is_hidden(name));
         visible.filter(move |name| name.starts_with(prefix))
+    }
+
+    /// Names in or below any of these directories.
+    pub fn names_below(&self, directories: &HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
+        let is_below = |name: &&[u8]| {
+            memchr::memchr_iter(b'/', name).any(|slash| directories.contains(&name[..slash]))
+        };
+        self.with_prefix(b"").filter(is_below).map(<[u8]>::to_vec).collect()
     }
 
     /// The hidden names.

@@ -7,8 +7,8 @@
 //! their order.
 
 mod order;
+pub(super) mod original;
 
-use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -23,10 +23,15 @@ use crate::error::OpenError;
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::Placeholders;
-use crate::shard::message::UpdateOutcome;
+use crate::shard::message::{Command, UpdateOutcome};
+use crate::shard::read::ReadTicket;
+use crate::stripes::reconcile::Reconciler;
 use crate::stripes::shards::Core;
 use crate::tree::Tree;
 use order::{Job, Order};
+pub use original::Adopted;
+pub(super) use original::Originals;
+use original::Taken;
 
 /// The largest file that is imported: what the log can hold when it does not compress at all.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -52,23 +57,26 @@ pub(super) struct Adopter {
 
 struct Source {
     core: Arc<Core>,
-    tree: Tree,
+    /// Where files are; `None` when none is imported, and names are only resolved.
+    tree: Option<Arc<Tree>>,
     placeholders: Option<Arc<Placeholders>>,
+    reconciler: Option<Arc<Reconciler>>,
     order: Arc<Order>,
+    originals: Arc<Originals>,
 }
 
 impl Adopter {
-    /// Starts importing files under `tree`, where the store's `placeholders` may be.
+    /// Starts importing files under `tree`, if there is one, where the store's `placeholders` may be, and resolving names through the
+    /// `reconciler`.
     pub(super) fn start(
         core: Arc<Core>,
-        tree: &Path,
+        tree: Option<Arc<Tree>>,
         placeholders: Option<Arc<Placeholders>>,
+        reconciler: Option<Arc<Reconciler>>,
+        originals: Arc<Originals>,
     ) -> Result<Adopter, OpenError> {
-        let failed = |error: std::io::Error| {
-            OpenError::caused(format!("cannot look for .rrd files in \"{}\"", tree.display()), error)
-        };
-        let tree = Tree::open(tree).map_err(failed)?;
-        let source = Arc::new(Source { core, tree, placeholders, order: Arc::default() });
+        let failed = |error: std::io::Error| OpenError::caused("cannot start the thread that imports files", error);
+        let source = Arc::new(Source { core, tree, placeholders, reconciler, order: Arc::default(), originals });
         let (sender, messages) = mpsc::channel();
         let for_thread = Arc::clone(&source);
         let thread = std::thread::Builder::new()
@@ -177,7 +185,8 @@ impl Adopter {
         recursive: bool,
         hold: Hold<'_>,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut names = rrd_file::tree::list(&self.source.tree, directory, recursive, hold)?;
+        let Some(tree) = &self.source.tree else { return Ok(Vec::new()) };
+        let mut names = rrd_file::tree::list(tree, directory, recursive, hold)?;
         let hidden = |name: &[u8]| name.split(|&byte| byte == b'/').any(|part| part.starts_with(b"."));
         names.retain(|name| !hidden(name));
         Ok(names)
@@ -267,6 +276,23 @@ impl Queue {
     }
 }
 
+/// Bytes of files that wait for the archive.
+const TAKEN_BYTES_MAX: u64 = 64 << 20;
+
+/// Files that were taken in and are still to be put away, with the lengths of their placeholders.
+#[derive(Default)]
+struct TakenFiles {
+    files: Vec<(Taken, u64)>,
+    bytes: u64,
+}
+
+impl TakenFiles {
+    fn add(&mut self, taken: Taken, rrd_bytes: u64) {
+        self.files.push((taken, rrd_bytes));
+        self.bytes += rrd_bytes;
+    }
+}
+
 impl Source {
     fn run(&self, messages: &Receiver<Message>) {
         let mut queue = Queue::default();
@@ -290,17 +316,28 @@ impl Source {
     /// Adopts the files of the names that wait now, and applies all lines that wait for them.
     fn pass(&self, queue: &mut Queue, messages: &Receiver<Message>) {
         let names: Vec<RrdName> = queue.waiting.keys().cloned().collect();
-        let mut results: HashMap<RrdName, Result<(), StoreError>> = HashMap::new();
+        let mut results: HashMap<RrdName, Result<RrdName, StoreError>> = HashMap::new();
         let mut found = Vec::new();
         for name in names {
+            match self.resolve(&name) {
+                Ok(None) => {}
+                Ok(Some(known)) => {
+                    results.insert(name, Ok(known));
+                    continue;
+                }
+                Err(error) => {
+                    results.insert(name, Err(error));
+                    continue;
+                }
+            }
             match self.core.check_lost(&name).and_then(|()| self.open(&name)) {
                 Ok(Some(_)) => found.push(name),
                 // Created meanwhile, in place of the file.
-                Ok(None) if self.core.is_in_store(&name) => drop(results.insert(name, Ok(()))),
+                Ok(None) if self.core.is_in_store(&name) => drop(results.insert(name.clone(), Ok(name))),
                 Ok(None) => drop(results.insert(name.clone(), Err(StoreError::NoSuchRrd(name)))),
                 // It is lost no more.
                 Err(StoreError::Lost(_)) if self.core.is_in_store(&name) => {
-                    drop(results.insert(name, Ok(())))
+                    drop(results.insert(name.clone(), Ok(name)))
                 }
                 Err(error) => drop(results.insert(name, Err(error))),
             }
@@ -309,10 +346,12 @@ impl Source {
             return self.answer(queue, &results);
         }
         self.order.hold(&found);
+        let mut taken = TakenFiles::default();
         for name in found {
-            let result = self.import(&name);
-            results.insert(name, result);
+            let result = self.import(&name, &mut taken);
+            results.insert(name.clone(), result.map(|()| name));
         }
+        self.put_away(taken);
         queue.take_all(messages);
         self.answer(queue, &results);
         self.order.release(|| {
@@ -321,13 +360,22 @@ impl Source {
         });
     }
 
-    /// Applies the waiting lines of the names with a result, or refuses them, and answers who asked for the names.
-    fn answer(&self, queue: &mut Queue, results: &HashMap<RrdName, Result<(), StoreError>>) {
+    /// The RRD that is meant by a name, if the store has it.
+    fn resolve(&self, name: &RrdName) -> Result<Option<RrdName>, StoreError> {
+        let Some(reconciler) = &self.reconciler else { return Ok(None) };
+        Ok(reconciler.resolve(name)?.filter(|known| self.core.is_in_store(known)))
+    }
+
+    /// Applies the waiting lines of the names with a result, which is the name of the RRD that is meant, or refuses them, and answers who asked for
+    /// the names.
+    fn answer(&self, queue: &mut Queue, results: &HashMap<RrdName, Result<RrdName, StoreError>>) {
         let mut lines = Vec::new();
         for (name, result) in results {
             let Some(waiting) = queue.waiting.remove(name) else { continue };
             match result {
-                Ok(()) => lines.extend(waiting.lines),
+                Ok(known) => {
+                    lines.extend(waiting.lines.into_iter().map(|(job, line)| (job, line, known)));
+                }
                 Err(error) => {
                     for (job, line) in waiting.lines {
                         job.finish(1, [UpdateFailure { line, accepted: 0, error: error.clone() }]);
@@ -336,20 +384,21 @@ impl Source {
             }
             for reply in waiting.replies {
                 // Who asked may be gone.
-                let _ = reply.send(result.clone());
+                let _ = reply.send(result.clone().map(|_| ()));
             }
         }
-        lines.sort_unstable_by_key(|(job, line)| (job.ticket, *line));
+        lines.sort_unstable_by_key(|(job, line, _)| (job.ticket, *line));
         for lines in lines.chunks(LINES_MAX) {
-            self.apply(lines.to_vec());
+            self.apply(lines);
         }
     }
 
-    fn apply(&self, lines: Vec<(Arc<Job>, u32)>) {
+    fn apply(&self, lines: &[(Arc<Job>, u32, &RrdName)]) {
         let mut batch = UpdateBatch::default();
-        for (job, line) in &lines {
-            batch.push_copy(&job.batch, &job.batch.lines[*line as usize]);
+        for (job, line, known) in lines {
+            batch.push(known.as_bytes(), job.batch.values(&job.batch.lines[*line as usize]));
         }
+        let lines: Vec<(Arc<Job>, u32)> = lines.iter().map(|(job, line, _)| (Arc::clone(job), *line)).collect();
         let finish = Box::new(move |(_, failures): UpdateOutcome| {
             let mut failures = failures.into_iter().peekable();
             for (index, (job, line)) in lines.into_iter().enumerate() {
@@ -361,31 +410,49 @@ impl Source {
     }
 
     /// Imports the file of a name unless the RRD exists by now.
-    fn import(&self, name: &RrdName) -> Result<(), StoreError> {
+    fn import(&self, name: &RrdName, taken: &mut TakenFiles) -> Result<(), StoreError> {
         if self.core.is_in_store(name) {
             return Ok(());
         }
-        let Some((file, bytes)) = self.open(name)? else { return Err(StoreError::NoSuchRrd(name.clone())) };
-        let failed = |error| StoreError::io(format!("cannot read the file of \"{name}\""), error);
-        if bytes > FILE_BYTES_MAX {
-            return Err(StoreError::TooLarge(format!(
-                "cannot take in \"{name}\": it has {bytes} bytes, {FILE_BYTES_MAX} are the limit"
-            )));
-        }
-        let mut content = Vec::with_capacity(bytes as usize);
-        // It may be growing.
-        std::io::Read::read_to_end(&mut std::io::Read::take(&file, FILE_BYTES_MAX), &mut content)
-            .map_err(failed)?;
-        let parts = rrd::codec::file::decode(&content)
-            .map_err(|error| StoreError::Damaged { path: name.to_string(), error })?;
-        drop(content);
-        match self.core.import(name, parts.rrd, true) {
+        let Some(file) = self.open(name)? else { return Err(StoreError::NoSuchRrd(name.clone())) };
+        let failed = |error| StoreError::io(format!("cannot take in \"{name}\": its file cannot be read"), error);
+        self.originals.begin(name, &file);
+        let content = original::read(&file).map_err(failed)?;
+        let decode = || {
+            let damaged = |error| StoreError::Damaged { path: name.to_string(), error };
+            rrd::codec::file::decode(&content).map(|parts| parts.rrd).map_err(damaged)
+        };
+        match self.core.import(name, decode()?, true) {
             // Created meanwhile, in place of the file.
             Err(StoreError::Exists(_)) => return Ok(()),
             imported => imported?,
         }
-        tracing::info!(rrd = %name, bytes, "took in a .rrd file that stood in the tree");
+        if !self.originals.go() {
+            self.originals.keep(name, &file, "adopt = \"keep\"");
+            return Ok(());
+        }
+        let stored = self.core.ask(name, ReadTicket::take)?.complete()?;
+        if !original::is_equal(&decode()?, &stored) {
+            self.originals.keep(name, &file, "what was read back is not equal");
+            return Ok(());
+        }
+        taken.add(self.originals.take(name, &file, &content)?, FileLayout::of(&stored.definition).file_bytes);
+        if taken.bytes > TAKEN_BYTES_MAX {
+            self.put_away(std::mem::take(taken));
+        }
         Ok(())
+    }
+
+    /// Puts placeholders in the places of files that were taken in.
+    fn put_away(&self, taken: TakenFiles) {
+        let Some(tree) = self.tree.as_ref().filter(|_| !taken.files.is_empty()) else { return };
+        let done = self.core.every_shard(Command::Sync).and_then(|()| {
+            let now = (self.core.clock)().whole;
+            self.originals.put_away(tree, taken.files, now)
+        });
+        if let Err(error) = done {
+            tracing::error!(%error, "files that were taken in stay where they are; they are archived after the next start");
+        }
     }
 
     /// Puts a placeholder in the place of the `.rrd` file of an RRD that the store has, if there is one.
@@ -397,7 +464,8 @@ impl Source {
         self.core.sync(name)?;
         let status = self.core.ask(name, |view, name| view.status(name))?;
         let failed = |error| StoreError::io(format!("cannot remove the file of \"{name}\""), error);
-        self.tree.remove(name).and_then(|()| self.tree.sync_directories(name)).map_err(failed)?;
+        let Some(tree) = &self.tree else { return Ok(()) };
+        tree.remove(name).and_then(|()| tree.sync_directories(name)).map_err(failed)?;
         tracing::info!(rrd = %name, "removed its .rrd file, because the RRD is deleted or created anew");
         if let Some(placeholders) = &self.placeholders {
             placeholders.write(name, FileLayout::of(&status.definition).file_bytes)?;
@@ -405,10 +473,11 @@ impl Source {
         Ok(())
     }
 
-    /// A `.rrd` file and its length; `None` when there is none or the file is of another kind.
-    fn open(&self, name: &RrdName) -> Result<Option<(std::fs::File, u64)>, StoreError> {
+    /// A `.rrd` file; `None` when there is none or the file is of another kind.
+    fn open(&self, name: &RrdName) -> Result<Option<std::fs::File>, StoreError> {
         let failed = |error| StoreError::io(format!("cannot read the file of \"{name}\""), error);
-        let Ok(Handle::System(file)) = self.tree.open_file(name, Access::Read) else { return Ok(None) };
+        let Some(tree) = &self.tree else { return Ok(None) };
+        let Ok(Handle::System(file)) = tree.open_file(name, Access::Read) else { return Ok(None) };
         let file = std::fs::File::from(file);
         let about = file.metadata().map_err(failed)?;
         let mut front = [0; 4];
@@ -418,6 +487,6 @@ impl Source {
         {
             return Ok(None);
         }
-        Ok(Some((file, about.len())))
+        Ok(Some(file))
     }
 }

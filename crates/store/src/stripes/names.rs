@@ -3,12 +3,16 @@
 //! A rename is one record in the log of the RRD's shard: the RRD keeps its rows and its shard ([`super::homes`]). What stands in the way is put in
 //! the trash first. Only one of these operations runs at a time; updates go on meanwhile.
 
+use std::collections::HashSet;
 use std::sync::mpsc;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::shard::message::{Command, Rename, Renamed};
+use crate::shard::read::ReadTicket;
 use crate::stripes::shards::Core;
 use crate::stripes::trash;
 
@@ -18,6 +22,26 @@ const NAMES_AT_ONCE: usize = 1024;
 /// Whether a change is still wanted; called by the shard when everything sent before is complete.
 pub(super) type IsWanted = Option<Box<dyn FnOnce() -> bool + Send>>;
 
+/// Purpose of the hidden name of an RRD that is about to get to its name.
+const ARRIVING: &str = "arriving";
+
+/// An RRD that waits for its name.
+pub(super) struct Arrival {
+    pub(super) name: RrdName,
+    pub(super) shard: usize,
+}
+
+/// From where an RRD gets to a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// From another name, which it loses.
+    Moved(RrdName),
+    /// From another name, which it keeps.
+    Copied(RrdName),
+    /// From the trash.
+    Trash(Trashed),
+}
+
 /// One RRD that gets another name.
 pub(super) struct Move {
     pub(super) from: RrdName,
@@ -26,28 +50,140 @@ pub(super) struct Move {
 }
 
 impl Core {
-    /// Finds out the names that are not in the shard that their hash says, and what is in the trash.
-    pub(super) fn learn_names(&self) -> Result<(), StoreError> {
+    /// Finds out the names that are not in the shard that their hash says, and what is in the trash. Returns the RRDs that were about
+    /// to get to a name when the store was last stopped.
+    pub(super) fn learn_names(&self) -> Result<Vec<Arrival>, StoreError> {
         let mut trash = lock(&self.trash);
-        let mut unfinished = Vec::new();
-        for (index, shard) in self.shards.iter().enumerate() {
-            for name in self.query(shard, None, |view| view.hidden_names())? {
-                if !trash.add(&name, index) {
-                    unfinished.push(name);
+        let mut arrivals = Vec::new();
+        for (shard, held) in self.shards.iter().enumerate() {
+            for hidden in self.query(held, None, |view| view.hidden_names())? {
+                match RrdName::revealed(&hidden) {
+                    Some((ARRIVING, name)) => arrivals.push(Arrival { name, shard }),
+                    _ if trash.add(&hidden, shard) => {}
+                    _ => tracing::warn!(name = %hidden.escape_ascii(), "an RRD has a name of an unknown kind; a newer release may know it"),
                 }
             }
         }
         drop(trash);
-        if self.shards.len() > 1 {
-            for (index, shard) in self.shards.iter().enumerate() {
-                for name in self.query(shard, None, |view| view.names(b""))? {
-                    if self.homes.of_hash(&name) != index {
-                        self.homes.set(&name, index);
-                    }
+        if self.shards.len() == 1 {
+            return Ok(arrivals);
+        }
+        let mut twice = Vec::new();
+        for (shard, held) in self.shards.iter().enumerate() {
+            for name in self.query(held, None, |view| view.names(b""))? {
+                let by_hash = self.homes.of_hash(&name);
+                if by_hash != shard
+                    && let Ok(name) = RrdName::new(&name)
+                {
+                    self.homes.set(name.as_bytes(), shard);
+                    twice.push((by_hash, name, None));
                 }
             }
         }
-        Ok(())
+        // The loss of power may have undone, in one of two shards, that an RRD made room for the one that is renamed.
+        for result in self.discard(twice) {
+            match result {
+                Ok(_) | Err(StoreError::NoSuchRrd(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(arrivals)
+    }
+
+    /// Names in or below directories.
+    pub(super) fn names_below(&self, directories: &HashSet<Vec<u8>>) -> Result<Vec<RrdName>, StoreError> {
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            let directories = directories.clone();
+            let found = self.query(shard, None, move |view| view.names_below(&directories))?;
+            names.extend(found.iter().filter_map(|name| RrdName::new(name).ok()));
+        }
+        Ok(names)
+    }
+
+    /// Names whose hashes are not among these, which are sorted.
+    pub(super) fn names_but(&self, hashes: &[u64]) -> Result<Vec<RrdName>, StoreError> {
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            let all = self.query(shard, None, |view| view.names(b""))?;
+            let others = all.iter().filter(|name| hashes.binary_search(&xxh3_64(name)).is_err());
+            names.extend(others.filter_map(|name| RrdName::new(name).ok()));
+        }
+        Ok(names)
+    }
+
+    /// RRDs, without those in the trash.
+    pub(super) fn rrd_count(&self) -> Result<u64, StoreError> {
+        let counts = self.shards.iter().map(|shard| self.query(shard, None, |view| view.state.catalogue.count()));
+        counts.sum()
+    }
+
+    /// What was removed last of a name.
+    pub(super) fn last_trashed(&self, name: &RrdName) -> Option<Trashed> {
+        lock(&self.trash).last(name).map(|(trashed, _)| trashed)
+    }
+
+    /// Takes RRDs to where they wait until they get a name; logs those for which that fails.
+    pub(super) fn depart(&self, sources: Vec<(Source, RrdName, IsWanted)>) -> Vec<Arrival> {
+        let (mut homes, mut moves, mut names, mut done) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let failed = |name: &RrdName, error: &StoreError| {
+            tracing::error!(%error, rrd = %name, "cannot follow a change of the tree of placeholders");
+        };
+        // Copies first: what is copied may be moved as well.
+        for (source, name, is_wanted) in sources {
+            let (shard, from) = match &source {
+                Source::Copied(from) => {
+                    match self.copy_to_wait(from, &name) {
+                        Ok(arrival) => done.push(arrival),
+                        Err(error) => failed(&name, &error),
+                    }
+                    continue;
+                }
+                Source::Moved(from) => (self.homes.of(from.as_bytes()), from.clone()),
+                Source::Trash(trashed) => match lock(&self.trash).find(trashed) {
+                    Some((_, shard)) => (shard, trash::hidden_name(trashed)),
+                    None => continue,
+                },
+            };
+            homes.push(shard);
+            moves.push(Move { from, to: name.hidden(ARRIVING), is_wanted });
+            names.push((Arrival { name, shard }, source));
+        }
+        for (result, (arrival, source)) in self.move_from(homes, moves).into_iter().zip(names) {
+            match result {
+                Ok(Renamed::Done) => {
+                    if let Source::Trash(trashed) = &source {
+                        lock(&self.trash).remove(trashed);
+                    }
+                    done.push(arrival);
+                }
+                Ok(Renamed::Unwanted) => {}
+                Err(error) => failed(&arrival.name, &error),
+            }
+        }
+        done
+    }
+
+    fn copy_to_wait(&self, from: &RrdName, name: &RrdName) -> Result<Arrival, StoreError> {
+        let rrd = self.ask(from, ReadTicket::take)?.complete()?;
+        let shard = self.homes.of(name.as_bytes());
+        let hidden = name.hidden(ARRIVING);
+        self.wait_for(&self.shards[shard], |reply| Command::Import(hidden, Box::new(rrd), false, reply))?;
+        Ok(Arrival { name: name.clone(), shard })
+    }
+
+    /// Gives RRDs that wait for it their names.
+    pub(super) fn arrive(&self, arrivals: Vec<Arrival>) {
+        let names: Vec<RrdName> = arrivals.iter().map(|arrival| arrival.name.clone()).collect();
+        let homes = arrivals.iter().map(|arrival| arrival.shard).collect();
+        let moves = arrivals
+            .into_iter()
+            .map(|Arrival { name, .. }| Move { from: name.hidden(ARRIVING), to: name, is_wanted: None });
+        for (result, name) in self.move_from(homes, moves.collect()).into_iter().zip(names) {
+            if let Err(error) = result {
+                tracing::error!(%error, rrd = %name, "an RRD does not get its name; that is tried again at the next start");
+            }
+        }
     }
 
     /// Which of these names RRDs have.
@@ -169,7 +305,7 @@ impl Core {
     /// Makes a copy of an RRD as it is now; what has the name goes to the trash.
     pub(super) fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
         let _turn = lock(&self.renaming);
-        let rrd = self.ask(from, crate::shard::read::ReadTicket::take)?.complete()?;
+        let rrd = self.ask(from, ReadTicket::take)?.complete()?;
         if from == to {
             return Ok(());
         }
@@ -202,6 +338,23 @@ impl Core {
         self.move_from(vec![shard], vec![one]).pop().unwrap_or(Err(StoreError::Stopping))?;
         lock(&self.trash).remove(trashed);
         Ok(())
+    }
+
+    /// Deletes what has been in the trash for as long as anything is kept.
+    pub(super) fn empty_old_trash(&self) {
+        let now_ms = (self.clock)().whole * 1000;
+        let old: Vec<Trashed> = lock(&self.trash)
+            .all()
+            .map(|(trashed, _)| trashed)
+            .filter(|trashed| trashed.removed_ms.saturating_add(self.trash_ms) <= now_ms)
+            .collect();
+        for trashed in old {
+            match self.erase(&trashed) {
+                Ok(()) => {}
+                Err(StoreError::Stopping) => return,
+                Err(error) => tracing::warn!(%error, rrd = %trashed.name, "cannot delete an RRD of the trash; that is tried again"),
+            }
+        }
     }
 
     /// Deletes an RRD of the trash for good.

@@ -4,7 +4,7 @@ use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rr
 
 use super::*;
 use crate::disk::sim::SimDisk;
-use crate::log::catalogue::{Create, Delete};
+use crate::log::catalogue::{Create, Delete, Rename};
 use crate::log::{Known, LogWriter, Options, Stamp, UpdatesBody};
 
 const START: i64 = 1_700_000_000;
@@ -153,6 +153,34 @@ fn what_a_page_of_the_checkpoint_holds_is_not_applied_again() {
     for id in 0..RRDS {
         assert_eq!(shown(&state, id), shown(&want, id));
     }
+}
+
+/// The pages of a checkpoint are taken one after the other, and renames go on meanwhile.
+#[test]
+fn a_name_that_an_rrd_of_a_later_page_got_since_is_free_at_the_time_of_a_record() {
+    let disk = SimDisk::new(1);
+    disk.handle().create_dir_all(Path::new(DIR)).unwrap();
+    let from = Position::default();
+    let writer = LogWriter::open(disk.handle(), Path::new(DIR), from, Options::default()).unwrap();
+    let mut log = Log { disk, writer };
+    let (early, late) = (7, PAGE_IDS);
+    for (id, name) in [(early, b"b"), (early, b"c"), (late, b"b")] {
+        log.record(Kind::Rename, |body| Rename::encode(body, id, name));
+    }
+    // One is created in between and renamed, too.
+    let made = PAGE_IDS * 2;
+    let mut state = State::new(START, 1024);
+    state.create(early, b"a", definition(), START);
+    state.create(late, b"b", definition(), START);
+    let pages = vec![(late, from), (made, log.writer.position())];
+    log.record(Kind::Rename, |body| Rename::encode(body, late, b"e"));
+    log.record(Kind::Create, |body| Create::encode(body, made, b"b", &definition(), START));
+    let loaded = Loaded { pages, next_id: made, ..Loaded::default() };
+    let disk = log.disk.handle();
+    let scanned = scan(&*disk, Path::new(DIR), from, Known::default(), (&loaded, &[]), &mut state).unwrap();
+    assert_eq!(scanned.refused, 0);
+    let names = [&b"c"[..], b"e", b"b"].map(|name| state.catalogue.find(name));
+    assert_eq!(names, [Some(early), Some(late), Some(made)]);
 }
 
 #[test]

@@ -1,0 +1,426 @@
+//! What programs do to placeholders happens to RRDs.
+
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use roundel_store::disk::real::RealDisk;
+use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch};
+use roundel_store::stripes::{Options, Stripes};
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use rrd_file::Existing;
+use rrd_file::name::RrdName;
+
+const START: i64 = 1_700_000_000;
+
+fn name(text: &str) -> RrdName {
+    RrdName::new(text.as_bytes()).unwrap()
+}
+
+struct World {
+    directory: tempfile::TempDir,
+    options: Options,
+    store: Option<Stripes>,
+}
+
+impl World {
+    fn new(shard_count: u32) -> World {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = directory.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let options = Options {
+            shard_count,
+            placeholder_tree: Some(tree.clone()),
+            adopt_tree: Some(tree),
+            ..Options::default()
+        };
+        let mut world = World { directory, options, store: None };
+        world.start();
+        world
+    }
+
+    fn start(&mut self) {
+        let disk = RealDisk::create(&self.directory.path().join("store")).unwrap();
+        let disk = Arc::new(disk);
+        // A process that another test has just forked has the lock until it executes its program.
+        let opened = (0..100).find_map(|_| match Stripes::open(Arc::clone(&disk) as _, &self.options) {
+            Ok(store) => Some(store),
+            Err(error) => {
+                assert!(error.to_string().contains("another daemon"), "{error}");
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                None
+            }
+        });
+        self.store = opened;
+    }
+
+    fn stop(&mut self) {
+        let store = self.store.take().unwrap();
+        store.stop().unwrap();
+    }
+
+    fn store(&self) -> &Stripes {
+        self.store.as_ref().unwrap()
+    }
+
+    fn path(&self, text: &str) -> PathBuf {
+        self.directory.path().join("tree").join(text)
+    }
+
+    /// Runs a command of the shell in the tree.
+    fn sh(&self, command: &str) {
+        let done = Command::new("sh").args(["-ec", command]).current_dir(self.path("")).status().unwrap();
+        assert!(done.success(), "{command}");
+    }
+
+    fn create(&self, text: &str) {
+        let step = Step { units: 1, units_per_second: 1 };
+        let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+        let definition = parse_create(&options, &["DS:v:GAUGE:1000:U:U", "RRA:LAST:0.5:1:100"]).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let request = CreateRequest { definition, start: START, no_overwrite: true };
+        self.store().create(name(text), request, Box::new(move |result| sender.send(result).unwrap()));
+        receiver.recv().unwrap().unwrap();
+    }
+
+    fn update(&self, text: &str, second: i64, value: i64) -> Result<(), StoreError> {
+        let mut batch = UpdateBatch::default();
+        batch.push(text.as_bytes(), format!("{}:{value}", START + second).as_bytes());
+        let (sender, receiver) = mpsc::channel();
+        self.store().update(batch, Box::new(move |failures| sender.send(failures).unwrap()));
+        receiver.recv().unwrap().pop().map_or(Ok(()), |failure| Err(failure.error))
+    }
+
+    /// Creates an RRD whose second row is a value that tells it from others.
+    fn make(&self, text: &str, value: i64) {
+        self.create(text);
+        self.update(text, 1, value).unwrap();
+    }
+
+    /// The value that an RRD was made with, if there is one.
+    fn value(&self, text: &str) -> Option<i64> {
+        match self.store().read(&name(text)) {
+            Ok(rrd) => Some(rrd.archives[0].iter().rev().find(|value| !value.is_nan()).map_or(-1, |value| *value as i64)),
+            Err(StoreError::NoSuchRrd(_)) => None,
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    fn list(&self) -> String {
+        let names = self.store().list(b"", true).unwrap();
+        names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn trash(&self) -> String {
+        let trash = self.store().trash().unwrap();
+        trash.iter().map(|trashed| trashed.name.to_string()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Each is done to a store that runs and to one that is found so at its next start, of one shard and of several.
+fn each_way(prepare: impl Fn(&World), command: &str, check: impl Fn(&World)) {
+    for shard_count in [1, 4] {
+        for is_running in [true, false] {
+            let mut world = World::new(shard_count);
+            prepare(&world);
+            if is_running {
+                world.sh(command);
+            } else {
+                world.stop();
+                world.sh(command);
+                world.start();
+            }
+            check(&world);
+            // What was followed once is not followed again.
+            world.stop();
+            world.start();
+            check(&world);
+        }
+    }
+}
+
+fn three(world: &World) {
+    world.make("a/x.rrd", 1);
+    world.make("a/y.rrd", 2);
+    world.make("b/x.rrd", 3);
+}
+
+#[test]
+fn files_are_removed_moved_and_copied() {
+    each_way(three, "rm a/x.rrd", |world| {
+        assert_eq!(world.value("a/x.rrd"), None);
+        assert_eq!((world.list().as_str(), world.trash().as_str()), ("a/y.rrd b/x.rrd", "a/x.rrd"));
+        assert!(matches!(world.update("a/x.rrd", 5, 9), Err(StoreError::NoSuchRrd(_))));
+    });
+    each_way(three, "mv a/x.rrd c.rrd", |world| {
+        assert_eq!((world.value("c.rrd"), world.value("a/x.rrd")), (Some(1), None));
+        assert_eq!((world.list().as_str(), world.trash().as_str()), ("a/y.rrd b/x.rrd c.rrd", ""));
+    });
+    each_way(three, "mv a/x.rrd b/x.rrd", |world| {
+        assert_eq!((world.value("b/x.rrd"), world.value("a/x.rrd")), (Some(1), None));
+        assert_eq!(world.trash(), "b/x.rrd");
+    });
+    each_way(three, "cp a/x.rrd b/x.rrd", |world| {
+        assert_eq!((world.value("b/x.rrd"), world.value("a/x.rrd")), (Some(1), Some(1)));
+        assert_eq!(world.trash(), "b/x.rrd");
+    });
+    each_way(three, "mv a/x.rrd t; mv b/x.rrd a/x.rrd; mv t b/x.rrd", |world| {
+        assert_eq!((world.value("a/x.rrd"), world.value("b/x.rrd"), world.trash().as_str()), (Some(3), Some(1), ""));
+    });
+    each_way(three, "mv b/x.rrd c.rrd; mv a/x.rrd b/x.rrd; cp c.rrd a/x.rrd", |world| {
+        let values = ["a/x.rrd", "b/x.rrd", "c.rrd"].map(|name| world.value(name));
+        assert_eq!((values, world.trash().as_str()), ([Some(3), Some(1), Some(3)], ""));
+    });
+}
+
+#[test]
+fn directories_are_removed_moved_and_copied() {
+    each_way(three, "rm -r a", |world| {
+        assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd", "a/x.rrd a/y.rrd"));
+    });
+    each_way(three, "mv a deep; mkdir q; mv deep q", |world| {
+        assert_eq!((world.value("q/deep/x.rrd"), world.value("q/deep/y.rrd")), (Some(1), Some(2)));
+        assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd q/deep/x.rrd q/deep/y.rrd", ""));
+        world.sh("mv q/deep a; mv a/y.rrd q; rmdir q || true");
+        assert_eq!(world.list(), "a/x.rrd b/x.rrd q/y.rrd");
+        world.sh("mv q/y.rrd a; mkdir -p q; mv a q/deep");
+        assert_eq!(world.list(), "b/x.rrd q/deep/x.rrd q/deep/y.rrd");
+    });
+    each_way(three, "cp -a a c", |world| {
+        let values = ["a/x.rrd", "c/x.rrd", "c/y.rrd"].map(|name| world.value(name));
+        assert_eq!(values, [Some(1), Some(1), Some(2)]);
+    });
+    each_way(three, "mv a t; mv b a; mv t b", |world| {
+        let values = ["a/x.rrd", "a/y.rrd", "b/x.rrd", "b/y.rrd"].map(|name| world.value(name));
+        assert_eq!(values, [Some(3), None, Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn a_copy_is_independent() {
+    let world = World::new(1);
+    three(&world);
+    world.sh("cp a/x.rrd c.rrd");
+    world.update("c.rrd", 2, 7).unwrap();
+    world.update("a/x.rrd", 2, 8).unwrap();
+    assert_eq!((world.value("c.rrd"), world.value("a/x.rrd")), (Some(7), Some(8)));
+    world.sh("rm a/x.rrd");
+    assert_eq!((world.value("c.rrd"), world.value("a/x.rrd")), (Some(7), None));
+}
+
+#[test]
+fn links_are_other_names() {
+    let world = World::new(4);
+    three(&world);
+    symlink("x.rrd", world.path("a/s.rrd")).unwrap();
+    symlink("a", world.path("l")).unwrap();
+    fs::hard_link(world.path("a/x.rrd"), world.path("h.rrd")).unwrap();
+    for (second, alias) in (2..).zip(["a/s.rrd", "l/x.rrd", "h.rrd"]) {
+        assert_eq!(world.value(alias), Some(second - 1));
+        world.update(alias, second, second).unwrap();
+        assert_eq!(world.value("a/x.rrd"), Some(second), "{alias}");
+    }
+    assert_eq!(world.list(), "a/x.rrd a/y.rrd b/x.rrd h.rrd");
+    // A hard link keeps the RRD when its first name goes.
+    world.sh("rm a/x.rrd");
+    assert_eq!((world.value("h.rrd"), world.value("a/x.rrd"), world.value("a/s.rrd")), (Some(4), None, None));
+    // Loops and links that lead out are no RRDs.
+    world.sh("ln -s loop.rrd loop.rrd; ln -s /etc/passwd out.rrd");
+    assert_eq!((world.value("loop.rrd"), world.value("out.rrd")), (None, None));
+}
+
+#[test]
+fn what_comes_back_is_taken_out_of_the_trash() {
+    let world = World::new(4);
+    three(&world);
+    let away = world.directory.path().join("away");
+    world.sh(&format!("mv a {}", away.display()));
+    assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd", "a/x.rrd a/y.rrd"));
+    world.sh(&format!("mv {} c", away.display()));
+    assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd c/x.rrd c/y.rrd", ""));
+    assert_eq!((world.value("c/x.rrd"), world.value("c/y.rrd")), (Some(1), Some(2)));
+}
+
+#[test]
+fn hidden_names_of_rsync_and_editors_wait() {
+    let world = World::new(1);
+    three(&world);
+    world.sh("cp a/x.rrd b/.x.rrd.Ab3; mv b/.x.rrd.Ab3 b/x.rrd; mv a/y.rrd a/.y.rrd; mv a/.y.rrd a/z.rrd");
+    let values = ["a/x.rrd", "b/x.rrd", "a/z.rrd"].map(|name| world.value(name));
+    assert_eq!(values, [Some(1), Some(1), Some(2)]);
+}
+
+#[test]
+fn a_file_over_a_placeholder_is_taken_in() {
+    let world = World::new(1);
+    three(&world);
+    let step = Step { units: 1, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+    let definition = parse_create(&options, &["DS:other:GAUGE:1000:U:U", "RRA:LAST:0.5:1:10"]).unwrap();
+    let outside = world.directory.path().join("real.rrd");
+    rrd_file::create(&outside, &definition, START, Existing::Refuse).unwrap();
+    world.sh("cp ../real.rrd a/x.rrd; mv ../real.rrd b/x.rrd");
+    for text in ["a/x.rrd", "b/x.rrd"] {
+        let snapshot = world.store().snapshot(&name(text)).unwrap();
+        assert_eq!(snapshot.definition.ds[0].name.as_ref() as &[u8], b"other", "{text}");
+    }
+    assert_eq!(world.trash(), "a/x.rrd b/x.rrd");
+}
+
+#[test]
+fn a_placeholder_of_another_store_is_refused_with_both_names() {
+    let world = World::new(1);
+    let other = World::new(1);
+    three(&world);
+    other.make("a.rrd", 7);
+    fs::copy(other.path("a.rrd"), world.path("a/x.rrd")).unwrap();
+    let error = world.store().status(&name("a/x.rrd")).unwrap_err().to_string();
+    for store in [&world, &other] {
+        assert!(error.contains(&store.store().identity().to_string()), "{error}");
+    }
+    assert!(world.update("a/x.rrd", 5, 9).unwrap_err().to_string().contains("another store"));
+}
+
+#[test]
+fn requests_do_the_same_as_programs() {
+    for shard_count in [1, 4] {
+        let mut world = World::new(shard_count);
+        three(&world);
+        world.store().rename(&name("a/x.rrd"), &name("new/x.rrd")).unwrap();
+        world.store().copy(&name("a/y.rrd"), &name("b/x.rrd")).unwrap();
+        world.store().delete(&name("a/y.rrd")).unwrap();
+        for _ in 0..2 {
+            assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd new/x.rrd", "a/y.rrd b/x.rrd"));
+            assert_eq!((world.value("new/x.rrd"), world.value("b/x.rrd")), (Some(1), Some(2)));
+            assert!(!world.path("a/x.rrd").exists() && world.path("new/x.rrd").exists());
+            world.stop();
+            world.start();
+        }
+        let trash = world.store().trash().unwrap();
+        world.store().restore(&trash[0], &name("a/y.rrd")).unwrap();
+        assert!(matches!(world.store().restore(&trash[1], &name("b/x.rrd")), Err(StoreError::Exists(_))));
+        world.store().restore(&trash[1], &name("c.rrd")).unwrap();
+        assert_eq!((world.value("a/y.rrd"), world.value("c.rrd"), world.trash().as_str()), (Some(2), Some(3), ""));
+        assert!(world.path("c.rrd").exists());
+        world.stop();
+        world.start();
+        assert_eq!(world.list(), "a/y.rrd b/x.rrd c.rrd new/x.rrd");
+    }
+}
+
+fn many(world: &World) {
+    for number in 0..40 {
+        world.make(&format!("h{}/{number}.rrd", number % 4), number);
+    }
+}
+
+#[test]
+fn too_many_at_a_stroke_are_kept() {
+    each_way(many, "rm -r h0 h1 h2 h3", |world| {
+        assert_eq!((world.list().split(' ').count(), world.trash().as_str()), (40, ""));
+        assert_eq!(world.value("h1/5.rrd"), Some(5));
+        world.update("h1/5.rrd", 1000, 5).unwrap_or(());
+    });
+    // One after the other, with requests in between: those that went first come back.
+    let mut world = World::new(2);
+    many(&world);
+    for number in 0..40 {
+        fs::remove_file(world.path(&format!("h{}/{number}.rrd", number % 4))).unwrap();
+        world.store().list(b"", true).unwrap();
+    }
+    assert_eq!((world.list().split(' ').count(), world.trash().as_str()), (40, ""));
+    let kept = world.store().stats().missing_count;
+    assert_eq!((kept, world.store().missing().len()), (40, 40));
+    // The placeholders come back, or are really meant to go.
+    assert_eq!(world.store().settle_missing(false), Ok(40));
+    assert!(world.path("h1/5.rrd").exists());
+    assert_eq!((world.store().missing(), world.value("h1/5.rrd")), (vec![], Some(5)));
+    world.sh("rm -r h0 h1 h2 h3");
+    assert_eq!(world.value("h1/5.rrd"), Some(5));
+    assert_eq!(world.store().settle_missing(true), Ok(40));
+    assert_eq!((world.list().as_str(), world.store().stats().trash_count), ("", 40));
+    world.stop();
+    // The whole tree is gone.
+    world.start();
+    many(&world);
+    world.sh("rm -r ../tree");
+    assert_eq!(world.value("h1/5.rrd"), Some(5));
+}
+
+/// Random operations of a shell, on a store and on plain files, whose content is the name of an RRD.
+#[test]
+fn random_operations_have_the_effect_that_they_have_on_files() {
+    oracle::random::each_seed(30, |seed| {
+        let mut random = oracle::random::Random::new(seed);
+        let mut world = World::new(1 + (seed % 3) as u32);
+        let plain = world.directory.path().join("plain");
+        fs::create_dir(&plain).unwrap();
+        let mut next = 1;
+        for _ in 0..30 {
+            let mut pick = || format!("d{}/{}.rrd", random.below(3), random.below(3));
+            let (one, other) = (pick(), pick());
+            let directories = (random.below(3), random.below(3));
+            let command = match random.below(12) {
+                0..4 => {
+                    if !plain.join(&one).exists() {
+                        world.make(&one, next);
+                        fs::create_dir_all(plain.join(&one).parent().unwrap()).unwrap();
+                        fs::write(plain.join(&one), format!("{next}")).unwrap();
+                        next += 1;
+                    }
+                    continue;
+                }
+                4..6 => format!("mv {one} {other}"),
+                6..8 => format!("cp {one} {other}"),
+                8 => format!("rm {one}"),
+                9 => format!("mv d{} d{}", directories.0, directories.1),
+                10 => format!("mv -T d{0} t && mv -T d{1} d{0} && mv -T t d{1}", directories.0, directories.1),
+                _ => format!("cp -aT d{} d{}", directories.0, directories.1),
+            };
+            let is_down = random.below(5) == 0;
+            if is_down {
+                world.stop();
+            }
+            for place in [world.path(""), plain.clone()] {
+                let _ = Command::new("sh").args(["-c", &format!("{command} 2>/dev/null")]).current_dir(place).status().unwrap();
+            }
+            if is_down {
+                world.start();
+            }
+            if random.below(3) == 0 {
+                check_like(&world, &plain, &command);
+            }
+        }
+        check_like(&world, &plain, "all");
+        world.stop();
+        world.start();
+        check_like(&world, &plain, "a restart");
+    });
+}
+
+/// The store's RRDs are those of the plain files.
+fn check_like(world: &World, plain: &Path, after: &str) {
+    let mut want: Vec<String> = Vec::new();
+    let mut directories = vec![plain.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                let text = path.strip_prefix(plain).unwrap().to_str().unwrap().to_string();
+                let value = fs::read_to_string(&path).unwrap().parse().unwrap();
+                assert_eq!(world.value(&text), Some(value), "{text} after {after}");
+                want.push(text);
+            }
+        }
+    }
+    want.sort();
+    assert_eq!(world.list(), want.join(" "), "after {after}");
+}
