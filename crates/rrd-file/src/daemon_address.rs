@@ -142,7 +142,7 @@ mod tests {
         let path = tree.join("host/a.rrd");
         std::fs::write(&path, "any").unwrap();
         let name = RrdName::new(b"host/a.rrd").unwrap();
-        let placeholder = Placeholder { store: StoreIdentity([7; 16]), name };
+        let placeholder = Placeholder { store: StoreIdentity([7; 16]), name, rrd: None };
         assert!(matches!(find(&path, &placeholder), Err(DaemonAddressError::Missing { .. })));
         write(tree, StoreIdentity([7; 16]), "unix:/x.sock").unwrap();
         assert_eq!(find(&path, &placeholder).unwrap(), "unix:/x.sock");

@@ -22,7 +22,7 @@ use crate::handle::Handle;
 use crate::name::{NAME_BYTES_MAX, RrdName};
 use crate::tree::Tree;
 
-pub use look::{FileId, Found, ToRewrite};
+pub use look::{FileId, Found};
 
 /// The first bytes of every placeholder.
 pub const MAGIC: [u8; 8] = *b"ROUNDELP";
@@ -30,6 +30,9 @@ pub const MAGIC: [u8; 8] = *b"ROUNDELP";
 pub const VERSION: u32 = 1;
 /// Bytes before the name.
 pub const HEADER_BYTES: usize = 40;
+
+/// Bytes after the name: shard, id, and the CRC32C of everything up to there.
+const NUMBER_BYTES: usize = 12;
 
 const OFFSET_VERSION: usize = 8;
 const OFFSET_NAME_BYTES: usize = 12;
@@ -47,6 +50,15 @@ impl std::fmt::Display for StoreIdentity {
     }
 }
 
+/// Which RRD of a store, whatever its name: it keeps this number when it is renamed, and no other RRD gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RrdNumber {
+    /// The shard.
+    pub shard: u32,
+    /// The RRD's id there.
+    pub id: u32,
+}
+
 /// The content of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder {
@@ -54,6 +66,8 @@ pub struct Placeholder {
     pub store: StoreIdentity,
     /// The name of the RRD there.
     pub name: RrdName,
+    /// The RRD; `None` in a placeholder of release 0.1.
+    pub rrd: Option<RrdNumber>,
 }
 
 /// Why a placeholder could not be written, removed or read.
@@ -140,13 +154,23 @@ impl Placeholders {
     ///
     /// # Errors
     /// When another file is there, or the system fails.
-    pub fn write(&self, name: &RrdName, rrd_bytes: u64) -> Result<(), PlaceholderError> {
-        self.write_at(name, name, rrd_bytes)
+    pub fn write(
+        &self,
+        name: &RrdName,
+        rrd: Option<RrdNumber>,
+        rrd_bytes: u64,
+    ) -> Result<(), PlaceholderError> {
+        let content = Placeholder { store: self.store, name: name.clone(), rrd };
+        self.write_at(name, &content, rrd_bytes)
     }
 
-    /// Writes the placeholder of the RRD `origin` at `name`.
-    fn write_at(&self, name: &RrdName, origin: &RrdName, rrd_bytes: u64) -> Result<(), PlaceholderError> {
-        let header = encode(self.store, origin);
+    fn write_at(
+        &self,
+        name: &RrdName,
+        content: &Placeholder,
+        rrd_bytes: u64,
+    ) -> Result<(), PlaceholderError> {
+        let header = encode(content);
         let file = match self.tree.create_file(name) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_to_replace(name)?,
@@ -228,8 +252,8 @@ pub fn read(path: &Path) -> Result<Option<Placeholder>, PlaceholderError> {
     decode(&read_front(&Handle::System(file)).map_err(io)?)
 }
 
-/// Encodes the first bytes of a placeholder: header and name.
-pub fn encode(store: StoreIdentity, name: &RrdName) -> Vec<u8> {
+/// Encodes the first bytes of a placeholder: header, name and number.
+pub fn encode(Placeholder { store, name, rrd }: &Placeholder) -> Vec<u8> {
     let text = name.as_bytes();
     let mut bytes = vec![0; HEADER_BYTES];
     bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
@@ -239,6 +263,11 @@ pub fn encode(store: StoreIdentity, name: &RrdName) -> Vec<u8> {
     bytes.extend_from_slice(text);
     let checksum = checksum(&bytes);
     put(&mut bytes, OFFSET_CHECKSUM, &checksum.to_le_bytes());
+    if let Some(RrdNumber { shard, id }) = rrd {
+        bytes.extend(shard.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    }
     bytes
 }
 
@@ -265,7 +294,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Placeholder>, PlaceholderError> {
     if name_bytes > NAME_BYTES_MAX || bytes.len() < HEADER_BYTES + name_bytes {
         return damaged(format!("name of {name_bytes} bytes at byte 12 does not fit"));
     }
-    let bytes = &bytes[..HEADER_BYTES + name_bytes];
+    let (bytes, rest) = bytes.split_at(HEADER_BYTES + name_bytes);
     if word(bytes, OFFSET_CHECKSUM) != checksum(bytes) {
         return damaged("checksum at byte 32 does not match".to_string());
     }
@@ -277,7 +306,14 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Placeholder>, PlaceholderError> {
     };
     let mut identity = [0; 16];
     identity.copy_from_slice(&bytes[OFFSET_IDENTITY..OFFSET_CHECKSUM]);
-    Ok(Some(Placeholder { store: StoreIdentity(identity), name }))
+    let rrd = rest.get(..NUMBER_BYTES).and_then(|number| decode_number(bytes, number));
+    Ok(Some(Placeholder { store: StoreIdentity(identity), name, rrd }))
+}
+
+/// The number after the name, unless a hole or something else follows.
+fn decode_number(before: &[u8], number: &[u8]) -> Option<RrdNumber> {
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(before), &number[..8]);
+    (word(number, 8) == checksum).then(|| RrdNumber { shard: word(number, 0), id: word(number, 4) })
 }
 
 /// True for a prefix of the magic, possibly empty, followed by zeros.
@@ -306,7 +342,7 @@ fn io_error(name: &RrdName, error: io::Error) -> PlaceholderError {
 }
 
 fn read_front(file: &Handle) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; HEADER_BYTES + NAME_BYTES_MAX];
+    let mut bytes = vec![0; HEADER_BYTES + NAME_BYTES_MAX + NUMBER_BYTES];
     let count = file.read_up_to(&mut bytes, 0)?;
     bytes.truncate(count);
     Ok(bytes)
@@ -322,6 +358,10 @@ mod tests {
         RrdName::new(text.as_bytes()).unwrap()
     }
 
+    fn of(store: StoreIdentity, text: &str) -> Placeholder {
+        Placeholder { store, name: name(text), rrd: None }
+    }
+
     fn placeholders() -> (tempfile::TempDir, Placeholders) {
         let directory = tempfile::tempdir().unwrap();
         let tree = Tree::open(directory.path()).unwrap();
@@ -330,20 +370,28 @@ mod tests {
 
     #[test]
     fn the_encoding_is_fixed() {
-        let bytes = encode(STORE, &name("a/b.rrd"));
+        let old = Placeholder { store: STORE, name: name("a/b.rrd"), rrd: None };
+        let bytes = encode(&old);
         let mut want = b"ROUNDELP\x01\0\0\0\x07\0\0\x000123456789abcdef".to_vec();
         want.extend_from_slice(&[0xb8, 0x23, 0x43, 0x1d]);
         want.extend_from_slice(b"\0\0\0\0a/b.rrd");
         assert_eq!(bytes, want);
+        assert_eq!(decode(&[&bytes[..], &[0; 100]].concat()).unwrap(), Some(old.clone()));
+        let new = Placeholder { rrd: Some(RrdNumber { shard: 2, id: 77 }), ..old };
+        want.extend_from_slice(b"\x02\0\0\0\x4d\0\0\0");
+        let bytes = encode(&new);
+        assert_eq!(bytes[..want.len()], want);
+        assert_eq!(decode(&[&bytes[..], &[0; 100]].concat()).unwrap(), Some(new));
     }
 
     #[test]
     fn a_placeholder_round_trips_with_the_right_size_and_is_sparse() {
         use std::os::unix::fs::MetadataExt;
         let (directory, placeholders) = placeholders();
-        let want = Placeholder { store: STORE, name: name("host/a b.rrd") };
+        let rrd = Some(RrdNumber { shard: 1, id: 5 });
+        let want = Placeholder { store: STORE, name: name("host/a b.rrd"), rrd };
         for _ in 0..2 {
-            placeholders.write(&want.name, 148_648).unwrap();
+            placeholders.write(&want.name, want.rrd, 148_648).unwrap();
             let path = directory.path().join("host/a b.rrd");
             assert_eq!(read(&path).unwrap(), Some(want.clone()));
             let metadata = std::fs::metadata(&path).unwrap();
@@ -361,7 +409,7 @@ mod tests {
         let (directory, placeholders) = placeholders();
         let check = |content: &[u8], good: bool| {
             std::fs::write(directory.path().join("x.rrd"), content).unwrap();
-            let written = placeholders.write(&name("x.rrd"), 1000);
+            let written = placeholders.write(&name("x.rrd"), None, 1000);
             assert_eq!(written.is_ok(), good, "{content:?}: {written:?}");
             if !good {
                 assert_eq!(std::fs::read(directory.path().join("x.rrd")).unwrap(), content);
@@ -370,31 +418,34 @@ mod tests {
         };
         check(b"", true);
         check(&[0; 5000], true);
-        check(&encode(STORE, &name("x.rrd"))[..43], true);
+        check(&encode(&of(STORE, "x.rrd"))[..43], true);
         check(b"ROUND", true);
         check(&[b"ROU".as_slice(), &[0; 900]].concat(), true);
         check(&[MAGIC.as_slice(), &[0; 900]].concat(), true);
         check(b"RRD\x000003", false);
         check(b"my diary", false);
-        check(&encode(StoreIdentity([7; 16]), &name("x.rrd")), false);
-        let mut newer = encode(STORE, &name("x.rrd"));
+        check(&encode(&of(StoreIdentity([7; 16]), "x.rrd")), false);
+        let mut newer = encode(&of(STORE, "x.rrd"));
         newer[OFFSET_VERSION] = 2;
         check(&newer, false);
         std::fs::create_dir(directory.path().join("d.rrd")).unwrap();
-        assert!(matches!(placeholders.write(&name("d.rrd"), 9), Err(PlaceholderError::Occupied { .. })));
+        assert!(matches!(
+            placeholders.write(&name("d.rrd"), None, 9),
+            Err(PlaceholderError::Occupied { .. })
+        ));
     }
 
     #[test]
     fn an_existing_rrd_file_is_reported_with_advice() {
         let (directory, placeholders) = placeholders();
         std::fs::write(directory.path().join("x.rrd"), b"RRD\x000003").unwrap();
-        let error = placeholders.write(&name("x.rrd"), 1000).unwrap_err().to_string();
+        let error = placeholders.write(&name("x.rrd"), None, 1000).unwrap_err().to_string();
         assert!(error.contains("import it first") && error.contains("x.rrd"), "{error}");
     }
 
     #[test]
     fn every_flipped_bit_is_detected() {
-        let good = encode(STORE, &name("a.rrd"));
+        let good = encode(&of(STORE, "a.rrd"));
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -406,8 +457,8 @@ mod tests {
     #[test]
     fn a_stock_rrdtool_says_it_is_no_rrd() {
         let mut tool = oracle::RrdTool::start().unwrap();
-        let placeholders = Placeholders::new(Tree::open(tool.directory()).unwrap(), STORE);
-        placeholders.write(&name("x.rrd"), 148_648).unwrap();
+        let placeholders = Placeholders::new(Tree::open(tool.directory()).unwrap().into(), STORE);
+        placeholders.write(&name("x.rrd"), None, 148_648).unwrap();
         let error = tool.run("info x.rrd").unwrap_err();
         assert!(error.contains("is not an RRD file"), "{error}");
     }

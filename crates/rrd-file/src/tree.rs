@@ -177,7 +177,12 @@ impl Tree {
         let ((above_from, leaf_from), (above_to, leaf_to)) = (split(from.as_bytes()), split(to.as_bytes()));
         match &self.place {
             Place::System(directories) => {
-                let parents = || Ok::<_, io::Error>((directories.get(above_from, false)?, directories.get(above_to, true)?));
+                let parents = || {
+                    Ok::<_, io::Error>((
+                        directories.get(above_from, false)?,
+                        directories.get(above_to, true)?,
+                    ))
+                };
                 let (parent_from, parent_to) = parents()?;
                 match rustix::fs::renameat(&parent_from, leaf_from, &parent_to, leaf_to) {
                     // Another program may have removed and recreated a cached directory.

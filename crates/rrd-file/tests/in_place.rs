@@ -383,8 +383,9 @@ fn a_placeholder_says_whom_to_ask() {
     let want = Placeholder {
         store: StoreIdentity(*b"0123456789abcdef"),
         name: roundel_rrd_file::name::RrdName::new(b"x.rrd").unwrap(),
+        rrd: None,
     };
-    Placeholders::new(tree, want.store).write(&want.name, 148_648).unwrap();
+    Placeholders::new(tree.into(), want.store).write(&want.name, want.rrd, 148_648).unwrap();
     let path = directory.path().join("x.rrd");
     match update(&path, &["1:1"], &options(Locking::Try)) {
         Err(Error::Placeholder { placeholder, .. }) => assert_eq!(placeholder, want),

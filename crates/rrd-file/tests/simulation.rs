@@ -232,7 +232,7 @@ fn run_placeholders(seed: u64) {
     let mut disk = SimDisk::new(random.next());
     let store = StoreIdentity([7; 16]);
     let placeholders =
-        |disk: &SimDisk| Placeholders::new(Tree::on_disk(disk.handle(), Path::new("tree")), store);
+        |disk: &SimDisk| Placeholders::new(Tree::on_disk(disk.handle(), Path::new("tree")).into(), store);
     for _ in 0..30 {
         let name = RrdName::new(format!("d{}/{}.rrd", random.below(2), random.below(3)).as_bytes()).unwrap();
         match random.below(6) {
@@ -241,7 +241,7 @@ fn run_placeholders(seed: u64) {
             2 => disk.power_off_after(random.below(4)),
             _ => {}
         }
-        let written = placeholders(&disk).write(&name, 100 + random.below(5000));
+        let written = placeholders(&disk).write(&name, None, 100 + random.below(5000));
         disk = match random.below(3) {
             0 => disk.crash(),
             _ => disk.kill(),
@@ -250,8 +250,8 @@ fn run_placeholders(seed: u64) {
             // Whatever remains is never mistaken for a file that must not be replaced.
             assert!(matches!(error, roundel_rrd_file::placeholder::PlaceholderError::Io { .. }), "{error}");
         }
-        placeholders(&disk).write(&name, 1000).unwrap();
-        let want = Placeholder { store, name: name.clone() };
+        placeholders(&disk).write(&name, None, 1000).unwrap();
+        let want = Placeholder { store, name: name.clone(), rrd: None };
         assert_eq!(placeholders(&disk).read(&name).unwrap(), Some(want));
         if random.once_in(4) {
             placeholders(&disk).remove(&name).unwrap();

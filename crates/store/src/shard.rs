@@ -48,11 +48,12 @@ use rrd::grid;
 use rrd::live::Live;
 use rrd::time::Timestamp;
 
+use crate::catalogue::RrdId;
 use crate::engine::StoreError;
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
-use crate::placeholder::{PlaceholderError, Placeholders};
+use crate::placeholder::{PlaceholderError, Placeholders, RrdNumber};
 use crate::shard::compactor::CompactorHandle;
 use crate::shard::files::Files;
 use crate::shard::lost::LostRrds;
@@ -154,6 +155,8 @@ pub struct Shared {
     /// What a damaged checkpoint has cost.
     pub lost: LostRrds,
     placeholders: Option<Arc<Placeholders>>,
+    /// The shard's number.
+    index: u32,
     failure: OnceLock<String>,
 }
 
@@ -189,11 +192,19 @@ impl Shared {
         }
     }
 
-    fn write_placeholder(&self, name: &RrdName, bytes: u64, beside_file: bool) -> Result<(), StoreError> {
-        let Some(placeholders) = self.placeholders.as_ref().filter(|_| !RrdName::is_hidden(name.as_bytes())) else {
+    fn write_placeholder(
+        &self,
+        name: &RrdName,
+        id: Option<RrdId>,
+        bytes: u64,
+        beside_file: bool,
+    ) -> Result<(), StoreError> {
+        let Some(placeholders) = self.placeholders.as_ref().filter(|_| !RrdName::is_hidden(name.as_bytes()))
+        else {
             return Ok(());
         };
-        match placeholders.write(name, bytes) {
+        let number = id.map(|id| RrdNumber { shard: self.index, id });
+        match placeholders.write(name, number, bytes) {
             Err(PlaceholderError::Occupied { rrd_file: true, .. }) if beside_file => Ok(()),
             result => Ok(result?),
         }

@@ -302,7 +302,7 @@ impl Engine for Stripes {
         if let Err(lost) = self.check_free(&name, request.no_overwrite) {
             return reply(Err(lost));
         }
-        match self.adopter.as_ref().filter(|adopter| adopter.has_file(&name)) {
+        match self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name)) {
             None => self.core.send_new(&name.clone(), Command::Create(name, request, false, reply)),
             Some(_) if request.no_overwrite => reply(Err(StoreError::Exists(name))),
             Some(adopter) => {
@@ -323,7 +323,9 @@ impl Engine for Stripes {
         if no_overwrite && self.is_only_a_file(&name) {
             return Err(StoreError::Exists(name));
         }
-        self.core.import(&name, rrd, no_overwrite)
+        let replaced = self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name));
+        self.core.import(&name, rrd, no_overwrite)?;
+        replaced.map_or(Ok(()), |adopter| adopter.replace_file(&name))
     }
 
     fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError> {
@@ -456,12 +458,10 @@ impl Engine for Stripes {
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
         self.core.flushes.fetch_add(1, Ordering::Relaxed);
         match name {
-            Some(name) => {
-                self.with_rrd(name, |core, name| {
-                    core.ask(name, |view, name| view.status(name))?;
-                    core.sync(name)
-                })
-            }
+            Some(name) => self.with_rrd(name, |core, name| {
+                core.ask(name, |view, name| view.status(name))?;
+                core.sync(name)
+            }),
             None => self.core.every_shard(Command::Sync),
         }
     }

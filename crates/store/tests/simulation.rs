@@ -75,11 +75,9 @@ impl World {
                 log_bytes_max: 2048 << random.below(6),
                 merge_count: 2 + random.below(3) as usize,
             },
-            placeholder_tree: None,
-            adopt_tree: None,
             trash: Duration::from_secs([0, 3600][random.below(2) as usize]),
-            max_removed: 0.1,
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
+            ..Options::default()
         };
         change(&mut options.shard);
         let disk = SimDisk::new(random.next());

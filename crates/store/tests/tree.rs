@@ -106,7 +106,9 @@ impl World {
     /// The value that an RRD was made with, if there is one.
     fn value(&self, text: &str) -> Option<i64> {
         match self.store().read(&name(text)) {
-            Ok(rrd) => Some(rrd.archives[0].iter().rev().find(|value| !value.is_nan()).map_or(-1, |value| *value as i64)),
+            Ok(rrd) => Some(
+                rrd.archives[0].iter().rev().find(|value| !value.is_nan()).map_or(-1, |value| *value as i64),
+            ),
             Err(StoreError::NoSuchRrd(_)) => None,
             Err(error) => panic!("{text}: {error}"),
         }
@@ -171,7 +173,10 @@ fn files_are_removed_moved_and_copied() {
         assert_eq!(world.trash(), "b/x.rrd");
     });
     each_way(three, "mv a/x.rrd t; mv b/x.rrd a/x.rrd; mv t b/x.rrd", |world| {
-        assert_eq!((world.value("a/x.rrd"), world.value("b/x.rrd"), world.trash().as_str()), (Some(3), Some(1), ""));
+        assert_eq!(
+            (world.value("a/x.rrd"), world.value("b/x.rrd"), world.trash().as_str()),
+            (Some(3), Some(1), "")
+        );
     });
     each_way(three, "mv b/x.rrd c.rrd; mv a/x.rrd b/x.rrd; cp c.rrd a/x.rrd", |world| {
         let values = ["a/x.rrd", "b/x.rrd", "c.rrd"].map(|name| world.value(name));
@@ -186,7 +191,10 @@ fn directories_are_removed_moved_and_copied() {
     });
     each_way(three, "mv a deep; mkdir q; mv deep q", |world| {
         assert_eq!((world.value("q/deep/x.rrd"), world.value("q/deep/y.rrd")), (Some(1), Some(2)));
-        assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd q/deep/x.rrd q/deep/y.rrd", ""));
+        assert_eq!(
+            (world.list().as_str(), world.trash().as_str()),
+            ("b/x.rrd q/deep/x.rrd q/deep/y.rrd", "")
+        );
         world.sh("mv q/deep a; mv a/y.rrd q; rmdir q || true");
         assert_eq!(world.list(), "a/x.rrd b/x.rrd q/y.rrd");
         world.sh("mv q/y.rrd a; mkdir -p q; mv a q/deep");
@@ -296,7 +304,10 @@ fn requests_do_the_same_as_programs() {
         world.store().copy(&name("a/y.rrd"), &name("b/x.rrd")).unwrap();
         world.store().delete(&name("a/y.rrd")).unwrap();
         for _ in 0..2 {
-            assert_eq!((world.list().as_str(), world.trash().as_str()), ("b/x.rrd new/x.rrd", "a/y.rrd b/x.rrd"));
+            assert_eq!(
+                (world.list().as_str(), world.trash().as_str()),
+                ("b/x.rrd new/x.rrd", "a/y.rrd b/x.rrd")
+            );
             assert_eq!((world.value("new/x.rrd"), world.value("b/x.rrd")), (Some(1), Some(2)));
             assert!(!world.path("a/x.rrd").exists() && world.path("new/x.rrd").exists());
             world.stop();
@@ -306,7 +317,10 @@ fn requests_do_the_same_as_programs() {
         world.store().restore(&trash[0], &name("a/y.rrd")).unwrap();
         assert!(matches!(world.store().restore(&trash[1], &name("b/x.rrd")), Err(StoreError::Exists(_))));
         world.store().restore(&trash[1], &name("c.rrd")).unwrap();
-        assert_eq!((world.value("a/y.rrd"), world.value("c.rrd"), world.trash().as_str()), (Some(2), Some(3), ""));
+        assert_eq!(
+            (world.value("a/y.rrd"), world.value("c.rrd"), world.trash().as_str()),
+            (Some(2), Some(3), "")
+        );
         assert!(world.path("c.rrd").exists());
         world.stop();
         world.start();
@@ -361,7 +375,7 @@ fn random_operations_have_the_effect_that_they_have_on_files() {
         let mut world = World::new(1 + (seed % 3) as u32);
         let plain = world.directory.path().join("plain");
         fs::create_dir(&plain).unwrap();
-        let mut next = 1;
+        let (mut next, mut done) = (1, Vec::new());
         for _ in 0..30 {
             let mut pick = || format!("d{}/{}.rrd", random.below(3), random.below(3));
             let (one, other) = (pick(), pick());
@@ -372,6 +386,7 @@ fn random_operations_have_the_effect_that_they_have_on_files() {
                         world.make(&one, next);
                         fs::create_dir_all(plain.join(&one).parent().unwrap()).unwrap();
                         fs::write(plain.join(&one), format!("{next}")).unwrap();
+                        done.push(format!("create {one} {next}"));
                         next += 1;
                     }
                     continue;
@@ -380,7 +395,9 @@ fn random_operations_have_the_effect_that_they_have_on_files() {
                 6..8 => format!("cp {one} {other}"),
                 8 => format!("rm {one}"),
                 9 => format!("mv d{} d{}", directories.0, directories.1),
-                10 => format!("mv -T d{0} t && mv -T d{1} d{0} && mv -T t d{1}", directories.0, directories.1),
+                10 => {
+                    format!("mv -T d{0} t && mv -T d{1} d{0} && mv -T t d{1}", directories.0, directories.1)
+                }
                 _ => format!("cp -aT d{} d{}", directories.0, directories.1),
             };
             let is_down = random.below(5) == 0;
@@ -388,24 +405,30 @@ fn random_operations_have_the_effect_that_they_have_on_files() {
                 world.stop();
             }
             for place in [world.path(""), plain.clone()] {
-                let _ = Command::new("sh").args(["-c", &format!("{command} 2>/dev/null")]).current_dir(place).status().unwrap();
+                let _ = Command::new("sh")
+                    .args(["-c", &format!("{command} 2>/dev/null")])
+                    .current_dir(place)
+                    .status()
+                    .unwrap();
             }
             if is_down {
                 world.start();
             }
+            done.push(format!("{}{command}", if is_down { "down: " } else { "" }));
             if random.below(3) == 0 {
-                check_like(&world, &plain, &command);
+                check_like(&world, &plain, &done);
+                done.push("check".into());
             }
         }
-        check_like(&world, &plain, "all");
+        check_like(&world, &plain, &done);
         world.stop();
         world.start();
-        check_like(&world, &plain, "a restart");
+        check_like(&world, &plain, &done);
     });
 }
 
 /// The store's RRDs are those of the plain files.
-fn check_like(world: &World, plain: &Path, after: &str) {
+fn check_like(world: &World, plain: &Path, done: &[String]) {
     let mut want: Vec<String> = Vec::new();
     let mut directories = vec![plain.to_path_buf()];
     while let Some(directory) = directories.pop() {
@@ -416,11 +439,11 @@ fn check_like(world: &World, plain: &Path, after: &str) {
             } else {
                 let text = path.strip_prefix(plain).unwrap().to_str().unwrap().to_string();
                 let value = fs::read_to_string(&path).unwrap().parse().unwrap();
-                assert_eq!(world.value(&text), Some(value), "{text} after {after}");
+                assert_eq!(world.value(&text), Some(value), "{text} after {done:#?}");
                 want.push(text);
             }
         }
     }
     want.sort();
-    assert_eq!(world.list(), want.join(" "), "after {after}");
+    assert_eq!(world.list(), want.join(" "), "after {done:#?}");
 }

@@ -85,7 +85,11 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
     std::fs::create_dir(base.join("tree")).unwrap();
     let store = StoreIdentity([7; 16]);
     let name = RrdName::new(b"placeholder.rrd").unwrap();
-    std::fs::write(base.join(NAMES[2]), rrd_file::placeholder::encode(store, &name)).unwrap();
+    std::fs::write(
+        base.join(NAMES[2]),
+        rrd_file::placeholder::encode(&Placeholder { store, name, rrd: None }),
+    )
+    .unwrap();
     rrd_file::daemon_address::write(&base.join("tree"), store, &address).unwrap();
     let file = base.join(NAMES[1]);
     let args: [&[u8]; 3] = [file.as_os_str().as_bytes(), b"DS:a:GAUGE:600:U:U", b"RRA:AVERAGE:0.5:1:10"];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Gid, Mode, Stat, Uid, fchmod, fchown};
 use rustix::io::Errno;
 
-use super::{Placeholder, PlaceholderError, Placeholders, StoreIdentity, decode, encode, is_torn};
+use super::{Placeholder, PlaceholderError, Placeholders, RrdNumber, StoreIdentity, decode, encode, is_torn};
 use crate::file::Access;
 use crate::handle::Handle;
 use crate::name::{NAME_BYTES_MAX, RrdName};
@@ -31,8 +31,15 @@ impl FileId {
 pub enum Found {
     /// No file.
     Nothing,
-    /// A placeholder of this store, of the RRD of this name, which may be another one than the file's.
-    Ours(RrdName, FileId),
+    /// A placeholder of this store, with the RRD that it was written for, and the name of that then.
+    Ours {
+        /// The RRD, if it has a number there.
+        rrd: Option<RrdNumber>,
+        /// Its name when the placeholder was last written.
+        name: RrdName,
+        /// The file.
+        file: FileId,
+    },
     /// A placeholder of another store.
     Foreign(StoreIdentity),
     /// A standard `.rrd` file.
@@ -45,32 +52,6 @@ pub enum Found {
 
 /// Bytes read first: enough for most names.
 const FRONT_BYTES: usize = 256;
-
-/// An open placeholder, wherever it may be moved to meanwhile.
-#[derive(Debug)]
-pub struct ToRewrite {
-    file: Handle,
-    id: Option<FileId>,
-    store: StoreIdentity,
-}
-
-impl ToRewrite {
-    /// Which file it is.
-    pub fn id(&self) -> Option<FileId> {
-        self.id
-    }
-
-    /// Writes the name of an RRD into it. Its length stays, which is that of the RRD's file.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn write(&self, name: &RrdName) -> io::Result<()> {
-        let header = encode(self.store, name);
-        let length = self.file.length()?;
-        self.file.write_at(&header, 0)?;
-        if length < header.len() as u64 { self.file.truncate(header.len() as u64) } else { Ok(()) }
-    }
-}
 
 impl Placeholders {
     /// What stands at a name. Links that stay in the tree are followed.
@@ -97,14 +78,14 @@ impl Placeholders {
         let mut bytes = [0; FRONT_BYTES];
         let count = file.read_up_to(&mut bytes, 0)?;
         let mut decoded = decode(&bytes[..count]);
-        if count == FRONT_BYTES && decoded.is_err() {
+        if count == FRONT_BYTES && !matches!(decoded, Ok(None | Some(Placeholder { rrd: Some(_), .. }))) {
             let mut bytes = vec![0; FRONT_BYTES + NAME_BYTES_MAX];
             let count = file.read_up_to(&mut bytes, 0)?;
             decoded = decode(&bytes[..count]);
         }
         Ok(match decoded {
-            Ok(Some(Placeholder { store, name })) if store == self.store => {
-                Found::Ours(name, FileId::of(about.st_dev, about.st_ino))
+            Ok(Some(Placeholder { store, name, rrd })) if store == self.store => {
+                Found::Ours { rrd, name, file: FileId::of(about.st_dev, about.st_ino) }
             }
             Ok(Some(Placeholder { store, .. })) => Found::Foreign(store),
             Ok(None) if bytes[..count].starts_with(b"RRD\0") => Found::RrdFile,
@@ -117,16 +98,6 @@ impl Placeholders {
     /// The tree.
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
-    }
-
-    /// Writes a copy of a placeholder, which stands for the RRD of its first name.
-    ///
-    /// # Errors
-    /// When another file is there, or the system fails.
-    pub fn write_copy(&self, from: &RrdName, to: &RrdName) -> Result<(), PlaceholderError> {
-        let io = |error| super::io_error(from, error);
-        let length = self.tree.open_afresh(from).and_then(|file| file.length()).map_err(io)?;
-        self.write_at(to, from, length)
     }
 
     /// The store.
@@ -142,7 +113,7 @@ impl Placeholders {
     pub fn replace_file(
         &self,
         name: &RrdName,
-        rrd_bytes: u64,
+        (rrd, rrd_bytes): (RrdNumber, u64),
         file: &Stat,
         is_unchanged: impl FnOnce() -> bool,
     ) -> Result<bool, PlaceholderError> {
@@ -158,12 +129,14 @@ impl Placeholders {
             RrdName::new(&path).map_err(|_| super::io_error(name, io::ErrorKind::InvalidFilename.into()))?;
         // One that a kill has left.
         let _ = self.tree.remove(&temporary);
-        self.write_at(&temporary, name, rrd_bytes)?;
+        let content = Placeholder { store: self.store, name: name.clone(), rrd: Some(rrd) };
+        self.write_at(&temporary, &content, rrd_bytes)?;
         let replaced = self.tree.open_file(&temporary, Access::Write).map_err(io).and_then(|handle| {
             if let Handle::System(placeholder) = &handle {
                 fchmod(placeholder, Mode::from_raw_mode(file.st_mode & 0o7777)).map_err(system)?;
                 // Only root may give files away; others keep theirs.
-                let _ = fchown(placeholder, Some(Uid::from_raw(file.st_uid)), Some(Gid::from_raw(file.st_gid)));
+                let _ =
+                    fchown(placeholder, Some(Uid::from_raw(file.st_uid)), Some(Gid::from_raw(file.st_gid)));
             }
             match is_unchanged() {
                 true => self.tree.rename_into_place(leaf.as_bytes(), name, true).map_err(io).map(|()| true),
@@ -176,13 +149,27 @@ impl Placeholders {
         replaced
     }
 
-    /// Opens the placeholder of an RRD that may have been moved or copied there, to write its name into it.
+    /// Writes an RRD's number and name into a placeholder that was moved or copied, if it has one of the numbers expected, or none. Another one has taken
+    /// its place otherwise. Its length stays, which is that of the RRD's file.
     ///
     /// # Errors
     /// When no placeholder of this store stands there, or the system fails.
-    pub fn open_to_rewrite(&self, name: &RrdName) -> Result<ToRewrite, PlaceholderError> {
+    pub fn rewrite(
+        &self,
+        name: &RrdName,
+        rrd: RrdNumber,
+        expected: &[RrdNumber],
+    ) -> Result<(), PlaceholderError> {
+        let io = |error| super::io_error(name, error);
         let file = self.open_to_replace(name)?;
-        let id = file.stat().ok().flatten().map(|about| FileId::of(about.st_dev, about.st_ino));
-        Ok(ToRewrite { file, id, store: self.store })
+        if let Ok(Found::Ours { rrd: Some(other), .. }) = self.look_into(&file)
+            && !expected.contains(&other)
+        {
+            return Ok(());
+        }
+        let header = encode(&Placeholder { store: self.store, name: name.clone(), rrd: Some(rrd) });
+        let length = file.length().map_err(io)?;
+        file.write_at(&header, 0).map_err(io)?;
+        if length < header.len() as u64 { file.truncate(header.len() as u64).map_err(io) } else { Ok(()) }
     }
 }

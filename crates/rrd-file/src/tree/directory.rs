@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+use rustix::io::Errno;
 
 use super::{Place, Tree};
 
@@ -32,6 +33,18 @@ impl Tree {
         }
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(Directory(directories.open_beneath(path, flags)?))
+    }
+
+    /// Whether the base is still where it was opened: neither removed nor moved, and nothing is mounted over it.
+    pub fn is_in_place(&self) -> bool {
+        let Place::System(directories) = &self.place else { return true };
+        let identity = |about: rustix::fs::Stat| (about.st_dev, about.st_ino);
+        match (rustix::fs::stat(&self.path), rustix::fs::fstat(&directories.root)) {
+            (Ok(there), Ok(here)) => identity(there) == identity(here),
+            (Err(Errno::NOENT | Errno::NOTDIR), _) => false,
+            // It cannot be found out.
+            _ => true,
+        }
     }
 
     /// Closes the directories that were kept open: other programs have renamed or removed some.

@@ -123,7 +123,10 @@ pub fn rename(shared: &Shared, from: &RrdName, to: &RrdName, work: &mut Workspac
         for name in [from, to] {
             match durable {
                 true => {
-                    shared.tree.sync_directories(name).map_err(|error| io_error(&shared.tree, name, error))?;
+                    shared
+                        .tree
+                        .sync_directories(name)
+                        .map_err(|error| io_error(&shared.tree, name, error))?;
                 }
                 false => shared.new_files.note(name),
             }

@@ -74,7 +74,12 @@ pub fn open(
     let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
         .map_err(OpenError::transparent)?;
     let files = Files::new(disk, dir, manifest, segments, log.syncer());
-    start(Recovered { files, state, log, recovery, replay_from: from, lost }, options, placeholders, clock)
+    start(
+        Recovered { index: owner.shard, files, state, log, recovery, replay_from: from, lost },
+        options,
+        placeholders,
+        clock,
+    )
 }
 
 /// Checks, without changing anything, that a shard has its manifest and the files which that names. A store is only
@@ -337,6 +342,7 @@ fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Seg
 struct Recovered {
     files: Files,
     state: State,
+    index: u32,
     log: LogWriter,
     recovery: Recovery,
     replay_from: Position,
@@ -349,7 +355,7 @@ fn start(
     placeholders: Option<Arc<Placeholders>>,
     clock: Clock,
 ) -> Result<Shard, OpenError> {
-    let Recovered { files, state, log, recovery, replay_from, lost } = recovered;
+    let Recovered { index, files, state, log, recovery, replay_from, lost } = recovered;
     let (job_sender, jobs) = sync_channel(JOBS_MAX);
     let (sync_sender, sync_requests) = channel();
     let shared = Arc::new(Shared {
@@ -364,6 +370,7 @@ fn start(
         log_waits: Default::default(),
         lost,
         placeholders,
+        index,
         failure: OnceLock::new(),
         options,
     });

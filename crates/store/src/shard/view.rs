@@ -74,9 +74,8 @@ impl View<'_> {
 
     /// Names in or below any of these directories.
     pub fn names_below(&self, directories: &HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
-        let is_below = |name: &&[u8]| {
-            memchr::memchr_iter(b'/', name).any(|slash| directories.contains(&name[..slash]))
-        };
+        let is_below =
+            |name: &&[u8]| memchr::memchr_iter(b'/', name).any(|slash| directories.contains(&name[..slash]));
         self.with_prefix(b"").filter(is_below).map(<[u8]>::to_vec).collect()
     }
 

@@ -200,10 +200,7 @@ impl Worker {
                 let result = ready.and_then(|()| self.import(&name, *rrd, no_overwrite));
                 self.answer_new(name, result, true, reply);
             }
-            Command::Tune(name, words, reply) => {
-                let result = self.tune(&name, words);
-                self.answer_later(result, reply);
-            }
+            Command::Tune(name, words, reply) => self.tune(name, words, reply),
             Command::Delete(name, reply) => {
                 let result = self.delete(&name);
                 if result.is_ok() {

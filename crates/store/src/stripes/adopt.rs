@@ -22,7 +22,7 @@ use crate::engine::{Hold, Reply, StoreError, UpdateBatch, UpdateFailure};
 use crate::error::OpenError;
 use crate::lock::lock;
 use crate::name::RrdName;
-use crate::placeholder::Placeholders;
+use crate::placeholder::{Placeholders, RrdNumber};
 use crate::shard::message::{Command, UpdateOutcome};
 use crate::shard::read::ReadTicket;
 use crate::stripes::reconcile::Reconciler;
@@ -75,8 +75,10 @@ impl Adopter {
         reconciler: Option<Arc<Reconciler>>,
         originals: Arc<Originals>,
     ) -> Result<Adopter, OpenError> {
-        let failed = |error: std::io::Error| OpenError::caused("cannot start the thread that imports files", error);
-        let source = Arc::new(Source { core, tree, placeholders, reconciler, order: Arc::default(), originals });
+        let failed =
+            |error: std::io::Error| OpenError::caused("cannot start the thread that imports files", error);
+        let source =
+            Arc::new(Source { core, tree, placeholders, reconciler, order: Arc::default(), originals });
         let (sender, messages) = mpsc::channel();
         let for_thread = Arc::clone(&source);
         let thread = std::thread::Builder::new()
@@ -147,9 +149,20 @@ impl Adopter {
         self.has_file(name) && !self.source.core.is_in_store(name)
     }
 
-    /// Whether a `.rrd` file has this name, adopted or not.
-    pub(super) fn has_file(&self, name: &RrdName) -> bool {
+    /// Whether a `.rrd` file has this name.
+    fn has_file(&self, name: &RrdName) -> bool {
         matches!(self.source.open(name), Ok(Some(_)))
+    }
+
+    /// Whether a `.rrd` file has this name; an RRD is about to take its place.
+    pub(super) fn claim_file(&self, name: &RrdName) -> bool {
+        match self.source.open(name) {
+            Ok(Some(file)) => {
+                self.source.originals.begin(name, &file);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// A reply to the creation of an RRD in place of a file: when that has succeeded, the file is replaced before the answer is given.
@@ -279,16 +292,16 @@ impl Queue {
 /// Bytes of files that wait for the archive.
 const TAKEN_BYTES_MAX: u64 = 64 << 20;
 
-/// Files that were taken in and are still to be put away, with the lengths of their placeholders.
+/// Files that were taken in and are still to be put away, with the numbers of their RRDs and the lengths of their placeholders.
 #[derive(Default)]
 struct TakenFiles {
-    files: Vec<(Taken, u64)>,
+    files: Vec<(Taken, (RrdNumber, u64))>,
     bytes: u64,
 }
 
 impl TakenFiles {
-    fn add(&mut self, taken: Taken, rrd_bytes: u64) {
-        self.files.push((taken, rrd_bytes));
+    fn add(&mut self, taken: Taken, number: RrdNumber, rrd_bytes: u64) {
+        self.files.push((taken, (number, rrd_bytes)));
         self.bytes += rrd_bytes;
     }
 }
@@ -398,7 +411,8 @@ impl Source {
         for (job, line, known) in lines {
             batch.push(known.as_bytes(), job.batch.values(&job.batch.lines[*line as usize]));
         }
-        let lines: Vec<(Arc<Job>, u32)> = lines.iter().map(|(job, line, _)| (Arc::clone(job), *line)).collect();
+        let lines: Vec<(Arc<Job>, u32)> =
+            lines.iter().map(|(job, line, _)| (Arc::clone(job), *line)).collect();
         let finish = Box::new(move |(_, failures): UpdateOutcome| {
             let mut failures = failures.into_iter().peekable();
             for (index, (job, line)) in lines.into_iter().enumerate() {
@@ -415,7 +429,8 @@ impl Source {
             return Ok(());
         }
         let Some(file) = self.open(name)? else { return Err(StoreError::NoSuchRrd(name.clone())) };
-        let failed = |error| StoreError::io(format!("cannot take in \"{name}\": its file cannot be read"), error);
+        let failed =
+            |error| StoreError::io(format!("cannot take in \"{name}\": its file cannot be read"), error);
         self.originals.begin(name, &file);
         let content = original::read(&file).map_err(failed)?;
         let decode = || {
@@ -436,7 +451,8 @@ impl Source {
             self.originals.keep(name, &file, "what was read back is not equal");
             return Ok(());
         }
-        taken.add(self.originals.take(name, &file, &content)?, FileLayout::of(&stored.definition).file_bytes);
+        let rrd_bytes = FileLayout::of(&stored.definition).file_bytes;
+        taken.add(self.originals.take(name, &file, &content)?, self.core.number(name)?, rrd_bytes);
         if taken.bytes > TAKEN_BYTES_MAX {
             self.put_away(std::mem::take(taken));
         }
@@ -457,19 +473,25 @@ impl Source {
 
     /// Puts a placeholder in the place of the `.rrd` file of an RRD that the store has, if there is one.
     fn replace_file(&self, name: &RrdName) -> Result<(), StoreError> {
-        if self.open(name)?.is_none() {
-            return Ok(());
-        }
+        let (Some(file), Some(tree)) = (self.open(name)?, &self.tree) else { return Ok(()) };
         // From here on the store alone has the RRD.
         self.core.sync(name)?;
         let status = self.core.ask(name, |view, name| view.status(name))?;
-        let failed = |error| StoreError::io(format!("cannot remove the file of \"{name}\""), error);
-        let Some(tree) = &self.tree else { return Ok(()) };
-        tree.remove(name).and_then(|()| tree.sync_directories(name)).map_err(failed)?;
-        tracing::info!(rrd = %name, "removed its .rrd file, because the RRD is deleted or created anew");
-        if let Some(placeholders) = &self.placeholders {
-            placeholders.write(name, FileLayout::of(&status.definition).file_bytes)?;
+        match &self.placeholders {
+            Some(placeholders) => {
+                let failed = |error| StoreError::io(format!("cannot replace the file of \"{name}\""), error);
+                let about = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+                let of_rrd = (self.core.number(name)?, FileLayout::of(&status.definition).file_bytes);
+                placeholders.replace_file(name, of_rrd, &about, || true)?;
+            }
+            None => {
+                let failed = |error| StoreError::io(format!("cannot remove the file of \"{name}\""), error);
+                tree.remove(name).map_err(failed)?;
+            }
         }
+        let failed = |error| StoreError::io(format!("cannot replace the file of \"{name}\""), error);
+        tree.sync_directories(name).map_err(failed)?;
+        tracing::info!(rrd = %name, "removed its .rrd file, because the RRD is deleted, imported or created anew");
         Ok(())
     }
 

@@ -31,12 +31,7 @@ pub(super) struct Home<'a> {
 impl Homes {
     /// The homes in `count` shards, for the `seed` of a store.
     pub(super) fn new(seed: u64, count: usize) -> Self {
-        Homes {
-            seed,
-            count: count as u64,
-            moved: RwLock::default(),
-            any_moved: AtomicBool::new(false),
-        }
+        Homes { seed, count: count as u64, moved: RwLock::default(), any_moved: AtomicBool::new(false) }
     }
 
     fn moved(&self) -> RwLockReadGuard<'_, Moved> {

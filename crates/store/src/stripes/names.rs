@@ -3,16 +3,19 @@
 //! A rename is one record in the log of the RRD's shard: the RRD keeps its rows and its shard ([`super::homes`]). What stands in the way is put in
 //! the trash first. Only one of these operations runs at a time; updates go on meanwhile.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::catalogue::RrdId;
 use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
+use crate::placeholder::RrdNumber;
 use crate::shard::message::{Command, Rename, Renamed};
 use crate::shard::read::ReadTicket;
+use crate::shard::view::View;
 use crate::stripes::shards::Core;
 use crate::stripes::trash;
 
@@ -29,6 +32,10 @@ const ARRIVING: &str = "arriving";
 pub(super) struct Arrival {
     pub(super) name: RrdName,
     pub(super) shard: usize,
+    /// The RRD's number, if it is known.
+    pub(super) number: Option<RrdNumber>,
+    /// The number of the RRD that it is a copy of.
+    pub(super) copy_of: Option<RrdNumber>,
 }
 
 /// From where an RRD gets to a name.
@@ -58,9 +65,13 @@ impl Core {
         for (shard, held) in self.shards.iter().enumerate() {
             for hidden in self.query(held, None, |view| view.hidden_names())? {
                 match RrdName::revealed(&hidden) {
-                    Some((ARRIVING, name)) => arrivals.push(Arrival { name, shard }),
+                    Some((ARRIVING, name)) => {
+                        arrivals.push(Arrival { name, shard, number: None, copy_of: None })
+                    }
                     _ if trash.add(&hidden, shard) => {}
-                    _ => tracing::warn!(name = %hidden.escape_ascii(), "an RRD has a name of an unknown kind; a newer release may know it"),
+                    _ => {
+                        tracing::warn!(name = %hidden.escape_ascii(), "an RRD has a name of an unknown kind; a newer release may know it")
+                    }
                 }
             }
         }
@@ -114,7 +125,8 @@ impl Core {
 
     /// RRDs, without those in the trash.
     pub(super) fn rrd_count(&self) -> Result<u64, StoreError> {
-        let counts = self.shards.iter().map(|shard| self.query(shard, None, |view| view.state.catalogue.count()));
+        let counts =
+            self.shards.iter().map(|shard| self.query(shard, None, |view| view.state.catalogue.count()));
         counts.sum()
     }
 
@@ -147,7 +159,7 @@ impl Core {
             };
             homes.push(shard);
             moves.push(Move { from, to: name.hidden(ARRIVING), is_wanted });
-            names.push((Arrival { name, shard }, source));
+            names.push((Arrival { name, shard, number: None, copy_of: None }, source));
         }
         for (result, (arrival, source)) in self.move_from(homes, moves).into_iter().zip(names) {
             match result {
@@ -161,24 +173,33 @@ impl Core {
                 Err(error) => failed(&arrival.name, &error),
             }
         }
+        for arrival in &mut done {
+            let hidden = arrival.name.hidden(ARRIVING);
+            let find = move |view: &View<'_>| view.state.catalogue.find(hidden.as_bytes());
+            let id = self.query(&self.shards[arrival.shard], None, find).unwrap_or(None);
+            arrival.number = id.map(|id| RrdNumber { shard: arrival.shard as u32, id });
+        }
         done
     }
 
     fn copy_to_wait(&self, from: &RrdName, name: &RrdName) -> Result<Arrival, StoreError> {
+        let copy_of = Some(self.number(from)?);
         let rrd = self.ask(from, ReadTicket::take)?.complete()?;
         let shard = self.homes.of(name.as_bytes());
         let hidden = name.hidden(ARRIVING);
         self.wait_for(&self.shards[shard], |reply| Command::Import(hidden, Box::new(rrd), false, reply))?;
-        Ok(Arrival { name: name.clone(), shard })
+        Ok(Arrival { name: name.clone(), shard, number: None, copy_of })
     }
 
     /// Gives RRDs that wait for it their names.
     pub(super) fn arrive(&self, arrivals: Vec<Arrival>) {
         let names: Vec<RrdName> = arrivals.iter().map(|arrival| arrival.name.clone()).collect();
         let homes = arrivals.iter().map(|arrival| arrival.shard).collect();
-        let moves = arrivals
-            .into_iter()
-            .map(|Arrival { name, .. }| Move { from: name.hidden(ARRIVING), to: name, is_wanted: None });
+        let moves = arrivals.into_iter().map(|Arrival { name, .. }| Move {
+            from: name.hidden(ARRIVING),
+            to: name,
+            is_wanted: None,
+        });
         for (result, name) in self.move_from(homes, moves.collect()).into_iter().zip(names) {
             if let Err(error) = result {
                 tracing::error!(%error, rrd = %name, "an RRD does not get its name; that is tried again at the next start");
@@ -186,30 +207,71 @@ impl Core {
         }
     }
 
-    /// Which of these names RRDs have.
-    pub(super) fn have(&self, names: &[RrdName]) -> Result<Vec<bool>, StoreError> {
+    /// The numbers of the RRDs that have these names.
+    pub(super) fn numbers(&self, names: &[RrdName]) -> Result<Vec<Option<RrdNumber>>, StoreError> {
         let mut of_shard: Vec<Vec<usize>> = vec![Vec::new(); self.shards.len()];
         for (index, name) in names.iter().enumerate() {
             of_shard[self.homes.of(name.as_bytes())].push(index);
         }
-        let mut found = vec![false; names.len()];
-        for (shard, indices) in self.shards.iter().zip(of_shard) {
+        let mut found = vec![None; names.len()];
+        for (number, indices) in (0..).zip(of_shard) {
+            let shard = &self.shards[number as usize];
             for some in indices.chunks(NAMES_AT_ONCE) {
                 let asked: Vec<RrdName> = some.iter().map(|&index| names[index].clone()).collect();
-                let look = move |view: &crate::shard::view::View<'_>| -> Vec<bool> {
-                    asked.iter().map(|name| view.find(name).is_ok()).collect()
+                let look = move |view: &View<'_>| -> Vec<Option<RrdId>> {
+                    asked.iter().map(|name| view.state.catalogue.find(name.as_bytes())).collect()
                 };
-                for (&index, is_there) in some.iter().zip(self.query(shard, None, look)?) {
-                    found[index] = is_there;
+                for (&index, id) in some.iter().zip(self.query(shard, None, look)?) {
+                    found[index] = id.map(|id| RrdNumber { shard: number, id });
                 }
             }
         }
         Ok(found)
     }
 
+    /// The number of the RRD of a name.
+    pub(super) fn number(&self, name: &RrdName) -> Result<RrdNumber, StoreError> {
+        let shard = self.homes.of(name.as_bytes());
+        let (id, _) = self.ask(name, |view, name| view.find(name))?;
+        Ok(RrdNumber { shard: shard as u32, id })
+    }
+
+    /// The names, perhaps hidden ones, of the RRDs that have these numbers.
+    pub(super) fn names_of(
+        &self,
+        numbers: &[RrdNumber],
+    ) -> Result<HashMap<RrdNumber, Box<[u8]>>, StoreError> {
+        let mut names = HashMap::new();
+        for (number, shard) in (0..).zip(&self.shards) {
+            let ids: Vec<RrdId> =
+                numbers.iter().filter(|one| one.shard == number).map(|one| one.id).collect();
+            for some in ids.chunks(NAMES_AT_ONCE) {
+                let asked = some.to_vec();
+                let look = move |view: &View<'_>| -> Vec<(RrdId, Box<[u8]>)> {
+                    let catalogue = &view.state.catalogue;
+                    let is_there = |id: &RrdId| catalogue.get(*id).is_some();
+                    asked.into_iter().filter(is_there).map(|id| (id, catalogue.name(id).into())).collect()
+                };
+                let found = self.query(shard, None, look)?;
+                names.extend(found.into_iter().map(|(id, name)| (RrdNumber { shard: number, id }, name)));
+            }
+        }
+        Ok(names)
+    }
+
+    /// What a hidden name in the trash stands for.
+    pub(super) fn trashed(&self, hidden: &[u8]) -> Option<Trashed> {
+        let trashed = trash::parse(hidden)?;
+        lock(&self.trash).find(&trashed).map(|(trashed, _)| trashed)
+    }
+
     /// Puts RRDs in the trash. The answers say which were there and wanted gone.
-    pub(super) fn discard_all(&self, names: Vec<(RrdName, IsWanted)>) -> Vec<Result<Option<Trashed>, StoreError>> {
-        let at_home = names.into_iter().map(|(name, is_wanted)| (self.homes.of(name.as_bytes()), name, is_wanted));
+    pub(super) fn discard_all(
+        &self,
+        names: Vec<(RrdName, IsWanted)>,
+    ) -> Vec<Result<Option<Trashed>, StoreError>> {
+        let at_home =
+            names.into_iter().map(|(name, is_wanted)| (self.homes.of(name.as_bytes()), name, is_wanted));
         self.discard(at_home.collect())
     }
 
@@ -352,7 +414,9 @@ impl Core {
             match self.erase(&trashed) {
                 Ok(()) => {}
                 Err(StoreError::Stopping) => return,
-                Err(error) => tracing::warn!(%error, rrd = %trashed.name, "cannot delete an RRD of the trash; that is tried again"),
+                Err(error) => {
+                    tracing::warn!(%error, rrd = %trashed.name, "cannot delete an RRD of the trash; that is tried again")
+                }
             }
         }
     }

@@ -5,33 +5,33 @@
 //! request is served. Where the watch cannot be sure (while a scan runs, on a network file system, without enough watches), each name is looked
 //! at when it is used.
 //!
-//! Each change passes through three steps, each in the log or on disk before the next, so that a crash at any moment is made good by the
-//! next start: the RRD gets a hidden name that says where it goes to; its placeholder gets the new name; the RRD gets it.
+//! An RRD on its way first gets a hidden name that says where it goes to; then its placeholder there is written, and it gets its name. Each of these is in
+//! the log or on disk before the next, so that the next start completes what a crash has cut short.
 
 mod plan;
 mod removal;
 mod scan;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rrd::codec::file::FileLayout;
 use rrd_file::handle::Handle;
-use rrd_file::tree::{Tree, split};
+use rrd_file::tree::Tree;
 
 use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
-use crate::placeholder::{FileId, Found, PlaceholderError, Placeholders, ToRewrite};
+use crate::placeholder::{Found, PlaceholderError, Placeholders, RrdNumber};
 use crate::stripes::adopt::{Originals, original};
 use crate::stripes::names::{Arrival, IsWanted, Source};
 use crate::stripes::shards::Core;
 use crate::stripes::watch::{Changes, Watch};
-use plan::{Plan, Seen, plan};
+use plan::{Origin, Plan, Seen, Stands, plan};
 use removal::Removals;
 
 /// Keeps the store in step with the tree of its placeholders.
@@ -46,8 +46,6 @@ pub(super) struct Reconciler {
     is_busy: AtomicBool,
     /// Set while the watch may miss changes.
     is_unsure: AtomicBool,
-    /// Directories for which it may not, all the same.
-    verified: RwLock<HashSet<Box<[u8]>>>,
     /// How many RRDs are kept although their placeholders are missing.
     missing_count: AtomicU64,
     /// Set when the whole tree has to be looked at.
@@ -55,8 +53,6 @@ pub(super) struct Reconciler {
     state: Mutex<State>,
     /// Notified at the end of the first scan.
     scanned: Condvar,
-    /// When this process began, in milliseconds since the epoch.
-    started_ms: i64,
 }
 
 /// What only one thread at a time changes.
@@ -65,16 +61,14 @@ struct State {
     removals: Removals,
     /// The tree itself is gone; nothing is followed any more.
     is_tree_gone: bool,
-    /// Placeholders into which the names of their RRDs could not be written.
-    unwritten: HashMap<FileId, RrdName>,
     /// The tree was read from beginning to end since the start.
     is_scanned: bool,
 }
 
 /// How long a request waits for the first scan: one that is about a name without a placeholder, and one for all names.
 const SCAN_PATIENCE: Duration = Duration::from_secs(10);
-/// The most placeholders that are kept open while their RRDs are renamed.
-const OPEN_AT_ONCE: usize = 256;
+/// How often names are looked at, one time after the other, until they stay the same.
+const LOOKS_MAX: u32 = 50;
 /// Files that an earlier process has taken in, archived with one fsync.
 const OLD_AT_ONCE: usize = 64;
 
@@ -105,7 +99,6 @@ impl Reconciler {
                 None
             }
         };
-        let now = (core.clock)();
         let reconciler = Reconciler {
             core,
             placeholders,
@@ -114,21 +107,17 @@ impl Reconciler {
             queue: watch.as_ref().map(Watch::queue),
             is_busy: AtomicBool::new(false),
             is_unsure: AtomicBool::new(true),
-            verified: RwLock::default(),
             missing_count: AtomicU64::new(0),
             wants_scan: AtomicBool::new(true),
             state: Mutex::new(State {
                 watch,
                 removals: Removals::new(max_removed),
                 is_tree_gone: false,
-                unwritten: HashMap::new(),
                 is_scanned: false,
             }),
             scanned: Condvar::new(),
-            started_ms: now.whole * 1000,
         };
-        let placeholders = reconciler.open_all(arrivals.iter().map(|arrival| &arrival.name));
-        reconciler.finish(&mut lock(&reconciler.state), arrivals, placeholders);
+        reconciler.core.arrive(arrivals);
         reconciler
     }
 
@@ -162,24 +151,24 @@ impl Reconciler {
         self.is_busy.store(true, Ordering::SeqCst);
         if let Some(watch) = &mut state.watch {
             let changes = watch.take();
-            self.follow_changes(&mut state, changes);
+            let names = self.names_in(&mut state, changes);
+            self.settle(&mut state, names, Cause::Tree);
         }
         self.is_busy.store(false, Ordering::SeqCst);
     }
 
-    fn follow_changes(&self, state: &mut State, changes: Changes) {
-        if changes.root_gone && !state.is_tree_gone {
-            state.is_tree_gone = true;
-            tracing::error!(
-                tree = %self.placeholders.tree().path().display(),
-                "the tree was removed, moved or unmounted: no RRD is removed for that; put it back and restart"
-            );
+    /// The names that changes are about. Directories that are new are watched from now on.
+    fn names_in(&self, state: &mut State, changes: Changes) -> BTreeSet<RrdName> {
+        if changes.root_gone {
+            self.note_tree_gone(state);
         }
         if state.is_tree_gone {
-            return;
+            return BTreeSet::new();
         }
         if changes.lost {
-            tracing::warn!("more has changed in the tree than the system tells: it is read again, and meanwhile each name is looked at when it is used");
+            tracing::warn!(
+                "more has changed in the tree than the system tells: it is read again, and meanwhile each name is looked at when it is used"
+            );
             self.doubt();
         }
         let mut names: BTreeSet<RrdName> = changes.files.iter().cloned().collect();
@@ -204,7 +193,26 @@ impl Reconciler {
                 Err(error) => tracing::debug!(%error, "the store stops"),
             }
         }
-        self.settle(state, names, Cause::Tree);
+        names
+    }
+
+    fn note_tree_gone(&self, state: &mut State) {
+        if !std::mem::replace(&mut state.is_tree_gone, true) {
+            tracing::error!(
+                tree = %self.placeholders.tree().path().display(),
+                "the tree was removed, moved or unmounted: no RRD is removed for that; put it back, or restart with an empty one"
+            );
+        }
+    }
+
+    /// Follows the tree again once it is back.
+    pub(super) fn look_for_tree(&self) {
+        let mut state = lock(&self.state);
+        if state.is_tree_gone && self.placeholders.tree().is_in_place() {
+            state.is_tree_gone = false;
+            tracing::info!("the tree is back");
+            self.doubt();
+        }
     }
 
     /// Watches a directory and all below it; returns the names of the files there.
@@ -219,10 +227,9 @@ impl Reconciler {
         Ok(names)
     }
 
-    /// From now on, no directory is sure.
+    /// From now on, each name is looked at when it is used, until the tree was scanned.
     fn doubt(&self) {
         self.is_unsure.store(true, Ordering::SeqCst);
-        self.verified.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.wants_scan.store(true, Ordering::SeqCst);
     }
 
@@ -242,19 +249,14 @@ impl Reconciler {
     /// Looks at names that the watch is not sure of.
     #[cold]
     fn look_at<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
-        let verified = self.verified.read().unwrap_or_else(PoisonError::into_inner);
         let mut odd = BTreeSet::new();
         for name in names {
-            if verified.contains(split(name).0) {
-                continue;
-            }
             if let Ok(name) = RrdName::new(name)
                 && !self.is_at_home(&name)
             {
                 odd.insert(name);
             }
         }
-        drop(verified);
         if odd.is_empty() {
             return;
         }
@@ -268,7 +270,9 @@ impl Reconciler {
     /// Waits for the end of the first scan, but not for long.
     pub(super) fn wait_for_scan(&self) {
         let state = lock(&self.state);
-        let _ = self.scanned.wait_timeout_while(state, SCAN_PATIENCE, |state| !state.is_scanned && !state.is_tree_gone);
+        let _ = self
+            .scanned
+            .wait_timeout_while(state, SCAN_PATIENCE, |state| !state.is_scanned && !state.is_tree_gone);
     }
 
     /// RRDs that are kept although their placeholders are missing.
@@ -302,7 +306,7 @@ impl Reconciler {
 
     /// Whether the placeholder of a name stands there.
     fn is_at_home(&self, name: &RrdName) -> bool {
-        matches!(self.placeholders.look(name), Ok(Found::Ours(origin, _)) if origin == *name)
+        matches!(self.placeholders.look(name), Ok(Found::Ours { name: written, .. }) if written == *name)
     }
 
     /// The RRD that is meant by a name that none has: the one whose placeholder a link leads to, or that was moved there under a hidden file name.
@@ -311,10 +315,20 @@ impl Reconciler {
     /// When the placeholder there is another store's.
     pub(super) fn resolve(&self, name: &RrdName) -> Result<Option<RrdName>, StoreError> {
         match self.placeholders.look(name) {
-            Ok(Found::Ours(origin, file)) if origin != *name => {
-                if matches!(self.placeholders.look(&origin), Ok(Found::Ours(_, other)) if other == file) {
-                    return Ok(Some(origin));
+            Ok(Found::Ours { rrd, name: written, file }) => {
+                let known = match rrd {
+                    Some(rrd) => self.core.names_of(&[rrd])?.remove(&rrd),
+                    None => Some(written.as_bytes().into()),
+                };
+                let Some(known) = known.filter(|known| known[..] != *name.as_bytes()) else {
+                    return Ok(None);
+                };
+                if let Ok(known) = RrdName::new(&known)
+                    && matches!(self.placeholders.look(&known), Ok(Found::Ours { file: other, .. }) if other == file)
+                {
+                    return Ok(Some(known));
                 }
+                // It was moved there without an event, or is in the trash.
                 self.settle(&mut lock(&self.state), [name.clone()].into(), Cause::Tree);
                 Ok(Some(name.clone()))
             }
@@ -339,7 +353,8 @@ impl Reconciler {
             self.write_again(to)?;
             return Ok(());
         }
-        let failed = |error| StoreError::io(format!("cannot rename the placeholder \"{from}\" to \"{to}\""), error);
+        let failed =
+            |error| StoreError::io(format!("cannot rename the placeholder \"{from}\" to \"{to}\""), error);
         self.placeholders.tree().rename(from, to).map_err(failed)?;
         self.settle(&mut state, [from.clone(), to.clone()].into(), Cause::Request);
         Ok(())
@@ -352,7 +367,7 @@ impl Reconciler {
     pub(super) fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
         let _state = lock(&self.state);
         match self.placeholders.look(to) {
-            Ok(Found::Nothing | Found::Unfinished | Found::Ours(..)) => {}
+            Ok(Found::Nothing | Found::Unfinished | Found::Ours { .. }) => {}
             _ => return Err(StoreError::Exists(to.clone())),
         }
         self.core.restore(trashed, to)?;
@@ -365,7 +380,8 @@ impl Reconciler {
     /// When another file stands there, or none can be written.
     pub(super) fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
-        self.placeholders.write_copy(from, to)?;
+        let (number, bytes) = self.about(from)?;
+        self.placeholders.write(to, Some(number), bytes)?;
         self.settle(&mut state, [to.clone()].into(), Cause::Request);
         Ok(())
     }
@@ -386,55 +402,142 @@ impl Reconciler {
         if names.is_empty() || state.is_tree_gone {
             return;
         }
-        let followed = self.see(state, names).and_then(|seen| {
-            let plan = plan(&seen, self.started_ms);
-            self.carry_out(state, plan, cause)
-        });
+        let followed = self.agree(state, names).and_then(|plan| self.carry_out(state, plan, cause));
         if let Err(error) = followed {
             tracing::debug!(%error, "cannot follow a change of the tree: the store stops");
         }
         self.missing_count.store(state.removals.missing().len() as u64, Ordering::Relaxed);
     }
 
-    /// Looks at names, and at those that the placeholders there were written for.
-    fn see(&self, state: &mut State, names: BTreeSet<RrdName>) -> Result<BTreeMap<RrdName, Seen>, StoreError> {
-        let mut found = BTreeMap::new();
-        let mut next: Vec<RrdName> = names.into_iter().collect();
-        while let Some(name) = next.pop() {
-            if found.contains_key(&name) {
-                continue;
+    /// A plan for what stood at the names and at all others that they lead to, at one moment: what is seen twice with nothing in between.
+    fn agree(&self, state: &mut State, mut names: BTreeSet<RrdName>) -> Result<Plan, StoreError> {
+        let mut seen = self.see(state, names.clone())?;
+        for _ in 0..LOOKS_MAX {
+            let plan = plan(&seen);
+            if plan.changes_nothing() {
+                return Ok(plan);
             }
-            match self.placeholders.look(&name) {
-                Ok(mut what) => {
-                    if let Found::Ours(origin, file) = &mut what {
-                        if let Some(unwritten) = state.unwritten.get(file) {
-                            origin.clone_from(unwritten);
-                        }
-                        next.push(origin.clone());
-                    }
-                    found.insert(name, what);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, file = %name, "cannot look at a file of the tree: what was done to it is not followed");
-                }
+            let again = self.see(state, names.clone())?;
+            let changes = state.watch.as_mut().map(Watch::take).unwrap_or_default();
+            let is_quiet = changes == Changes::default();
+            if is_quiet && again == seen {
+                return Ok(plan);
+            }
+            seen = again;
+            if !is_quiet {
+                names.extend(self.names_in(state, changes));
+                seen = self.see(state, names.clone())?;
             }
         }
-        let names: Vec<RrdName> = found.keys().cloned().collect();
-        let are_rrds = self.core.have(&names)?;
+        // Programs change it faster than it can be looked at; what is missed now leads to further events.
+        Ok(plan(&seen))
+    }
+
+    /// Looks at names, and at those that the RRDs have for which the placeholders there were written.
+    fn see(
+        &self,
+        state: &mut State,
+        names: BTreeSet<RrdName>,
+    ) -> Result<BTreeMap<RrdName, Seen>, StoreError> {
         let mut seen = BTreeMap::new();
-        for ((name, mut found), is_rrd) in found.into_iter().zip(are_rrds) {
-            if is_rrd && found == Found::Unfinished && !state.is_scanned {
-                // The machine has stopped before the placeholder was on its disk.
-                found = self.write_again(&name).unwrap_or(found);
+        let mut next = names;
+        while !next.is_empty() {
+            let names: Vec<RrdName> = std::mem::take(&mut next).into_iter().collect();
+            let numbers = self.core.numbers(&names)?;
+            let mut found = Vec::new();
+            for (name, number) in names.into_iter().zip(numbers) {
+                if let Some(what) = self.find(state, &name, number)? {
+                    found.push((name, number, what));
+                }
             }
-            if is_rrd && found == Found::RrdFile && self.is_known_file(&name, state.is_scanned) {
-                continue;
+            let meant: Vec<RrdNumber> = found.iter().filter_map(|(_, _, found)| written_for(found)).collect();
+            let meant = self.core.names_of(&meant)?;
+            for (name, number, found) in found {
+                let stands = self.stands(&name, number, found, &meant)?;
+                if let Stands::Placeholder { origin: Origin::Rrd(of), .. } = &stands
+                    && !seen.contains_key(of)
+                    && *of != name
+                {
+                    next.insert(of.clone());
+                }
+                seen.insert(name, Seen { stands, is_rrd: number.is_some() });
             }
-            state.removals.note(&name, &found);
-            let trashed = if is_rrd { None } else { self.core.last_trashed(&name) };
-            seen.insert(name, Seen { found, is_rrd, trashed });
+            next.retain(|name| !seen.contains_key(name));
         }
         Ok(seen)
+    }
+
+    /// What stands at a name that an RRD of this number has; `None` when nothing is to be done about it.
+    fn find(
+        &self,
+        state: &mut State,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+    ) -> Result<Option<Found>, StoreError> {
+        let mut found = match self.placeholders.look(name) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, file = %name, "cannot look at a file of the tree: what was done to it is not followed");
+                return Ok(None);
+            }
+        };
+        if number.is_some() {
+            match found {
+                // The machine has stopped before the placeholder was on its disk.
+                Found::Unfinished if !state.is_scanned => {
+                    found = self.write_again(name).unwrap_or(found);
+                }
+                Found::RrdFile if self.is_known_file(name, state.is_scanned) => return Ok(None),
+                _ => {}
+            }
+        }
+        state.removals.note(name, &found);
+        Ok(Some(found))
+    }
+
+    /// What follows for a name from what was found there. `meant` has the names of RRDs by their numbers.
+    fn stands(
+        &self,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+        found: Found,
+        meant: &HashMap<RrdNumber, Box<[u8]>>,
+    ) -> Result<Stands, StoreError> {
+        let (rrd, written, file) = match found {
+            Found::Ours { rrd, name, file } => (rrd, name, file),
+            Found::Nothing => return Ok(Stands::Nothing),
+            Found::Foreign(store) => return Ok(Stands::Foreign(store)),
+            Found::RrdFile | Found::Unfinished | Found::Other => return Ok(Stands::Other),
+        };
+        let is_current = rrd.is_some() && rrd == number && written == *name;
+        let origin = match rrd.map(|rrd| meant.get(&rrd)) {
+            Some(Some(hidden)) if RrdName::is_hidden(hidden) => {
+                self.core.trashed(hidden).map_or(Origin::Unknown, Origin::Trash)
+            }
+            Some(Some(known)) => RrdName::new(known).map_or(Origin::Unknown, Origin::Rrd),
+            // The number of an RRD that was made anew, or of a creation that a crash has undone.
+            Some(None) if number.is_some() => Origin::Rrd(name.clone()),
+            Some(None) => Origin::Unknown,
+            None => self.origin_by_name(name, number, &written)?,
+        };
+        Ok(Stands::Placeholder { origin, file, is_current })
+    }
+
+    /// The RRD that a placeholder without a number was written for, as a release did that knew only names.
+    fn origin_by_name(
+        &self,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+        written: &RrdName,
+    ) -> Result<Origin, StoreError> {
+        if self.core.numbers(std::slice::from_ref(written))?[0].is_some() {
+            return Ok(Origin::Rrd(written.clone()));
+        }
+        Ok(match (self.core.last_trashed(written), number) {
+            (_, Some(_)) => Origin::Rrd(name.clone()),
+            (Some(trashed), None) => Origin::Trash(trashed),
+            (None, None) => Origin::Unknown,
+        })
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.
@@ -464,12 +567,12 @@ impl Reconciler {
             for name in names {
                 let Ok(Handle::System(file)) = tree.open_afresh(&name) else { continue };
                 let file = File::from(file);
-                if let Ok(status) = self.core.ask(&name, |view, name| view.status(name))
+                if let Ok(about) = self.about(&name)
                     && self.originals.is_known(&name, &file, None)
                     && let Ok(content) = original::read(&file)
                     && let Ok(one) = self.originals.take(&name, &file, &content)
                 {
-                    taken.push((one, FileLayout::of(&status.definition).file_bytes));
+                    taken.push((one, about));
                 }
             }
             if let Err(error) = self.originals.put_away(tree, taken, (self.core.clock)().whole) {
@@ -479,19 +582,29 @@ impl Reconciler {
         }
     }
 
+    /// The number of an RRD, and the length of its placeholder.
+    fn about(&self, name: &RrdName) -> Result<(RrdNumber, u64), StoreError> {
+        let status = self.core.ask(name, |view, name| view.status(name))?;
+        Ok((self.core.number(name)?, FileLayout::of(&status.definition).file_bytes))
+    }
+
     /// Writes the placeholder of an RRD and returns what stands there then.
     fn write_again(&self, name: &RrdName) -> Result<Found, StoreError> {
-        let status = self.core.ask(name, |view, name| view.status(name))?;
-        self.placeholders.write(name, FileLayout::of(&status.definition).file_bytes)?;
+        let (number, bytes) = self.about(name)?;
+        self.placeholders.write(name, Some(number), bytes)?;
         self.placeholders.look(name).map_err(|error| StoreError::io("cannot read a placeholder", error))
     }
 
     fn carry_out(&self, state: &mut State, plan: Plan, cause: Cause) -> Result<(), StoreError> {
-        for (name, origin) in &plan.dangling {
-            tracing::debug!(file = %name, rrd = %origin, "a placeholder stands for an RRD that the store does not have");
+        for name in &plan.dangling {
+            tracing::debug!(file = %name, "a placeholder stands for an RRD that the store does not have");
         }
         for (name, store) in &plan.foreign {
             tracing::warn!(file = %name, %store, "a placeholder of another store stands in the tree: it is refused");
+        }
+        if !plan.removed.is_empty() && !self.placeholders.tree().is_in_place() {
+            self.note_tree_gone(state);
+            return Ok(());
         }
         let _turn = lock(&self.core.renaming);
         let removed = match cause {
@@ -501,17 +614,14 @@ impl Reconciler {
             }
             Cause::Tree => state.removals.allow(&self.core, plan.removed)?,
         };
-        let away = |name: RrdName| {
-            let (placeholders, asked) = (Arc::clone(&self.placeholders), name.clone());
-            let is_wanted: IsWanted = Some(Box::new(move || {
-                !matches!(placeholders.look(&asked), Ok(Found::Ours(origin, _)) if origin == asked)
-            }));
-            (name, is_wanted)
-        };
         let count = removed.len();
-        let discarded: Vec<_> = removed.into_iter().chain(plan.replaced).map(away).collect();
+        let discarded = self.unless_back(removed.into_iter().chain(plan.replaced).collect())?;
         if !discarded.is_empty() {
-            tracing::info!(removed = count, replaced = discarded.len() - count, "RRDs went to the trash with their placeholders");
+            tracing::info!(
+                removed = count,
+                replaced = discarded.len() - count,
+                "RRDs went to the trash with their placeholders"
+            );
         }
         for result in self.core.discard_all(discarded) {
             match result {
@@ -522,48 +632,52 @@ impl Reconciler {
         }
         let late = plan.late.into_iter().map(|(from, to)| (Source::Copied(from), to));
         for sources in [plan.arrivals, late.collect()] {
-            // Before anything changes: they may be moved on meanwhile.
-            let placeholders = self.open_all(sources.iter().map(|(_, name)| name));
             let sources = sources.into_iter().map(|(source, name)| (source, name, None)).collect();
             let arrivals = self.core.depart(sources);
-            self.finish(state, arrivals, placeholders);
+            // A copy must not be made once more because its placeholder still says what it was copied from.
+            for Arrival { name, number, copy_of, .. } in &arrivals {
+                self.rewrite(name, *number, *copy_of);
+            }
+            self.core.arrive(arrivals);
         }
-        for name in &plan.outdated {
-            self.rewrite(state, name, None);
+        for (name, number) in plan.outdated.iter().zip(self.core.numbers(&plan.outdated)?) {
+            self.rewrite(name, number, None);
         }
         Ok(())
     }
 
-    /// Opens the placeholders of a few RRDs.
-    fn open_all<'n>(&self, names: impl ExactSizeIterator<Item = &'n RrdName>) -> HashMap<RrdName, ToRewrite> {
-        if names.len() > OPEN_AT_ONCE {
-            return HashMap::new();
-        }
-        names.filter_map(|name| Some((name.clone(), self.placeholders.open_to_rewrite(name).ok()?))).collect()
+    /// RRDs that are to be removed unless, at that moment, their placeholders are there.
+    fn unless_back(&self, names: Vec<RrdName>) -> Result<Vec<(RrdName, IsWanted)>, StoreError> {
+        let numbers = self.core.numbers(&names)?;
+        let one = |(name, number): (RrdName, Option<RrdNumber>)| {
+            let (placeholders, asked) = (Arc::clone(&self.placeholders), name.clone());
+            let is_wanted: IsWanted = Some(Box::new(move || match placeholders.look(&asked) {
+                Ok(Found::Ours { rrd: Some(rrd), .. }) => Some(rrd) != number,
+                Ok(Found::Ours { rrd: None, name, .. }) => name != asked,
+                Ok(_) => true,
+                Err(_) => false,
+            }));
+            (name, is_wanted)
+        };
+        Ok(names.into_iter().zip(numbers).map(one).collect())
     }
 
-    /// Writes the placeholders of RRDs that are about to get to their names, and gives them those.
-    fn finish(&self, state: &mut State, arrivals: Vec<Arrival>, mut opened: HashMap<RrdName, ToRewrite>) {
-        for arrival in &arrivals {
-            self.rewrite(state, &arrival.name, opened.remove(&arrival.name));
-        }
-        self.core.arrive(arrivals);
-    }
-
-    fn rewrite(&self, state: &mut State, name: &RrdName, opened: Option<ToRewrite>) {
-        let opened = opened.map_or_else(|| self.placeholders.open_to_rewrite(name), Ok);
-        let written = opened.and_then(|placeholder| {
-            let written = placeholder.write(name);
-            if let (Err(_), Some(id)) = (&written, placeholder.id()) {
-                state.unwritten.insert(id, name.clone());
-            }
-            written.map_err(|error| PlaceholderError::Io { path: name.to_string(), error })
-        });
-        match written {
+    /// Writes an RRD's name and number into its placeholder, in which there may be the number of what it is a copy of.
+    fn rewrite(&self, name: &RrdName, number: Option<RrdNumber>, copy_of: Option<RrdNumber>) {
+        let Some(number) = number else { return };
+        match self.placeholders.rewrite(name, number, &[number, copy_of.unwrap_or(number)]) {
             Ok(()) => {}
-            // Removed again, which the next event tells.
+            // Moved on or removed, which the next event tells.
             Err(PlaceholderError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => tracing::warn!(%error, "cannot write the new name into a placeholder"),
         }
+    }
+}
+
+/// The RRD that a placeholder was written for.
+fn written_for(found: &Found) -> Option<RrdNumber> {
+    match found {
+        Found::Ours { rrd, .. } => *rrd,
+        _ => None,
     }
 }

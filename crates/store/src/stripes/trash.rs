@@ -24,10 +24,7 @@ impl Trash {
 
     /// Adds what a shard has got under a hidden name; `false` when the name is not that of something in the trash.
     pub(super) fn add(&mut self, hidden: &[u8], shard: usize) -> bool {
-        let Some((purpose, name)) = RrdName::revealed(hidden) else { return false };
-        let Some(removed_ms) = purpose.strip_prefix(PURPOSE).and_then(|time| time.parse().ok()) else {
-            return false;
-        };
+        let Some(Trashed { name, removed_ms }) = parse(hidden) else { return false };
         self.newest = self.newest.max(removed_ms);
         self.content.insert((name, removed_ms), shard);
         true
@@ -53,15 +50,22 @@ impl Trash {
 
     /// All of it, by name and time, with the shards.
     pub(super) fn all(&self) -> impl Iterator<Item = (Trashed, usize)> {
-        self.content
-            .iter()
-            .map(|((name, removed_ms), &shard)| (Trashed { name: name.clone(), removed_ms: *removed_ms }, shard))
+        self.content.iter().map(|((name, removed_ms), &shard)| {
+            (Trashed { name: name.clone(), removed_ms: *removed_ms }, shard)
+        })
     }
 }
 
 /// The name that an RRD has in the trash.
 pub(super) fn hidden_name(trashed: &Trashed) -> RrdName {
     trashed.name.hidden(&format!("{PURPOSE}{}", trashed.removed_ms))
+}
+
+/// What a hidden name in the trash says.
+pub(super) fn parse(hidden: &[u8]) -> Option<Trashed> {
+    let (purpose, name) = RrdName::revealed(hidden)?;
+    let removed_ms = purpose.strip_prefix(PURPOSE)?.parse().ok()?;
+    Some(Trashed { name, removed_ms })
 }
 
 #[cfg(test)]

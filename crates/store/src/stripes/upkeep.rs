@@ -44,10 +44,15 @@ impl Upkeep {
         originals: Arc<Originals>,
     ) -> Result<Self, OpenError> {
         let failed = |error| OpenError::caused("cannot start the thread for upkeep", error);
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
-        let shared = Arc::new(Shared { core, reconciler, originals, is_stopping: AtomicBool::new(false), wake });
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| failed(error.into()))?;
+        let shared =
+            Arc::new(Shared { core, reconciler, originals, is_stopping: AtomicBool::new(false), wake });
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("upkeep".into()).spawn(move || for_thread.run()).map_err(failed)?;
+        let thread = std::thread::Builder::new()
+            .name("upkeep".into())
+            .spawn(move || for_thread.run())
+            .map_err(failed)?;
         Ok(Upkeep { shared, thread: Mutex::new(Some(thread)) })
     }
 
@@ -73,6 +78,7 @@ impl Shared {
         let mut trash_at = Instant::now();
         while !self.is_stopping.load(Ordering::Relaxed) {
             if let Some(reconciler) = &self.reconciler {
+                reconciler.look_for_tree();
                 reconciler.scan_if_due(&self.is_stopping);
                 reconciler.catch_up(std::iter::empty());
                 reconciler.put_away_old(&self.is_stopping);

@@ -149,7 +149,9 @@ impl Watch {
         changes.lost |= events.contains(ReadFlags::QUEUE_OVERFLOW);
         // One that is not watched any more.
         let Some(directory) = self.by_descriptor.get(&descriptor).cloned() else { return };
-        if events.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT | ReadFlags::IGNORED) {
+        if events.intersects(
+            ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT | ReadFlags::IGNORED,
+        ) {
             changes.root_gone |= directory.is_empty();
             if events.contains(ReadFlags::IGNORED) {
                 self.forget(&directory);
@@ -251,7 +253,10 @@ mod tests {
             names.join(" ")
         };
         assert_eq!(files(&|| fs::rename(root.join("a/x.rrd"), root.join("y.rrd")).unwrap()), "a/x.rrd y.rrd");
-        assert_eq!(files(&|| drop(fs::copy(root.join("y.rrd"), root.join("a/deep/z.rrd")).unwrap())), "a/deep/z.rrd");
+        assert_eq!(
+            files(&|| fs::copy(root.join("y.rrd"), root.join("a/deep/z.rrd")).map(|_| ()).unwrap()),
+            "a/deep/z.rrd"
+        );
         assert_eq!(files(&|| fs::hard_link(root.join("y.rrd"), root.join("l.rrd")).unwrap()), "l.rrd");
         assert_eq!(files(&|| fs::remove_file(root.join("l.rrd")).unwrap()), "l.rrd");
         assert_eq!(files(&|| fs::write(root.join("y.rrd"), b"new").unwrap()), "y.rrd");
@@ -262,7 +267,9 @@ mod tests {
         assert_eq!((changes.gone, changes.new), ([b"a".to_vec()].into(), [b"b".to_vec()].into()));
         watch.remove(b"a");
         assert_eq!(watch.by_path.keys().map(|path| path.len()).collect::<Vec<_>>(), [0]);
-        fs::remove_dir_all(root).unwrap();
+        let away = root.with_extension("away");
+        fs::rename(root, &away).unwrap();
         assert!(watch.take().root_gone);
+        fs::remove_dir_all(away).unwrap();
     }
 }

@@ -37,9 +37,8 @@ fn options(random: &mut Random, merging: bool) -> Options {
             merge_count: 2,
             ..ShardOptions::default()
         },
-        placeholder_tree: None,
-        adopt_tree: None,
         clock: Arc::new(|| Timestamp::whole(START)),
+        ..Options::default()
     }
 }
 

@@ -14,16 +14,37 @@ use rrd::when::Step;
 #[derive(Clone, Debug)]
 #[allow(dead_code, reason = "the files layout has no trash")]
 pub enum Op {
-    Create { name: String, definition: Definition, start: i64 },
-    Update { name: String, time: Timestamp, values: String },
+    Create {
+        name: String,
+        definition: Definition,
+        start: i64,
+    },
+    Update {
+        name: String,
+        time: Timestamp,
+        values: String,
+    },
     /// For good: another one is created in its place.
-    Replace { name: String },
+    Replace {
+        name: String,
+    },
     /// Into the trash, where the store has one.
-    Delete { name: String },
-    Rename { name: String, to: String },
-    Copy { name: String, to: String },
+    Delete {
+        name: String,
+    },
+    Rename {
+        name: String,
+        to: String,
+    },
+    Copy {
+        name: String,
+        to: String,
+    },
     /// What was deleted last of a name comes back.
-    Restore { name: String, to: String },
+    Restore {
+        name: String,
+        to: String,
+    },
 }
 
 impl Op {
@@ -105,7 +126,10 @@ impl Model {
             }
             Op::Restore { name, to } => {
                 let deleted = self.1.get_mut(name).and_then(Vec::pop);
-                self.0.insert(to.clone(), deleted.expect("acknowledged restores are of RRDs that were deleted"));
+                self.0.insert(
+                    to.clone(),
+                    deleted.expect("acknowledged restores are of RRDs that were deleted"),
+                );
             }
         }
     }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::Worker;
 use disk::Shortage;
 
+use super::catalogue::New;
+use crate::catalogue::RrdId;
 use crate::engine::{Reply, StoreError};
 use crate::log::LogError;
 use crate::name::RrdName;
@@ -26,8 +28,11 @@ pub(super) struct Answer {
 
 pub(super) struct NewPlaceholder {
     name: RrdName,
+    id: RrdId,
     /// Bytes that its `.rrd` file would have.
     bytes: u64,
+    /// The RRD exists only if its placeholder can be written.
+    is_new: bool,
     /// A real `.rrd` file of that name may stay there, because the RRD was imported from it or will replace it.
     beside_file: bool,
 }
@@ -43,18 +48,34 @@ impl Worker {
         self.answers.push(Answer { placeholder: None, give });
     }
 
-    /// Answers for a new RRD of `result` bytes once it is in the log and its placeholder is written.
+    /// Answers for a new RRD once it is in the log and its placeholder is written.
     pub(super) fn answer_new(
         &mut self,
         name: RrdName,
-        result: Result<u64, StoreError>,
+        result: Result<New, StoreError>,
         beside_file: bool,
         reply: Reply<Done>,
     ) {
         match result {
-            Ok(bytes) => {
-                let placeholder = Some(NewPlaceholder { name, bytes, beside_file });
+            Ok(New { id, bytes }) => {
+                let placeholder = Some(NewPlaceholder { name, id, bytes, is_new: true, beside_file });
                 self.answers.push(Answer { placeholder, give: reply });
+            }
+            Err(error) => self.answer_later(Err(error), reply),
+        }
+    }
+
+    /// Answers for an RRD that was imported in place of itself, with another number.
+    pub(super) fn answer_rebuilt(
+        &mut self,
+        name: RrdName,
+        result: Result<New, StoreError>,
+        reply: Reply<Done>,
+    ) {
+        match result {
+            Ok(New { id, bytes }) => {
+                let placeholder = NewPlaceholder { name, id, bytes, is_new: false, beside_file: true };
+                self.answers.push(Answer { placeholder: Some(placeholder), give: reply });
             }
             Err(error) => self.answer_later(Err(error), reply),
         }
@@ -126,12 +147,16 @@ impl Worker {
         }
     }
 
-    /// Writes the placeholder of a new RRD. If that fails, the RRD is deleted again.
+    /// Writes the placeholder of an RRD. If that fails, a new RRD is deleted again.
     fn place(
         &mut self,
-        NewPlaceholder { name, bytes, beside_file }: &NewPlaceholder,
+        NewPlaceholder { name, id, bytes, is_new, beside_file }: &NewPlaceholder,
     ) -> Result<(), StoreError> {
-        let result = self.shared.write_placeholder(name, *bytes, *beside_file);
+        let result = self.shared.write_placeholder(name, Some(*id), *bytes, *beside_file);
+        if let (Err(error), false) = (&result, is_new) {
+            tracing::warn!(%error, rrd = %name, "cannot write the placeholder of an RRD that was tuned again");
+            return Ok(());
+        }
         if result.is_err() {
             // Its record is committed with the next round; until then nothing was promised.
             let _ = self.delete(name);

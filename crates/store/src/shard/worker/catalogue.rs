@@ -9,6 +9,7 @@ use rrd::tune::{TuneLimits, tune_content_within};
 
 use super::Worker;
 use super::answers::Done;
+use crate::catalogue::RrdId;
 use crate::engine::{CreateRequest, Reply, StoreError, StreamPosition};
 use crate::log::catalogue as record;
 use crate::log::parts::ImportPart;
@@ -20,8 +21,8 @@ use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 
 impl Worker {
-    /// Creates an RRD; returns the bytes its `.rrd` file would have.
-    pub(super) fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<u64, StoreError> {
+    /// Creates an RRD.
+    pub(super) fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<New, StoreError> {
         self.check_definition(name, &request.definition)?;
         self.make_room_for(name, request.no_overwrite)?;
         let id = self.state.catalogue.next_id();
@@ -31,11 +32,11 @@ impl Worker {
             record::Create::encode(body, id, name.as_bytes(), &definition, start);
         })?;
         self.state.create(id, name.as_bytes(), definition, start);
-        Ok(bytes)
+        Ok(New { id, bytes })
     }
 
-    /// Imports an RRD; returns the bytes its `.rrd` file would have.
-    pub(super) fn import(&mut self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<u64, StoreError> {
+    /// Imports an RRD.
+    pub(super) fn import(&mut self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<New, StoreError> {
         self.check_definition(name, &rrd.definition)?;
         let bytes = file_bytes(&rrd.definition);
         if no_overwrite && self.state.catalogue.find(name.as_bytes()).is_some() {
@@ -55,7 +56,7 @@ impl Worker {
             }
         }
         self.state.import(id, name.as_bytes(), rrd);
-        Ok(bytes)
+        Ok(New { id, bytes })
     }
 
     /// Writes the placeholder of an RRD that is about to replace another: if that is impossible, the other must stay.
@@ -70,7 +71,8 @@ impl Worker {
         if no_overwrite || self.state.catalogue.find(name.as_bytes()).is_none() {
             return Ok(());
         }
-        self.shared.write_placeholder(name, file_bytes(definition), beside_file)
+        // Without a number: this one may be given to another RRD after a crash.
+        self.shared.write_placeholder(name, None, file_bytes(definition), beside_file)
     }
 
     /// Checks that this store can hold an RRD of a definition, in place of the one of that name if there is one.
@@ -93,25 +95,28 @@ impl Worker {
     }
 
     /// Changes an RRD by the arguments of `tune`.
-    pub(super) fn tune(&mut self, name: &RrdName, args: Vec<String>) -> Result<(), StoreError> {
+    pub(super) fn tune(&mut self, name: RrdName, args: Vec<String>, reply: Reply<Done>) {
         let texts: Vec<&str> = args.iter().map(String::as_str).collect();
         if rrd::tune::is_structural(&texts) {
-            return self.rebuild(name, &texts);
+            let rebuilt = self.rebuild(&name, &texts);
+            return self.answer_rebuilt(name, rebuilt, reply);
         }
-        let (id, _) = self.view().find(name)?;
-        self.state.tune(id, &args)?;
-        self.record(Kind::Tune, |body| record::Tune::encode(body, id, &args))
+        let tuned = self.view().find(&name).and_then(|(id, _)| {
+            self.state.tune(id, &args)?;
+            self.record(Kind::Tune, |body| record::Tune::encode(body, id, &args))
+        });
+        self.answer_later(tuned, reply);
     }
 
     /// A tune that adds or removes data sources or archives: reads the whole RRD and imports it under a new
     /// id. The worker does it in one step, so that no update comes between. It is rare, and delays other
     /// commands by some milliseconds.
-    fn rebuild(&mut self, name: &RrdName, args: &[&str]) -> Result<(), StoreError> {
+    fn rebuild(&mut self, name: &RrdName, args: &[&str]) -> Result<New, StoreError> {
         let mut rrd = ReadTicket::take(&self.view(), name)?.complete()?;
         let live_bytes = self.shared.options.memory.limits().rrd_bytes;
         let limits = TuneLimits { definition: Limits::STORE, live_bytes };
         tune_content_within(&mut rrd, args, limits).map_err(StoreError::Tune)?;
-        self.import(name, rrd, false).map(|_| ())
+        self.import(name, rrd, false)
     }
 
     /// Records how far a stream has been applied; answers once that is durable.
@@ -154,6 +159,13 @@ impl Worker {
         self.state.delete(id);
         Ok(())
     }
+}
+
+/// An RRD that was just created or imported.
+pub(super) struct New {
+    pub(super) id: RrdId,
+    /// Bytes that its `.rrd` file would have.
+    pub(super) bytes: u64,
 }
 
 /// Bytes of the `.rrd` file of an RRD, which is the length of its placeholder.

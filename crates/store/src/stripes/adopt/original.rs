@@ -18,11 +18,11 @@ use rustix::fs::Stat;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::StoreError;
 use crate::filenames;
-use crate::stripes::adopt::FILE_BYTES_MAX;
 use crate::lock::lock;
 use crate::log::catalogue::encode_rrd;
 use crate::name::RrdName;
-use crate::placeholder::Placeholders;
+use crate::placeholder::{Placeholders, RrdNumber};
+use crate::stripes::adopt::FILE_BYTES_MAX;
 
 /// What becomes of a file that was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Version {
             device: about.st_dev,
             inode: about.st_ino,
             bytes: about.st_size,
-            modified: (about.st_mtime, about.st_mtime_nsec as u64),
+            modified: (about.st_mtime, about.st_mtime_nsec),
         }
     }
 }
@@ -78,7 +78,11 @@ pub(in super::super) struct Originals {
 }
 
 impl Originals {
-    pub(in super::super) fn new(disk: Arc<dyn Disk>, placeholders: Option<Arc<Placeholders>>, policy: Adopted) -> Self {
+    pub(in super::super) fn new(
+        disk: Arc<dyn Disk>,
+        placeholders: Option<Arc<Placeholders>>,
+        policy: Adopted,
+    ) -> Self {
         Originals { disk, placeholders, policy, known: Mutex::default(), old: Mutex::default() }
     }
 
@@ -89,7 +93,12 @@ impl Originals {
 
     /// Whether this is the file of an RRD that was taken in, and not another one that was put there since. `last_update` is the RRD's, in units of
     /// its own; to be given as long as files may be found that an earlier process has taken in: they have no newer data.
-    pub(in super::super) fn is_known(&self, name: &RrdName, file: &File, last_update: Option<Timestamp>) -> bool {
+    pub(in super::super) fn is_known(
+        &self,
+        name: &RrdName,
+        file: &File,
+        last_update: Option<Timestamp>,
+    ) -> bool {
         let Ok(about) = rustix::fs::fstat(file) else { return true };
         let version = Version::of(&about);
         if lock(&self.known).get(name) == Some(&version) {
@@ -140,7 +149,12 @@ impl Originals {
     }
 
     /// Prepares a file with this content for the archive.
-    pub(in super::super) fn take(&self, name: &RrdName, file: &File, content: &[u8]) -> Result<Taken, StoreError> {
+    pub(in super::super) fn take(
+        &self,
+        name: &RrdName,
+        file: &File,
+        content: &[u8],
+    ) -> Result<Taken, StoreError> {
         let failed = |error| StoreError::io(format!("cannot archive the file of \"{name}\""), error);
         let about = rustix::fs::fstat(file).map_err(|error| failed(error.into()))?;
         let entry = tar_entry(name, &about, content).map_err(failed)?;
@@ -148,17 +162,24 @@ impl Originals {
     }
 
     /// Puts files in the archive of the day and placeholders in their places. Their RRDs are durable.
-    pub(in super::super) fn put_away(&self, tree: &Tree, taken: Vec<(Taken, u64)>, now: i64) -> Result<(), StoreError> {
-        let Some(placeholders) = self.placeholders.as_ref().filter(|_| !taken.is_empty()) else { return Ok(()) };
+    pub(in super::super) fn put_away(
+        &self,
+        tree: &Tree,
+        taken: Vec<(Taken, (RrdNumber, u64))>,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let Some(placeholders) = self.placeholders.as_ref().filter(|_| !taken.is_empty()) else {
+            return Ok(());
+        };
         let entries: Vec<&[u8]> = taken.iter().map(|(taken, _)| &taken.entry[..]).collect();
         self.append(&entries.concat(), now.div_euclid(DAY_SECONDS))
             .map_err(|error| StoreError::io("cannot write the archive of files that were taken in", error))?;
-        for (Taken { name, about, .. }, rrd_bytes) in &taken {
+        for (Taken { name, about, .. }, of_rrd) in &taken {
             let is_unchanged = || {
                 let now = tree.open_afresh(name).and_then(|file| file.stat());
                 matches!(now, Ok(Some(now)) if Version::of(&now) == Version::of(about))
             };
-            match placeholders.replace_file(name, *rrd_bytes, about, is_unchanged) {
+            match placeholders.replace_file(name, *of_rrd, about, is_unchanged) {
                 Ok(true) => {
                     lock(&self.known).remove(name);
                     tracing::info!(rrd = %name, bytes = about.st_size, "took in a .rrd file; a placeholder has its place");
@@ -193,8 +214,12 @@ impl Originals {
         for name in self.disk.list(Path::new("")).unwrap_or_default() {
             if filenames::adopted_day(&name).is_some_and(|day| day < oldest) {
                 match self.disk.remove(Path::new(&name)) {
-                    Ok(()) => tracing::info!(file = %name.display(), "deleted an old archive of files that were taken in"),
-                    Err(error) => tracing::warn!(%error, file = %name.display(), "cannot delete an old archive"),
+                    Ok(()) => {
+                        tracing::info!(file = %name.display(), "deleted an old archive of files that were taken in")
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, file = %name.display(), "cannot delete an old archive")
+                    }
                 }
             }
         }

@@ -1,23 +1,58 @@
 //! What follows from what stands at some names of the tree: which RRDs are renamed, copied, removed and restored.
 //!
-//! A placeholder says which RRD it was written for. Where that is not the file's own name, the RRD was moved or copied there, by any
-//! program and in any number of steps: if the place that the RRD is known at still has its placeholder, it was copied; if not, it was moved.
+//! A placeholder says which RRD it was written for. Where that RRD has another name, it was moved or copied there, by any program and in any number
+//! of steps: if a placeholder of it stands at its own name, it was copied; if not, it was moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::Trashed;
 use crate::name::RrdName;
-use crate::placeholder::{FileId, Found, StoreIdentity};
+use crate::placeholder::{FileId, StoreIdentity};
 use crate::stripes::names::Source;
 
-/// A name: what stands there, and what the store has.
-#[derive(Clone, Debug)]
+/// Which RRD a placeholder was written for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The RRD that has this name now.
+    Rrd(RrdName),
+    /// One that is in the trash.
+    Trash(Trashed),
+    /// One that the store does not have.
+    Unknown,
+}
+
+/// What stands at a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stands {
+    /// No file.
+    Nothing,
+    /// A placeholder of this store.
+    Placeholder {
+        /// The RRD that it was written for.
+        origin: Origin,
+        /// The file.
+        file: FileId,
+        /// What is written there is what is to be written there for an RRD of this name.
+        is_current: bool,
+    },
+    /// A placeholder of another store.
+    Foreign(StoreIdentity),
+    /// Something else.
+    Other,
+}
+
+/// A name: what stands there, and whether the store has an RRD of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub(super) found: Found,
-    /// The store has an RRD of this name.
+    pub(super) stands: Stands,
     pub(super) is_rrd: bool,
-    /// The last one of this name in the trash.
-    pub(super) trashed: Option<Trashed>,
+}
+
+impl Seen {
+    /// Whether the placeholder of the RRD of this name stands there.
+    fn is_at_home(&self, name: &RrdName) -> bool {
+        matches!(&self.stands, Stands::Placeholder { origin: Origin::Rrd(of), .. } if of == name)
+    }
 }
 
 /// What is to be done.
@@ -31,84 +66,88 @@ pub(super) struct Plan {
     pub(super) arrivals: Vec<(Source, RrdName)>,
     /// Copies of an RRD that arrives at a name, to be made when it is there.
     pub(super) late: Vec<(RrdName, RrdName)>,
-    /// Placeholders whose RRD has arrived, but which still say where it was.
+    /// Placeholders in whose text the name or the number of their RRD is outdated.
     pub(super) outdated: Vec<RrdName>,
     /// Placeholders of RRDs that the store does not have.
-    pub(super) dangling: Vec<(RrdName, RrdName)>,
+    pub(super) dangling: Vec<RrdName>,
     /// Placeholders of other stores.
     pub(super) foreign: Vec<(RrdName, StoreIdentity)>,
 }
 
-/// Whether a placeholder was moved or copied there: the name that it was written for, and the file.
-fn claim<'a>(name: &RrdName, seen: &'a Seen) -> Option<(&'a RrdName, FileId)> {
-    match &seen.found {
-        Found::Ours(origin, file) if origin != name => Some((origin, *file)),
-        _ => None,
+impl Plan {
+    /// Whether no RRD gets or loses a name.
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.removed.is_empty() && self.replaced.is_empty() && self.arrivals.is_empty()
     }
 }
 
-fn is_at_home(name: &RrdName, seen: &Seen) -> bool {
-    matches!(&seen.found, Found::Ours(origin, _) if origin == name)
+/// Names by the RRD whose placeholder was moved or copied to them.
+#[derive(Default)]
+struct Claims<'a> {
+    of_rrds: BTreeMap<&'a RrdName, Vec<(&'a RrdName, FileId)>>,
+    of_trash: BTreeMap<(&'a RrdName, i64), Vec<(&'a RrdName, FileId)>>,
 }
 
-/// Makes a plan for everything `seen`, which contains the origin of each placeholder that stands at another name. An RRD that was moved may
-/// have got into the trash before its new place was seen, if not before `since_ms`.
-pub(super) fn plan(seen: &BTreeMap<RrdName, Seen>, since_ms: i64) -> Plan {
+/// The first of several names that are links to one file.
+fn of_each_file(mut claimants: Vec<(&RrdName, FileId)>) -> impl Iterator<Item = &RrdName> {
+    let mut files = BTreeSet::new();
+    claimants.retain(|(_, file)| files.insert(*file));
+    claimants.into_iter().map(|(name, _)| name)
+}
+
+/// Makes a plan for everything `seen`, which contains the name that each placeholder's RRD has.
+pub(super) fn plan(seen: &BTreeMap<RrdName, Seen>) -> Plan {
     let mut plan = Plan::default();
-    let mut claims: BTreeMap<&RrdName, Vec<(&RrdName, FileId)>> = BTreeMap::new();
+    let mut claims = Claims::default();
     for (name, about) in seen {
-        if let Some((origin, file)) = claim(name, about) {
-            claims.entry(origin).or_default().push((name, file));
-        } else if is_at_home(name, about) && !about.is_rrd {
-            match &about.trashed {
-                Some(trashed) => plan.arrivals.push((Source::Trash(trashed.clone()), name.clone())),
-                None => plan.dangling.push((name.clone(), name.clone())),
+        match &about.stands {
+            Stands::Placeholder { origin: Origin::Rrd(of), is_current, .. } if of == name => {
+                if !is_current {
+                    plan.outdated.push(name.clone());
+                }
             }
-        } else if let Found::Foreign(store) = &about.found {
-            plan.foreign.push((name.clone(), *store));
+            Stands::Placeholder { origin: Origin::Rrd(of), file, .. } => {
+                claims.of_rrds.entry(of).or_default().push((name, *file));
+            }
+            Stands::Placeholder { origin: Origin::Trash(trashed), file, .. } => {
+                let key = (&trashed.name, trashed.removed_ms);
+                claims.of_trash.entry(key).or_default().push((name, *file));
+            }
+            Stands::Placeholder { origin: Origin::Unknown, .. } => plan.dangling.push(name.clone()),
+            Stands::Foreign(store) => plan.foreign.push((name.clone(), *store)),
+            Stands::Nothing | Stands::Other => {}
         }
     }
     let mut moved: BTreeSet<&RrdName> = BTreeSet::new();
-    // A placeholder that is outdated stands for the RRD of its name.
-    let mut at_home: BTreeSet<&RrdName> = BTreeSet::new();
-    for (origin, mut claimants) in claims {
+    for (origin, mut claimants) in claims.of_rrds {
         let Some(about) = seen.get(origin) else { continue };
-        // Links to one file are one placeholder.
-        if let (Found::Ours(_, file), true) = (&about.found, is_at_home(origin, about)) {
+        if let (Stands::Placeholder { file, .. }, true) = (&about.stands, about.is_at_home(origin)) {
+            // Links to it.
             claimants.retain(|(_, other)| other != file);
         }
-        let mut files = BTreeSet::new();
-        claimants.retain(|(_, file)| files.insert(*file));
-        let mut claimants = claimants.into_iter().map(|(name, _)| name);
-        if about.is_rrd {
-            if !is_at_home(origin, about)
-                && let Some(first) = claimants.next()
-            {
-                moved.insert(origin);
-                plan.arrivals.push((Source::Moved(origin.clone()), first.clone()));
-            }
-            plan.arrivals.extend(claimants.map(|name| (Source::Copied(origin.clone()), name.clone())));
-            continue;
+        let mut claimants = of_each_file(claimants);
+        if !about.is_at_home(origin)
+            && let Some(first) = claimants.next()
+        {
+            moved.insert(origin);
+            plan.arrivals.push((Source::Moved(origin.clone()), first.clone()));
         }
-        while let Some(name) = claimants.next() {
-            match &about.trashed {
-                Some(trashed) if trashed.removed_ms >= since_ms || !seen[name].is_rrd => {
-                    plan.arrivals.push((Source::Trash(trashed.clone()), name.clone()));
-                    plan.late.extend(claimants.by_ref().map(|copy| (name.clone(), copy.clone())));
-                }
-                _ if seen[name].is_rrd => {
-                    at_home.insert(name);
-                    plan.outdated.push(name.clone());
-                }
-                _ => plan.dangling.push((name.clone(), origin.clone())),
-            }
+        plan.arrivals.extend(claimants.map(|name| (Source::Copied(origin.clone()), name.clone())));
+    }
+    for ((name, removed_ms), claimants) in claims.of_trash {
+        let mut claimants = of_each_file(claimants);
+        if let Some(first) = claimants.next() {
+            let trashed = Trashed { name: name.clone(), removed_ms };
+            plan.arrivals.push((Source::Trash(trashed), first.clone()));
+            plan.late.extend(claimants.map(|copy| (first.clone(), copy.clone())));
         }
     }
     let arriving = plan.arrivals.iter().map(|(_, name)| name);
-    let targets: BTreeSet<RrdName> = arriving.chain(plan.late.iter().map(|(_, name)| name)).cloned().collect();
+    let targets: BTreeSet<RrdName> =
+        arriving.chain(plan.late.iter().map(|(_, name)| name)).cloned().collect();
     for (name, about) in seen {
-        if about.is_rrd && !is_at_home(name, about) && !moved.contains(name) && !at_home.contains(name) {
-            match targets.contains(name) || !matches!(about.found, Found::Nothing) {
+        if about.is_rrd && !about.is_at_home(name) && !moved.contains(name) {
+            match targets.contains(name) || about.stands != Stands::Nothing {
                 true => plan.replaced.push(name.clone()),
                 false => plan.removed.push(name.clone()),
             }

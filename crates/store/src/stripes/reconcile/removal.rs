@@ -61,7 +61,8 @@ impl Removals {
             self.recent.pop_front();
         }
         let count = self.recent.len() + names.len();
-        let is_same_stroke = self.kept_at.is_some_and(|at| at.elapsed() <= STROKE) && !self.missing.is_empty();
+        let is_same_stroke =
+            self.kept_at.is_some_and(|at| at.elapsed() <= STROKE) && !self.missing.is_empty();
         let all = core.rrd_count()? + self.recent.len() as u64;
         let are_few = count <= COUNT_MIN || count as f64 <= self.max_share * all as f64;
         if names.is_empty() || (are_few && !is_same_stroke) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rrd_file::tree::Tree;
@@ -74,9 +73,6 @@ impl Reconciler {
             for some in names.chunks(FILES_AT_ONCE) {
                 self.look_at_files(some, &mut seen)?;
             }
-            if can_be_sure {
-                self.verified.write().unwrap_or_else(PoisonError::into_inner).insert(directory.into());
-            }
         }
         seen.sort_unstable();
         // What cannot be read is not missing.
@@ -88,7 +84,6 @@ impl Reconciler {
         self.scanned.notify_all();
         if can_be_sure && complete && state.watch.is_some() && !self.wants_scan.load(Ordering::SeqCst) {
             self.is_unsure.store(false, Ordering::SeqCst);
-            self.verified.write().unwrap_or_else(PoisonError::into_inner).clear();
         }
         Ok(Some(files))
     }
@@ -112,15 +107,20 @@ impl Reconciler {
 
     fn look_at_files(&self, names: &[RrdName], seen: &mut Vec<u64>) -> Result<(), StoreError> {
         let mut odd = BTreeSet::new();
-        let are_rrds = self.core.have(names)?;
-        for (name, is_rrd) in names.iter().zip(are_rrds) {
+        let numbers = self.core.numbers(names)?;
+        for (name, number) in names.iter().zip(numbers) {
             match self.placeholders.look(name) {
-                Ok(Found::Ours(origin, _)) if origin == *name && is_rrd => {}
+                Ok(Found::Ours { rrd, name: written, .. })
+                    if rrd.is_some() && rrd == number && written == *name => {}
                 // Files of other programs.
-                Ok(Found::RrdFile | Found::Other | Found::Unfinished | Found::Foreign(_)) if !is_rrd => continue,
+                Ok(Found::RrdFile | Found::Other | Found::Unfinished | Found::Foreign(_))
+                    if number.is_none() =>
+                {
+                    continue;
+                }
                 _ => drop(odd.insert(name.clone())),
             }
-            if is_rrd {
+            if number.is_some() {
                 seen.push(xxh3_64(name.as_bytes()));
             }
         }

@@ -6,56 +6,48 @@ fn name(text: &str) -> RrdName {
     RrdName::new(text.as_bytes()).unwrap()
 }
 
-/// Placeholders by the name of the file: what is written in them, and a number for the file.
-struct Tree {
-    files: HashMap<&'static str, (&'static str, u64)>,
-    rrds: Vec<&'static str>,
-    trash: Vec<(&'static str, i64)>,
-}
-
-impl Tree {
-    fn new(rrds: &[&'static str]) -> Tree {
-        Tree { files: HashMap::new(), rrds: rrds.to_vec(), trash: Vec::new() }
-    }
-
-    /// The plan for the names, in a few words.
-    fn plan(&self, names: &[&'static str]) -> String {
-        let see = |text: &str| {
-            let found = match self.files.get(text) {
-                Some((".rrd", _)) => Found::RrdFile,
-                Some((origin, file)) => Found::Ours(name(origin), FileId::of(0, *file)),
-                None => Found::Nothing,
-            };
-            let trashed = self.trash.iter().find(|(other, _)| *other == text);
-            let trashed = trashed.map(|(_, removed_ms)| Trashed { name: name(text), removed_ms: *removed_ms });
-            Seen { found, is_rrd: self.rrds.contains(&text), trashed }
+/// The plan, in a few words, for files by name: for which RRD each was written, and a number for the file. Those that the store does not have are in
+/// the trash, or unknown if they begin with a question mark.
+fn plan(rrds: &[&str], files: &[(&'static str, &'static str, u64)], names: &[&'static str]) -> String {
+    let files: HashMap<_, _> = files.iter().map(|&(name, origin, file)| (name, (origin, file))).collect();
+    let see = |text: &str| {
+        let stands = match files.get(text) {
+            Some((".rrd", _)) => Stands::Other,
+            Some(&(origin, file)) => Stands::Placeholder {
+                origin: match origin {
+                    unknown if unknown.starts_with('?') => Origin::Unknown,
+                    rrd if rrds.contains(&rrd) => Origin::Rrd(name(rrd)),
+                    trashed => Origin::Trash(Trashed { name: name(trashed), removed_ms: 5 }),
+                },
+                file: FileId::of(0, file),
+                is_current: true,
+            },
+            None => Stands::Nothing,
         };
-        let mut seen: BTreeMap<RrdName, Seen> = names.iter().map(|text| (name(text), see(text))).collect();
-        for origin in names.iter().filter_map(|name| self.files.get(name)).map(|(origin, _)| *origin) {
+        Seen { stands, is_rrd: rrds.contains(&text) }
+    };
+    let mut seen: BTreeMap<RrdName, Seen> = names.iter().map(|text| (name(text), see(text))).collect();
+    for (origin, _) in names.iter().filter_map(|name| files.get(name)) {
+        if rrds.contains(origin) {
             seen.entry(name(origin)).or_insert_with(|| see(origin));
         }
-        let plan = plan(&seen, 100);
-        let mut words: Vec<String> = plan.removed.iter().map(|name| format!("-{name}")).collect();
-        words.extend(plan.replaced.iter().map(|name| format!("x{name}")));
-        words.extend(plan.arrivals.iter().map(|(source, to)| match source {
-            Source::Moved(from) => format!("{from}>{to}"),
-            Source::Copied(from) => format!("{from}={to}"),
-            Source::Trash(from) => format!("trash:{}>{to}", from.name),
-        }));
-        words.extend(plan.late.iter().map(|(from, to)| format!("late:{from}={to}")));
-        words.extend(plan.outdated.iter().map(|name| format!("write:{name}")));
-        words.extend(plan.dangling.iter().map(|(name, _)| format!("?{name}")));
-        words.join(" ")
     }
+    let plan = super::plan(&seen);
+    let mut words: Vec<String> = plan.removed.iter().map(|name| format!("-{name}")).collect();
+    words.extend(plan.replaced.iter().map(|name| format!("x{name}")));
+    words.extend(plan.arrivals.iter().map(|(source, to)| match source {
+        Source::Moved(from) => format!("{from}>{to}"),
+        Source::Copied(from) => format!("{from}={to}"),
+        Source::Trash(from) => format!("trash:{}>{to}", from.name),
+    }));
+    words.extend(plan.late.iter().map(|(from, to)| format!("late:{from}={to}")));
+    words.extend(plan.outdated.iter().map(|name| format!("write:{name}")));
+    words.extend(plan.dangling.iter().map(|name| format!("?{name}")));
+    words.join(" ")
 }
 
 #[test]
 fn what_was_done_follows_from_what_stands_there() {
-    let plan = |rrds: &[&'static str], files: &[(&'static str, &'static str, u64)], names: &[&'static str]| {
-        let mut tree = Tree::new(rrds);
-        tree.files = files.iter().map(|&(file, origin, inode)| (file, (origin, inode))).collect();
-        tree.plan(names)
-    };
     // rm a; mv a b; cp a b; ln a b; mv a b over an RRD; cp a b over an RRD.
     assert_eq!(plan(&["a"], &[], &["a"]), "-a");
     assert_eq!(plan(&["a"], &[("b", "a", 1)], &["a", "b"]), "a>b");
@@ -79,23 +71,13 @@ fn what_was_done_follows_from_what_stands_there() {
     // A file over a placeholder, and nothing at all.
     assert_eq!(plan(&["a"], &[("a", ".rrd", 1)], &["a"]), "xa");
     assert_eq!(plan(&["a"], &[("a", "a", 1)], &["a"]), "");
-    assert_eq!(plan(&[], &[("a", "a", 1), ("b", "c", 2)], &["a", "b"]), "?a ?b");
+    assert_eq!(plan(&["b"], &[("a", "?", 1), ("b", "?", 2)], &["a", "b"]), "xb ?a ?b");
 }
 
 #[test]
 fn what_got_into_the_trash_meanwhile_comes_back() {
-    let mut tree = Tree::new(&["b"]);
-    tree.trash = vec![("a", 120)];
-    tree.files = [("c", ("a", 1))].into();
-    assert_eq!(tree.plan(&["c"]), "trash:a>c");
-    tree.files = [("c", ("a", 1)), ("d", ("a", 2))].into();
-    assert_eq!(tree.plan(&["c", "d"]), "trash:a>c late:c=d");
-    tree.files = [("b", ("a", 1))].into();
-    assert_eq!(tree.plan(&["b"]), "xb trash:a>b");
-    tree.files = [("a", ("a", 1))].into();
-    assert_eq!(tree.plan(&["a"]), "trash:a>a");
-    // Long ago: then the placeholder was not written again when the RRD arrived.
-    tree.trash = vec![("a", 20)];
-    tree.files = [("b", ("a", 1))].into();
-    assert_eq!(tree.plan(&["b"]), "write:b");
+    assert_eq!(plan(&["b"], &[("c", "a", 1)], &["c"]), "trash:a>c");
+    assert_eq!(plan(&["b"], &[("c", "a", 1), ("d", "a", 2)], &["c", "d"]), "trash:a>c late:c=d");
+    assert_eq!(plan(&["b"], &[("b", "a", 1)], &["b"]), "xb trash:a>b");
+    assert_eq!(plan(&["b"], &[("a", "a", 1)], &["a"]), "trash:a>a");
 }
