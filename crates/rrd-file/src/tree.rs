@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use disk::Disk;
 use hashbrown::HashMap;
-use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
 use crate::file::Access;
@@ -167,6 +167,26 @@ impl Tree {
             }
             Place::Disk(disk) => disk.remove(path_of(name.as_bytes())),
         }
+    }
+
+    /// Sets when the file of this name was last modified, in seconds since the epoch and nanoseconds, unless it says so already. A link is not
+    /// followed.
+    ///
+    /// # Errors
+    /// The system's; on a disk that is not the system's, always.
+    pub fn set_modified(&self, name: &RrdName, (seconds, nanoseconds): (i64, u32)) -> io::Result<()> {
+        let Place::System(directories) = &self.place else { return Err(io::ErrorKind::Unsupported.into()) };
+        let (directory, leaf) = split(name.as_bytes());
+        let parent = directories.get(directory, false)?;
+        let about = rustix::fs::statat(&parent, leaf, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (about.st_mtime, about.st_mtime_nsec as u64) == (seconds, u64::from(nanoseconds)) {
+            return Ok(());
+        }
+        let times = Timestamps {
+            last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+            last_modification: Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) },
+        };
+        Ok(rustix::fs::utimensat(&parent, leaf, &times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Renames a file, replacing what has the new name, and creates the directories above that.

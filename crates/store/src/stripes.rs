@@ -7,6 +7,7 @@
 mod adopt;
 mod homes;
 mod lost;
+mod modified;
 mod names;
 mod reconcile;
 mod shards;
@@ -245,6 +246,10 @@ impl Stripes {
         }
     }
 
+    fn set_modified(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
+        self.reconciler.as_ref().map_or(Ok(()), |reconciler| reconciler.set_modified(name))
+    }
+
     /// Makes an attempt with the RRD of a name. When there is none: with the one that is meant, or whose `.rrd` file is there to be imported.
     fn with_rrd<T>(
         &self,
@@ -460,9 +465,13 @@ impl Engine for Stripes {
         match name {
             Some(name) => self.with_rrd(name, |core, name| {
                 core.ask(name, |view, name| view.status(name))?;
-                core.sync(name)
+                core.sync(name)?;
+                self.set_modified(Some(name))
             }),
-            None => self.core.every_shard(Command::Sync),
+            None => {
+                self.core.every_shard(Command::Sync)?;
+                self.set_modified(None)
+            }
         }
     }
 

@@ -211,6 +211,29 @@ fn directories_are_removed_moved_and_copied() {
 }
 
 #[test]
+fn a_placeholder_says_when_its_rrd_was_updated() {
+    let world = World::new(2);
+    three(&world);
+    let modified = |text: &str| fs::metadata(world.path(text)).unwrap().modified().unwrap();
+    let at = |second| std::time::UNIX_EPOCH + std::time::Duration::from_secs((START + second) as u64);
+    assert!(modified("a/x.rrd") > at(1000), "it was made just now");
+    world.store().flush(Some(&name("a/x.rrd"))).unwrap();
+    assert_eq!(modified("a/x.rrd"), at(1));
+    for second in [50, 60] {
+        world.update("a/x.rrd", second, 5).unwrap();
+        world.update("a/y.rrd", second, 5).unwrap();
+        world.store().flush(None).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while ["a/x.rrd", "a/y.rrd"].iter().any(|name| modified(name) != at(second))
+            || modified("b/x.rrd") != at(1)
+        {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
 fn a_copy_is_independent() {
     let world = World::new(1);
     three(&world);

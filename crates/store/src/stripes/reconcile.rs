@@ -28,6 +28,7 @@ use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::{Found, PlaceholderError, Placeholders, RrdNumber};
 use crate::stripes::adopt::{Originals, original};
+use crate::stripes::modified::ModifiedTimes;
 use crate::stripes::names::{Arrival, IsWanted, Source};
 use crate::stripes::shards::Core;
 use crate::stripes::watch::{Changes, Watch};
@@ -51,6 +52,7 @@ pub(super) struct Reconciler {
     /// Set when the whole tree has to be looked at.
     wants_scan: AtomicBool,
     state: Mutex<State>,
+    modified: ModifiedTimes,
     /// Notified at the end of the first scan.
     scanned: Condvar,
 }
@@ -115,6 +117,7 @@ impl Reconciler {
                 is_tree_gone: false,
                 is_scanned: false,
             }),
+            modified: ModifiedTimes::default(),
             scanned: Condvar::new(),
         };
         reconciler.core.arrive(arrivals);
@@ -134,6 +137,29 @@ impl Reconciler {
         }
         if self.is_unsure.load(Ordering::Acquire) {
             self.look_at(names);
+        }
+    }
+
+    /// Sets when the placeholder of an RRD was modified; of all RRDs soon, without a name.
+    ///
+    /// # Errors
+    /// When the store stops.
+    pub(super) fn set_modified(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
+        match name {
+            Some(name) => self.modified.set_one(&self.core, &self.placeholders, name),
+            None => {
+                self.modified.ask();
+                Ok(())
+            }
+        }
+    }
+
+    /// Sets when placeholders were modified, if that is due or was asked for.
+    pub(super) fn set_all_modified(&self, is_due: bool, is_stopping: &AtomicBool) {
+        if (self.modified.take_wish() || is_due)
+            && let Err(error) = self.modified.sweep(&self.core, &self.placeholders, is_stopping)
+        {
+            tracing::debug!(%error, "the store stops");
         }
     }
 

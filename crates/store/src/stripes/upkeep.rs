@@ -17,6 +17,8 @@ use crate::stripes::shards::Core;
 
 /// How often the trash is looked through.
 const TRASH_INTERVAL: Duration = Duration::from_secs(60);
+/// How often the times of placeholders are set.
+const MODIFIED_INTERVAL: Duration = Duration::from_secs(45);
 /// How long the thread sleeps at most.
 const IDLE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// After a change, others are waited for this long: a directory that is copied or removed makes many.
@@ -75,13 +77,18 @@ impl Drop for Upkeep {
 
 impl Shared {
     fn run(&self) {
-        let mut trash_at = Instant::now();
+        let (mut trash_at, mut modified_at) = (Instant::now(), Instant::now() + MODIFIED_INTERVAL);
         while !self.is_stopping.load(Ordering::Relaxed) {
             if let Some(reconciler) = &self.reconciler {
                 reconciler.look_for_tree();
                 reconciler.scan_if_due(&self.is_stopping);
                 reconciler.catch_up(std::iter::empty());
                 reconciler.put_away_old(&self.is_stopping);
+                let is_due = modified_at <= Instant::now();
+                reconciler.set_all_modified(is_due, &self.is_stopping);
+                if is_due {
+                    modified_at = Instant::now() + MODIFIED_INTERVAL;
+                }
             }
             if trash_at <= Instant::now() {
                 self.core.empty_old_trash();
