@@ -53,6 +53,16 @@ pub fn adopted_day(name: &OsStr) -> Option<i64> {
     (adopted(Path::new(""), day).as_os_str() == name).then_some(day)
 }
 
+/// Which RRDs have had a placeholder in the tree.
+pub fn tree(root: &Path) -> PathBuf {
+    root.join("tree")
+}
+
+/// The same while it is being written.
+pub fn tree_new(root: &Path) -> PathBuf {
+    root.join("tree.new")
+}
+
 /// The store's identity, written once.
 pub fn identity(root: &Path) -> PathBuf {
     root.join("STORE")

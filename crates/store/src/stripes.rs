@@ -196,13 +196,13 @@ impl Stripes {
             })?)),
             None => None,
         };
-        let originals = Arc::new(Originals::new(disk, placeholders.clone(), options.adopted));
+        let originals = Arc::new(Originals::new(Arc::clone(&disk), placeholders.clone(), options.adopted));
         let reconciler = match &placeholders {
             Some(placeholders) => Some(Arc::new(Reconciler::new(
                 Arc::clone(&core),
                 Arc::clone(placeholders),
                 adopted.clone(),
-                Arc::clone(&originals),
+                (disk, Arc::clone(&originals)),
                 options.max_removed,
                 arrivals,
             ))),

@@ -390,6 +390,26 @@ fn too_many_at_a_stroke_are_kept() {
     assert_eq!(world.value("h1/5.rrd"), Some(5));
 }
 
+#[test]
+fn rrds_that_never_had_a_placeholder_get_one() {
+    let mut world = World::new(2);
+    three(&world);
+    let rrd = world.store().read(&name("a/x.rrd")).unwrap();
+    world.stop();
+    let with_tree = world.options.clone();
+    world.options = Options { placeholder_tree: None, adopt_tree: None, ..with_tree.clone() };
+    world.start();
+    world.store().import(name("new/x.rrd"), rrd, true).unwrap();
+    world.stop();
+    world.options = with_tree;
+    world.sh("rm a/y.rrd");
+    world.start();
+    assert_eq!((world.list().as_str(), world.trash().as_str()), ("a/x.rrd b/x.rrd new/x.rrd", "a/y.rrd"));
+    assert!(world.path("new/x.rrd").exists());
+    world.sh("rm new/x.rrd");
+    assert_eq!(world.value("new/x.rrd"), None);
+}
+
 /// Random operations of a shell, on a store and on plain files, whose content is the name of an RRD.
 #[test]
 fn random_operations_have_the_effect_that_they_have_on_files() {

@@ -130,6 +130,14 @@ impl Core {
         counts.sum()
     }
 
+    /// The id that the next RRD of each shard gets.
+    pub(super) fn next_ids(&self) -> Result<Vec<RrdId>, StoreError> {
+        self.shards
+            .iter()
+            .map(|shard| self.query(shard, None, |view| view.state.catalogue.next_id()))
+            .collect()
+    }
+
     /// What was removed last of a name.
     pub(super) fn last_trashed(&self, name: &RrdName) -> Option<Trashed> {
         lock(&self.trash).last(name).map(|(trashed, _)| trashed)

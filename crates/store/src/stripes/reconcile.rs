@@ -8,6 +8,7 @@
 //! An RRD on its way first gets a hidden name that says where it goes to; then its placeholder there is written, and it gets its name. Each of these is in
 //! the log or on disk before the next, so that the next start completes what a crash has cut short.
 
+mod noted;
 mod plan;
 mod removal;
 mod scan;
@@ -23,6 +24,7 @@ use rrd::codec::file::FileLayout;
 use rrd_file::handle::Handle;
 use rrd_file::tree::Tree;
 
+use crate::disk::Disk;
 use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
@@ -32,6 +34,7 @@ use crate::stripes::modified::ModifiedTimes;
 use crate::stripes::names::{Arrival, IsWanted, Source};
 use crate::stripes::shards::Core;
 use crate::stripes::watch::{Changes, Watch};
+use noted::Noted;
 use plan::{Origin, Plan, Seen, Stands, plan};
 use removal::Removals;
 
@@ -42,6 +45,7 @@ pub(super) struct Reconciler {
     /// The tree as the adopter has it; `None` when no files are taken in.
     adopted_tree: Option<Arc<Tree>>,
     originals: Arc<Originals>,
+    disk: Arc<dyn Disk>,
     queue: Option<Arc<OwnedFd>>,
     /// Set while changes are being followed.
     is_busy: AtomicBool,
@@ -65,6 +69,8 @@ struct State {
     is_tree_gone: bool,
     /// The tree was read from beginning to end since the start.
     is_scanned: bool,
+    /// RRDs that have had a placeholder.
+    noted: Noted,
 }
 
 /// How long a request waits for the first scan: one that is about a name without a placeholder, and one for all names.
@@ -90,7 +96,7 @@ impl Reconciler {
         core: Arc<Core>,
         placeholders: Arc<Placeholders>,
         adopted_tree: Option<Arc<Tree>>,
-        originals: Arc<Originals>,
+        (disk, originals): (Arc<dyn Disk>, Arc<Originals>),
         max_removed: f64,
         arrivals: Vec<Arrival>,
     ) -> Self {
@@ -103,7 +109,6 @@ impl Reconciler {
         };
         let reconciler = Reconciler {
             core,
-            placeholders,
             adopted_tree,
             originals,
             queue: watch.as_ref().map(Watch::queue),
@@ -116,9 +121,12 @@ impl Reconciler {
                 removals: Removals::new(max_removed),
                 is_tree_gone: false,
                 is_scanned: false,
+                noted: Noted::read(&*disk, placeholders.tree().path()),
             }),
+            disk,
             modified: ModifiedTimes::default(),
             scanned: Condvar::new(),
+            placeholders,
         };
         reconciler.core.arrive(arrivals);
         reconciler
@@ -513,6 +521,11 @@ impl Reconciler {
                 Found::Unfinished if !state.is_scanned => {
                     found = self.write_again(name).unwrap_or(found);
                 }
+                Found::Nothing
+                    if !state.is_scanned && number.is_some_and(|number| !state.noted.has(number)) =>
+                {
+                    found = self.write_again(name).unwrap_or(found);
+                }
                 Found::RrdFile if self.is_known_file(name, state.is_scanned) => return Ok(None),
                 _ => {}
             }
@@ -564,6 +577,24 @@ impl Reconciler {
             (Some(trashed), None) => Origin::Trash(trashed),
             (None, None) => Origin::Unknown,
         })
+    }
+
+    /// Notes, after the first scan, that all RRDs have had placeholders.
+    pub(super) fn note_placeholders(&self) {
+        let mut state = lock(&self.state);
+        if !state.is_scanned || state.is_tree_gone {
+            return;
+        }
+        let Ok(next_ids) = self.core.next_ids() else { return };
+        let noted = Noted::new(next_ids);
+        if noted == state.noted {
+            return;
+        }
+        // Between two rounds of a shard, all of its RRDs have theirs.
+        match noted.write(&*self.disk, self.placeholders.tree().path()) {
+            Ok(()) => state.noted = noted,
+            Err(error) => tracing::warn!(%error, "cannot note which placeholders were written"),
+        }
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.

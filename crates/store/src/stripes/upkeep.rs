@@ -77,6 +77,13 @@ impl Drop for Upkeep {
 
 impl Shared {
     fn run(&self) {
+        self.work();
+        if let Some(reconciler) = &self.reconciler {
+            reconciler.note_placeholders();
+        }
+    }
+
+    fn work(&self) {
         let (mut trash_at, mut modified_at) = (Instant::now(), Instant::now() + MODIFIED_INTERVAL);
         while !self.is_stopping.load(Ordering::Relaxed) {
             if let Some(reconciler) = &self.reconciler {
@@ -84,6 +91,7 @@ impl Shared {
                 reconciler.scan_if_due(&self.is_stopping);
                 reconciler.catch_up(std::iter::empty());
                 reconciler.put_away_old(&self.is_stopping);
+                reconciler.note_placeholders();
                 let is_due = modified_at <= Instant::now();
                 reconciler.set_all_modified(is_due, &self.is_stopping);
                 if is_due {
