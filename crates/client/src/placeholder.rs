@@ -1,7 +1,7 @@
 //! The RRD that a placeholder stands for, which is reached through its store's daemon.
 //!
-//! The rule is one: the name is the placeholder's own, wherever the tree is mounted, and the daemon is the one that the
-//! store has written beside its tree ([`rrd_file::daemon_address`]).
+//! The rule is one: the daemon is the one that the store has written at the root of its tree ([`rrd_file::daemon_address`]), wherever that is mounted, and
+//! the name is the path within the tree: what is done to placeholders happens to RRDs.
 //!
 //! [`PlaceholderCache`] saves the C library, which is called for the same names again and again, from reading a
 //! placeholder each time. An entry counts while the file at the name is the very same: device, inode, size and time of
@@ -65,8 +65,8 @@ impl RemoteRrd {
     /// # Errors
     /// [`ClientError::NoDaemonAddress`].
     pub fn of(path: &Path, placeholder: &Placeholder) -> Result<Self, ClientError> {
-        let address = rrd_file::daemon_address::find(path, placeholder)?;
-        Ok(RemoteRrd { address: address.into_bytes(), name: placeholder.name.as_bytes().to_vec() })
+        let (address, name) = rrd_file::daemon_address::find(path, placeholder)?;
+        Ok(RemoteRrd { address: address.into_bytes(), name: name.as_bytes().to_vec() })
     }
 }
 

@@ -8,6 +8,7 @@ pub mod import;
 pub mod inspect;
 pub mod manual;
 pub mod mrtg;
+pub mod names;
 pub mod peer;
 pub mod query;
 pub mod repair;

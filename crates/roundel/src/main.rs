@@ -30,6 +30,16 @@ enum Command {
     Import(cmd::import::Arguments),
     /// Export RRDs of a store as standard .rrd files
     Export(cmd::export::Arguments),
+    /// Rename an RRD, or all RRDs below a directory
+    Rename(cmd::names::PairArguments),
+    /// Copy an RRD, or all RRDs below a directory
+    Copy(cmd::names::PairArguments),
+    /// Remove RRDs: into the trash
+    Remove(cmd::names::RemoveArguments),
+    /// Restore removed RRDs
+    Restore(cmd::names::RestoreArguments),
+    /// List, restore or delete removed RRDs
+    Trash(cmd::names::TrashArguments),
     /// Take over what a collectd.conf says
     Collectd(cmd::collectd::Arguments),
     /// Compute with the rows of thousands of RRDs at once
@@ -82,6 +92,11 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => cmd::serve::validate(&arguments),
         Command::Import(arguments) => cmd::import::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),
+        Command::Rename(arguments) => cmd::names::rename(&arguments),
+        Command::Copy(arguments) => cmd::names::copy(&arguments),
+        Command::Remove(arguments) => cmd::names::remove(&arguments),
+        Command::Restore(arguments) => cmd::names::restore(&arguments),
+        Command::Trash(arguments) => cmd::names::trash(&arguments),
         Command::Collectd(arguments) => cmd::collectd::run(&arguments),
         Command::Query(arguments) => cmd::query::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),

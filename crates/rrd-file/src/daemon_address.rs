@@ -10,7 +10,6 @@
 //! address unix:/var/lib/roundel/rrdcached.sock
 //! ```
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -29,11 +28,11 @@ const BYTES_MAX: u64 = 4096;
 /// Why no daemon can be found for a placeholder.
 #[derive(Debug)]
 pub enum DaemonAddressError {
-    /// The path does not match the name in the placeholder: it was moved or copied.
-    Moved(Placeholder),
-    /// The file does not exist or cannot be read.
-    Missing {
-        /// Its expected path.
+    /// No directory above it has the file: it was moved or copied out of its store's tree, or no daemon has served that yet.
+    Outside(Placeholder),
+    /// The file cannot be read.
+    Unreadable {
+        /// Its path.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -47,12 +46,12 @@ pub enum DaemonAddressError {
 impl fmt::Display for DaemonAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DaemonAddressError::Moved(placeholder) => write!(
+            DaemonAddressError::Outside(Placeholder { store, name, .. }) => write!(
                 f,
-                "it is a placeholder for \"{}\" that was moved here; name the daemon (--daemon)",
-                placeholder.name
+                "it is a placeholder of \"{name}\" in store {store}, outside of that store's tree, where no {FILE_NAME} says \
+                 which daemon has it; move it back, start that daemon, or name it (--daemon)"
             ),
-            DaemonAddressError::Missing { path, error } => write!(
+            DaemonAddressError::Unreadable { path, error } => write!(
                 f,
                 "it is a placeholder, and {} does not say which daemon has its store ({error}); \
                  start it, or name it (--daemon)",
@@ -77,34 +76,31 @@ impl std::error::Error for DaemonAddressError {}
 /// # Errors
 /// When the file cannot be written or renamed.
 pub fn write(tree: &Path, store: StoreIdentity, address: &str) -> io::Result<()> {
-    let id: String = store.0.iter().map(|byte| format!("{byte:02x}")).collect();
     let new = tree.join(format!("{FILE_NAME}.{}", std::process::id()));
-    std::fs::write(&new, format!("{FIRST_LINE}\nid {id}\naddress {address}\n"))?;
+    std::fs::write(&new, format!("{FIRST_LINE}\nid {store}\naddress {address}\n"))?;
     std::fs::rename(&new, tree.join(FILE_NAME)).inspect_err(|_| {
         // It would only be litter.
         std::fs::remove_file(&new).ok();
     })
 }
 
-/// The address of the daemon that has the RRD of the placeholder at `path`.
+/// The address of the daemon that has the RRD of the placeholder at `path`, and the RRD's name there: what the path is within the tree, as the daemon
+/// follows what is done to placeholders.
 ///
 /// # Errors
 /// As in [`DaemonAddressError`].
-pub fn find(path: &Path, placeholder: &Placeholder) -> Result<String, DaemonAddressError> {
-    let moved = || DaemonAddressError::Moved(placeholder.clone());
-    let real = path.canonicalize().map_err(|_| moved())?;
-    let bytes = real.as_os_str().as_bytes();
-    let tree = bytes.strip_suffix(placeholder.name.as_bytes()).and_then(|tree| tree.strip_suffix(b"/"));
-    let file = Path::new(OsStr::from_bytes(tree.ok_or_else(moved)?)).join(FILE_NAME);
-    let missing = |error| DaemonAddressError::Missing { path: file.clone(), error };
-    let length = std::fs::metadata(&file).map_err(missing)?.len();
-    if length > BYTES_MAX {
-        return Err(DaemonAddressError::Malformed(file));
-    }
-    let text = std::fs::read(&file).map_err(missing)?;
+pub fn find(path: &Path, placeholder: &Placeholder) -> Result<(String, RrdName), DaemonAddressError> {
+    let outside = || DaemonAddressError::Outside(placeholder.clone());
+    let real = path.canonicalize().map_err(|_| outside())?;
+    let (tree, name) = tree_above(&real).ok_or_else(outside)?;
+    let file = tree.join(FILE_NAME);
+    let unreadable = |error| DaemonAddressError::Unreadable { path: file.clone(), error };
+    let text = read(&file).map_err(unreadable)?;
     let Some((id, address)) = parse(&text) else { return Err(DaemonAddressError::Malformed(file)) };
-    let own: String = placeholder.store.0.iter().map(|byte| format!("{byte:02x}")).collect();
-    if id == own { Ok(address.to_string()) } else { Err(DaemonAddressError::Foreign(file)) }
+    match id == placeholder.store.to_string() {
+        true => Ok((address.to_string(), name)),
+        false => Err(DaemonAddressError::Foreign(file)),
+    }
 }
 
 /// The address of the daemon in whose tree a path lies, and its name there. The path itself need not exist,
@@ -112,13 +108,23 @@ pub fn find(path: &Path, placeholder: &Placeholder) -> Result<String, DaemonAddr
 pub fn above(path: &Path) -> Option<(String, RrdName)> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = parent.canonicalize().ok()?.join(path.file_name()?);
-    let tree = real.ancestors().skip(1).find(|tree| tree.join(FILE_NAME).is_file())?;
-    let name = RrdName::new(real.strip_prefix(tree).ok()?.as_os_str().as_bytes()).ok()?;
-    let file = std::fs::File::open(tree.join(FILE_NAME)).ok()?;
-    let mut text = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut text).ok()?;
+    let (tree, name) = tree_above(&real)?;
+    let text = read(&tree.join(FILE_NAME)).ok()?;
     let (_, address) = parse(&text)?;
     Some((address.to_string(), name))
+}
+
+/// The tree that a path without links lies in, and its name there.
+fn tree_above(real: &Path) -> Option<(&Path, RrdName)> {
+    let tree = real.ancestors().skip(1).find(|tree| tree.join(FILE_NAME).is_file())?;
+    let name = RrdName::new(real.strip_prefix(tree).ok()?.as_os_str().as_bytes()).ok()?;
+    Some((tree, name))
+}
+
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    std::fs::File::open(file)?.take(BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// Parses the id and the address.
@@ -143,9 +149,12 @@ mod tests {
         std::fs::write(&path, "any").unwrap();
         let name = RrdName::new(b"host/a.rrd").unwrap();
         let placeholder = Placeholder { store: StoreIdentity([7; 16]), name, rrd: None };
-        assert!(matches!(find(&path, &placeholder), Err(DaemonAddressError::Missing { .. })));
+        assert!(matches!(find(&path, &placeholder), Err(DaemonAddressError::Outside(_))));
         write(tree, StoreIdentity([7; 16]), "unix:/x.sock").unwrap();
-        assert_eq!(find(&path, &placeholder).unwrap(), "unix:/x.sock");
+        assert_eq!(
+            find(&path, &placeholder).unwrap(),
+            ("unix:/x.sock".to_string(), placeholder.name.clone())
+        );
         assert_eq!(above(&tree.join("host/new.rrd")).unwrap().1.as_bytes(), b"host/new.rrd");
         assert_eq!(above(&tree.join("new.rrd")).unwrap().0, "unix:/x.sock");
         assert!(above(&tree.join("nodir/new.rrd")).is_none());
@@ -153,7 +162,12 @@ mod tests {
         let foreign = Placeholder { store: StoreIdentity([8; 16]), ..placeholder.clone() };
         assert!(matches!(find(&path, &foreign), Err(DaemonAddressError::Foreign(_))));
         std::fs::rename(&path, tree.join("b.rrd")).unwrap();
-        assert!(matches!(find(&tree.join("b.rrd"), &placeholder), Err(DaemonAddressError::Moved(_))));
+        assert_eq!(find(&tree.join("b.rrd"), &placeholder).unwrap().1.as_bytes(), b"b.rrd");
+        let away = tempfile::tempdir().unwrap();
+        std::fs::rename(tree.join("b.rrd"), away.path().join("b.rrd")).unwrap();
+        let outside = find(&away.path().join("b.rrd"), &placeholder).unwrap_err().to_string();
+        assert!(outside.contains("host/a.rrd") && outside.contains("move it back"), "{outside}");
+        std::fs::rename(away.path().join("b.rrd"), tree.join("b.rrd")).unwrap();
         std::fs::write(tree.join(FILE_NAME), "hello\n").unwrap();
         std::fs::rename(tree.join("b.rrd"), &path).unwrap();
         assert!(matches!(find(&path, &placeholder), Err(DaemonAddressError::Malformed(_))));

@@ -17,6 +17,7 @@ use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use serde::Deserialize;
 use store::identity::SHARDS_MAX;
+use store::stripes::Adopted;
 
 use crate::agent::AgentSettings;
 use crate::agent::spool::SpoolOptions;
@@ -29,7 +30,10 @@ use crate::collectors::snmp::config::{SnmpSettings, load_profiles};
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::privileges;
-use crate::settings::{FilesSettings, Layout, LimitSettings, LogLevel, Settings, StripesSettings};
+use crate::settings::{
+    FilesSettings, Layout, LimitSettings, LogLevel, MAX_REMOVED_DEFAULT, Settings, StripesSettings,
+    TRASH_DEFAULT,
+};
 
 /// What a spool may take unless the configuration says otherwise: 30 million values and more.
 const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
@@ -60,7 +64,10 @@ struct File {
     base: PathBuf,
     placeholders: bool,
     tree: Option<PathBuf>,
-    adopt: bool,
+    adopt: toml::Spanned<Adopt>,
+    keep_adopted: Option<toml::Spanned<String>>,
+    trash: Option<toml::Spanned<String>>,
+    max_removed: Option<toml::Spanned<String>>,
     sync: toml::Spanned<String>,
     no_overwrite: bool,
     make_directories: bool,
@@ -92,7 +99,10 @@ impl Default for File {
             base: ".".into(),
             placeholders: true,
             tree: None,
-            adopt: true,
+            adopt: toml::Spanned::new(0..0, Adopt::Whether(true)),
+            keep_adopted: None,
+            trash: None,
+            max_removed: None,
             sync: toml::Spanned::new(0..0, "1s".to_string()),
             no_overwrite: false,
             make_directories: true,
@@ -132,6 +142,14 @@ impl Default for File {
 enum LayoutName {
     Stripes,
     Files,
+}
+
+/// `adopt`: whether, or "keep".
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged, expecting = "give true, false or \"keep\"")]
+enum Adopt {
+    Whether(bool),
+    Word(String),
 }
 
 #[derive(Debug, Deserialize)]
@@ -318,7 +336,10 @@ impl Reader<'_> {
             LayoutName::Stripes => Layout::Stripes(StripesSettings {
                 store: absolute(&file.store)?,
                 placeholders: file.placeholders.then(|| tree.clone()),
-                adopt: file.adopt.then_some(tree),
+                adopted: self.adopted(&file.adopt, file.keep_adopted.as_ref())?,
+                adopt: (*file.adopt.get_ref() != Adopt::Whether(false)).then_some(tree),
+                trash: self.trash(file.trash.as_ref())?,
+                max_removed: self.percent("max_removed", file.max_removed.as_ref(), MAX_REMOVED_DEFAULT)?,
                 ..self.stripes(&file.stripes)?
             }),
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
@@ -404,6 +425,9 @@ impl Reader<'_> {
             store: PathBuf::new(),
             placeholders: None,
             adopt: None,
+            adopted: Adopted::Stays,
+            trash: TRASH_DEFAULT,
+            max_removed: MAX_REMOVED_DEFAULT,
             shards: self.number("shards", stripes.shards.as_ref(), 1..=SHARDS_MAX)?,
             open_bytes: self.number("open_bytes", stripes.open_bytes.as_ref(), values::OPEN_BYTES)?,
             log_bytes: self.number("log_bytes", stripes.log_bytes.as_ref(), values::LOG_BYTES)?,

@@ -65,6 +65,9 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
     let mut options = stripes::Options {
         placeholder_tree: settings.placeholders.clone(),
         adopt_tree: settings.adopt.clone(),
+        adopted: settings.adopted,
+        trash: settings.trash,
+        max_removed: f64::from(settings.max_removed) / 100.0,
         ..stripes::Options::default()
     };
     if let Some(shards) = settings.shards {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use store::stripes::Adopted;
+
 use protocol::rrdcached::command::Permissions;
 
 use crate::agent::AgentSettings;
@@ -24,6 +26,13 @@ pub enum Layout {
     Files(FilesSettings),
 }
 
+/// How long files that were taken in are kept in the store's archive, unless the configuration says otherwise.
+pub const KEEP_ADOPTED_DEFAULT: Duration = Duration::from_hours(30 * 24);
+/// How long removed RRDs are kept.
+pub const TRASH_DEFAULT: Duration = Duration::from_hours(7 * 24);
+/// Percent of all RRDs that may go with their placeholders at a stroke.
+pub const MAX_REMOVED_DEFAULT: u32 = 10;
+
 /// The stripes layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StripesSettings {
@@ -35,6 +44,12 @@ pub struct StripesSettings {
     pub placeholders: Option<PathBuf>,
     /// The tree from which `.rrd` files of other programs are imported; `None` = none.
     pub adopt: Option<PathBuf>,
+    /// What becomes of these files.
+    pub adopted: Adopted,
+    /// How long removed RRDs are kept.
+    pub trash: Duration,
+    /// The share of all RRDs that may go with their placeholders at a stroke, in percent.
+    pub max_removed: u32,
     /// Bytes of open rows kept in memory; `None` = the store's default.
     pub open_bytes: Option<usize>,
     /// Bytes of log that a restart may have to read; `None` = the store's default.
@@ -210,6 +225,9 @@ impl Settings {
                 shards: None,
                 placeholders: Some(base.clone()),
                 adopt: Some(base.clone()),
+                adopted: Adopted::Archived(KEEP_ADOPTED_DEFAULT),
+                trash: TRASH_DEFAULT,
+                max_removed: MAX_REMOVED_DEFAULT,
                 open_bytes: None,
                 log_bytes: None,
                 scrub: None,

@@ -38,6 +38,10 @@ pub enum Verb {
     End,
     Frames,
     Verify,
+    Rename,
+    Copy,
+    Remove,
+    Trash,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -64,7 +68,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 32] = [
+pub const COMMANDS: [Command; 36] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -103,6 +107,10 @@ pub const COMMANDS: [Command; 32] = [
     // Our own; not in the overview, which is rrdcached's.
     Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Verify, name: "VERIFY", usage: "", alone: true, in_batch: false },
+    command(Verb::Rename, "RENAME", "RENAME <filename> <new filename>"),
+    command(Verb::Copy, "COPY", "COPY <filename> <new filename>"),
+    command(Verb::Remove, "REMOVE", "REMOVE <filename>"),
+    Command { verb: Verb::Trash, name: "TRASH", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {

@@ -49,7 +49,7 @@ fn text(verb: Verb) -> &'static str {
              <num_vals> <filename>"
         }
         Verb::Stats => "Returns counters; rrdcached(1) has their meaning.",
-        Verb::Help | Verb::Wrote | Verb::End | Verb::Frames | Verb::Verify => "",
+        Verb::Help | Verb::Wrote | Verb::End | Verb::Frames | Verb::Verify | Verb::Trash => "",
         Verb::Ping => "Answers PONG.",
         Verb::Batch => {
             "Many commands with one answer:\n\n\
@@ -93,6 +93,9 @@ fn text(verb: Verb) -> &'static str {
             "Lists the RRDs and directories in a directory of the base directory (/), or\n\
              all RRDs below it if RECURSIVE."
         }
+        Verb::Rename => "Renames an RRD, with its history. One that has the new name is removed.",
+        Verb::Copy => "Makes a copy of an RRD. One that has the new name is removed.",
+        Verb::Remove => "Removes an RRD: into the trash, if the store keeps one.",
         Verb::Suspend => "Marks an RRD as suspended. Stripes need no rest and go on recording.",
         Verb::Resume => "Takes the mark of SUSPEND off an RRD.",
         Verb::SuspendAll => "Marks all RRDs as suspended.",

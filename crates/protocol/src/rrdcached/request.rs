@@ -74,6 +74,14 @@ pub enum Request<'a> {
     Frames(Word<'a>),
     /// VERIFY, with what is asked.
     Verify(Word<'a>),
+    /// RENAME: the name now and then.
+    Rename(Word<'a>, Word<'a>),
+    /// COPY: the name of the RRD and of its copy.
+    Copy(Word<'a>, Word<'a>),
+    /// REMOVE
+    Remove(Word<'a>),
+    /// TRASH, with what is asked.
+    Trash(Words<'a>),
 }
 
 /// The arguments of FETCH, FETCHBIN and FETCHRES.
@@ -171,6 +179,10 @@ impl<'a> Request<'a> {
             Verb::Quit => Request::Quit,
             Verb::Frames => Request::Frames(words.next().unwrap_or_default()),
             Verb::Verify => Request::Verify(words.next().unwrap_or_default()),
+            Verb::Rename => Request::Rename(name()?, words.next().ok_or(usage)?),
+            Verb::Copy => Request::Copy(name()?, words.next().ok_or(usage)?),
+            Verb::Remove => Request::Remove(name()?),
+            Verb::Trash => Request::Trash(words),
         })
     }
 }

@@ -4,6 +4,9 @@ use std::os::unix::fs::FileTypeExt;
 
 use protocol::rrdcached::address::Address;
 
+/// The default socket of `roundel serve`.
+pub const SOCKET_HERE: &str = "unix:var/rrdcached.sock";
+
 /// The daemon's address: the option's, else RRDCACHED_ADDRESS, else none. `unix:path`, a path, a host or
 /// host:port; a word without a slash that names an existing socket is a path too.
 ///

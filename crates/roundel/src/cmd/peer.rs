@@ -12,9 +12,6 @@ use store::name::RrdName;
 
 use super::address;
 
-/// The default socket of `roundel serve`.
-const SOCKET_HERE: &str = "unix:var/rrdcached.sock";
-
 /// A store, accessed in one of two ways.
 pub enum Peer {
     /// Through its daemon.
@@ -33,7 +30,7 @@ impl Peer {
             logging::start_for_command();
             return Self::open(directory.to_path_buf());
         }
-        let address = address::daemon(given)?.unwrap_or_else(|| SOCKET_HERE.to_string());
+        let address = address::daemon(given)?.unwrap_or_else(|| address::SOCKET_HERE.to_string());
         // Text: the answers of frames are limited, and an RRD may be larger.
         let daemon = Daemon::new(address.as_bytes(), Wire::Text);
         let advice = "start it, or name a daemon or a store's directory";

@@ -13,8 +13,6 @@ use store::verify::{self, Finding, LostRows, Watch};
 
 use super::{Result, address};
 
-/// The default socket of `roundel serve`.
-const SOCKET_HERE: &str = "unix:var/rrdcached.sock";
 /// How often a daemon is asked how far it is.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Names in a line of the report; --json has all.
@@ -92,7 +90,7 @@ fn bar() -> ProgressBar {
 
 /// Has the daemon verify its store, and follows it.
 fn ask_daemon(given: Option<&str>, report: &mut Report) -> Result {
-    let address = address::daemon(given)?.unwrap_or_else(|| SOCKET_HERE.to_string());
+    let address = address::daemon(given)?.unwrap_or_else(|| address::SOCKET_HERE.to_string());
     let daemon = Daemon::new(address.as_bytes(), Wire::Text);
     let ask = |word: &[u8]| {
         let advice = "start it, or give --daemon ADDRESS or --store DIR";
@@ -163,7 +161,7 @@ fn plain(finding: &Finding) -> String {
     text
 }
 
-fn utc(seconds: i64) -> String {
+pub(super) fn utc(seconds: i64) -> String {
     utc_text(seconds, 0).unwrap_or_else(|| seconds.to_string())
 }
 

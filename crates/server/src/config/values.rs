@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::{ConfigError, Reader, line_of};
-use crate::settings::{SCRUB_DEFAULT, SyncPolicy, parse_bytes, parse_duration};
+use store::stripes::Adopted;
+
+use super::{Adopt, ConfigError, Reader, line_of};
+use crate::settings::{
+    KEEP_ADOPTED_DEFAULT, SCRUB_DEFAULT, SyncPolicy, TRASH_DEFAULT, parse_bytes, parse_duration,
+};
 
 /// Memory for clients: with the least, some hundred connections and one answer of half a megabyte at a time fit.
 pub const MEMORY: [&str; 2] = ["8 MB", "1 TB"];
@@ -33,6 +37,8 @@ pub const LOG_BYTES: RangeInclusive<u64> = 32 << 10..=1 << 40;
 pub const SPOOL_BYTES: [&str; 2] = ["1 MB", "64 TB"];
 /// How long an agent keeps what the store has.
 pub const SPOOL_KEEP: [&str; 2] = ["0s", "52w"];
+/// How long removed RRDs, and files that were taken in, are kept.
+pub const KEPT: [&str; 2] = ["1s", "520w"];
 /// Threads that write in the files layout.
 pub const WRITE_THREADS: RangeInclusive<usize> = 1..=256;
 
@@ -119,6 +125,43 @@ impl Reader<'_> {
                 value,
                 format!("give \"always\", or a duration such as \"1s\", from {least} to {most}"),
             )
+        })
+    }
+
+    /// What becomes of files that were taken in.
+    pub(super) fn adopted(
+        &self,
+        adopt: &Spanned<Adopt>,
+        keep: Option<&Spanned<String>>,
+    ) -> Result<Adopted, ConfigError> {
+        match adopt.get_ref() {
+            Adopt::Word(word) if word == "keep" => Ok(Adopted::Stays),
+            Adopt::Word(_) => Err(self.error("adopt", adopt, "give true, false or \"keep\"")),
+            Adopt::Whether(_) => {
+                self.duration("keep_adopted", keep, KEEP_ADOPTED_DEFAULT, KEPT).map(Adopted::Archived)
+            }
+        }
+    }
+
+    /// How long removed RRDs are kept.
+    pub(super) fn trash(&self, value: Option<&Spanned<String>>) -> Result<Duration, ConfigError> {
+        match value {
+            Some(value) if value.get_ref() == "off" => Ok(Duration::ZERO),
+            value => self.duration("trash", value, TRASH_DEFAULT, KEPT),
+        }
+    }
+
+    /// A whole number of percent, such as "10 %".
+    pub(super) fn percent(
+        &self,
+        key: &str,
+        value: Option<&Spanned<String>>,
+        default: u32,
+    ) -> Result<u32, ConfigError> {
+        let Some(value) = value else { return Ok(default) };
+        let number = value.get_ref().strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
+        number.filter(|percent| *percent <= 100).ok_or_else(|| {
+            self.error(key, value, "give a whole number of percent, such as \"10 %\", from 0 % to 100 %")
         })
     }
 

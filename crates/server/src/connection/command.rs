@@ -11,10 +11,12 @@ pub mod flush;
 pub mod info;
 pub mod lines;
 pub mod list;
+pub mod rename;
 pub mod rest;
 pub mod stats;
 pub mod suspend;
 pub mod times;
+pub mod trash;
 pub mod tune;
 pub mod update;
 pub mod updatev;
@@ -27,6 +29,7 @@ use protocol::rrdcached::{help, reply};
 use store::engine::{Engine, StoreError};
 use store::name::RrdName;
 
+use self::rename::Change;
 use self::rest::Rest;
 use self::update::RefusedUpdate;
 use self::whole::StagedImport;
@@ -171,6 +174,10 @@ fn command(
         Request::UpdateV(name, words) => return updatev::updatev(service, &name, words, out),
         Request::Export(name) => return export::export(service, &name, kept),
         Request::Import(part) => return whole::import(service, &mut kept.staged, &part, out),
+        Request::Rename(from, to) => return rename::rename(service, Change::Rename, &from, &to, out),
+        Request::Copy(from, to) => return rename::rename(service, Change::Copy, &from, &to, out),
+        Request::Remove(name) => return rename::remove(service, &name, out),
+        Request::Trash(words) => return trash::trash(service, words, kept, out),
         Request::List { path, recursive } => return list::list(service, &path, recursive, kept),
         Request::Suspend(name) => return suspend::suspend(service, &name, true, out),
         Request::Resume(name) => return suspend::suspend(service, &name, false, out),

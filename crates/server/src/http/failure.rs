@@ -144,6 +144,7 @@ mod tests {
     use rrd::codec::file::FileError;
     use rrd::update::UpdateError;
     use store::name::RrdName;
+    use store::placeholder::StoreIdentity;
     use store::testing::segment::SegmentError;
 
     use super::*;
@@ -153,6 +154,7 @@ mod tests {
         let name = RrdName::new(b"a.rrd").unwrap();
         let io = || std::io::Error::from_raw_os_error(5);
         let path = || "a.rrd".to_string();
+        let id = StoreIdentity([1; 16]);
         for (error, want) in [
             (StoreError::NoSuchRrd(name.clone()), 404),
             (StoreError::Exists(name.clone()), 409),
@@ -169,7 +171,7 @@ mod tests {
             (StoreError::Short(store::disk::Shortage::Space), 507),
             (StoreError::Poisoned(String::new()), 500),
             (StoreError::from(SegmentError::Io { file: path(), offset: 0, error: io() }), 500),
-            (StoreError::from(PlaceholderError::Foreign { name: name.clone() }), 409),
+            (StoreError::from(PlaceholderError::Foreign { name: name.clone(), store: id, here: id }), 409),
             (StoreError::from(PlaceholderError::Version(9)), 500),
             (StoreError::Damaged { path: path(), error: FileError::NotRrd }, 500),
             (StoreError::Locked, 503),

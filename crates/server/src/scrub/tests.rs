@@ -53,6 +53,12 @@ impl Engine for Parts {
     fn tune(&self, _: &RrdName, _: &[String]) -> Result<(), StoreError> {
         Err(StoreError::Stopping)
     }
+    fn rename(&self, _: &RrdName, _: &RrdName) -> Result<(), StoreError> {
+        Err(StoreError::Stopping)
+    }
+    fn copy(&self, _: &RrdName, _: &RrdName) -> Result<(), StoreError> {
+        Err(StoreError::Stopping)
+    }
     fn delete(&self, _: &RrdName) -> Result<(), StoreError> {
         Err(StoreError::Stopping)
     }

@@ -106,6 +106,18 @@ impl Engine for Recorder {
         Err(StoreError::Unsupported("it only remembers"))
     }
 
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let mut known = self.known.lock().unwrap();
+        known.remove(from.as_bytes());
+        known.insert(to.as_bytes().to_vec(), Vec::new());
+        Ok(())
+    }
+
+    fn copy(&self, _: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        self.known.lock().unwrap().insert(to.as_bytes().to_vec(), Vec::new());
+        Ok(())
+    }
+
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
         self.known.lock().unwrap().remove(name.as_bytes());
         Ok(())

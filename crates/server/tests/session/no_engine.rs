@@ -36,6 +36,12 @@ impl Engine for NoEngine {
     fn delete(&self, _: &RrdName) -> Result<(), StoreError> {
         unreachable!("{WHY}")
     }
+    fn rename(&self, _: &RrdName, _: &RrdName) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
+    fn copy(&self, _: &RrdName, _: &RrdName) -> Result<(), StoreError> {
+        unreachable!("{WHY}")
+    }
     fn snapshot(&self, _: &RrdName) -> Result<Snapshot, StoreError> {
         unreachable!("{WHY}")
     }
