@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "rrdtool/tree.rs"]
+mod tree;
 mod wire;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -653,6 +653,7 @@ impl Reconciler {
     }
 
     fn carry_out(&self, state: &mut State, plan: Plan, cause: Cause) -> Result<(), StoreError> {
+        tracing::debug!(?plan, "follows a change of the tree");
         for name in &plan.dangling {
             tracing::debug!(file = %name, "a placeholder stands for an RRD that the store does not have");
         }

@@ -100,10 +100,12 @@ impl Watch {
         // By its descriptor: a path from the root may be longer than the system allows.
         let path = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
         let descriptor = inotify::add_watch(&self.queue, path, EVENTS)?;
-        if let Some(old) = self.by_descriptor.insert(descriptor, directory.into()) {
-            self.by_path.remove(&old);
+        self.forget(descriptor);
+        self.by_descriptor.insert(descriptor, directory.into());
+        if let Some(old) = self.by_path.insert(directory.into(), descriptor) {
+            // Another directory had this path before.
+            self.by_descriptor.remove(&old);
         }
-        self.by_path.insert(directory.into(), descriptor);
         read(&opened, directory, &mut files, &mut directories)?;
         Ok((files, directories))
     }
@@ -154,7 +156,7 @@ impl Watch {
         ) {
             changes.root_gone |= directory.is_empty();
             if events.contains(ReadFlags::IGNORED) {
-                self.forget(&directory);
+                self.forget(descriptor);
             }
             return;
         }
@@ -171,9 +173,9 @@ impl Watch {
         }
     }
 
-    fn forget(&mut self, directory: &[u8]) {
-        if let Some(descriptor) = self.by_path.remove(directory) {
-            self.by_descriptor.remove(&descriptor);
+    fn forget(&mut self, descriptor: i32) {
+        if let Some(path) = self.by_descriptor.remove(&descriptor) {
+            self.by_path.remove(&path);
         }
     }
 
@@ -190,7 +192,7 @@ impl Watch {
             if let Some(&descriptor) = self.by_path.get(path) {
                 // It may have gone with its directory.
                 let _ = inotify::remove_watch(&self.queue, descriptor);
-                self.forget(path);
+                self.forget(descriptor);
             }
         }
     }
@@ -262,6 +264,13 @@ mod tests {
         assert_eq!(files(&|| fs::write(root.join("y.rrd"), b"new").unwrap()), "y.rrd");
         assert_eq!(files(&|| fs::write(root.join(".y.rrd.Ab3"), b"rsync").unwrap()), "");
         assert_eq!(files(&|| fs::rename(root.join(".y.rrd.Ab3"), root.join("y.rrd")).unwrap()), "y.rrd");
+        // A directory that takes the place of another is watched, whatever of the other is heard of later.
+        fs::remove_dir_all(root.join("a/deep")).unwrap();
+        fs::create_dir(root.join("a/deep")).unwrap();
+        watch.add(b"a/deep").unwrap();
+        watch.take();
+        fs::write(root.join("a/deep/z.rrd"), b"").unwrap();
+        assert_eq!(watch.take().files, [name("a/deep/z.rrd")].into());
         fs::rename(root.join("a"), root.join("b")).unwrap();
         let changes = watch.take();
         assert_eq!((changes.gone, changes.new), ([b"a".to_vec()].into(), [b"b".to_vec()].into()));

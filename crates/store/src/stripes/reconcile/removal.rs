@@ -1,6 +1,6 @@
 //! How many RRDs may go with their placeholders at a stroke: a tree that is not mounted, or was removed by mistake, must not cost them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::engine::{StoreError, Trashed};
@@ -60,6 +60,16 @@ impl Removals {
         while self.recent.front().is_some_and(|(at, _)| at.elapsed() > STROKE) {
             self.recent.pop_front();
         }
+        // One that has been made again since is not missing; one that went twice counts once.
+        let names_before: Vec<RrdName> =
+            self.recent.iter().map(|(_, trashed)| trashed.name.clone()).collect();
+        let is_back: Vec<bool> = core.numbers(&names_before)?.iter().map(Option::is_some).collect();
+        let mut last: BTreeMap<RrdName, (Instant, Trashed)> = BTreeMap::new();
+        for ((at, trashed), _) in self.recent.drain(..).zip(is_back).filter(|(_, is_back)| !is_back) {
+            last.insert(trashed.name.clone(), (at, trashed));
+        }
+        self.recent.extend(last.into_values());
+        self.recent.make_contiguous().sort_by_key(|(at, _)| *at);
         let count = self.recent.len() + names.len();
         let is_same_stroke =
             self.kept_at.is_some_and(|at| at.elapsed() <= STROKE) && !self.missing.is_empty();
