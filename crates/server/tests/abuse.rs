@@ -49,18 +49,23 @@ fn lines_up_to_the_limit_are_accepted() {
 }
 
 #[test]
-fn a_create_that_fails_leaves_the_rrd_that_it_would_replace() {
+fn a_create_that_fails_loses_nothing() {
     let roundel = Roundel::stripes(CreatePolicy::default(), Permissions::ALL);
     let mut client = Client::open(&roundel.socket());
     let create = "CREATE a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:20";
     assert_eq!(client.say(create), "0 RRD created OK\n");
     assert!(client.say("UPDATE a.rrd 1000000010:1").starts_with("0 "));
     let last = client.say("LAST a.rrd");
-    // Another program has put something else where the placeholder was.
+    // Another program has put something else where the placeholder was: as with a file, the RRD is gone, but can be restored.
     std::fs::remove_file(roundel.base().join("a.rrd")).unwrap();
     std::fs::create_dir(roundel.base().join("a.rrd")).unwrap();
     let answer = client.say(create);
-    assert!(answer.starts_with("-1 "), "{answer}");
+    assert!(answer.starts_with("-1 ") && answer.contains("move it away"), "{answer}");
+    assert!(client.say("LAST a.rrd").starts_with("-1 "));
+    std::fs::remove_dir(roundel.base().join("a.rrd")).unwrap();
+    let trash = client.say("TRASH LIST");
+    let removed = trash.lines().nth(1).unwrap();
+    assert_eq!(client.say(format!("TRASH RESTORE {removed}")), "0 1 RRDs\n");
     assert_eq!(client.say("LAST a.rrd"), last);
     let answer = client.say("FETCH a.rrd AVERAGE 1000000000 1000000010");
     assert!(answer.contains("1000000010: 1.0"), "{answer}");

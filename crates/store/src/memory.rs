@@ -70,6 +70,14 @@ impl Memory {
         }
         Ok(())
     }
+
+    /// Whether an RRD of this definition would have room if there were fewer others.
+    pub fn needs_room(&self, definition: &Definition) -> bool {
+        match footprint::check(definition, self.limits.rrd_bytes) {
+            Ok(bytes) => bytes <= self.limits.store_bytes && self.check(definition, 0).is_err(),
+            Err(_) => false,
+        }
+    }
 }
 
 /// Checks that an RRD is small enough to be held as a whole.

@@ -125,6 +125,36 @@ fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
     Ok(file)
 }
 
+/// Opens all shards, side by side.
+fn open_shards(
+    disk: &Arc<dyn Disk>,
+    identity: Identity,
+    options: &Options,
+    memory: &Memory,
+    placeholders: Option<&Arc<Placeholders>>,
+) -> Result<Vec<Shard>, OpenError> {
+    for shard in 0..identity.shard_count {
+        recover::check(&**disk, Owner { store: identity, shard })?;
+    }
+    let open_one = |shard| {
+        recover::open(
+            Arc::clone(disk),
+            Owner { store: identity, shard },
+            ShardOptions { memory: memory.clone(), ..options.shard.clone() },
+            placeholders.cloned(),
+            Arc::clone(&options.clock),
+        )
+    };
+    std::thread::scope(|scope| {
+        let opening: Vec<_> =
+            (0..identity.shard_count).map(|index| scope.spawn(move || open_one(index))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Shard, OpenError>>| {
+            thread.join().unwrap_or_else(|_| Err(OpenError::new("a bug stopped the recovery")))
+        };
+        opening.into_iter().map(join).collect()
+    })
+}
+
 impl Stripes {
     /// Opens the store on `disk`, or creates one.
     ///
@@ -150,28 +180,7 @@ impl Stripes {
             None => None,
         };
         let memory = Memory::new(options.shard.memory.limits());
-        for shard in 0..identity.shard_count {
-            recover::check(&*disk, Owner { store: identity, shard })?;
-        }
-        let open_one = |shard| {
-            recover::open(
-                Arc::clone(&disk),
-                Owner { store: identity, shard },
-                ShardOptions { memory: memory.clone(), ..options.shard.clone() },
-                placeholders.clone(),
-                Arc::clone(&options.clock),
-            )
-        };
-        let shards = std::thread::scope(|scope| {
-            let opening: Vec<_> =
-                (0..identity.shard_count).map(|index| scope.spawn(move || open_one(index))).collect();
-            opening
-                .into_iter()
-                .map(|thread| {
-                    thread.join().unwrap_or_else(|_| Err(OpenError::new("a bug stopped the recovery")))
-                })
-                .collect::<Result<Vec<_>, _>>()
-        })?;
+        let shards = open_shards(&disk, identity, options, &memory, placeholders.as_ref())?;
         let any_lost = shards.iter().any(|shard| shard.shared.lost.place().is_some());
         let core = Arc::new(Core {
             any_lost,
@@ -186,8 +195,18 @@ impl Stripes {
             flushes: AtomicU64::new(0),
             _lock: lock,
         });
+        Self::over(core, disk, options, placeholders)
+    }
+
+    /// A store over shards that are open: what its names mean.
+    fn over(
+        core: Arc<Core>,
+        disk: Arc<dyn Disk>,
+        options: &Options,
+        placeholders: Option<Arc<Placeholders>>,
+    ) -> Result<Stripes, OpenError> {
         let arrivals = core.learn_names().map_err(|error| OpenError::new(error.to_string()))?;
-        if let Some(placeholders) = placeholders.as_ref().filter(|_| any_lost) {
+        if let Some(placeholders) = placeholders.as_ref().filter(|_| core.any_lost) {
             core.list_lost(&*disk, placeholders);
         }
         let adopted = match &options.adopt_tree {
@@ -307,6 +326,7 @@ impl Engine for Stripes {
         if let Err(lost) = self.check_free(&name, request.no_overwrite) {
             return reply(Err(lost));
         }
+        self.core.make_room(&request.definition);
         match self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name)) {
             None => self.core.send_new(&name.clone(), Command::Create(name, request, false, reply)),
             Some(_) if request.no_overwrite => reply(Err(StoreError::Exists(name))),
@@ -328,6 +348,7 @@ impl Engine for Stripes {
         if no_overwrite && self.is_only_a_file(&name) {
             return Err(StoreError::Exists(name));
         }
+        self.core.make_room(&rrd.definition);
         let replaced = self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name));
         self.core.import(&name, rrd, no_overwrite)?;
         replaced.map_or(Ok(()), |adopter| adopter.replace_file(&name))

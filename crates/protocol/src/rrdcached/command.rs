@@ -1,5 +1,6 @@
 //! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
-//! ours: they let a remote command line do everything that it can do with a file. VERIFY is for `roundel verify`.
+//! ours: they let a remote command line do everything that it can do with a file; so do RENAME, COPY and REMOVE for a directory.
+//! VERIFY is for `roundel verify`, TRASH for `roundel trash`.
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +29,9 @@ pub enum Verb {
     FetchRes,
     Export,
     Import,
+    Rename,
+    Copy,
+    Remove,
     List,
     Suspend,
     Resume,
@@ -38,9 +42,6 @@ pub enum Verb {
     End,
     Frames,
     Verify,
-    Rename,
-    Copy,
-    Remove,
     Trash,
 }
 
@@ -95,6 +96,9 @@ pub const COMMANDS: [Command; 36] = [
     command(Verb::FetchRes, "FETCHRES", "FETCHRES <file> <CF> <resolution> [<start> [<end> [<column>...]]]"),
     command(Verb::Export, "EXPORT", "EXPORT <filename>"),
     command(Verb::Import, "IMPORT", "IMPORT <filename> [-O] <bytes> <offset> <piece>"),
+    command(Verb::Rename, "RENAME", "RENAME <filename> <new filename>"),
+    command(Verb::Copy, "COPY", "COPY <filename> <new filename>"),
+    command(Verb::Remove, "REMOVE", "REMOVE <filename>"),
     command(Verb::List, "LIST", "LIST [RECURSIVE] /[<path>]"),
     both(Verb::Suspend, "SUSPEND", "SUSPEND <filename>"),
     both(Verb::Resume, "RESUME", "RESUME <filename>"),
@@ -107,9 +111,6 @@ pub const COMMANDS: [Command; 36] = [
     // Our own; not in the overview, which is rrdcached's.
     Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Verify, name: "VERIFY", usage: "", alone: true, in_batch: false },
-    command(Verb::Rename, "RENAME", "RENAME <filename> <new filename>"),
-    command(Verb::Copy, "COPY", "COPY <filename> <new filename>"),
-    command(Verb::Remove, "REMOVE", "REMOVE <filename>"),
     Command { verb: Verb::Trash, name: "TRASH", usage: "", alone: true, in_batch: false },
 ];
 

@@ -49,7 +49,6 @@ fn text(verb: Verb) -> &'static str {
              <num_vals> <filename>"
         }
         Verb::Stats => "Returns counters; rrdcached(1) has their meaning.",
-        Verb::Help | Verb::Wrote | Verb::End | Verb::Frames | Verb::Verify | Verb::Trash => "",
         Verb::Ping => "Answers PONG.",
         Verb::Batch => {
             "Many commands with one answer:\n\n\
@@ -78,6 +77,22 @@ fn text(verb: Verb) -> &'static str {
         }
         Verb::Dump => "Returns what rrddump(1) prints.",
         Verb::Tune => "Changes an RRD by the options of rrdtune(1).",
+        Verb::List => {
+            "Lists the RRDs and directories in a directory of the base directory (/), or\n\
+             all RRDs below it if RECURSIVE."
+        }
+        Verb::Suspend => "Marks an RRD as suspended. Stripes need no rest and go on recording.",
+        Verb::Resume => "Takes the mark of SUSPEND off an RRD.",
+        Verb::SuspendAll => "Marks all RRDs as suspended.",
+        Verb::ResumeAll => "Takes all marks of SUSPEND off.",
+        Verb::Quit => "Ends the connection.",
+        ours => text_of_ours(ours),
+    }
+}
+
+/// What a command does that rrdcached does not have.
+fn text_of_ours(verb: Verb) -> &'static str {
+    match verb {
         Verb::UpdateV => {
             "As UPDATE, for one RRD, and lists what rrdupdate(1) does for updatev: return_value,\n\
              the rows that were written and, if a reading was refused, the error, as items of INFO."
@@ -89,18 +104,10 @@ fn text(verb: Verb) -> &'static str {
              one piece of base64 a command, with the bytes of the whole file and those before it.\n\
              What the pieces make counts with the last of them."
         }
-        Verb::List => {
-            "Lists the RRDs and directories in a directory of the base directory (/), or\n\
-             all RRDs below it if RECURSIVE."
-        }
         Verb::Rename => "Renames an RRD, with its history. One that has the new name is removed.",
         Verb::Copy => "Makes a copy of an RRD. One that has the new name is removed.",
         Verb::Remove => "Removes an RRD: into the trash, if the store keeps one.",
-        Verb::Suspend => "Marks an RRD as suspended. Stripes need no rest and go on recording.",
-        Verb::Resume => "Takes the mark of SUSPEND off an RRD.",
-        Verb::SuspendAll => "Marks all RRDs as suspended.",
-        Verb::ResumeAll => "Takes all marks of SUSPEND off.",
-        Verb::Quit => "Ends the connection.",
+        _ => "",
     }
 }
 
@@ -123,7 +130,7 @@ mod tests {
     fn an_overview_lists_the_syntax() {
         let mut out = Vec::new();
         push_help(&mut out, Command::find(b"WROTE"));
-        assert!(out.starts_with(b"28 Command overview\nUPDATE <filename> <values> [<values> ...]\n"));
+        assert!(out.starts_with(b"31 Command overview\nUPDATE <filename> <values> [<values> ...]\n"));
         out.clear();
         push_help(&mut out, Command::find(b"help"));
         assert_eq!(out, b"2 Help for HELP\nUsage: HELP [<command>]\n\n");

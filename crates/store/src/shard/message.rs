@@ -31,7 +31,7 @@ pub enum Command {
     /// Removes an RRD.
     Delete(RrdName, Reply<Result<(), StoreError>>),
     /// Gives an RRD a name that no RRD of the shard has.
-    Rename(Rename, Reply<Result<Renamed, StoreError>>),
+    Rename(RenameCommand, Reply<Result<Renamed, StoreError>>),
     /// Records how far a stream has been applied; answered when that is durable.
     Stream(Box<[u8]>, StreamPosition, Reply<Result<(), StoreError>>),
     /// Answered when everything before it is durable.
@@ -73,7 +73,7 @@ impl Command {
 }
 
 /// A change of name.
-pub struct Rename {
+pub struct RenameCommand {
     /// The name now.
     pub from: RrdName,
     /// The name then.

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;
 
+use rrd::definition::Definition;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::catalogue::RrdId;
@@ -13,7 +14,7 @@ use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::RrdNumber;
-use crate::shard::message::{Command, Rename, Renamed};
+use crate::shard::message::{Command, RenameCommand, Renamed};
 use crate::shard::read::ReadTicket;
 use crate::shard::view::View;
 use crate::stripes::shards::Core;
@@ -290,7 +291,7 @@ impl Core {
         let (mut renames, mut trashed) = (Vec::new(), Vec::new());
         for (shard, from, is_wanted) in names {
             let entry = lock(&self.trash).assign(&from, now_ms);
-            renames.push((shard, Rename { from, to: trash::hidden_name(&entry), is_wanted }));
+            renames.push((shard, RenameCommand { from, to: trash::hidden_name(&entry), is_wanted }));
             trashed.push((shard, entry));
         }
         let mut results = Vec::new();
@@ -339,12 +340,13 @@ impl Core {
                 Err(error) => tracing::debug!(%error, "an RRD is in the way"),
             }
         }
-        let renames = moves.into_iter().map(|Move { from, to, is_wanted }| Rename { from, to, is_wanted });
+        let renames =
+            moves.into_iter().map(|Move { from, to, is_wanted }| RenameCommand { from, to, is_wanted });
         self.run(homes.into_iter().zip(renames).collect())
     }
 
     /// Has the shards rename RRDs, all at once.
-    fn run(&self, renames: Vec<(usize, Rename)>) -> Vec<Result<Renamed, StoreError>> {
+    fn run(&self, renames: Vec<(usize, RenameCommand)>) -> Vec<Result<Renamed, StoreError>> {
         let (sender, answers) = mpsc::channel();
         let mut results = vec![Err(StoreError::Stopping); renames.len()];
         for (index, (shard, rename)) in renames.into_iter().enumerate() {
@@ -408,6 +410,19 @@ impl Core {
         self.move_from(vec![shard], vec![one]).pop().unwrap_or(Err(StoreError::Stopping))?;
         lock(&self.trash).remove(trashed);
         Ok(())
+    }
+
+    /// Deletes what has been in the trash longest, until an RRD of this definition has room in memory.
+    pub(super) fn make_room(&self, definition: &Definition) {
+        while self.memory.needs_room(definition) {
+            let oldest =
+                lock(&self.trash).all().map(|(trashed, _)| trashed).min_by_key(|trashed| trashed.removed_ms);
+            let Some(oldest) = oldest else { return };
+            tracing::warn!(rrd = %oldest.name, "a removed RRD is deleted from the trash early: a new one needs its memory");
+            if self.erase(&oldest).is_err() {
+                return;
+            }
+        }
     }
 
     /// Deletes what has been in the trash for as long as anything is kept.

@@ -57,6 +57,8 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
+    /// RRDs that were there when this process began.
+    at_start: Noted,
     /// Notified at the end of the first scan.
     scanned: Condvar,
 }
@@ -108,7 +110,6 @@ impl Reconciler {
             }
         };
         let reconciler = Reconciler {
-            core,
             adopted_tree,
             originals,
             queue: watch.as_ref().map(Watch::queue),
@@ -125,6 +126,8 @@ impl Reconciler {
             }),
             disk,
             modified: ModifiedTimes::default(),
+            at_start: Noted::new(core.next_ids().unwrap_or_default()),
+            core,
             scanned: Condvar::new(),
             placeholders,
         };
@@ -175,7 +178,7 @@ impl Reconciler {
     #[inline]
     fn is_quiet(&self) -> bool {
         let Some(queue) = &self.queue else { return true };
-        // In this order: whoever empties the queue has said before that it is busy.
+        // In this order: a thread that empties the queue has said before that it is busy.
         rustix::io::ioctl_fionread(&**queue) == Ok(0) && !self.is_busy.load(Ordering::Acquire)
     }
 
@@ -522,7 +525,8 @@ impl Reconciler {
                     found = self.write_again(name).unwrap_or(found);
                 }
                 Found::Nothing
-                    if !state.is_scanned && number.is_some_and(|number| !state.noted.has(number)) =>
+                    if !state.is_scanned
+                        && number.is_some_and(|number| self.never_had_one(state, number)) =>
                 {
                     found = self.write_again(name).unwrap_or(found);
                 }
@@ -554,7 +558,7 @@ impl Reconciler {
                 self.core.trashed(hidden).map_or(Origin::Unknown, Origin::Trash)
             }
             Some(Some(known)) => RrdName::new(known).map_or(Origin::Unknown, Origin::Rrd),
-            // The number of an RRD that was made anew, or of a creation that a crash has undone.
+            // The number of an RRD that was rebuilt, or of a creation that a crash has undone.
             Some(None) if number.is_some() => Origin::Rrd(name.clone()),
             Some(None) => Origin::Unknown,
             None => self.origin_by_name(name, number, &written)?,
@@ -577,6 +581,11 @@ impl Reconciler {
             (Some(trashed), None) => Origin::Trash(trashed),
             (None, None) => Origin::Unknown,
         })
+    }
+
+    /// Whether an RRD was there when this process began, but its placeholder never was.
+    fn never_had_one(&self, state: &State, rrd: RrdNumber) -> bool {
+        self.at_start.has(rrd) && !state.noted.has(rrd)
     }
 
     /// Notes, after the first scan, that all RRDs have had placeholders.

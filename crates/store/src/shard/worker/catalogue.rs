@@ -15,7 +15,7 @@ use crate::log::catalogue as record;
 use crate::log::parts::ImportPart;
 use crate::log::{BODY_BYTES_MAX, Kind};
 use crate::name::RrdName;
-use crate::shard::message::{Rename, Renamed};
+use crate::shard::message::{RenameCommand, Renamed};
 use crate::shard::read::ReadTicket;
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
@@ -135,7 +135,10 @@ impl Worker {
     }
 
     /// Renames an RRD, if that is still wanted.
-    pub(super) fn rename(&mut self, Rename { from, to, is_wanted }: Rename) -> Result<Renamed, StoreError> {
+    pub(super) fn rename(
+        &mut self,
+        RenameCommand { from, to, is_wanted }: RenameCommand,
+    ) -> Result<Renamed, StoreError> {
         if let Some(is_wanted) = is_wanted {
             // The placeholders of new RRDs are written with their answers.
             self.commit();
