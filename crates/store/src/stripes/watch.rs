@@ -1,6 +1,6 @@
 //! The directories of a tree, watched by inotify(7): which names may have changed since they were last looked at.
 //!
-//! The kernel queues an event before the system call that causes it returns. So whoever finds the queue empty knows that the tree is as
+//! The kernel queues an event before the system call that causes it returns. So a thread that finds the queue empty knows that the tree is as
 //! it was when the last event was taken. Events are only hints where to look: what a name is follows from what stands there.
 //! Hidden directories and files, whose names begin with a dot, are left out.
 

@@ -1,0 +1,160 @@
+//! What stands at names of the tree, and for which RRDs the placeholders there were written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+
+use rrd_file::handle::Handle;
+
+use super::plan::{Origin, Seen, Stands};
+use super::{Reconciler, State};
+use crate::engine::StoreError;
+use crate::name::RrdName;
+use crate::placeholder::{Found, RrdNumber};
+
+impl Reconciler {
+    /// Looks at names, and at those that the RRDs have for which the placeholders there were written.
+    pub(super) fn see(
+        &self,
+        state: &mut State,
+        names: BTreeSet<RrdName>,
+    ) -> Result<BTreeMap<RrdName, Seen>, StoreError> {
+        let mut seen = BTreeMap::new();
+        let mut next = names;
+        while !next.is_empty() {
+            let names: Vec<RrdName> = std::mem::take(&mut next).into_iter().collect();
+            let numbers = self.core.numbers(&names)?;
+            let mut found = Vec::new();
+            for (name, number) in names.into_iter().zip(numbers) {
+                if let Some(what) = self.find(state, &name, number)? {
+                    found.push((name, number, what));
+                }
+            }
+            let meant: Vec<RrdNumber> = found.iter().filter_map(|(_, _, found)| written_for(found)).collect();
+            let meant = self.core.names_of(&meant)?;
+            for (name, number, found) in found {
+                let stands = self.stands(&name, number, found, &meant)?;
+                if let Stands::Placeholder { origin: Origin::Rrd(of), .. } = &stands
+                    && !seen.contains_key(of)
+                    && *of != name
+                {
+                    next.insert(of.clone());
+                }
+                seen.insert(name, Seen { stands, is_rrd: number.is_some() });
+            }
+            next.retain(|name| !seen.contains_key(name));
+        }
+        Ok(seen)
+    }
+
+    /// What stands at a name that an RRD of this number has; `None` when nothing is to be done about it.
+    pub(super) fn find(
+        &self,
+        state: &mut State,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+    ) -> Result<Option<Found>, StoreError> {
+        let mut found = match self.placeholders.look(name) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, file = %name, "cannot look at a file of the tree: what was done to it is not followed");
+                return Ok(None);
+            }
+        };
+        if number.is_some() {
+            match found {
+                // The machine has stopped before the placeholder was on its disk.
+                Found::Unfinished if !state.is_scanned => {
+                    found = self.write_again(name).unwrap_or(found);
+                }
+                Found::Nothing
+                    if !state.is_scanned
+                        && number.is_some_and(|number| self.never_had_one(state, number)) =>
+                {
+                    found = self.write_again(name).unwrap_or(found);
+                }
+                Found::RrdFile if self.is_known_file(name, state.is_scanned) => return Ok(None),
+                _ => {}
+            }
+        }
+        state.removals.note(name, &found);
+        Ok(Some(found))
+    }
+
+    /// What follows for a name from what was found there. `meant` has the names of RRDs by their numbers.
+    pub(super) fn stands(
+        &self,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+        found: Found,
+        meant: &HashMap<RrdNumber, Box<[u8]>>,
+    ) -> Result<Stands, StoreError> {
+        let (rrd, written, file) = match found {
+            Found::Ours { rrd, name, file } => (rrd, name, file),
+            Found::Nothing => return Ok(Stands::Nothing),
+            Found::Foreign(store) => return Ok(Stands::Foreign(store)),
+            Found::RrdFile | Found::Unfinished | Found::Other => return Ok(Stands::Other),
+        };
+        let is_current = rrd.is_some() && rrd == number && written == *name;
+        let origin = match rrd.map(|rrd| meant.get(&rrd)) {
+            Some(Some(hidden)) if RrdName::is_hidden(hidden) => {
+                self.core.trashed(hidden).map_or(Origin::Unknown, Origin::Trash)
+            }
+            Some(Some(known)) => RrdName::new(known).map_or(Origin::Unknown, Origin::Rrd),
+            // The number of an RRD that was rebuilt, or of a creation that a crash has undone.
+            Some(None) if number.is_some() => Origin::Rrd(name.clone()),
+            Some(None) => Origin::Unknown,
+            None => self.origin_by_name(name, number, &written)?,
+        };
+        Ok(Stands::Placeholder { origin, file, is_current })
+    }
+
+    /// The RRD that a placeholder without a number was written for, as a release did that knew only names.
+    pub(super) fn origin_by_name(
+        &self,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+        written: &RrdName,
+    ) -> Result<Origin, StoreError> {
+        if self.core.numbers(std::slice::from_ref(written))?[0].is_some() {
+            return Ok(Origin::Rrd(written.clone()));
+        }
+        Ok(match (self.core.last_trashed(written), number) {
+            (_, Some(_)) => Origin::Rrd(name.clone()),
+            (Some(trashed), None) => Origin::Trash(trashed),
+            (None, None) => Origin::Unknown,
+        })
+    }
+
+    /// Whether an RRD was there when this process began, but its placeholder never was.
+    pub(super) fn never_had_one(&self, state: &State, rrd: RrdNumber) -> bool {
+        self.at_start.has(rrd) && !state.noted.has(rrd)
+    }
+
+    /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.
+    pub(super) fn is_known_file(&self, name: &RrdName, is_scanned: bool) -> bool {
+        let Ok(Handle::System(file)) = self.placeholders.tree().open_afresh(name) else { return false };
+        let file = File::from(file);
+        if self.adopted_tree.is_none() {
+            self.originals.keep(name, &file, "adopt = false");
+            return true;
+        }
+        let status = match is_scanned {
+            true => None,
+            false => self.core.ask(name, |view, name| view.status(name)).ok(),
+        };
+        self.originals.is_known(name, &file, status.map(|status| status.last_update))
+    }
+
+    /// Whether the placeholder of a name stands there.
+    pub(super) fn is_at_home(&self, name: &RrdName) -> bool {
+        matches!(self.placeholders.look(name), Ok(Found::Ours { name: written, .. }) if written == *name)
+    }
+}
+
+/// The RRD that a placeholder was written for.
+fn written_for(found: &Found) -> Option<RrdNumber> {
+    match found {
+        Found::Ours { rrd, .. } => *rrd,
+        _ => None,
+    }
+}

@@ -1,0 +1,143 @@
+//! What clients and the administrator ask for: the same as programs do to placeholders, with an answer.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Cause, Reconciler};
+use crate::engine::{StoreError, Trashed};
+use crate::lock::lock;
+use crate::name::RrdName;
+use crate::placeholder::{Found, PlaceholderError};
+
+impl Reconciler {
+    /// RRDs that are kept although their placeholders are missing.
+    pub(in super::super) fn missing(&self) -> Vec<RrdName> {
+        lock(&self.state).removals.missing().iter().cloned().collect()
+    }
+
+    /// How many these are.
+    pub(in super::super) fn missing_count(&self) -> u64 {
+        self.missing_count.load(Ordering::Relaxed)
+    }
+
+    /// Removes them, or writes their placeholders again; returns how many there were.
+    ///
+    /// # Errors
+    /// When a placeholder cannot be written.
+    pub(in super::super) fn settle_missing(&self, remove: bool) -> Result<u64, StoreError> {
+        let mut state = lock(&self.state);
+        let names = state.removals.missing().clone();
+        let count = names.len() as u64;
+        if remove {
+            self.settle(&mut state, names, Cause::Request);
+        } else {
+            for name in &names {
+                self.write_again(name)?;
+            }
+            self.settle(&mut state, names, Cause::Tree);
+        }
+        Ok(count)
+    }
+
+    /// The RRD that is meant by a name that none has: the one whose placeholder a link leads to, or that was moved there under a hidden file name.
+    ///
+    /// # Errors
+    /// When the placeholder there is another store's.
+    pub(in super::super) fn resolve(&self, name: &RrdName) -> Result<Option<RrdName>, StoreError> {
+        match self.placeholders.look(name) {
+            Ok(Found::Ours { rrd, name: written, file }) => {
+                let known = match rrd {
+                    Some(rrd) => self.core.names_of(&[rrd])?.remove(&rrd),
+                    None => Some(written.as_bytes().into()),
+                };
+                let Some(known) = known.filter(|known| known[..] != *name.as_bytes()) else {
+                    return Ok(None);
+                };
+                if let Ok(known) = RrdName::new(&known)
+                    && matches!(self.placeholders.look(&known), Ok(Found::Ours { file: other, .. }) if other == file)
+                {
+                    return Ok(Some(known));
+                }
+                // It was moved there without an event, or is in the trash.
+                self.settle(&mut lock(&self.state), [name.clone()].into(), Cause::Tree);
+                Ok(Some(name.clone()))
+            }
+            Ok(Found::Foreign(store)) => Err(StoreError::Placeholder(Arc::new(PlaceholderError::Foreign {
+                name: name.clone(),
+                store,
+                here: self.placeholders.store(),
+            }))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Renames the placeholder of an RRD, and the RRD with it.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed.
+    pub(in super::super) fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let mut state = lock(&self.state);
+        if !self.is_at_home(from) {
+            // Kept although its placeholder is missing.
+            self.core.rename(from, to)?;
+            self.write_again(to)?;
+            return Ok(());
+        }
+        let failed =
+            |error| StoreError::io(format!("cannot rename the placeholder \"{from}\" to \"{to}\""), error);
+        self.placeholders.tree().rename(from, to).map_err(failed)?;
+        self.settle(&mut state, [from.clone(), to.clone()].into(), Cause::Request);
+        Ok(())
+    }
+
+    /// Takes an RRD out of the trash and writes its placeholder.
+    ///
+    /// # Errors
+    /// When it is not there, an RRD or another file has the name, or the change cannot be made durable.
+    pub(in super::super) fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
+        let _state = lock(&self.state);
+        match self.placeholders.look(to) {
+            Ok(Found::Nothing | Found::Unfinished | Found::Ours { .. }) => {}
+            _ => return Err(StoreError::Exists(to.clone())),
+        }
+        self.core.restore(trashed, to)?;
+        self.write_again(to).map(|_| ())
+    }
+
+    /// Makes a copy of an RRD and of its placeholder.
+    ///
+    /// # Errors
+    /// When another file stands there, or none can be written.
+    pub(in super::super) fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let mut state = lock(&self.state);
+        let (number, bytes) = self.about(from)?;
+        self.placeholders.write(to, Some(number), bytes)?;
+        self.settle(&mut state, [to.clone()].into(), Cause::Request);
+        Ok(())
+    }
+
+    /// Removes the placeholder of an RRD, and the RRD with it.
+    ///
+    /// # Errors
+    /// When another file stands there.
+    pub(in super::super) fn remove(&self, name: &RrdName) -> Result<(), StoreError> {
+        let mut state = lock(&self.state);
+        self.placeholders.remove(name)?;
+        self.settle(&mut state, [name.clone()].into(), Cause::Request);
+        Ok(())
+    }
+
+    /// Sets when the placeholder of an RRD was modified; of all RRDs soon, without a name.
+    ///
+    /// # Errors
+    /// When the store stops.
+    pub(in super::super) fn set_modified(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
+        match name {
+            Some(name) => self.modified.set_one(&self.core, &self.placeholders, name),
+            None => {
+                self.modified.ask();
+                Ok(())
+            }
+        }
+    }
+}
