@@ -10,6 +10,7 @@
 //! 3,600/s for some minutes, all of it in the kernel's search for an inode (`recently_deleted`).
 
 mod look;
+mod own;
 
 use std::io;
 use std::path::Path;
@@ -141,12 +142,13 @@ impl std::error::Error for PlaceholderError {}
 pub struct Placeholders {
     tree: Arc<Tree>,
     store: StoreIdentity,
+    own: own::OwnWrites,
 }
 
 impl Placeholders {
     /// The placeholders of `store` under `tree`.
     pub fn new(tree: Arc<Tree>, store: StoreIdentity) -> Self {
-        Placeholders { tree, store }
+        Placeholders { tree, store, own: own::OwnWrites::default() }
     }
 
     /// Writes the placeholder of `name`, `rrd_bytes` long (the length of the real file), and creates the
@@ -161,7 +163,9 @@ impl Placeholders {
         rrd_bytes: u64,
     ) -> Result<(), PlaceholderError> {
         let content = Placeholder { store: self.store, name: name.clone(), rrd };
-        self.write_at(name, &content, rrd_bytes)
+        self.write_at(name, &content, rrd_bytes)?;
+        self.own.note(name, rrd);
+        Ok(())
     }
 
     fn write_at(

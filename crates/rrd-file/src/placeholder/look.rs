@@ -100,6 +100,18 @@ impl Placeholders {
         &self.tree
     }
 
+    /// Whether what stands at a name is what this process wrote there of late, since [`Placeholders::forget_own`]: then the RRD that has the name is
+    /// the one of the placeholder.
+    pub fn is_own(&self, name: &RrdName) -> bool {
+        let Some(own) = self.own.last(name) else { return false };
+        matches!(self.look(name), Ok(Found::Ours { rrd: Some(rrd), name: written, .. }) if rrd == own && written == *name)
+    }
+
+    /// Forgets what was written: RRDs get other names.
+    pub fn forget_own(&self) {
+        self.own.clear();
+    }
+
     /// The store.
     pub fn store(&self) -> StoreIdentity {
         self.store

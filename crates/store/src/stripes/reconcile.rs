@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rrd_file::tree::Tree;
 
@@ -28,7 +28,7 @@ use crate::disk::Disk;
 use crate::engine::StoreError;
 use crate::lock::lock;
 use crate::name::RrdName;
-use crate::placeholder::{Found, Placeholders};
+use crate::placeholder::{Found, Placeholders, RrdNumber};
 use crate::stripes::adopt::Originals;
 use crate::stripes::modified::ModifiedTimes;
 use crate::stripes::names::Arrival;
@@ -57,8 +57,8 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
-    /// RRDs that were there when this process began.
-    at_start: Noted,
+    /// When this process began, in seconds since the epoch.
+    started: i64,
     /// Notified at the end of the first scan.
     scanned: Condvar,
 }
@@ -107,6 +107,8 @@ impl Reconciler {
                 None
             }
         };
+        let noted = Noted::read(&*disk, placeholders.tree().path());
+        let noted = noted.continued(&core.next_ids().unwrap_or_default());
         let reconciler = Reconciler {
             adopted_tree,
             originals,
@@ -120,11 +122,12 @@ impl Reconciler {
                 removals: Removals::new(max_removed),
                 is_tree_gone: false,
                 is_scanned: false,
-                noted: Noted::read(&*disk, placeholders.tree().path()),
+                noted,
             }),
             disk,
             modified: ModifiedTimes::default(),
-            at_start: Noted::new(core.next_ids().unwrap_or_default()),
+            // By the system's clock, as the file system's times are.
+            started: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64,
             core,
             scanned: Condvar::new(),
             placeholders,
@@ -183,7 +186,9 @@ impl Reconciler {
             );
             self.doubt();
         }
-        let mut names: BTreeSet<RrdName> = changes.files.iter().cloned().collect();
+        // Most changes are the store's own: placeholders of new RRDs.
+        let mut names: BTreeSet<RrdName> =
+            changes.files.iter().filter(|name| !self.placeholders.is_own(name)).cloned().collect();
         if changes.has_directories() {
             self.placeholders.tree().forget_directories();
             if let Some(tree) = &self.adopted_tree {
@@ -261,14 +266,16 @@ impl Reconciler {
     /// Looks at names that the watch is not sure of.
     #[cold]
     fn look_at<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
-        let mut odd = BTreeSet::new();
-        for name in names {
-            if let Ok(name) = RrdName::new(name)
-                && !self.is_at_home(&name)
-            {
-                odd.insert(name);
-            }
-        }
+        let names: Vec<RrdName> = names.filter_map(|name| RrdName::new(name).ok()).collect();
+        // Otherwise the store stops.
+        let Ok(numbers) = self.core.numbers(&names) else { return };
+        let is_odd = |(name, number): &(RrdName, Option<RrdNumber>)| match self.placeholders.look(name) {
+            Ok(Found::Ours { rrd, name: written, .. }) => rrd != *number || written != *name,
+            Ok(_) => number.is_some(),
+            Err(_) => false,
+        };
+        let odd: BTreeSet<RrdName> =
+            names.into_iter().zip(numbers).filter(is_odd).map(|(name, _)| name).collect();
         if odd.is_empty() {
             return;
         }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rrd::codec::file::FileLayout;
 use rrd_file::handle::Handle;
 
-use super::noted::Noted;
 use super::plan::Plan;
 use super::{Cause, Reconciler, State};
 use crate::engine::StoreError;
@@ -23,6 +22,9 @@ const OLD_AT_ONCE: usize = 64;
 impl Reconciler {
     pub(super) fn carry_out(&self, state: &mut State, plan: Plan, cause: Cause) -> Result<(), StoreError> {
         tracing::debug!(?plan, "follows a change of the tree");
+        if !plan.changes_nothing() {
+            self.placeholders.forget_own();
+        }
         for name in &plan.dangling {
             tracing::debug!(file = %name, "a placeholder stands for an RRD that the store does not have");
         }
@@ -143,11 +145,12 @@ impl Reconciler {
     /// Notes, after the first scan, that all RRDs have had placeholders.
     pub(in super::super) fn note_placeholders(&self) {
         let mut state = lock(&self.state);
-        if !state.is_scanned || state.is_tree_gone {
-            return;
-        }
         let Ok(next_ids) = self.core.next_ids() else { return };
-        let noted = Noted::new(next_ids);
+        let mut noted = state.noted.clone();
+        noted.extend(&next_ids);
+        if state.is_scanned && !state.is_tree_gone {
+            noted.complete();
+        }
         if noted == state.noted {
             return;
         }

@@ -63,12 +63,11 @@ impl Reconciler {
         if number.is_some() {
             match found {
                 // The machine has stopped before the placeholder was on its disk.
-                Found::Unfinished if !state.is_scanned => {
+                Found::Unfinished if self.is_older_than_start(name) => {
                     found = self.write_again(name).unwrap_or(found);
                 }
                 Found::Nothing
-                    if !state.is_scanned
-                        && number.is_some_and(|number| self.never_had_one(state, number)) =>
+                    if !state.is_scanned && number.is_some_and(|number| state.noted.lacks(number)) =>
                 {
                     found = self.write_again(name).unwrap_or(found);
                 }
@@ -125,9 +124,10 @@ impl Reconciler {
         })
     }
 
-    /// Whether an RRD was there when this process began, but its placeholder never was.
-    pub(super) fn never_had_one(&self, state: &State, rrd: RrdNumber) -> bool {
-        self.at_start.has(rrd) && !state.noted.has(rrd)
+    /// Whether a file was last written before this process began; a younger one is being written by another program.
+    fn is_older_than_start(&self, name: &RrdName) -> bool {
+        let about = self.placeholders.tree().open_afresh(name).and_then(|file| file.stat());
+        matches!(about, Ok(Some(about)) if about.st_mtime < self.started)
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.
