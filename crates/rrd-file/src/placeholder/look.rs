@@ -174,10 +174,11 @@ impl Placeholders {
     ) -> Result<(), PlaceholderError> {
         let io = |error| super::io_error(name, error);
         let file = self.open_to_replace(name)?;
-        if let Ok(Found::Ours { rrd: Some(other), .. }) = self.look_into(&file)
-            && !expected.contains(&other)
-        {
-            return Ok(());
+        // Not even an empty one is written to: another program may just be writing it.
+        match self.look_into(&file).map_err(io)? {
+            Found::Ours { rrd: Some(other), .. } if expected.contains(&other) => {}
+            Found::Ours { rrd: None, .. } => {}
+            _ => return Ok(()),
         }
         let header = encode(&Placeholder { store: self.store, name: name.clone(), rrd: Some(rrd) });
         let length = file.length().map_err(io)?;

@@ -124,10 +124,10 @@ impl Reconciler {
         })
     }
 
-    /// Whether a file was last written before this process began; a younger one is being written by another program.
+    /// Whether a file was last changed before this process began; a younger one may be in the hands of another program.
     fn is_older_than_start(&self, name: &RrdName) -> bool {
         let about = self.placeholders.tree().open_afresh(name).and_then(|file| file.stat());
-        matches!(about, Ok(Some(about)) if about.st_mtime < self.started)
+        matches!(about, Ok(Some(about)) if about.st_ctime < self.started)
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.
@@ -138,7 +138,7 @@ impl Reconciler {
             self.originals.keep(name, &file, "adopt = false");
             return true;
         }
-        let status = match is_scanned {
+        let status = match is_scanned || !self.is_older_than_start(name) {
             true => None,
             false => self.core.ask(name, |view, name| view.status(name)).ok(),
         };
