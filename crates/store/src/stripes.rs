@@ -64,6 +64,8 @@ pub struct Options {
     pub shard: ShardOptions,
     /// Where placeholders are written; `None` = nowhere.
     pub placeholder_tree: Option<PathBuf>,
+    /// Have the kernel tell what is done to placeholders; otherwise each name is looked at when it is used.
+    pub watch: bool,
     /// The tree whose `.rrd` files, made by other programs, are imported when their name is first used;
     /// `None` = none.
     pub adopt_tree: Option<PathBuf>,
@@ -90,6 +92,7 @@ impl Default for Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
             shard: ShardOptions::default(),
             placeholder_tree: None,
+            watch: true,
             adopt_tree: None,
             adopted: Adopted::Archived(ADOPTED_DEFAULT),
             trash: TRASH_DEFAULT,
@@ -222,11 +225,11 @@ impl Stripes {
                 Arc::clone(placeholders),
                 adopted.clone(),
                 (disk, Arc::clone(&originals)),
-                options.max_removed,
+                options,
                 arrivals,
             ))),
             None => {
-                core.arrive(arrivals);
+                core.arrive(arrivals).map_err(|error| OpenError::new(error.to_string()))?;
                 None
             }
         };
@@ -263,6 +266,25 @@ impl Stripes {
         if let Some(reconciler) = &self.reconciler {
             reconciler.catch_up(names);
         }
+    }
+
+    /// Does something with an RRD and another name: to placeholders where there are any, else in the shards alone.
+    fn with_pair(
+        &self,
+        from: &RrdName,
+        to: &RrdName,
+        in_tree: impl Fn(&Reconciler, &RrdName, &RrdName) -> Result<(), StoreError>,
+        in_shards: impl Fn(&Core, &RrdName, &RrdName) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.catch_up(std::iter::once(to.as_bytes()));
+        self.with_rrd(from, |core, from| {
+            core.ask(from, |view, name| view.status(name))?;
+            match &self.reconciler {
+                _ if from == to => Ok(()),
+                Some(reconciler) => in_tree(reconciler, from, to),
+                None => in_shards(core, from, to),
+            }
+        })
     }
 
     fn set_modified(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
@@ -375,29 +397,15 @@ impl Engine for Stripes {
     }
 
     fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.with_rrd(from, |core, from| {
-            core.ask(from, |view, name| view.status(name))?;
-            match &self.reconciler {
-                _ if from == to => Ok(()),
-                Some(reconciler) => reconciler.rename(from, to),
-                None => core.rename(from, to),
-            }
-        })
+        self.with_pair(from, to, Reconciler::rename, Core::rename)
     }
 
     fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.with_rrd(from, |core, from| {
-            core.ask(from, |view, name| view.status(name))?;
-            match &self.reconciler {
-                _ if from == to => Ok(()),
-                Some(reconciler) => reconciler.copy(from, to),
-                None => core.copy(from, to),
-            }
-        })
+        self.with_pair(from, to, Reconciler::copy, Core::copy)
     }
 
     fn trash(&self) -> Result<Vec<Trashed>, StoreError> {
-        Ok(lock(&self.core.trash).all().map(|(trashed, _)| trashed).collect())
+        Ok(lock(&self.core.trash).until(i64::MAX))
     }
 
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
@@ -520,7 +528,7 @@ impl Engine for Stripes {
         let mut stats = Stats {
             flushes_received: self.core.flushes.load(Ordering::Relaxed),
             missing_count: self.reconciler.as_ref().map_or(0, |reconciler| reconciler.missing_count()),
-            trash_count: lock(&self.core.trash).all().count() as u64,
+            trash_count: lock(&self.core.trash).count() as u64,
             ..Stats::default()
         };
         for shard in &self.core.shards {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 
 use roundel_store::disk::real::RealDisk;
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
-use roundel_store::stripes::{Options, Stripes};
+use roundel_store::stripes::{Adopted, Options, Stripes};
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
@@ -228,4 +228,130 @@ fn creations_race_with_the_adoption_of_what_they_replace() {
         }
         store.stop().unwrap();
     }
+}
+
+/// A store over a tree that has one file more or less, as [`store`] has it.
+fn open(directory: &Path, change: impl FnOnce(&mut Options)) -> Stripes {
+    let tree = directory.join("tree");
+    let mut options = Options {
+        shard_count: 2,
+        placeholder_tree: Some(tree.clone()),
+        adopt_tree: Some(tree),
+        ..Options::default()
+    };
+    change(&mut options);
+    let disk = Arc::new(RealDisk::create(&directory.join("store")).unwrap());
+    // A process that another test has just forked has the lock until it executes its program.
+    let opened = (0..100).find_map(|_| match Stripes::open(Arc::clone(&disk) as _, &options) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            assert!(error.to_string().contains("another daemon"), "{error}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            None
+        }
+    });
+    opened.expect("the store opens")
+}
+
+/// The archives of a store.
+fn archives(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory.join("store")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.to_string_lossy().ends_with(".tar.zst")).collect()
+}
+
+/// What `tar` takes out of the archives, by name.
+fn archived(directory: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    for archive in archives(directory) {
+        let bytes = zstd::stream::decode_all(std::fs::File::open(archive).unwrap()).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        std::fs::write(out.path().join("a.tar"), bytes).unwrap();
+        let tar =
+            std::process::Command::new("tar").args(["-xf", "a.tar"]).current_dir(&out).output().unwrap();
+        assert!(tar.status.success() && tar.stderr.is_empty(), "{tar:?}");
+        for entry in std::fs::read_dir(out.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name != "a.tar" {
+                found.insert(name, std::fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn update(store: &Stripes, number: usize, second: i64) {
+    let mut batch = UpdateBatch::default();
+    batch.push(name(number).as_bytes(), format!("{}:7", START + second).as_bytes());
+    let failures = send(store, batch).recv().unwrap();
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+#[test]
+fn a_file_that_was_taken_in_is_in_the_archive_and_a_placeholder_has_its_place() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = |number: usize| directory.path().join("tree").join(name(number).to_string());
+    let first = store(directory.path(), 2);
+    let mut want = std::collections::BTreeMap::new();
+    std::fs::set_permissions(path(1), std::fs::Permissions::from_mode(0o640)).unwrap();
+    for number in [0, 1] {
+        want.insert(name(number).to_string(), std::fs::read(path(number)).unwrap());
+        update(&first, number, 50);
+        assert!(std::fs::read(path(number)).unwrap().starts_with(b"ROUNDELP"));
+    }
+    assert!(archived(directory.path()) == want, "byte for byte");
+    let mode = std::fs::metadata(path(1)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o640);
+    assert!(std::fs::read(path(2)).unwrap().starts_with(b"RRD\0"), "no one has used it");
+    first.stop().unwrap();
+    drop(first);
+    // It is kept for as long as it is told.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    for (days, is_kept) in [(1, true), (3, false)] {
+        let store = open(directory.path(), |options| {
+            options.adopted = Adopted::Archived(std::time::Duration::from_hours(48));
+            options.clock = Arc::new(move || rrd::time::Timestamp::whole(now + days * 86_400));
+        });
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !is_kept && !archives(directory.path()).is_empty() {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(last_update(&store, 1), Ok(START + 50));
+        assert_eq!(!archives(directory.path()).is_empty(), is_kept, "after {days} days");
+        store.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_is_to_stay_stays_and_goes_once_it_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tree").join(name(0).to_string());
+    store(directory.path(), 2).stop().unwrap();
+    let content = std::fs::read(&path).unwrap();
+    // A file that has changed within the last ticks of the kernel's clock may have been put there since the start.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    for second in [50, 60] {
+        let keeping = open(directory.path(), |options| options.adopted = Adopted::Stays);
+        update(&keeping, 0, second);
+        // What stays is not taken for a file that was put there.
+        assert_eq!(keeping.list(b"", true).unwrap().len(), FILES);
+        assert_eq!(last_update(&keeping, 0), Ok(START + second));
+        assert!(std::fs::read(&path).unwrap() == content, "it has changed");
+        assert_eq!(keeping.trash().unwrap(), []);
+        keeping.stop().unwrap();
+    }
+    assert!(archives(directory.path()).is_empty());
+    // As after an earlier release, which left all files.
+    let store = open(directory.path(), |_| {});
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while std::fs::read(&path).unwrap() == content {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(archived(directory.path()) == [(name(0).to_string(), content)].into(), "byte for byte");
+    assert_eq!((last_update(&store, 0), store.trash().unwrap()), (Ok(START + 60), vec![]));
+    store.stop().unwrap();
 }

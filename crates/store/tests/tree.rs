@@ -11,6 +11,7 @@ use std::sync::mpsc;
 
 use roundel_store::disk::real::RealDisk;
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch};
+use roundel_store::memory::{Memory, MemoryLimits};
 use roundel_store::stripes::{Options, Stripes};
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
@@ -80,9 +81,13 @@ impl World {
     }
 
     fn create(&self, text: &str) {
+        self.create_as(text, &["DS:v:GAUGE:1000:U:U", "RRA:LAST:0.5:1:100"]);
+    }
+
+    fn create_as(&self, text: &str, words: &[&str]) {
         let step = Step { units: 1, units_per_second: 1 };
         let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
-        let definition = parse_create(&options, &["DS:v:GAUGE:1000:U:U", "RRA:LAST:0.5:1:100"]).unwrap();
+        let definition = parse_create(&options, words).unwrap();
         let (sender, receiver) = mpsc::channel();
         let request = CreateRequest { definition, start: START, no_overwrite: true };
         self.store().create(name(text), request, Box::new(move |result| sender.send(result).unwrap()));
@@ -348,6 +353,108 @@ fn requests_do_the_same_as_programs() {
         world.stop();
         world.start();
         assert_eq!(world.list(), "a/y.rrd b/x.rrd c.rrd new/x.rrd");
+    }
+}
+
+#[test]
+fn requests_replace_no_files_of_other_programs() {
+    let (world, other) = (World::new(2), World::new(1));
+    three(&world);
+    other.make("a.rrd", 7);
+    world.store().delete(&name("a/y.rrd")).unwrap();
+    let trashed = &world.store().trash().unwrap()[0];
+    fs::copy(other.path("a.rrd"), world.path("foreign.rrd")).unwrap();
+    fs::write(world.path("note.rrd"), "a diary").unwrap();
+    fs::create_dir(world.path("d.rrd")).unwrap();
+    for (text, words) in
+        [("foreign.rrd", "another store"), ("note.rrd", "not a placeholder"), ("d.rrd", "not a placeholder")]
+    {
+        let before = fs::read(world.path(text)).ok();
+        let (from, to) = (name("a/x.rrd"), name(text));
+        let refused = [
+            world.store().rename(&from, &to),
+            world.store().copy(&from, &to),
+            world.store().restore(trashed, &to),
+        ];
+        for result in refused {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        assert_eq!((fs::read(world.path(text)).ok(), world.value("a/x.rrd")), (before, Some(1)), "{text}");
+    }
+    assert_eq!(world.trash(), "a/y.rrd");
+}
+
+/// What cannot be followed is said to who asked for it.
+#[test]
+fn a_copy_that_has_no_room_is_an_error() {
+    let mut world = World::new(1);
+    world.stop();
+    // Room for one of these, and for small ones.
+    let limits = MemoryLimits { store_bytes: 3 << 18, ..MemoryLimits::default() };
+    world.options.shard.memory = Memory::new(limits);
+    world.start();
+    world.create_as("big.rrd", &["DS:v:GAUGE:1000:U:U", "RRA:HWPREDICT:60000:0.1:0.1:30000"]);
+    world.make("small.rrd", 3);
+    for to in ["new.rrd", "small.rrd"] {
+        let error = world.store().copy(&name("big.rrd"), &name(to)).unwrap_err().to_string();
+        assert!(error.contains("store_memory"), "{error}");
+        assert_eq!((world.list().as_str(), world.value("small.rrd")), ("big.rrd small.rrd", Some(3)));
+        assert!(!world.path("new.rrd").exists());
+    }
+    assert_eq!(world.trash(), "");
+}
+
+#[test]
+fn an_rrd_that_was_rebuilt_is_known_by_its_new_number() {
+    let world = World::new(1);
+    three(&world);
+    world.store().tune(&name("a/x.rrd"), &["DS:w:GAUGE:10:U:U".to_string()]).unwrap();
+    world.sh("mv a/x.rrd c.rrd; cp c.rrd d.rrd");
+    assert_eq!(world.list(), "a/y.rrd b/x.rrd c.rrd d.rrd");
+    for text in ["c.rrd", "d.rrd"] {
+        assert_eq!(world.store().status(&name(text)).unwrap().definition.ds.len(), 2, "{text}");
+    }
+    assert_eq!(world.trash(), "");
+}
+
+/// Without a watch, each name is looked at when it is used.
+#[test]
+fn an_unwatched_tree_is_followed_name_by_name() {
+    let mut world = World::new(2);
+    world.stop();
+    world.options.watch = false;
+    world.start();
+    three(&world);
+    world.make("c.rrd", 4);
+    world.sh("mv a q; cp -a q a; rm b/x.rrd; mv c.rrd b/x.rrd");
+    world.update("q/x.rrd", 2, 7).unwrap();
+    let values = ["q/x.rrd", "a/x.rrd", "a/y.rrd", "b/x.rrd", "c.rrd"].map(|text| world.value(text));
+    assert_eq!(values, [Some(7), Some(1), Some(2), Some(4), None]);
+    assert!(matches!(world.update("c.rrd", 5, 1), Err(StoreError::NoSuchRrd(_))));
+    world.sh("rm q/x.rrd");
+    assert!(matches!(world.update("q/x.rrd", 5, 1), Err(StoreError::NoSuchRrd(_))));
+}
+
+#[test]
+fn the_trash_is_kept_for_as_long_as_it_is_told() {
+    let mut world = World::new(2);
+    three(&world);
+    world.store().delete(&name("a/x.rrd")).unwrap();
+    world.stop();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    for (hours, want) in [(47, "a/x.rrd"), (49, "")] {
+        world.options.trash = std::time::Duration::from_hours(48);
+        world.options.clock = Arc::new(move || rrd::time::Timestamp::whole(now + hours * 3600));
+        world.start();
+        let deadline =
+            std::time::Instant::now() + std::time::Duration::from_secs(if want.is_empty() { 30 } else { 0 });
+        while world.trash() != want {
+            assert!(std::time::Instant::now() < deadline, "{hours} hours: {}", world.trash());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(world.value("a/y.rrd"), Some(2));
+        world.stop();
     }
 }
 

@@ -1,6 +1,5 @@
 //! Read access to a shard's memory between two updates: queries are answered from it.
 
-use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -72,11 +71,9 @@ impl View<'_> {
         visible.filter(move |name| name.starts_with(prefix))
     }
 
-    /// Names in or below any of these directories.
-    pub fn names_below(&self, directories: &HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
-        let is_below =
-            |name: &&[u8]| memchr::memchr_iter(b'/', name).any(|slash| directories.contains(&name[..slash]));
-        self.with_prefix(b"").filter(is_below).map(<[u8]>::to_vec).collect()
+    /// Names for which a condition holds.
+    pub fn names_where(&self, condition: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
+        self.with_prefix(b"").filter(|name| condition(name)).map(<[u8]>::to_vec).collect()
     }
 
     /// The hidden names.

@@ -14,11 +14,28 @@ type Moved = HashMap<Box<[u8]>, u32>;
 /// Which shard has which name.
 #[derive(Debug)]
 pub(super) struct Homes {
-    seed: u64,
-    count: u64,
+    by_hash: ByHash,
     /// Names with another home than their hash says. One stays listed after its RRD has gone: a new RRD of that name goes there.
     moved: RwLock<Moved>,
     any_moved: AtomicBool,
+}
+
+/// The home that the hash of a name says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByHash {
+    seed: u64,
+    count: u64,
+}
+
+impl ByHash {
+    /// The shard's number.
+    #[inline]
+    pub(super) fn of(self, name: &[u8]) -> usize {
+        match self.count {
+            1 => 0,
+            count => (xxh3_64_with_seed(name, self.seed) % count) as usize,
+        }
+    }
 }
 
 /// The home of a name, which does not change as long as this exists.
@@ -31,7 +48,11 @@ pub(super) struct Home<'a> {
 impl Homes {
     /// The homes in `count` shards, for the `seed` of a store.
     pub(super) fn new(seed: u64, count: usize) -> Self {
-        Homes { seed, count: count as u64, moved: RwLock::default(), any_moved: AtomicBool::new(false) }
+        Homes {
+            by_hash: ByHash { seed, count: count as u64 },
+            moved: RwLock::default(),
+            any_moved: AtomicBool::new(false),
+        }
     }
 
     fn moved(&self) -> RwLockReadGuard<'_, Moved> {
@@ -39,13 +60,10 @@ impl Homes {
         self.moved.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the hash of a name says.
+    /// What the hashes of names say.
     #[inline]
-    pub(super) fn of_hash(&self, name: &[u8]) -> usize {
-        match self.count {
-            1 => 0,
-            count => (xxh3_64_with_seed(name, self.seed) % count) as usize,
-        }
+    pub(super) fn by_hash(&self) -> ByHash {
+        self.by_hash
     }
 
     /// The home of a name.
@@ -56,23 +74,23 @@ impl Homes {
         {
             return shard as usize;
         }
-        self.of_hash(name)
+        self.by_hash.of(name)
     }
 
     /// The home of a name that an RRD is about to get: no rename moves it meanwhile.
     pub(super) fn hold(&self, name: &[u8]) -> Home<'_> {
-        if self.count == 1 {
+        if self.by_hash.count == 1 {
             return Home { shard: 0, _moved: None };
         }
         let moved = self.moved();
-        let shard = moved.get(name).map_or_else(|| self.of_hash(name), |&shard| shard as usize);
+        let shard = moved.get(name).map_or_else(|| self.by_hash.of(name), |&shard| shard as usize);
         Home { shard, _moved: Some(moved) }
     }
 
     /// Gives a name another home, once no RRD is about to get that name in the old one.
     pub(super) fn set(&self, name: &[u8], shard: usize) {
         let mut moved = self.moved.write().unwrap_or_else(PoisonError::into_inner);
-        if self.of_hash(name) == shard {
+        if self.by_hash.of(name) == shard {
             moved.remove(name);
         } else {
             moved.insert(name.into(), shard as u32);
@@ -92,7 +110,7 @@ mod tests {
         let other = (by_hash + 1) % 4;
         homes.set(b"a.rrd", other);
         assert_eq!((homes.of(b"a.rrd"), homes.hold(b"a.rrd").shard), (other, other));
-        assert_eq!(homes.of_hash(b"a.rrd"), by_hash);
+        assert_eq!(homes.by_hash().of(b"a.rrd"), by_hash);
         homes.set(b"a.rrd", by_hash);
         assert_eq!(homes.of(b"a.rrd"), by_hash);
         assert_eq!(Homes::new(7, 1).of(b"a.rrd"), 0);

@@ -4,7 +4,7 @@
 //! the trash first. Only one of these operations runs at a time; updates go on meanwhile.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use rrd::definition::Definition;
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,6 +14,7 @@ use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::RrdNumber;
+use crate::shard::Shard;
 use crate::shard::message::{Command, RenameCommand, Renamed};
 use crate::shard::read::ReadTicket;
 use crate::shard::view::View;
@@ -50,11 +51,16 @@ pub(super) enum Source {
     Trash(Trashed),
 }
 
-/// One RRD that gets another name.
-pub(super) struct Move {
-    pub(super) from: RrdName,
-    pub(super) to: RrdName,
-    pub(super) is_wanted: IsWanted,
+/// One RRD of a shard that gets another name.
+struct Move {
+    shard: usize,
+    from: RrdName,
+    to: RrdName,
+}
+
+/// The hash of a name by which the scan remembers it.
+pub(super) fn name_hash(name: &[u8]) -> u64 {
+    xxh3_64(name)
 }
 
 impl Core {
@@ -82,14 +88,10 @@ impl Core {
         }
         let mut twice = Vec::new();
         for (shard, held) in self.shards.iter().enumerate() {
-            for name in self.query(held, None, |view| view.names(b""))? {
-                let by_hash = self.homes.of_hash(&name);
-                if by_hash != shard
-                    && let Ok(name) = RrdName::new(&name)
-                {
-                    self.homes.set(name.as_bytes(), shard);
-                    twice.push((by_hash, name, None));
-                }
+            let hashed = self.homes.by_hash();
+            for name in self.names_where(held, move |name| hashed.of(name) != shard)? {
+                self.homes.set(name.as_bytes(), shard);
+                twice.push((hashed.of(name.as_bytes()), name, None));
             }
         }
         // The loss of power may have undone, in one of two shards, that an RRD made room for the one that is renamed.
@@ -102,24 +104,39 @@ impl Core {
         Ok(arrivals)
     }
 
+    /// The names of a shard's RRDs for which a condition holds.
+    fn names_where(
+        &self,
+        shard: &Shard,
+        condition: impl Fn(&[u8]) -> bool + Send + 'static,
+    ) -> Result<Vec<RrdName>, StoreError> {
+        let names = self.query(shard, None, move |view| view.names_where(condition))?;
+        Ok(names.iter().filter_map(|name| RrdName::new(name).ok()).collect())
+    }
+
     /// Names in or below directories.
-    pub(super) fn names_below(&self, directories: &HashSet<Vec<u8>>) -> Result<Vec<RrdName>, StoreError> {
+    pub(super) fn names_below(&self, directories: HashSet<Vec<u8>>) -> Result<Vec<RrdName>, StoreError> {
+        let directories = Arc::new(directories);
         let mut names = Vec::new();
         for shard in &self.shards {
-            let directories = directories.clone();
-            let found = self.query(shard, None, move |view| view.names_below(&directories))?;
-            names.extend(found.iter().filter_map(|name| RrdName::new(name).ok()));
+            let directories = Arc::clone(&directories);
+            let is_below = move |name: &[u8]| {
+                memchr::memchr_iter(b'/', name).any(|slash| directories.contains(&name[..slash]))
+            };
+            names.extend(self.names_where(shard, is_below)?);
         }
         Ok(names)
     }
 
-    /// Names whose hashes are not among these, which are sorted.
-    pub(super) fn names_but(&self, hashes: &[u64]) -> Result<Vec<RrdName>, StoreError> {
+    /// Names whose hashes ([`name_hash`]) are not among these, which are sorted.
+    pub(super) fn names_but(&self, hashes: Vec<u64>) -> Result<Vec<RrdName>, StoreError> {
+        let hashes = Arc::new(hashes);
         let mut names = Vec::new();
         for shard in &self.shards {
-            let all = self.query(shard, None, |view| view.names(b""))?;
-            let others = all.iter().filter(|name| hashes.binary_search(&xxh3_64(name)).is_err());
-            names.extend(others.filter_map(|name| RrdName::new(name).ok()));
+            let hashes = Arc::clone(&hashes);
+            names.extend(
+                self.names_where(shard, move |name| hashes.binary_search(&name_hash(name)).is_err())?,
+            );
         }
         Ok(names)
     }
@@ -141,45 +158,40 @@ impl Core {
 
     /// What was removed last of a name.
     pub(super) fn last_trashed(&self, name: &RrdName) -> Option<Trashed> {
-        lock(&self.trash).last(name).map(|(trashed, _)| trashed)
+        lock(&self.trash).last(name)
     }
 
-    /// Takes RRDs to where they wait until they get a name; logs those for which that fails.
-    pub(super) fn depart(&self, sources: Vec<(Source, RrdName, IsWanted)>) -> Vec<Arrival> {
-        let (mut homes, mut moves, mut names, mut done) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let failed = |name: &RrdName, error: &StoreError| {
-            tracing::error!(%error, rrd = %name, "cannot follow a change of the tree of placeholders");
-        };
+    /// Takes RRDs to where they wait until they get a name. With the first failure, after which the others go on.
+    pub(super) fn depart(&self, sources: Vec<(Source, RrdName)>) -> (Vec<Arrival>, Result<(), StoreError>) {
+        let (mut moves, mut moved, mut done, mut outcome) = (Vec::new(), Vec::new(), Vec::new(), Ok(()));
         // Copies first: what is copied may be moved as well.
-        for (source, name, is_wanted) in sources {
+        for (source, name) in sources {
             let (shard, from) = match &source {
                 Source::Copied(from) => {
                     match self.copy_to_wait(from, &name) {
                         Ok(arrival) => done.push(arrival),
-                        Err(error) => failed(&name, &error),
+                        Err(error) => outcome = outcome.and(Err(error)),
                     }
                     continue;
                 }
                 Source::Moved(from) => (self.homes.of(from.as_bytes()), from.clone()),
-                Source::Trash(trashed) => match lock(&self.trash).find(trashed) {
-                    Some((_, shard)) => (shard, trash::hidden_name(trashed)),
+                Source::Trash(trashed) => match lock(&self.trash).shard_of(trashed) {
+                    Some(shard) => (shard, trash::hidden_name(trashed)),
                     None => continue,
                 },
             };
-            homes.push(shard);
-            moves.push(Move { from, to: name.hidden(ARRIVING), is_wanted });
-            names.push((Arrival { name, shard, number: None, copy_of: None }, source));
+            moves.push(Move { shard, from, to: name.hidden(ARRIVING) });
+            moved.push((Arrival { name, shard, number: None, copy_of: None }, source));
         }
-        for (result, (arrival, source)) in self.move_from(homes, moves).into_iter().zip(names) {
+        for (result, (arrival, source)) in self.move_all(moves).into_iter().zip(moved) {
             match result {
-                Ok(Renamed::Done) => {
+                Ok(_) => {
                     if let Source::Trash(trashed) = &source {
                         lock(&self.trash).remove(trashed);
                     }
                     done.push(arrival);
                 }
-                Ok(Renamed::Unwanted) => {}
-                Err(error) => failed(&arrival.name, &error),
+                Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         for arrival in &mut done {
@@ -188,7 +200,7 @@ impl Core {
             let id = self.query(&self.shards[arrival.shard], None, find).unwrap_or(None);
             arrival.number = id.map(|id| RrdNumber { shard: arrival.shard as u32, id });
         }
-        done
+        (done, outcome)
     }
 
     fn copy_to_wait(&self, from: &RrdName, name: &RrdName) -> Result<Arrival, StoreError> {
@@ -200,20 +212,14 @@ impl Core {
         Ok(Arrival { name: name.clone(), shard, number: None, copy_of })
     }
 
-    /// Gives RRDs that wait for it their names.
-    pub(super) fn arrive(&self, arrivals: Vec<Arrival>) {
-        let names: Vec<RrdName> = arrivals.iter().map(|arrival| arrival.name.clone()).collect();
-        let homes = arrivals.iter().map(|arrival| arrival.shard).collect();
-        let moves = arrivals.into_iter().map(|Arrival { name, .. }| Move {
-            from: name.hidden(ARRIVING),
-            to: name,
-            is_wanted: None,
-        });
-        for (result, name) in self.move_from(homes, moves.collect()).into_iter().zip(names) {
-            if let Err(error) = result {
-                tracing::error!(%error, rrd = %name, "an RRD does not get its name; that is tried again at the next start");
-            }
-        }
+    /// Gives RRDs that wait for it their names. One that does not get its name waits for the next start.
+    ///
+    /// # Errors
+    /// The first failure, after which the others go on.
+    pub(super) fn arrive(&self, arrivals: Vec<Arrival>) -> Result<(), StoreError> {
+        let one = |Arrival { name, shard, .. }| Move { shard, from: name.hidden(ARRIVING), to: name };
+        let results = self.move_all(arrivals.into_iter().map(one).collect());
+        results.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
     /// The numbers of the RRDs that have these names.
@@ -271,7 +277,7 @@ impl Core {
     /// What a hidden name in the trash stands for.
     pub(super) fn trashed(&self, hidden: &[u8]) -> Option<Trashed> {
         let trashed = trash::parse(hidden)?;
-        lock(&self.trash).find(&trashed).map(|(trashed, _)| trashed)
+        lock(&self.trash).shard_of(&trashed).map(|_| trashed)
     }
 
     /// Puts RRDs in the trash. The answers say which were there and wanted gone.
@@ -316,22 +322,15 @@ impl Core {
     }
 
     /// Gives RRDs other names; what has those names goes to the trash.
-    pub(super) fn move_all(&self, moves: Vec<Move>) -> Vec<Result<Renamed, StoreError>> {
-        let homes = moves.iter().map(|one| self.homes.of(one.from.as_bytes())).collect();
-        self.move_from(homes, moves)
-    }
-
-    /// The same for RRDs that certain shards have.
-    fn move_from(&self, homes: Vec<usize>, moves: Vec<Move>) -> Vec<Result<Renamed, StoreError>> {
+    fn move_all(&self, moves: Vec<Move>) -> Vec<Result<Renamed, StoreError>> {
         let mut displaced = Vec::new();
-        for (one, &shard) in moves.iter().zip(&homes) {
-            let to = one.to.as_bytes();
-            let old = if RrdName::is_hidden(to) { shard } else { self.homes.of(to) };
-            if old != shard {
+        for Move { shard, to, .. } in &moves {
+            let old = if RrdName::is_hidden(to.as_bytes()) { *shard } else { self.homes.of(to.as_bytes()) };
+            if old != *shard {
                 // From here on no RRD gets the name there, and one that is about to is there before it is displaced.
-                self.homes.set(to, shard);
+                self.homes.set(to.as_bytes(), *shard);
             }
-            displaced.push((old, one.to.clone(), None));
+            displaced.push((old, to.clone(), None));
         }
         for displaced in self.discard(displaced) {
             match displaced {
@@ -340,9 +339,13 @@ impl Core {
                 Err(error) => tracing::debug!(%error, "an RRD is in the way"),
             }
         }
-        let renames =
-            moves.into_iter().map(|Move { from, to, is_wanted }| RenameCommand { from, to, is_wanted });
-        self.run(homes.into_iter().zip(renames).collect())
+        let rename = |Move { shard, from, to }| (shard, RenameCommand { from, to, is_wanted: None });
+        self.run(moves.into_iter().map(rename).collect())
+    }
+
+    fn move_one(&self, shard: usize, from: RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let moved = self.move_all(vec![Move { shard, from, to: to.clone() }]).pop();
+        moved.unwrap_or(Err(StoreError::Stopping)).map(|_| ())
     }
 
     /// Has the shards rename RRDs, all at once.
@@ -370,8 +373,7 @@ impl Core {
         if from == to {
             return Ok(());
         }
-        let one = Move { from: from.clone(), to: to.clone(), is_wanted: None };
-        self.move_all(vec![one]).pop().unwrap_or(Err(StoreError::Stopping)).map(|_| ())
+        self.move_one(self.homes.of(from.as_bytes()), from.clone(), to)
     }
 
     /// Makes a copy of an RRD as it is now; what has the name goes to the trash.
@@ -399,15 +401,9 @@ impl Core {
         if self.is_in_store(to) {
             return Err(StoreError::Exists(to.clone()));
         }
-        self.take_from_trash(trashed, to)
-    }
-
-    /// The same while the turn is held already.
-    pub(super) fn take_from_trash(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
         let none = || StoreError::NoSuchRrd(trashed.name.clone());
-        let (_, shard) = lock(&self.trash).find(trashed).ok_or_else(none)?;
-        let one = Move { from: trash::hidden_name(trashed), to: to.clone(), is_wanted: None };
-        self.move_from(vec![shard], vec![one]).pop().unwrap_or(Err(StoreError::Stopping))?;
+        let shard = lock(&self.trash).shard_of(trashed).ok_or_else(none)?;
+        self.move_one(shard, trash::hidden_name(trashed), to)?;
         lock(&self.trash).remove(trashed);
         Ok(())
     }
@@ -415,9 +411,7 @@ impl Core {
     /// Deletes what has been in the trash longest, until an RRD of this definition has room in memory.
     pub(super) fn make_room(&self, definition: &Definition) {
         while self.memory.needs_room(definition) {
-            let oldest =
-                lock(&self.trash).all().map(|(trashed, _)| trashed).min_by_key(|trashed| trashed.removed_ms);
-            let Some(oldest) = oldest else { return };
+            let Some(oldest) = lock(&self.trash).oldest() else { return };
             tracing::warn!(rrd = %oldest.name, "a removed RRD is deleted from the trash early: a new one needs its memory");
             if self.erase(&oldest).is_err() {
                 return;
@@ -428,11 +422,7 @@ impl Core {
     /// Deletes what has been in the trash for as long as anything is kept.
     pub(super) fn empty_old_trash(&self) {
         let now_ms = (self.clock)().whole * 1000;
-        let old: Vec<Trashed> = lock(&self.trash)
-            .all()
-            .map(|(trashed, _)| trashed)
-            .filter(|trashed| trashed.removed_ms.saturating_add(self.trash_ms) <= now_ms)
-            .collect();
+        let old = lock(&self.trash).until(now_ms.saturating_sub(self.trash_ms));
         for trashed in old {
             match self.erase(&trashed) {
                 Ok(()) => {}
@@ -446,7 +436,7 @@ impl Core {
 
     /// Deletes an RRD of the trash for good.
     pub(super) fn erase(&self, trashed: &Trashed) -> Result<(), StoreError> {
-        let Some((_, shard)) = lock(&self.trash).find(trashed) else { return Ok(()) };
+        let Some(shard) = lock(&self.trash).shard_of(trashed) else { return Ok(()) };
         let name = trash::hidden_name(trashed);
         self.wait_for(&self.shards[shard], |reply| Command::Delete(name, reply))?;
         lock(&self.trash).remove(trashed);

@@ -29,6 +29,7 @@ use crate::engine::StoreError;
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::{Found, Placeholders, RrdNumber};
+use crate::stripes::Options;
 use crate::stripes::adopt::Originals;
 use crate::stripes::modified::ModifiedTimes;
 use crate::stripes::names::Arrival;
@@ -57,8 +58,8 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
-    /// When this process began, in seconds since the epoch.
-    started: i64,
+    /// When this process began to follow the tree, in nanoseconds since the epoch.
+    started_ns: i128,
     /// Notified at the end of the first scan.
     scanned: Condvar,
 }
@@ -77,6 +78,8 @@ struct State {
 
 /// How long a request waits for the first scan: one that is about a name without a placeholder, and one for all names.
 const SCAN_PATIENCE: Duration = Duration::from_secs(10);
+/// By how much the times of files may be behind the clock: the kernel takes them from its last tick, every 1 to 10 ms.
+const TICK_NS: i128 = 20_000_000;
 /// How often names are looked at, one time after the other, until they stay the same.
 const LOOKS_MAX: u32 = 50;
 
@@ -90,17 +93,17 @@ enum Cause {
 }
 
 impl Reconciler {
-    /// Follows the placeholders of `core` from now on; the first scan is still to be made. `max_removed` is the share of all
-    /// RRDs that may go at a stroke. `arrivals` are those that the last process left on their way.
+    /// Follows the placeholders of `core` from now on; the first scan is still to be made. `arrivals` are those that the last process left on their way.
     pub(super) fn new(
         core: Arc<Core>,
         placeholders: Arc<Placeholders>,
         adopted_tree: Option<Arc<Tree>>,
         (disk, originals): (Arc<dyn Disk>, Arc<Originals>),
-        max_removed: f64,
+        options: &Options,
         arrivals: Vec<Arrival>,
     ) -> Self {
         let watch = match Watch::new(Arc::clone(placeholders.tree())) {
+            _ if !options.watch => None,
             Ok(watch) => Some(watch),
             Err(error) => {
                 tracing::warn!(%error, "cannot watch the tree: each name is looked at when it is used, which takes longer");
@@ -119,7 +122,7 @@ impl Reconciler {
             wants_scan: AtomicBool::new(true),
             state: Mutex::new(State {
                 watch,
-                removals: Removals::new(max_removed),
+                removals: Removals::new(options.max_removed),
                 is_tree_gone: false,
                 is_scanned: false,
                 noted,
@@ -127,12 +130,14 @@ impl Reconciler {
             disk,
             modified: ModifiedTimes::default(),
             // By the system's clock, as the file system's times are.
-            started: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64,
+            started_ns: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128,
             core,
             scanned: Condvar::new(),
             placeholders,
         };
-        reconciler.core.arrive(arrivals);
+        if let Err(error) = reconciler.core.arrive(arrivals) {
+            tracing::error!(%error, "an RRD that was renamed when the store was stopped does not get its name; that is tried again at the next start");
+        }
         reconciler
     }
 
@@ -167,7 +172,7 @@ impl Reconciler {
         if let Some(watch) = &mut state.watch {
             let changes = watch.take();
             let names = self.names_in(&mut state, changes);
-            self.settle(&mut state, names, Cause::Tree);
+            self.settle(&mut state, names);
         }
         self.is_busy.store(false, Ordering::SeqCst);
     }
@@ -205,7 +210,7 @@ impl Reconciler {
             }
         }
         if !changes.gone.is_empty() {
-            match self.core.names_below(&changes.gone) {
+            match self.core.names_below(changes.gone) {
                 Ok(below) => names.extend(below),
                 Err(error) => tracing::debug!(%error, "the store stops"),
             }
@@ -283,7 +288,7 @@ impl Reconciler {
             // It may have been moved to a place that is not known yet.
             self.wait_for_scan();
         }
-        self.settle(&mut lock(&self.state), odd, Cause::Tree);
+        self.settle(&mut lock(&self.state), odd);
     }
 
     /// Waits for the end of the first scan, but not for long.
@@ -294,16 +299,30 @@ impl Reconciler {
             .wait_timeout_while(state, SCAN_PATIENCE, |state| !state.is_scanned && !state.is_tree_gone);
     }
 
+    /// Has the store follow what has become of names, and reports what fails: no one waits for that.
+    fn settle(&self, state: &mut State, names: BTreeSet<RrdName>) {
+        match self.follow_names(state, names, Cause::Tree) {
+            Ok(()) => {}
+            Err(StoreError::Stopping) => {
+                tracing::debug!("a change of the tree is followed at the next start")
+            }
+            Err(error) => tracing::error!(%error, "cannot follow a change of the tree of placeholders"),
+        }
+    }
+
     /// Finds out what has become of names, and has the store follow.
-    fn settle(&self, state: &mut State, names: BTreeSet<RrdName>, cause: Cause) {
+    fn follow_names(
+        &self,
+        state: &mut State,
+        names: BTreeSet<RrdName>,
+        cause: Cause,
+    ) -> Result<(), StoreError> {
         if names.is_empty() || state.is_tree_gone {
-            return;
+            return Ok(());
         }
         let followed = self.agree(state, names).and_then(|plan| self.carry_out(state, plan, cause));
-        if let Err(error) = followed {
-            tracing::debug!(%error, "cannot follow a change of the tree: the store stops");
-        }
         self.missing_count.store(state.removals.missing().len() as u64, Ordering::Relaxed);
+        followed
     }
 
     /// A plan for what stood at the names and at all others that they lead to, at one moment: what is seen twice with nothing in between.

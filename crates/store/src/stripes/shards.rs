@@ -52,7 +52,7 @@ pub(super) struct Core {
 impl Core {
     /// The shard that records how far a stream has been applied.
     pub(super) fn home_of(&self, stream: &[u8]) -> &Shard {
-        &self.shards[self.homes.of_hash(stream)]
+        &self.shards[self.homes.by_hash().of(stream)]
     }
 
     pub(super) fn shard(&self, name: &RrdName) -> &Shard {

@@ -35,25 +35,35 @@ impl Trash {
         self.content.remove(&(trashed.name.clone(), trashed.removed_ms));
     }
 
-    /// What was removed last of a name, and its shard.
-    pub(super) fn last(&self, name: &RrdName) -> Option<(Trashed, usize)> {
+    /// What was removed last of a name.
+    pub(super) fn last(&self, name: &RrdName) -> Option<Trashed> {
         let of_name = (name.clone(), i64::MIN)..=(name.clone(), i64::MAX);
-        let (key, &shard) = self.content.range(of_name).next_back()?;
-        Some((Trashed { name: key.0.clone(), removed_ms: key.1 }, shard))
+        self.content.range(of_name).next_back().map(|(key, _)| trashed_of(key))
     }
 
-    /// An entry that is there, and its shard.
-    pub(super) fn find(&self, trashed: &Trashed) -> Option<(Trashed, usize)> {
-        let shard = *self.content.get(&(trashed.name.clone(), trashed.removed_ms))?;
-        Some((trashed.clone(), shard))
+    /// The shard of an entry, if it is there.
+    pub(super) fn shard_of(&self, trashed: &Trashed) -> Option<usize> {
+        self.content.get(&(trashed.name.clone(), trashed.removed_ms)).copied()
     }
 
-    /// All of it, by name and time, with the shards.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Trashed, usize)> {
-        self.content.iter().map(|((name, removed_ms), &shard)| {
-            (Trashed { name: name.clone(), removed_ms: *removed_ms }, shard)
-        })
+    /// How many entries there are.
+    pub(super) fn count(&self) -> usize {
+        self.content.len()
     }
+
+    /// All of it that was removed up to a time, by name and time.
+    pub(super) fn until(&self, until_ms: i64) -> Vec<Trashed> {
+        self.content.keys().filter(|(_, removed_ms)| *removed_ms <= until_ms).map(trashed_of).collect()
+    }
+
+    /// What was removed first.
+    pub(super) fn oldest(&self) -> Option<Trashed> {
+        self.content.keys().min_by_key(|(_, removed_ms)| *removed_ms).map(trashed_of)
+    }
+}
+
+fn trashed_of((name, removed_ms): &(RrdName, i64)) -> Trashed {
+    Trashed { name: name.clone(), removed_ms: *removed_ms }
 }
 
 /// The name that an RRD has in the trash.
@@ -81,12 +91,13 @@ mod tests {
             assert!(trash.add(hidden_name(&trashed).as_bytes(), 1));
         }
         assert!(!trash.add(b"a/b.rrd", 0) && !trash.add(name.hidden("other").as_bytes(), 0));
-        let times: Vec<i64> = trash.all().map(|(trashed, _)| trashed.removed_ms).collect();
-        assert_eq!(times, [5000, 5001, 5002]);
-        let (last, shard) = trash.last(&name).unwrap();
-        assert_eq!((last.removed_ms, shard), (5002, 1));
+        let times = |until| trash.until(until).iter().map(|trashed| trashed.removed_ms).collect::<Vec<_>>();
+        assert_eq!((times(i64::MAX), times(5001)), (vec![5000, 5001, 5002], vec![5000, 5001]));
+        assert_eq!((trash.oldest().unwrap().removed_ms, trash.count()), (5000, 3));
+        let last = trash.last(&name).unwrap();
+        assert_eq!((last.removed_ms, trash.shard_of(&last)), (5002, Some(1)));
         trash.remove(&last);
-        assert_eq!(trash.last(&name).unwrap().0.removed_ms, 5001);
+        assert_eq!((trash.last(&name).unwrap().removed_ms, trash.shard_of(&last)), (5001, None));
         assert!(trash.last(&RrdName::new(b"a/b").unwrap()).is_none());
     }
 }

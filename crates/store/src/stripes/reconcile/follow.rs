@@ -20,6 +20,10 @@ use crate::stripes::names::{Arrival, IsWanted, Source};
 const OLD_AT_ONCE: usize = 64;
 
 impl Reconciler {
+    /// Carries a plan out, as far as that is possible.
+    ///
+    /// # Errors
+    /// The first failure.
     pub(super) fn carry_out(&self, state: &mut State, plan: Plan, cause: Cause) -> Result<(), StoreError> {
         tracing::debug!(?plan, "follows a change of the tree");
         if !plan.changes_nothing() {
@@ -52,27 +56,27 @@ impl Reconciler {
                 "RRDs went to the trash with their placeholders"
             );
         }
+        let mut outcome = Ok(());
         for result in self.core.discard_all(discarded) {
             match result {
                 Ok(Some(trashed)) if cause == Cause::Tree => state.removals.count(trashed),
                 Ok(_) | Err(StoreError::NoSuchRrd(_)) => {}
-                Err(error) => tracing::error!(%error, "an RRD without a placeholder cannot be removed"),
+                Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         let late = plan.late.into_iter().map(|(from, to)| (Source::Copied(from), to));
         for sources in [plan.arrivals, late.collect()] {
-            let sources = sources.into_iter().map(|(source, name)| (source, name, None)).collect();
-            let arrivals = self.core.depart(sources);
+            let (arrivals, departed) = self.core.depart(sources);
             // A copy must not be made once more because its placeholder still says what it was copied from.
             for Arrival { name, number, copy_of, .. } in &arrivals {
                 self.rewrite(name, *number, *copy_of);
             }
-            self.core.arrive(arrivals);
+            outcome = outcome.and(departed).and(self.core.arrive(arrivals));
         }
         for (name, number) in plan.outdated.iter().zip(self.core.numbers(&plan.outdated)?) {
             self.rewrite(name, number, None);
         }
-        Ok(())
+        outcome
     }
 
     /// RRDs that are to be removed unless, at that moment, their placeholders are there.

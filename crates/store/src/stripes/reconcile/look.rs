@@ -6,7 +6,7 @@ use std::fs::File;
 use rrd_file::handle::Handle;
 
 use super::plan::{Origin, Seen, Stands};
-use super::{Reconciler, State};
+use super::{Reconciler, State, TICK_NS};
 use crate::engine::StoreError;
 use crate::name::RrdName;
 use crate::placeholder::{Found, RrdNumber};
@@ -127,7 +127,9 @@ impl Reconciler {
     /// Whether a file was last changed before this process began; a younger one may be in the hands of another program.
     fn is_older_than_start(&self, name: &RrdName) -> bool {
         let about = self.placeholders.tree().open_afresh(name).and_then(|file| file.stat());
-        matches!(about, Ok(Some(about)) if about.st_ctime < self.started)
+        let Ok(Some(about)) = about else { return false };
+        let changed_ns = i128::from(about.st_ctime) * 1_000_000_000 + i128::from(about.st_ctime_nsec);
+        changed_ns + TICK_NS < self.started_ns
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::engine::{StoreError, Trashed};
 use crate::name::RrdName;
 use crate::placeholder::Found;
-use crate::stripes::names::{Arrival, Source};
+use crate::stripes::names::Source;
 use crate::stripes::shards::Core;
 
 /// Removals within this time are one stroke.
@@ -93,11 +93,10 @@ impl Removals {
         names.extend(recent.iter().map(|trashed| trashed.name.clone()));
         let back = recent.into_iter().map(|trashed| {
             let name = trashed.name.clone();
-            (Source::Trash(trashed), name, None)
+            (Source::Trash(trashed), name)
         });
-        let arrivals: Vec<Arrival> = core.depart(back.collect());
-        core.arrive(arrivals);
+        let (arrivals, departed) = core.depart(back.collect());
         self.missing.extend(names);
-        Ok(Vec::new())
+        departed.and(core.arrive(arrivals)).map(|()| Vec::new())
     }
 }

@@ -1,13 +1,12 @@
 //! What clients and the administrator ask for: the same as programs do to placeholders, with an answer.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Cause, Reconciler};
 use crate::engine::{StoreError, Trashed};
 use crate::lock::lock;
 use crate::name::RrdName;
-use crate::placeholder::{Found, PlaceholderError};
+use crate::placeholder::{Found, PlaceholderError, StoreIdentity};
 
 impl Reconciler {
     /// RRDs that are kept although their placeholders are missing.
@@ -28,14 +27,12 @@ impl Reconciler {
         let mut state = lock(&self.state);
         let names = state.removals.missing().clone();
         let count = names.len() as u64;
-        if remove {
-            self.settle(&mut state, names, Cause::Request);
-        } else {
+        if !remove {
             for name in &names {
                 self.write_again(name)?;
             }
-            self.settle(&mut state, names, Cause::Tree);
         }
+        self.follow_names(&mut state, names, Cause::Request)?;
         Ok(count)
     }
 
@@ -59,14 +56,10 @@ impl Reconciler {
                     return Ok(Some(known));
                 }
                 // It was moved there without an event, or is in the trash.
-                self.settle(&mut lock(&self.state), [name.clone()].into(), Cause::Tree);
+                self.settle(&mut lock(&self.state), [name.clone()].into());
                 Ok(Some(name.clone()))
             }
-            Ok(Found::Foreign(store)) => Err(StoreError::Placeholder(Arc::new(PlaceholderError::Foreign {
-                name: name.clone(),
-                store,
-                here: self.placeholders.store(),
-            }))),
+            Ok(Found::Foreign(store)) => Err(self.foreign(name, store).into()),
             _ => Ok(None),
         }
     }
@@ -77,6 +70,7 @@ impl Reconciler {
     /// When the file cannot be renamed.
     pub(in super::super) fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
+        self.check_replaceable(to)?;
         if !self.is_at_home(from) {
             // Kept although its placeholder is missing.
             self.core.rename(from, to)?;
@@ -86,8 +80,25 @@ impl Reconciler {
         let failed =
             |error| StoreError::io(format!("cannot rename the placeholder \"{from}\" to \"{to}\""), error);
         self.placeholders.tree().rename(from, to).map_err(failed)?;
-        self.settle(&mut state, [from.clone(), to.clone()].into(), Cause::Request);
-        Ok(())
+        self.follow_names(&mut state, [from.clone(), to.clone()].into(), Cause::Request)
+    }
+
+    /// Checks that no file stands at a name but a placeholder of this store: others are not the store's to replace.
+    fn check_replaceable(&self, name: &RrdName) -> Result<(), StoreError> {
+        let occupied = |rrd_file| PlaceholderError::Occupied { name: name.clone(), rrd_file };
+        let found = self.placeholders.look(name);
+        let error =
+            match found.map_err(|error| StoreError::io(format!("cannot look at \"{name}\""), error))? {
+                Found::Nothing | Found::Unfinished | Found::Ours { .. } => return Ok(()),
+                Found::Foreign(store) => self.foreign(name, store),
+                Found::RrdFile => occupied(true),
+                Found::Other => occupied(false),
+            };
+        Err(error.into())
+    }
+
+    fn foreign(&self, name: &RrdName, store: StoreIdentity) -> PlaceholderError {
+        PlaceholderError::Foreign { name: name.clone(), store, here: self.placeholders.store() }
     }
 
     /// Takes an RRD out of the trash and writes its placeholder.
@@ -96,10 +107,7 @@ impl Reconciler {
     /// When it is not there, an RRD or another file has the name, or the change cannot be made durable.
     pub(in super::super) fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
         let _state = lock(&self.state);
-        match self.placeholders.look(to) {
-            Ok(Found::Nothing | Found::Unfinished | Found::Ours { .. }) => {}
-            _ => return Err(StoreError::Exists(to.clone())),
-        }
+        self.check_replaceable(to)?;
         self.core.restore(trashed, to)?;
         self.write_again(to).map(|_| ())
     }
@@ -111,9 +119,20 @@ impl Reconciler {
     pub(in super::super) fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
         let (number, bytes) = self.about(from)?;
+        let trashed_before = self.core.last_trashed(to);
         self.placeholders.write(to, Some(number), bytes)?;
-        self.settle(&mut state, [to.clone()].into(), Cause::Request);
-        Ok(())
+        let copied = self.follow_names(&mut state, [to.clone()].into(), Cause::Request);
+        if copied.is_err() && !self.core.is_in_store(to) {
+            // As before: what has made room comes back.
+            match self.core.last_trashed(to).filter(|trashed| trashed_before.as_ref() != Some(trashed)) {
+                Some(trashed) => {
+                    self.core.restore(&trashed, to)?;
+                    self.write_again(to)?;
+                }
+                None => self.placeholders.remove(to)?,
+            }
+        }
+        copied
     }
 
     /// Removes the placeholder of an RRD, and the RRD with it.
@@ -123,8 +142,7 @@ impl Reconciler {
     pub(in super::super) fn remove(&self, name: &RrdName) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
         self.placeholders.remove(name)?;
-        self.settle(&mut state, [name.clone()].into(), Cause::Request);
-        Ok(())
+        self.follow_names(&mut state, [name.clone()].into(), Cause::Request)
     }
 
     /// Sets when the placeholder of an RRD was modified; of all RRDs soon, without a name.

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rrd_file::tree::Tree;
 use rustix::fs::FsWord;
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Cause, Reconciler};
+use super::Reconciler;
 use crate::engine::StoreError;
 use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::Found;
+use crate::stripes::names::name_hash;
 use crate::stripes::watch::Watch;
 
 /// Files looked at before their RRDs are asked for.
@@ -77,7 +77,7 @@ impl Reconciler {
         seen.sort_unstable();
         // What cannot be read is not missing.
         if complete {
-            self.look_for_missing(&seen)?;
+            self.look_for_missing(seen)?;
         }
         let mut state = lock(&self.state);
         state.is_scanned = true;
@@ -121,20 +121,20 @@ impl Reconciler {
                 _ => drop(odd.insert(name.clone())),
             }
             if number.is_some() {
-                seen.push(xxh3_64(name.as_bytes()));
+                seen.push(name_hash(name.as_bytes()));
             }
         }
         if !odd.is_empty() {
-            self.settle(&mut lock(&self.state), odd, Cause::Tree);
+            self.settle(&mut lock(&self.state), odd);
         }
         Ok(())
     }
 
     /// RRDs without a file.
-    fn look_for_missing(&self, seen: &[u64]) -> Result<(), StoreError> {
+    fn look_for_missing(&self, seen: Vec<u64>) -> Result<(), StoreError> {
         let names = self.core.names_but(seen)?;
         let missing: BTreeSet<RrdName> = names.into_iter().filter(|name| !self.is_at_home(name)).collect();
-        self.settle(&mut lock(&self.state), missing, Cause::Tree);
+        self.settle(&mut lock(&self.state), missing);
         Ok(())
     }
 }
