@@ -26,9 +26,9 @@ pub type Result<T = (), E = String> = std::result::Result<T, E>;
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn print(text: &str) -> Result {
+pub fn print(text: impl AsRef<[u8]>) -> Result {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("cannot write the answer: {error}"))
         }

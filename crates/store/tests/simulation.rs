@@ -157,24 +157,24 @@ impl World {
     }
 
     fn rename(&mut self) {
-        let (name, to) = (self.name(), self.name());
-        match self.store.rename(&rrd_name(&name), &rrd_name(&to)) {
-            Ok(()) if name == to => {}
-            Ok(()) => {
-                self.displace(&to);
-                self.acknowledge(Op::Rename { name, to });
-            }
-            Err(error) => self.expect_unknown(&name, &error),
-        }
+        self.change_names(Stripes::rename, |name, to| Op::Rename { name, to });
     }
 
     fn copy(&mut self) {
+        self.change_names(Stripes::copy, |name, to| Op::Copy { name, to });
+    }
+
+    fn change_names(
+        &mut self,
+        change: fn(&Stripes, &RrdName, &RrdName) -> Result<(), StoreError>,
+        op: fn(String, String) -> Op,
+    ) {
         let (name, to) = (self.name(), self.name());
-        match self.store.copy(&rrd_name(&name), &rrd_name(&to)) {
+        match change(&self.store, &rrd_name(&name), &rrd_name(&to)) {
             Ok(()) if name == to => {}
             Ok(()) => {
                 self.displace(&to);
-                self.acknowledge(Op::Copy { name, to });
+                self.acknowledge(op(name, to));
             }
             Err(error) => self.expect_unknown(&name, &error),
         }

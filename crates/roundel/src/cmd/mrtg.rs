@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> Result {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
         print(&(text + "\n"))
     } else {
-        print(&report.to_string())
+        print(report.to_string())
     }
 }
 

@@ -1,11 +1,9 @@
 //! `roundel rename`, `copy`, `remove`, `restore` and `trash`: what `mv`, `cp` and `rm` do in a tree of placeholders, for stores without one and over TCP.
 
-use std::io::Write;
-
 use clap::{Args, Subcommand};
-use client::{ClientError, Daemon, Wire};
+use client::Daemon;
 
-use super::{Result, address, import, print};
+use super::{Result, import, peer, print};
 
 /// Which daemon to ask.
 #[derive(Debug, Args)]
@@ -90,16 +88,7 @@ enum TrashCommand {
 
 impl Whom {
     fn connect(&self) -> Result<Daemon> {
-        let address =
-            address::daemon(self.daemon.as_deref())?.unwrap_or_else(|| address::SOCKET_HERE.to_string());
-        let daemon = Daemon::new(address.as_bytes(), Wire::Text);
-        daemon.connect().map_err(|error| match error {
-            ClientError::Connect(error) => format!(
-                "cannot talk to the daemon at \"{address}\": {error}; start it, or name it with --daemon"
-            ),
-            error => error.to_string(),
-        })?;
-        Ok(daemon)
+        peer::connect(self.daemon.as_deref(), "start it, or name it with --daemon")
     }
 }
 
@@ -108,10 +97,7 @@ fn ask(daemon: &Daemon, command: &str, words: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
     match daemon.ask_ours(command, words) {
         Ok(Some(answer)) => Ok(answer.lines),
         Ok(None) => Err(format!("the daemon does not know {}: it is not Roundel", command.to_uppercase())),
-        Err(error) => {
-            let text = error.to_string();
-            Err(text.strip_prefix("RRD Error: ").unwrap_or(&text).to_string())
-        }
+        Err(error) => Err(peer::told(error)),
     }
 }
 
@@ -141,7 +127,7 @@ fn each<T>(items: Vec<T>, done: &str, work: impl Fn(&T) -> Result) -> Result {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    print(&format!("{done} {} RRDs, {} failed\n", items.len() - failures.len(), failures.len()))?;
+    print(format!("{done} {} RRDs, {} failed\n", items.len() - failures.len(), failures.len()))?;
     import::report(&failures)
 }
 
@@ -189,7 +175,7 @@ pub fn remove(arguments: &RemoveArguments) -> Result {
 fn settle_missing(daemon: &Daemon, verb: &str, done: &str) -> Result {
     let count = ask(daemon, "trash", &[b"MISSING"])?.len();
     ask(daemon, "trash", &[verb.as_bytes()])?;
-    print(&format!("{done} {count} RRDs whose placeholders were missing\n"))
+    print(format!("{done} {count} RRDs whose placeholders were missing\n"))
 }
 
 /// An RRD of the trash: when it was removed, as the daemon writes it, and its name.
@@ -253,8 +239,7 @@ pub fn trash(arguments: &TrashArguments) -> Result {
                 text.extend(format!("{}  ", super::verify::utc(seconds)).into_bytes());
                 text.extend([name, &b"\n"[..]].concat());
             }
-            let mut out = std::io::stdout().lock();
-            out.write_all(&text).map_err(|error| format!("cannot write the list: {error}"))
+            print(text)
         }
         TrashCommand::Empty { prefix, whom } => {
             let daemon = whom.connect()?;

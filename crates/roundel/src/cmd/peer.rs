@@ -30,17 +30,8 @@ impl Peer {
             logging::start_for_command();
             return Self::open(directory.to_path_buf());
         }
-        let address = address::daemon(given)?.unwrap_or_else(|| address::SOCKET_HERE.to_string());
-        // Text: the answers of frames are limited, and an RRD may be larger.
-        let daemon = Daemon::new(address.as_bytes(), Wire::Text);
-        let advice = "start it, or name a daemon or a store's directory";
-        daemon.connect().map_err(|error| match error {
-            ClientError::Connect(error) => {
-                format!("cannot talk to the daemon at \"{address}\": {error}; {advice}")
-            }
-            error => error.to_string(),
-        })?;
-        Ok(Peer::Daemon(Box::new(daemon)))
+        connect(given, "start it, or name a daemon or a store's directory")
+            .map(|daemon| Peer::Daemon(Box::new(daemon)))
     }
 
     fn open(path: PathBuf) -> Result<Self, String> {
@@ -125,8 +116,23 @@ fn check_store(directory: &Path, may_create: bool) -> Result<(), String> {
     ))
 }
 
+/// The daemon that is given, else that of RRDCACHED_ADDRESS, else that of `roundel serve` here. `advice` says what to do when it
+/// does not answer.
+pub fn connect(given: Option<&str>, advice: &str) -> Result<Daemon, String> {
+    let address = address::daemon(given)?.unwrap_or_else(|| address::SOCKET_HERE.to_string());
+    // Text: the answers of frames are limited, and an RRD may be larger.
+    let daemon = Daemon::new(address.as_bytes(), Wire::Text);
+    daemon.connect().map_err(|error| match error {
+        ClientError::Connect(error) => {
+            format!("cannot talk to the daemon at \"{address}\": {error}; {advice}")
+        }
+        error => error.to_string(),
+    })?;
+    Ok(daemon)
+}
+
 /// The daemon's error text, without the prefix for rrdtool.
-fn told(error: ClientError) -> String {
+pub fn told(error: ClientError) -> String {
     let text = error.to_string();
     text.strip_prefix("RRD Error: ").map_or(text.clone(), str::to_string)
 }

@@ -190,7 +190,7 @@ fn walk(arguments: &Walk) -> Result {
             index => format!("{oid}.{index} = {value}\n"),
         }
     };
-    print(&rows.iter().map(line).collect::<String>())
+    print(rows.iter().map(line).collect::<String>())
 }
 
 fn test(arguments: &Test) -> Result {

@@ -78,7 +78,7 @@ struct State {
 
 /// How long a request waits for the first scan: one that is about a name without a placeholder, and one for all names.
 const SCAN_PATIENCE: Duration = Duration::from_secs(10);
-/// By how much the times of files may be behind the clock: the kernel takes them from its last tick, every 1 to 10 ms.
+/// By how much the times of files may lag the clock: the kernel takes them from its last tick, every 1 to 10 ms.
 const TICK_NS: i128 = 20_000_000;
 /// How often names are looked at, one time after the other, until they stay the same.
 const LOOKS_MAX: u32 = 50;

@@ -37,6 +37,8 @@ pub(super) struct Watch {
     tree: Arc<Tree>,
     by_descriptor: HashMap<i32, Box<[u8]>>,
     by_path: BTreeMap<Box<[u8]>, i32>,
+    /// Reused memory for events.
+    buffer: Vec<MaybeUninit<u8>>,
 }
 
 /// What may have changed.
@@ -77,7 +79,13 @@ impl Watch {
     /// The system's: there may be too many users of inotify.
     pub(super) fn new(tree: Arc<Tree>) -> io::Result<Self> {
         let queue = Arc::new(inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?);
-        Ok(Watch { queue, tree, by_descriptor: HashMap::new(), by_path: BTreeMap::new() })
+        Ok(Watch {
+            queue,
+            tree,
+            by_descriptor: HashMap::new(),
+            by_path: BTreeMap::new(),
+            buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
+        })
     }
 
     /// The queue of events.
@@ -127,7 +135,7 @@ impl Watch {
     /// Takes all events that are queued.
     pub(super) fn take(&mut self) -> Changes {
         let mut changes = Changes::default();
-        let mut buffer = vec![MaybeUninit::uninit(); BUFFER_BYTES];
+        let mut buffer = std::mem::take(&mut self.buffer);
         let queue = Arc::clone(&self.queue);
         let mut reader = Reader::new(&*queue, &mut buffer);
         loop {
@@ -137,20 +145,22 @@ impl Watch {
                     self.note(event.wd(), event.events(), leaf, &mut changes);
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return changes,
+                Err(Errno::AGAIN) => break,
                 Err(error) => {
                     tracing::error!(%error, "cannot read the changes of the tree");
                     changes.lost = true;
-                    return changes;
+                    break;
                 }
             }
         }
+        self.buffer = buffer;
+        changes
     }
 
     fn note(&mut self, descriptor: i32, events: ReadFlags, leaf: &[u8], changes: &mut Changes) {
         changes.lost |= events.contains(ReadFlags::QUEUE_OVERFLOW);
         // One that is not watched any more.
-        let Some(directory) = self.by_descriptor.get(&descriptor).cloned() else { return };
+        let Some(directory) = self.by_descriptor.get(&descriptor) else { return };
         if events.intersects(
             ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT | ReadFlags::IGNORED,
         ) {
@@ -160,7 +170,7 @@ impl Watch {
             }
             return;
         }
-        let path = joined(&directory, leaf);
+        let path = joined(directory, leaf);
         if leaf.is_empty() || is_hidden(&path) {
             return;
         }

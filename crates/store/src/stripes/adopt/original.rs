@@ -6,11 +6,14 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rrd::codec::file::{FileHead, decode_head, head_bytes};
 use rrd::content::Rrd;
+use rrd::live::HeadShape;
 use rrd::time::Timestamp;
 use rrd_file::tree::Tree;
 use rustix::fs::Stat;
@@ -35,6 +38,8 @@ pub enum Adopted {
 
 /// The most files that stay and are reported one by one.
 const KEPT_REPORTED: usize = 1000;
+/// Bytes of a `.rrd` file that say how long its header is.
+const HEAD_PREFIX_BYTES: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
 const DAY_SECONDS: i64 = 86_400;
 
@@ -105,11 +110,7 @@ impl Originals {
             return true;
         }
         let Some(last_update) = last_update else { return false };
-        let Some(rrd) = read(file).ok().and_then(|content| rrd::codec::file::decode(&content).ok()) else {
-            return false;
-        };
-        let of_file = rrd.rrd.shape().split(&rrd.rrd.live.words).last_update;
-        if of_file > last_update {
+        if last_update_of(file, about.st_size as u64).is_none_or(|of_file| of_file > last_update) {
             return false;
         }
         match self.go() {
@@ -224,6 +225,16 @@ impl Originals {
             }
         }
     }
+}
+
+/// The last update of a `.rrd` file of so many bytes, from its header; `None` when it has none.
+fn last_update_of(file: &File, bytes: u64) -> Option<Timestamp> {
+    let mut prefix = [0; HEAD_PREFIX_BYTES];
+    let count = file.read_at(&mut prefix, 0).ok()?;
+    let mut head = vec![0; head_bytes(&prefix[..count], bytes).ok()?];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let FileHead { definition, words, .. } = decode_head(&head, bytes).ok()?;
+    Some(HeadShape::of(&definition).split(&words).last_update)
 }
 
 /// All of a file.
