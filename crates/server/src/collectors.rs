@@ -16,4 +16,3 @@ pub mod snmp;
 pub mod statistics;
 pub(crate) mod store_writer;
 pub mod udp;
-mod watched;

@@ -27,6 +27,7 @@ use crate::collectors::ganglia;
 use crate::collectors::ganglia::config::{GmetadSection, GmondListenSection, GmondSection};
 use crate::collectors::mrtg::{MrtgSettings, PROGRAM_TIMEOUT};
 use crate::collectors::snmp::config::{SnmpSettings, load_profiles};
+use crate::http::access::{WebAccess, WebConfig};
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::privileges;
@@ -119,6 +120,7 @@ impl Default for File {
                 listen: Vec::new(),
                 templates: Some("var/graphs".to_string()),
                 save_views: None,
+                web_config: None,
             },
             log: FileLog { level: LevelName::Info, file: None },
             limits: FileLimits::default(),
@@ -176,6 +178,15 @@ struct FileHttp {
     listen: Vec<String>,
     templates: Option<String>,
     save_views: Option<bool>,
+    web_config: Option<FileWebConfig>,
+}
+
+/// `web_config`: a file, or what would be in it.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum FileWebConfig {
+    File(PathBuf),
+    Here(toml::Value),
 }
 
 #[derive(Debug, Deserialize)]
@@ -353,6 +364,7 @@ impl Reader<'_> {
             http: file.http.listen,
             templates: file.http.templates.as_deref().map(Path::new).map(absolute).transpose()?,
             save_views: file.http.save_views,
+            web_access: self.web_access(file.http.web_config)?,
             no_overwrite: file.no_overwrite,
             make_directories: file.make_directories,
             pid_file: file.pid_file.as_deref().map(absolute).transpose()?,
@@ -375,6 +387,21 @@ impl Reader<'_> {
             agents: self.agents(&file.agents)?,
             ..Settings::new(PathBuf::new(), base)
         })
+    }
+
+    /// Who gets in over HTTP.
+    fn web_access(&self, given: Option<FileWebConfig>) -> Result<WebAccess, ConfigError> {
+        match given {
+            None => Ok(WebAccess::default()),
+            Some(FileWebConfig::File(path)) => absolute(&path).map(WebAccess::File),
+            Some(FileWebConfig::Here(table)) => {
+                let cannot = |error| ConfigError(format!("{}: [http.web_config]: {error}", self.source));
+                let mut config: WebConfig =
+                    table.try_into().map_err(|error: toml::de::Error| cannot(error.message().to_string()))?;
+                config.set_directory(&absolute(Path::new("."))?);
+                Ok(WebAccess::Here(Box::new(config)))
+            }
+        }
     }
 
     /// The settings of a section that checks itself; its errors name the key, and get the section's line.

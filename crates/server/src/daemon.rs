@@ -15,6 +15,7 @@ use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::collectors::snmp::devices::{self, DeviceSender};
 use crate::connection::SharedPermissions;
+use crate::http::access::Door;
 use crate::limits::{GIVE_BACK_INTERVAL, WORKERS_MIN};
 use crate::listener::{self, Bound};
 use crate::service::{BlockingCalls, Service};
@@ -28,6 +29,8 @@ pub struct Sockets {
     pub rrdcached: Vec<(Bound, SharedPermissions)>,
     /// Sockets for HTTP.
     pub http: Vec<TcpListener>,
+    /// Who gets in there.
+    pub door: Arc<Door>,
     /// Sockets and files of collectd's protocol.
     pub collectd: Option<collectors::collectd::CollectdReceiver>,
     /// Sockets of Ganglia's protocols.
@@ -71,7 +74,13 @@ impl Daemon {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let router = http::public(Arc::clone(&service), sockets.site.clone(), Arc::clone(&status));
-            let serving = http::server::serve(listener, router, Arc::clone(&service), stop_seen.clone());
+            let serving = http::server::serve(
+                listener,
+                router,
+                Arc::clone(&service),
+                Arc::clone(&sockets.door),
+                stop_seen.clone(),
+            );
             tasks.push(runtime.spawn(serving));
         }
         if let Some(directory) = collect_host {

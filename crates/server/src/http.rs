@@ -1,5 +1,6 @@
 //! HTTP: the pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`.
 
+pub mod access;
 mod api;
 mod body;
 mod failure;

@@ -34,3 +34,5 @@ pub mod settings;
 pub mod small_fetch;
 pub mod start_check;
 pub mod status;
+pub mod tls;
+mod watched;

@@ -112,6 +112,7 @@ fn serve(
     let service = Service::with_limits(engine, names, create, &settings.limits);
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
+    let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
     let mut daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
     // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
@@ -121,7 +122,7 @@ fn serve(
         daemon.poll_mrtg(mrtg, settings.base.clone());
     }
     let polling = poll_snmp(&mut daemon, &mut settings, agents)?;
-    announce(&settings);
+    announce(&settings, scheme);
     let request = daemon.block_on(async {
         loop {
             match signals.next().await {
@@ -185,6 +186,9 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     if let Some(ganglia) = &settings.ganglia {
         sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
     }
+    // Before privileges are dropped: keys are often root's. When they change, the daemon's user must be able to read them.
+    sockets.door =
+        Arc::new(settings.web_access.open().map_err(|error| fail(format!("[http] web_config: {error}")))?);
     let is_local =
         |listener: &TcpListener| listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let saving = match settings.save_views {
@@ -221,12 +225,12 @@ fn change_owners(settings: &Settings) {
     }
 }
 
-fn announce(settings: &Settings) {
+fn announce(settings: &Settings, scheme: &str) {
     for listen in &settings.listen {
         tracing::info!("listening on {}", listen.address);
     }
     for address in &settings.http {
-        tracing::info!("HTTP on http://{address}/: the page, /graph, /api/v1/openapi.json, /metrics");
+        tracing::info!("HTTP on {scheme}://{address}/: the page, /graph, /api/v1/openapi.json, /metrics");
     }
     for address in settings.agents.iter().flat_map(|agents| &agents.listen) {
         tracing::info!("receiving agents on {address}");

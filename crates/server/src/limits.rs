@@ -104,6 +104,8 @@ pub const HTTP_PARTS_BYTES_MAX: u64 = 32 << 20;
 pub const HTTP_BODY_BYTES_MAX: usize = 512 * 1024;
 /// The longest wait for the rest of an HTTP request, for the next one, and for a client to read on; less where `idle` is.
 pub const HTTP_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Requests at once of a connection by HTTP/2: what a browser asks for a page; RFC 9113 (6.5.2) recommends no less.
+pub const HTTP_STREAMS_MAX: u32 = 100;
 /// HTTP connections beyond all others that are answered `/healthz` and `/metrics`, and 503 for the rest.
 pub const HTTP_RESERVE: usize = 16;
 

@@ -124,7 +124,8 @@ fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 1
         ("[[listen]]", !are_sockets_same(old, new)),
         (
             "[http]",
-            (&old.http, &old.templates, old.save_views) != (&new.http, &new.templates, new.save_views),
+            (&old.http, &old.templates, old.save_views, &old.web_access)
+                != (&new.http, &new.templates, new.save_views, &new.web_access),
         ),
         ("[agents]", old.agents != new.agents),
     ]

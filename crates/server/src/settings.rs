@@ -13,6 +13,7 @@ use crate::collectors::collectd::CollectdSettings;
 use crate::collectors::ganglia::GangliaSettings;
 use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
+use crate::http::access::WebAccess;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -170,6 +171,8 @@ pub struct Settings {
     pub listen: Vec<Listen>,
     /// Addresses of HTTP.
     pub http: Vec<String>,
+    /// Who gets in there.
+    pub web_access: WebAccess,
     /// The directory of saved graphs (`/graph?template=`); absolute.
     pub templates: Option<PathBuf>,
     /// Whether clients of HTTP may save views there; `None`: those of this machine may, if HTTP listens on loopback only.
@@ -237,6 +240,7 @@ impl Settings {
             limits: LimitSettings::default(),
             listen: Vec::new(),
             http: Vec::new(),
+            web_access: WebAccess::default(),
             templates: None,
             save_views: None,
             no_overwrite: false,

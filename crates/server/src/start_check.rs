@@ -37,6 +37,7 @@ pub fn check(settings: &Settings) -> Result<(), String> {
     for (key, path) in directories(settings) {
         check_directory(path).map_err(|cause| cannot(key, path.display(), cause))?;
     }
+    settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
     let collectd = settings.collectd.as_ref();
     let gmond = settings.ganglia.as_ref().and_then(|ganglia| ganglia.listen.as_ref());
     let interfaces = [

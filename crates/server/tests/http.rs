@@ -3,6 +3,8 @@
 
 mod common;
 
+#[path = "http/access.rs"]
+mod access;
 #[path = "http/page.rs"]
 mod page;
 

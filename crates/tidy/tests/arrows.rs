@@ -79,6 +79,9 @@ const FENCED: &[(&str, &[&str])] = &[
     // `rustix` has all but what the workspace's Cargo.toml names.
     ("nix", &["server", "cli"]),
     ("flate2", &["collect", "render", "server"]),
+    ("bcrypt", &["server"]),
+    ("rustls", &["server"]),
+    ("serde-saphyr", &["server"]),
     ("harfrust", &["render"]),
     ("png", &["render"]),
     ("skrifa", &["render"]),

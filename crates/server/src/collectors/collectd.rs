@@ -23,7 +23,7 @@ use super::datagrams::{self, DatagramBuffers, DatagramSocket};
 use super::notices;
 use super::own::Own;
 use super::recorder::{Recorded, Recorder};
-use super::watched::WatchedFile;
+use crate::watched::WatchedFile;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
 const NAME: &str = "collectd";

@@ -8,6 +8,7 @@ mod connections;
 mod timed_stream;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,23 +18,29 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
+use super::access::Door;
 use super::failure::Failure;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{
-    ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE, HTTP_WAIT_MAX,
-    STOP_TIMEOUT,
+    ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE,
+    HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT,
 };
 use crate::service::{Service, stopped};
-use connections::{AnswerBody, HttpConnection, HttpConnections};
+use connections::{AnswerBody, AnswerShares, HttpConnection, HttpConnections, RequestShare};
 use timed_stream::TimedStream;
 
 /// How long a client may wait for the slot of one that was closed for it.
@@ -41,9 +48,22 @@ const SLOT_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long it may wait for one in reserve.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The first byte of a connection with TLS (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+
+/// The versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    /// 1.0 or 1.1.
+    Http1,
+    /// 2, over TLS only.
+    Http2,
+}
+
 /// What all connections share.
 struct Server {
     service: Arc<Service>,
+    door: Arc<Door>,
     router: TowerToHyperService<Router>,
     connections: Arc<HttpConnections>,
     /// Connections for `/healthz` and `/metrics` only.
@@ -60,9 +80,11 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     service: Arc<Service>,
+    door: Arc<Door>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let server = Arc::new(Server {
+        door,
         router: TowerToHyperService::new(router),
         connections: HttpConnections::new(&service.memory),
         reserve: Arc::new(Semaphore::new(HTTP_RESERVE)),
@@ -145,28 +167,62 @@ impl Server {
     ) {
         let is_reserve = matches!(admission, Admission::Reserve(_));
         let connection = self.connections.add(&self.service.memory, is_reserve);
-        let io = TokioIo::new(TimedStream::new(stream, Arc::clone(&connection), self.wait));
-        let serve = service_fn(|request: hyper::Request<Incoming>| {
-            let (server, connection) = (Arc::clone(&self), Arc::clone(&connection));
-            async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection).await) }
-        });
-        let serving = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.wait)
-            .max_buf_size(HTTP_HEAD_BYTES_MAX)
-            .serve_connection(io, serve);
-        let mut serving = std::pin::pin!(serving);
-        tokio::select! {
-            biased;
-            // Errors are the client's: it is gone, or sends no HTTP.
-            _ = &mut serving => {}
-            () = connection.closed() => {}
-            () = stopped(&mut stop) => {
-                serving.as_mut().graceful_shutdown();
-                let _ = serving.await;
+        match self.door.tls() {
+            None => self.serve_requests(stream, Version::Http1, connection, &mut stop).await,
+            Some(config) => {
+                let encrypted = tokio::select! {
+                    biased;
+                    encrypted = timeout(self.wait, encrypt(stream, config)) => encrypted.ok().flatten(),
+                    () = connection.closed() => None,
+                    () = stopped(&mut stop) => None,
+                };
+                match encrypted {
+                    Some(stream) => {
+                        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                        let version = if is_http2 { Version::Http2 } else { Version::Http1 };
+                        self.serve_requests(stream, version, connection, &mut stop).await;
+                    }
+                    None => connection.remove(),
+                }
             }
         }
         drop(admission);
+    }
+
+    /// Serves what a client asks, until it or the daemon ends the connection.
+    async fn serve_requests(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        version: Version,
+        connection: Arc<HttpConnection>,
+        stop: &mut watch::Receiver<bool>,
+    ) {
+        let io = TokioIo::new(TimedStream::new(stream, Arc::clone(&connection), self.wait));
+        let (server, its_connection) = (Arc::clone(self), Arc::clone(&connection));
+        let serve = service_fn(move |request: hyper::Request<Incoming>| {
+            let (server, connection) = (Arc::clone(&server), Arc::clone(&its_connection));
+            async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection).await) }
+        });
+        match version {
+            Version::Http1 => {
+                let mut http = http1::Builder::new();
+                http.timer(TokioTimer::new())
+                    .header_read_timeout(self.wait)
+                    .max_buf_size(HTTP_HEAD_BYTES_MAX);
+                drive(http.serve_connection(io, serve), &connection, std::future::pending(), stop).await;
+            }
+            Version::Http2 => {
+                connection.set_multiplexed();
+                let mut http = http2::Builder::new(TokioExecutor::new());
+                http.timer(TokioTimer::new())
+                    .max_concurrent_streams(HTTP_STREAMS_MAX)
+                    .max_header_list_size(HTTP_HEAD_BYTES_MAX as u32)
+                    .keep_alive_interval(self.wait)
+                    .keep_alive_timeout(self.wait);
+                let stalled = stalled(&connection, self.wait);
+                drive(http.serve_connection(io, serve), &connection, stalled, stop).await;
+            }
+        }
     }
 
     async fn answer(
@@ -174,46 +230,138 @@ impl Server {
         request: hyper::Request<Incoming>,
         connection: &Arc<HttpConnection>,
     ) -> hyper::Response<AnswerBody> {
-        let mut response = self.respond(request, connection).await;
+        let mut shares = (None, None);
+        let mut response = self.respond(request, connection, &mut shares).await;
         if connection.is_reserve {
             // No client keeps it.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
         }
-        response.map(|body| AnswerBody::new(body, Arc::clone(connection)))
+        self.door.add_headers(response.headers_mut());
+        response.map(|body| AnswerBody::new(body, Arc::clone(connection), shares))
     }
 
-    async fn respond(&self, request: hyper::Request<Incoming>, connection: &HttpConnection) -> Response {
+    async fn respond(
+        &self,
+        request: hyper::Request<Incoming>,
+        connection: &Arc<HttpConnection>,
+        shares: &mut AnswerShares,
+    ) -> Response {
         let is_probe = matches!(request.uri().path(), "/healthz" | "/metrics");
         if connection.is_reserve && !is_probe {
             self.service.metrics.connections_refused.inc();
             let text = "too many connections; ask again";
             return Failure::new(StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         }
-        let request = match self.receive(request).await {
+        if let Err(response) = self.door.admit(request.headers()).await {
+            return *response;
+        }
+        shares.0 = connection.request_share();
+        let request = match self.receive(request, shares.0.as_mut()).await {
             Ok(request) => request,
             Err(failure) => return failure.into_response(),
         };
-        connection.set_busy();
+        let _computing = connection.begin_computing();
         let Ok(response) = self.router.call(request).await;
         // What is made as the client reads waits for it in pieces.
         let bytes = response.body().size_hint().exact().unwrap_or(ANSWER_BYTES_HELD as u64);
         match connection.hold(bytes, is_probe) {
-            Ok(()) => response,
+            Ok(share) => {
+                shares.1 = share;
+                response
+            }
             Err(failure) => failure.into_response(),
         }
     }
 
     /// The request with its whole body.
-    async fn receive(&self, request: hyper::Request<Incoming>) -> Result<Request, Failure> {
+    async fn receive(
+        &self,
+        request: hyper::Request<Incoming>,
+        share: Option<&mut RequestShare>,
+    ) -> Result<Request, Failure> {
         let (parts, body) = request.into_parts();
         if body.is_end_stream() {
             return Ok(Request::from_parts(parts, Body::empty()));
         }
         let refuse = |status, text: &str| Err(Failure::new(status, text));
-        match timeout(self.wait, axum::body::to_bytes(Body::new(body), HTTP_BODY_BYTES_MAX)).await {
+        match timeout(self.wait, whole(body, share)).await {
             Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
-            Ok(Err(_)) => refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or ended early"),
+            Ok(Err(failure)) => Err(failure),
             Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
+        }
+    }
+}
+
+/// All of a body, of which `share` holds what has arrived, if its connection does not.
+async fn whole(mut body: Incoming, mut share: Option<&mut RequestShare>) -> Result<Vec<u8>, Failure> {
+    let too_long = || Failure::too_much("the request is too long, or ended early");
+    let mut bytes = Vec::new();
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let Ok(piece) = frame.map_err(|_| too_long())?.into_data() else { continue };
+        if bytes.len() + piece.len() > HTTP_BODY_BYTES_MAX {
+            return Err(too_long());
+        }
+        if share.as_mut().is_some_and(|share| !share.try_hold((bytes.len() + piece.len()) as u64)) {
+            let text = "too many incomplete requests; ask again";
+            return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, text));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    if let Some(share) = share {
+        share.complete();
+    }
+    Ok(bytes)
+}
+
+/// Serves a connection to its end: the client's, the one in favour of another connection, or the daemon's.
+async fn drive(
+    serving: impl GracefulConnection,
+    connection: &HttpConnection,
+    stalled: impl Future<Output = ()>,
+    stop: &mut watch::Receiver<bool>,
+) {
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        biased;
+        // Errors are the client's: it is gone, or sends no HTTP.
+        _ = &mut serving => {}
+        () = connection.closed() => {}
+        () = stalled => {}
+        () = stopped(stop) => {
+            serving.as_mut().graceful_shutdown();
+            let _ = serving.await;
+        }
+    }
+}
+
+/// Returns when a client that may ask several things at once has asked nothing, or has read nothing of its answers, for so long.
+async fn stalled(connection: &HttpConnection, wait: Duration) {
+    let mut before = connection.progress();
+    loop {
+        tokio::time::sleep(wait).await;
+        let now = connection.progress();
+        if now == before && (now.is_idle || now.is_answering) {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// The same connection with TLS; `None` when the client cannot.
+async fn encrypt(mut stream: TcpStream, config: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
+    let mut first = [0];
+    if stream.peek(&mut first).await.ok()? == 1 && first[0] != TLS_HANDSHAKE {
+        // Who has typed http:// learns why.
+        let text =
+            "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n\r\nthis port speaks HTTPS only\n";
+        stream.write_all(text.as_bytes()).await.ok();
+        return None;
+    }
+    match TlsAcceptor::from(config).accept(stream).await {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            tracing::debug!(%error, "a client could not begin TLS");
+            None
         }
     }
 }

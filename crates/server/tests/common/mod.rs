@@ -12,6 +12,7 @@ use std::time::Duration;
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::daemon::{Daemon, Sockets};
+use roundel_server::http::access::{Door, WebAccess};
 use roundel_server::listener::{self, Listen};
 use roundel_server::names::Names;
 use roundel_server::service::{CreatePolicy, Service};
@@ -67,6 +68,15 @@ impl Roundel {
         Self::on(tempfile::tempdir().unwrap(), engine, create, Permissions::ALL)
     }
 
+    /// With a striped store; `access`, whose files may be in `directory`, guards HTTP.
+    pub fn guarded(directory: tempfile::TempDir, access: &WebAccess) -> Self {
+        let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
+        let engine = roundel_server::layout::open(&settings).unwrap();
+        let door = Arc::new(access.open().unwrap());
+        let (create, limits) = (CreatePolicy::default(), LimitSettings::default());
+        Self::start(directory, engine, create, Permissions::ALL, &limits, door)
+    }
+
     fn on(
         directory: tempfile::TempDir,
         engine: Arc<dyn Engine>,
@@ -83,10 +93,21 @@ impl Roundel {
         permissions: Permissions,
         limits: &LimitSettings,
     ) -> Self {
+        Self::start(directory, engine, create, permissions, limits, Arc::default())
+    }
+
+    fn start(
+        directory: tempfile::TempDir,
+        engine: Arc<dyn Engine>,
+        create: CreatePolicy,
+        permissions: Permissions,
+        limits: &LimitSettings,
+        door: Arc<Door>,
+    ) -> Self {
         let base = directory.path().join("base");
         std::fs::create_dir_all(&base).unwrap();
         let service = Service::with_limits(engine, Names::new(&base, &base), create, limits);
-        let mut sockets = Sockets::default();
+        let mut sockets = Sockets { door, ..Sockets::default() };
         let address = Address::Unix(directory.path().join("sock"));
         let listen = Listen { permissions, ..listen_plain(address) };
         for bound in listen.bind().unwrap() {

@@ -33,12 +33,22 @@ pub struct HttpConnection {
     /// What any connection takes of the memory for clients.
     _fixed: Fixed,
     all: Arc<HttpConnections>,
+    memory: Arc<MemoryBudget>,
     number: u64,
 }
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
+    /// Several requests at once (HTTP/2): each holds its share itself, and none is held for the connection.
+    is_multiplexed: bool,
+    /// Complete requests whose answers have not begun.
+    computing: u32,
+    /// Answers that are not made to their end.
+    answering: u32,
+    /// All answers are made, but not yet written.
+    is_unwritten: bool,
+    /// Grows with every request, and every piece of an answer that is made.
+    progress: u64,
     /// Bytes received since the last complete request.
     received: u64,
     /// What the request holds until it is answered.
@@ -49,14 +59,43 @@ struct State {
     answer: Share,
 }
 
+impl State {
+    /// Nothing is asked, or not all of a first request has arrived.
+    fn is_idle(&self) -> bool {
+        self.computing + self.answering == 0 && !self.is_unwritten
+    }
+}
+
+/// How far a connection has come, to be compared with an earlier time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The client has sent nothing, or part of a request.
-    Receiving,
-    /// A request is complete.
-    Answering,
-    /// All of the answer is made, but not yet written.
-    Writing,
+pub struct ConnectionProgress {
+    /// Nothing is asked.
+    pub is_idle: bool,
+    /// An answer is made that the client reads as it comes.
+    pub is_answering: bool,
+    /// Grows with every request and piece of an answer.
+    pub count: u64,
+}
+
+/// What a request of several at once holds until its answer is made: of the parts of requests, and of all memory.
+#[derive(Debug)]
+pub struct RequestShare {
+    part: Share,
+    whole: Share,
+}
+
+impl RequestShare {
+    /// Holds so many bytes of a request that has not arrived as a whole; false when requests that have arrived in part hold too
+    /// much.
+    pub fn try_hold(&mut self, bytes: u64) -> bool {
+        let bytes = counted(bytes);
+        self.part.try_resize(bytes) && self.whole.try_resize(bytes)
+    }
+
+    /// The request has arrived as a whole.
+    pub fn complete(&mut self) {
+        self.part.resize(0);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -78,14 +117,24 @@ impl HttpConnections {
     /// A new connection, which holds nothing yet of `memory`.
     pub fn add(self: &Arc<Self>, memory: &Arc<MemoryBudget>, is_reserve: bool) -> Arc<HttpConnection> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let (request, part, answer) = (memory.share(), self.parts.share(), memory.share());
-        let state = State { phase: Phase::Receiving, received: 0, request, part, answer };
+        let state = State {
+            is_multiplexed: false,
+            computing: 0,
+            answering: 0,
+            is_unwritten: false,
+            progress: 0,
+            received: 0,
+            request: memory.share(),
+            part: self.parts.share(),
+            answer: memory.share(),
+        };
         let connection = Arc::new(HttpConnection {
             is_reserve,
             state: Mutex::new(state),
             close: Notify::new(),
             _fixed: memory.fix(HTTP_CONNECTION_BYTES),
             all: Arc::clone(self),
+            memory: Arc::clone(memory),
             number,
         });
         lock(&self.open).insert(number, Arc::clone(&connection));
@@ -95,7 +144,7 @@ impl HttpConnections {
     /// Closes the oldest connection that has no complete request, and returns it.
     pub fn close_oldest_idle(&self) -> Option<Arc<HttpConnection>> {
         let mut open = lock(&self.open);
-        let is_idle = |connection: &&Arc<HttpConnection>| lock(&connection.state).phase == Phase::Receiving;
+        let is_idle = |connection: &&Arc<HttpConnection>| lock(&connection.state).is_idle();
         let connection = open.values().find(is_idle).cloned()?;
         open.remove(&connection.number);
         connection.close.notify_one();
@@ -109,11 +158,35 @@ impl HttpConnection {
         self.close.notified().await;
     }
 
+    /// It has several requests at once, each with its own share of the memory.
+    pub fn set_multiplexed(&self) {
+        lock(&self.state).is_multiplexed = true;
+    }
+
+    /// The share of a request, if it has one of its own.
+    pub fn request_share(&self) -> Option<RequestShare> {
+        let is_multiplexed = lock(&self.state).is_multiplexed;
+        is_multiplexed.then(|| RequestShare { part: self.all.parts.share(), whole: self.memory.share() })
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> ConnectionProgress {
+        let state = lock(&self.state);
+        ConnectionProgress {
+            is_idle: state.is_idle(),
+            is_answering: state.answering > 0,
+            count: state.progress,
+        }
+    }
+
     /// Counts received bytes; false when requests that have arrived in part hold too much.
     pub fn received(&self, bytes: u64) -> bool {
         let mut state = lock(&self.state);
+        if state.is_multiplexed {
+            return true;
+        }
         state.received += bytes;
-        if state.phase != Phase::Receiving {
+        if !state.is_idle() {
             // They belong to a later request. hyper reads no more than one buffer of it now.
             return true;
         }
@@ -121,41 +194,48 @@ impl HttpConnection {
         bytes == 0 || (state.part.try_resize(bytes) && state.request.try_resize(bytes))
     }
 
-    /// Its request is complete.
-    pub fn set_busy(&self) {
+    /// A request is complete. Its answer is being computed until the result is dropped.
+    pub fn begin_computing(self: &Arc<Self>) -> Computing {
         let mut state = lock(&self.state);
-        state.phase = Phase::Answering;
-        state.received = 0;
-        state.part.resize(0);
+        state.computing += 1;
+        state.progress += 1;
+        if !state.is_multiplexed {
+            state.received = 0;
+            state.part.resize(0);
+        }
+        Computing(Arc::clone(self))
     }
 
-    /// Holds an answer of so many bytes until it is written; one that has to be given `anyway` even beyond the budget.
+    /// Holds an answer of so many bytes until it is written; one that has to be given `anyway` even beyond the budget. Where there are
+    /// several, the result holds it.
     ///
     /// # Errors
     /// When the budget does not allow it.
-    pub fn hold(&self, bytes: u64, anyway: bool) -> Result<(), Failure> {
+    pub fn hold(&self, bytes: u64, anyway: bool) -> Result<Option<Share>, Failure> {
         let mut state = lock(&self.state);
+        let mut own = state.is_multiplexed.then(|| self.memory.share());
+        let answer = own.as_mut().unwrap_or(&mut state.answer);
         if anyway {
-            state.answer.resize(counted(bytes));
-        } else if !state.answer.try_resize(counted(bytes)) {
-            return Err(Failure::no_memory("this answer", bytes, &state.answer));
+            answer.resize(counted(bytes));
+        } else if !answer.try_resize(counted(bytes)) {
+            return Err(Failure::no_memory("this answer", bytes, answer));
         }
-        Ok(())
+        Ok(own)
     }
 
-    /// All of the answer is made.
+    /// All of an answer is made.
     fn set_made(&self) {
         let mut state = lock(&self.state);
-        if state.phase == Phase::Answering {
-            state.phase = Phase::Writing;
-        }
+        state.answering -= 1;
+        state.progress += 1;
+        state.is_unwritten |= state.computing + state.answering == 0;
     }
 
     /// What has been made is written.
     pub fn set_written(&self) {
         let mut state = lock(&self.state);
-        if state.phase == Phase::Writing {
-            state.phase = Phase::Receiving;
+        if state.computing + state.answering == 0 && state.is_unwritten {
+            state.is_unwritten = false;
             state.answer.resize(0);
             let bytes = counted(state.received);
             state.request.resize(bytes);
@@ -175,17 +255,32 @@ impl HttpConnection {
     }
 }
 
+/// A request whose answer has not begun.
+#[derive(Debug)]
+pub struct Computing(Arc<HttpConnection>);
+
+impl Drop for Computing {
+    fn drop(&mut self) {
+        lock(&self.0.state).computing -= 1;
+    }
+}
+
+/// What an answer holds until it is made, where there are several: for its request and for itself.
+pub type AnswerShares = (Option<RequestShare>, Option<Share>);
+
 /// The body of an answer, which tells its connection when all of it is made.
 #[derive(Debug)]
 pub struct AnswerBody {
     body: Body,
     connection: Arc<HttpConnection>,
+    _shares: AnswerShares,
 }
 
 impl AnswerBody {
-    /// The body of the answer that `connection` waits for.
-    pub fn new(body: Body, connection: Arc<HttpConnection>) -> Self {
-        AnswerBody { body, connection }
+    /// The body of an answer that `connection` waits for.
+    pub fn new(body: Body, connection: Arc<HttpConnection>, shares: AnswerShares) -> Self {
+        lock(&connection.state).answering += 1;
+        AnswerBody { body, connection, _shares: shares }
     }
 }
 
@@ -203,7 +298,11 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if frame.is_ready() {
+            lock(&self.connection.state).progress += 1;
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -226,14 +325,18 @@ mod tests {
         let connection = connections.add(&memory, false);
         assert!(connection.received(2000) && memory.used() == 0);
         assert!(connection.received(98_000) && memory.used() == 100_000);
-        connection.set_busy();
+        let computing = connection.begin_computing();
         assert_eq!((connections.parts.used(), memory.used()), (0, 100_000));
         connection.hold(300_000, false).unwrap();
         // What was written before the answer is none of it.
         connection.set_written();
         assert_eq!((connections.close_oldest_idle().is_none(), memory.used()), (true, 400_000));
         assert!(connection.received(50_000));
-        drop(AnswerBody::new(Body::empty(), Arc::clone(&connection)));
+        let answer = AnswerBody::new(Body::empty(), Arc::clone(&connection), (None, None));
+        drop(computing);
+        connection.set_written();
+        assert_eq!((connections.close_oldest_idle().is_none(), memory.used()), (true, 400_000));
+        drop(answer);
         assert_eq!(memory.used(), 400_000);
         connection.set_written();
         assert_eq!((connections.parts.used(), memory.used()), (50_000, 50_000));
@@ -254,9 +357,42 @@ mod tests {
         assert!(connection.received(1000));
         let mut rest = memory.share();
         assert!(rest.try_resize(800_000));
-        connection.set_busy();
+        let _computing = connection.begin_computing();
         connection.hold(100, false).unwrap();
         assert!(connection.hold(10_000, false).is_err());
         connection.hold(10_000, true).unwrap();
+    }
+
+    #[test]
+    fn each_of_several_requests_holds_its_own() {
+        let memory = MemoryBudget::new(1_000_000);
+        let connections = HttpConnections::new(&memory);
+        let connection = connections.add(&memory, false);
+        connection.set_multiplexed();
+        assert!(connection.received(100_000_000) && memory.used() == 0);
+        let mut requests: Vec<_> = (0..2).map(|_| connection.request_share().unwrap()).collect();
+        assert!(requests.iter_mut().all(|share| share.try_hold(100_000)));
+        assert_eq!((connections.parts.used(), memory.used()), (200_000, 200_000));
+        assert!(!requests[0].try_hold(200_000), "parts of requests hold too much");
+        let answer = |mut request: RequestShare| {
+            request.complete();
+            let computing = connection.begin_computing();
+            let share = connection.hold(50_000, false).unwrap();
+            let body = AnswerBody::new(Body::empty(), Arc::clone(&connection), (Some(request), share));
+            drop(computing);
+            body
+        };
+        let bodies: Vec<_> = requests.into_iter().map(answer).collect();
+        assert_eq!((connections.parts.used(), memory.used()), (0, 300_000));
+        let before = connection.progress();
+        assert!(before.is_answering && !before.is_idle);
+        let mut bodies = bodies.into_iter();
+        drop(bodies.next());
+        assert_eq!(memory.used(), 150_000);
+        assert!(connection.progress().count > before.count && connections.close_oldest_idle().is_none());
+        drop(bodies.next());
+        assert_eq!(memory.used(), 0);
+        connection.set_written();
+        assert!(connection.progress().is_idle && connections.close_oldest_idle().is_some());
     }
 }

@@ -7,7 +7,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::connections::HttpConnection;
@@ -16,8 +15,8 @@ use super::connections::HttpConnection;
 const SLOWEST_BYTES: usize = 64 * 1024;
 
 /// A socket whose client must read within some time.
-pub struct TimedStream {
-    stream: TcpStream,
+pub struct TimedStream<S> {
+    stream: S,
     connection: Arc<HttpConnection>,
     wait: Duration,
     /// Runs while the client does not take [`SLOWEST_BYTES`].
@@ -26,9 +25,9 @@ pub struct TimedStream {
     written: usize,
 }
 
-impl TimedStream {
+impl<S> TimedStream<S> {
     /// The socket of `connection`, which may leave an answer unread for `wait`.
-    pub fn new(stream: TcpStream, connection: Arc<HttpConnection>, wait: Duration) -> Self {
+    pub fn new(stream: S, connection: Arc<HttpConnection>, wait: Duration) -> Self {
         TimedStream { stream, connection, wait, stalled: None, written: 0 }
     }
 
@@ -52,13 +51,13 @@ impl TimedStream {
     }
 }
 
-impl Drop for TimedStream {
+impl<S> Drop for TimedStream<S> {
     fn drop(&mut self) {
         self.connection.remove();
     }
 }
 
-impl AsyncRead for TimedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -73,7 +72,7 @@ impl AsyncRead for TimedStream {
     }
 }
 
-impl AsyncWrite for TimedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)

@@ -1,0 +1,200 @@
+//! Names and passwords of basic authentication (RFC 7617), checked by bcrypt.
+//!
+//! A check takes some 70 ms by intention. So its result is kept, and only one runs at a time: a client that guesses gets no more of the
+//! machine than that, and clients that were let in before do not wait for it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+/// What is checked for a name that there is not, so that its time does not tell: a hash of no known password, of usual cost.
+const UNKNOWN_USER: &str = "$2b$10$Oq.hx9lCXVoRvUdswSUqiO6MIOSiCWo71YQaXAOmWywXiPyoonrAu";
+/// Results that are kept: as many as users may be at work, and few enough that guesses take no memory.
+const KEPT_MAX: usize = 1000;
+/// Checks that may wait for their turn: some seconds.
+const WAITING_MAX: usize = 64;
+/// The longest password: bcrypt takes no more than 72 bytes of it, and a longer one is refused instead of being cut.
+const PASSWORD_BYTES_MAX: usize = 72;
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The password is that of the user.
+    Right,
+    /// It is not, or none was given.
+    Wrong,
+    /// Too many wait for theirs.
+    Busy,
+}
+
+/// Checks passwords, and remembers what came of it.
+#[derive(Debug)]
+pub struct PasswordChecks {
+    /// By a hash of name, password and what was to be matched.
+    kept: Mutex<HashMap<[u8; 32], bool>>,
+    waiting: Semaphore,
+    turn: Semaphore,
+}
+
+impl Default for PasswordChecks {
+    fn default() -> Self {
+        PasswordChecks {
+            kept: Mutex::default(),
+            waiting: Semaphore::new(WAITING_MAX),
+            turn: Semaphore::new(1),
+        }
+    }
+}
+
+impl PasswordChecks {
+    /// Whether the headers of a request have the name and password of one of `users`, whose hashes these are.
+    pub async fn check(&self, users: &BTreeMap<String, String>, headers: &HeaderMap) -> Verdict {
+        let Some((name, password)) = credentials(headers) else { return Verdict::Wrong };
+        let hash = users.get(&name);
+        let key = key(&name, &password, hash);
+        if let Some(result) = self.known(&key) {
+            return result;
+        }
+        let Ok(_waiting) = self.waiting.try_acquire() else { return Verdict::Busy };
+        // The semaphore is never closed.
+        let _turn = self.turn.acquire().await.ok();
+        // Who waited before may have asked the same.
+        if let Some(result) = self.known(&key) {
+            return result;
+        }
+        let is_known = hash.is_some();
+        let hash = hash.map_or(UNKNOWN_USER, String::as_str).to_string();
+        let checked = tokio::task::spawn_blocking(move || {
+            password.len() <= PASSWORD_BYTES_MAX && bcrypt::verify(&password, &hash).unwrap_or(false)
+        });
+        let is_right = checked.await.unwrap_or(false) && is_known;
+        self.keep(key, is_right);
+        if is_right { Verdict::Right } else { Verdict::Wrong }
+    }
+
+    fn known(&self, key: &[u8; 32]) -> Option<Verdict> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(key).map(|is_right| if *is_right { Verdict::Right } else { Verdict::Wrong })
+    }
+
+    fn keep(&self, key: [u8; 32], is_right: bool) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            // Guesses go first.
+            kept.retain(|_, is_right| *is_right);
+        }
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(key, is_right);
+    }
+}
+
+/// Name and password of basic authentication.
+fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, encoded) = value.split_at_checked("Basic ".len())?;
+    if !scheme.eq_ignore_ascii_case(b"Basic ") {
+        return None;
+    }
+    let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;
+    let colon = decoded.iter().position(|&byte| byte == b':')?;
+    let name = String::from_utf8(decoded[..colon].to_vec()).ok()?;
+    Some((name, decoded[colon + 1..].to_vec()))
+}
+
+/// What stands for a check: no password can be read from it. Each part is hashed by itself, so that none runs into the next.
+fn key(name: &str, password: &[u8], hash: Option<&String>) -> [u8; 32] {
+    let mut all = Sha256::new();
+    for part in [name.as_bytes(), password, hash.map_or(b"", |hash| hash.as_bytes())] {
+        all.update(Sha256::digest(part));
+    }
+    all.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn credentials_are_read_as_in_the_standard() {
+        let check = |value: &str, want: Option<(&str, &str)>| {
+            let want = want.map(|(name, password)| (name.to_string(), password.as_bytes().to_vec()));
+            assert_eq!(credentials(&headers(value)), want, "{value}");
+        };
+        check("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some(("Aladdin", "open sesame")));
+        check("basic dGVzdDoxMjPCow==", Some(("test", "123£")));
+        check("Basic YTpiOmM=", Some(("a", "b:c")));
+        for bad in [
+            "",
+            "Basic",
+            "Basic ",
+            "Basic !!",
+            "Bearer QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+            "Basic YWJj",
+            "Basic /zphYg==",
+        ] {
+            check(bad, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn passwords_are_checked_once() {
+        let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
+        let users = BTreeMap::from([("a".to_string(), hash("one")), ("b".to_string(), hash("two"))]);
+        let checks = PasswordChecks::default();
+        let basic = |text: &str| headers(&format!("Basic {}", STANDARD.encode(text)));
+        for round in 0..2 {
+            for (text, want) in [
+                ("a:one", Verdict::Right),
+                ("b:two", Verdict::Right),
+                ("a:two", Verdict::Wrong),
+                ("a:", Verdict::Wrong),
+                ("c:one", Verdict::Wrong),
+            ] {
+                assert_eq!(checks.check(&users, &basic(text)).await, want, "{text}");
+            }
+            assert_eq!(checks.kept.lock().unwrap().len(), 5, "{round}");
+        }
+        // A changed password is not the kept one's.
+        let changed = BTreeMap::from([("a".to_string(), hash("three"))]);
+        assert_eq!(checks.check(&changed, &basic("a:one")).await, Verdict::Wrong);
+        assert_eq!(checks.check(&changed, &basic("a:three")).await, Verdict::Right);
+        // 73 bytes that begin with the right 72.
+        let long = "x".repeat(72);
+        let users = BTreeMap::from([("l".to_string(), bcrypt::hash(&long, 4).unwrap())]);
+        assert_eq!(checks.check(&users, &basic(&format!("l:{long}"))).await, Verdict::Right);
+        assert_eq!(checks.check(&users, &basic(&format!("l:{long}y"))).await, Verdict::Wrong);
+    }
+
+    #[tokio::test]
+    async fn few_wait_and_guesses_leave_room() {
+        let checks = PasswordChecks::default();
+        let all = checks.waiting.acquire_many(WAITING_MAX as u32).await.unwrap();
+        let users = BTreeMap::new();
+        assert_eq!(checks.check(&users, &headers("Basic YTpi")).await, Verdict::Busy);
+        drop(all);
+        checks.keep([1; 32], true);
+        for guess in 0..3 * KEPT_MAX as u32 {
+            let mut key = [0; 32];
+            key[..4].copy_from_slice(&guess.to_le_bytes());
+            checks.keep(key, false);
+        }
+        assert!(checks.kept.lock().unwrap().len() <= KEPT_MAX);
+        assert_eq!(checks.known(&[1; 32]), Some(Verdict::Right));
+    }
+
+    #[test]
+    fn the_hash_for_unknown_names_is_one() {
+        assert!(UNKNOWN_USER.parse::<bcrypt::HashParts>().is_ok());
+    }
+}

@@ -1,0 +1,217 @@
+//! What is asked of clients' certificates.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Which certificate a client must show; the values of Go's `tls.ClientAuthType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientPolicy {
+    None,
+    /// Any, or none.
+    Request,
+    /// Any.
+    RequireAny,
+    /// One of an authority, or none.
+    VerifyIfGiven,
+    /// One of an authority.
+    RequireAndVerify,
+}
+
+impl ClientPolicy {
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "" | "NoClientCert" => ClientPolicy::None,
+            "RequestClientCert" => ClientPolicy::Request,
+            "RequireAnyClientCert" | "RequireClientCert" => ClientPolicy::RequireAny,
+            "VerifyClientCertIfGiven" => ClientPolicy::VerifyIfGiven,
+            "RequireAndVerifyClientCert" => ClientPolicy::RequireAndVerify,
+            _ => {
+                return Err(format!(
+                    "invalid ClientAuth: client_auth_type is \"{name}\", and may be NoClientCert, RequestClientCert, \
+                     RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert"
+                ));
+            }
+        })
+    }
+}
+
+/// What verifies clients by `policy`. Without `roots`, the authorities are those that this machine trusts.
+pub(super) fn verifier(
+    policy: ClientPolicy,
+    roots: Option<RootCertStore>,
+    names: Option<&[String]>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let by_authority = |may_be_missing: bool| {
+        let roots = Arc::new(roots.map_or_else(machine_roots, Ok)?);
+        let mut builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+        if may_be_missing {
+            builder = builder.allow_unauthenticated();
+        }
+        builder.build().map_err(|error| format!("client_ca cannot be used: {error}"))
+    };
+    let any = |mandatory: bool| -> Arc<dyn ClientCertVerifier> {
+        Arc::new(AnyCertificate { mandatory, provider: Arc::clone(provider) })
+    };
+    let inner = match policy {
+        ClientPolicy::None => return Ok(WebPkiClientVerifier::no_client_auth()),
+        ClientPolicy::Request => any(false),
+        ClientPolicy::RequireAny => any(true),
+        ClientPolicy::VerifyIfGiven => by_authority(true)?,
+        ClientPolicy::RequireAndVerify => by_authority(false)?,
+    };
+    Ok(match names {
+        None => inner,
+        Some(names) => Arc::new(NamedCertificate { inner, names: names.to_vec() }),
+    })
+}
+
+/// The authorities that this machine trusts.
+fn machine_roots() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    match roots.is_empty() {
+        true => Err("there is no authority for clients' certificates: give client_ca_file".to_string()),
+        false => Ok(roots),
+    }
+}
+
+/// The alternative names of a certificate's subject: names of hosts, addresses of mail, IP addresses and URIs, in the order of the
+/// certificate.
+///
+/// # Errors
+/// When it cannot be read.
+fn names_in(certificate: &CertificateDer<'_>) -> Result<Vec<String>, String> {
+    let (_, certificate) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
+    let names = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
+    let names = names.map_or(&[][..], |names| &names.value.general_names);
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
+            Some((*name).to_string())
+        }
+        GeneralName::IPAddress(bytes) => <[u8; 4]>::try_from(*bytes)
+            .map(|bytes| std::net::IpAddr::from(bytes).to_string())
+            .or_else(|_| <[u8; 16]>::try_from(*bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string()))
+            .ok(),
+        _ => None,
+    };
+    Ok(names.iter().filter_map(name).collect())
+}
+
+/// Accepts any certificate whose key the client has.
+#[derive(Debug)]
+struct AnyCertificate {
+    mandatory: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for AnyCertificate {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.mandatory
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Demands one of some names of a certificate that `inner` accepts.
+#[derive(Debug)]
+struct NamedCertificate {
+    inner: Arc<dyn ClientCertVerifier>,
+    names: Vec<String>,
+}
+
+impl ClientCertVerifier for NamedCertificate {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn offer_client_auth(&self) -> bool {
+        self.inner.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.inner.verify_client_cert(certificate, chain, now)?;
+        let names = names_in(certificate).unwrap_or_default();
+        match names.iter().any(|name| self.names.contains(name)) {
+            true => Ok(verified),
+            false => {
+                tracing::warn!(?names, "a client's certificate has none of the allowed names");
+                Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+            }
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
