@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rrd_file::tree::Tree;
 
@@ -58,7 +58,7 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
-    /// When this process began to follow the tree, in nanoseconds since the epoch.
+    /// When this process began to follow the tree, by the clock of files ([`files_now_ns`]).
     started_ns: i128,
     /// Notified at the end of the first scan.
     scanned: Condvar,
@@ -78,10 +78,15 @@ struct State {
 
 /// How long a request waits for the first scan: one that is about a name without a placeholder, and one for all names.
 const SCAN_PATIENCE: Duration = Duration::from_secs(10);
-/// By how much the times of files may lag the clock: the kernel takes them from its last tick, every 1 to 10 ms.
-const TICK_NS: i128 = 20_000_000;
 /// How often names are looked at, one time after the other, until they stay the same.
 const LOOKS_MAX: u32 = 50;
+
+/// The time that a file would get now, in nanoseconds since the epoch. The kernel takes it from its coarse clock, which lags by a tick, and by many on a
+/// busy virtual machine.
+fn files_now_ns() -> i128 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
+}
 
 /// Why a set of names is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,8 +134,7 @@ impl Reconciler {
             }),
             disk,
             modified: ModifiedTimes::default(),
-            // By the system's clock, as the file system's times are.
-            started_ns: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128,
+            started_ns: files_now_ns(),
             core,
             scanned: Condvar::new(),
             placeholders,
