@@ -53,6 +53,7 @@ impl Reconciler {
                 if let Ok(known) = RrdName::new(&known)
                     && matches!(self.placeholders.look(&known), Ok(Found::Ours { file: other, .. }) if other == file)
                 {
+                    self.catch_up(std::iter::once(known.as_bytes()));
                     return Ok(Some(known));
                 }
                 // It was moved there without an event, or is in the trash.
