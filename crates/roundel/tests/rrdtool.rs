@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "rrdtool/scripts.rs"]
+mod scripts;
 #[path = "rrdtool/tree.rs"]
 mod tree;
 mod wire;
