@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "rrdtool/habits.rs"]
+mod habits;
+#[path = "rrdtool/random_tree.rs"]
+mod random_tree;
 #[path = "rrdtool/scripts.rs"]
 mod scripts;
 #[path = "rrdtool/tree.rs"]

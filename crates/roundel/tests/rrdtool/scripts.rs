@@ -137,11 +137,9 @@ fn check(way: &str, ours: &Outcome, theirs: &Outcome) {
         count(&exempt),
         names(&exempt)
     );
-    for name in failed_here.difference(&exempt) {
-        panic!(
-            "{way}: {name} fails, as it does not with Debian's own: {}",
-            ours[*name].as_deref().unwrap_or_default()
-        );
+    if let Some(name) = failed_here.difference(&exempt).next() {
+        let said = ours[*name].as_deref().unwrap_or_default();
+        panic!("{way}: {name} fails, as it does not with Debian's own: {said}");
     }
 }
 
