@@ -7,6 +7,8 @@
 mod habits;
 #[path = "rrdtool/random_tree.rs"]
 mod random_tree;
+#[path = "rrdtool/rights.rs"]
+mod rights;
 #[path = "rrdtool/scripts.rs"]
 mod scripts;
 #[path = "rrdtool/tree.rs"]
