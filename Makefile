@@ -2,7 +2,7 @@
 
 # The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
 # other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
-TEST_PACKAGES := rrdtool rrdcached fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper \
+TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper \
   python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl
 BENCH_PACKAGES := victoria-metrics
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -113,12 +113,14 @@ audit:
 setup: peers
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 
-# Installs only what is missing, so that nothing happens (and no network is needed) the second time.
+# Installs only what is missing, so that nothing happens (and no network is needed) the second time. RRDtool's own test scripts come
+# after the packages, when apt knows its mirror; without them, their test says that it was skipped.
 peers: page-setup
 	@missing=$$(for package in $(TEST_PACKAGES); do \
 	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
 	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
+	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
 
 # What the browser tests import: Playwright's driver, axe, the compiler of types. Outside the sources, as everything built.
 page-setup:

@@ -30,6 +30,10 @@ use crate::failure::{Failure, Result, system_text};
 enum Place {
     /// The RRD of a placeholder that this process has met under the name before.
     Cached,
+    /// The same if the caller may write to the placeholder.
+    CachedToWrite,
+    /// Not a place: fails if there is a placeholder to which the caller may not write.
+    Writable,
     /// The daemon in the option, else in the environment.
     Named(Unreachable),
     /// Not a place: makes the named daemon, if it can be reached, write its pending updates to the file.
@@ -84,6 +88,9 @@ impl Policy {
     /// C functions that have no daemon parameter.
     pub(crate) const HERE_FIRST: Policy =
         Policy(&[Place::Cached, Place::File, Place::Placeholder(Whom::Store), Place::Environment]);
+    /// The same for those that update.
+    pub(crate) const UPDATE_HERE_FIRST: Policy =
+        Policy(&[Place::CachedToWrite, Place::File, Place::Placeholder(Whom::Store), Place::Environment]);
     /// `update`.
     pub(crate) const UPDATE: Policy =
         Policy(&[Place::Named(Unreachable::Fail), Place::File, Place::Placeholder(Whom::Store)]);
@@ -101,7 +108,8 @@ impl Policy {
     pub(crate) const PUT: Policy =
         Policy(&[Place::Option, Place::Placeholder(Whom::Named), Place::Tree, Place::File]);
     /// `tune`: the RRD itself, in a file or store.
-    pub(crate) const CHANGE: Policy = Policy(&[Place::Placeholder(Whom::Named), Place::Ours, Place::File]);
+    pub(crate) const CHANGE: Policy =
+        Policy(&[Place::Writable, Place::Placeholder(Whom::Named), Place::Ours, Place::File]);
     /// The RRD that `resize` copies.
     pub(crate) const COPY: Policy = Policy(&[Place::Ours, Place::File, Place::Placeholder(Whom::Named)]);
     /// Where `resize` writes its copy: a file, unless a store has that name.
@@ -387,7 +395,9 @@ impl Search<'_> {
     /// Looks at a place other than the file.
     fn look(&mut self, place: Place) -> Result<Option<Remote>> {
         match place {
-            Place::Cached => Ok(self.cached()),
+            Place::Cached => Ok(self.cached(false)),
+            Place::CachedToWrite => Ok(self.cached(true)),
+            Place::Writable => self.check_writable().map(|()| None),
             Place::Named(unreachable) => self.named(unreachable),
             Place::Flush => {
                 let address = named_address(self.environment, self.option)?;
@@ -414,9 +424,18 @@ impl Search<'_> {
         }
     }
 
-    fn cached(&mut self) -> Option<Remote> {
+    fn check_writable(&self) -> Result {
+        match rrd_file::placeholder::read(self.path) {
+            Ok(Some(_)) => rrd_file::daemon_address::check_writable(self.path).map_err(|error| {
+                Failure::of_name("opening '", self.word, &format!("': {}", system_text(&error)))
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn cached(&mut self, to_write: bool) -> Option<Remote> {
         let cache = self.link.placeholders()?;
-        let rrd = cache.find(self.word, || FileId::at(self.path))?;
+        let rrd = cache.find(self.word, to_write, || FileId::at(self.path))?;
         match self.link.connect(&rrd.address) {
             Ok(daemon) => Some(self.of_store(daemon, rrd)),
             Err(_) => {

@@ -72,14 +72,29 @@ impl RemoteRrd {
 
 /// Placeholders by the names that callers use.
 #[derive(Debug, Default)]
-pub struct PlaceholderCache(Mutex<HashMap<Vec<u8>, (FileId, RemoteRrd)>>);
+pub struct PlaceholderCache(Mutex<HashMap<Vec<u8>, Known>>);
+
+/// What is known of a name.
+#[derive(Clone, Debug)]
+struct Known {
+    file: FileId,
+    /// Whether the caller may write to the file; that changes with the file, or with the process's user, who does not change back.
+    is_writable: bool,
+    rrd: RemoteRrd,
+}
 
 impl PlaceholderCache {
     /// The RRD whose placeholder at `word` was met before, if the file that `identify` finds there is still the same. A
     /// name that is not in the cache costs no `stat`: that was a tenth of an update of a file.
-    pub fn find(&self, word: &[u8], identify: impl FnOnce() -> Option<FileId>) -> Option<RemoteRrd> {
-        let (before, rrd) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(word).cloned()?;
-        (identify() == Some(before)).then_some(rrd)
+    /// With `to_write`, only if the caller may write to the placeholder.
+    pub fn find(
+        &self,
+        word: &[u8],
+        to_write: bool,
+        identify: impl FnOnce() -> Option<FileId>,
+    ) -> Option<RemoteRrd> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(word).cloned()?;
+        ((known.is_writable || !to_write) && identify() == Some(known.file)).then_some(known.rrd)
     }
 
     /// Keeps what the placeholder at `path` stands for. `file` was identified before the placeholder was read the first
@@ -87,17 +102,18 @@ impl PlaceholderCache {
     pub fn keep(&self, word: &[u8], path: &Path, file: FileId, placeholder: &Placeholder, rrd: RemoteRrd) {
         let same = rrd_file::placeholder::read(path).is_ok_and(|found| found.as_ref() == Some(placeholder));
         if same {
-            self.insert(word, file, rrd);
+            let is_writable = rrd_file::daemon_address::check_writable(path).is_ok();
+            self.insert(word, Known { file, is_writable, rrd });
         }
     }
 
-    fn insert(&self, word: &[u8], file: FileId, rrd: RemoteRrd) {
-        if file.is_settled() {
+    fn insert(&self, word: &[u8], of_word: Known) {
+        if of_word.file.is_settled() {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= NAMES_MAX {
                 known.clear();
             }
-            known.insert(word.to_vec(), (file, rrd));
+            known.insert(word.to_vec(), of_word);
         }
     }
 
@@ -116,23 +132,27 @@ mod tests {
         let rrd = RemoteRrd { address: b"unix:/x".to_vec(), name: b"a.rrd".to_vec() };
         let file = FileId { device: 1, inode: 2, bytes: 3, changed: (4, 5) };
         let cache = PlaceholderCache::default();
-        cache.insert(b"/a.rrd", file, rrd.clone());
-        assert_eq!(cache.find(b"/a.rrd", || Some(file)), Some(rrd.clone()));
-        assert_eq!(cache.find(b"/b.rrd", || Some(file)), None);
+        let known = |file, is_writable| Known { file, is_writable, rrd: rrd.clone() };
+        cache.insert(b"/a.rrd", known(file, false));
+        assert_eq!(cache.find(b"/a.rrd", false, || Some(file)), Some(rrd.clone()));
+        assert_eq!(cache.find(b"/a.rrd", true, || Some(file)), None);
+        cache.insert(b"/a.rrd", known(file, true));
+        assert_eq!(cache.find(b"/a.rrd", true, || Some(file)), Some(rrd.clone()));
+        assert_eq!(cache.find(b"/b.rrd", false, || Some(file)), None);
         for other in [
             FileId { device: 9, ..file },
             FileId { inode: 9, ..file },
             FileId { bytes: 9, ..file },
             FileId { changed: (4, 9), ..file },
         ] {
-            assert_eq!(cache.find(b"/a.rrd", || Some(other)), None, "{other:?}");
+            assert_eq!(cache.find(b"/a.rrd", false, || Some(other)), None, "{other:?}");
         }
-        assert_eq!(cache.find(b"/a.rrd", || None), None);
+        assert_eq!(cache.find(b"/a.rrd", false, || None), None);
         cache.forget(b"/a.rrd");
-        assert_eq!(cache.find(b"/a.rrd", || Some(file)), None);
+        assert_eq!(cache.find(b"/a.rrd", false, || Some(file)), None);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
         let fresh = FileId { changed: (now, 0), ..file };
-        cache.insert(b"/a.rrd", fresh, rrd);
-        assert_eq!(cache.find(b"/a.rrd", || Some(fresh)), None);
+        cache.insert(b"/a.rrd", known(fresh, true));
+        assert_eq!(cache.find(b"/a.rrd", false, || Some(fresh)), None);
     }
 }

@@ -65,15 +65,20 @@ static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 /// # Panics
 /// When `ROUNDEL_ROOT_TESTS` is 1, as in CI: there nothing may be skipped.
 pub fn skip(reason: &str) {
-    let required = std::env::var_os("ROUNDEL_ROOT_TESTS").is_some_and(|value| value == "1");
-    assert!(!required, "ROUNDEL_ROOT_TESTS=1, but {reason}");
+    skip_unless("ROUNDEL_ROOT_TESTS", reason);
+}
+
+/// As [`skip`], for what even CI may lack (a file from the network).
+///
+/// # Panics
+/// When the environment's `variable` is 1.
+pub fn skip_unless(variable: &str, reason: &str) {
+    let required = std::env::var_os(variable).is_some_and(|value| value == "1");
+    assert!(!required, "{variable}=1, but {reason}");
     let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
     // Past the capture of the test's output, which hides what tests print that pass.
-    writeln!(
-        io::stderr(),
-        "SKIPPED, number {count} of this program (fails with ROUNDEL_ROOT_TESTS=1): {reason}"
-    )
-    .ok();
+    writeln!(io::stderr(), "SKIPPED, number {count} of this program (fails with {variable}=1): {reason}")
+        .ok();
 }
 
 /// Debian's `rrdtool` in pipe mode, in a temporary directory of its own.

@@ -3,6 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "rrdtool/habits.rs"]
+mod habits;
+#[path = "rrdtool/random_tree.rs"]
+mod random_tree;
+#[path = "rrdtool/rights.rs"]
+mod rights;
+#[path = "rrdtool/scripts.rs"]
+mod scripts;
 #[path = "rrdtool/tree.rs"]
 mod tree;
 mod wire;

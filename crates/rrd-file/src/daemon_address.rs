@@ -13,10 +13,15 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 
 use crate::name::RrdName;
 use crate::placeholder::{Placeholder, StoreIdentity};
+use crate::tree::FILE_MODE;
 
 /// The name of the file.
 pub const FILE_NAME: &str = ".roundel-daemon";
@@ -112,6 +117,28 @@ pub fn above(path: &Path) -> Option<(String, RrdName)> {
     let text = read(&tree.join(FILE_NAME)).ok()?;
     let (_, address) = parse(&text)?;
     Some((address.to_string(), name))
+}
+
+/// Whether the daemon made the placeholder at `path` as its own user, and no one has changed its owner or mode since. Such a placeholder says nothing about
+/// who may write: the rights of the daemon's socket do, as with rrdcached.
+pub fn is_as_made(path: &Path) -> bool {
+    let Ok(real) = path.canonicalize() else { return false };
+    let Some((tree, _)) = tree_above(&real) else { return false };
+    let (Ok(made), Ok(about)) = (tree.join(FILE_NAME).metadata(), real.metadata()) else { return false };
+    // What the daemon's umask has left of either mode.
+    about.uid() == made.uid() && about.mode() & 0o7777 == made.mode() & FILE_MODE
+}
+
+/// Checks that the caller may write to the placeholder at `path`, as it must be allowed to write to a `.rrd` file there. A file system that is mounted
+/// read-only is no hindrance: the store is elsewhere.
+///
+/// # Errors
+/// The system's, when it may not.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    match rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) {
+        Err(error @ (Errno::ACCESS | Errno::PERM)) if !is_as_made(path) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// The tree that a path without links lies in, and its name there.

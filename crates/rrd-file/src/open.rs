@@ -19,9 +19,9 @@ use crate::file::{Access, HeaderError, RrdFile};
 use crate::geometry::{FileHeader, Geometries, Geometry};
 use crate::handle::Handle;
 use crate::lock::{Inode, acquire, release};
-use crate::placeholder;
 use crate::volume::Volume;
 use crate::{Error, Locking};
+use crate::{daemon_address, placeholder};
 
 /// How often a file that was replaced between opening and locking is reopened.
 const REPLACED_TRIES: usize = 10;
@@ -50,12 +50,14 @@ impl Drop for Opened {
     }
 }
 
-/// The error for a file that could not be opened. A placeholder need not be writable: its store's daemon
-/// decides who may write.
+/// The error for a file that could not be opened. A placeholder that the daemon made need not be writable: who may write, its socket decides.
 fn unopened(path: &Path, error: Errno) -> Error {
     let path = path.to_path_buf();
     match placeholder::read(&path) {
-        Ok(Some(placeholder)) if matches!(error, Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+        Ok(Some(placeholder))
+            if matches!(error, Errno::ACCESS | Errno::PERM | Errno::ROFS)
+                && daemon_address::check_writable(&path).is_ok() =>
+        {
             Error::Placeholder { path, placeholder }
         }
         _ => Error::Open { path, error: error.into() },

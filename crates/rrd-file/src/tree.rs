@@ -34,7 +34,7 @@ pub use sweep::sweep;
 const DIRECTORIES_MAX: usize = 256;
 
 /// Mode of new files, before the umask: RRDtool's.
-const FILE_MODE: u32 = 0o644;
+pub(crate) const FILE_MODE: u32 = 0o644;
 
 /// Mode of created directories, before the umask (as in `rrdcached -R`).
 const DIRECTORY_MODE: u32 = 0o775;

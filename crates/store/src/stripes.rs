@@ -17,7 +17,7 @@ mod watch;
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -262,9 +262,16 @@ impl Stripes {
 
     /// Has the store follow what was done to placeholders, as far as it concerns these names.
     #[inline]
-    fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
+    fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]> + Clone) {
         if let Some(reconciler) = &self.reconciler {
             reconciler.catch_up(names);
+        }
+    }
+
+    /// The same for all names.
+    fn catch_up_with_all(&self) {
+        if let Some(reconciler) = &self.reconciler {
+            reconciler.catch_up_with_all(&AtomicBool::new(false));
         }
     }
 
@@ -456,7 +463,7 @@ impl Engine for Stripes {
         recursive: bool,
         hold: Hold<'_>,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.catch_up(std::iter::empty());
+        self.catch_up_with_all();
         if let Some(reconciler) = &self.reconciler {
             reconciler.wait_for_scan();
         }
@@ -520,7 +527,7 @@ impl Engine for Stripes {
     }
 
     fn settle_missing(&self, remove: bool) -> Result<u64, StoreError> {
-        self.catch_up(std::iter::empty());
+        self.catch_up_with_all();
         self.reconciler.as_ref().map_or(Ok(0), |reconciler| reconciler.settle_missing(remove))
     }
 

@@ -498,6 +498,102 @@ fn too_many_at_a_stroke_are_kept() {
 }
 
 #[test]
+fn what_is_kept_without_a_placeholder_makes_way_for_a_new_rrd() {
+    let world = World::new(2);
+    many(&world);
+    world.sh("rm -r h0 h1 h2 h3");
+    assert_eq!(world.value("h1/5.rrd"), Some(5));
+    // As LibreNMS does, with --no-overwrite.
+    world.make("h1/5.rrd", 99);
+    assert_eq!((world.value("h1/5.rrd"), world.trash().as_str()), (Some(99), "h1/5.rrd"));
+    assert_eq!((world.value("h1/9.rrd"), world.store().missing().len()), (Some(9), 39));
+}
+
+#[test]
+fn a_script_may_remove_one_after_the_other_what_it_has_made() {
+    let world = World::new(2);
+    for number in 0..60 {
+        world.make(&format!("{number}.rrd"), number);
+        world.sh(&format!("rm {number}.rrd"));
+        assert_eq!(world.value(&format!("{number}.rrd")), None, "{number}");
+    }
+    // Those that are made again are no others.
+    many(&world);
+    for number in 0..40 {
+        let text = format!("h{}/{number}.rrd", number % 4);
+        world.sh(&format!("rm {text}"));
+        if number % 3 == 0 {
+            world.make(&text, number);
+        }
+    }
+    assert!(world.store().missing().len() > 5, "{:?}", world.store().missing());
+}
+
+#[test]
+fn a_new_rrd_that_is_to_overwrite_nothing_overwrites_no_file() {
+    let world = World::new(1);
+    three(&world);
+    world.sh("rm a/x.rrd; touch a/x.rrd; echo diary > b/x.rrd; mkdir c.rrd");
+    let create = |text: &str, no_overwrite| {
+        let step = Step { units: 1, units_per_second: 1 };
+        let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+        let definition = parse_create(&options, &["DS:v:GAUGE:1000:U:U", "RRA:LAST:0.5:1:100"]).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let request = CreateRequest { definition, start: START, no_overwrite };
+        world.store().create(name(text), request, Box::new(move |result| sender.send(result).unwrap()));
+        receiver.recv().unwrap()
+    };
+    for text in ["a/x.rrd", "b/x.rrd", "c.rrd"] {
+        assert_eq!(create(text, true), Err(StoreError::Exists(name(text))));
+    }
+    assert_eq!(create("a/x.rrd", false), Ok(()));
+    assert_eq!((world.value("a/x.rrd"), world.value("b/x.rrd")), (Some(-1), None));
+    assert_eq!(fs::read_to_string(world.path("b/x.rrd")).unwrap(), "diary\n");
+}
+
+/// The store has an RRD for each file, and no other. None was made that went to the trash.
+fn check_same_files(world: &World) {
+    let files = oracle::rrd_files(&world.path(""));
+    assert_eq!(world.store().list(b"", true).unwrap().len(), files.len());
+    assert_eq!(world.store().stats().rrd_count, files.len() as u64);
+    for file in files {
+        assert!(world.value(file.to_str().unwrap()).is_some(), "{}", file.display());
+    }
+    // That one was removed, before or after it was copied.
+    assert!(["", "a/598.rrd"].contains(&world.trash().as_str()), "{}", world.trash());
+}
+
+/// More than are followed while a request waits.
+#[test]
+fn large_directories_are_followed_in_parts_and_in_order() {
+    for shard_count in [1, 3] {
+        let mut world = World::new(shard_count);
+        let (count, rrd) = (600, |directory: &str, number: i64| format!("{directory}/{number}.rrd"));
+        (0..count).for_each(|number| world.make(&rrd("a", number), number));
+        world.sh("cp -a a b");
+        for number in (0..count).step_by(7) {
+            // Whichever of the two is asked for first, the copy is of the moment at which it was made.
+            world.update(&rrd("a", number), 2, 9000 + number).unwrap();
+            assert_eq!(world.value(&rrd("b", number)), Some(number));
+        }
+        world.sh("mv a c; cp c/599.rrd a.rrd; rm c/598.rrd; mv b t; cp -a c b; mv c/597.rrd d.rrd");
+        world.update("c/599.rrd", 3, 77).unwrap();
+        assert_eq!((world.value("a/3.rrd"), world.value("c/598.rrd")), (None, None));
+        world.update("d.rrd", 4, 78).unwrap();
+        let values = ["a.rrd", "b/7.rrd", "b/599.rrd", "b/597.rrd", "d.rrd", "t/7.rrd"];
+        let last = if (count - 1) % 7 == 0 { 9599 } else { 599 };
+        assert_eq!(values.map(|text| world.value(text)), [last, 9007, last, 597, 78, 7].map(Some));
+        check_same_files(&world);
+        // Moved on while it is followed: no copy is made twice.
+        world.sh("cp -a t u; mv u v; mv v w; mv t u");
+        assert_eq!((world.value("w/5.rrd"), world.value("u/5.rrd")), (Some(5), Some(5)));
+        world.stop();
+        world.start();
+        check_same_files(&world);
+    }
+}
+
+#[test]
 fn rrds_that_never_had_a_placeholder_get_one() {
     let mut world = World::new(2);
     three(&world);

@@ -100,6 +100,7 @@ fn every_policy_finds_an_rrd_where_its_places_say() {
         ("read", Policy::READ, ["-FS-", "-FS-", "NNNN"], ["-FS-", "-FS-", "NNNN"]),
         ("read flushed", Policy::READ_FLUSHED, ["-FS-", "-FS-", "NFNN"], ["-FS-", "-FS-", "NFNN"]),
         ("here first", Policy::HERE_FIRST, ["-FS-", "-FS-", "-FS-"], ["-FS-", "-FS-", "NFSN"]),
+        ("update here first", Policy::UPDATE_HERE_FIRST, ["-FS-", "-FS-", "-FS-"], ["-FS-", "-FS-", "NFSN"]),
         ("update", Policy::UPDATE, ["-FS-", "----", "NNNN"], ["-FS-", "----", "NNNN"]),
         ("update, list", Policy::UPDATEV, ["-FS-", "----", "NNNN"], ["-FS-", "-F--", "NFNN"]),
         ("create", Policy::CREATE, ["FFSS", "FFSS", "NNNN"], ["FFSS", "FFSS", "NNNN"]),

@@ -126,12 +126,12 @@ pub fn update(tool: &mut Tool, args: &UpdateArgs<'_>) -> Result {
     update_at(tool, Policy::UPDATE, args)
 }
 
-/// The same for the C functions that know no daemon ([`Policy::HERE_FIRST`]).
+/// The same for the C functions that know no daemon ([`Policy::UPDATE_HERE_FIRST`]).
 ///
 /// # Errors
 /// As [`run`].
 pub fn update_here_first(tool: &mut Tool, args: &UpdateArgs<'_>) -> Result {
-    update_at(tool, Policy::HERE_FIRST, args)
+    update_at(tool, Policy::UPDATE_HERE_FIRST, args)
 }
 
 fn update_at(tool: &mut Tool, policy: Policy, args: &UpdateArgs<'_>) -> Result {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Runs commands of a shell in both directories, with our `rrdtool` as `$t` and the daemon that the environment names; what they print must be the same.
-fn same(daemon: &Daemon, tool: &Tool, plain: &Path, script: &str) {
+pub(super) fn same(daemon: &Daemon, tool: &Tool, plain: &Path, script: &str) {
     let run = |directory: &Path, address: Option<String>| {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(directory).env("TZ", "UTC").env("t", &tool.link);

@@ -162,7 +162,7 @@ impl Placeholders {
     }
 
     /// Writes an RRD's number and name into a placeholder that was moved or copied, if it has one of the numbers expected, or none. Another one has taken
-    /// its place otherwise. Its length stays, which is that of the RRD's file.
+    /// its place otherwise, and the answer is false. Its length stays, which is that of the RRD's file.
     ///
     /// # Errors
     /// When no placeholder of this store stands there, or the system fails.
@@ -171,18 +171,21 @@ impl Placeholders {
         name: &RrdName,
         rrd: RrdNumber,
         expected: &[RrdNumber],
-    ) -> Result<(), PlaceholderError> {
+    ) -> Result<bool, PlaceholderError> {
         let io = |error| super::io_error(name, error);
         let file = self.open_to_replace(name)?;
         // Not even an empty one is written to: another program may just be writing it.
         match self.look_into(&file).map_err(io)? {
             Found::Ours { rrd: Some(other), .. } if expected.contains(&other) => {}
             Found::Ours { rrd: None, .. } => {}
-            _ => return Ok(()),
+            _ => return Ok(false),
         }
         let header = encode(&Placeholder { store: self.store, name: name.clone(), rrd: Some(rrd) });
         let length = file.length().map_err(io)?;
         file.write_at(&header, 0).map_err(io)?;
-        if length < header.len() as u64 { file.truncate(header.len() as u64).map_err(io) } else { Ok(()) }
+        if length < header.len() as u64 {
+            file.truncate(header.len() as u64).map_err(io)?;
+        }
+        Ok(true)
     }
 }

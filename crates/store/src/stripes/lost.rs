@@ -14,10 +14,19 @@ use crate::placeholder::Placeholders;
 use crate::shard::message::UpdateOutcome;
 
 impl Stripes {
-    /// Refuses the name of an RRD that a damaged checkpoint has cost, when nothing may be overwritten.
+    /// Prepares a name for a new RRD, and checks that it is free: not of a lost one, and if nothing is to be overwritten, not of another program's file.
     pub(super) fn check_free(&self, name: &RrdName, no_overwrite: bool) -> Result<(), StoreError> {
-        match no_overwrite && self.core.any_lost && !self.core.is_in_store(name) {
-            true => self.core.check_lost(name),
+        if let Some(reconciler) = &self.reconciler {
+            reconciler.make_way(name)?;
+        }
+        if !no_overwrite || self.core.is_in_store(name) {
+            return Ok(());
+        }
+        if self.core.any_lost {
+            self.core.check_lost(name)?;
+        }
+        match self.reconciler.as_ref().is_some_and(|reconciler| reconciler.has_other_file(name)) {
+            true => Err(StoreError::Exists(name.clone())),
             false => Ok(()),
         }
     }

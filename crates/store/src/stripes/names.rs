@@ -222,6 +222,16 @@ impl Core {
         results.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
+    /// Deletes RRDs that wait for names that they are not to get.
+    pub(super) fn abandon(&self, arrivals: Vec<Arrival>) {
+        for Arrival { name, shard, .. } in arrivals {
+            let hidden = name.hidden(ARRIVING);
+            if let Err(error) = self.wait_for(&self.shards[shard], |reply| Command::Delete(hidden, reply)) {
+                tracing::warn!(%error, rrd = %name, "cannot delete a superfluous copy; it gets to its name at the next start");
+            }
+        }
+    }
+
     /// The numbers of the RRDs that have these names.
     pub(super) fn numbers(&self, names: &[RrdName]) -> Result<Vec<Option<RrdNumber>>, StoreError> {
         let mut of_shard: Vec<Vec<usize>> = vec![Vec::new(); self.shards.len()];

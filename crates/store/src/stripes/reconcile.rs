@@ -12,15 +12,16 @@ mod follow;
 mod look;
 mod noted;
 mod plan;
+mod queue;
 mod removal;
 mod requests;
 mod scan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rrd_file::tree::Tree;
 
@@ -36,7 +37,8 @@ use crate::stripes::names::Arrival;
 use crate::stripes::shards::Core;
 use crate::stripes::watch::{Changes, Watch};
 use noted::Noted;
-use plan::{Plan, plan};
+use plan::{Plan, Seen, plan};
+use queue::Queue;
 use removal::Removals;
 
 /// Keeps the store in step with the tree of its placeholders.
@@ -48,7 +50,7 @@ pub(super) struct Reconciler {
     originals: Arc<Originals>,
     disk: Arc<dyn Disk>,
     queue: Option<Arc<OwnedFd>>,
-    /// Set while changes are being followed.
+    /// Set while changes are being followed, or wait for it.
     is_busy: AtomicBool,
     /// Set while the watch may miss changes.
     is_unsure: AtomicBool,
@@ -58,7 +60,7 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
-    /// When this process began to follow the tree, in nanoseconds since the epoch.
+    /// When this process began to follow the tree, by the clock of files ([`files_now_ns`]).
     started_ns: i128,
     /// Notified at the end of the first scan.
     scanned: Condvar,
@@ -67,6 +69,8 @@ pub(super) struct Reconciler {
 /// What only one thread at a time changes.
 struct State {
     watch: Option<Watch>,
+    /// What has changed and is still to be followed.
+    queue: Queue,
     removals: Removals,
     /// The tree itself is gone; nothing is followed any more.
     is_tree_gone: bool,
@@ -78,10 +82,19 @@ struct State {
 
 /// How long a request waits for the first scan: one that is about a name without a placeholder, and one for all names.
 const SCAN_PATIENCE: Duration = Duration::from_secs(10);
-/// By how much the times of files may lag the clock: the kernel takes them from its last tick, every 1 to 10 ms.
-const TICK_NS: i128 = 20_000_000;
+/// Names that are followed while requests wait: copies of so many RRDs take some 10 ms.
+const AT_ONCE: usize = 128;
+/// How long requests get a turn between two parts of the queue.
+const BETWEEN_PARTS: Duration = Duration::from_micros(200);
 /// How often names are looked at, one time after the other, until they stay the same.
 const LOOKS_MAX: u32 = 50;
+
+/// The time that a file would get now, in nanoseconds since the epoch. The kernel takes it from its coarse clock, which lags by a tick, and by many on a
+/// busy virtual machine.
+fn files_now_ns() -> i128 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
+}
 
 /// Why a set of names is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,6 +135,7 @@ impl Reconciler {
             wants_scan: AtomicBool::new(true),
             state: Mutex::new(State {
                 watch,
+                queue: Queue::default(),
                 removals: Removals::new(options.max_removed),
                 is_tree_gone: false,
                 is_scanned: false,
@@ -129,8 +143,7 @@ impl Reconciler {
             }),
             disk,
             modified: ModifiedTimes::default(),
-            // By the system's clock, as the file system's times are.
-            started_ns: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128,
+            started_ns: files_now_ns(),
             core,
             scanned: Condvar::new(),
             placeholders,
@@ -146,14 +159,29 @@ impl Reconciler {
         self.queue.as_deref()
     }
 
-    /// Follows what has changed in the tree before this call, as far as it concerns the store or these names.
+    /// Follows what has changed in the tree before this call, as far as it concerns these names.
     #[inline]
-    pub(super) fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
+    pub(super) fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]> + Clone) {
         if !self.is_quiet() {
-            self.follow();
+            self.follow(names.clone());
         }
         if self.is_unsure.load(Ordering::Acquire) {
             self.look_at(names);
+        }
+    }
+
+    /// Follows everything that has changed, in parts between which requests are answered. Ends early when `is_stopping`.
+    pub(super) fn catch_up_with_all(&self, is_stopping: &AtomicBool) {
+        while !self.is_quiet() && !is_stopping.load(Ordering::Relaxed) {
+            let mut state = lock(&self.state);
+            self.take_changes(&mut state);
+            let next = state.queue.next(AT_ONCE);
+            self.settle(&mut state, next);
+            if state.queue.is_empty() {
+                return;
+            }
+            drop(state);
+            std::thread::sleep(BETWEEN_PARTS);
         }
     }
 
@@ -166,15 +194,38 @@ impl Reconciler {
     }
 
     #[cold]
-    fn follow(&self) {
+    fn follow<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
         let mut state = lock(&self.state);
+        self.take_changes(&mut state);
+        let due = match state.queue.len() <= AT_ONCE {
+            true => state.queue.all(),
+            false => self.concerned(&state.queue, names),
+        };
+        self.settle(&mut state, due);
+    }
+
+    /// Puts what has changed in the queue, and returns it. To be followed by [`Reconciler::follow_names`], which says when nothing is left.
+    fn take_changes(&self, state: &mut State) -> BTreeSet<RrdName> {
         self.is_busy.store(true, Ordering::SeqCst);
-        if let Some(watch) = &mut state.watch {
-            let changes = watch.take();
-            let names = self.names_in(&mut state, changes);
-            self.settle(&mut state, names);
+        let Some(watch) = &mut state.watch else { return BTreeSet::new() };
+        let changes = watch.take();
+        let names = self.names_in(state, changes);
+        for name in &names {
+            match self.placeholders.look(name) {
+                Ok(found) => state.queue.add(name.clone(), &found),
+                Err(error) => cannot_look(name, &error),
+            }
         }
-        self.is_busy.store(false, Ordering::SeqCst);
+        names
+    }
+
+    /// Names in the queue that have to be followed before a request about these names is answered.
+    fn concerned<'n>(&self, queue: &Queue, names: impl Iterator<Item = &'n [u8]>) -> BTreeSet<RrdName> {
+        let names: Vec<RrdName> = names.filter_map(|name| RrdName::new(name).ok()).collect();
+        // Otherwise the store stops.
+        let Ok(numbers) = self.core.numbers(&names) else { return BTreeSet::new() };
+        let copies = numbers.iter().flatten().flat_map(|&number| queue.written_for(number));
+        names.iter().filter(|name| queue.contains(name)).chain(copies).cloned().collect()
     }
 
     /// The names that changes are about. Directories that are new are watched from now on.
@@ -317,35 +368,60 @@ impl Reconciler {
         names: BTreeSet<RrdName>,
         cause: Cause,
     ) -> Result<(), StoreError> {
-        if names.is_empty() || state.is_tree_gone {
-            return Ok(());
+        let mut followed = Ok(());
+        if state.is_tree_gone {
+            state.queue = Queue::default();
+        } else if !names.is_empty() {
+            followed = self.agree(state, &names).and_then(|(plan, seen)| {
+                seen.keys().for_each(|name| state.queue.remove(name));
+                self.carry_out(state, plan, cause)
+            });
+            names.iter().for_each(|name| state.queue.remove(name));
         }
-        let followed = self.agree(state, names).and_then(|plan| self.carry_out(state, plan, cause));
         self.missing_count.store(state.removals.missing().len() as u64, Ordering::Relaxed);
+        self.is_busy.store(!state.queue.is_empty(), Ordering::SeqCst);
         followed
     }
 
     /// A plan for what stood at the names and at all others that they lead to, at one moment: what is seen twice with nothing in between.
-    fn agree(&self, state: &mut State, mut names: BTreeSet<RrdName>) -> Result<Plan, StoreError> {
+    fn agree(
+        &self,
+        state: &mut State,
+        names: &BTreeSet<RrdName>,
+    ) -> Result<(Plan, BTreeMap<RrdName, Seen>), StoreError> {
         let mut seen = self.see(state, names.clone())?;
         for _ in 0..LOOKS_MAX {
             let plan = plan(&seen);
             if plan.changes_nothing() {
-                return Ok(plan);
+                return Ok((plan, seen));
             }
             let again = self.see(state, names.clone())?;
-            let changes = state.watch.as_mut().map(Watch::take).unwrap_or_default();
-            let is_quiet = changes == Changes::default();
-            if is_quiet && again == seen {
-                return Ok(plan);
+            let changed = self.take_changes(state);
+            if again == seen && !self.concern(&state.queue, &changed, &seen)? {
+                return Ok((plan, seen));
             }
-            seen = again;
-            if !is_quiet {
-                names.extend(self.names_in(state, changes));
-                seen = self.see(state, names.clone())?;
-            }
+            seen = self.see(state, names.clone())?;
         }
         // Programs change it faster than it can be looked at; what is missed now leads to further events.
-        Ok(plan(&seen))
+        Ok((plan(&seen), seen))
     }
+
+    /// Whether changes concern names that were seen: what stands there, or where their placeholders have gone.
+    fn concern(
+        &self,
+        queue: &Queue,
+        changed: &BTreeSet<RrdName>,
+        seen: &BTreeMap<RrdName, Seen>,
+    ) -> Result<bool, StoreError> {
+        if changed.iter().any(|name| seen.contains_key(name)) {
+            return Ok(true);
+        }
+        let written_for: Vec<RrdNumber> = changed.iter().filter_map(|name| queue.rrd_at(name)).collect();
+        let known = self.core.names_of(&written_for)?;
+        Ok(known.values().any(|name| RrdName::new(name).is_ok_and(|name| seen.contains_key(&name))))
+    }
+}
+
+fn cannot_look(name: &RrdName, error: &std::io::Error) {
+    tracing::warn!(%error, file = %name, "cannot look at a file of the tree: what was done to it is not followed");
 }

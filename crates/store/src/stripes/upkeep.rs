@@ -89,7 +89,7 @@ impl Shared {
             if let Some(reconciler) = &self.reconciler {
                 reconciler.look_for_tree();
                 reconciler.scan_if_due(&self.is_stopping);
-                reconciler.catch_up(std::iter::empty());
+                reconciler.catch_up_with_all(&self.is_stopping);
                 reconciler.put_away_old(&self.is_stopping);
                 reconciler.note_placeholders();
                 let is_due = modified_at <= Instant::now();

@@ -14,7 +14,7 @@ use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::{Found, PlaceholderError, RrdNumber};
 use crate::stripes::adopt::original;
-use crate::stripes::names::{Arrival, IsWanted, Source};
+use crate::stripes::names::{IsWanted, Source};
 
 /// Files that an earlier process has taken in, archived with one fsync.
 const OLD_AT_ONCE: usize = 64;
@@ -67,10 +67,12 @@ impl Reconciler {
         let late = plan.late.into_iter().map(|(from, to)| (Source::Copied(from), to));
         for sources in [plan.arrivals, late.collect()] {
             let (arrivals, departed) = self.core.depart(sources);
-            // A copy must not be made once more because its placeholder still says what it was copied from.
-            for Arrival { name, number, copy_of, .. } in &arrivals {
-                self.rewrite(name, *number, *copy_of);
-            }
+            // A copy must not be made once more because its placeholder still says what it was copied from. One whose placeholder has gone on is made
+            // where that is now.
+            let (arrivals, superfluous): (Vec<_>, Vec<_>) = arrivals
+                .into_iter()
+                .partition(|one| self.rewrite(&one.name, one.number, one.copy_of) || one.copy_of.is_none());
+            self.core.abandon(superfluous);
             outcome = outcome.and(departed).and(self.core.arrive(arrivals));
         }
         for (name, number) in plan.outdated.iter().zip(self.core.numbers(&plan.outdated)?) {
@@ -95,14 +97,22 @@ impl Reconciler {
         Ok(names.into_iter().zip(numbers).map(one).collect())
     }
 
-    /// Writes an RRD's name and number into its placeholder, in which there may be the number of what it is a copy of.
-    pub(super) fn rewrite(&self, name: &RrdName, number: Option<RrdNumber>, copy_of: Option<RrdNumber>) {
-        let Some(number) = number else { return };
+    /// Writes an RRD's name and number into its placeholder, in which there may be the number of what it is a copy of. False when it is not there any more.
+    pub(super) fn rewrite(
+        &self,
+        name: &RrdName,
+        number: Option<RrdNumber>,
+        copy_of: Option<RrdNumber>,
+    ) -> bool {
+        let Some(number) = number else { return true };
         match self.placeholders.rewrite(name, number, &[number, copy_of.unwrap_or(number)]) {
-            Ok(()) => {}
+            Ok(is_there) => is_there,
             // Moved on or removed, which the next event tells.
-            Err(PlaceholderError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(%error, "cannot write the new name into a placeholder"),
+            Err(PlaceholderError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => {
+                tracing::warn!(%error, "cannot write the new name into a placeholder");
+                true
+            }
         }
     }
 

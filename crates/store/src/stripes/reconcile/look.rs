@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 
 use rrd_file::handle::Handle;
+use rustix::fs::SeekFrom;
 
 use super::plan::{Origin, Seen, Stands};
-use super::{Reconciler, State, TICK_NS};
+use super::{Reconciler, State, cannot_look};
 use crate::engine::StoreError;
 use crate::name::RrdName;
 use crate::placeholder::{Found, RrdNumber};
@@ -26,6 +27,10 @@ impl Reconciler {
             let mut found = Vec::new();
             for (name, number) in names.into_iter().zip(numbers) {
                 if let Some(what) = self.find(state, &name, number)? {
+                    if let Some(number) = number.filter(|&number| written_for(&what) != Some(number)) {
+                        // It may have been moved to one of them.
+                        next.extend(state.queue.written_for(number).cloned());
+                    }
                     found.push((name, number, what));
                 }
             }
@@ -56,7 +61,7 @@ impl Reconciler {
         let mut found = match self.placeholders.look(name) {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%error, file = %name, "cannot look at a file of the tree: what was done to it is not followed");
+                cannot_look(name, &error);
                 return Ok(None);
             }
         };
@@ -125,11 +130,13 @@ impl Reconciler {
     }
 
     /// Whether a file was last changed before this process began; a younger one may be in the hands of another program.
-    fn is_older_than_start(&self, name: &RrdName) -> bool {
-        let about = self.placeholders.tree().open_afresh(name).and_then(|file| file.stat());
-        let Ok(Some(about)) = about else { return false };
+    pub(super) fn is_older_than_start(&self, name: &RrdName) -> bool {
+        let Ok(Handle::System(file)) = self.placeholders.tree().open_afresh(name) else { return false };
+        // A file that is being truncated has its new length before its new time. Looking for holes waits for the lock that is held meanwhile.
+        let _ = rustix::fs::seek(&file, SeekFrom::Hole(0));
+        let Ok(about) = rustix::fs::fstat(&file) else { return false };
         let changed_ns = i128::from(about.st_ctime) * 1_000_000_000 + i128::from(about.st_ctime_nsec);
-        changed_ns + TICK_NS < self.started_ns
+        changed_ns < self.started_ns
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.

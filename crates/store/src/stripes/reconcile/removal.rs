@@ -11,8 +11,8 @@ use crate::stripes::shards::Core;
 
 /// Removals within this time are one stroke.
 const STROKE: Duration = Duration::from_secs(10);
-/// So many may always go.
-const COUNT_MIN: usize = 10;
+/// So many may always go: a device is deleted, and added again.
+const COUNT_MIN: usize = 20;
 
 /// What was removed of late, and what is kept although its placeholder is missing.
 pub(super) struct Removals {
@@ -22,11 +22,13 @@ pub(super) struct Removals {
     missing: BTreeSet<RrdName>,
     /// When RRDs were last kept.
     kept_at: Option<Instant>,
+    /// How many RRDs had been made, ever, when RRDs were last removed.
+    made: u64,
 }
 
 impl Removals {
     pub(super) fn new(max_share: f64) -> Self {
-        Removals { max_share, recent: VecDeque::new(), missing: BTreeSet::new(), kept_at: None }
+        Removals { max_share, recent: VecDeque::new(), missing: BTreeSet::new(), kept_at: None, made: 0 }
     }
 
     /// RRDs that are kept although their placeholders are missing.
@@ -51,12 +53,11 @@ impl Removals {
         self.recent.push_back((Instant::now(), trashed));
     }
 
-    /// Those of the RRDs that may go. When they are too many, none, and those that went just before come back.
+    /// Forgets the removals that do not belong to the stroke of one that comes now.
     ///
     /// # Errors
     /// When the store stops.
-    pub(super) fn allow(&mut self, core: &Core, mut names: Vec<RrdName>) -> Result<Vec<RrdName>, StoreError> {
-        names.retain(|name| !self.missing.contains(name));
+    fn begin(&mut self, core: &Core) -> Result<(), StoreError> {
         while self.recent.front().is_some_and(|(at, _)| at.elapsed() > STROKE) {
             self.recent.pop_front();
         }
@@ -68,14 +69,36 @@ impl Removals {
         for ((at, trashed), _) in self.recent.drain(..).zip(is_back).filter(|(_, is_back)| !is_back) {
             last.insert(trashed.name.clone(), (at, trashed));
         }
+        // Each time but the last that a name went, it was made again.
+        let made_again = (names_before.len() - last.len()) as u64;
         self.recent.extend(last.into_values());
         self.recent.make_contiguous().sort_by_key(|(at, _)| *at);
+        // A program that makes others in between does not lose a tree: scripts remove what they have made.
+        let made = core.next_ids()?.iter().map(|&id| u64::from(id)).sum();
+        let others = made - self.made.min(made) > made_again;
+        if std::mem::replace(&mut self.made, made) > 0 && others {
+            self.recent.clear();
+            self.kept_at = None;
+        }
+        Ok(())
+    }
+
+    /// Those of the RRDs that may go. When they are too many, none, and those that went just before come back.
+    ///
+    /// # Errors
+    /// When the store stops.
+    pub(super) fn allow(&mut self, core: &Core, mut names: Vec<RrdName>) -> Result<Vec<RrdName>, StoreError> {
+        names.retain(|name| !self.missing.contains(name));
+        if names.is_empty() {
+            return Ok(names);
+        }
+        self.begin(core)?;
         let count = self.recent.len() + names.len();
         let is_same_stroke =
             self.kept_at.is_some_and(|at| at.elapsed() <= STROKE) && !self.missing.is_empty();
         let all = core.rrd_count()? + self.recent.len() as u64;
         let are_few = count <= COUNT_MIN || count as f64 <= self.max_share * all as f64;
-        if names.is_empty() || (are_few && !is_same_stroke) {
+        if are_few && !is_same_stroke {
             return Ok(names);
         }
         self.kept_at = Some(Instant::now());

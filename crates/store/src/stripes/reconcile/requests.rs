@@ -36,6 +36,31 @@ impl Reconciler {
         Ok(count)
     }
 
+    /// Makes way for a new RRD: one of this name that was kept although its placeholder is missing goes to the trash.
+    ///
+    /// # Errors
+    /// When it cannot go.
+    pub(in super::super) fn make_way(&self, name: &RrdName) -> Result<(), StoreError> {
+        if self.missing_count() == 0 {
+            return Ok(());
+        }
+        let mut state = lock(&self.state);
+        match state.removals.missing().contains(name) {
+            true => self.follow_names(&mut state, [name.clone()].into(), Cause::Request),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a file stands at a name that an RRD must not replace which is to replace nothing: one of another program, even an empty one. Those that a
+    /// loss of power has left are older than this process.
+    pub(in super::super) fn has_other_file(&self, name: &RrdName) -> bool {
+        match self.placeholders.look(name) {
+            Ok(Found::RrdFile | Found::Other | Found::Foreign(_)) => true,
+            Ok(Found::Unfinished) => !self.is_older_than_start(name),
+            Ok(Found::Nothing | Found::Ours { .. }) | Err(_) => false,
+        }
+    }
+
     /// The RRD that is meant by a name that none has: the one whose placeholder a link leads to, or that was moved there under a hidden file name.
     ///
     /// # Errors
@@ -53,6 +78,7 @@ impl Reconciler {
                 if let Ok(known) = RrdName::new(&known)
                     && matches!(self.placeholders.look(&known), Ok(Found::Ours { file: other, .. }) if other == file)
                 {
+                    self.catch_up(std::iter::once(known.as_bytes()));
                     return Ok(Some(known));
                 }
                 // It was moved there without an event, or is in the trash.

@@ -1,0 +1,155 @@
+//! RRDtool's own test scripts, unmodified, on a daemon that keeps RRDs in stripes, with Debian's programs as control.
+//!
+//! `make peers` fetches them (`fetch-scripts.sh`). They create, copy, overwrite and remove `.rrd` files, and compare what `rrdtool` prints with files of theirs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::Mutex;
+
+use super::*;
+
+/// The scripts that run at the same time.
+const SIDE_BY_SIDE: usize = 4;
+
+/// Where `make peers` has put them.
+fn fetched() -> Option<PathBuf> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("rrdtool-scripts");
+    if directory.join("functions").exists() {
+        return Some(directory);
+    }
+    let why = "RRDtool's own test scripts are not there: run `make peers` with a network";
+    oracle::skip_unless("ROUNDEL_RRDTOOL_SCRIPTS", why);
+    None
+}
+
+/// With what the scripts run.
+struct Setup<'a> {
+    /// The `rrdtool` that they call.
+    tool: &'a Path,
+    /// Where they run, and their files are: the directory that a daemon has, or one of files.
+    directory: &'a Path,
+    /// The daemon that they are to use, if there is one.
+    address: Option<String>,
+}
+
+/// What the scripts have said, by name: nothing when they were content.
+type Outcome = BTreeMap<String, Option<String>>;
+
+impl Setup<'_> {
+    /// Copies the scripts and runs them.
+    fn run(&self, scripts: &Path) -> Outcome {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(scripts).unwrap() {
+            let path = entry.unwrap().path();
+            let content = std::fs::read(&path).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap().to_string();
+            let copy = self.directory.join(&name);
+            std::fs::write(&copy, &content).unwrap();
+            if content.starts_with(b"#!") {
+                std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+                names.push(name);
+            }
+        }
+        let (queue, outcome) = (Mutex::new(names), Mutex::new(Outcome::new()));
+        let work = || {
+            while let Some(name) = { queue.lock().unwrap().pop() } {
+                let said = self.run_one(&name);
+                outcome.lock().unwrap().insert(name, said);
+            }
+        };
+        std::thread::scope(|scope| (0..SIDE_BY_SIDE).for_each(|_| drop(scope.spawn(work))));
+        outcome.into_inner().unwrap()
+    }
+
+    fn run_one(&self, name: &str) -> Option<String> {
+        let output = tempfile::tempfile().unwrap();
+        let mut command = Command::new("bash");
+        command.arg(self.directory.join(name)).current_dir(self.directory);
+        // One that is stuck ends with the programs that it has started.
+        command
+            .process_group(0)
+            .env("RRDTOOL", self.tool)
+            .env("RRDCACHED", "/usr/bin/rrdcached")
+            .env("LC_ALL", "C");
+        // Daemons on other machines take no absolute names, and the scripts use no others.
+        command.env("RRDCACHED_STRIPPATH", self.directory);
+        for variable in
+            ["RRDCACHED_ADDRESS", "BASEDIR", "BUILDDIR", "TOP_BUILDDIR", "TESTS_STYLE", "CONTINUE"]
+        {
+            command.env_remove(variable);
+        }
+        if let Some(address) = &self.address {
+            command.env("RRDCACHED_ADDRESS", address);
+        }
+        let (stdout, stderr) = (output.try_clone().unwrap(), output.try_clone().unwrap());
+        let mut script = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap();
+        let start = std::time::Instant::now();
+        let ended = loop {
+            match script.try_wait().unwrap() {
+                Some(status) => break Some(status),
+                None if start.elapsed() > wire::DEADLINE => break None,
+                None => std::thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        };
+        if ended.is_none() {
+            let group = rustix::process::Pid::from_raw(script.id() as i32).unwrap();
+            rustix::process::kill_process_group(group, rustix::process::Signal::KILL).ok();
+            script.wait().unwrap();
+        }
+        if ended.is_some_and(|status| status.success()) {
+            return None;
+        }
+        let mut text = vec![0; output.metadata().unwrap().len() as usize];
+        std::os::unix::fs::FileExt::read_exact_at(&output, &mut text, 0).unwrap();
+        Some(format!("{ended:?}\n{}", String::from_utf8_lossy(&text)))
+    }
+}
+
+/// The scripts that were not content.
+fn failed(outcome: &Outcome) -> BTreeSet<&str> {
+    outcome.iter().filter(|(_, said)| said.is_some()).map(|(name, _)| name.as_str()).collect()
+}
+
+/// Runs the scripts on a daemon of its own.
+fn run_on(kind: Kind, is_tcp: bool, tool: &Path, scripts: &Path) -> Outcome {
+    let directory = tempfile::Builder::new().prefix("scripts-").tempdir().unwrap();
+    let mut daemon = Daemon::new(kind, directory.path());
+    daemon.start();
+    let address = match is_tcp {
+        true => format!("127.0.0.1:{}", daemon.tcp_port()),
+        false => format!("unix:{}", daemon.socket().display()),
+    };
+    Setup { tool, directory: &daemon.base(), address: Some(address) }.run(scripts)
+}
+
+/// Ours are content wherever Debian's are, and Debian's must be: scripts that are broken themselves, or that RRDtool's client makes impossible, are found by
+/// running them.
+fn check(way: &str, ours: &Outcome, theirs: &Outcome) {
+    let (failed_here, exempt) = (failed(ours), failed(theirs));
+    let names = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(" ");
+    let count = |failed: &BTreeSet<&str>| format!("{} of {}", ours.len() - failed.len(), ours.len());
+    // Shown by --nocapture.
+    println!(
+        "{way}: {} (not {}); Debian's own {} (not {})",
+        count(&failed_here),
+        names(&failed_here),
+        count(&exempt),
+        names(&exempt)
+    );
+    if let Some(name) = failed_here.difference(&exempt).next() {
+        let said = ours[*name].as_deref().unwrap_or_default();
+        panic!("{way}: {name} fails, as it does not with Debian's own: {said}");
+    }
+}
+
+#[test]
+fn rrdtools_own_test_scripts_run_as_on_files() {
+    let Some(scripts) = fetched() else { return };
+    let (theirs, directory) = (Path::new("/usr/bin/rrdtool"), tempfile::tempdir().unwrap());
+    let ours = Tool::new(directory.path());
+    for (way, is_tcp) in [("over a UNIX socket", false), ("over TCP", true)] {
+        let control = run_on(Kind::Rrdcached, is_tcp, theirs, &scripts);
+        check(way, &run_on(Kind::Stripes, is_tcp, &ours.link, &scripts), &control);
+    }
+}
