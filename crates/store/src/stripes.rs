@@ -26,6 +26,7 @@ use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 
+use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
     CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, Trashed,
@@ -62,6 +63,8 @@ pub struct Options {
     pub shard_count: u32,
     /// Options of its shards.
     pub shard: ShardOptions,
+    /// The store's own directory, which no other store's tree may have in it; `None` when the disk is not the system's.
+    pub directory: Option<PathBuf>,
     /// Where placeholders are written; `None` = nowhere.
     pub placeholder_tree: Option<PathBuf>,
     /// Have the kernel tell what is done to placeholders; otherwise each name is looked at when it is used.
@@ -91,6 +94,7 @@ impl Default for Options {
         Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
             shard: ShardOptions::default(),
+            directory: None,
             placeholder_tree: None,
             watch: true,
             adopt_tree: None,
@@ -173,6 +177,10 @@ impl Stripes {
         let lock = take_lock(&*disk)?;
         let identity = Identity::load_or_create(&*disk, options.shard_count)?;
         let store = StoreIdentity(identity.id);
+        let trees: Vec<&Path> =
+            options.placeholder_tree.iter().chain(&options.adopt_tree).map(PathBuf::as_path).collect();
+        let claim =
+            Claim::take(store, options.directory.as_deref(), &trees).map_err(OpenError::transparent)?;
         let placeholders = match &options.placeholder_tree {
             Some(path) => {
                 let tree = Tree::open(path).map_err(|error| {
@@ -197,6 +205,7 @@ impl Stripes {
             identity: store,
             flushes: AtomicU64::new(0),
             _lock: lock,
+            _claim: claim,
         });
         Self::over(core, disk, options, placeholders)
     }
