@@ -285,6 +285,7 @@ impl Stripes {
         in_tree: impl Fn(&Reconciler, &RrdName, &RrdName) -> Result<(), StoreError>,
         in_shards: impl Fn(&Core, &RrdName, &RrdName) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        self.check_for_tree(to)?;
         self.catch_up(std::iter::once(to.as_bytes()));
         self.with_rrd(from, |core, from| {
             core.ask(from, |view, name| view.status(name))?;
@@ -322,6 +323,11 @@ impl Stripes {
         attempt(&self.core, name)
     }
 
+    /// Checks that a new name can have a placeholder, if the store keeps any.
+    fn check_for_tree(&self, name: &RrdName) -> Result<(), StoreError> {
+        Ok(self.reconciler.as_ref().map_or(Ok(()), |_| name.check_for_files())?)
+    }
+
     /// Whether a `.rrd` file that would be adopted has this name.
     fn is_only_a_file(&self, name: &RrdName) -> bool {
         self.adopter.as_ref().is_some_and(|adopter| adopter.is_only_a_file(name))
@@ -354,8 +360,9 @@ impl Engine for Stripes {
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         self.catch_up(std::iter::once(name.as_bytes()));
-        if let Err(lost) = self.check_free(&name, request.no_overwrite) {
-            return reply(Err(lost));
+        let is_free = self.check_for_tree(&name).and_then(|()| self.check_free(&name, request.no_overwrite));
+        if let Err(error) = is_free {
+            return reply(Err(error));
         }
         self.core.make_room(&request.definition);
         match self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name)) {
@@ -374,6 +381,7 @@ impl Engine for Stripes {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        self.check_for_tree(&name)?;
         self.catch_up(std::iter::once(name.as_bytes()));
         self.check_free(&name, no_overwrite)?;
         if no_overwrite && self.is_only_a_file(&name) {
@@ -418,6 +426,7 @@ impl Engine for Stripes {
     }
 
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
+        self.check_for_tree(to)?;
         self.catch_up(std::iter::once(to.as_bytes()));
         match &self.reconciler {
             Some(reconciler) => reconciler.restore(trashed, to),

@@ -203,3 +203,38 @@ fn a_store_may_lie_in_its_own_tree() {
         world.start();
     }
 }
+
+/// Without placeholders, names are not those of files; with them, a new one must be.
+#[test]
+fn names_may_be_longer_than_those_of_files_where_there_are_none() {
+    let mut world = World::new(2);
+    let (long, longest) = ("n".repeat(300), "n".repeat(4095));
+    world.make("a.rrd", 1);
+    for refused in [
+        world.store().rename(&name("a.rrd"), &name(&long)),
+        world.store().copy(&name("a.rrd"), &name(&long)),
+        world.store().import(name(&long), world.store().read(&name("a.rrd")).unwrap(), true),
+    ] {
+        assert!(refused.unwrap_err().to_string().contains("255 bytes"));
+    }
+    assert!(matches!(world.update(&long, 2, 1), Err(StoreError::NoSuchRrd(_))));
+    assert_eq!((world.list().as_str(), world.value(&long)), ("a.rrd", None));
+    world.stop();
+    let with_tree = world.options.clone();
+    world.options = Options { placeholder_tree: None, ..with_tree.clone() };
+    world.start();
+    world.make(&long, 2);
+    world.make(&longest, 3);
+    world.store().rename(&name(&long), &name(format!("d/{long}"))).unwrap();
+    world.store().checkpoint().unwrap();
+    world.stop();
+    // Those that are there stay, without placeholders.
+    for (second, options) in (5..).zip([with_tree, world.options.clone()]) {
+        world.options = options;
+        world.start();
+        world.update(&longest, second, 9).unwrap();
+        let values = ["a.rrd", &long, &format!("d/{long}"), &longest].map(|name| world.value(name));
+        assert_eq!(values, [Some(1), None, Some(2), Some(9)]);
+        world.stop();
+    }
+}
