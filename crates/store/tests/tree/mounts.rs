@@ -112,19 +112,39 @@ fn placeholders_of_a_lower_layer_are_followed() {
     });
 }
 
+/// A directory shown by FUSE at another place, until this is dropped.
+struct Shown(std::process::Child);
+
+impl Shown {
+    fn at(directory: &Path, place: &Path) -> Self {
+        fs::write(directory.join(".there"), "").unwrap();
+        let mut bindfs = Command::new("bindfs");
+        bindfs
+            .args(["-f", "-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0"])
+            .args([directory, place]);
+        let child = bindfs.spawn().expect("bindfs is installed (make peers)");
+        oracle::wait_until("a mount by bindfs", || place.join(".there").exists());
+        Shown(child)
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // Its mount namespace would live as long as it does.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 /// Of what others do on a shared file system, no event tells; here the other machine works in the directory that FUSE shows.
 #[test]
 fn what_other_machines_do_is_seen_when_a_name_is_used() {
     with_mounts(|| {
+        let mut shown = None;
         let mut world = World::on(2, |tree| {
             let behind = tree.with_file_name("behind");
             fs::create_dir(&behind).unwrap();
-            let output = Command::new("bindfs")
-                .args(["-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0"])
-                .args([&behind, tree])
-                .output()
-                .expect("bindfs is installed (make peers)");
-            assert!(output.status.success(), "{output:?}");
+            shown = Some(Shown::at(&behind, tree));
         });
         three(&world);
         world.make("c.rrd", 4);
@@ -139,6 +159,7 @@ fn what_other_machines_do_is_seen_when_a_name_is_used() {
         world.sh("cd ../behind; rm q/x.rrd");
         assert!(matches!(world.update("q/x.rrd", 5, 1), Err(StoreError::NoSuchRrd(_))));
         world.stop();
+        drop(shown);
     });
 }
 
