@@ -3,8 +3,11 @@
 # The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
 # other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
 TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper \
-  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl
+  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs
 BENCH_PACKAGES := victoria-metrics
+# Whole applications, which only `make test-all` runs. mini-httpd: ganglia-webfrontend needs a web server, and this one is small; none is started.
+APPS_PACKAGES := cacti dbconfig-no-thanks mariadb-server-core mariadb-client-core php php8.2-cgi php-intl php-gd ganglia-webfrontend mini-httpd \
+  graphite-web libcgi-pm-perl libconfig-general-perl libregexp-common-perl libhtml-parser-perl
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,12 +18,12 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test test-all variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
+.PHONY: help run test test-all apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
 	@echo "make test          install the peers (Debian packages), then run every test and build what check leaves out"
-	@echo "make test-all      the same with root's tests, and every random test with ten times the seeds: an hour"
+	@echo "make test-all      the same with root's tests, every random test with ten times the seeds, and whole applications: an hour"
 	@echo "make check         formatting, clippy, unit tests, house rules, licences: what a change needs, in a minute"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
@@ -65,8 +68,18 @@ variants:
 	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --no-deps --locked
 
 # What does not fit into the 25 minutes of `make test`.
-test-all: peers variants
-	ROUNDEL_ROOT_TESTS=1 ROUNDEL_SEEDS=10x $(CARGO) test --workspace --locked
+test-all: peers apps-peers variants
+	ROUNDEL_ROOT_TESTS=1 ROUNDEL_SEEDS=10x ROUNDEL_APPS=1 ROUNDEL_SPINE=$(SPINE) $(CARGO) test --workspace --locked
+
+# Debian's package of spine cannot be configured beside dbconfig-no-thanks, so that its program is only taken out.
+SPINE = $(abspath $(TARGET))/apps/spine/usr/sbin/spine
+apps-peers:
+	@missing=$$(for package in $(APPS_PACKAGES); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
+	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
+	@[ -x $(SPINE) ] || { mkdir -p $(TARGET)/apps && cd $(TARGET)/apps && apt-get download -q cacti-spine && \
+	  dpkg-deb -x cacti-spine_*.deb spine; }
 
 check: peers
 	$(CARGO) fmt --all --check

@@ -153,7 +153,7 @@ fn two_daemons_cannot_share_a_store() {
         place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"]);
     assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
     let same_socket =
-        place.run(ROUNDEL, &["serve", "--base", "base", "--store", "other", "--listen", "unix:sock"]);
+        place.run(ROUNDEL, &["serve", "--base", "other-base", "--store", "other", "--listen", "unix:sock"]);
     assert!(!same_socket.status.success());
     assert!(String::from_utf8_lossy(&same_socket.stderr).contains("another daemon answers there"));
     let same_store =

@@ -114,9 +114,13 @@ pub fn above(path: &Path) -> Option<(String, RrdName)> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = parent.canonicalize().ok()?.join(path.file_name()?);
     let (tree, name) = tree_above(&real)?;
+    Some((at(tree)?.1, name))
+}
+
+/// What the file at the root of a tree says: the id of the store, and the address of its daemon.
+pub fn at(tree: &Path) -> Option<(String, String)> {
     let text = read(&tree.join(FILE_NAME)).ok()?;
-    let (_, address) = parse(&text)?;
-    Some((address.to_string(), name))
+    parse(&text).map(|(id, address)| (id.to_string(), address.to_string()))
 }
 
 /// Whether the daemon made the placeholder at `path` as its own user, and no one has changed its owner or mode since. Such a placeholder says nothing about

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-/// Longest name in bytes: Linux's `PATH_MAX` less the NUL, so that every name can have a placeholder.
+/// Longest name in bytes: Linux's `PATH_MAX` less the NUL.
 pub const NAME_BYTES_MAX: usize = 4095;
+
+/// Longest component of a name that a file or directory can have, on all usual file systems of Linux.
+const FILE_NAME_BYTES_MAX: usize = 255;
 
 /// The name of an RRD inside its store, such as `host-1/cpu-0.rrd`.
 ///
@@ -20,8 +23,10 @@ pub struct RrdName(Box<[u8]>);
 pub enum NameError {
     /// Empty, or only slashes.
     Empty,
-    /// Longer than [`NAME_BYTES_MAX`], or a component longer than 255 bytes.
+    /// Longer than [`NAME_BYTES_MAX`].
     TooLong,
+    /// No file can have it: a component is longer than 255 bytes.
+    TooLongForFiles,
     /// Contains a NUL byte.
     Nul,
     /// Has a `..` component or is absolute.
@@ -32,7 +37,8 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NameError::Empty => "the name is empty",
-            NameError::TooLong => "the name is too long (4095 bytes, 255 a component)",
+            NameError::TooLong => "the name is too long (4095 bytes)",
+            NameError::TooLongForFiles => "the name is too long for files (255 bytes a component)",
             NameError::Nul => "the name holds a NUL byte",
             NameError::Outside => "the name leads out of the base directory",
         })
@@ -61,7 +67,6 @@ impl RrdName {
             match component {
                 b"" | b"." => continue,
                 b".." => return Err(NameError::Outside),
-                long if long.len() > 255 => return Err(NameError::TooLong),
                 _ => {}
             }
             if !name.is_empty() {
@@ -76,9 +81,20 @@ impl RrdName {
     pub fn is_normal(text: &[u8]) -> bool {
         !text.is_empty()
             && text.len() <= NAME_BYTES_MAX
-            && text.split(|&byte| byte == b'/').all(|component| {
-                !matches!(component, b"" | b"." | b"..") && component.len() <= 255 && !component.contains(&0)
-            })
+            && text
+                .split(|&byte| byte == b'/')
+                .all(|component| !matches!(component, b"" | b"." | b"..") && !component.contains(&0))
+    }
+
+    /// Checks that a file can have this name, below a directory whose own path counts too where it is used as a whole.
+    ///
+    /// # Errors
+    /// [`NameError::TooLongForFiles`].
+    pub fn check_for_files(&self) -> Result<(), NameError> {
+        match self.0.split(|&byte| byte == b'/').all(|component| component.len() <= FILE_NAME_BYTES_MAX) {
+            true => Ok(()),
+            false => Err(NameError::TooLongForFiles),
+        }
     }
 
     /// The hidden name that an RRD of this name has for a purpose, which contains no NUL.
@@ -139,7 +155,11 @@ mod tests {
         bad(b"/etc/passwd", NameError::Outside);
         bad(b"a/../../b", NameError::Outside);
         bad(b"a\0b", NameError::Nul);
-        bad(&[b'x'; 256], NameError::TooLong);
+        bad(&[b'x'; 4096], NameError::TooLong);
+        for (bytes, want) in [(255, Ok(())), (256, Err(NameError::TooLongForFiles))] {
+            let name = RrdName::new(format!("a/{}/b", "x".repeat(bytes)).as_bytes()).unwrap();
+            assert_eq!(name.check_for_files(), want);
+        }
         bad(&[b"x/".repeat(2048).as_slice()].concat(), NameError::TooLong);
     }
 

@@ -291,6 +291,8 @@ impl Directories {
                 Ok(rustix::fs::openat(&parent, leaf, flags, mode)?)
             }
             Err(Errno::LOOP) if !create => Ok(self.open_beneath(name.as_bytes(), flags)?),
+            // No file can have it.
+            Err(Errno::NAMETOOLONG) if !create => Err(Errno::NOENT.into()),
             other => Ok(other?),
         }
     }
@@ -333,6 +335,8 @@ impl Directories {
             match rustix::fs::openat2(&self.root, path, following, Mode::empty(), beneath) {
                 // Something was renamed meanwhile; the manual page says to retry.
                 Err(Errno::AGAIN) => continue,
+                // None can have it.
+                Err(Errno::NAMETOOLONG) => return Err(Errno::NOENT),
                 Err(Errno::NOSYS | Errno::PERM) => return self.open_by_component(path, flags),
                 other => return other,
             }

@@ -63,6 +63,7 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
     let disk = RealDisk::create(&settings.store)
         .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
     let mut options = stripes::Options {
+        directory: Some(settings.store.clone()),
         placeholder_tree: settings.placeholders.clone(),
         adopt_tree: settings.adopt.clone(),
         adopted: settings.adopted,

@@ -9,6 +9,7 @@
 
 mod catalogue;
 mod checkpoint;
+mod claim;
 mod codec;
 mod column;
 mod content;

@@ -26,6 +26,7 @@ use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 
+use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
     CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, Trashed,
@@ -62,6 +63,8 @@ pub struct Options {
     pub shard_count: u32,
     /// Options of its shards.
     pub shard: ShardOptions,
+    /// The store's own directory, which no other store's tree may have in it; `None` when the disk is not the system's.
+    pub directory: Option<PathBuf>,
     /// Where placeholders are written; `None` = nowhere.
     pub placeholder_tree: Option<PathBuf>,
     /// Have the kernel tell what is done to placeholders; otherwise each name is looked at when it is used.
@@ -91,6 +94,7 @@ impl Default for Options {
         Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
             shard: ShardOptions::default(),
+            directory: None,
             placeholder_tree: None,
             watch: true,
             adopt_tree: None,
@@ -173,6 +177,10 @@ impl Stripes {
         let lock = take_lock(&*disk)?;
         let identity = Identity::load_or_create(&*disk, options.shard_count)?;
         let store = StoreIdentity(identity.id);
+        let trees: Vec<&Path> =
+            options.placeholder_tree.iter().chain(&options.adopt_tree).map(PathBuf::as_path).collect();
+        let claim =
+            Claim::take(store, options.directory.as_deref(), &trees).map_err(OpenError::transparent)?;
         let placeholders = match &options.placeholder_tree {
             Some(path) => {
                 let tree = Tree::open(path).map_err(|error| {
@@ -197,6 +205,7 @@ impl Stripes {
             identity: store,
             flushes: AtomicU64::new(0),
             _lock: lock,
+            _claim: claim,
         });
         Self::over(core, disk, options, placeholders)
     }
@@ -283,6 +292,7 @@ impl Stripes {
         in_tree: impl Fn(&Reconciler, &RrdName, &RrdName) -> Result<(), StoreError>,
         in_shards: impl Fn(&Core, &RrdName, &RrdName) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        self.check_for_tree(to)?;
         self.catch_up(std::iter::once(to.as_bytes()));
         self.with_rrd(from, |core, from| {
             core.ask(from, |view, name| view.status(name))?;
@@ -320,6 +330,11 @@ impl Stripes {
         attempt(&self.core, name)
     }
 
+    /// Checks that a new name can have a placeholder, if the store keeps any.
+    fn check_for_tree(&self, name: &RrdName) -> Result<(), StoreError> {
+        Ok(self.reconciler.as_ref().map_or(Ok(()), |_| name.check_for_files())?)
+    }
+
     /// Whether a `.rrd` file that would be adopted has this name.
     fn is_only_a_file(&self, name: &RrdName) -> bool {
         self.adopter.as_ref().is_some_and(|adopter| adopter.is_only_a_file(name))
@@ -352,8 +367,9 @@ impl Engine for Stripes {
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         self.catch_up(std::iter::once(name.as_bytes()));
-        if let Err(lost) = self.check_free(&name, request.no_overwrite) {
-            return reply(Err(lost));
+        let is_free = self.check_for_tree(&name).and_then(|()| self.check_free(&name, request.no_overwrite));
+        if let Err(error) = is_free {
+            return reply(Err(error));
         }
         self.core.make_room(&request.definition);
         match self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name)) {
@@ -372,6 +388,7 @@ impl Engine for Stripes {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        self.check_for_tree(&name)?;
         self.catch_up(std::iter::once(name.as_bytes()));
         self.check_free(&name, no_overwrite)?;
         if no_overwrite && self.is_only_a_file(&name) {
@@ -416,6 +433,7 @@ impl Engine for Stripes {
     }
 
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
+        self.check_for_tree(to)?;
         self.catch_up(std::iter::once(to.as_bytes()));
         match &self.reconciler {
             Some(reconciler) => reconciler.restore(trashed, to),

@@ -2,7 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
+#[path = "tree/mounts.rs"]
+mod mounts;
+#[path = "tree/names.rs"]
+mod names;
+
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,8 +27,8 @@ use rrd_file::name::RrdName;
 
 const START: i64 = 1_700_000_000;
 
-fn name(text: &str) -> RrdName {
-    RrdName::new(text.as_bytes()).unwrap()
+fn name(text: impl AsRef<[u8]>) -> RrdName {
+    RrdName::new(text.as_ref()).unwrap()
 }
 
 struct World {
@@ -32,11 +39,18 @@ struct World {
 
 impl World {
     fn new(shard_count: u32) -> World {
+        World::on(shard_count, |_| ())
+    }
+
+    /// One whose tree is prepared before the store is opened.
+    fn on(shard_count: u32, prepare: impl FnOnce(&Path)) -> World {
         let directory = tempfile::tempdir().unwrap();
         let tree = directory.path().join("tree");
         fs::create_dir(&tree).unwrap();
+        prepare(&tree);
         let options = Options {
             shard_count,
+            directory: Some(directory.path().join("store")),
             placeholder_tree: Some(tree.clone()),
             adopt_tree: Some(tree),
             ..Options::default()
@@ -47,18 +61,21 @@ impl World {
     }
 
     fn start(&mut self) {
-        let disk = RealDisk::create(&self.directory.path().join("store")).unwrap();
-        let disk = Arc::new(disk);
-        // A process that another test has just forked has the lock until it executes its program.
-        let opened = (0..100).find_map(|_| match Stripes::open(Arc::clone(&disk) as _, &self.options) {
+        // A process that another test has just forked has the locks until it executes its program.
+        let opened = (0..1000).find_map(|_| match self.open() {
             Ok(store) => Some(store),
             Err(error) => {
-                assert!(error.to_string().contains("another daemon"), "{error}");
+                assert!(error.contains("another"), "{error}");
                 std::thread::sleep(std::time::Duration::from_millis(10));
                 None
             }
         });
         self.store = opened;
+    }
+
+    fn open(&self) -> Result<Stripes, String> {
+        let disk = RealDisk::create(&self.directory.path().join("store")).unwrap();
+        Stripes::open(Arc::new(disk), &self.options).map_err(|error| error.to_string())
     }
 
     fn stop(&mut self) {
@@ -70,8 +87,8 @@ impl World {
         self.store.as_ref().unwrap()
     }
 
-    fn path(&self, text: &str) -> PathBuf {
-        self.directory.path().join("tree").join(text)
+    fn path(&self, text: impl AsRef<[u8]>) -> PathBuf {
+        self.directory.path().join("tree").join(OsStr::from_bytes(text.as_ref()))
     }
 
     /// Runs a command of the shell in the tree.
@@ -80,11 +97,11 @@ impl World {
         assert!(done.success(), "{command}");
     }
 
-    fn create(&self, text: &str) {
+    fn create(&self, text: impl AsRef<[u8]>) {
         self.create_as(text, &["DS:v:GAUGE:1000:U:U", "RRA:LAST:0.5:1:100"]);
     }
 
-    fn create_as(&self, text: &str, words: &[&str]) {
+    fn create_as(&self, text: impl AsRef<[u8]>, words: &[&str]) {
         let step = Step { units: 1, units_per_second: 1 };
         let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
         let definition = parse_create(&options, words).unwrap();
@@ -94,28 +111,28 @@ impl World {
         receiver.recv().unwrap().unwrap();
     }
 
-    fn update(&self, text: &str, second: i64, value: i64) -> Result<(), StoreError> {
+    fn update(&self, text: impl AsRef<[u8]>, second: i64, value: i64) -> Result<(), StoreError> {
         let mut batch = UpdateBatch::default();
-        batch.push(text.as_bytes(), format!("{}:{value}", START + second).as_bytes());
+        batch.push(text.as_ref(), format!("{}:{value}", START + second).as_bytes());
         let (sender, receiver) = mpsc::channel();
         self.store().update(batch, Box::new(move |failures| sender.send(failures).unwrap()));
         receiver.recv().unwrap().pop().map_or(Ok(()), |failure| Err(failure.error))
     }
 
     /// Creates an RRD whose second row is a value that tells it from others.
-    fn make(&self, text: &str, value: i64) {
-        self.create(text);
-        self.update(text, 1, value).unwrap();
+    fn make(&self, text: impl AsRef<[u8]>, value: i64) {
+        self.create(&text);
+        self.update(&text, 1, value).unwrap();
     }
 
     /// The value that an RRD was made with, if there is one.
-    fn value(&self, text: &str) -> Option<i64> {
-        match self.store().read(&name(text)) {
+    fn value(&self, text: impl AsRef<[u8]>) -> Option<i64> {
+        match self.store().read(&name(&text)) {
             Ok(rrd) => Some(
                 rrd.archives[0].iter().rev().find(|value| !value.is_nan()).map_or(-1, |value| *value as i64),
             ),
             Err(StoreError::NoSuchRrd(_)) => None,
-            Err(error) => panic!("{text}: {error}"),
+            Err(error) => panic!("{}: {error}", String::from_utf8_lossy(text.as_ref())),
         }
     }
 
@@ -460,7 +477,7 @@ fn the_trash_is_kept_for_as_long_as_it_is_told() {
 
 fn many(world: &World) {
     for number in 0..40 {
-        world.make(&format!("h{}/{number}.rrd", number % 4), number);
+        world.make(format!("h{}/{number}.rrd", number % 4), number);
     }
 }
 
@@ -475,7 +492,7 @@ fn too_many_at_a_stroke_are_kept() {
     let mut world = World::new(2);
     many(&world);
     for number in 0..40 {
-        fs::remove_file(world.path(&format!("h{}/{number}.rrd", number % 4))).unwrap();
+        fs::remove_file(world.path(format!("h{}/{number}.rrd", number % 4))).unwrap();
         world.store().list(b"", true).unwrap();
     }
     assert_eq!((world.list().split(' ').count(), world.trash().as_str()), (40, ""));

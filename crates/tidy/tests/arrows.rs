@@ -77,7 +77,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("procfs", &["collect", "bench", "server"]),
     ("krilla", &["render"]),
     // `rustix` has all but what the workspace's Cargo.toml names.
-    ("nix", &["server", "cli"]),
+    ("nix", &["server", "cli", "store"]),
     ("flate2", &["collect", "render", "server"]),
     ("bcrypt", &["server"]),
     ("rustls", &["server"]),

@@ -50,11 +50,111 @@ fn what_programs_do_to_a_tree_has_the_effect_that_it_has_on_files() {
     same(&daemon, &tool, &plain, show);
 }
 
+/// Each script gets an odd name as `$n`, and where it is to be moved as `$m`.
+#[test]
+fn odd_names_are_names_like_others() {
+    let (directory, mut daemon, tool) = beside_files(Kind::Stripes);
+    let plain = directory.path().join("plain");
+    let long = "a".repeat(250);
+    let deep = "d/".repeat(60);
+    let names = [
+        "with blank",
+        " around ",
+        r"tab\t",
+        r#"quo"te"#,
+        "it's",
+        r"back\\slash",
+        r"\0377\0376",
+        "*",
+        "$(rm)",
+        "-rf",
+        "case",
+        "CASE",
+        "gr\u{fc}n",
+        &long,
+        &deep,
+    ];
+    let create = "-b 1000000000 -s 10 DS:x:GAUGE:30:U:U RRA:AVERAGE:0.5:1:20";
+    let each = |script: &str| {
+        names.iter().enumerate().fold(String::new(), |all, (number, name)| {
+            let quoted = name.replace('\'', "'\\''");
+            // A line feed at the end is cut off by the shell, a suffix is not.
+            format!("{all}n=./$(printf %b '{quoted}_').rrd; m=moved/$n; v={number}; {script}\n")
+        })
+    };
+    let show = each(
+        "$t lastupdate \"$m\"; $t fetch \"$m\" AVERAGE -s 1000000000 -e 1000000030; $t info \"$m\" | grep last_up",
+    );
+    for script in [
+        each(&format!(
+            "mkdir -p \"$(dirname \"$n\")\" \"$(dirname \"$m\")\"; $t create \"$n\" {create}; $t update \"$n\" 1000000010:$v 1000000020:$v"
+        )),
+        each(
+            "$t last \"$n\"; mv \"$n\" \"$m\"; $t last \"$n\" >/dev/null 2>&1 || echo gone; $t update \"$m\" 1000000030:7",
+        ),
+        show.clone(),
+        each(
+            "cp \"$m\" \"$n\"; $t tune \"$n\" -a x:$v; $t dump \"$n\" | grep max; $t dump \"$m\" | grep max",
+        ),
+        each(
+            "ln -s \"$PWD/$m\" \"$n.link\" 2>/dev/null && $t lastupdate \"$n.link\"; ln \"$m\" \"$n.hard\" 2>/dev/null && $t update \"$n.hard\" 1000000040:8; $t last \"$m\"",
+        ),
+        each("rrdtool update \"$m\" 1000000050:9; rrdtool last \"$m\""),
+    ] {
+        same(&daemon, &tool, &plain, &script);
+    }
+    daemon.kill();
+    daemon.start();
+    same(&daemon, &tool, &plain, &show);
+    // Commands are lines.
+    let mut create = Command::new(&tool.link);
+    create.args(["create", "line\nfeed.rrd", "DS:x:GAUGE:30:U:U", "RRA:AVERAGE:0.5:1:20"]);
+    let output = create.current_dir(daemon.base()).env_remove("RRDCACHED_ADDRESS").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("a line feed"), "{said}");
+}
+
 /// Runs `roundel` and returns what it prints.
 fn roundel(words: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_roundel")).args(words.split(' ')).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8_lossy(&text).into_owned()
+}
+
+#[test]
+fn a_daemon_is_not_started_in_the_tree_of_another() {
+    let (directory, mut daemon, _tool) = beside_files(Kind::Stripes);
+    let inside = daemon.base().join("in/side");
+    std::fs::create_dir_all(&inside).unwrap();
+    let above = directory.path().canonicalize().unwrap();
+    let store = directory.path().join("second");
+    let start = |tree: &Path| {
+        let config = directory.path().join("second.toml");
+        let address = format!("unix:{}", directory.path().join("second.sock").display());
+        std::fs::write(
+            &config,
+            format!("store = {store:?}\nbase = {tree:?}\n[[listen]]\naddress = {address:?}\n"),
+        )
+        .unwrap();
+        let output = Command::new("timeout")
+            .args(["60", env!("CARGO_BIN_EXE_roundel"), "serve", "--config"])
+            .arg(config)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    for tree in [&daemon.base(), &inside, &above] {
+        let said = start(tree);
+        for text in [&daemon.base().display().to_string(), "sock", "a tree of its own"] {
+            assert!(said.contains(text), "{tree:?}: {said}");
+        }
+    }
+    // The first one is not disturbed, and its address is still there.
+    let address = std::fs::read_to_string(daemon.base().join(".roundel-daemon")).unwrap();
+    assert!(address.contains(&daemon.socket().display().to_string()), "{address}");
+    daemon.kill();
+    daemon.start();
 }
 
 #[test]

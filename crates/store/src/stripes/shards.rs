@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rrd::content::Rrd;
 
+use crate::claim::Claim;
 use crate::disk::DiskFile;
 use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
 use crate::lock::lock;
@@ -47,6 +48,8 @@ pub(super) struct Core {
     pub(super) any_lost: bool,
     /// Held while the store is open: two daemons on one store would overwrite each other's files.
     pub(super) _lock: Arc<dyn DiskFile>,
+    /// Held while the store is open: two stores would follow what is done in one tree.
+    pub(super) _claim: Claim,
 }
 
 impl Core {

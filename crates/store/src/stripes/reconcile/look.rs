@@ -58,6 +58,10 @@ impl Reconciler {
         name: &RrdName,
         number: Option<RrdNumber>,
     ) -> Result<Option<Found>, StoreError> {
+        if name.check_for_files().is_err() {
+            // From a time when the store kept no placeholders.
+            return Ok(None);
+        }
         let mut found = match self.placeholders.look(name) {
             Ok(found) => found,
             Err(error) => {
