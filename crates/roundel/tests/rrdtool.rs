@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "rrdtool/takeover.rs"]
+mod takeover;
 #[path = "rrdtool/tree.rs"]
 mod tree;
 mod wire;

@@ -34,3 +34,4 @@ pub mod settings;
 pub mod small_fetch;
 pub mod start_check;
 pub mod status;
+mod takeover;
