@@ -597,3 +597,49 @@ impl Drop for PidFile {
         }
     }
 }
+
+#[test]
+fn an_import_of_the_tree_itself_archives_its_files_or_leaves_them() {
+    let old = Old::new();
+    let text = format!(
+        "base = '{}'\nstore = '{}'\nadopt = 'keep'\n[[listen]]\naddress = 'unix:{}'\n",
+        old.text("rrd"),
+        old.text("store"),
+        old.text("sock")
+    );
+    std::fs::write(old.path("keep.toml"), text).unwrap();
+    let mut ours = old.start_ours(&["serve", "--config", "keep.toml"]);
+    let mut client = old.wait_for_ours(&mut ours);
+    let is_file = |name: &str| std::fs::read(old.path("rrd").join(name)).unwrap().starts_with(b"RRD\0");
+    let import = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+        command.arg("import").args(words).args(["--to", &format!("unix:{}", old.text("sock"))]);
+        let output = command.current_dir(old.directory.path()).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    };
+    // As the daemon is told to: they stay.
+    assert_eq!(
+        import(&["rrd/a.rrd", "--base", "rrd"]),
+        (true, "imported 1 RRDs, passed over 0 placeholders, 0 failed\n".into())
+    );
+    assert!(is_file("a.rrd"));
+    assert_eq!(client.ask("LAST a.rrd").unwrap().message, BEGIN.to_string());
+    std::fs::write(old.path("rrd/d/broken.rrd"), b"RRD\0and no more").unwrap();
+    let (is_good, text) =
+        import(&["rrd/d/c.rrd", "rrd/b.rrd", "rrd/d/broken.rrd", "--base", "rrd", "--archive"]);
+    assert!(!is_good && text.contains("imported 2 RRDs") && text.contains("rrd/d/broken.rrd: "), "{text}");
+    assert!(!is_file("b.rrd") && !is_file("d/c.rrd") && is_file("d/broken.rrd") && is_file("a.rrd"));
+    let archives = std::fs::read_dir(old.path("store")).unwrap();
+    let names = archives.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("adopted-")).count(), 1);
+    // What lies elsewhere stays there.
+    std::fs::create_dir(old.path("elsewhere")).unwrap();
+    std::fs::copy(old.path("rrd/d/e/f.rrd"), old.path("elsewhere/new.rrd")).unwrap();
+    assert!(import(&["elsewhere", "--archive"]).0);
+    assert!(std::fs::read(old.path("elsewhere/new.rrd")).unwrap().starts_with(b"RRD\0"));
+    assert_eq!(client.ask("LAST new.rrd").unwrap().message, BEGIN.to_string());
+    // Here nothing is taken in that is not named.
+    let (is_good, text) = import(&["--status"]);
+    assert!(!is_good && text.contains("adopt_unused"), "{text}");
+}

@@ -472,7 +472,8 @@ impl Source {
             Err(StoreError::Exists(_)) => return Ok(()),
             imported => imported?,
         }
-        if !self.originals.go() && !(archive && self.placeholders.is_some()) {
+        let goes = self.originals.go() || archive && self.placeholders.is_some();
+        if !goes {
             self.originals.keep(name, &file, "adopt = \"keep\"");
             return Ok(());
         }

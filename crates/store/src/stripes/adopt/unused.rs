@@ -20,7 +20,7 @@ use crate::name::RrdName;
 use crate::stripes::adopt::Adopter;
 use crate::stripes::adopt::original::Version;
 
-/// Files and bytes that are taken in at once: some 10 ms.
+/// Files and bytes that are taken in at once. A request for one of them waits for all: 57 ms, measured on two busy cores with a debug build.
 const FILES_AT_ONCE: usize = 32;
 const BYTES_AT_ONCE: u64 = 4 << 20;
 /// The shortest rest.
