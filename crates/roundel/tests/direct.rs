@@ -5,7 +5,7 @@
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -272,18 +272,31 @@ fn stream(place: &Path, program: Command, address: &str, directory: &str, first:
         .unwrap()
 }
 
+/// What a program that has ended has said of its errors.
+fn rest(running: &mut Child) -> String {
+    let mut text = String::new();
+    running.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
 /// ThreadSanitizer does not know our library's locks: see `crates/librrd/src/sanitizer.rs`.
 #[test]
 fn thread_sanitizer_finds_nothing() {
     let place = tempfile::tempdir().unwrap();
     let program = build(place.path(), "stream", &["-fsanitize=thread"]);
-    let (mut daemon, _client) = filled(place.path());
+    let (mut daemon, mut client) = filled(place.path());
     let directory = daemon.base().display().to_string();
     // Through the environment, and through placeholders.
     let address = format!("unix:{}", daemon.socket().display());
     for (address, first) in [(&*address, BEGIN + 1), ("", BEGIN + 400_000)] {
         let mut running = stream(place.path(), thread_sanitized(&program), address, &directory, first);
-        std::thread::sleep(Duration::from_millis(300));
+        for file in 0..THREADS * FILES {
+            let last = |client: &mut Client| client.ask(&format!("LAST {file}.rrd")).unwrap().message;
+            wait_until("an update of each file", || {
+                assert!(running.try_wait().unwrap().is_none(), "{}", rest(&mut running));
+                last(&mut client).parse::<i64>().unwrap() >= first
+            });
+        }
         drop(running.stdin.take());
         let output = running.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

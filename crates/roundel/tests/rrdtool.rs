@@ -11,6 +11,8 @@ mod random_tree;
 mod rights;
 #[path = "rrdtool/scripts.rs"]
 mod scripts;
+#[path = "rrdtool/takeover.rs"]
+mod takeover;
 #[path = "rrdtool/tree.rs"]
 mod tree;
 mod wire;

@@ -67,6 +67,8 @@ struct File {
     tree: Option<PathBuf>,
     adopt: toml::Spanned<Adopt>,
     keep_adopted: Option<toml::Spanned<String>>,
+    adopt_unused: Option<toml::Spanned<String>>,
+    rrdcached_journal: Option<PathBuf>,
     trash: Option<toml::Spanned<String>>,
     max_removed: Option<toml::Spanned<String>>,
     sync: toml::Spanned<String>,
@@ -102,6 +104,8 @@ impl Default for File {
             tree: None,
             adopt: toml::Spanned::new(0..0, Adopt::Whether(true)),
             keep_adopted: None,
+            adopt_unused: None,
+            rrdcached_journal: None,
             trash: None,
             max_removed: None,
             sync: toml::Spanned::new(0..0, "1s".to_string()),
@@ -348,6 +352,7 @@ impl Reader<'_> {
                 store: absolute(&file.store)?,
                 placeholders: file.placeholders.then(|| tree.clone()),
                 adopted: self.adopted(&file.adopt, file.keep_adopted.as_ref())?,
+                adopt_unused: self.adopt_unused(file.adopt_unused.as_ref())?,
                 adopt: (*file.adopt.get_ref() != Adopt::Whether(false)).then_some(tree),
                 trash: self.trash(file.trash.as_ref())?,
                 max_removed: self.percent("max_removed", file.max_removed.as_ref(), MAX_REMOVED_DEFAULT)?,
@@ -385,6 +390,7 @@ impl Reader<'_> {
             snmp: self.snmp(file.snmp, !file.agents.listen.is_empty())?,
             agent: file.agent.as_ref().map(|agent| self.agent(agent)).transpose()?,
             agents: self.agents(&file.agents)?,
+            rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         })
     }
@@ -453,6 +459,7 @@ impl Reader<'_> {
             placeholders: None,
             adopt: None,
             adopted: Adopted::Stays,
+            adopt_unused: None,
             trash: TRASH_DEFAULT,
             max_removed: MAX_REMOVED_DEFAULT,
             shards: self.number("shards", stripes.shards.as_ref(), 1..=SHARDS_MAX)?,

@@ -67,6 +67,7 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
         placeholder_tree: settings.placeholders.clone(),
         adopt_tree: settings.adopt.clone(),
         adopted: settings.adopted,
+        adopt_unused: settings.adopt_unused,
         trash: settings.trash,
         max_removed: f64::from(settings.max_removed) / 100.0,
         ..stripes::Options::default()

@@ -34,5 +34,6 @@ pub mod settings;
 pub mod small_fetch;
 pub mod start_check;
 pub mod status;
+mod takeover;
 pub mod tls;
 mod watched;

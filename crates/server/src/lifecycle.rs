@@ -29,7 +29,7 @@ use crate::names::Names;
 use crate::reload::{Program, Reloading};
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{idle_memory, layout, logging, machine, privileges, scrub, start_check};
+use crate::{idle_memory, layout, logging, machine, privileges, scrub, start_check, takeover};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ enum StopRequest {
 pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     machine::raise_descriptor_limit().map_err(fail)?;
     start_check::check(&settings).map_err(fail)?;
+    let foreign = settings.journal_to_take_over().map_or(Ok(None), takeover::check_unused).map_err(fail)?;
     let started = settings.clone();
     let sockets = bind(&settings)?;
     let agents = bind_agents(&settings)?;
@@ -87,6 +88,9 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     }
     machine::survive_file_size_limit().map_err(|error| fail(format!("cannot handle signals: {error}")))?;
     let log = logging::start(&settings).map_err(fail)?;
+    if let Some(unknown) = foreign {
+        tracing::warn!("{unknown}");
+    }
     let permissions = sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let reloading = Reloading { program: Program::Daemon, started, permissions, log };
     // In the background, only the log reaches the operator.
@@ -109,6 +113,9 @@ fn serve(
         file_limits: matches!(settings.layout, Layout::Files(_)),
     };
     let names = Names::new(&settings.base, &real_base);
+    if let Some(journal) = settings.journal_to_take_over() {
+        takeover::take_over(&*engine, &names, journal).map_err(fail)?;
+    }
     let service = Service::with_limits(engine, names, create, &settings.limits);
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;

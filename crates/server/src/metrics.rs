@@ -179,7 +179,7 @@ impl std::fmt::Debug for StoreCollector {
 /// A metric of the store: its name, its help, its value in [`Stats`], and whether it is a counter.
 type StoreMetric = (&'static str, &'static str, fn(&Stats) -> u64, bool);
 
-const STORE_METRICS: [StoreMetric; 16] = [
+const STORE_METRICS: [StoreMetric; 19] = [
     ("store_updates_received", "Readings accepted", |stats| stats.updates_received, true),
     ("store_updates_written", "RRDs touched by a batch, or file writes", |stats| stats.updates_written, true),
     ("store_data_sets_written", "Readings consolidated", |stats| stats.data_sets_written, true),
@@ -194,6 +194,14 @@ const STORE_METRICS: [StoreMetric; 16] = [
         false,
     ),
     ("store_rrds_in_trash", "Removed RRDs that can be restored", |stats| stats.trash_count, false),
+    (
+        "store_files_left",
+        ".rrd files of the tree that are still to be taken in without being named (adopt_unused)",
+        |stats| stats.files_left,
+        false,
+    ),
+    ("store_files_taken", "Those that were", |stats| stats.files_taken, true),
+    ("store_files_failed", "Those that could not be", |stats| stats.files_failed, true),
     ("store_log_bytes_written", "Bytes of log written", |stats| stats.log_bytes_written, true),
     ("store_log_bytes_live", "Bytes of log not yet in a checkpoint", |stats| stats.log_bytes_live, false),
     ("store_segment_bytes_written", "Bytes of segments written", |stats| stats.segment_bytes_written, true),

@@ -29,6 +29,9 @@ pub enum Layout {
 
 /// How long files that were taken in are kept in the store's archive, unless the configuration says otherwise.
 pub const KEEP_ADOPTED_DEFAULT: Duration = Duration::from_hours(30 * 24);
+/// How long a file must be unchanged before it is taken in without being named, unless the configuration says otherwise: twice the usual step of programs that write
+/// their files themselves.
+pub const ADOPT_UNUSED_DEFAULT: Duration = Duration::from_mins(10);
 /// How long removed RRDs are kept.
 pub const TRASH_DEFAULT: Duration = Duration::from_hours(7 * 24);
 /// Percent of all RRDs that may go with their placeholders at a stroke.
@@ -47,6 +50,8 @@ pub struct StripesSettings {
     pub adopt: Option<PathBuf>,
     /// What becomes of these files.
     pub adopted: Adopted,
+    /// Those that no program names are imported, too, once they have been unchanged for so long; `None` = not.
+    pub adopt_unused: Option<Duration>,
     /// How long removed RRDs are kept.
     pub trash: Duration,
     /// The share of all RRDs that may go with their placeholders at a stroke, in percent.
@@ -207,6 +212,8 @@ pub struct Settings {
     pub agent: Option<AgentSettings>,
     /// Receive the readings of agents; `None` = do not.
     pub agents: Option<AgentsSettings>,
+    /// The directory in which rrdcached left its journal, which is applied at the start; `None` = none.
+    pub rrdcached_journal: Option<PathBuf>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -220,6 +227,15 @@ impl Settings {
         }
     }
 
+    /// Where rrdcached may have left its journal: where the settings say, else where ours is in the files layout.
+    pub fn journal_to_take_over(&self) -> Option<&Path> {
+        let own = match &self.layout {
+            Layout::Files(files) => files.journal.as_deref(),
+            Layout::Stripes(_) => None,
+        };
+        self.rrdcached_journal.as_deref().or(own)
+    }
+
     /// Settings without listeners, with stripes in `store` and names relative to `base`.
     pub fn new(store: PathBuf, base: PathBuf) -> Self {
         Settings {
@@ -229,6 +245,7 @@ impl Settings {
                 placeholders: Some(base.clone()),
                 adopt: Some(base.clone()),
                 adopted: Adopted::Archived(KEEP_ADOPTED_DEFAULT),
+                adopt_unused: Some(ADOPT_UNUSED_DEFAULT),
                 trash: TRASH_DEFAULT,
                 max_removed: MAX_REMOVED_DEFAULT,
                 open_bytes: None,
@@ -258,6 +275,7 @@ impl Settings {
             snmp: None,
             agent: None,
             agents: None,
+            rrdcached_journal: None,
             config_file: None,
         }
     }

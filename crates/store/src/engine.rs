@@ -166,6 +166,12 @@ pub struct Stats {
     pub missing_count: u64,
     /// Removed RRDs that are kept in the trash.
     pub trash_count: u64,
+    /// `.rrd` files of the tree that are still to be taken in.
+    pub files_left: u64,
+    /// Those that were taken in since the start without being named.
+    pub files_taken: u64,
+    /// How often one could not be.
+    pub files_failed: u64,
     /// How often an RRD was added, removed or renamed since the start; 0 in the files layout, where other programs do that
     /// too.
     pub name_changes: u64,
@@ -196,6 +202,19 @@ pub struct UpdatevOutcome {
     pub report: UpdateReport,
     /// Why the next argument was refused, if one was.
     pub refused: Option<StoreError>,
+}
+
+/// How far the files of the tree that no program names are taken in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adoption {
+    /// Files that are still to be taken in.
+    pub left: u64,
+    /// Files taken in since the start.
+    pub taken: u64,
+    /// How often one could not be.
+    pub failed: u64,
+    /// The latest of these, with the reason.
+    pub failures: Vec<(RrdName, String)>,
 }
 
 /// A removed RRD that is kept for a while.
@@ -344,6 +363,13 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When a write or sync fails.
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError>;
+    /// Makes everything accepted so far durable, in the log, the journal or the files, whichever is quickest.
+    ///
+    /// # Errors
+    /// When a write or sync fails.
+    fn sync(&self) -> Result<(), StoreError> {
+        self.flush(None)
+    }
     /// The updates accepted for an RRD that are not yet in its file, oldest first, as `time:value:value...`, if `hold` gives
     /// the memory for them. None in a layout that consolidates updates before it answers them.
     ///
@@ -373,6 +399,19 @@ pub trait Engine: Send + Sync {
     /// When the layout keeps no positions, there are too many streams, or a write or sync fails.
     fn set_stream_position(&self, _name: &[u8], _position: StreamPosition) -> Result<(), StoreError> {
         Err(StoreError::Unsupported(NO_STREAMS))
+    }
+    /// Takes in the `.rrd` file that stands in the tree under a name that the store does not have: it goes into the archive and a placeholder takes
+    /// its place, or it stays, as the store is told to; with `archive`, it goes in any case. False: there is no such file, or the store has
+    /// the RRD.
+    ///
+    /// # Errors
+    /// When the file cannot be taken in.
+    fn adopt(&self, _name: &RrdName, _archive: bool) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    /// How far files of the tree that no program names are taken in; `None` when that is not done.
+    fn adoption(&self) -> Option<Adoption> {
+        None
     }
     /// RRDs that are kept although their placeholders are missing, because too many are missing at once.
     fn missing(&self) -> Vec<RrdName> {

@@ -362,6 +362,14 @@ impl Engine for FilesEngine {
         self.shared.stream_position(name)
     }
 
+    fn sync(&self) -> Result<(), StoreError> {
+        if self.shared.journal.is_some() {
+            return self.shared.sync_all_journals();
+        }
+        self.flush(None)?;
+        self.shared.tree.sync_all().map_err(|error| StoreError::io("syncing the .rrd files", error))
+    }
+
     fn set_stream_position(&self, name: &[u8], position: StreamPosition) -> Result<(), StoreError> {
         self.shared.set_stream_position(name, position)
     }

@@ -29,8 +29,8 @@ use rrd::time::Timestamp;
 use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, Trashed,
-    UpdateBatch, UpdateFailure, UpdatevOutcome,
+    Adoption, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
+    Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
@@ -47,7 +47,7 @@ use crate::shard::recover;
 use crate::shard::view::View;
 use crate::shard::{Clock, Shard};
 pub use crate::stripes::adopt::Adopted;
-use crate::stripes::adopt::{Adopter, Originals};
+use crate::stripes::adopt::{Adopter, Originals, Unused};
 use crate::stripes::homes::Homes;
 use crate::stripes::reconcile::Reconciler;
 use crate::stripes::shards::Core;
@@ -74,6 +74,8 @@ pub struct Options {
     pub adopt_tree: Option<PathBuf>,
     /// What becomes of these files.
     pub adopted: Adopted,
+    /// Those that no program names are imported, too, once they have been unchanged for so long; `None` = not.
+    pub adopt_unused: Option<Duration>,
     /// How long removed and replaced RRDs are kept; zero = not at all.
     pub trash: Duration,
     /// The share of all RRDs, 0 to 1, that may be removed with their placeholders at a stroke; with more, none is.
@@ -99,6 +101,7 @@ impl Default for Options {
             watch: true,
             adopt_tree: None,
             adopted: Adopted::Archived(ADOPTED_DEFAULT),
+            adopt_unused: None,
             trash: TRASH_DEFAULT,
             max_removed: 0.1,
             clock: Arc::new(system_clock),
@@ -114,7 +117,8 @@ fn system_clock() -> Timestamp {
 /// A striped store.
 pub struct Stripes {
     core: Arc<Core>,
-    adopter: Option<Adopter>,
+    adopter: Option<Arc<Adopter>>,
+    unused: Option<Unused>,
     reconciler: Option<Arc<Reconciler>>,
     upkeep: Upkeep,
 }
@@ -243,17 +247,24 @@ impl Stripes {
             }
         };
         let adopter = match adopted.is_some() || reconciler.is_some() {
-            true => Some(Adopter::start(
+            true => Some(Arc::new(Adopter::start(
                 Arc::clone(&core),
-                adopted,
+                adopted.clone(),
                 placeholders,
                 reconciler.clone(),
                 Arc::clone(&originals),
-            )?),
+            )?)),
             false => None,
         };
+        let unused = match (&adopter, options.adopt_unused) {
+            // A file that stays is better taken in when it is needed: until then it does not grow old.
+            (Some(adopter), Some(quiet)) if adopted.is_some() && originals.go() => {
+                Some(Unused::start(Arc::clone(adopter), quiet)?)
+            }
+            _ => None,
+        };
         let upkeep = Upkeep::start(Arc::clone(&core), reconciler.clone(), originals)?;
-        Ok(Stripes { core, adopter, reconciler, upkeep })
+        Ok(Stripes { core, adopter, unused, reconciler, upkeep })
     }
 
     /// The identity that its placeholders carry.
@@ -326,7 +337,7 @@ impl Stripes {
             return attempt(&self.core, &meant);
         }
         let Some(adopter) = &self.adopter else { return Err(StoreError::NoSuchRrd(unknown)) };
-        adopter.adopt(name)?;
+        adopter.adopt(name, false)?;
         attempt(&self.core, name)
     }
 
@@ -529,6 +540,10 @@ impl Engine for Stripes {
         }
     }
 
+    fn sync(&self) -> Result<(), StoreError> {
+        self.core.every_shard(Command::Sync)
+    }
+
     fn stream_position(&self, name: &[u8]) -> Result<Option<StreamPosition>, StoreError> {
         let asked: Box<[u8]> = name.into();
         self.core.query(self.core.home_of(name), None, move |view| view.state.streams.get(&asked))
@@ -538,6 +553,18 @@ impl Engine for Stripes {
         self.core.every_shard(Command::Sync)?;
         let home = self.core.home_of(name);
         self.core.wait_for(home, |reply| Command::Stream(name.into(), position, reply))
+    }
+
+    fn adopt(&self, name: &RrdName, archive: bool) -> Result<bool, StoreError> {
+        self.catch_up(std::iter::once(name.as_bytes()));
+        match &self.adopter {
+            Some(adopter) if adopter.is_only_a_file(name) => adopter.adopt(name, archive).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    fn adoption(&self) -> Option<Adoption> {
+        self.unused.as_ref().map(Unused::progress)
     }
 
     fn missing(&self) -> Vec<RrdName> {
@@ -550,7 +577,11 @@ impl Engine for Stripes {
     }
 
     fn stats(&self) -> Stats {
+        let adoption = self.unused.as_ref().map(Unused::counts).unwrap_or_default();
         let mut stats = Stats {
+            files_left: adoption.left,
+            files_taken: adoption.taken,
+            files_failed: adoption.failed,
             flushes_received: self.core.flushes.load(Ordering::Relaxed),
             missing_count: self.reconciler.as_ref().map_or(0, |reconciler| reconciler.missing_count()),
             trash_count: lock(&self.core.trash).count() as u64,
@@ -591,6 +622,9 @@ impl Engine for Stripes {
 
     fn stop(&self) -> Result<(), StoreError> {
         self.upkeep.stop();
+        if let Some(unused) = &self.unused {
+            unused.stop();
+        }
         if let Some(adopter) = &self.adopter {
             adopter.stop();
         }

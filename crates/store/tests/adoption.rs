@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
 use roundel_store::disk::real::RealDisk;
-use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
+use roundel_store::engine::{Adoption, CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
 use roundel_store::stripes::{Adopted, Options, Stripes};
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
@@ -354,4 +354,83 @@ fn a_file_that_is_to_stay_stays_and_goes_once_it_is_not() {
     assert!(archived(directory.path()) == [(name(0).to_string(), content)].into(), "byte for byte");
     assert_eq!((last_update(&store, 0), store.trash().unwrap()), (Ok(START + 60), vec![]));
     store.stop().unwrap();
+}
+
+/// Waits until the background has done what it can; what it says then.
+fn wait_for_adoption(store: &Stripes, handled: u64) -> Adoption {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let adoption = store.adoption().unwrap();
+        if adoption.taken + adoption.failed >= handled && adoption.left == 0 {
+            return adoption;
+        }
+        assert!(std::time::Instant::now() < deadline, "{adoption:?}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn files_that_no_one_names_are_taken_in_beside_everything_else() {
+    let directory = tempfile::tempdir().unwrap();
+    store(directory.path(), 2).stop().unwrap();
+    let tree = directory.path().join("tree");
+    std::fs::create_dir_all(tree.join("d/e")).unwrap();
+    std::fs::rename(tree.join(name(3).to_string()), tree.join("d/e/far.rrd")).unwrap();
+    std::fs::write(tree.join("broken.rrd"), b"RRD\x000003, and no more").unwrap();
+    std::fs::write(tree.join("note.rrd"), b"no RRD").unwrap();
+    std::fs::write(tree.join("state"), b"RRD\0").unwrap();
+    let in_background = |options: &mut Options| options.adopt_unused = Some(std::time::Duration::ZERO);
+    let taking = open(directory.path(), in_background);
+    // A name that is used meanwhile does not wait for the others.
+    update(&taking, 20, 50);
+    let adoption = wait_for_adoption(&taking, FILES as u64);
+    assert_eq!(adoption.failed, 1, "{adoption:?}");
+    let (failed, why) = &adoption.failures[0];
+    assert_eq!(failed.to_string(), "broken.rrd");
+    assert!(why.contains("EOF"), "{why}");
+    assert_eq!(last_update(&taking, 20), Ok(START + 50));
+    for number in (0..FILES).filter(|number| *number != 3) {
+        let file = std::fs::read(tree.join(name(number).to_string())).unwrap();
+        assert!(file.starts_with(b"ROUNDELP"), "{number}");
+    }
+    assert!(std::fs::read(tree.join("d/e/far.rrd")).unwrap().starts_with(b"ROUNDELP"));
+    assert_eq!(std::fs::read(tree.join("note.rrd")).unwrap(), b"no RRD");
+    taking.stop().unwrap();
+    drop(taking);
+    // A restart finds only what is left, and says it again.
+    let again = open(directory.path(), in_background);
+    let adoption = wait_for_adoption(&again, 1);
+    assert_eq!((adoption.taken, adoption.failed), (0, 1), "{adoption:?}");
+    again.stop().unwrap();
+    drop(again);
+    // What is to stay is taken in only when it is named.
+    let keeping = open(directory.path(), |options| {
+        in_background(options);
+        options.adopted = Adopted::Stays;
+    });
+    assert_eq!(keeping.adoption(), None);
+    keeping.stop().unwrap();
+}
+
+#[test]
+fn a_file_that_was_changed_lately_is_left_to_its_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    store(directory.path(), 1).stop().unwrap();
+    let path = |number: usize| directory.path().join("tree").join(name(number).to_string());
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+    for number in 1..FILES {
+        std::fs::File::options().write(true).open(path(number)).unwrap().set_modified(old).unwrap();
+    }
+    let taking = open(directory.path(), |options| {
+        options.adopt_unused = Some(std::time::Duration::from_hours(1));
+    });
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while taking.adoption().unwrap().taken < FILES as u64 - 1 {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(std::fs::read(path(0)).unwrap().starts_with(b"RRD\0"));
+    update(&taking, 0, 50);
+    assert!(std::fs::read(path(0)).unwrap().starts_with(b"ROUNDELP"));
+    taking.stop().unwrap();
 }

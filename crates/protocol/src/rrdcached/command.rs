@@ -43,6 +43,7 @@ pub enum Verb {
     Frames,
     Verify,
     Trash,
+    Adoption,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -69,7 +70,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 36] = [
+pub const COMMANDS: [Command; 37] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -112,6 +113,7 @@ pub const COMMANDS: [Command; 36] = [
     Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Verify, name: "VERIFY", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Trash, name: "TRASH", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Adoption, name: "ADOPTION", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {

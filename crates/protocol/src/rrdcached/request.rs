@@ -82,6 +82,8 @@ pub enum Request<'a> {
     Remove(Word<'a>),
     /// TRASH, with what is asked.
     Trash(Words<'a>),
+    /// ADOPTION, with what is asked.
+    Adoption(Words<'a>),
 }
 
 /// The arguments of FETCH, FETCHBIN and FETCHRES.
@@ -183,6 +185,7 @@ impl<'a> Request<'a> {
             Verb::Copy => Request::Copy(name()?, words.next().ok_or(usage)?),
             Verb::Remove => Request::Remove(name()?),
             Verb::Trash => Request::Trash(words),
+            Verb::Adoption => Request::Adoption(words),
         })
     }
 }

@@ -242,18 +242,13 @@ impl UpdateWords {
     pub fn parse(words: Words<'_>) -> Self {
         let mut update = UpdateWords::default();
         for word in words {
-            let time = match rrd::number::parse_prefix(&word) {
-                Some((time, rest)) if rest.first() == Some(&b':') && !word.contains(&b' ') => time,
-                _ => {
-                    update.bad = Some(BadWord::NoTimestamp(word.into_owned()));
+            let time = match time_of(&word) {
+                Ok(time) => time,
+                Err(bad) => {
+                    update.bad = Some(bad);
                     break;
                 }
             };
-            // Compat: RRDtool takes this as relative to now, rrdcached as a time long ago.
-            if word.starts_with(b"-") {
-                update.bad = Some(BadWord::Negative(time));
-                break;
-            }
             if update.count > 0 {
                 update.values.push(b' ');
             }
@@ -262,6 +257,21 @@ impl UpdateWords {
             update.last_time = Some(time);
         }
         update
+    }
+}
+
+/// The time of an unescaped argument, in seconds.
+///
+/// # Errors
+/// When rrdcached refuses the argument without looking at its values.
+pub fn time_of(word: &[u8]) -> Result<f64, BadWord> {
+    match rrd::number::parse_prefix(word) {
+        // Compat: RRDtool takes this as relative to now, rrdcached as a time long ago.
+        Some((time, [b':', ..])) if !word.contains(&b' ') => match word.starts_with(b"-") {
+            true => Err(BadWord::Negative(time)),
+            false => Ok(time),
+        },
+        _ => Err(BadWord::NoTimestamp(word.to_vec())),
     }
 }
 

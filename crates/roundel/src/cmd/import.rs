@@ -1,9 +1,11 @@
 //! `roundel import`: standard `.rrd` files into a store. Bad files are listed at the end; the others are imported.
 
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,8 +13,10 @@ use store::name::RrdName;
 use store::placeholder;
 
 use super::Result;
-use super::peer::Peer;
+use super::peer::{self, Peer};
 
+/// How often the progress of a daemon is asked for.
+const STATUS_INTERVAL: Duration = Duration::from_millis(500);
 /// The most failures shown at the end; others are only counted.
 const FAILURES_SHOWN: usize = 20;
 
@@ -20,8 +24,11 @@ const FAILURES_SHOWN: usize = 20;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Directories (every .rrd file below, named by its path inside) and files
-    #[arg(required = true)]
+    #[arg(required_unless_present = "status")]
     from: Vec<PathBuf>,
+    /// Instead: show how many .rrd files of its own tree the daemon has still to take in (`adopt_unused`), and which it cannot
+    #[arg(long, conflicts_with_all = ["from", "base", "no_overwrite", "archive"])]
+    status: bool,
     /// The daemon's address, as in RRDCACHED_ADDRESS, or the directory of a store that no daemon holds [default:
     /// RRDCACHED_ADDRESS, else unix:var/rrdcached.sock]
     #[arg(long, value_name = "ADDRESS|DIR")]
@@ -32,6 +39,10 @@ pub struct Arguments {
     /// Keep RRDs that are already in the store
     #[arg(long)]
     no_overwrite: bool,
+    /// Put files that lie in the daemon's own tree into the store's archive, and placeholders in their places, also with adopt =
+    /// "keep". Without this, the daemon's `adopt` decides. Files elsewhere stay
+    #[arg(long)]
+    archive: bool,
 }
 
 /// Files up to this size are imported in parallel; a larger one is imported alone. So memory holds at most
@@ -46,6 +57,9 @@ struct Source {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
+    if arguments.status {
+        return status(arguments.to.as_deref());
+    }
     let mut failures = Vec::new();
     let mut sources = Vec::new();
     let base = server::config::absolute(arguments.base.as_deref().unwrap_or(Path::new(".")))
@@ -66,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let turns = RwLock::new(());
     let work = || {
         while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match import_one(&peer, &turns, source, arguments.no_overwrite) {
+            match import_one(&peer, &turns, source, arguments) {
                 Ok(true) => imported.fetch_add(1, Ordering::Relaxed),
                 Ok(false) => skipped.fetch_add(1, Ordering::Relaxed),
                 Err(error) => {
@@ -95,6 +109,30 @@ pub fn run(arguments: &Arguments) -> Result {
     report(&failures).and(closed)
 }
 
+/// Shows how far a daemon has taken in its tree, with a bar that follows it on a terminal.
+fn status(address: Option<&str>) -> Result {
+    let daemon = peer::connect(address, "start it, or name a daemon")?;
+    let mut bar = None;
+    let failures = loop {
+        let mut lines = peer::ask(&daemon, "adoption", &[])?.into_iter();
+        let counts = String::from_utf8(lines.next().unwrap_or_default()).unwrap_or_default();
+        let counts: Vec<u64> = counts.split(' ').filter_map(|count| count.parse().ok()).collect();
+        let [left, taken, failed] = counts[..] else {
+            return Err("the daemon's answer is unknown".to_string());
+        };
+        let is_watched = std::io::stderr().is_terminal() && left > 0;
+        if !is_watched {
+            println!("{left} files left, {taken} taken in, {failed} failed");
+            break lines.map(|line| String::from_utf8_lossy(&line).into_owned()).collect::<Vec<_>>();
+        }
+        let bar = bar.get_or_insert_with(|| progress(taken + failed + left));
+        bar.set_length(taken + failed + left);
+        bar.set_position(taken + failed);
+        std::thread::sleep(STATUS_INTERVAL);
+    };
+    report(&failures)
+}
+
 /// Lists what failed.
 pub fn report(failures: &[String]) -> Result {
     for failure in failures.iter().take(FAILURES_SHOWN) {
@@ -119,7 +157,15 @@ pub fn progress(count: u64) -> ProgressBar {
 }
 
 /// Imports one file; returns false when it is a placeholder, which holds no data.
-fn import_one(peer: &Peer, turns: &RwLock<()>, source: &Source, no_overwrite: bool) -> Result<bool, String> {
+fn import_one(
+    peer: &Peer,
+    turns: &RwLock<()>,
+    source: &Source,
+    arguments: &Arguments,
+) -> Result<bool, String> {
+    if peer.take_in(&source.name, &source.path, arguments.archive)? {
+        return Ok(true);
+    }
     let bytes = std::fs::metadata(&source.path).map_err(|error| error.to_string())?.len();
     // Both this process and the daemon hold the file until its last byte has arrived.
     let (_alone, _among_others) = if bytes > SHARED_BYTES_MAX {
@@ -131,7 +177,7 @@ fn import_one(peer: &Peer, turns: &RwLock<()>, source: &Source, no_overwrite: bo
     if bytes.starts_with(&placeholder::MAGIC) {
         return Ok(false);
     }
-    peer.import(&source.name, &bytes, no_overwrite).map(|()| true)
+    peer.import(&source.name, &bytes, arguments.no_overwrite).map(|()| true)
 }
 
 fn walk(root: &Path, directory: &Path, sources: &mut Vec<Source>, failures: &mut Vec<String>) {

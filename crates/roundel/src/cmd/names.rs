@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use client::Daemon;
 
+use super::peer::ask;
 use super::{Result, import, peer, print};
 
 /// Which daemon to ask.
@@ -89,15 +90,6 @@ enum TrashCommand {
 impl Whom {
     fn connect(&self) -> Result<Daemon> {
         peer::connect(self.daemon.as_deref(), "start it, or name it with --daemon")
-    }
-}
-
-/// The daemon's answer to a command of ours, as lines.
-fn ask(daemon: &Daemon, command: &str, words: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
-    match daemon.ask_ours(command, words) {
-        Ok(Some(answer)) => Ok(answer.lines),
-        Ok(None) => Err(format!("the daemon does not know {}: it is not Roundel", command.to_uppercase())),
-        Err(error) => Err(peer::told(error)),
     }
 }
 

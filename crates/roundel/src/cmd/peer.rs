@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use client::{ClientError, Daemon, Wire};
+use protocol::frames::code::ErrorCode;
 use rrd::codec::file;
 use server::logging;
 use server::settings::{Settings, StripesSettings};
@@ -41,6 +42,25 @@ impl Peer {
             *stripes = StripesSettings { placeholders: None, adopt: None, ..stripes.clone() };
         }
         server::layout::open(&settings).map(Peer::Store)
+    }
+
+    /// Has a daemon on this machine take in a file of its own tree, which it then archives or keeps; false when the file is none, or the store has the RRD.
+    pub fn take_in(&self, name: &RrdName, path: &Path, archive: bool) -> Result<bool, String> {
+        use std::os::unix::ffi::OsStrExt;
+        let Peer::Daemon(daemon) = self else { return Ok(false) };
+        // A path on another machine is another file.
+        let is_here = daemon.address().starts_with(b"unix:") || daemon.address().starts_with(b"/");
+        let Ok(path) = std::fs::canonicalize(path) else { return Ok(false) };
+        if !is_here {
+            return Ok(false);
+        }
+        let how: &[u8] = if archive { b"ARCHIVE" } else { b"TAKE" };
+        match daemon.ask_ours("adoption", &[how, name.as_bytes(), path.as_os_str().as_bytes()]) {
+            Ok(answer) => Ok(answer.is_some_and(|answer| answer.lines == [b"1"])),
+            // The socket does not accept the command: the content is sent.
+            Err(error) if error.is(ErrorCode::Permission) => Ok(false),
+            Err(error) => Err(told(error)),
+        }
     }
 
     /// Imports the bytes of a `.rrd` file.
@@ -135,4 +155,13 @@ pub fn connect(given: Option<&str>, advice: &str) -> Result<Daemon, String> {
 pub fn told(error: ClientError) -> String {
     let text = error.to_string();
     text.strip_prefix("RRD Error: ").map_or(text.clone(), str::to_string)
+}
+
+/// The daemon's answer to a command of ours, as lines.
+pub fn ask(daemon: &Daemon, command: &str, words: &[&[u8]]) -> Result<Vec<Vec<u8>>, String> {
+    match daemon.ask_ours(command, words) {
+        Ok(Some(answer)) => Ok(answer.lines),
+        Ok(None) => Err(format!("the daemon does not know {}: it is not Roundel", command.to_uppercase())),
+        Err(error) => Err(told(error)),
+    }
 }

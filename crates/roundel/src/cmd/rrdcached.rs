@@ -32,7 +32,8 @@ Options of rrdcached, with what Roundel makes of them:
   -f <seconds>  How often to look for old updates (files layout).
   -G <group>    Group to run as.
   -g            Stay in the foreground.
-  -j <dir>      Directory of the store, or of the journal (files layout).
+  -j <dir>      Directory of the journal (files layout), or of the store.
+                What an rrdcached left there is applied at the start.
   -L            Listen on the default port of all interfaces.
   -l <address>  Address to listen on. Default: unix:/tmp/rrdcached.sock
   -m <mode>     Mode (octal) of the UNIX sockets that follow.
@@ -49,7 +50,7 @@ Options of rrdcached, with what Roundel makes of them:
   -z <delay>    Spread of writes (files layout).
 Of Roundel:
   --layout <stripes|files>  Where RRDs are kept. Default: stripes
-  --store <dir>             As -j.
+  --store <dir>             Where it keeps its own files. Default: that of -j
 
 rrdcached(1) describes the options; docs/compatibility.md the differences.
 ";
@@ -94,6 +95,7 @@ struct Options {
     files: FilesSettings,
     use_files: bool,
     journal: Option<PathBuf>,
+    store: Option<PathBuf>,
     base: PathBuf,
     restrict: bool,
     make_directories: bool,
@@ -114,6 +116,7 @@ fn parse(words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<String>
         files: FilesSettings::default(),
         use_files: false,
         journal: None,
+        store: None,
         base: "/tmp".into(),
         restrict: false,
         make_directories: false,
@@ -134,7 +137,7 @@ fn parse(words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<String>
             let missing = || bad(1, format!("option requires an argument -- '{}'", word.to_string_lossy()));
             match long {
                 b"layout" => options.layout(&words.pop_front().ok_or_else(missing)?)?,
-                b"store" => options.journal = Some(words.pop_front().ok_or_else(missing)?.into()),
+                b"store" => options.store = Some(words.pop_front().ok_or_else(missing)?.into()),
                 b"help" => return Err(bad(0, USAGE)),
                 _ => return Err(bad(1, format!("invalid option -- '{}'\n{USAGE}", word.to_string_lossy()))),
             }
@@ -289,12 +292,14 @@ impl Options {
             self.notes.push(note.to_string());
         }
         let journal = self.journal.as_deref().map(absolute).transpose()?;
+        let store = self.store.as_deref().map(absolute).transpose()?.or_else(|| journal.clone());
         let mut settings = Settings {
             make_directories: self.make_directories,
-            ..Settings::new(journal.clone().unwrap_or_else(|| base.join(STORE_IN_BASE)), base.clone())
+            rrdcached_journal: journal,
+            ..Settings::new(store.clone().unwrap_or_else(|| base.join(STORE_IN_BASE)), base.clone())
         };
         if self.use_files {
-            settings.layout = Layout::Files(FilesSettings { journal, ..self.files.clone() });
+            settings.layout = Layout::Files(FilesSettings { journal: store, ..self.files.clone() });
         } else if self.files != FilesSettings::default() {
             self.note("-F, -f, -t, -w or -z", "the stripes layout writes in sequence by itself");
         }
@@ -356,6 +361,7 @@ mod tests {
         assert_eq!((settings.user, settings.group), (Some(0), Some(0)));
         let Layout::Stripes(stripes) = &settings.layout else { panic!() };
         assert_eq!(stripes.store, Path::new("/tmp/j"));
+        assert_eq!(settings.rrdcached_journal.as_deref(), Some(Path::new("/tmp/j")));
         assert_eq!(notes.len(), 2, "{notes:?}");
     }
 
@@ -365,7 +371,12 @@ mod tests {
         let Layout::Files(files) = &settings.layout else { panic!() };
         assert_eq!(files.write_interval, Duration::from_secs(90));
         assert_eq!(settings.listen[0].address, Address::Unix("/tmp/y.sock".into()));
+        let (settings, _) = read("-j /tmp/old --store /tmp/new").unwrap();
+        let Layout::Stripes(stripes) = &settings.layout else { panic!() };
+        assert_eq!(stripes.store, Path::new("/tmp/new"));
+        assert_eq!(settings.rrdcached_journal.as_deref(), Some(Path::new("/tmp/old")));
         let (settings, _) = read("").unwrap();
+        assert_eq!(settings.rrdcached_journal, None);
         assert_eq!(settings.listen[0].address, Address::Unix("/tmp/rrdcached.sock".into()));
         assert!(!settings.foreground);
     }

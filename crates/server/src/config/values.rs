@@ -10,7 +10,8 @@ use store::stripes::Adopted;
 
 use super::{Adopt, ConfigError, Reader, line_of};
 use crate::settings::{
-    KEEP_ADOPTED_DEFAULT, SCRUB_DEFAULT, SyncPolicy, TRASH_DEFAULT, parse_bytes, parse_duration,
+    ADOPT_UNUSED_DEFAULT, KEEP_ADOPTED_DEFAULT, SCRUB_DEFAULT, SyncPolicy, TRASH_DEFAULT, parse_bytes,
+    parse_duration,
 };
 
 /// Memory for clients: with the least, some hundred connections and one answer of half a megabyte at a time fit.
@@ -39,6 +40,8 @@ pub const SPOOL_BYTES: [&str; 2] = ["1 MB", "64 TB"];
 pub const SPOOL_KEEP: [&str; 2] = ["0s", "52w"];
 /// How long removed RRDs, and files that were taken in, are kept.
 pub const KEPT: [&str; 2] = ["1s", "520w"];
+/// How long a file must be unchanged before it is taken in without being named.
+pub const QUIET: [&str; 2] = ["0s", "1w"];
 /// Threads that write in the files layout.
 pub const WRITE_THREADS: RangeInclusive<usize> = 1..=256;
 
@@ -140,6 +143,17 @@ impl Reader<'_> {
             Adopt::Whether(_) => {
                 self.duration("keep_adopted", keep, KEEP_ADOPTED_DEFAULT, KEPT).map(Adopted::Archived)
             }
+        }
+    }
+
+    /// How long a file must be unchanged before it is taken in without being named.
+    pub(super) fn adopt_unused(
+        &self,
+        value: Option<&Spanned<String>>,
+    ) -> Result<Option<Duration>, ConfigError> {
+        match value {
+            Some(value) if value.get_ref() == "off" => Ok(None),
+            value => self.duration("adopt_unused", value, ADOPT_UNUSED_DEFAULT, QUIET).map(Some),
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! Answering may block, for instance on the disk in a fetch; drivers take care of that.
 
+pub mod adoption;
 pub mod create;
 pub mod dump;
 pub mod export;
@@ -178,6 +179,7 @@ fn command(
         Request::Copy(from, to) => return rename::rename(service, Change::Copy, &from, &to, out),
         Request::Remove(name) => return rename::remove(service, &name, out),
         Request::Trash(words) => return trash::trash(service, words, kept, out),
+        Request::Adoption(words) => return adoption::adoption(service, words, out),
         Request::List { path, recursive } => return list::list(service, &path, recursive, kept),
         Request::Suspend(name) => return suspend::suspend(service, &name, true, out),
         Request::Resume(name) => return suspend::suspend(service, &name, false, out),

@@ -280,6 +280,16 @@ impl Shared {
         journal.sync().map(drop).map_err(|error| self.journal_failed(journal, &error))
     }
 
+    /// Makes everything accepted so far durable, and waits until it is.
+    ///
+    /// # Errors
+    /// When the journal or a new file cannot be synced.
+    pub fn sync_all_journals(&self) -> Result<(), StoreError> {
+        self.check_sound()?;
+        self.sync_new_files()?;
+        (0..self.shards.len()).try_for_each(|number| self.sync_journal(number))
+    }
+
     /// Makes everything appended durable, without blocking appends.
     pub fn sync_journals(&self) {
         for shard in &self.shards {

@@ -26,8 +26,7 @@ impl Shared {
         self.stream_position(name)?;
         self.check_sound()?;
         lock(&self.streams).check(name)?;
-        self.sync_new_files()?;
-        (0..self.shards.len()).try_for_each(|number| self.sync_journal(number))?;
+        self.sync_all_journals()?;
         // First: a file that begins from now on repeats it.
         lock(&self.streams).advance(name, position);
         let mut frame = Frame::default();

@@ -8,6 +8,7 @@
 
 mod order;
 pub(super) mod original;
+mod unused;
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
@@ -32,6 +33,7 @@ use order::{Job, Order};
 pub use original::Adopted;
 pub(super) use original::Originals;
 use original::Taken;
+pub(super) use unused::Unused;
 
 /// The largest file that is imported: what the log can hold when it does not compress at all.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -42,8 +44,8 @@ const LINES_MAX: usize = 4096;
 enum Message {
     /// Apply a line of a batch once the file of its name is imported.
     Lines(Arc<Job>, Vec<(u32, RrdName)>),
-    /// Import the file of a name.
-    Adopt(RrdName, SyncSender<Result<(), StoreError>>),
+    /// Import the file of a name; it goes into the archive in any case, or as the store is told to.
+    Adopt(RrdName, bool, SyncSender<Result<(), StoreError>>),
     /// Replace the file of a name, whose RRD has just been created, and then answer.
     Replace(RrdName, Reply<Result<(), StoreError>>),
 }
@@ -131,17 +133,38 @@ impl Adopter {
         core.update(batch, finish);
     }
 
-    /// Imports the file of a name now. [`StoreError::NoSuchRrd`] when there is none.
-    pub(super) fn adopt(&self, name: &RrdName) -> Result<(), StoreError> {
+    /// Imports the file of a name now; with `archive`, it does not stay. [`StoreError::NoSuchRrd`] when there is none.
+    pub(super) fn adopt(&self, name: &RrdName, archive: bool) -> Result<(), StoreError> {
         let none = || StoreError::NoSuchRrd(name.clone());
         if self.source.open(name)?.is_none() {
             return Err(none());
         }
         let sender = lock(&self.sender).clone().ok_or(StoreError::Stopping)?;
         let (reply, answer) = mpsc::sync_channel(1);
-        sender.send(Message::Adopt(name.clone(), reply)).map_err(|_| StoreError::Stopping)?;
+        sender.send(Message::Adopt(name.clone(), archive, reply)).map_err(|_| StoreError::Stopping)?;
         drop(sender);
         answer.recv().unwrap_or(Err(StoreError::Stopping))
+    }
+
+    /// Imports the files of several names together.
+    fn adopt_all<'n>(&self, names: impl Iterator<Item = &'n RrdName>) -> Vec<Result<(), StoreError>> {
+        let Some(sender) = lock(&self.sender).clone() else {
+            return names.map(|_| Err(StoreError::Stopping)).collect();
+        };
+        let ask = |name: &RrdName| {
+            let (reply, answer) = mpsc::sync_channel(1);
+            sender.send(Message::Adopt(name.clone(), false, reply)).ok().map(|()| answer)
+        };
+        let answers: Vec<_> = names.map(ask).collect();
+        drop(sender);
+        let wait =
+            |answer: Receiver<Result<(), StoreError>>| answer.recv().unwrap_or(Err(StoreError::Stopping));
+        answers.into_iter().map(|answer| answer.map_or(Err(StoreError::Stopping), wait)).collect()
+    }
+
+    /// Whether the store has an RRD of this name.
+    fn is_in_store(&self, name: &RrdName) -> bool {
+        self.source.core.is_in_store(name)
     }
 
     /// Whether only a file has this name: the store has not adopted it.
@@ -262,6 +285,8 @@ fn renumbered(failure: UpdateFailure, lines: &[u32]) -> UpdateFailure {
 struct Waiting {
     lines: Vec<(Arc<Job>, u32)>,
     replies: Vec<SyncSender<Result<(), StoreError>>>,
+    /// The file goes into the archive in any case.
+    archive: bool,
 }
 
 /// What waits: for files to be adopted, by name, and for files to be replaced.
@@ -274,7 +299,11 @@ struct Queue {
 impl Queue {
     fn take(&mut self, message: Message) {
         match message {
-            Message::Adopt(name, reply) => self.waiting.entry(name).or_default().replies.push(reply),
+            Message::Adopt(name, archive, reply) => {
+                let waiting = self.waiting.entry(name).or_default();
+                waiting.archive |= archive;
+                waiting.replies.push(reply);
+            }
             Message::Replace(name, reply) => self.replaced.push((name, reply)),
             Message::Lines(job, lines) => {
                 for (line, name) in lines {
@@ -361,7 +390,8 @@ impl Source {
         self.order.hold(&found);
         let mut taken = TakenFiles::default();
         for name in found {
-            let result = self.import(&name, &mut taken);
+            let archive = queue.waiting.get(&name).is_some_and(|waiting| waiting.archive);
+            let result = self.import(&name, archive, &mut taken);
             results.insert(name.clone(), result.map(|()| name));
         }
         self.put_away(taken);
@@ -424,7 +454,7 @@ impl Source {
     }
 
     /// Imports the file of a name unless the RRD exists by now.
-    fn import(&self, name: &RrdName, taken: &mut TakenFiles) -> Result<(), StoreError> {
+    fn import(&self, name: &RrdName, archive: bool, taken: &mut TakenFiles) -> Result<(), StoreError> {
         if self.core.is_in_store(name) {
             return Ok(());
         }
@@ -442,7 +472,8 @@ impl Source {
             Err(StoreError::Exists(_)) => return Ok(()),
             imported => imported?,
         }
-        if !self.originals.go() {
+        let goes = self.originals.go() || archive && self.placeholders.is_some();
+        if !goes {
             self.originals.keep(name, &file, "adopt = \"keep\"");
             return Ok(());
         }

@@ -71,13 +71,18 @@ fn create(store: &Stripes, number: u64, start: i64) {
 
 /// One reading of each of the first `count` RRDs.
 fn update(store: &Stripes, random: &mut Random, count: u64, time: i64) {
+    try_update(store, random, count, time).unwrap();
+}
+
+/// Updates each RRD; what the store says when it refuses.
+fn try_update(store: &Stripes, random: &mut Random, count: u64, time: i64) -> Result<(), String> {
     let mut batch = UpdateBatch::default();
     for number in 0..count {
         batch.push(rrd_name(number).as_bytes(), format!("{time}:{}", random.below(1000)).as_bytes());
     }
     let (sender, receiver) = mpsc::channel();
     store.update(batch, Box::new(move |failures| sender.send(failures).unwrap()));
-    assert!(receiver.recv().unwrap().is_empty());
+    receiver.recv().unwrap().first().map_or(Ok(()), |failure| Err(failure.error.to_string()))
 }
 
 /// A store with some RRDs.
@@ -362,11 +367,18 @@ fn run_running(seed: u64) {
     reports::start();
     let damages = Damages::inflict(&mut random, &filled.disk, &*other.handle());
     damages.check(&filled.store, &mut want);
+    let mut refuses = false;
     for _ in 0..random.below(30) {
         filled.steps += 1;
-        update(&filled.store, &mut random, filled.count, START + filled.steps * 10);
-        if random.once_in(10) {
-            filled.store.checkpoint().unwrap();
+        let mut done = try_update(&filled.store, &mut random, filled.count, START + filled.steps * 10);
+        if done.is_ok() && random.once_in(10) {
+            done = filled.store.checkpoint().map_err(|error| error.to_string());
+        }
+        // Where a segment is hit that is just being written, its shard refuses updates, and says why.
+        if let Err(why) = done {
+            assert!(damages.is_named(&why), "{:?}: {why}", damages.what);
+            refuses = true;
+            break;
         }
     }
     for (name, want) in &mut want {
@@ -384,6 +396,12 @@ fn run_running(seed: u64) {
     // After a kill, a log that is gone and was never synced looks as if it had never been (`docs/reliability.md`).
     let is_log_gone = damages.what.iter().any(|done| done.starts_with("deleted") && done.contains("/log-"));
     let disk = match random.once_in(2) || is_log_gone {
+        // It cannot complete what it refuses.
+        true if refuses => {
+            filled.store.stop().ok();
+            drop(filled.store);
+            filled.disk.kill()
+        }
         true => filled.stop(),
         false => filled.disk.kill(),
     };

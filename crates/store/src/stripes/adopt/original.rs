@@ -45,7 +45,7 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// A file as it was when it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
+pub(super) struct Version {
     device: u64,
     inode: u64,
     bytes: i64,
@@ -53,6 +53,11 @@ struct Version {
 }
 
 impl Version {
+    /// A file as it is now.
+    pub(super) fn of_file(file: &File) -> Option<Self> {
+        Some(Version::of(&rustix::fs::fstat(file).ok()?))
+    }
+
     fn of(about: &Stat) -> Self {
         Version {
             device: about.st_dev,
@@ -183,7 +188,8 @@ impl Originals {
             match placeholders.replace_file(name, *of_rrd, about, is_unchanged) {
                 Ok(true) => {
                     lock(&self.known).remove(name);
-                    tracing::info!(rrd = %name, bytes = about.st_size, "took in a .rrd file; a placeholder has its place");
+                    // There may be a million.
+                    tracing::debug!(rrd = %name, bytes = about.st_size, "took in a .rrd file; a placeholder has its place");
                 }
                 // Another program has written another one, which is seen to next.
                 Ok(false) => {}
