@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "rrdtool/mount.rs"]
+mod mount;
 #[path = "rrdtool/tree.rs"]
 mod tree;
 mod wire;

@@ -1,6 +1,6 @@
 //! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
 //! ours: they let a remote command line do everything that it can do with a file; so do RENAME, COPY and REMOVE for a directory.
-//! VERIFY is for `roundel verify`, TRASH for `roundel trash`.
+//! VERIFY is for `roundel verify`, TRASH for `roundel trash`; STAT, IMAGE, ENTRIES and CHANGE for `roundel mount`.
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +43,10 @@ pub enum Verb {
     Frames,
     Verify,
     Trash,
+    Stat,
+    Image,
+    Entries,
+    Change,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -69,7 +73,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 36] = [
+pub const COMMANDS: [Command; 40] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -112,6 +116,10 @@ pub const COMMANDS: [Command; 36] = [
     Command { verb: Verb::Frames, name: "FRAMES", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Verify, name: "VERIFY", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Trash, name: "TRASH", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Stat, name: "STAT", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Image, name: "IMAGE", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Entries, name: "ENTRIES", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Change, name: "CHANGE", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {
