@@ -1,6 +1,7 @@
 //! One connection of a [`crate::daemon::Daemon`]: frames where both ends speak them, else the text protocol.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::time::Duration;
 
 use protocol::frames::answer::{Answer, Refusal};
 use protocol::frames::code::ErrorCode;
@@ -10,6 +11,7 @@ use protocol::frames::{
     negotiation, scan,
 };
 use protocol::rrdcached::client::{self, code_of_text};
+use protocol::rrdcached::files::Entry;
 use protocol::rrdcached::rows::read_text;
 use protocol::rrdcached::words::push_escaped;
 use rrd::fetch::{FetchRequest, FetchRows};
@@ -48,8 +50,8 @@ impl Connection {
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(address: &[u8], wire: Wire) -> io::Result<Self> {
-        Connection::over(Socket::connect(address)?, wire)
+    pub fn open(address: &[u8], wire: Wire, patience: Option<Duration>) -> io::Result<Self> {
+        Connection::over(Socket::connect(address, patience)?, wire)
     }
 
     /// As [`Connection::open`], over a connected socket.
@@ -164,6 +166,50 @@ impl Connection {
         Ok(if answer.code < 0 { Err(refused_in_text(answer)) } else { Ok(answer) })
     }
 
+    /// Asks for the image of an RRD: what is said of it, and its bytes unless `line` names the version that it has.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn image(&mut self, line: &[u8]) -> io::Result<Result<(Entry, Vec<u8>), ClientError>> {
+        let Some(version) = self.frames else { return self.image_in_text(line) };
+        self.number = self.number.wrapping_add(1);
+        push_command(&mut self.out, self.number, line);
+        Ok(match self.exchange()? {
+            Answer::Text(text) => {
+                let status = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
+                let (status, file) = text.split_at(status);
+                let (entry, bytes) =
+                    image_status(status).ok_or_else(|| invalid("an answer that is no image"))?;
+                let file = file.get(1..).unwrap_or_default();
+                if file.len() as u64 != bytes {
+                    return Err(invalid("an image of another length"));
+                }
+                Ok((entry, file.to_vec()))
+            }
+            Answer::Refused(code, text) => Err(refused(version, code, text)),
+            other => return Err(unexpected(&other)),
+        })
+    }
+
+    fn image_in_text(&mut self, line: &[u8]) -> io::Result<Result<(Entry, Vec<u8>), ClientError>> {
+        self.out.extend_from_slice(line);
+        self.out.push(b'\n');
+        self.send()?;
+        let mut status = Vec::new();
+        self.stream.by_ref().take(AGREEMENT_BYTES_MAX).read_until(b'\n', &mut status)?;
+        self.used = true;
+        let Some((entry, bytes)) = image_status(status.trim_ascii_end()) else {
+            let answer = client::read_answer(&mut &*status)?;
+            return Ok(Err(refused_in_text(answer)));
+        };
+        let mut file = Vec::new();
+        self.stream.by_ref().take(bytes).read_to_end(&mut file)?;
+        if (file.len() as u64) < bytes {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Ok((entry, file)))
+    }
+
     /// Asks for the rows of many RRDs, all at once; the answers are in the order of the requests. Compat: only our
     /// daemon knows resolutions, so `resolutions` = false asks rrdcached for its finest rows.
     ///
@@ -257,6 +303,16 @@ impl Connection {
         }
         self.used = true;
         Ok(answer)
+    }
+}
+
+/// What the first line of an image says, and how many bytes follow.
+fn image_status(status: &[u8]) -> Option<(Entry, u64)> {
+    let (count, entry) = status.split_at_checked(2)?;
+    match (count, Entry::parse(entry)?) {
+        (b"0 ", entry) => Some((entry, 0)),
+        (b"1 ", entry @ Entry::Rrd(file, Some(_))) => Some((entry, file.bytes)),
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! (`batch.rs`); every other request takes a connection for itself. Connections are kept for the next request.
 
 mod batch;
+pub mod files;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::address::Address;
@@ -70,13 +72,21 @@ pub struct Daemon {
     batches: Batches,
     /// It knows rrdcached's commands only.
     is_rrdcached: AtomicBool,
+    /// How long an answer may take; `None` = for ever.
+    patience: Option<Duration>,
 }
 
 impl Daemon {
     /// The daemon at an address, which is not connected to yet.
     pub fn new(address: &[u8], wire: Wire) -> Self {
         let is_rrdcached = AtomicBool::new(false);
-        Daemon { address: address.to_vec(), wire, batches: Batches::default(), is_rrdcached }
+        let batches = Batches::default();
+        Daemon { address: address.to_vec(), wire, batches, is_rrdcached, patience: None }
+    }
+
+    /// The same, for a caller that waits no longer than this for the socket to take or give anything.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Daemon { patience: Some(patience), ..self }
     }
 
     /// Its address, as it was given.
@@ -244,19 +254,23 @@ impl Daemon {
     /// # Errors
     /// As [`Daemon::ask`].
     pub fn import(&self, name: &[u8], file: &[u8], no_overwrite: bool) -> Result {
+        let condition: &[&[u8]] = if no_overwrite { &[b"-O"] } else { &[] };
+        self.import_pieces(name, file, condition).map(|_| ())
+    }
+
+    /// Sends a whole RRD in pieces; the answer to the last.
+    fn import_pieces(&self, name: &[u8], file: &[u8], condition: &[&[u8]]) -> Result<Answer> {
         check_words(&[name])?;
         let count = file.len().to_string();
         let lines = file.chunks(PIECE_BYTES).enumerate().map(|(index, piece)| {
             let (offset, piece) = ((index * PIECE_BYTES).to_string(), whole::word(piece));
             let mut words = vec![name];
-            if no_overwrite {
-                words.push(b"-O");
-            }
+            words.extend(condition);
             words.extend([count.as_bytes(), offset.as_bytes(), piece.as_bytes()]);
             line("import", &words)
         });
         // The daemon holds the pieces by connection.
-        self.ask_in_turn(lines).map(|_| ())
+        self.ask_in_turn(lines)
     }
 
     /// Sends lines of text over one connection, each after the answer to the one before, up to the first that is
@@ -279,7 +293,7 @@ impl Daemon {
     }
 
     fn open(&self) -> Result<Connection> {
-        Connection::open(&self.address, self.wire).map_err(ClientError::connect)
+        Connection::open(&self.address, self.wire, self.patience).map_err(ClientError::connect)
     }
 }
 

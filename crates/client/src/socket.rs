@@ -4,9 +4,11 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::adaptive_spin::AdaptiveSpin;
@@ -23,11 +25,20 @@ impl Socket {
         Socket { file, spin: AdaptiveSpin::default() }
     }
 
-    /// Connects to a daemon.
+    /// Connects to a daemon, whose answers may take as long as `patience` says; `None` = for ever.
     ///
     /// # Errors
     /// What the system says; for an unknown host RRDtool's text.
-    pub fn connect(address: &[u8]) -> io::Result<Self> {
+    pub fn connect(address: &[u8], patience: Option<Duration>) -> io::Result<Self> {
+        let socket = Self::connect_to(address)?;
+        if patience.is_some() {
+            set_socket_timeout(&socket.file, Timeout::Recv, patience)?;
+            set_socket_timeout(&socket.file, Timeout::Send, patience)?;
+        }
+        Ok(socket)
+    }
+
+    fn connect_to(address: &[u8]) -> io::Result<Self> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let text = std::str::from_utf8(address).map_err(|_| invalid())?;
         match Address::parse(text).map_err(|_| invalid())? {

@@ -7,6 +7,7 @@ use crate::frames::agent::block::{BlockReader, BlockSink, BlockValue, RrdDefinit
 use crate::frames::{self, ANSWER_BYTES_MAX, REQUEST_BYTES_MAX};
 use crate::rrdcached::address::Address;
 use crate::rrdcached::client;
+use crate::rrdcached::files::Entry;
 use crate::rrdcached::line::{Scan, scan};
 use crate::rrdcached::request::{Request, integer, split};
 use crate::rrdcached::update::plain_update;
@@ -55,6 +56,19 @@ fn fuzz_line(line: &[u8], whole: &[u8]) {
 pub fn fuzz_answer(bytes: &[u8]) {
     let mut stream = bytes;
     while client::read_answer(&mut stream).is_ok() {}
+    for line in bytes.split(|&byte| byte == b'\n') {
+        if let Some(entry) = Entry::parse(line) {
+            assert_eq!(Entry::parse(entry.to_string().as_bytes()), Some(entry));
+        }
+        for stat in [false, true] {
+            if let Some((entry, name)) = Entry::parse_line(line, stat) {
+                let mut again = Vec::new();
+                entry.push_line(&mut again, name);
+                again.pop();
+                assert_eq!(Entry::parse_line(&again, stat), Some((entry, name)));
+            }
+        }
+    }
 }
 
 /// Requests in frames: encoding what was decoded gives the same bytes.
@@ -204,6 +218,11 @@ mod tests {
         shake(good, 50_000, fuzz_requests);
         shake(b"UPDATE a/b.rrd 1700000000:2.5:U -3:4 5.25:6\n", 50_000, fuzz_requests);
         shake(b"2 lines\na: 1\nb: 2\n0 PONG\n-1 no\n", 20_000, fuzz_answer);
+        shake(
+            b"f 148648 1700000000.000000 17 640 33 4 a b.rrd\nd c\nf 9 -1.5 - - - -\n",
+            20_000,
+            fuzz_answer,
+        );
         let mut requests = Vec::new();
         let updates = [("a/b.rrd", "1:2:3 4:5:6"), ("c.rrd", "7:U")];
         let updates = updates.map(|(name, values)| frames::request::Update {

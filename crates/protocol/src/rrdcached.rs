@@ -7,6 +7,7 @@
 pub mod address;
 pub mod client;
 pub mod command;
+pub mod files;
 pub mod help;
 pub mod limits;
 pub mod line;

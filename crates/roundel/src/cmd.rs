@@ -7,6 +7,7 @@ pub mod export;
 pub mod import;
 pub mod inspect;
 pub mod manual;
+pub mod mount;
 pub mod mrtg;
 pub mod names;
 pub mod peer;

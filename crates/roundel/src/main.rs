@@ -40,6 +40,8 @@ enum Command {
     Restore(cmd::names::RestoreArguments),
     /// List, restore or delete removed RRDs
     Trash(cmd::names::TrashArguments),
+    /// Mount a store as a file system in which every RRD is a .rrd file
+    Mount(cmd::mount::Arguments),
     /// Take over what a collectd.conf says
     Collectd(cmd::collectd::Arguments),
     /// Compute with the rows of thousands of RRDs at once
@@ -82,6 +84,9 @@ fn main() -> ExitCode {
     if program == "rrdcached" {
         return cmd::rrdcached::run(words.into_iter());
     }
+    if program == "mount.roundel" {
+        return cmd::mount::run_for_mount(&words);
+    }
     // A link from the time when there was one executable.
     if let Some(status) = cli::process::run(program, &words) {
         return ExitCode::from(status);
@@ -97,6 +102,7 @@ fn main() -> ExitCode {
         Command::Remove(arguments) => cmd::names::remove(&arguments),
         Command::Restore(arguments) => cmd::names::restore(&arguments),
         Command::Trash(arguments) => cmd::names::trash(&arguments),
+        Command::Mount(arguments) => cmd::mount::run(&arguments),
         Command::Collectd(arguments) => cmd::collectd::run(&arguments),
         Command::Query(arguments) => cmd::query::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),

@@ -5,6 +5,8 @@
 
 #[path = "rrdtool/habits.rs"]
 mod habits;
+#[path = "rrdtool/mount.rs"]
+mod mount;
 #[path = "rrdtool/random_tree.rs"]
 mod random_tree;
 #[path = "rrdtool/rights.rs"]

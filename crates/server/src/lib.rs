@@ -26,6 +26,7 @@ pub mod marks;
 pub mod metrics;
 mod name_index;
 pub mod names;
+pub mod private;
 pub mod privileges;
 mod reload;
 pub mod scrub;

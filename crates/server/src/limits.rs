@@ -122,6 +122,9 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// clients ([`crate::budget`]). RRDtool itself maps files whole; the largest seen in the field are a few hundred megabytes.
 pub const IMPORT_BYTES_MAX: u64 = 1 << 30;
 
+/// Entries of a directory in one answer: some hundreds of kilobytes.
+pub const ENTRIES_MAX: usize = 8192;
+
 /// Sessions of agents at once: each agent has two, and takes a few megabytes.
 pub const AGENT_SESSIONS_MAX: usize = 2048;
 /// Bytes of blocks that an agent may have on their way: a second of a fast one.

@@ -73,6 +73,29 @@ impl NameIndex {
         self.make(changes)
     }
 
+    /// The list as the names are now, made anew if they have changed.
+    ///
+    /// # Errors
+    /// As [`NameIndex::list`].
+    pub fn current(&self) -> Result<Arc<NameList>, StoreError> {
+        if let Some(list) = self.current_if_made() {
+            return Ok(list);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.current_if_made() {
+            Some(list) => Ok(list),
+            None => self.make(self.engine.stats().name_changes),
+        }
+    }
+
+    /// The list that is made already, if names have not changed since; never one of a store that does not count changes.
+    pub fn current_if_made(&self) -> Option<Arc<NameList>> {
+        let changes = self.engine.stats().name_changes;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = kept.as_ref().filter(|kept| changes > 0 && kept.changes == changes);
+        current.map(|kept| Arc::clone(&kept.list))
+    }
+
     /// The list, and whether it may still be used.
     fn kept(&self, changes: u64) -> (Option<Arc<NameList>>, bool) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,6 +19,7 @@ pub use crate::error::StoreError;
 use crate::memory;
 pub use crate::streams::StreamPosition;
 use crate::verify::Watch;
+use crate::version::version;
 
 /// Called exactly once with the answer, on any thread: the caller's, or one of the store's.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
@@ -114,6 +115,29 @@ pub struct Snapshot {
     pub live: Live,
     /// For each archive, the position in the ring buffer to report as `cur_row`.
     pub current_rows: Vec<u64>,
+    /// Tells it apart from RRDs that had its name before.
+    pub identity: u64,
+}
+
+impl Snapshot {
+    /// The time of its last update, in its units.
+    pub fn last_update(&self) -> Timestamp {
+        HeadShape::of(&self.definition).split(&self.live.words).last_update
+    }
+
+    /// The version of the RRD at that moment ([`crate::version`]).
+    pub fn version(&self) -> u64 {
+        version(self.identity, &self.definition, &self.live)
+    }
+}
+
+/// A change that is made only to a certain version of an RRD.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Updates: arguments as in [`UpdateLine::values`].
+    Update(Vec<u8>),
+    /// Another RRD takes its place.
+    Replace(Box<Rrd>),
 }
 
 /// A small part of an RRD's state, for requests that need neither its values nor its seasons, which are as large as its
@@ -264,6 +288,13 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When there is no such RRD, `tune` refuses, or the change cannot be made durable.
     fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError>;
+    /// Makes a change if the RRD is of this version ([`Snapshot::version`]); returns the version that it then has.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it is of another version; else as [`Engine::updatev`] and [`Engine::import`].
+    fn change(&self, _name: &RrdName, _version: u64, _change: Change) -> Result<u64, StoreError> {
+        Err(StoreError::Unsupported("it makes no changes on conditions"))
+    }
     /// Removes an RRD: into the trash, if there is one.
     ///
     /// # Errors
@@ -357,6 +388,16 @@ pub trait Engine: Send + Sync {
     /// When the directory does not exist or cannot be read.
     fn list(&self, directory: &[u8], recursive: bool) -> Result<Vec<Vec<u8>>, StoreError> {
         self.list_within(directory, recursive, &mut |_| true)
+    }
+    /// Whether there is a directory: one with RRDs in it or, in the files layout, any.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn has_directory(&self, directory: &[u8]) -> Result<bool, StoreError> {
+        match self.list(directory, false) {
+            Err(StoreError::NoSuchRrd(_)) => Ok(false),
+            listed => Ok(!listed?.is_empty()),
+        }
     }
     /// Makes everything accepted so far durable; in the files layout, also writes it to this RRD's file (or to all).
     ///

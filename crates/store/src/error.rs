@@ -26,6 +26,8 @@ pub enum StoreError {
     NoSuchRrd(RrdName),
     /// `--no-overwrite` was given and the RRD exists.
     Exists(RrdName),
+    /// The RRD is not of the version that a change is for.
+    Changed(RrdName),
     /// An update was refused.
     Update(UpdateError),
     /// A fetch was refused.
@@ -102,6 +104,7 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::NoSuchRrd(_) => f.write_str("No such file or directory"),
             StoreError::Exists(_) => f.write_str("File exists"),
+            StoreError::Changed(_) => f.write_str("it was changed meanwhile"),
             StoreError::Update(error) => error.fmt(f),
             StoreError::Fetch(error) => error.fmt(f),
             StoreError::Tune(error) => error.fmt(f),

@@ -48,8 +48,8 @@ use rrd_file::name::RrdName;
 use rrd_file::tree::{ListError, Tree, name_bytes};
 
 use crate::engine::{
-    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, UpdateBatch,
-    UpdateFailure, UpdatevOutcome,
+    Change, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
+    UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 use crate::memory;
 use accept::{Acceptor, JobLine, Message, UpdateJob};
@@ -250,6 +250,23 @@ impl Engine for FilesEngine {
     fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError> {
         let (target, args) = (name.clone(), args.to_vec());
         self.change_and_wait(name, move |shared, work| tune::tune(shared, &target, &args, work))
+    }
+
+    fn change(&self, name: &RrdName, version: u64, change: Change) -> Result<u64, StoreError> {
+        let target = name.clone();
+        self.change_and_wait(name, move |shared, work| {
+            if read::snapshot(shared, &target)?.version() != version {
+                return Err(StoreError::Changed(target));
+            }
+            match change {
+                Change::Update(values) => {
+                    let outcome = updatev::update(shared, &target, &values, work)?;
+                    outcome.refused.map_or(Ok(()), Err)?;
+                }
+                Change::Replace(rrd) => make::import(shared, &target, &rrd, false, work)?,
+            }
+            Ok(read::snapshot(shared, &target)?.version())
+        })
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {

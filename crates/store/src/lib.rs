@@ -35,6 +35,7 @@ pub mod streams;
 pub mod stripes;
 mod sync;
 pub mod verify;
+pub mod version;
 
 pub use disk;
 pub use rrd_file::{daemon_address, name, placeholder, tree};

@@ -29,8 +29,8 @@ use rrd::time::Timestamp;
 use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    Adoption, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
-    Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome,
+    Adoption, Change, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError,
+    StreamPosition, Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
@@ -417,6 +417,13 @@ impl Engine for Stripes {
         })
     }
 
+    fn change(&self, name: &RrdName, version: u64, change: Change) -> Result<u64, StoreError> {
+        if let Change::Replace(rrd) = &change {
+            self.core.make_room(&rrd.definition);
+        }
+        self.with_rrd(name, |core, name| core.change(name, version, change.clone()))
+    }
+
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
         self.with_rrd(name, |core, name| {
             core.ask(name, |view, name| view.status(name))?;
@@ -523,6 +530,21 @@ impl Engine for Stripes {
         names.sort_unstable();
         names.dedup();
         Ok(names)
+    }
+
+    fn has_directory(&self, directory: &[u8]) -> Result<bool, StoreError> {
+        self.catch_up(std::iter::empty());
+        let prefix = [directory, b"/"].concat();
+        for shard in &self.core.shards {
+            let asked = prefix.clone();
+            if self.core.query(shard, None, move |view| view.has_names(&asked))? {
+                return Ok(true);
+            }
+        }
+        match &self.adopter {
+            Some(adopter) => Ok(!adopter.list(directory, true, &mut |_| true)?.is_empty()),
+            None => Ok(false),
+        }
     }
 
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {

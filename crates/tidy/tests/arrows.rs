@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["client", "rrdgraph", "graph", "localtime", "protocol", "rrd-file", "args", "rrd"]),
+    ("mount", &["client", "protocol", "rrd", "rrd-file"]),
     ("query", &["args", "client", "rrdgraph", "graph", "protocol", "rrd-file", "rrd"]),
     (
         "roundel",
@@ -47,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "server",
             "cli",
             "client",
+            "mount",
             "query",
             "collect",
             "protocol",
@@ -75,6 +77,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["roundel"]),
     ("indicatif", &["roundel", "bench"]),
     ("procfs", &["collect", "bench", "server"]),
+    ("fuser", &["mount"]),
     ("krilla", &["render"]),
     // `rustix` has all but what the workspace's Cargo.toml names.
     ("nix", &["server", "cli", "store"]),

@@ -32,11 +32,13 @@ pub enum ErrorCode {
     Stopping = 12,
     /// A later session or spool of the same agent has taken its place.
     Fenced = 13,
+    /// The RRD is not in the state that the request is for.
+    Changed = 14,
 }
 
 impl ErrorCode {
     /// All codes, ordered by number.
-    pub const ALL: [ErrorCode; 13] = [
+    pub const ALL: [ErrorCode; 14] = [
         ErrorCode::Other,
         ErrorCode::NoSuchRrd,
         ErrorCode::Exists,
@@ -50,6 +52,7 @@ impl ErrorCode {
         ErrorCode::Unsupported,
         ErrorCode::Stopping,
         ErrorCode::Fenced,
+        ErrorCode::Changed,
     ];
 
     /// The code with this number; [`ErrorCode::Other`] for those of later versions.

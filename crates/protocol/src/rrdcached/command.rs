@@ -1,6 +1,6 @@
 //! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
 //! ours: they let a remote command line do everything that it can do with a file; so do RENAME, COPY and REMOVE for a directory.
-//! VERIFY is for `roundel verify`, TRASH for `roundel trash`.
+//! VERIFY is for `roundel verify`, TRASH for `roundel trash`; STAT, IMAGE, ENTRIES and CHANGE for `roundel mount`.
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +44,10 @@ pub enum Verb {
     Verify,
     Trash,
     Adoption,
+    Stat,
+    Image,
+    Entries,
+    Change,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -70,7 +74,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 37] = [
+pub const COMMANDS: [Command; 41] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -114,6 +118,10 @@ pub const COMMANDS: [Command; 37] = [
     Command { verb: Verb::Verify, name: "VERIFY", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Trash, name: "TRASH", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Adoption, name: "ADOPTION", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Stat, name: "STAT", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Image, name: "IMAGE", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Entries, name: "ENTRIES", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Change, name: "CHANGE", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {

@@ -84,6 +84,29 @@ pub enum Request<'a> {
     Trash(Words<'a>),
     /// ADOPTION, with what is asked.
     Adoption(Words<'a>),
+    /// STAT: the name of an RRD or directory.
+    Stat(Word<'a>),
+    /// IMAGE: the name, and the version that the client has.
+    Image(Word<'a>, Option<u64>),
+    /// ENTRIES
+    Entries(Entries<'a>),
+    /// CHANGE: the name, the version that it may have, and the readings.
+    Change(Word<'a>, u64, Words<'a>),
+}
+
+/// The arguments of ENTRIES: a part of a directory.
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    /// `-f`: even the latest change of a name must be in it.
+    pub fresh: bool,
+    /// `-s`: with size, time and rights of each RRD.
+    pub stat: bool,
+    /// The directory, relative to the base directory; `/` for that itself.
+    pub directory: Word<'a>,
+    /// The most entries.
+    pub count: usize,
+    /// The name of the entry before, in the directory; `None` = from the first on.
+    pub after: Option<Word<'a>>,
 }
 
 /// The arguments of FETCH, FETCHBIN and FETCHRES.
@@ -112,6 +135,8 @@ pub struct Import<'a> {
     pub name: Word<'a>,
     /// `-O`: keep an existing RRD of that name.
     pub no_overwrite: bool,
+    /// `-v`: replace only an RRD of this version.
+    pub version: Option<u64>,
     /// Bytes of the whole file.
     pub bytes: u64,
     /// Bytes of the file before this part.
@@ -186,6 +211,13 @@ impl<'a> Request<'a> {
             Verb::Remove => Request::Remove(name()?),
             Verb::Trash => Request::Trash(words),
             Verb::Adoption => Request::Adoption(words),
+            Verb::Stat => Request::Stat(name()?),
+            Verb::Image => Request::Image(name()?, words.next().as_deref().and_then(number)),
+            Verb::Entries => Request::Entries(Entries::parse(words).ok_or(usage)?),
+            Verb::Change => {
+                let (name, version) = (name()?, words.next().as_deref().and_then(number).ok_or(usage)?);
+                Request::Change(name, version, words)
+            }
         })
     }
 }
@@ -210,10 +242,31 @@ impl<'a> Import<'a> {
         if no_overwrite {
             bytes = words.next()?;
         }
-        let number = |word: Word<'_>| std::str::from_utf8(&word).ok()?.parse().ok();
-        let (bytes, offset) = (number(bytes)?, number(words.next()?)?);
-        Some(Import { name, no_overwrite, bytes, offset, piece: words.next()? })
+        let mut version = None;
+        if *bytes == *b"-v" {
+            version = Some(number(&words.next()?)?);
+            bytes = words.next()?;
+        }
+        let (bytes, offset) = (number(&bytes)?, number(&words.next()?)?);
+        Some(Import { name, no_overwrite, version, bytes, offset, piece: words.next()? })
     }
+}
+
+impl<'a> Entries<'a> {
+    fn parse(mut words: Words<'a>) -> Option<Self> {
+        let (mut fresh, mut stat, mut word) = (false, false, words.next()?);
+        while let flag @ (b"-f" | b"-s") = &*word {
+            *(if flag == b"-f" { &mut fresh } else { &mut stat }) = true;
+            word = words.next()?;
+        }
+        let count = usize::try_from(number(&words.next()?)?).ok()?;
+        Some(Entries { fresh, stat, directory: word, count, after: words.next() })
+    }
+}
+
+/// A word that is a number and nothing else.
+fn number(word: &[u8]) -> Option<u64> {
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 fn parse_list(mut words: Words<'_>) -> Option<Request<'_>> {
@@ -269,6 +322,13 @@ mod tests {
         assert_eq!((fetch.start.as_deref(), fetch.columns.len()), (Some(&b"1"[..]), 1));
         let Ok(Request::Import(import)) = parse("IMPORT a.rrd -O 12 3 AAAA") else { panic!() };
         assert!(import.no_overwrite && (import.bytes, import.offset) == (12, 3) && *import.piece == *b"AAAA");
+        let Ok(Request::Import(import)) = parse("IMPORT a.rrd -v 7 12 3 AAAA") else { panic!() };
+        assert!(!import.no_overwrite && import.version == Some(7));
+        let Ok(Request::Entries(part)) = parse("ENTRIES -s -f a/b 10 c.rrd") else { panic!() };
+        assert!(part.fresh && part.stat && *part.directory == *b"a/b" && part.count == 10);
+        assert_eq!(part.after.as_deref(), Some(&b"c.rrd"[..]));
+        assert!(matches!(parse("IMAGE a.rrd 18446744073709551615"), Ok(Request::Image(_, Some(u64::MAX)))));
+        assert!(matches!(parse("CHANGE a.rrd 5 1:2"), Ok(Request::Change(_, 5, _))));
     }
 
     #[test]
@@ -296,6 +356,14 @@ mod tests {
             "IMPORT a -O 8 0",
             "IMPORT a 8 x AAAA",
             "IMPORT a -1 0 AAAA",
+            "IMPORT a -v x 8 0 AAAA",
+            "STAT",
+            "IMAGE",
+            "ENTRIES",
+            "ENTRIES /",
+            "ENTRIES -s / x",
+            "CHANGE a",
+            "CHANGE a x 1:2",
             "LIST",
             "LIST a",
             "LIST recursive /",

@@ -1,6 +1,6 @@
 //! Finds the store for `import` and `export`: a running daemon, or a directory that no daemon has open.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use client::{ClientError, Daemon, Wire};
@@ -29,19 +29,10 @@ impl Peer {
             check_store(directory, may_create)?;
             // What opening it finds to be damaged is said here or nowhere: it is mended then.
             logging::start_for_command();
-            return Self::open(directory.to_path_buf());
+            return server::layout::open(&at_rest(directory)).map(Peer::Store);
         }
         connect(given, "start it, or name a daemon or a store's directory")
             .map(|daemon| Peer::Daemon(Box::new(daemon)))
-    }
-
-    fn open(path: PathBuf) -> Result<Self, String> {
-        let mut settings = Settings::new(path.clone(), path);
-        if let server::settings::Layout::Stripes(stripes) = &mut settings.layout {
-            // There is no tree of placeholders here; the daemon writes placeholders when it finds the names.
-            *stripes = StripesSettings { placeholders: None, adopt: None, ..stripes.clone() };
-        }
-        server::layout::open(&settings).map(Peer::Store)
     }
 
     /// Has a daemon on this machine take in a file of its own tree, which it then archives or keeps; false when the file is none, or the store has the RRD.
@@ -117,6 +108,26 @@ impl Peer {
             }
         }
     }
+}
+
+/// How a store at rest is opened.
+fn at_rest(path: &Path) -> Settings {
+    let mut settings = Settings::new(path.to_path_buf(), path.to_path_buf());
+    if let server::settings::Layout::Stripes(stripes) = &mut settings.layout {
+        // There is no tree of placeholders here; the daemon writes placeholders when it finds the names.
+        *stripes = StripesSettings { placeholders: None, adopt: None, ..stripes.clone() };
+    }
+    settings
+}
+
+/// How the store at rest in a directory is opened.
+///
+/// # Errors
+/// When there is no store.
+pub fn settings_of(directory: &Path) -> Result<Settings, String> {
+    check_store(directory, false)?;
+    logging::start_for_command();
+    Ok(at_rest(directory))
 }
 
 /// Whether a directory is a store, or may become one.

@@ -4,16 +4,20 @@
 //! Answering may block, for instance on the disk in a fetch; drivers take care of that.
 
 pub mod adoption;
+pub mod change;
 pub mod create;
 pub mod dump;
+pub mod entries;
 pub mod export;
 pub mod fetch;
 pub mod flush;
+pub mod image;
 pub mod info;
 pub mod lines;
 pub mod list;
 pub mod rename;
 pub mod rest;
+pub mod stat;
 pub mod stats;
 pub mod suspend;
 pub mod times;
@@ -77,6 +81,7 @@ impl Wait {
             | Request::First(..)
             | Request::Last(_)
             | Request::Info(_)
+            | Request::Stat(_)
             | Request::Create(..)
             | Request::Fetch(_) => Wait::Short,
             _ => Wait::Long,
@@ -103,6 +108,9 @@ impl Ask<'_> {
                     | Request::Fetch(_)
                     | Request::Dump(..)
                     | Request::Export(_)
+                    | Request::Stat(_)
+                    | Request::Image(..)
+                    | Request::Entries(_)
                     | Request::List { .. }
             ),
         }
@@ -178,6 +186,10 @@ fn command(
         Request::Rename(from, to) => return rename::rename(service, Change::Rename, &from, &to, out),
         Request::Copy(from, to) => return rename::rename(service, Change::Copy, &from, &to, out),
         Request::Remove(name) => return rename::remove(service, &name, out),
+        Request::Stat(name) => return stat::stat(service, &name, out),
+        Request::Image(name, known) => return image::image(service, &name, known, kept, out),
+        Request::Entries(part) => return entries::entries(service, &part, out),
+        Request::Change(name, version, words) => return change::change(service, &name, version, words, out),
         Request::Trash(words) => return trash::trash(service, words, kept, out),
         Request::Adoption(words) => return adoption::adoption(service, words, out),
         Request::List { path, recursive } => return list::list(service, &path, recursive, kept),

@@ -109,6 +109,7 @@ pub fn code(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::NoSuchRrd(_) => ErrorCode::NoSuchRrd,
         StoreError::Exists(_) => ErrorCode::Exists,
+        StoreError::Changed(_) => ErrorCode::Changed,
         StoreError::Update(UpdateError::NotLater { .. }) => ErrorCode::IllegalTime,
         StoreError::Update(_) | StoreError::Tune(_) => ErrorCode::Syntax,
         StoreError::Name(NameError::Outside) | StoreError::LeadsOut { .. } => ErrorCode::Permission,
@@ -132,6 +133,7 @@ pub fn reason(error: &StoreError) -> DropReason {
     match error {
         StoreError::NoSuchRrd(_) => DropReason::NoSuchRrd,
         StoreError::Exists(_)
+        | StoreError::Changed(_)
         | StoreError::Update(_)
         | StoreError::Fetch(_)
         | StoreError::Tune(_)

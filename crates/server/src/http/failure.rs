@@ -87,7 +87,7 @@ impl Failure {
 pub fn status(error: &StoreError) -> StatusCode {
     match error {
         StoreError::NoSuchRrd(_) => StatusCode::NOT_FOUND,
-        StoreError::Exists(_) => StatusCode::CONFLICT,
+        StoreError::Exists(_) | StoreError::Changed(_) => StatusCode::CONFLICT,
         StoreError::Placeholder(error) => match &**error {
             PlaceholderError::Occupied { .. } | PlaceholderError::Foreign { .. } => StatusCode::CONFLICT,
             PlaceholderError::Version(_) | PlaceholderError::Damaged { .. } | PlaceholderError::Io { .. } => {

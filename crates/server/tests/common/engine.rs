@@ -129,7 +129,7 @@ impl Engine for Recorder {
             return Err(StoreError::NoSuchRrd(name.clone()));
         }
         let live = new_live(&self.definition, 1_000_000_000);
-        Ok(Snapshot { definition: Arc::clone(&self.definition), live, current_rows: vec![0] })
+        Ok(Snapshot { definition: Arc::clone(&self.definition), live, current_rows: vec![0], identity: 0 })
     }
 
     fn fetch(&self, name: &RrdName, _: FetchRequest) -> Result<FetchRows, StoreError> {

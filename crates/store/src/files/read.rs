@@ -127,10 +127,13 @@ fn ask<T>(
 /// # Errors
 /// When the file cannot be opened or read, or is damaged.
 pub fn snapshot(shared: &Shared, name: &RrdName) -> Result<Snapshot, StoreError> {
-    ask(shared, name, |_, loaded, _| {
+    ask(shared, name, |file, loaded, _| {
         let definition = Arc::clone(&loaded.header.geometry.definition);
         let current_rows = loaded.header.current_rows.clone();
-        Ok(Snapshot { definition, live: loaded.into_live(), current_rows })
+        let about = file.handle().stat().map_err(|error| io_error(&shared.tree, name, error))?;
+        // What replaces a file is another file.
+        let identity = about.map_or(0, |about| about.st_ino);
+        Ok(Snapshot { definition, live: loaded.into_live(), current_rows, identity })
     })
 }
 

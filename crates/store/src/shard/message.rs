@@ -28,6 +28,8 @@ pub enum Command {
     Import(RrdName, Box<Rrd>, bool, Reply<Result<(), StoreError>>),
     /// Changes an RRD by the arguments of `tune`.
     Tune(RrdName, Vec<String>, Reply<Result<(), StoreError>>),
+    /// Another command, about the RRD of this name, if that is of this version; the reply gets the version that follows.
+    IfUnchanged(RrdName, u64, Box<Command>, Reply<u64>),
     /// Removes an RRD.
     Delete(RrdName, Reply<Result<(), StoreError>>),
     /// Gives an RRD a name that no RRD of the shard has.
@@ -50,6 +52,7 @@ impl Command {
             Command::Import(_, rrd, ..) => {
                 rrd.archives.iter().map(|rows| rows.len() * 8).sum::<usize>() + 512
             }
+            Command::IfUnchanged(_, _, command, _) => command.bytes(),
             Command::Stream(name, ..) => name.len() + 64,
             Command::Sync(_) | Command::Checkpoint(_) => 64,
         }
@@ -61,6 +64,7 @@ impl Command {
             Command::Update(batch, reply) => reply(refuse_all(batch, &error)),
             Command::Updatev(.., reply) => reply(Err(error)),
             Command::Rename(_, reply) => reply(Err(error)),
+            Command::IfUnchanged(_, _, command, _) => command.refuse(error),
             Command::Create(.., reply)
             | Command::Import(.., reply)
             | Command::Tune(.., reply)

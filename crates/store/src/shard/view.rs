@@ -41,7 +41,20 @@ impl View<'_> {
         let definition = Arc::clone(self.state.catalogue.definition(entry.definition));
         let live = self.state.live(id, &entry);
         let current_rows = current_rows(&definition, &live, self.state.last_update(&entry).whole);
-        Ok(Snapshot { definition, live, current_rows })
+        Ok(Snapshot { definition, live, current_rows, identity: u64::from(id) })
+    }
+
+    /// The version of an RRD.
+    ///
+    /// # Errors
+    /// When there is no such RRD.
+    pub fn version(&self, name: &RrdName) -> Result<u64, StoreError> {
+        self.snapshot(name).map(|snapshot| snapshot.version())
+    }
+
+    /// Whether any name starts with `prefix`.
+    pub fn has_names(&self, prefix: &[u8]) -> bool {
+        self.with_prefix(prefix).next().is_some()
     }
 
     /// Definition and last update of an RRD.

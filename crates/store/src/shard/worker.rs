@@ -22,7 +22,7 @@ use self::answers::Answer;
 use disk::Shortage;
 
 use crate::catalogue::RrdId;
-use crate::engine::{CreateRequest, StoreError};
+use crate::engine::{CreateRequest, Reply, StoreError};
 use crate::log::{Kind, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
 use crate::segments::SegmentSet;
@@ -201,6 +201,9 @@ impl Worker {
                 self.answer_new(name, result, true, reply);
             }
             Command::Tune(name, words, reply) => self.tune(name, words, reply),
+            Command::IfUnchanged(name, version, command, reply) => {
+                self.apply_if_unchanged(name, version, *command, reply);
+            }
             Command::Delete(name, reply) => {
                 let result = self.delete(&name);
                 if result.is_ok() {
@@ -221,6 +224,20 @@ impl Worker {
                 self.commit();
                 self.cycle.ask(reply);
             }
+        }
+    }
+
+    /// Applies a command if the RRD is of this version, and tells the one that follows.
+    fn apply_if_unchanged(&mut self, name: RrdName, version: u64, command: Command, reply: Reply<u64>) {
+        match self.view().version(&name) {
+            Ok(now) if now == version => {
+                self.apply(command);
+                if let Ok(next) = self.view().version(&name) {
+                    reply(next);
+                }
+            }
+            Ok(_) => command.refuse(StoreError::Changed(name)),
+            Err(error) => command.refuse(error),
         }
     }
 

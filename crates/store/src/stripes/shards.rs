@@ -9,7 +9,7 @@ use rrd::content::Rrd;
 
 use crate::claim::Claim;
 use crate::disk::DiskFile;
-use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure};
+use crate::engine::{Change, Reply, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome};
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
@@ -203,11 +203,43 @@ impl Core {
     }
 
     pub(super) fn import(&self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
-        let (rrd, (sender, receiver)) = (Box::new(rrd), mpsc::sync_channel(1));
+        self.send_new_and_wait(name, |reply| {
+            Command::Import(name.clone(), Box::new(rrd), no_overwrite, reply)
+        })
+    }
+
+    /// Makes a change to an RRD of this version; returns the one that follows.
+    pub(super) fn change(&self, name: &RrdName, version: u64, change: Change) -> Result<u64, StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let tell = Box::new(move |version| {
+            let _ = sender.send(version);
+        });
+        let on_condition = |command| Command::IfUnchanged(name.clone(), version, Box::new(command), tell);
+        match change {
+            Change::Update(values) => {
+                let outcome: UpdatevOutcome = self.send_and_wait(name, |reply| {
+                    on_condition(Command::Updatev(name.clone(), values, reply))
+                })?;
+                outcome.refused.map_or(Ok(()), Err)?;
+            }
+            Change::Replace(rrd) => self.send_new_and_wait(name, |reply| {
+                on_condition(Command::Import(name.clone(), rrd, false, reply))
+            })?,
+        }
+        receiver.recv().map_err(|_| StoreError::Stopping)
+    }
+
+    /// As [`Core::send_new`], and waits for the answer.
+    fn send_new_and_wait(
+        &self,
+        name: &RrdName,
+        command: impl FnOnce(Reply<Result<(), StoreError>>) -> Command,
+    ) -> Result<(), StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
         let reply = Box::new(move |result| {
             let _ = sender.send(result);
         });
-        self.send_new(name, Command::Import(name.clone(), rrd, no_overwrite, reply));
+        self.send_new(name, command(reply));
         receiver.recv().unwrap_or(Err(StoreError::Stopping))
     }
 

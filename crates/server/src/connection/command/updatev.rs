@@ -27,17 +27,7 @@ pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u
         Ok(named) => named,
         Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
     };
-    let mut values = Vec::new();
-    for word in words {
-        if word.contains(&b' ') {
-            let text = ("RRD Error: '", "': a reading holds no space");
-            return Err(Refusal::of_path(DropReason::Refused, text.0, &word, text.1));
-        }
-        if !values.is_empty() {
-            values.push(b' ');
-        }
-        values.extend_from_slice(&word);
-    }
+    let values = readings(words)?;
     if values.is_empty() {
         return Err(Refusal::usage(Command::of(Verb::UpdateV)));
     }
@@ -63,4 +53,23 @@ pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u
         out.extend_from_slice(format!("{CODE} 1 {code}\n{ERROR} 2 {error}\n").as_bytes());
     }
     Ok(())
+}
+
+/// Readings as the store takes them: separated by single spaces.
+///
+/// # Errors
+/// When one holds a space.
+pub fn readings(words: Words<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut values = Vec::new();
+    for word in words {
+        if word.contains(&b' ') {
+            let text = ("RRD Error: '", "': a reading holds no space");
+            return Err(Refusal::of_path(DropReason::Refused, text.0, &word, text.1));
+        }
+        if !values.is_empty() {
+            values.push(b' ');
+        }
+        values.extend_from_slice(&word);
+    }
+    Ok(values)
 }

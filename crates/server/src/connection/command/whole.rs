@@ -9,6 +9,7 @@ use rrd::codec::file;
 use rrd::codec::xml::{RestoreOptions, restore};
 use rrd::content::Rrd;
 use std::fmt::Display;
+use store::engine::Change;
 use store::name::RrdName;
 
 use super::create;
@@ -68,9 +69,18 @@ pub fn import(
     }
     let rrd = decode(&file.content, &named.path)?;
     let no_overwrite = import.no_overwrite || service.create.no_overwrite;
-    let imported = service.engine.import(file.name.clone(), rrd, no_overwrite);
-    imported.map_err(|error| create::refusal(&named.path, &error))?;
-    reply::push_status(out, 0, b"RRD imported OK");
+    let refuse = |error| create::refusal(&named.path, &error);
+    match import.version {
+        Some(version) => {
+            let change = Change::Replace(Box::new(rrd));
+            let version = service.engine.change(&file.name, version, change).map_err(refuse)?;
+            reply::push_status(out, 0, version.to_string().as_bytes());
+        }
+        None => {
+            service.engine.import(file.name.clone(), rrd, no_overwrite).map_err(refuse)?;
+            reply::push_status(out, 0, b"RRD imported OK");
+        }
+    }
     Ok(())
 }
 

@@ -1,0 +1,234 @@
+//! The kernel's requests, answered by the rest of this crate.
+
+mod changes;
+mod glue;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fuser::{FileAttr, Notifier};
+use protocol::rrdcached::files::{Entry, FileStat};
+use rustix::io::Errno;
+
+use crate::attributes::{Owner, now, time};
+use crate::directory::Listing;
+use crate::extra::{Extra, Found};
+use crate::images::Images;
+use crate::inodes::Inodes;
+use crate::open::{Closed, Handle, OpenFile, OpenFiles};
+use crate::options::Options;
+use crate::scratch::{Scratch, is_temporary};
+use crate::store::{Result, Store};
+
+/// A mounted store.
+#[derive(Debug)]
+pub struct Mounted {
+    store: Store,
+    owner: Owner,
+    inodes: Mutex<Inodes>,
+    open: OpenFiles,
+    images: Images,
+    scratch: Scratch,
+    extra: Option<Extra>,
+    listings: Mutex<HashMap<u64, Arc<Mutex<Listing>>>>,
+    last_listing: AtomicU64,
+    /// When names were changed here the last time: the time of all directories.
+    changed_seconds: AtomicI64,
+    /// Tells the kernel what is not so any more.
+    notifier: Arc<Mutex<Option<Notifier>>>,
+}
+
+/// What stands at a path.
+#[derive(Debug)]
+enum Stands {
+    Directory,
+    Scratch(Arc<OpenFile>),
+    Extra(FileStat),
+    Rrd(FileStat),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mounted {
+    /// The store, mounted by these options.
+    pub fn new(store: Store, options: &Options, notifier: Arc<Mutex<Option<Notifier>>>) -> Self {
+        Mounted {
+            store,
+            owner: Owner::of(options),
+            inodes: Mutex::default(),
+            open: OpenFiles::default(),
+            images: Images::default(),
+            scratch: Scratch::default(),
+            extra: options.extra.clone().map(Extra::new),
+            listings: Mutex::default(),
+            last_listing: AtomicU64::new(0),
+            changed_seconds: AtomicI64::new(now().0),
+            notifier,
+        }
+    }
+
+    fn path(&self, number: u64) -> Result<Vec<u8>> {
+        lock(&self.inodes).path(number).ok_or(Errno::NOENT)
+    }
+
+    fn path_in(&self, parent: u64, name: &[u8]) -> Result<Vec<u8>> {
+        lock(&self.inodes).path_in(parent, name).ok_or(Errno::NOENT)
+    }
+
+    /// The extra directory, if it has the place for a path.
+    fn extra_for(&self, path: &[u8]) -> Option<&Extra> {
+        self.extra.as_ref().filter(|extra| extra.owns(path))
+    }
+
+    /// What stands at a path.
+    fn find(&self, path: &[u8]) -> Result<Stands> {
+        if self.scratch.is_directory(path) {
+            return Ok(Stands::Directory);
+        }
+        if let Some(file) = self.scratch.file(path) {
+            return Ok(Stands::Scratch(file));
+        }
+        match self.extra.as_ref().and_then(|extra| extra.find(path)) {
+            Some(Found::Directory) => return Ok(Stands::Directory),
+            Some(Found::File(stat)) if self.extra_for(path).is_some() => return Ok(Stands::Extra(stat)),
+            _ => {}
+        }
+        match self.store.stat(path)? {
+            Entry::Directory => Ok(Stands::Directory),
+            Entry::Rrd(stat, _) => Ok(Stands::Rrd(stat)),
+            Entry::Unread => Err(Errno::IO),
+        }
+    }
+
+    /// What `stat(2)` says of what stands under a number.
+    fn attributes_of(&self, number: u64, stands: &Stands) -> FileAttr {
+        match stands {
+            Stands::Directory => self.directory_attributes(number),
+            Stands::Scratch(file) => self.owner.file(number, &file.stat()),
+            Stands::Extra(stat) => self.owner.file(number, stat),
+            Stands::Rrd(stat) => {
+                // Who has a file open sees the moment at which it was opened.
+                let stat = self.open.file(number).map_or(*stat, |file| file.stat());
+                self.told(number, &stat);
+                self.owner.file(number, &stat)
+            }
+        }
+    }
+
+    fn directory_attributes(&self, number: u64) -> FileAttr {
+        let changed = self.changed_seconds.load(Ordering::Relaxed);
+        self.owner.directory(number, time((changed, 0)))
+    }
+
+    /// Notes what the kernel is told of size and time; true when it knew that.
+    fn told(&self, number: u64, stat: &FileStat) -> bool {
+        let (seconds, micros) = stat.modified;
+        let about = stat.bytes.rotate_left(32) ^ (seconds as u64).rotate_left(20) ^ u64::from(micros);
+        lock(&self.inodes).was_told(number, about)
+    }
+
+    fn attributes(&self, number: u64) -> Result<FileAttr> {
+        if let Some(file) = self.open.file(number) {
+            return Ok(self.owner.file(number, &file.stat()));
+        }
+        let stands = self.find(&self.path(number)?)?;
+        Ok(self.attributes_of(number, &stands))
+    }
+
+    /// Opens the file of a number. Returns the handle, and whether the kernel's pages of it may stay.
+    fn open_file(&self, number: u64, writes: bool) -> Result<(u64, bool)> {
+        if let Some(handle) = self.open.share(number, writes) {
+            return Ok((handle, true));
+        }
+        let path = self.path(number)?;
+        if let Some(file) = self.scratch.file(&path) {
+            return Ok((self.open.open(number, file, writes).0, true));
+        }
+        if let Some(extra) = self.extra_for(&path)
+            && matches!(extra.find(&path), Some(Found::File(_)))
+        {
+            return Ok((self.open.open_extra(extra.open(&path, writes, None)?), false));
+        }
+        let image = self.store.image(&path, self.images.take(&path))?;
+        let (version, stat) = (image.version, image.stat);
+        let (handle, is_first) = self.open.open(number, OpenFile::of(image), writes);
+        if !is_first {
+            return Ok((handle, true));
+        }
+        let has_pages = lock(&self.inodes).has_pages_of(number, Some(version));
+        if !self.told(number, &stat)
+            && let Some(notifier) = &*lock(&self.notifier)
+        {
+            // It would else look at the size of before, for a second.
+            notifier.inval_inode(fuser::INodeNo(number), -1, 0).ok();
+        }
+        Ok((handle, has_pages))
+    }
+
+    /// Gives the store what a program has written that closes a file.
+    fn flush(&self, handle: u64) -> Result {
+        match self.open.get(handle)? {
+            Handle::Shared { number, file, writes: true } => self.commit(number, &file),
+            Handle::Shared { .. } | Handle::Extra(_) => Ok(()),
+        }
+    }
+
+    fn commit(&self, number: u64, file: &Arc<OpenFile>) -> Result {
+        let Ok(path) = self.path(number) else { return Ok(()) };
+        let was_new = file.is_new();
+        let done = file.commit(&self.store, &path);
+        if was_new && !file.is_new() {
+            self.scratch.remove_this(&path, file);
+            self.names_have_changed();
+        }
+        done
+    }
+
+    fn release(&self, handle: u64) {
+        // What is left to be said has nobody to hear it.
+        self.flush(handle).ok();
+        let Some((number, file, closed)) = self.open.close(handle) else { return };
+        match closed {
+            Closed::StillOpen => {}
+            Closed::Unchanged(image) => {
+                if let Ok(path) = self.path(number) {
+                    self.images.put(path, image);
+                }
+            }
+            Closed::Changed => {
+                lock(&self.inodes).has_pages_of(number, None);
+            }
+            Closed::Scratch => self.keep_or_drop(number, &file),
+        }
+    }
+
+    /// A new file that is closed stays if it is empty or has a temporary name; else it is no RRD, as its writer was told.
+    fn keep_or_drop(&self, number: u64, file: &Arc<OpenFile>) {
+        if let Ok(path) = self.path(number)
+            && file.bytes() > 0
+            && !is_temporary(&path)
+        {
+            self.scratch.remove_this(&path, file);
+        }
+    }
+
+    /// Directories have another time from now on.
+    fn names_have_changed(&self) {
+        self.changed_seconds.store(now().0, Ordering::Relaxed);
+    }
+
+    fn open_directory(&self, number: u64) -> Result<u64> {
+        let path = self.path(number)?;
+        let listing = Listing::new(path, &self.scratch, self.extra.as_ref());
+        let handle = self.last_listing.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.listings).insert(handle, Arc::new(Mutex::new(listing)));
+        Ok(handle)
+    }
+
+    fn listing(&self, handle: u64) -> Result<Arc<Mutex<Listing>>> {
+        lock(&self.listings).get(&handle).cloned().ok_or(Errno::BADF)
+    }
+}

@@ -1,0 +1,81 @@
+//! A daemon for one client alone: a command that works with a store at rest as if its daemon ran.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use protocol::rrdcached::address::Address;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::daemon::{Daemon, Sockets};
+use crate::listener;
+use crate::names::Names;
+use crate::service::{CreatePolicy, Service};
+use crate::settings::{Layout, Settings, listen_plain};
+use crate::{idle_memory, layout};
+
+/// A daemon on a socket that nobody else knows.
+pub struct PrivateDaemon(Daemon);
+
+impl PrivateDaemon {
+    /// Opens the store and serves it on the socket.
+    ///
+    /// # Errors
+    /// Why it cannot, for people.
+    pub fn start(settings: &Settings, socket: &Path) -> Result<Self, String> {
+        idle_memory::use_small_pages();
+        let listen = listen_plain(Address::Unix(socket.to_path_buf()));
+        let permissions = listener::shared(listen.permissions);
+        let mut sockets = Sockets::default();
+        for bound in listen.bind().map_err(|error| error.to_string())? {
+            sockets.rrdcached.push((bound, Arc::clone(&permissions)));
+        }
+        let engine = layout::open(settings)?;
+        let file_limits = matches!(settings.layout, Layout::Files(_));
+        let create = CreatePolicy { file_limits, make_directories: true, ..CreatePolicy::default() };
+        let names = Names::new(&settings.base, &settings.base);
+        let service = Service::with_limits(engine, names, create, &settings.limits);
+        let daemon = Daemon::start(service, sockets, None);
+        daemon.map(PrivateDaemon).map_err(|error| format!("cannot start: {error}"))
+    }
+
+    /// Closes the store.
+    ///
+    /// # Errors
+    /// When it does not close well.
+    pub fn stop(self) -> Result<(), String> {
+        self.0.stop().map_err(|error| format!("the store did not close well: {error}"))
+    }
+}
+
+/// The signals that end a command which runs until then: SIGTERM and SIGINT.
+pub struct StopSignals {
+    runtime: Runtime,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// From now on they do not kill the process.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new() -> std::io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        drop(guard);
+        Ok(StopSignals { runtime, terminate, interrupt })
+    }
+
+    /// Waits for one of them.
+    pub fn wait(self) {
+        let StopSignals { runtime, mut terminate, mut interrupt } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+    }
+}
