@@ -188,7 +188,7 @@ impl Mounted {
     }
 
     fn release(&self, handle: u64) {
-        // What is left to be said has nobody to hear it.
+        // A failure here reaches no program any more.
         self.flush(handle).ok();
         let Some((number, file, closed)) = self.open.close(handle) else { return };
         match closed {

@@ -75,7 +75,9 @@ fn reading(before: &[u8], after: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (old, new) = (header(before)?, header(after)?);
     let definition = &new.geometry.definition;
     let time = time_of(&new);
-    if definition != &old.geometry.definition || time <= time_of(&old) {
+    // What stands before the live part is the definition. As bytes: unknown limits are NaN, which equals nothing.
+    let defined_by = new.geometry.layout.live_head;
+    if before.get(..defined_by) != after.get(..defined_by) || time <= time_of(&old) {
         return None;
     }
     let seconds = time.in_seconds(definition.units_per_second);

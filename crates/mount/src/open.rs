@@ -165,7 +165,7 @@ impl OpenFile {
         }
     }
 
-    /// Its name is gone: what is written from now on is for nobody.
+    /// Its name is gone: what is written from now on goes nowhere.
     pub fn removed(&self) {
         self.lock().removed = true;
     }

@@ -30,6 +30,9 @@ struct State {
     directories: BTreeSet<Vec<u8>>,
 }
 
+/// A file with its name in a directory.
+pub type NamedFile = (Vec<u8>, Arc<OpenFile>);
+
 /// The last name of a path.
 pub fn name_of(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
@@ -37,7 +40,7 @@ pub fn name_of(path: &[u8]) -> &[u8] {
 
 /// The path of the directory of a path; empty for the root.
 pub fn directory_of(path: &[u8]) -> &[u8] {
-    &path[..path.len() - name_of(path).len()].strip_suffix(b"/").unwrap_or_default()
+    path[..path.len() - name_of(path).len()].strip_suffix(b"/").unwrap_or_default()
 }
 
 /// Whether a program uses such a name until its file is complete: one that is hidden, as rsync's, or an RRD's with what
@@ -127,7 +130,7 @@ impl Scratch {
     }
 
     /// The names in a directory: those of files, and those of directories.
-    pub fn list(&self, directory: &[u8]) -> (Vec<(Vec<u8>, Arc<OpenFile>)>, Vec<Vec<u8>>) {
+    pub fn list(&self, directory: &[u8]) -> (Vec<NamedFile>, Vec<Vec<u8>>) {
         let state = self.lock();
         let is_inside = |path: &[u8]| is_below(path, directory) && directory_of(path) == directory;
         let files = state.files.iter().filter(|(path, _)| is_inside(path));

@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 /// The result of an operation of the file system.
 pub type Result<T = (), E = Errno> = std::result::Result<T, E>;
 
-/// The store behind a daemon.
+/// The store of a daemon.
 #[derive(Debug)]
 pub struct Store {
     daemon: Daemon,

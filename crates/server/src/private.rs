@@ -8,11 +8,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::daemon::{Daemon, Sockets};
+use crate::layout;
 use crate::listener;
 use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings, listen_plain};
-use crate::{idle_memory, layout};
 
 /// A daemon on a socket that nobody else knows.
 pub struct PrivateDaemon(Daemon);
@@ -23,7 +23,6 @@ impl PrivateDaemon {
     /// # Errors
     /// Why it cannot, for people.
     pub fn start(settings: &Settings, socket: &Path) -> Result<Self, String> {
-        idle_memory::use_small_pages();
         let listen = listen_plain(Address::Unix(socket.to_path_buf()));
         let permissions = listener::shared(listen.permissions);
         let mut sockets = Sockets::default();

@@ -133,7 +133,7 @@ impl Snapshot {
 
 /// A change that is made only to a certain version of an RRD.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum VersionChange {
     /// Updates: arguments as in [`UpdateLine::values`].
     Update(Vec<u8>),
     /// Another RRD takes its place.
@@ -292,7 +292,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Changed`] when it is of another version; else as [`Engine::updatev`] and [`Engine::import`].
-    fn change(&self, _name: &RrdName, _version: u64, _change: Change) -> Result<u64, StoreError> {
+    fn change(&self, _name: &RrdName, _version: u64, _change: VersionChange) -> Result<u64, StoreError> {
         Err(StoreError::Unsupported("it makes no changes on conditions"))
     }
     /// Removes an RRD: into the trash, if there is one.

@@ -48,8 +48,8 @@ use rrd_file::name::RrdName;
 use rrd_file::tree::{ListError, Tree, name_bytes};
 
 use crate::engine::{
-    Change, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
-    UpdateBatch, UpdateFailure, UpdatevOutcome,
+    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, UpdateBatch,
+    UpdateFailure, UpdatevOutcome, VersionChange,
 };
 use crate::memory;
 use accept::{Acceptor, JobLine, Message, UpdateJob};
@@ -252,18 +252,18 @@ impl Engine for FilesEngine {
         self.change_and_wait(name, move |shared, work| tune::tune(shared, &target, &args, work))
     }
 
-    fn change(&self, name: &RrdName, version: u64, change: Change) -> Result<u64, StoreError> {
+    fn change(&self, name: &RrdName, version: u64, change: VersionChange) -> Result<u64, StoreError> {
         let target = name.clone();
         self.change_and_wait(name, move |shared, work| {
             if read::snapshot(shared, &target)?.version() != version {
                 return Err(StoreError::Changed(target));
             }
             match change {
-                Change::Update(values) => {
+                VersionChange::Update(values) => {
                     let outcome = updatev::update(shared, &target, &values, work)?;
                     outcome.refused.map_or(Ok(()), Err)?;
                 }
-                Change::Replace(rrd) => make::import(shared, &target, &rrd, false, work)?,
+                VersionChange::Replace(rrd) => make::import(shared, &target, &rrd, false, work)?,
             }
             Ok(read::snapshot(shared, &target)?.version())
         })

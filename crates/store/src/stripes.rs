@@ -29,8 +29,8 @@ use rrd::time::Timestamp;
 use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
-    Adoption, Change, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError,
-    StreamPosition, Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome,
+    Adoption, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
+    Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
 };
 pub use crate::error::OpenError;
 use crate::filenames;
@@ -417,8 +417,8 @@ impl Engine for Stripes {
         })
     }
 
-    fn change(&self, name: &RrdName, version: u64, change: Change) -> Result<u64, StoreError> {
-        if let Change::Replace(rrd) = &change {
+    fn change(&self, name: &RrdName, version: u64, change: VersionChange) -> Result<u64, StoreError> {
+        if let VersionChange::Replace(rrd) = &change {
             self.core.make_room(&rrd.definition);
         }
         self.with_rrd(name, |core, name| core.change(name, version, change.clone()))

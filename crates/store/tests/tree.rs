@@ -530,9 +530,9 @@ fn what_is_kept_without_a_placeholder_makes_way_for_a_new_rrd() {
 fn a_script_may_remove_one_after_the_other_what_it_has_made() {
     let world = World::new(2);
     for number in 0..60 {
-        world.make(&format!("{number}.rrd"), number);
+        world.make(format!("{number}.rrd"), number);
         world.sh(&format!("rm {number}.rrd"));
-        assert_eq!(world.value(&format!("{number}.rrd")), None, "{number}");
+        assert_eq!(world.value(format!("{number}.rrd")), None, "{number}");
     }
     // Those that are made again are no others.
     many(&world);
@@ -586,12 +586,12 @@ fn large_directories_are_followed_in_parts_and_in_order() {
     for shard_count in [1, 3] {
         let mut world = World::new(shard_count);
         let (count, rrd) = (600, |directory: &str, number: i64| format!("{directory}/{number}.rrd"));
-        (0..count).for_each(|number| world.make(&rrd("a", number), number));
+        (0..count).for_each(|number| world.make(rrd("a", number), number));
         world.sh("cp -a a b");
         for number in (0..count).step_by(7) {
             // Whichever of the two is asked for first, the copy is of the moment at which it was made.
-            world.update(&rrd("a", number), 2, 9000 + number).unwrap();
-            assert_eq!(world.value(&rrd("b", number)), Some(number));
+            world.update(rrd("a", number), 2, 9000 + number).unwrap();
+            assert_eq!(world.value(rrd("b", number)), Some(number));
         }
         world.sh("mv a c; cp c/599.rrd a.rrd; rm c/598.rrd; mv b t; cp -a c b; mv c/597.rrd d.rrd");
         world.update("c/599.rrd", 3, 77).unwrap();

@@ -133,8 +133,13 @@ impl Filesystem for Mounted {
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
         match self.open_file(number.0, writes) {
-            Ok((handle, true)) => reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE),
-            Ok((handle, false)) => reply.opened(FileHandle(handle), FopenFlags::empty()),
+            Ok((handle, has_pages)) => {
+                let mut flags = FopenFlags::empty();
+                flags.set(FopenFlags::FOPEN_KEEP_CACHE, has_pages);
+                // Who only reads has nothing to say when he closes it.
+                flags.set(FopenFlags::FOPEN_NOFLUSH, !writes);
+                reply.opened(FileHandle(handle), flags);
+            }
             Err(failure) => reply.error(error(failure)),
         }
     }

@@ -11,6 +11,7 @@ use clap::Args;
 use mount::options::Options;
 use mount::session::{Session, leave_terminal};
 use mount::store::Store;
+use server::idle_memory::use_small_pages;
 use server::private::{PrivateDaemon, StopSignals};
 
 use super::{Result, address, peer, print};
@@ -82,6 +83,9 @@ fn start_in_background() -> Result {
 
 /// Mounts, and serves until the end.
 fn serve(arguments: &Arguments, options: &Options) -> Result {
+    // The buffers for the kernel's requests are large, and mostly empty.
+    use_small_pages();
+    crate::allocator::give_back_soon();
     let store_directory = arguments.from.as_deref().map(Path::new).filter(|path| path.is_dir());
     let private = store_directory.map(Private::start).transpose()?;
     let address = match &private {

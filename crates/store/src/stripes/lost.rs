@@ -19,10 +19,10 @@ impl Stripes {
         if let Some(reconciler) = &self.reconciler {
             reconciler.make_way(name)?;
         }
-        if !no_overwrite || self.core.is_in_store(name) {
+        if !no_overwrite {
             return Ok(());
         }
-        if self.core.any_lost {
+        if self.core.any_lost && !self.core.is_in_store(name) {
             self.core.check_lost(name)?;
         }
         match self.reconciler.as_ref().is_some_and(|reconciler| reconciler.has_other_file(name)) {

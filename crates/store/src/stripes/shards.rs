@@ -9,7 +9,7 @@ use rrd::content::Rrd;
 
 use crate::claim::Claim;
 use crate::disk::DiskFile;
-use crate::engine::{Change, Reply, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome};
+use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange};
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
@@ -209,20 +209,25 @@ impl Core {
     }
 
     /// Makes a change to an RRD of this version; returns the one that follows.
-    pub(super) fn change(&self, name: &RrdName, version: u64, change: Change) -> Result<u64, StoreError> {
+    pub(super) fn change(
+        &self,
+        name: &RrdName,
+        version: u64,
+        change: VersionChange,
+    ) -> Result<u64, StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let tell = Box::new(move |version| {
             let _ = sender.send(version);
         });
         let on_condition = |command| Command::IfUnchanged(name.clone(), version, Box::new(command), tell);
         match change {
-            Change::Update(values) => {
+            VersionChange::Update(values) => {
                 let outcome: UpdatevOutcome = self.send_and_wait(name, |reply| {
                     on_condition(Command::Updatev(name.clone(), values, reply))
                 })?;
                 outcome.refused.map_or(Ok(()), Err)?;
             }
-            Change::Replace(rrd) => self.send_new_and_wait(name, |reply| {
+            VersionChange::Replace(rrd) => self.send_new_and_wait(name, |reply| {
                 on_condition(Command::Import(name.clone(), rrd, false, reply))
             })?,
         }

@@ -3,7 +3,7 @@
 use protocol::rrdcached::command::{Command, Verb};
 use protocol::rrdcached::reply;
 use protocol::rrdcached::words::Words;
-use store::engine::{Change, StoreError};
+use store::engine::{StoreError, VersionChange};
 
 use super::updatev::readings;
 use crate::connection::refusal::Refusal;
@@ -30,7 +30,7 @@ pub fn change(
         return Err(Refusal::usage(Command::of(Verb::Change)));
     }
     service.marks.remember(named.name.as_bytes());
-    match service.engine.change(&named.name, version, Change::Update(values)) {
+    match service.engine.change(&named.name, version, VersionChange::Update(values)) {
         Ok(version) => {
             reply::push_status(out, 0, version.to_string().as_bytes());
             Ok(())

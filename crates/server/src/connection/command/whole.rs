@@ -9,7 +9,7 @@ use rrd::codec::file;
 use rrd::codec::xml::{RestoreOptions, restore};
 use rrd::content::Rrd;
 use std::fmt::Display;
-use store::engine::Change;
+use store::engine::VersionChange;
 use store::name::RrdName;
 
 use super::create;
@@ -72,7 +72,7 @@ pub fn import(
     let refuse = |error| create::refusal(&named.path, &error);
     match import.version {
         Some(version) => {
-            let change = Change::Replace(Box::new(rrd));
+            let change = VersionChange::Replace(Box::new(rrd));
             let version = service.engine.change(&file.name, version, change).map_err(refuse)?;
             reply::push_status(out, 0, version.to_string().as_bytes());
         }

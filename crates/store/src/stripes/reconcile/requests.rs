@@ -52,12 +52,12 @@ impl Reconciler {
     }
 
     /// Whether a file stands at a name that an RRD must not replace which is to replace nothing: one of another program, even an empty one. Those that a
-    /// loss of power has left are older than this process.
+    /// loss of power has left are older than this process. `.rrd` files are the adopter's.
     pub(in super::super) fn has_other_file(&self, name: &RrdName) -> bool {
         match self.placeholders.look(name) {
-            Ok(Found::RrdFile | Found::Other | Found::Foreign(_)) => true,
+            Ok(Found::Other | Found::Foreign(_)) => true,
             Ok(Found::Unfinished) => !self.is_older_than_start(name),
-            Ok(Found::Nothing | Found::Ours { .. }) | Err(_) => false,
+            Ok(Found::Nothing | Found::Ours { .. } | Found::RrdFile) | Err(_) => false,
         }
     }
 
