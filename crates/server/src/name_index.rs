@@ -73,7 +73,7 @@ impl NameIndex {
         self.make(changes)
     }
 
-    /// The list as the names are now, made anew if they have changed.
+    /// The list as the names are now, made again if they have changed.
     ///
     /// # Errors
     /// As [`NameIndex::list`].

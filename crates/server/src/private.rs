@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings, listen_plain};
 
-/// A daemon on a socket that nobody else knows.
+/// A daemon on a socket that no other program knows.
 pub struct PrivateDaemon(Daemon);
 
 impl PrivateDaemon {
