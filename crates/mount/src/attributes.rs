@@ -55,6 +55,11 @@ impl Owner {
         }
     }
 
+    /// A socket's.
+    pub fn socket(&self, number: u64, stat: &FileStat) -> FileAttr {
+        FileAttr { kind: FileType::Socket, ..self.file(number, stat) }
+    }
+
     /// A directory's, whose time is `modified`.
     pub fn directory(&self, number: u64, modified: SystemTime) -> FileAttr {
         let stat = FileStat { bytes: 0, modified: (0, 0), rights: None };

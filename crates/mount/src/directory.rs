@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use client::daemon::files::PartRequest;
 use protocol::rrdcached::files::{Entry, FileStat};
@@ -16,6 +17,8 @@ const PAGE_WITH_STAT: usize = 256;
 const PAGE: usize = 8192;
 /// Parts in a row in which nothing is to be listed.
 const TRIES_MAX: u32 = 100;
+/// How old sizes and times may be when the kernel gets them: it takes them for those of now.
+const STAT_AGE_MAX: Duration = Duration::from_millis(100);
 /// Before the entries: `.` and `..`.
 const DOTS: u64 = 2;
 
@@ -32,7 +35,8 @@ pub struct Listing {
     /// The last name before the page, in the store.
     before_page: Option<Vec<u8>>,
     more: bool,
-    has_stat: bool,
+    /// When the sizes and times of the page were read, if they were.
+    stat_at: Option<Instant>,
     /// The daemon's list has names that are gone.
     fresh: bool,
 }
@@ -44,6 +48,19 @@ pub enum Item {
     Directory,
     /// A file, if that was asked for with size and time.
     File(Option<FileStat>),
+    /// A socket.
+    Socket(FileStat),
+}
+
+impl Item {
+    /// The entry of what is no RRD.
+    pub fn of(found: Found) -> Self {
+        match found {
+            Found::File(stat) => Item::File(Some(stat)),
+            Found::Socket(stat) => Item::Socket(stat),
+            Found::Directory => Item::Directory,
+        }
+    }
 }
 
 impl Listing {
@@ -54,10 +71,7 @@ impl Listing {
         local.extend(files.into_iter().map(|(name, file)| (name, Item::File(Some(file.stat())))));
         local.extend(directories.into_iter().map(|name| (name, Item::Directory)));
         for (name, found) in extra.map_or(Vec::new(), |extra| extra.list(&path)) {
-            local.push(match found {
-                Found::File(stat) => (name, Item::File(Some(stat))),
-                Found::Directory => (name, Item::Directory),
-            });
+            local.push((name, Item::of(found)));
         }
         let mut local_names = HashSet::new();
         local.retain(|(name, _)| local_names.insert(name.clone()));
@@ -69,9 +83,14 @@ impl Listing {
             page: Vec::new(),
             before_page: None,
             more: true,
-            has_stat: true,
+            stat_at: None,
             fresh: false,
         }
+    }
+
+    /// Whether the entry at an offset is none of the store's: what is said of it was so when the listing began.
+    pub fn is_local(&self, offset: u64) -> bool {
+        offset - DOTS < self.local.len() as u64
     }
 
     /// The entry at an offset, which comes after those of `.` and `..`; `None` after the last.
@@ -104,7 +123,7 @@ impl Listing {
             self.before_page = last;
             self.read(store, stat)?;
         }
-        if stat && !self.has_stat {
+        if stat && self.stat_at.is_none_or(|at| at.elapsed() > STAT_AGE_MAX) {
             self.cut(offset);
             self.read(store, stat)?;
         }
@@ -133,7 +152,7 @@ impl Listing {
                 fresh: self.fresh,
             })?;
             self.fresh = false;
-            (self.more, self.has_stat) = (part.more, stat);
+            (self.more, self.stat_at) = (part.more, stat.then(Instant::now));
             let item = |entry| match entry {
                 Entry::Directory => Item::Directory,
                 Entry::Unread => Item::File(None),
@@ -165,7 +184,7 @@ impl Listing {
 fn in_request((name, item): &(Vec<u8>, Item)) -> Vec<u8> {
     match item {
         Item::Directory => [name, &b"/"[..]].concat(),
-        Item::File(_) => name.clone(),
+        Item::File(_) | Item::Socket(_) => name.clone(),
     }
 }
 
@@ -202,7 +221,7 @@ pub fn all_below(directory: &[u8], store: &Store) -> Result<Vec<Vec<u8>>> {
             let inside = [&path, &b"/"[..], name].concat();
             match item {
                 Item::Directory => directories.push(inside),
-                Item::File(_) => found.push(inside),
+                Item::File(_) | Item::Socket(_) => found.push(inside),
             }
             offset += 1;
         }

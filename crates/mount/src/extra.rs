@@ -27,6 +27,8 @@ pub struct Extra {
 pub enum Found {
     /// A file.
     File(FileStat),
+    /// A socket: that of a daemon whose files live here.
+    Socket(FileStat),
     /// A directory.
     Directory,
 }
@@ -56,7 +58,8 @@ impl Extra {
         let about = fs::symlink_metadata(self.place(path)).ok()?;
         match about.file_type() {
             kind if kind.is_dir() => Some(Found::Directory),
-            kind if kind.is_file() || kind.is_socket() => Some(Found::File(stat(&about))),
+            kind if kind.is_file() => Some(Found::File(stat(&about))),
+            kind if kind.is_socket() => Some(Found::Socket(stat(&about))),
             _ => None,
         }
     }
@@ -88,6 +91,21 @@ impl Extra {
             options.create(true).truncate(false).mode(mode);
         }
         options.open(place).map_err(|error| errno(&error))
+    }
+
+    /// Makes the file of a socket with these rights and this owner, with the directories above it.
+    ///
+    /// # Errors
+    /// The system's: EEXIST.
+    pub fn make_socket(&self, path: &[u8], mode: u32, (user, group): (u32, u32)) -> Result<FileStat> {
+        let place = self.place(path);
+        if let Some(directory) = place.parent() {
+            fs::create_dir_all(directory).map_err(|error| errno(&error))?;
+        }
+        let rights = rustix::fs::Mode::from_raw_mode(mode & 0o7777);
+        rustix::fs::mknodat(rustix::fs::CWD, &place, rustix::fs::FileType::Socket, rights, 0)?;
+        self.set_rights(path, Some(mode), Some(user), Some(group)).ok();
+        fs::symlink_metadata(place).map(|about| stat(&about)).map_err(|error| errno(&error))
     }
 
     /// Makes a directory, with those above it.

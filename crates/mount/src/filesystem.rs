@@ -11,6 +11,7 @@ use fuser::{FileAttr, Notifier};
 use protocol::rrdcached::files::{Entry, FileStat};
 use rustix::io::Errno;
 
+use crate::ahead::ReadAhead;
 use crate::attributes::{Owner, now, time};
 use crate::directory::Listing;
 use crate::extra::{Extra, Found};
@@ -28,7 +29,8 @@ pub struct Mounted {
     owner: Owner,
     inodes: Mutex<Inodes>,
     open: OpenFiles,
-    images: Images,
+    images: Arc<Images>,
+    ahead: ReadAhead,
     scratch: Scratch,
     extra: Option<Extra>,
     listings: Mutex<HashMap<u64, Arc<Mutex<Listing>>>>,
@@ -45,6 +47,7 @@ enum Stands {
     Directory,
     Scratch(Arc<OpenFile>),
     Extra(FileStat),
+    Socket(FileStat),
     Rrd(FileStat),
 }
 
@@ -54,20 +57,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Mounted {
     /// The store, mounted by these options.
-    pub fn new(store: Store, options: &Options, notifier: Arc<Mutex<Option<Notifier>>>) -> Self {
-        Mounted {
+    ///
+    /// # Errors
+    /// When the system has no thread for what is read ahead.
+    pub fn new(
+        store: Store,
+        options: &Options,
+        notifier: Arc<Mutex<Option<Notifier>>>,
+    ) -> std::io::Result<Self> {
+        let images = Arc::<Images>::default();
+        Ok(Mounted {
+            ahead: ReadAhead::start(store.another(), Arc::clone(&images))?,
             store,
             owner: Owner::of(options),
             inodes: Mutex::default(),
             open: OpenFiles::default(),
-            images: Images::default(),
+            images,
             scratch: Scratch::default(),
             extra: options.extra.clone().map(Extra::new),
             listings: Mutex::default(),
             last_listing: AtomicU64::new(0),
             changed_seconds: AtomicI64::new(now().0),
             notifier,
-        }
+        })
     }
 
     fn path(&self, number: u64) -> Result<Vec<u8>> {
@@ -94,6 +106,7 @@ impl Mounted {
         match self.extra.as_ref().and_then(|extra| extra.find(path)) {
             Some(Found::Directory) => return Ok(Stands::Directory),
             Some(Found::File(stat)) if self.extra_for(path).is_some() => return Ok(Stands::Extra(stat)),
+            Some(Found::Socket(stat)) if self.extra_for(path).is_some() => return Ok(Stands::Socket(stat)),
             _ => {}
         }
         match self.store.stat(path)? {
@@ -109,6 +122,7 @@ impl Mounted {
             Stands::Directory => self.directory_attributes(number),
             Stands::Scratch(file) => self.owner.file(number, &file.stat()),
             Stands::Extra(stat) => self.owner.file(number, stat),
+            Stands::Socket(stat) => self.owner.socket(number, stat),
             Stands::Rrd(stat) => {
                 // Who has a file open sees the moment at which it was opened.
                 let stat = self.open.file(number).map_or(*stat, |file| file.stat());
@@ -151,6 +165,9 @@ impl Mounted {
             && matches!(extra.find(&path), Some(Found::File(_)))
         {
             return Ok((self.open.open_extra(extra.open(&path, writes, None)?), false));
+        }
+        if !writes {
+            self.ahead.opened(&path);
         }
         let image = self.store.image(&path, self.images.take(&path))?;
         let (version, stat) = (image.version, image.stat);

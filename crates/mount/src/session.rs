@@ -56,7 +56,7 @@ impl Session {
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
         let notifier = Arc::new(Mutex::new(None));
-        let mounted = Mounted::new(store, options, Arc::clone(&notifier));
+        let mounted = Mounted::new(store, options, Arc::clone(&notifier))?;
         let session = FuseSession::new(mounted, &directory, &config)?;
         *notifier.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.notifier());
         Ok(Session { session, directory })

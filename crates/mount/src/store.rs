@@ -45,6 +45,12 @@ impl Store {
         Store { daemon: daemon(Wire::Frames), text: daemon(Wire::Text), names_changed }
     }
 
+    /// The same store by other connections, for a thread whose requests must not make others wait.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::at(&String::from_utf8_lossy(self.daemon.address()))
+    }
+
     /// Checks that the daemon answers and knows the commands that are needed.
     ///
     /// # Errors

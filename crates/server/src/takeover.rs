@@ -8,6 +8,7 @@
 mod in_use;
 mod lines;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,6 @@ use std::sync::mpsc;
 use protocol::rrdcached::update::time_of;
 use protocol::rrdcached::words::Words;
 use rrd::update::UpdateError;
-use std::collections::HashMap;
 use store::engine::{Engine, StoreError, UpdateBatch, UpdateFailure};
 use store::name::RrdName;
 

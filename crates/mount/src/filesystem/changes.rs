@@ -45,6 +45,19 @@ impl Mounted {
         Ok((attributes, self.open.open(number, file, true).0))
     }
 
+    /// Makes the file of a socket, which only the extra directory has.
+    pub(super) fn make_socket(
+        &self,
+        (parent, name): Place<'_>,
+        mode: u32,
+        user: (u32, u32),
+    ) -> Result<FileAttr> {
+        let path = self.path_in(parent, name)?;
+        let stat = self.extra_for(&path).ok_or(Errno::PERM)?.make_socket(&path, mode, user)?;
+        let number = lock(&self.inodes).learn(parent, name);
+        Ok(self.owner.socket(number, &stat))
+    }
+
     pub(super) fn make_directory(&self, (parent, name): Place<'_>) -> Result<FileAttr> {
         let path = self.path_in(parent, name)?;
         if self.look(&path)?.is_some() {
@@ -77,7 +90,9 @@ impl Mounted {
         match self.find(&path)? {
             Stands::Directory => return Err(Errno::ISDIR),
             Stands::Scratch(_) => drop(self.scratch.remove(&path)),
-            Stands::Extra(_) => self.extra_for(&path).ok_or(Errno::NOENT)?.remove(&path)?,
+            Stands::Extra(_) | Stands::Socket(_) => {
+                self.extra_for(&path).ok_or(Errno::NOENT)?.remove(&path)?;
+            }
             Stands::Rrd(_) => {
                 self.keep_parent(&path)?;
                 self.store.remove(&path)?;
@@ -119,7 +134,9 @@ impl Mounted {
         match source {
             Stands::Directory => self.rename_directory(&from_path, &to_path)?,
             Stands::Scratch(file) => self.rename_scratch(&file, &from_path, &to_path, target.as_ref())?,
-            Stands::Extra(_) => self.rename_extra(&from_path, &to_path, target.as_ref())?,
+            Stands::Extra(_) | Stands::Socket(_) => {
+                self.rename_extra(&from_path, &to_path, target.as_ref())?
+            }
             Stands::Rrd(_) => {
                 self.keep_parent(&from_path)?;
                 self.store.rename(&from_path, &to_path)?;

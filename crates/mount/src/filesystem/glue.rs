@@ -96,8 +96,24 @@ impl Filesystem for Mounted {
         attributes(rights.and_then(|()| self.attributes(number.0)), reply);
     }
 
-    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(fuser::Errno::EPERM);
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        let user = (request.uid(), request.gid());
+        let made = match rustix::fs::FileType::from_raw_mode(mode) {
+            rustix::fs::FileType::Socket => {
+                self.make_socket((parent.0, name.as_bytes()), mode & !umask, user)
+            }
+            _ => Err(Errno::PERM),
+        };
+        entry(made, reply);
     }
 
     fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
@@ -285,6 +301,7 @@ impl Filesystem for Mounted {
             let kind = match item {
                 Item::Directory => FileType::Directory,
                 Item::File(_) => FileType::RegularFile,
+                Item::Socket(_) => FileType::Socket,
             };
             reply.add(INodeNo(inode), next, kind, OsStr::from_bytes(name))
         });
@@ -351,9 +368,23 @@ impl Mounted {
             }
             offset += 1;
         }
-        let listing = self.listing(handle)?;
+        let (listing, directory) = (self.listing(handle)?, self.path(number)?);
         let mut listing = lock(&listing);
-        while let Some((name, item)) = listing.entry(&self.store, offset, stat)? {
+        loop {
+            let is_local = listing.is_local(offset);
+            let Some((name, mut item)) = listing.entry(&self.store, offset, stat)? else { break };
+            if is_local {
+                let path =
+                    if directory.is_empty() { name.to_vec() } else { [&directory, &b"/"[..], name].concat() };
+                match self.find_local(&path) {
+                    Some(found) => item = found,
+                    // Gone since the listing began.
+                    None => {
+                        offset += 1;
+                        continue;
+                    }
+                }
+            }
             let inode = lock(&self.inodes).number(number, name);
             offset += 1;
             if push(inode, offset, name, item, false) {
@@ -363,9 +394,21 @@ impl Mounted {
         Ok(())
     }
 
+    /// What stands at a path that is none of the store's.
+    fn find_local(&self, path: &[u8]) -> Option<Item> {
+        if self.scratch.is_directory(path) {
+            return Some(Item::Directory);
+        }
+        if let Some(file) = self.scratch.file(path) {
+            return Some(Item::File(Some(file.stat())));
+        }
+        self.extra.as_ref()?.find(path).map(Item::of)
+    }
+
     fn attributes_in_list(&self, number: u64, item: Item) -> FileAttr {
         match (item, self.open.file(number)) {
             (Item::Directory, _) => self.directory_attributes(number),
+            (Item::Socket(stat), _) => self.owner.socket(number, &stat),
             (_, Some(file)) => self.owner.file(number, &file.stat()),
             (Item::File(Some(stat)), None) => self.owner.file(number, &stat),
             // Only a listing without sizes lacks them.
@@ -391,6 +434,7 @@ impl Mounted {
                 let extra = self.extra_for(&path).ok_or(Errno::NOENT)?;
                 extra.open(&path, true, None)?.set_len(size).map_err(|error| errno(&error))
             }
+            Stands::Socket(_) => Err(Errno::INVAL),
             Stands::Rrd(stat) if stat.bytes == size => Ok(()),
             Stands::Rrd(_) => Err(Errno::INVAL),
         }
@@ -421,7 +465,7 @@ impl Mounted {
                 file.set_rights(change, modified);
                 return Ok(());
             }
-            Stands::Extra(_) => {
+            Stands::Extra(_) | Stands::Socket(_) => {
                 return self.extra_for(&path).ok_or(Errno::NOENT)?.set_rights(&path, mode, user, group);
             }
             stands => self.attributes_of(number, &stands),

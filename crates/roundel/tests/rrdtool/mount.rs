@@ -6,9 +6,9 @@ use oracle::{Client, wait_until};
 use super::*;
 
 /// `roundel mount`, ended with the test.
-struct Mount {
+pub(super) struct Mount {
     child: std::process::Child,
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 /// Whether this machine can mount. Says SKIPPED if not.
@@ -97,7 +97,7 @@ fn shell(directory: &Path, script: &str) -> String {
 }
 
 /// A daemon with an empty store, mounted, and a directory of plain files.
-fn mounted(kind: Kind, options: &str) -> Option<(tempfile::TempDir, Daemon, Mount, PathBuf)> {
+pub(super) fn mounted(kind: Kind, options: &str) -> Option<(tempfile::TempDir, Daemon, Mount, PathBuf)> {
     if !can_mount() {
         return None;
     }

@@ -1,5 +1,7 @@
 //! RRDtool's own test scripts, unmodified, on a daemon that keeps RRDs in stripes, with Debian's programs as control.
 //!
+//! The same in a mounted store with Debian's rrdtool alone.
+//!
 //! `make peers` fetches them (`fetch-scripts.sh`). They create, copy, overwrite and remove `.rrd` files, and compare what `rrdtool` prints with files of theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,4 +154,17 @@ fn rrdtools_own_test_scripts_run_as_on_files() {
         let control = run_on(Kind::Rrdcached, is_tcp, theirs, &scripts);
         check(way, &run_on(Kind::Stripes, is_tcp, &ours.link, &scripts), &control);
     }
+}
+
+/// Stock rrdtool on the files of a mounted store; what is no RRD lives in the extra directory.
+#[test]
+fn rrdtools_own_test_scripts_run_in_a_mount() {
+    let Some(scripts) = fetched() else { return };
+    let extra = tempfile::tempdir().unwrap();
+    let options = format!("extra={}", extra.path().display());
+    let Some((_directory, _daemon, mount, plain)) = mount::mounted(Kind::Stripes, &options) else { return };
+    let run = |directory: &Path| {
+        Setup { tool: Path::new("/usr/bin/rrdtool"), directory, address: None }.run(&scripts)
+    };
+    check("in a mount", &run(&mount.directory), &run(&plain));
 }
