@@ -534,7 +534,8 @@ fn a_script_may_remove_one_after_the_other_what_it_has_made() {
         world.sh(&format!("rm {number}.rrd"));
         assert_eq!(world.value(format!("{number}.rrd")), None, "{number}");
     }
-    // Those that are made again are no others.
+    // Those that are made again do not hide the others that are missing.
+    let world = World::new(2);
     many(&world);
     for number in 0..40 {
         let text = format!("h{}/{number}.rrd", number % 4);
@@ -544,6 +545,18 @@ fn a_script_may_remove_one_after_the_other_what_it_has_made() {
         }
     }
     assert!(world.store().missing().len() > 5, "{:?}", world.store().missing());
+}
+
+#[test]
+fn a_tree_that_goes_while_others_are_made_is_kept() {
+    let world = World::new(2);
+    many(&world);
+    for number in 0..40 {
+        fs::remove_file(world.path(format!("h{}/{number}.rrd", number % 4))).unwrap();
+        world.make(format!("new/{number}.rrd"), number);
+    }
+    assert_eq!((world.value("h1/5.rrd"), world.store().missing().len()), (Some(5), 40));
+    assert_eq!(world.trash(), "");
 }
 
 #[test]

@@ -142,13 +142,13 @@ fn what_other_machines_do_is_seen_when_a_name_is_used() {
     with_mounts(|| {
         let mut shown = None;
         let mut world = World::on(2, |tree| {
-            let behind = tree.with_file_name("behind");
-            fs::create_dir(&behind).unwrap();
-            shown = Some(Shown::at(&behind, tree));
+            let source = tree.with_file_name("source");
+            fs::create_dir(&source).unwrap();
+            shown = Some(Shown::at(&source, tree));
         });
         three(&world);
         world.make("c.rrd", 4);
-        for command in ["cd ../behind; mv a q; cp -a q a; rm b/x.rrd; mv c.rrd b/x.rrd", "true"] {
+        for command in ["cd ../source; mv a q; cp -a q a; rm b/x.rrd; mv c.rrd b/x.rrd", "true"] {
             world.sh(command);
             world.update("q/x.rrd", 2, 7).unwrap_or(());
             let values = ["q/x.rrd", "a/x.rrd", "a/y.rrd", "b/x.rrd", "c.rrd"].map(|text| world.value(text));
@@ -156,7 +156,7 @@ fn what_other_machines_do_is_seen_when_a_name_is_used() {
             world.stop();
             world.start();
         }
-        world.sh("cd ../behind; rm q/x.rrd");
+        world.sh("cd ../source; rm q/x.rrd");
         assert!(matches!(world.update("q/x.rrd", 5, 1), Err(StoreError::NoSuchRrd(_))));
         world.stop();
         drop(shown);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use crate::catalogue::RrdId;
 use crate::engine::{StoreError, Trashed};
 use crate::name::RrdName;
-use crate::placeholder::Found;
+use crate::placeholder::{Found, RrdNumber};
 use crate::stripes::names::Source;
 use crate::stripes::shards::Core;
 
@@ -22,13 +23,22 @@ pub(super) struct Removals {
     missing: BTreeSet<RrdName>,
     /// When RRDs were last kept.
     kept_at: Option<Instant>,
-    /// How many RRDs had been made, ever, when RRDs were last removed.
-    made: u64,
+    /// The id that the next RRD of each shard got when the stroke began.
+    next_ids: Vec<RrdId>,
+    /// Those that were let go last without being counted.
+    uncounted: BTreeSet<RrdName>,
 }
 
 impl Removals {
     pub(super) fn new(max_share: f64) -> Self {
-        Removals { max_share, recent: VecDeque::new(), missing: BTreeSet::new(), kept_at: None, made: 0 }
+        Removals {
+            max_share,
+            recent: VecDeque::new(),
+            missing: BTreeSet::new(),
+            kept_at: None,
+            next_ids: Vec::new(),
+            uncounted: BTreeSet::new(),
+        }
     }
 
     /// RRDs that are kept although their placeholders are missing.
@@ -50,10 +60,17 @@ impl Removals {
 
     /// Notes that an RRD was removed.
     pub(super) fn count(&mut self, trashed: Trashed) {
-        self.recent.push_back((Instant::now(), trashed));
+        if !self.uncounted.remove(&trashed.name) {
+            self.recent.push_back((Instant::now(), trashed));
+        }
     }
 
-    /// Forgets the removals that do not belong to the stroke of one that comes now.
+    /// Whether RRDs were kept just before: what goes now belongs to the same stroke.
+    fn is_same_stroke(&self) -> bool {
+        self.kept_at.is_some_and(|at| at.elapsed() <= STROKE) && !self.missing.is_empty()
+    }
+
+    /// Forgets the removals that do not belong to the stroke of one that comes now, or begins a new one.
     ///
     /// # Errors
     /// When the store stops.
@@ -62,25 +79,35 @@ impl Removals {
             self.recent.pop_front();
         }
         // One that has been made again since is not missing; one that went twice counts once.
-        let names_before: Vec<RrdName> =
-            self.recent.iter().map(|(_, trashed)| trashed.name.clone()).collect();
-        let is_back: Vec<bool> = core.numbers(&names_before)?.iter().map(Option::is_some).collect();
+        let names: Vec<RrdName> = self.recent.iter().map(|(_, trashed)| trashed.name.clone()).collect();
+        let is_back: Vec<bool> = core.numbers(&names)?.iter().map(Option::is_some).collect();
         let mut last: BTreeMap<RrdName, (Instant, Trashed)> = BTreeMap::new();
         for ((at, trashed), _) in self.recent.drain(..).zip(is_back).filter(|(_, is_back)| !is_back) {
             last.insert(trashed.name.clone(), (at, trashed));
         }
-        // Each time but the last that a name went, it was made again.
-        let made_again = (names_before.len() - last.len()) as u64;
         self.recent.extend(last.into_values());
         self.recent.make_contiguous().sort_by_key(|(at, _)| *at);
-        // A program that makes others in between does not lose a tree: scripts remove what they have made.
-        let made = core.next_ids()?.iter().map(|&id| u64::from(id)).sum();
-        let others = made - self.made.min(made) > made_again;
-        if std::mem::replace(&mut self.made, made) > 0 && others {
-            self.recent.clear();
-            self.kept_at = None;
+        if self.recent.is_empty() && !self.is_same_stroke() {
+            self.next_ids = core.next_ids()?;
         }
         Ok(())
+    }
+
+    /// Takes out those that were made since the stroke began: a program removes what it has just made, and no tree is lost by that.
+    ///
+    /// # Errors
+    /// When the store stops.
+    fn take_young(&self, core: &Core, names: &mut Vec<RrdName>) -> Result<Vec<RrdName>, StoreError> {
+        let numbers = core.numbers(names)?;
+        let is_young = |number: &Option<RrdNumber>| {
+            number.is_some_and(|number| {
+                self.next_ids.get(number.shard as usize).is_some_and(|&next| number.id >= next)
+            })
+        };
+        let (young, old): (Vec<_>, Vec<_>) =
+            names.drain(..).zip(numbers).partition(|(_, number)| is_young(number));
+        *names = old.into_iter().map(|(name, _)| name).collect();
+        Ok(young.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Those of the RRDs that may go. When they are too many, none, and those that went just before come back.
@@ -93,18 +120,20 @@ impl Removals {
             return Ok(names);
         }
         self.begin(core)?;
+        let young = self.take_young(core, &mut names)?;
+        self.uncounted = young.iter().cloned().collect();
         let count = self.recent.len() + names.len();
-        let is_same_stroke =
-            self.kept_at.is_some_and(|at| at.elapsed() <= STROKE) && !self.missing.is_empty();
+        let is_same_stroke = self.is_same_stroke();
         let all = core.rrd_count()? + self.recent.len() as u64;
         let are_few = count <= COUNT_MIN || count as f64 <= self.max_share * all as f64;
-        if are_few && !is_same_stroke {
+        if names.is_empty() || (are_few && !is_same_stroke) {
+            names.extend(young);
             return Ok(names);
         }
         self.kept_at = Some(Instant::now());
         if is_same_stroke {
             self.missing.extend(names);
-            return Ok(Vec::new());
+            return Ok(young);
         }
         let recent: Vec<Trashed> = self.recent.drain(..).map(|(_, trashed)| trashed).collect();
         tracing::error!(
@@ -120,6 +149,6 @@ impl Removals {
         });
         let (arrivals, departed) = core.depart(back.collect());
         self.missing.extend(names);
-        departed.and(core.arrive(arrivals)).map(|()| Vec::new())
+        departed.and(core.arrive(arrivals)).map(|()| young)
     }
 }
