@@ -320,6 +320,21 @@ fn what_is_no_rrd_is_refused_or_lives_elsewhere() {
     let text = shell(&mount.directory, script);
     assert_eq!(text, "one\nlocked\n.lock\nb.rrd\nc.rrd\ny\n7 8\n7 8\none\n");
     assert_eq!(std::fs::read_to_string(extra.join("datafile")).unwrap(), "one\n");
+    // A listing tells the kernel what is so now, not what was so when it began.
+    std::fs::write(mount.directory.join("state.tmp"), "").unwrap();
+    let listing = std::fs::read_dir(&mount.directory).unwrap();
+    std::fs::write(mount.directory.join("state.tmp"), "a state").unwrap();
+    assert!(listing.count() > 2);
+    assert_eq!(std::fs::metadata(mount.directory.join("state.tmp")).unwrap().len(), 7);
+    // The socket of a daemon whose files are here.
+    let socket = mount.directory.join("d/daemon.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    listener.accept().unwrap();
+    assert_eq!(
+        shell(&mount.directory, "stat -c %F d/daemon.sock; rm d/daemon.sock; ls d"),
+        "socket\nb.rrd\nc.rrd\ndatafile\n"
+    );
     let mut client = Client::connect(&daemon.socket()).unwrap();
     assert_eq!(client.ask("LIST RECURSIVE /").unwrap().lines.len(), 3);
 }
