@@ -97,6 +97,11 @@ impl Rules {
 }
 
 impl Door {
+    /// What is in force, without a look at the file.
+    fn current(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What is in force now. A file that has changed and cannot be used leaves in force what was read before.
     fn rules(&self) -> Arc<Rules> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +124,7 @@ impl Door {
 
     /// Whether connections are encrypted.
     pub fn is_encrypted(&self) -> bool {
-        self.rules().tls.is_some()
+        self.current().tls.is_some()
     }
 
     /// TLS for a new connection, if it is to be encrypted.
@@ -159,7 +164,8 @@ impl Door {
 
     /// Adds to an answer what is to be said with each.
     pub fn add_headers(&self, headers: &mut HeaderMap) {
-        for (name, value) in &self.rules().headers {
+        // The request was admitted by the same rules, or by those just before.
+        for (name, value) in &self.current().headers {
             headers.insert(name.clone(), value.clone());
         }
     }
