@@ -1,11 +1,11 @@
 //! CHANGE: updates an RRD only if it is of a certain version, for clients whose readings follow from what they read before.
 
-use protocol::rrdcached::command::{Command, Verb};
+use protocol::rrdcached::command::Verb;
 use protocol::rrdcached::reply;
 use protocol::rrdcached::words::Words;
 use store::engine::{StoreError, VersionChange};
 
-use super::updatev::readings;
+use super::updatev::named_readings;
 use crate::connection::refusal::Refusal;
 use crate::service::Service;
 
@@ -20,16 +20,7 @@ pub fn change(
     words: Words<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    service.metrics.updates_received.inc();
-    let named = match service.names.resolve(word) {
-        Ok(named) => named,
-        Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
-    };
-    let values = readings(words)?;
-    if values.is_empty() {
-        return Err(Refusal::usage(Command::of(Verb::Change)));
-    }
-    service.marks.remember(named.name.as_bytes());
+    let (named, values) = named_readings(service, Verb::Change, word, words)?;
     match service.engine.change(&named.name, version, VersionChange::Update(values)) {
         Ok(version) => {
             reply::push_status(out, 0, version.to_string().as_bytes());

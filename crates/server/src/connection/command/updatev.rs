@@ -9,6 +9,7 @@ use store::engine::StoreError;
 
 use crate::connection::refusal::{Refusal, code, reason};
 use crate::metrics::DropReason;
+use crate::names::ResolvedName;
 use crate::service::Service;
 
 /// The items with the reason why an argument was refused: a code of `docs/protocol/frames.md`, and a text.
@@ -22,16 +23,7 @@ const DIGITS: usize = 17;
 /// # Errors
 /// When there is no such RRD, or it cannot be written.
 pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    service.metrics.updates_received.inc();
-    let named = match service.names.resolve(word) {
-        Ok(named) => named,
-        Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
-    };
-    let values = readings(words)?;
-    if values.is_empty() {
-        return Err(Refusal::usage(Command::of(Verb::UpdateV)));
-    }
-    service.marks.remember(named.name.as_bytes());
+    let (named, values) = named_readings(service, Verb::UpdateV, word, words)?;
     let listed = match service.engine.updatev(&named.name, &values) {
         Ok(listed) => listed,
         Err(StoreError::NoSuchRrd(_)) => return Err(Refusal::no_such_rrd(&named.path)),
@@ -55,11 +47,31 @@ pub fn updatev(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u
     Ok(())
 }
 
-/// Readings as the store takes them: separated by single spaces.
+/// The RRD that a command updates, and the readings, as the store takes them.
 ///
 /// # Errors
-/// When one holds a space.
-pub fn readings(words: Words<'_>) -> Result<Vec<u8>, Refusal> {
+/// When the name is none, there is no reading, or one holds a space.
+pub fn named_readings(
+    service: &Service,
+    verb: Verb,
+    word: &[u8],
+    words: Words<'_>,
+) -> Result<(ResolvedName, Vec<u8>), Refusal> {
+    service.metrics.updates_received.inc();
+    let named = match service.names.resolve(word) {
+        Ok(named) => named,
+        Err(failure) => return Err(Refusal::of_name(failure, Refusal::no_such_rrd)),
+    };
+    let values = readings(words)?;
+    if values.is_empty() {
+        return Err(Refusal::usage(Command::of(verb)));
+    }
+    service.marks.remember(named.name.as_bytes());
+    Ok((named, values))
+}
+
+/// Readings separated by single spaces.
+fn readings(words: Words<'_>) -> Result<Vec<u8>, Refusal> {
     let mut values = Vec::new();
     for word in words {
         if word.contains(&b' ') {
