@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
@@ -37,7 +37,7 @@ use super::failure::Failure;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{
     ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE,
-    HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT,
+    HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT, TLS_CONNECTION_BYTES,
 };
 use crate::service::{Service, stopped};
 use connections::{AnswerBody, AnswerShares, HttpConnection, HttpConnections, RequestShare};
@@ -170,6 +170,7 @@ impl Server {
         match self.door.tls() {
             None => self.serve_requests(stream, Version::Http1, connection, &mut stop).await,
             Some(config) => {
+                let _fixed = self.service.memory.fix(TLS_CONNECTION_BYTES);
                 let encrypted = tokio::select! {
                     biased;
                     encrypted = timeout(self.wait, encrypt(stream, config)) => encrypted.ok().flatten(),
@@ -213,7 +214,7 @@ impl Server {
             }
             Version::Http2 => {
                 connection.set_multiplexed();
-                let mut http = http2::Builder::new(TokioExecutor::new());
+                let mut http = http2::Builder::new(RequestTasks(Arc::clone(&self.service)));
                 http.timer(TokioTimer::new())
                     .max_concurrent_streams(HTTP_STREAMS_MAX)
                     .max_header_list_size(HTTP_HEAD_BYTES_MAX as u32)
@@ -289,6 +290,24 @@ impl Server {
             Ok(Err(failure)) => Err(failure),
             Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
         }
+    }
+}
+
+/// Runs the requests of a connection that has several at once. A panic ends its request only, and is reported as that of a connection.
+#[derive(Clone)]
+struct RequestTasks(Arc<Service>);
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for RequestTasks {
+    fn execute(&self, request: F) {
+        let (service, task) = (Arc::clone(&self.0), tokio::spawn(request));
+        tokio::spawn(async move {
+            if let Err(error) = task.await
+                && error.is_panic()
+            {
+                service.metrics.panics.inc();
+                tracing::error!(%error, "a bug ended a request over HTTP; the others go on");
+            }
+        });
     }
 }
 
