@@ -294,19 +294,17 @@ impl OpenFiles {
 
     /// Opens the file of a number that is open already.
     pub fn share(&self, number: u64, writes: bool) -> Option<u64> {
-        let mut table = self.lock();
-        let file = Arc::clone(table.files.get(&number)?);
-        file.open_again()?;
-        Some(table.hold(Handle::Shared { number, file, writes }))
+        self.lock().share(number, writes)
     }
 
     /// Opens `file` under a number, or the file that another thread has opened under it meanwhile. Returns the handle and
     /// whether it was `file`.
     pub fn open(&self, number: u64, file: Arc<OpenFile>, writes: bool) -> (u64, bool) {
-        if let Some(handle) = self.share(number, writes) {
+        // Under one lock: with two files of one number, the second to be written would be refused.
+        let mut table = self.lock();
+        if let Some(handle) = table.share(number, writes) {
             return (handle, false);
         }
-        let mut table = self.lock();
         file.open_again();
         table.files.insert(number, Arc::clone(&file));
         (table.hold(Handle::Shared { number, file, writes }), true)
@@ -340,6 +338,12 @@ impl OpenFiles {
 }
 
 impl Table {
+    fn share(&mut self, number: u64, writes: bool) -> Option<u64> {
+        let file = Arc::clone(self.files.get(&number)?);
+        file.open_again()?;
+        Some(self.hold(Handle::Shared { number, file, writes }))
+    }
+
     fn hold(&mut self, handle: Handle) -> u64 {
         self.last += 1;
         self.handles.insert(self.last, handle);
