@@ -55,11 +55,7 @@ pub fn is_rrd(file: &[u8]) -> bool {
 /// The bytes of the same RRD where each archive begins with its newest row: where it begins means nothing.
 fn normal(file: &[u8]) -> Option<Vec<u8>> {
     let parts = decode(file).ok()?;
-    let mut current_rows = vec![0; parts.current_rows.len()];
-    for season in &parts.rrd.live.seasons {
-        current_rows[season.rra] = season.current_row;
-    }
-    encode(&parts.rrd, &current_rows).ok()
+    encode(&parts.rrd, &vec![0; parts.current_rows.len()]).ok()
 }
 
 fn header(file: &[u8]) -> Option<FileHeader> {

@@ -146,6 +146,10 @@ fn stock_rrdtool_works_in_a_mounted_store_as_with_files() {
 fn a_mounted_file_is_bit_for_bit_what_export_writes() {
     let Some((directory, daemon, mount, plain)) = mounted(Kind::Stripes, "") else { return };
     shell(&mount.directory, MAKE);
+    // One with seasons, whose rings begin where they are.
+    let seasons = "rrdtool create e.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U RRA:AVERAGE:0.5:1:20 RRA:HWPREDICT:30:0.1:0.0035:6; \
+        for n in 1 2 3 4 5 6 7 8 9; do rrdtool update e.rrd 10000000${n}0:$n; done; rrdtool last e.rrd";
+    assert_eq!(shell(&mount.directory, seasons), "1000000090\n");
     let exported = directory.path().join("exported");
     let output = Command::new(env!("CARGO_BIN_EXE_roundel"))
         .args(["export", "--all", "--to"])
@@ -156,7 +160,7 @@ fn a_mounted_file_is_bit_for_bit_what_export_writes() {
     assert!(output.status.success(), "{output:?}");
     let sums = "find . -name '*.rrd' | sort | xargs md5sum";
     let want = shell(&exported, sums);
-    assert_eq!(want.lines().count(), 3);
+    assert_eq!(want.lines().count(), 4);
     assert_eq!(shell(&mount.directory, sums), want);
     // So do copies by every way; sizes and times are those of the RRDs.
     let to = plain.display();

@@ -84,13 +84,10 @@ fn read(engine: &dyn Engine, named: &ResolvedName) -> Result<(Rrd, u64), StoreEr
     Err(StoreError::Changed(named.name.clone()))
 }
 
-/// The bytes that EXPORT gives: the newest row of an archive comes first, and seasons know their position.
+/// The bytes that EXPORT gives: the newest row of each archive comes first.
 fn encode_as_exported(rrd: &Rrd, named: &ResolvedName) -> Result<Vec<u8>, StoreError> {
-    let mut current_rows = vec![0; rrd.definition.rra.len()];
-    for season in &rrd.live.seasons {
-        current_rows[season.rra] = season.current_row;
-    }
-    encode(rrd, &current_rows).map_err(|error| StoreError::Unfit { path: named.name.to_string(), error })
+    encode(rrd, &vec![0; rrd.definition.rra.len()])
+        .map_err(|error| StoreError::Unfit { path: named.name.to_string(), error })
 }
 
 /// An answer in the making.
