@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("snmp", &[]),
     ("collect", &["protocol", "args", "rrd", "snmp"]),
     ("suggest", &["args", "rrd"]),
+    ("access", &["args"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "protocol",
             "snmp",
             "store",
+            "access",
             "suggest",
             "args",
             "rrd",
