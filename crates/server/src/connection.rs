@@ -21,6 +21,7 @@ use self::session::{Effect, Input, Session, StoreReply};
 use crate::budget::{Fixed, Share};
 use crate::limits::{ANSWER_BYTES_HELD, CONNECTION_BYTES, HELD_FREELY, READ_BYTES, READ_BYTES_SHORT};
 use crate::metrics::DropReason;
+use crate::peer::Peer;
 use crate::service::{Service, Turn};
 
 /// What a listener allows its clients; a reload changes it.
@@ -31,6 +32,7 @@ pub type SharedPermissions = Arc<RwLock<Permissions>>;
 pub struct Connection {
     service: Arc<Service>,
     permissions: SharedPermissions,
+    peer: Peer,
     session: Session,
     inbox: Arc<Inbox>,
     /// Bytes received; those before `used` are processed.
@@ -66,7 +68,7 @@ pub enum NextIo {
 }
 
 impl Connection {
-    fn new(service: Arc<Service>, permissions: SharedPermissions) -> Self {
+    fn new(service: Arc<Service>, permissions: SharedPermissions, peer: Peer) -> Self {
         let session = Session::new(Arc::clone(&service));
         let (inbox, buffer, share) = (Arc::default(), Vec::new(), service.memory.share());
         let (has_thread, turn, broken) = (false, None, None);
@@ -74,6 +76,7 @@ impl Connection {
         Connection {
             service,
             permissions,
+            peer,
             session,
             inbox,
             buffer,
@@ -84,6 +87,11 @@ impl Connection {
             _fixed,
             broken,
         }
+    }
+
+    /// Who is at the other end.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Does everything that needs no socket, until something does.

@@ -26,6 +26,7 @@ pub mod marks;
 pub mod metrics;
 mod name_index;
 pub mod names;
+pub mod peer;
 pub mod private;
 pub mod privileges;
 mod reload;

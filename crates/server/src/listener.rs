@@ -21,6 +21,7 @@ use crate::connection::SharedPermissions;
 use crate::connection::task::{self, Stream};
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT};
+use crate::peer::Peer;
 use crate::service::{Service, stopped};
 
 /// Connections that the kernel queues until they are accepted. Linux limits this to `net.core.somaxconn`.
@@ -188,14 +189,19 @@ impl Acceptor {
         })
     }
 
-    async fn accept(&self) -> io::Result<Stream> {
+    async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
-            Acceptor::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
-            Acceptor::Tcp(listener) => {
+            Acceptor::Unix(listener) => {
                 let stream = listener.accept().await?.0;
+                let credentials = stream.peer_cred()?;
+                let peer = Peer::Unix { uid: credentials.uid(), gid: credentials.gid() };
+                Ok((Stream::Unix(stream), peer))
+            }
+            Acceptor::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
                 // Answers are complete when they are written, so waiting for more gains nothing.
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok((Stream::Tcp(stream), Peer::Tcp { address, certificate: None }))
             }
         }
     }
@@ -218,11 +224,11 @@ pub async fn serve(
     // A client that has been accepted, and waits for a slot.
     let mut waiting = None;
     let mut shortage = ShortageLog::default();
-    let start = |stream: Stream, slot: Slot, connections: &mut JoinSet<io::Result<()>>| {
+    let start = |(stream, peer): (Stream, Peer), slot: Slot, connections: &mut JoinSet<io::Result<()>>| {
         service.metrics.connections.inc();
         service.metrics.connections_open.inc();
         let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
-        let serving = task::serve(stream, service, permissions, stop_of_connections.clone());
+        let serving = task::serve(stream, service, permissions, peer, stop_of_connections.clone());
         connections.spawn(async move {
             let _slot = slot;
             serving.await
@@ -234,16 +240,16 @@ pub async fn serve(
             () = stopped(&mut stop) => break,
             ended = connections.join_next(), if !connections.is_empty() => log_end(&service, ended),
             slot = service.connection_limits.acquire(ListenerKind::Rrdcached), if waiting.is_some() => {
-                if let Some(stream) = waiting.take() {
-                    start(stream, slot, &mut connections);
+                if let Some(client) = waiting.take() {
+                    start(client, slot, &mut connections);
                 }
             }
             accepted = acceptor.accept(), if waiting.is_none() => match accepted {
-                Ok(stream) => match service.connection_limits.try_acquire(ListenerKind::Rrdcached) {
-                    Some(slot) => start(stream, slot, &mut connections),
+                Ok(client) => match service.connection_limits.try_acquire(ListenerKind::Rrdcached) {
+                    Some(slot) => start(client, slot, &mut connections),
                     None => {
                         shortage.begin("all places for connections are taken; further clients wait");
-                        waiting = Some(stream);
+                        waiting = Some(client);
                     }
                 },
                 Err(error) => {

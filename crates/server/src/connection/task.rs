@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::session::Input;
 use super::{Connection, NextIo, SharedPermissions, thread};
+use crate::peer::Peer;
 use crate::service::{Service, stopped};
 
 /// A connected socket.
@@ -29,9 +30,10 @@ pub async fn serve(
     stream: Stream,
     service: Arc<Service>,
     permissions: SharedPermissions,
+    peer: Peer,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let mut connection = Connection::new(service, permissions);
+    let mut connection = Connection::new(service, permissions, peer);
     let mut input = Input::Dry;
     loop {
         match connection.next(input) {
