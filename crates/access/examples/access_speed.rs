@@ -16,7 +16,8 @@ fn main() {
         let begun = Instant::now();
         let mut allowed = 0;
         for _ in 0..rounds {
-            allowed += names.iter().filter(|name| black_box(&rights).may(Verb::Write, name.as_bytes())).count();
+            allowed +=
+                names.iter().filter(|name| black_box(&rights).may(Verb::Write, name.as_bytes())).count();
         }
         let took = begun.elapsed().as_nanos() as f64 / (rounds * names.len()) as f64;
         println!("{count} patterns, {} names allowed: {took:.1} ns a name", allowed / rounds);

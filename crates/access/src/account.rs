@@ -10,6 +10,7 @@ const NAME_BYTES_MAX: usize = 64;
 #[serde(deny_unknown_fields)]
 pub struct Account {
     /// Who it is: the name of a password or certificate, or of a token.
+    #[serde(default)]
     pub name: String,
     /// Of a user: the user or numeric id whose programs it is on a UNIX socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]

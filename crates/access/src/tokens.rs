@@ -84,7 +84,8 @@ impl Tokens {
     /// When an account cannot be written.
     pub fn text(&self) -> Result<String, String> {
         let file = File { token: self.accounts.clone() };
-        let head = "# Tokens of Roundel: `roundel token add`, `list`, `revoke`. Only their hashes are here.\n\n";
+        let head =
+            "# Tokens of Roundel: `roundel token add`, `list`, `revoke`. Only their hashes are here.\n\n";
         toml::to_string(&file).map(|text| format!("{head}{text}")).map_err(|error| error.to_string())
     }
 

@@ -16,6 +16,7 @@ pub mod repair;
 pub mod rrdcached;
 pub mod serve;
 pub mod snmp;
+pub mod token;
 pub mod verify;
 
 use std::io::{ErrorKind, Write};

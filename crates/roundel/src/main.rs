@@ -54,6 +54,8 @@ enum Command {
     Repair(cmd::repair::Arguments),
     /// Check what becomes of an mrtg.cfg
     Mrtg(cmd::mrtg::Arguments),
+    /// Make, list and revoke the tokens by which clients say who they are
+    Token(cmd::token::Arguments),
     /// Find out what SNMP devices have, and test a configuration's
     Snmp(cmd::snmp::Arguments),
     /// Write the manual pages of all commands
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => cmd::verify::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
         Command::Mrtg(arguments) => cmd::mrtg::run(&arguments),
+        Command::Token(arguments) => cmd::token::run(&arguments),
         Command::Snmp(arguments) => cmd::snmp::run(&arguments),
         Command::Man(arguments) => cmd::manual::man(&arguments, Arguments::command()),
         Command::Completions(arguments) => cmd::manual::completions(&arguments, Arguments::command()),

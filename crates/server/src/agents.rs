@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use self::counts::AgentCounts;
 use self::registry::Registry;
 use self::work::Dispatcher;
+use crate::access::Principal;
 use crate::collectors::own::Own;
 use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX};
 use crate::service::{Service, stopped};
@@ -37,6 +38,8 @@ pub struct AgentsSettings {
     pub listen: Vec<String>,
     /// How long an agent is gone before its devices go to others.
     pub handover: Duration,
+    /// Agents need not say who they are.
+    pub open: bool,
 }
 
 impl AgentsSettings {
@@ -54,6 +57,7 @@ impl AgentsSettings {
 #[derive(Debug)]
 pub struct AgentSockets {
     listeners: Vec<TcpListener>,
+    anonymous: Arc<Principal>,
 }
 
 /// What all sessions share.
@@ -62,6 +66,8 @@ struct AgentServer {
     registry: Registry,
     work: Arc<Dispatcher>,
     counts: AgentCounts,
+    /// Agents that do not say who they are.
+    anonymous: Arc<Principal>,
 }
 
 impl AgentSockets {
@@ -77,7 +83,8 @@ impl AgentSockets {
             Ok(listener)
         };
         let listeners = settings.listen.iter().map(bind).collect::<Result<_, String>>()?;
-        Ok(AgentSockets { listeners })
+        let anonymous = if settings.open { Principal::everyone() } else { Principal::without_rights() };
+        Ok(AgentSockets { listeners, anonymous })
     }
 
     /// Serves agents until `stop` becomes true; `work` decides what they poll.
@@ -93,7 +100,7 @@ impl AgentSockets {
         let context = Arc::clone(&service.collecting);
         let mut own = Own::new(&context, NAME);
         let (registry, counts) = (Registry::default(), AgentCounts::default());
-        let server = Arc::new(AgentServer { service, registry, work, counts });
+        let server = Arc::new(AgentServer { service, registry, work, counts, anonymous: self.anonymous });
         let places = Arc::new(Semaphore::new(AGENT_SESSIONS_MAX));
         let mut listening = JoinSet::new();
         for listener in self.listeners {

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use access::Account;
 use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use protocol::frames::agent::work::{PROFILE_BYTES_MAX, PROFILE_NAME_BYTES_MAX};
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use store::identity::SHARDS_MAX;
 use store::stripes::Adopted;
 
+use crate::access::{AccessSettings, Anonymous};
 use crate::agent::AgentSettings;
 use crate::agent::spool::SpoolOptions;
 use crate::agents::AgentsSettings;
@@ -78,6 +80,7 @@ struct File {
     user: Option<toml::Spanned<String>>,
     group: Option<toml::Spanned<String>>,
     listen: Vec<FileListen>,
+    access: FileAccess,
     http: FileHttp,
     log: FileLog,
     limits: FileLimits,
@@ -119,9 +122,12 @@ impl Default for File {
                 permissions: None,
                 mode: None,
                 group: None,
+                anonymous: None,
             }],
+            access: FileAccess::default(),
             http: FileHttp {
                 listen: Vec::new(),
+                anonymous: None,
                 templates: Some("var/graphs".to_string()),
                 save_views: None,
                 web_config: None,
@@ -174,12 +180,31 @@ struct FileListen {
     permissions: Option<Vec<toml::Spanned<String>>>,
     mode: Option<toml::Spanned<String>>,
     group: Option<toml::Spanned<String>>,
+    anonymous: Option<toml::Spanned<FileAnonymous>>,
+}
+
+/// `[access]`: who clients are.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section [access]")]
+struct FileAccess {
+    tokens: Option<PathBuf>,
+    audit: Option<PathBuf>,
+    user: Vec<Account>,
+}
+
+/// `anonymous`: a word, or what an account says.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "give \"none\", \"read\", \"all\", or { read = [...], write = [...] }")]
+enum FileAnonymous {
+    Word(String),
+    Account(Box<Account>),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section [http]")]
 struct FileHttp {
     listen: Vec<String>,
+    anonymous: Option<toml::Spanned<FileAnonymous>>,
     templates: Option<String>,
     save_views: Option<bool>,
     web_config: Option<FileWebConfig>,
@@ -361,12 +386,15 @@ impl Reader<'_> {
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
         };
         let listen = file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Settings {
+        let access = self.access(file.access)?;
+        let mut settings = Settings {
             layout,
             sync: self.sync(&file.sync)?,
             limits: self.limits(&file.limits)?,
             listen,
+            access,
             http: file.http.listen,
+            http_anonymous: self.anonymous(file.http.anonymous.as_ref())?,
             templates: file.http.templates.as_deref().map(Path::new).map(absolute).transpose()?,
             save_views: file.http.save_views,
             web_access: self.web_access(file.http.web_config)?,
@@ -392,7 +420,39 @@ impl Reader<'_> {
             agents: self.agents(&file.agents)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
-        })
+        };
+        let in_store = settings.tokens_in_store();
+        settings.access.tokens.get_or_insert(in_store);
+        Ok(settings)
+    }
+
+    /// Who clients are.
+    fn access(&self, access: FileAccess) -> Result<AccessSettings, ConfigError> {
+        let settings = AccessSettings {
+            users: access.user,
+            tokens: access.tokens.as_deref().map(absolute).transpose()?,
+            audit: access.audit.as_deref().map(absolute).transpose()?,
+        };
+        settings.check_users().map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?;
+        Ok(settings)
+    }
+
+    fn anonymous(
+        &self,
+        given: Option<&toml::Spanned<FileAnonymous>>,
+    ) -> Result<Option<Anonymous>, ConfigError> {
+        let Some(given) = given else { return Ok(None) };
+        let line = line_of(self.text, given.span().start);
+        let cannot = |cause: String| ConfigError(format!("{}:{line}: anonymous: {cause}", self.source));
+        let anonymous = match given.get_ref() {
+            FileAnonymous::Word(word) => Anonymous::parse(word).map_err(cannot)?,
+            FileAnonymous::Account(account) => Anonymous::Account(Box::new(Account {
+                name: "anonymous".to_string(),
+                ..Account::clone(account)
+            })),
+        };
+        anonymous.principal().map_err(cannot)?;
+        Ok(Some(anonymous))
     }
 
     /// Who gets in over HTTP.
@@ -548,19 +608,16 @@ impl Reader<'_> {
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {
+        let mut open = true;
         for address in &agents.listen {
             let is_local = AgentsSettings::is_local(address.get_ref())
                 .ok_or_else(|| self.error("listen", address, "give HOST:PORT, such as 127.0.0.1:42219"))?;
-            if !is_local && !agents.open {
-                let cause = "agents are neither authenticated nor encrypted yet, so they are received on loopback only; \
-                     with open = true, every program that reaches the port may write";
-                return Err(self.error("listen", address, cause));
-            }
+            open &= is_local || agents.open;
         }
         let listen: Vec<String> = agents.listen.iter().map(|address| address.get_ref().clone()).collect();
         let handover = agents.handover.as_ref();
         let handover = self.duration("handover", handover, HANDOVER_DEFAULT, values::INTERVAL)?;
-        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover }))
+        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover, open }))
     }
 
     fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {
@@ -610,7 +667,12 @@ impl Reader<'_> {
             ),
         };
         let group = self.id("group", listen.group.as_ref(), privileges::group_id)?;
-        Ok(Listen { address, permissions, mode, group })
+        let anonymous = match self.anonymous(listen.anonymous.as_ref())? {
+            Some(anonymous) => anonymous,
+            None if address.is_local() => Anonymous::All,
+            None => Anonymous::Nothing,
+        };
+        Ok(Listen { address, permissions, mode, group, anonymous })
     }
 }
 
@@ -703,7 +765,6 @@ mod tests {
             &format!("{agent}name = 'a'\nstore = 'x:1'\nspool_bytes = '1'\n"),
             &["spool_bytes", "from 1 MB"],
         );
-        check("[agents]\nlisten = ['0.0.0.0:1']\n", &["x.toml:2:", "0.0.0.0:1", "open = true"]);
         check("[agents]\nlisten = ['127.0.0.1']\n", &["x.toml:2:", "HOST:PORT"]);
         check("[agents]\nhandover = '10'\n", &["x.toml:2:", "handover = \"10\"", "from 1s"]);
         check("[[snmp]]\ndevice = 'r'\nagents = 'a*'\n", &["x.toml:1:", "[agents]"]);

@@ -10,7 +10,7 @@ pub mod thread;
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use protocol::rrdcached::command::Permissions;
 
@@ -18,19 +18,55 @@ use self::command::create;
 use self::inbox::{Inbox, ReplyTo};
 use self::refusal::Refusal;
 use self::session::{Effect, Input, Session, StoreReply};
+use crate::access::{Access, Principal};
 use crate::budget::{Fixed, Share};
-use crate::limits::{ANSWER_BYTES_HELD, CONNECTION_BYTES, HELD_FREELY, READ_BYTES, READ_BYTES_SHORT};
+use crate::limits::{
+    ANSWER_BYTES_HELD, CONNECTION_BYTES, HELD_FREELY, READ_BYTES, READ_BYTES_SHORT, TOKENS_LOOK_EVERY,
+};
 use crate::metrics::DropReason;
 use crate::peer::Peer;
 use crate::service::{Service, Turn};
 
-/// What a listener allows its clients; a reload changes it.
-pub type SharedPermissions = Arc<RwLock<Permissions>>;
+/// What a listener allows its clients.
+#[derive(Debug)]
+pub struct ListenerRights {
+    /// The commands; a reload changes them.
+    pub permissions: RwLock<Permissions>,
+    /// Who they are as long as they do not say it.
+    pub anonymous: Arc<Principal>,
+}
+
+impl ListenerRights {
+    /// The commands that a client may give.
+    fn of(&self, who: &Principal) -> Permissions {
+        who.commands(*self.permissions.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Who a client is that has not said it yet.
+    fn who(&self, access: &Access, peer: &Peer) -> Arc<Principal> {
+        let known = match peer {
+            Peer::Unix { uid, gid } => access.of_unix(*uid, *gid),
+            Peer::Tcp { certificate, .. } => {
+                certificate.as_ref().and_then(|names| access.of_certificate(names))
+            }
+        };
+        known.unwrap_or_else(|| Arc::clone(&self.anonymous))
+    }
+}
+
+/// What a listener allows, shared by its connections.
+pub type SharedPermissions = Arc<ListenerRights>;
 
 /// A session with its read buffer and the store's replies, as both drivers need them. An idle one holds no
 /// buffer.
 pub struct Connection {
+    /// All of the store.
+    root: Arc<Service>,
+    /// What the client may see of it.
     service: Arc<Service>,
+    /// Who the client is, and when that was last looked at.
+    who: Arc<Principal>,
+    looked: Instant,
     permissions: SharedPermissions,
     peer: Peer,
     session: Session,
@@ -69,12 +105,17 @@ pub enum NextIo {
 
 impl Connection {
     fn new(service: Arc<Service>, permissions: SharedPermissions, peer: Peer) -> Self {
+        let (root, who) = (Arc::clone(&service), permissions.who(&service.access, &peer));
+        let service = root.seen_by(&who);
         let session = Session::new(Arc::clone(&service));
         let (inbox, buffer, share) = (Arc::default(), Vec::new(), service.memory.share());
         let (has_thread, turn, broken) = (false, None, None);
         let _fixed = service.memory.fix(CONNECTION_BYTES);
         Connection {
+            root,
             service,
+            who,
+            looked: Instant::now(),
             permissions,
             peer,
             session,
@@ -113,6 +154,20 @@ impl Connection {
                 Effect::Turn(wait) => match self.service.calls.try_turn(wait) {
                     Some(turn) => self.got_turn(turn),
                     None => return NextIo::Turn,
+                },
+                Effect::Auth(token) => match self.root.access.of_token(&token) {
+                    Some(who) => {
+                        self.service = self.root.seen_by(&who);
+                        self.session.allow(self.permissions.of(&who));
+                        self.session.authenticated(Ok((&who.name, &self.service)));
+                        self.who = who;
+                    }
+                    None => {
+                        self.root.metrics.authentications_refused.inc();
+                        self.root.access.refused(&self.peer.to_string(), "a token that is not known");
+                        let text = "this token is not known, or has ended";
+                        self.session.authenticated(Err(Refusal::new(DropReason::Permission, text)));
+                    }
                 },
                 Effect::Create(ticket, name, words) => {
                     create::create(&self.service, &name, words, ReplyTo::new(&self.inbox, ticket));
@@ -204,7 +259,8 @@ impl Connection {
     /// The buffer, with room for more. Called when the client has sent something; also applies the current
     /// permissions.
     fn room(&mut self) -> &mut Vec<u8> {
-        self.session.allow(*self.permissions.read().unwrap_or_else(PoisonError::into_inner));
+        self.look_again();
+        self.session.allow(self.permissions.of(&self.who));
         self.buffer.drain(..self.used);
         self.used = 0;
         if self.buffer.capacity() < READ_BYTES {
@@ -221,6 +277,19 @@ impl Connection {
             self.buffer.reserve(READ_BYTES);
         }
         &mut self.buffer
+    }
+
+    /// Ends the connection of a client whose token was revoked, or has ended.
+    fn look_again(&mut self) {
+        if !Access::can_change(&self.who) || self.looked.elapsed() < TOKENS_LOOK_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        if !self.root.access.is_known(&self.who) {
+            self.who = Principal::without_rights();
+            self.service = self.root.seen_by(&self.who);
+            self.broken.get_or_insert(io::Error::new(io::ErrorKind::PermissionDenied, "its token has ended"));
+        }
     }
 
     /// What it takes of the budget while it reads and has nothing to write: a large buffer.

@@ -70,13 +70,13 @@ impl Daemon {
             tasks.push(runtime.spawn(serving));
         }
         let status = Arc::new(StatusWatch::new(Arc::clone(&service), sockets.store));
+        let routers = Arc::new(http::Routers::new(Arc::clone(&service), sockets.site, Arc::clone(&status)));
         for listener in sockets.http {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let router = http::public(Arc::clone(&service), sockets.site.clone(), Arc::clone(&status));
             let serving = http::server::serve(
                 listener,
-                router,
+                Arc::clone(&routers),
                 Arc::clone(&service),
                 Arc::clone(&sockets.door),
                 stop_seen.clone(),

@@ -5,10 +5,12 @@ mod api;
 mod body;
 mod failure;
 mod graph;
+mod login;
 mod packed;
 mod page;
 pub(crate) mod percent;
 mod query;
+mod routers;
 pub(crate) mod rows;
 pub mod server;
 pub mod slow;
@@ -27,9 +29,11 @@ use axum::routing::get;
 use prometheus_client::registry::Registry;
 use suggest::Presets;
 
+pub use routers::Routers;
 pub use views::Saving;
 use views::Views;
 
+use self::work::Work;
 use crate::service::Service;
 use crate::status::StatusWatch;
 
@@ -50,13 +54,30 @@ pub struct SiteSettings {
     pub host: Option<String>,
 }
 
-/// The pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`.
-pub fn public(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Router {
+/// What all clients of HTTP share.
+#[derive(Clone)]
+struct Common {
+    settings: SiteSettings,
+    status: Arc<StatusWatch>,
+    /// The queue for long requests.
+    work: Arc<Work>,
+    presets: Arc<Presets>,
+}
+
+/// The pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`, of the part of a store that `service` is.
+fn public(service: Arc<Service>, common: &Common) -> Router {
+    let Common { mut settings, status, work, presets } = common.clone();
+    if service.rights().is_some_and(|rights| !rights.reads_all()) {
+        // They name RRDs.
+        settings.templates = None;
+    }
+    if service.rights().is_some_and(|rights| !rights.operate) {
+        settings.saving = Saving::Off;
+    }
     let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
-    let presets = Arc::new(Presets::shipped());
     let slow = Arc::clone(&status.slow);
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
-    let api = api::Api { service: Arc::clone(&service), work: Arc::default(), presets, views };
+    let api = api::Api { service: Arc::clone(&service), work, presets, views };
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod agent;
 pub mod agents;
 pub mod budget;
@@ -29,6 +30,7 @@ pub mod names;
 pub mod peer;
 pub mod private;
 pub mod privileges;
+mod rate;
 mod reload;
 pub mod scrub;
 pub mod service;

@@ -18,6 +18,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::polling::{FOLLOW_WAIT, Polling};
+use crate::access::Access;
 use crate::agents::work::{Dispatcher, WorkSettings};
 use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
@@ -104,6 +105,7 @@ fn serve(
     agents: Option<AgentSockets>,
     reloading: &Reloading,
 ) -> Result<(), LifecycleError> {
+    let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
     let engine = layout::open(&settings).map_err(fail)?;
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
@@ -116,7 +118,7 @@ fn serve(
     if let Some(journal) = settings.journal_to_take_over() {
         takeover::take_over(&*engine, &names, journal).map_err(fail)?;
     }
-    let service = Service::with_limits(engine, names, create, &settings.limits);
+    let service = Service::with_limits(engine, names, create, &settings.limits, access);
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
     let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
@@ -161,7 +163,7 @@ fn poll_snmp(
         let work = Dispatcher::open(WorkSettings {
             devices: devices.take_handed_out(),
             handover: *handover,
-            file: directory_of(&settings.layout, &settings.base).join("assignments"),
+            file: settings.own_directory().join("assignments"),
         });
         let work = work.map_err(fail)?;
         daemon.receive_agents(sockets, Arc::clone(&work));
@@ -177,7 +179,8 @@ fn bind_agents(settings: &Settings) -> Result<Option<AgentSockets>, LifecycleErr
 fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     let mut sockets = Sockets::default();
     for listen in &settings.listen {
-        let permissions = listener::shared(listen.permissions);
+        let anonymous = listen.anonymous.principal().map_err(fail)?;
+        let permissions = listener::shared(listen.permissions, anonymous);
         for bound in listen.bind().map_err(fail)? {
             sockets.rrdcached.push((bound, Arc::clone(&permissions)));
         }
@@ -194,8 +197,9 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
         sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
     }
     // Before privileges are dropped: keys are often root's. When they change, the daemon's user must be able to read them.
-    sockets.door =
-        Arc::new(settings.web_access.open().map_err(|error| fail(format!("[http] web_config: {error}")))?);
+    let door = settings.web_access.open().map_err(|error| fail(format!("[http] web_config: {error}")))?;
+    let anonymous = settings.anonymous_of_http(&door).map(|anonymous| anonymous.principal());
+    sockets.door = Arc::new(door.with_anonymous(anonymous.transpose().map_err(fail)?));
     let is_local =
         |listener: &TcpListener| listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let saving = match settings.save_views {
@@ -207,14 +211,6 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     sockets.site = SiteSettings { templates, saving, host };
     sockets.store = Some(settings.data_directory().to_path_buf());
     Ok(sockets)
-}
-
-/// Where the store keeps what is not of RRDs.
-fn directory_of<'s>(layout: &'s Layout, base: &'s Path) -> &'s Path {
-    match layout {
-        Layout::Stripes(stripes) => &stripes.store,
-        Layout::Files(files) => files.journal.as_deref().unwrap_or(base),
-    }
 }
 
 /// Changes the owner of files created as root to the daemon's user, where possible. Otherwise opening the

@@ -141,3 +141,6 @@ pub const AGENT_LABELS_BYTES: usize = 64 << 20;
 pub const AGENT_HELLO_WAIT: Duration = Duration::from_secs(10);
 /// An agent that is silent for longer is gone; they say every ten seconds that they are there.
 pub const AGENT_SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// How often the file of tokens is looked at, and whether a client's token is still one: a revoked one counts for this much longer.
+pub const TOKENS_LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -17,8 +17,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connection::SharedPermissions;
+use crate::access::{Anonymous, Principal};
 use crate::connection::task::{self, Stream};
+use crate::connection::{ListenerRights, SharedPermissions};
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT};
 use crate::peer::Peer;
@@ -38,6 +39,8 @@ pub struct Listen {
     pub mode: Option<u32>,
     /// Group of a UNIX socket (`-s`).
     pub group: Option<u32>,
+    /// What clients may do that do not say who they are.
+    pub anonymous: Anonymous,
 }
 
 /// A bound socket.
@@ -285,9 +288,9 @@ fn log_end(service: &Service, ended: Option<Result<io::Result<()>, tokio::task::
     }
 }
 
-/// Permissions that a reload can change.
-pub fn shared(permissions: Permissions) -> SharedPermissions {
-    Arc::new(RwLock::new(permissions))
+/// What clients of a socket may do; a reload can change the commands.
+pub fn shared(permissions: Permissions, anonymous: Arc<Principal>) -> SharedPermissions {
+    Arc::new(ListenerRights { permissions: RwLock::new(permissions), anonymous })
 }
 
 #[cfg(test)]
@@ -296,7 +299,13 @@ mod tests {
 
     fn listen(path: &Path) -> Listen {
         let address = Address::Unix(path.to_path_buf());
-        Listen { address, permissions: Permissions::ALL, mode: Some(0o600), group: None }
+        Listen {
+            address,
+            permissions: Permissions::ALL,
+            mode: Some(0o600),
+            group: None,
+            anonymous: Anonymous::All,
+        }
     }
 
     #[test]

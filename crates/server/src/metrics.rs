@@ -95,6 +95,8 @@ pub struct Metrics {
     /// `roundel_connections_refused_total`: closed, or answered 503 over HTTP, because too many are open. Those who wait
     /// until they are accepted are not counted.
     pub connections_refused: Counter,
+    /// `roundel_authentications_refused_total`: tokens and passwords that are not known.
+    pub authentications_refused: Counter,
     /// `roundel_connection_panics_total`
     pub panics: Counter,
     /// `roundel_update_lines_total`: UPDATE commands received, valid or not.
@@ -147,6 +149,11 @@ impl Metrics {
             "connections_refused",
             "Connections that could not be taken",
             self.connections_refused.clone(),
+        );
+        registry.register(
+            "authentications_refused",
+            "Tokens and passwords that are not known",
+            self.authentications_refused.clone(),
         );
         registry.register("connection_panics", "Connections ended by a bug", self.panics.clone());
         registry.register("update_lines", "UPDATE commands received", self.updates_received.clone());

@@ -1,5 +1,6 @@
 //! Who is at the other end of a connection, as far as the connection itself says.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -21,4 +22,13 @@ pub enum Peer {
         /// its common name where there are none.
         certificate: Option<Arc<[String]>>,
     },
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Unix { uid, .. } => write!(f, "uid {uid}"),
+            Peer::Tcp { address, .. } => address.fmt(f),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use protocol::rrdcached::address::Address;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::access::{Access, Principal};
 use crate::daemon::{Daemon, Sockets};
 use crate::layout;
 use crate::listener;
@@ -24,7 +25,7 @@ impl PrivateDaemon {
     /// Why it cannot, for people.
     pub fn start(settings: &Settings, socket: &Path) -> Result<Self, String> {
         let listen = listen_plain(Address::Unix(socket.to_path_buf()));
-        let permissions = listener::shared(listen.permissions);
+        let permissions = listener::shared(listen.permissions, Principal::everyone());
         let mut sockets = Sockets::default();
         for bound in listen.bind().map_err(|error| error.to_string())? {
             sockets.rrdcached.push((bound, Arc::clone(&permissions)));
@@ -33,7 +34,7 @@ impl PrivateDaemon {
         let file_limits = matches!(settings.layout, Layout::Files(_));
         let create = CreatePolicy { file_limits, make_directories: true, ..CreatePolicy::default() };
         let names = Names::new(&settings.base, &settings.base);
-        let service = Service::with_limits(engine, names, create, &settings.limits);
+        let service = Service::with_limits(engine, names, create, &settings.limits, Access::default());
         let daemon = Daemon::start(service, sockets, None);
         daemon.map(PrivateDaemon).map_err(|error| format!("cannot start: {error}"))
     }

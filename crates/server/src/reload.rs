@@ -4,8 +4,10 @@
 use std::path::Path;
 use std::sync::PoisonError;
 
+use crate::access::AccessSettings;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::connection::SharedPermissions;
+use crate::listener::Listen;
 use crate::settings::Settings;
 use crate::{config, logging};
 
@@ -76,7 +78,7 @@ impl Reloading {
         for new in &new.listen {
             // A host name may resolve to several sockets, which share one set of permissions.
             let Some(first) = shared.next() else { break };
-            *first.write().unwrap_or_else(PoisonError::into_inner) = new.permissions;
+            *first.permissions.write().unwrap_or_else(PoisonError::into_inner) = new.permissions;
             while shared.as_slice().first().is_some_and(|next| std::sync::Arc::ptr_eq(next, first)) {
                 shared.next();
             }
@@ -87,7 +89,9 @@ impl Reloading {
 fn are_sockets_same(old: &Settings, new: &Settings) -> bool {
     let sockets = |settings: &Settings| {
         let listen = settings.listen.iter();
-        listen.map(|listen| (listen.address.clone(), listen.mode, listen.group)).collect::<Vec<_>>()
+        let of_one =
+            |listen: &Listen| (listen.address.clone(), listen.mode, listen.group, listen.anonymous.clone());
+        listen.map(of_one).collect::<Vec<_>>()
     };
     sockets(old) == sockets(new)
 }
@@ -111,7 +115,7 @@ fn needing_restart(program: Program, old: &Settings, new: &Settings) -> Vec<&'st
 }
 
 /// What only the daemon uses, and whether it has changed.
-fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 11] {
+fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 12] {
     [
         ("layout, store and their sections", old.layout != new.layout),
         ("sync", old.sync != new.sync),
@@ -124,11 +128,18 @@ fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 1
         ("[[listen]]", !are_sockets_same(old, new)),
         (
             "[http]",
-            (&old.http, &old.templates, old.save_views, &old.web_access)
-                != (&new.http, &new.templates, new.save_views, &new.web_access),
+            (&old.http, &old.templates, old.save_views, &old.web_access, &old.http_anonymous)
+                != (&new.http, &new.templates, new.save_views, &new.web_access, &new.http_anonymous),
         ),
+        ("[access]", written_access(old) != written_access(new)),
         ("[agents]", old.agents != new.agents),
     ]
+}
+
+/// What `[access]` says: not that the file of tokens is where the store is.
+fn written_access(settings: &Settings) -> AccessSettings {
+    let tokens = settings.access.tokens.clone().filter(|path| *path != settings.tokens_in_store());
+    AccessSettings { tokens, ..settings.access.clone() }
 }
 
 #[cfg(test)]

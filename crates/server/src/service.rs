@@ -1,11 +1,15 @@
 //! State shared by all connections: the store, names, policies, counters.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ::access::{Rights, Verb};
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::access::guard::Guard;
+use crate::access::{Access, Principal};
 use crate::agents::seen::SeenAgents;
 use crate::budget::MemoryBudget;
 use crate::collectors::context::{CollectorContext, ReadingSink};
@@ -23,6 +27,9 @@ use crate::names::Names;
 use crate::scrub::Scrub;
 use crate::settings::LimitSettings;
 
+/// Clients whose parts of the store are kept. Each takes some hundred bytes, and a list of its names once they are searched.
+const PARTS_MAX: usize = 1000;
+
 /// What CREATE may do.
 #[derive(Clone, Debug, Default)]
 pub struct CreatePolicy {
@@ -38,20 +45,26 @@ pub struct CreatePolicy {
 pub struct Service {
     /// The store.
     pub engine: Arc<dyn Engine>,
+    /// Who clients are.
+    pub access: Arc<Access>,
+    /// Whose part of the store this is; `None`: all of it.
+    who: Option<Arc<Principal>>,
+    /// The parts of the store that clients see.
+    parts: Mutex<HashMap<u64, Arc<Service>>>,
     /// The base directory.
     pub names: Names,
     /// All names in order.
-    pub name_index: NameIndex,
+    pub name_index: Arc<NameIndex>,
     /// What CREATE may do.
     pub create: CreatePolicy,
     /// Counters.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// Marks of SUSPEND and FORGET.
-    pub marks: Marks,
+    pub marks: Arc<Marks>,
     /// Unused read buffers.
-    pub buffers: Buffers,
+    pub buffers: Arc<Buffers>,
     /// Runs blocking calls to the store.
-    pub calls: BlockingCalls,
+    pub calls: Arc<BlockingCalls>,
     /// The FLUSHALL that has not begun yet.
     pub flush_all: FlushAll,
     /// Memory for what clients send and do not read.
@@ -59,13 +72,13 @@ pub struct Service {
     /// How long a client may be silent in the middle of something.
     pub idle: Duration,
     /// Slots for connections.
-    pub connection_limits: ConnectionLimits,
+    pub connection_limits: Arc<ConnectionLimits>,
     /// Verifies the store.
     pub scrub: Arc<Scrub>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
-    pub agents: SeenAgents,
+    pub agents: Arc<SeenAgents>,
     /// What collectors need.
     pub collecting: Arc<CollectorContext>,
 }
@@ -73,7 +86,7 @@ pub struct Service {
 impl Service {
     /// A service for `engine`.
     pub fn new(engine: Arc<dyn Engine>, names: Names, create: CreatePolicy) -> Arc<Self> {
-        Self::with_limits(engine, names, create, &LimitSettings::default())
+        Self::with_limits(engine, names, create, &LimitSettings::default(), Access::default())
     }
 
     /// A service for `engine` whose clients have these limits.
@@ -82,8 +95,9 @@ impl Service {
         names: Names,
         create: CreatePolicy,
         limits: &LimitSettings,
+        access: Access,
     ) -> Arc<Self> {
-        let metrics = Metrics::default();
+        let metrics = Arc::new(Metrics::default());
         let sink = ReadingSink::Store(Arc::clone(&engine));
         let collecting = CollectorContext {
             sink,
@@ -96,22 +110,86 @@ impl Service {
         let memory = MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32);
         Arc::new(Service {
             collecting: Arc::new(collecting),
-            name_index: NameIndex::new(Arc::clone(&engine), Arc::clone(&memory)),
+            name_index: Arc::new(NameIndex::new(Arc::clone(&engine), Arc::clone(&memory))),
             memory,
             idle: limits.idle,
             engine,
+            access: Arc::new(access),
+            who: None,
+            parts: Mutex::default(),
             names,
             create,
             metrics,
-            marks: Marks::default(),
-            buffers: Buffers::default(),
-            calls: BlockingCalls::default(),
+            marks: Arc::default(),
+            buffers: Arc::default(),
+            calls: Arc::default(),
             flush_all: FlushAll::default(),
-            connection_limits: ConnectionLimits::with_total(limits.connections, limits.memory / 4 * 3),
+            connection_limits: Arc::new(ConnectionLimits::with_total(
+                limits.connections,
+                limits.memory / 4 * 3,
+            )),
             scrub: Arc::default(),
-            agents: SeenAgents::default(),
+            agents: Arc::default(),
             threads: Arc::new(Semaphore::new(FRAMES_THREADS_MAX)),
         })
+    }
+
+    /// The store as this client may see it, with everything else that connections share.
+    pub fn seen_by(self: &Arc<Self>, who: &Arc<Principal>) -> Arc<Self> {
+        // A change of one who may do everything is only recorded if changes are.
+        if who.rights.is_all() && !self.access.audit.is_on() {
+            return Arc::clone(self);
+        }
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = parts.get(&who.id) {
+            return Arc::clone(part);
+        }
+        if parts.len() >= PARTS_MAX {
+            parts.clear();
+        }
+        let part = Arc::new(self.part_of(who));
+        parts.insert(who.id, Arc::clone(&part));
+        part
+    }
+
+    fn part_of(&self, who: &Arc<Principal>) -> Service {
+        let guard = Guard::new(Arc::clone(&self.engine), Arc::clone(&self.access), Arc::clone(who));
+        let engine: Arc<dyn Engine> = Arc::new(guard);
+        let name_index = match who.rights.reads_all() {
+            true => Arc::clone(&self.name_index),
+            false => Arc::new(NameIndex::new(Arc::clone(&engine), Arc::clone(&self.memory))),
+        };
+        Service {
+            engine,
+            access: Arc::clone(&self.access),
+            who: Some(Arc::clone(who)),
+            parts: Mutex::default(),
+            names: self.names.clone(),
+            name_index,
+            create: self.create.clone(),
+            metrics: Arc::clone(&self.metrics),
+            marks: Arc::clone(&self.marks),
+            buffers: Arc::clone(&self.buffers),
+            calls: Arc::clone(&self.calls),
+            flush_all: self.flush_all.clone(),
+            memory: Arc::clone(&self.memory),
+            idle: self.idle,
+            connection_limits: Arc::clone(&self.connection_limits),
+            scrub: Arc::clone(&self.scrub),
+            threads: Arc::clone(&self.threads),
+            agents: Arc::clone(&self.agents),
+            collecting: Arc::clone(&self.collecting),
+        }
+    }
+
+    /// What the client of this part of the store may do; `None`: everything.
+    pub fn rights(&self) -> Option<&Rights> {
+        self.who.as_ref().map(|who| &who.rights)
+    }
+
+    /// Whether the client of this part of the store may see the RRD of this name.
+    pub fn may_read(&self, name: &[u8]) -> bool {
+        self.rights().is_none_or(|rights| rights.may(Verb::Read, name))
     }
 
     /// Seconds since the epoch: the `now` of FETCH's relative times and of CREATE without a start.

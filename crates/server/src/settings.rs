@@ -7,13 +7,14 @@ use store::stripes::Adopted;
 
 use protocol::rrdcached::command::Permissions;
 
+use crate::access::{AccessSettings, Anonymous};
 use crate::agent::AgentSettings;
 use crate::agents::AgentsSettings;
 use crate::collectors::collectd::CollectdSettings;
 use crate::collectors::ganglia::GangliaSettings;
 use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
-use crate::http::access::WebAccess;
+use crate::http::access::{Door, WebAccess};
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -174,8 +175,13 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// Sockets of rrdcached's protocol.
     pub listen: Vec<Listen>,
+    /// Who clients are, and what they may do.
+    pub access: AccessSettings,
     /// Addresses of HTTP.
     pub http: Vec<String>,
+    /// What clients of HTTP may do that do not say who they are; `None`: everything, if only this machine reaches it and no passwords are
+    /// asked for.
+    pub http_anonymous: Option<Anonymous>,
     /// Who gets in there.
     pub web_access: WebAccess,
     /// The directory of saved graphs (`/graph?template=`); absolute.
@@ -227,6 +233,19 @@ impl Settings {
         }
     }
 
+    /// The directory in which a store keeps what is not of RRDs.
+    pub fn own_directory(&self) -> &Path {
+        match &self.layout {
+            Layout::Stripes(stripes) => &stripes.store,
+            Layout::Files(files) => files.journal.as_deref().unwrap_or(&self.base),
+        }
+    }
+
+    /// The file of tokens, unless the configuration says another one.
+    pub fn tokens_in_store(&self) -> PathBuf {
+        self.own_directory().join("tokens")
+    }
+
     /// Where rrdcached may have left its journal: where the settings say, else where ours is in the files layout.
     pub fn journal_to_take_over(&self) -> Option<&Path> {
         let own = match &self.layout {
@@ -234,6 +253,15 @@ impl Settings {
             Layout::Stripes(_) => None,
         };
         self.rrdcached_journal.as_deref().or(own)
+    }
+
+    /// What clients of HTTP may do that do not say who they are; `None`: what follows from whether passwords are asked for.
+    pub fn anonymous_of_http(&self, door: &Door) -> Option<Anonymous> {
+        let is_local = |address: &String| AgentsSettings::is_local(address) == Some(true);
+        match &self.http_anonymous {
+            None if !door.asks() && !self.http.iter().all(is_local) => Some(Anonymous::Nothing),
+            written => written.clone(),
+        }
     }
 
     /// Settings without listeners, with stripes in `store` and names relative to `base`.
@@ -256,7 +284,9 @@ impl Settings {
             sync: SyncPolicy::Every(Duration::from_secs(1)),
             limits: LimitSettings::default(),
             listen: Vec::new(),
+            access: AccessSettings::default(),
             http: Vec::new(),
+            http_anonymous: None,
             web_access: WebAccess::default(),
             templates: None,
             save_views: None,
@@ -320,7 +350,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 
 /// A socket whose clients may use every command.
 pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
-    Listen { address, permissions: Permissions::ALL, mode: None, group: None }
+    Listen { address, permissions: Permissions::ALL, mode: None, group: None, anonymous: Anonymous::All }
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use protocol::rrdcached::address::Address;
 
+use crate::access::{Access, Anonymous};
 use crate::collectors::{collectd, datagrams};
+use crate::http::access::Door;
 use crate::settings::{Layout, Settings};
 
 /// The longest path of a UNIX socket in bytes: the kernel's structure has 108, of which one is zero.
@@ -37,7 +39,9 @@ pub fn check(settings: &Settings) -> Result<(), String> {
     for (key, path) in directories(settings) {
         check_directory(path).map_err(|cause| cannot(key, path.display(), cause))?;
     }
-    settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
+    let door = settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
+    let access = Access::new(&settings.access).map_err(|error| format!("[access]: {error}"))?;
+    check_open(settings, &door, &access)?;
     let collectd = settings.collectd.as_ref();
     let gmond = settings.ganglia.as_ref().and_then(|ganglia| ganglia.listen.as_ref());
     let interfaces = [
@@ -49,6 +53,32 @@ pub fn check(settings: &Settings) -> Result<(), String> {
         datagrams::interface_index(interface).map_err(|cause| cannot(key, interface, cause))?;
     }
     collectd.map_or(Ok(()), |collectd| collectd::CollectdFiles::read(collectd).map(drop))
+}
+
+/// Checks that someone gets in where other machines do, and that this was written if it is everyone.
+fn check_open(settings: &Settings, door: &Door, access: &Access) -> Result<(), String> {
+    if access.has_tokens() {
+        return Ok(());
+    }
+    let advice = "other machines reach it, and could not say who they are: make a token (`roundel token add`), or write \
+                  anonymous = \"read\" or \"all\" beside it, for every program that reaches it";
+    for listen in &settings.listen {
+        if !listen.address.is_local() && listen.anonymous == Anonymous::Nothing {
+            return Err(cannot("[[listen]] address", &listen.address, advice));
+        }
+    }
+    if let Some(agents) = settings.agents.as_ref().filter(|agents| !agents.open) {
+        let advice = "other machines reach it, and agents could not say who they are: make a token (`roundel token add`), or write \
+                      open = true, with which every program that reaches it may write";
+        return Err(cannot("[agents] listen", agents.listen.join(", "), advice));
+    }
+    match settings.anonymous_of_http(door) {
+        Some(Anonymous::Nothing) if !door.asks() && !settings.http.is_empty() => {
+            let advice = format!("{advice}; or ask for passwords or certificates by web_config");
+            Err(cannot("[http] listen", settings.http.join(", "), advice))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn cannot(key: &str, value: impl Display, cause: impl Display) -> String {

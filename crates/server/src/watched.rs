@@ -27,6 +27,11 @@ impl WatchedFile {
         now.is_some() && now != self.seen
     }
 
+    /// True when it is not there.
+    pub fn is_gone(&self) -> bool {
+        look(&self.path).is_none()
+    }
+
     /// Reads it.
     ///
     /// # Errors

@@ -7,6 +7,8 @@ mod common;
 mod access;
 #[path = "http/page.rs"]
 mod page;
+#[path = "http/rights.rs"]
+mod rights;
 
 use std::process::Command;
 

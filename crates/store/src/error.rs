@@ -48,6 +48,10 @@ pub enum StoreError {
         /// Why.
         error: FileError,
     },
+    /// Who asks may see the RRD, or that it could be made, but not do this to it. What may not be seen is [`StoreError::NoSuchRrd`].
+    Denied(RrdName),
+    /// Who asks does more than it may in a time; says what.
+    TooFast(String),
     /// More than a limit of the store; says which.
     TooLarge(String),
     /// So many updates wait for the RRD's file that no more are taken; says how many.
@@ -115,7 +119,9 @@ impl fmt::Display for StoreError {
             StoreError::Unfit { path, error } | StoreError::Damaged { path, error } => {
                 error.named(path).fmt(f)
             }
-            StoreError::TooLarge(text)
+            StoreError::Denied(name) => write!(f, "'{name}': Permission denied"),
+            StoreError::TooFast(text)
+            | StoreError::TooLarge(text)
             | StoreError::Backlog(text)
             | StoreError::Poisoned(text)
             | StoreError::Lost(text) => f.write_str(text),

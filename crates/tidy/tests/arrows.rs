@@ -47,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "roundel",
         &[
+            "access",
             "server",
             "cli",
             "client",

@@ -39,7 +39,8 @@ fn files_that_cannot_be_used_say_why() {
         ("[[token]]\nname = \"a\"\nsha256 = \"HASH\"\nunix_user = \"b\"".to_string(), "[[access.user]]"),
         ("[[token]]\nname = \"a\"\nsha256 = \"HASH\"\n".repeat(2), "one of that name"),
         (
-            "[[token]]\nname = \"a\"\nsha256 = \"HASH\"\n[[token]]\nname = \"b\"\nsha256 = \"HASH\"".to_string(),
+            "[[token]]\nname = \"a\"\nsha256 = \"HASH\"\n[[token]]\nname = \"b\"\nsha256 = \"HASH\""
+                .to_string(),
             "the same hash",
         ),
     ] {

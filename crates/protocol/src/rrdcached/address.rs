@@ -48,6 +48,16 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// Whether only programs of this machine reach it.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Address::Unix(_) => true,
+            Address::Tcp { host, .. } => {
+                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|host| host.is_loopback())
+            }
+        }
+    }
+
     /// Reads one of the forms of `rrdcached(1)`, option `-l`.
     ///
     /// # Errors

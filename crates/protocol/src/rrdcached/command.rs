@@ -1,6 +1,6 @@
 //! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
 //! ours: they let a remote command line do everything that it can do with a file; so do RENAME, COPY and REMOVE for a directory.
-//! VERIFY is for `roundel verify`, TRASH for `roundel trash`; STAT, IMAGE, ENTRIES and CHANGE for `roundel mount`.
+//! VERIFY is for `roundel verify`, TRASH for `roundel trash`; STAT, IMAGE, ENTRIES and CHANGE for `roundel mount`. AUTH says who the client is.
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,7 @@ pub enum Verb {
     Image,
     Entries,
     Change,
+    Auth,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -74,7 +75,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 41] = [
+pub const COMMANDS: [Command; 42] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -122,6 +123,7 @@ pub const COMMANDS: [Command; 41] = [
     Command { verb: Verb::Image, name: "IMAGE", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Entries, name: "ENTRIES", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Change, name: "CHANGE", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Auth, name: "AUTH", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {
@@ -146,10 +148,11 @@ const _: () = assert!(COMMANDS.len() <= u64::BITS as usize, "a bit for each comm
 impl Permissions {
     /// All commands.
     pub const ALL: Permissions = Permissions(u64::MAX);
-    /// The commands that are always allowed: HELP and QUIT, and FRAMES, whose requests are checked one by
+    /// The commands that are always allowed: HELP and QUIT, AUTH, and FRAMES, whose requests are checked one by
     /// one.
-    pub const NONE: Permissions =
-        Permissions(1 << Verb::Help as u64 | 1 << Verb::Quit as u64 | 1 << Verb::Frames as u64);
+    pub const NONE: Permissions = Permissions(
+        1 << Verb::Help as u64 | 1 << Verb::Quit as u64 | 1 << Verb::Frames as u64 | 1 << Verb::Auth as u64,
+    );
 
     /// True when `verb` is allowed.
     #[inline]
@@ -161,6 +164,11 @@ impl Permissions {
     pub fn with(self, verb: Verb) -> Self {
         let end = if verb == Verb::Batch { 1 << Verb::End as u64 } else { 0 };
         Permissions(self.0 | 1 << verb as u64 | end)
+    }
+
+    /// Takes `verb` away.
+    pub fn without(self, verb: Verb) -> Self {
+        Permissions(self.0 & !(1 << verb as u64))
     }
 
     /// Parses the list of `-P`: commands separated by commas.

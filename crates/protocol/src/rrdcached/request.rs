@@ -92,6 +92,8 @@ pub enum Request<'a> {
     Entries(Entries<'a>),
     /// CHANGE: the name, the version that it may have, and the readings.
     Change(Word<'a>, u64, Words<'a>),
+    /// AUTH, with the token.
+    Auth(Word<'a>),
 }
 
 /// The arguments of ENTRIES: a part of a directory.
@@ -211,6 +213,7 @@ impl<'a> Request<'a> {
             Verb::Remove => Request::Remove(name()?),
             Verb::Trash => Request::Trash(words),
             Verb::Adoption => Request::Adoption(words),
+            Verb::Auth => Request::Auth(words.next().unwrap_or_default()),
             Verb::Stat => Request::Stat(name()?),
             Verb::Image => Request::Image(name()?, words.next().as_deref().and_then(number)),
             Verb::Entries => Request::Entries(Entries::parse(words).ok_or(usage)?),

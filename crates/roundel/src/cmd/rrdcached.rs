@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use protocol::rrdcached::address::{Address, SOCKET_DEFAULT};
 use protocol::rrdcached::command::Permissions;
+use server::access::Anonymous;
 use server::listener::Listen;
 use server::privileges;
 use server::settings::{FilesSettings, Layout, LogLevel, Settings, parse_duration};
@@ -260,7 +261,7 @@ impl Options {
             tcp => tcp,
         };
         let (permissions, mode, group) = (self.permissions, self.mode, self.group);
-        self.settings.listen.push(Listen { address, permissions, mode, group });
+        self.settings.listen.push(Listen { address, permissions, mode, group, anonymous: Anonymous::All });
         Ok(())
     }
 

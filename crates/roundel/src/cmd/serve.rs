@@ -1,10 +1,12 @@
 //! `roundel serve` and `roundel validate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use protocol::rrdcached::address::Address;
+use server::access::Anonymous;
 use server::config;
+use server::listener::Listen;
 use server::settings::{FilesSettings, Layout, Settings, listen_plain};
 use server::start_check;
 
@@ -34,6 +36,10 @@ pub struct Arguments {
     /// Address for /metrics and /healthz, such as 127.0.0.1:9181; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     http: Vec<String>,
+    /// What clients may do at these addresses that do not say who they are: none, read or all. Without it, all on this machine, and none
+    /// from others
+    #[arg(long, value_name = "WHAT")]
+    anonymous: Option<String>,
     /// Create no placeholder files
     #[arg(long)]
     no_placeholders: bool,
@@ -71,18 +77,24 @@ pub fn validate(arguments: &ValidateArguments) -> Result {
     Ok(())
 }
 
-fn settings(arguments: &Arguments) -> Result<Settings, String> {
+/// What a configuration says: this one, or that of the current directory, or what is so without any.
+pub fn configured(config: Option<&Path>) -> Result<Settings, String> {
     let text = |error: config::ConfigError| error.to_string();
-    let default = PathBuf::from(CONFIG_DEFAULT);
-    let mut settings = match &arguments.config {
-        Some(path) => config::load(path).map_err(text)?,
-        None if default.exists() => config::load(&default).map_err(text)?,
+    let default = Path::new(CONFIG_DEFAULT);
+    match config {
+        Some(path) => config::load(path).map_err(text),
+        None if default.exists() => config::load(default).map_err(text),
         None => {
             let mut settings = config::parse("", "the default").map_err(text)?;
             settings.collect_host = Some("localhost".to_string());
-            settings
+            Ok(settings)
         }
-    };
+    }
+}
+
+fn settings(arguments: &Arguments) -> Result<Settings, String> {
+    let text = |error: config::ConfigError| error.to_string();
+    let mut settings = configured(arguments.config.as_deref())?;
     let absolute = |path: &PathBuf| config::absolute(path).map_err(text);
     if let Some(base) = &arguments.base {
         let base = absolute(base)?;
@@ -96,14 +108,23 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
         settings.base = base;
     }
     let store = arguments.store.as_ref().map(absolute).transpose()?;
+    let tokens_before = settings.tokens_in_store();
     relay_out(&mut settings, arguments.layout, store);
+    if settings.access.tokens == Some(tokens_before) {
+        settings.access.tokens = Some(settings.tokens_in_store());
+    }
+    let anonymous = arguments.anonymous.as_deref().map(Anonymous::parse).transpose();
+    let anonymous = anonymous.map_err(|error| format!("--anonymous {error}"))?;
     if arguments.no_placeholders
         && let Layout::Stripes(stripes) = &mut settings.layout
     {
         stripes.placeholders = None;
     }
     if !arguments.listen.is_empty() {
-        listen(&mut settings, &arguments.listen)?;
+        listen(&mut settings, &arguments.listen, anonymous.as_ref())?;
+    }
+    if anonymous.is_some() && !arguments.http.is_empty() {
+        settings.http_anonymous = anonymous;
     }
     settings.http.extend(arguments.http.iter().cloned());
     Ok(settings)
@@ -132,14 +153,19 @@ fn relay_out(settings: &mut Settings, layout: Option<LayoutName>, store: Option<
     }
 }
 
-fn listen(settings: &mut Settings, addresses: &[String]) -> Result {
+fn listen(settings: &mut Settings, addresses: &[String], anonymous: Option<&Anonymous>) -> Result {
     settings.listen.clear();
     for address in addresses {
         let address = match Address::parse(address).map_err(|error| error.to_string())? {
             Address::Unix(path) => Address::Unix(config::absolute(&path).map_err(|error| error.to_string())?),
             tcp => tcp,
         };
-        settings.listen.push(listen_plain(address));
+        let anonymous = match anonymous {
+            Some(anonymous) => anonymous.clone(),
+            None if address.is_local() => Anonymous::All,
+            None => Anonymous::Nothing,
+        };
+        settings.listen.push(Listen { anonymous, ..listen_plain(address) });
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ::access::TOKEN_BYTES_MAX;
 use protocol::frames::agent::session::{
     Applied, FromAgent, Hello, NOT_INDEXED, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied,
     push_ended, push_later_epoch, push_refused, push_welcome,
@@ -24,6 +25,7 @@ use super::receiving::{Received, Receiving};
 use super::registry::{Place, agent_of};
 use super::seen::SeenSession;
 use super::work::Seat;
+use crate::access::Principal;
 use crate::budget::Share;
 use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
 use crate::connection::refusal;
@@ -34,6 +36,8 @@ use crate::service::stopped;
 
 /// RRDs of which the log says how many readings were dropped, for one block.
 const DROPPED_LOGGED: usize = 5;
+/// The longest line before the frames: a token.
+const LINE_BYTES_MAX: usize = TOKEN_BYTES_MAX + 8;
 
 /// Why a session ends, for the agent.
 type Ending = (ErrorCode, String);
@@ -44,11 +48,21 @@ type Ending = (ErrorCode, String);
 /// Errors of the socket.
 pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let mut wire = Wire { stream, input: Vec::new(), output: Vec::new() };
-    let hello = tokio::time::timeout(AGENT_HELLO_WAIT, wire.hello());
-    let Some(hello) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
+    let hello = tokio::time::timeout(AGENT_HELLO_WAIT, wire.hello(server));
+    let Some((hello, who)) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
     let mut place = server.registry.take(&hello.name).await;
     let name = String::from_utf8_lossy(&hello.name).into_owned();
-    let ended = match Session::begin(server, hello, &mut wire.output).await {
+    let begun = match may_be(&who, &hello.name) {
+        true => Session::begin(server, hello, &who, &mut wire.output).await,
+        false => {
+            server.service.access.refused(&who.name, "to be another agent");
+            Err((
+                ErrorCode::Permission,
+                format!("the token is that of \"{}\", and no other agent's", who.name),
+            ))
+        }
+    };
+    let ended = match begun {
         Ok(mut session) => {
             add(&server.counts.sessions, 1);
             tracing::info!(agent = name, after = session.durable, "an agent has connected");
@@ -70,6 +84,11 @@ pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Recei
     ended.map(drop)
 }
 
+/// Whether a client may send what the agent of this name records: a token is that of one agent, unless it may do everything.
+fn may_be(who: &Principal, stream: &[u8]) -> bool {
+    who.rights.operate || who.name.as_bytes() == agent_of(stream)
+}
+
 /// The agent's first frame.
 struct Greeting {
     /// The version of frames that it speaks.
@@ -88,11 +107,28 @@ struct Wire {
 
 impl Wire {
     /// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
-    async fn hello(&mut self) -> io::Result<Option<Greeting>> {
-        while !self.input.contains(&b'\n') {
-            if self.input.len() > 64 || self.read().await? == 0 {
+    async fn hello(&mut self, server: &AgentServer) -> io::Result<Option<(Greeting, Arc<Principal>)>> {
+        if !self.read_line().await? {
+            return Ok(None);
+        }
+        let mut who = Arc::clone(&server.anonymous);
+        if let Some(token) = self.input.strip_prefix(b"AUTH ") {
+            let end = token.iter().position(|&byte| byte == b'\n').unwrap_or_default();
+            let (known, line) =
+                (server.service.access.of_token(token[..end].trim_ascii()), "AUTH ".len() + end + 1);
+            self.input.drain(..line);
+            match known {
+                Some(known) => who = known,
+                None => return self.refuse(server, "this token is not known, or has ended").await,
+            }
+            self.output.extend_from_slice(format!("0 authenticated as {}\n", who.name).as_bytes());
+            self.flush().await?;
+            if !self.read_line().await? {
                 return Ok(None);
             }
+        }
+        if who.rights.is_nothing() {
+            return self.refuse(server, "an agent must say who it is here: token_file in its [agent]").await;
         }
         let asked = |version: &u32| format!("{}\n", frames::negotiation(*version));
         let mut versions = [VERSION, VERSION_BEFORE].into_iter();
@@ -115,7 +151,7 @@ impl Wire {
                     let Hello { epoch, sent, name } = hello;
                     let greeting = Greeting { version, name: name.into(), epoch, sent };
                     self.input.drain(..used);
-                    return Ok(Some(greeting));
+                    return Ok(Some((greeting, who)));
                 }
                 Ok(Some(_)) | Err(_) => return Ok(None),
             }
@@ -123,6 +159,26 @@ impl Wire {
                 return Ok(None);
             }
         }
+    }
+
+    /// Reads until a line has arrived; false when there is none.
+    async fn read_line(&mut self) -> io::Result<bool> {
+        while !self.input.contains(&b'\n') {
+            if self.input.len() > LINE_BYTES_MAX || self.read().await? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says why the client is not let in.
+    async fn refuse<T>(&mut self, server: &AgentServer, why: &str) -> io::Result<Option<T>> {
+        server.service.metrics.authentications_refused.inc();
+        let from = self.stream.peer_addr().map_or_else(|_| "?".to_string(), |from| from.to_string());
+        server.service.access.refused(&from, why);
+        self.output.extend_from_slice(format!("-1 {why}\n").as_bytes());
+        self.flush().await?;
+        Ok(None)
     }
 
     /// Reads what has arrived; 0 at the end.
@@ -174,7 +230,12 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Finds out how far the agent's blocks are applied. An agent of an older epoch is told the later one.
-    async fn begin(server: &'a AgentServer, hello: Greeting, output: &mut Vec<u8>) -> Result<Self, Ending> {
+    async fn begin(
+        server: &'a AgentServer,
+        hello: Greeting,
+        who: &Arc<Principal>,
+        output: &mut Vec<u8>,
+    ) -> Result<Self, Ending> {
         let Greeting { version, name, epoch, sent } = hello;
         let engine = &server.service.engine;
         let known = tokio::task::block_in_place(|| engine.stream_position(&name)).map_err(ending)?;
@@ -208,7 +269,7 @@ impl<'a> Session<'a> {
             sent,
             applied: durable,
             durable,
-            writer: StoreWriter::new(Arc::clone(engine)),
+            writer: StoreWriter::new(Arc::clone(&server.service.seen_by(who).engine)),
             memory: server.service.memory.share(),
             uncommitted: None,
             commit: None,

@@ -185,8 +185,13 @@ impl Labels {
     }
 
     /// The names of the first `limit` RRDs in whose titles all words of `text` occur, in any case, and not in their names; and how
-    /// many there are.
-    pub fn search(&self, text: &[u8], limit: usize) -> (Vec<Vec<u8>>, usize) {
+    /// many there are. Only RRDs that `may_see` lets through count.
+    pub fn search(
+        &self,
+        text: &[u8],
+        limit: usize,
+        may_see: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<Vec<u8>>, usize) {
         let text = String::from_utf8_lossy(text).to_lowercase();
         let words: Vec<&str> = text.split_whitespace().collect();
         let state = self.read();
@@ -196,7 +201,7 @@ impl Labels {
             .iter()
             .filter(|(name, one)| has(&one.lower) && !has(&String::from_utf8_lossy(name).to_lowercase()));
         let (mut names, mut total) = (Vec::new(), 0);
-        for (name, _) in found {
+        for (name, _) in found.filter(|(name, _)| may_see(name)) {
             total += 1;
             if names.len() < limit {
                 names.push(name.to_vec());
@@ -226,14 +231,14 @@ mod tests {
             label("uplink.rrd", "Uplink"),
         ];
         labels.add("one", two.into_iter());
-        assert_eq!(labels.search(b"UPLINK", 1), (vec![b"a.rrd".to_vec()], 2));
-        assert_eq!(labels.search("zürich upl".as_bytes(), 9), (vec![b"a.rrd".to_vec()], 1));
-        assert_eq!(labels.search(b" ", 9), (vec![], 0));
+        assert_eq!(labels.search(b"UPLINK", 1, |_| true), (vec![b"a.rrd".to_vec()], 2));
+        assert_eq!(labels.search("zürich upl".as_bytes(), 9, |_| true), (vec![b"a.rrd".to_vec()], 1));
+        assert_eq!(labels.search(b" ", 9, |_| true), (vec![], 0));
         assert_eq!(labels.title(b"b.rrd").as_deref(), Some("Uplink to Bern"));
         assert_eq!(labels.title(b"c.rrd"), None);
         labels.add("two", [label("d.rrd", "Uplink")].into_iter());
         labels.replace("one", [label("b.rrd", "Downlink"), label("uplink.rrd", "Uplink")].into_iter());
-        assert_eq!(labels.search(b"link", 9), (vec![b"b.rrd".to_vec(), b"d.rrd".to_vec()], 2));
+        assert_eq!(labels.search(b"link", 9, |_| true), (vec![b"b.rrd".to_vec(), b"d.rrd".to_vec()], 2));
         assert_eq!(labels.get(b"a.rrd"), None);
     }
 
@@ -285,7 +290,7 @@ mod tests {
         let labels = Labels::default();
         let many = |title: &'static str| (0..10).map(move |number| label(&format!("{number}.rrd"), title));
         assert_eq!(labels.add_up_to("one", many("T"), 4 * (LABEL_BYTES + 7)), 6);
-        assert_eq!(labels.search(b"t", 0).1, 4);
+        assert_eq!(labels.search(b"t", 0, |_| true).1, 4);
         assert_eq!(labels.add_up_to("two", many("U"), 10 * (LABEL_BYTES + 7)), 0);
         assert_eq!(labels.read().bytes["one"], 0, "the other source has taken them over");
         labels.take_back("two", |name| name < &b"5"[..]);

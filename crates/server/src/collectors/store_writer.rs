@@ -83,6 +83,7 @@ impl WriteError {
                     | StoreError::Stopping
                     | StoreError::Locked
                     | StoreError::Backlog(_)
+                    | StoreError::TooFast(_)
             )
         )
     }

@@ -203,6 +203,7 @@ fn command(
         | Request::Batch
         | Request::End
         | Request::Quit
+        | Request::Auth(_)
         | Request::Frames(_) => return Err(Refusal::new(DropReason::Usage, "Can't use this command here.")),
     }
     Ok(())

@@ -112,7 +112,9 @@ pub fn code(error: &StoreError) -> ErrorCode {
         StoreError::Changed(_) => ErrorCode::Changed,
         StoreError::Update(UpdateError::NotLater { .. }) => ErrorCode::IllegalTime,
         StoreError::Update(_) | StoreError::Tune(_) => ErrorCode::Syntax,
-        StoreError::Name(NameError::Outside) | StoreError::LeadsOut { .. } => ErrorCode::Permission,
+        StoreError::Name(NameError::Outside) | StoreError::LeadsOut { .. } | StoreError::Denied(_) => {
+            ErrorCode::Permission
+        }
         StoreError::Name(_) => ErrorCode::NoSuchRrd,
         StoreError::Short(_) => ErrorCode::DiskFull,
         StoreError::Poisoned(_) => ErrorCode::Poisoned,
@@ -121,6 +123,7 @@ pub fn code(error: &StoreError) -> ErrorCode {
         StoreError::Stopping => ErrorCode::Stopping,
         StoreError::Fetch(_)
         | StoreError::TooLarge(_)
+        | StoreError::TooFast(_)
         | StoreError::Backlog(_)
         | StoreError::Locked
         | StoreError::Io { .. }
@@ -132,6 +135,7 @@ pub fn code(error: &StoreError) -> ErrorCode {
 pub fn reason(error: &StoreError) -> DropReason {
     match error {
         StoreError::NoSuchRrd(_) => DropReason::NoSuchRrd,
+        StoreError::Denied(_) => DropReason::Permission,
         StoreError::Exists(_)
         | StoreError::Changed(_)
         | StoreError::Update(_)
@@ -141,6 +145,7 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::LeadsOut { .. }
         | StoreError::Unfit { .. }
         | StoreError::TooLarge(_)
+        | StoreError::TooFast(_)
         | StoreError::Backlog(_)
         | StoreError::Unsupported(_) => DropReason::Refused,
         StoreError::Short(_)

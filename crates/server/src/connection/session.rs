@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use protocol::frames::{OTHER_VERSIONS, VERSION};
 use protocol::rrdcached::command::{Command, Permissions};
+use protocol::rrdcached::reply;
 use protocol::rrdcached::request::{Request, Word, split};
 use protocol::rrdcached::update::UpdateWords;
 use protocol::rrdcached::words::Words;
@@ -50,6 +51,8 @@ pub enum Effect<'b> {
     Create(Ticket, Word<'b>, Words<'b>),
     /// What follows may block so long: get a turn, and call [`Session::take_turn`].
     Turn(Wait),
+    /// Find out who has this token, and call [`Session::authenticated`] at once.
+    Auth(Word<'b>),
     /// Append the answer to [`Session::answer_space`] and call [`Session::answered`] at once.
     Ask(Ask<'b>),
     /// Append more of the last answer to [`Session::answer_space`] and call [`Session::continued`] at once.
@@ -229,6 +232,15 @@ impl Session {
             Codec::Text(text) => text.answered(&mut self.shared, result),
             Codec::Frames(frames) => frames.answered(&mut self.shared, result, self.kept.frame_bytes_left),
         }
+    }
+
+    /// Completes [`Effect::Auth`]: from now on, the client works with this service; or it is refused, and goes on as before.
+    pub fn authenticated(&mut self, result: Result<(&str, &Arc<Service>), Refusal>) {
+        let result = result.map(|(name, service)| {
+            self.shared.service = Arc::clone(service);
+            reply::push_status(&mut self.shared.out, 0, format!("authenticated as {name}").as_bytes());
+        });
+        self.answered(result);
     }
 
     /// Completes [`Effect::More`]. An answer that cannot be completed ends the session, because its client was told how

@@ -5,20 +5,23 @@
 
 mod config;
 mod passwords;
-mod rate;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rustls::ServerConfig;
 
 pub use config::WebConfig;
-use passwords::{PasswordChecks, Verdict};
-use rate::RateLimit;
+use passwords::{Credentials, PasswordChecks, Verdict};
 
 use super::failure::Failure;
+use super::login::{self, Form, Sessions};
+use crate::access::{Access, Principal};
+use crate::rate::RateLimit;
+use crate::service::Service;
 use crate::tls::ServerTls;
 use crate::watched::WatchedFile;
 
@@ -52,7 +55,7 @@ impl WebAccess {
             }
         };
         let rate = rules.config.rate().map(|(interval, burst)| RateLimit::new(interval, burst));
-        Ok(Door { file, rules: Mutex::new(Arc::new(rules)), rate, passwords: PasswordChecks::default() })
+        Ok(Door { file, rules: Mutex::new(Arc::new(rules)), rate, ..Door::default() })
     }
 }
 
@@ -64,6 +67,18 @@ pub struct Door {
     /// As it was at the start.
     rate: Option<RateLimit>,
     passwords: PasswordChecks,
+    /// Those who do not say who they are; `None`: they may do everything, if no passwords are asked for.
+    anonymous: Option<Arc<Principal>>,
+    sessions: Sessions,
+}
+
+/// A client that was let in, or why it was not.
+#[derive(Debug)]
+enum Admission {
+    Known(Arc<Principal>),
+    /// It has shown something that is not known.
+    Wrong,
+    Busy,
 }
 
 /// What was said, and what follows from it.
@@ -132,34 +147,136 @@ impl Door {
         self.rules().tls.as_ref().map(ServerTls::config)
     }
 
-    /// Lets a request in that has these headers, or answers it.
+    /// The same door, with these rights for those who do not say who they are.
+    pub fn with_anonymous(self, anonymous: Option<Arc<Principal>>) -> Self {
+        Door { anonymous, ..self }
+    }
+
+    /// Whether clients are asked who they are by what was said: for a password, or a certificate.
+    pub fn asks(&self) -> bool {
+        let rules = self.current();
+        !rules.config.users().is_empty() || rules.config.tls().wants_verified_clients()
+    }
+
+    /// Who may do what a request with these headers asks for, from a client that has shown these names in a certificate; or the answer.
     ///
     /// # Errors
-    /// The answer: 429 beyond the rate, 401 without a name and its password, 503 while too many passwords are checked.
-    pub async fn admit(&self, headers: &HeaderMap) -> Result<(), Box<Response>> {
+    /// The answer: 429 beyond the rate, 401 from one who must say who it is, 503 while too many passwords are checked.
+    pub async fn admit(
+        &self,
+        service: &Service,
+        headers: &HeaderMap,
+        certificate: Option<&[String]>,
+    ) -> Result<Arc<Principal>, Box<Response>> {
         if self.rate.as_ref().is_some_and(|rate| !rate.allow()) {
             let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many requests; ask again later");
             return Err(Box::new(failure.into_response()));
         }
         let rules = self.rules();
-        if rules.config.users().is_empty() {
-            return Ok(());
-        }
-        match self.passwords.check(rules.config.users(), headers).await {
-            Verdict::Right => Ok(()),
-            Verdict::Busy => {
-                let text = "too many passwords are being checked; ask again";
-                let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, text);
-                Err(Box::new(failure.into_response()))
+        let users = rules.config.users();
+        let access = &service.access;
+        let known = match Credentials::of(headers) {
+            Some(credentials) => self.check(access, users, &credentials).await,
+            None => {
+                let shown = self.sessions.find(headers, access);
+                let shown = shown.or_else(|| certificate.and_then(|names| access.of_certificate(names)));
+                shown.or_else(|| self.anonymous(users)).map_or(Admission::Wrong, Admission::Known)
             }
-            Verdict::Wrong => {
-                let text = "this takes a name and its password, as basic authentication";
+        };
+        match known {
+            Admission::Known(who) => Ok(who),
+            Admission::Busy => Err(Box::new(busy())),
+            Admission::Wrong => {
+                if headers.contains_key(header::AUTHORIZATION) {
+                    service.metrics.authentications_refused.inc();
+                    access.refused("HTTP", "a password or token that is not known");
+                }
+                let (text, asked) = match users.is_empty() {
+                    true => ("this takes a token, as bearer authentication", "Bearer realm=\"Roundel\""),
+                    false => (
+                        "this takes a name and its password, as basic authentication",
+                        "Basic realm=\"Roundel\", charset=\"UTF-8\"",
+                    ),
+                };
                 let mut response = Failure::new(StatusCode::UNAUTHORIZED, text).into_response();
-                let basic = HeaderValue::from_static("Basic realm=\"Roundel\", charset=\"UTF-8\"");
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(asked));
                 Err(Box::new(response))
             }
         }
+    }
+
+    /// Who does not say who it is, if it gets in. Where passwords are asked for, every client is, unless it was written what others may do.
+    fn anonymous(&self, users: &BTreeMap<String, String>) -> Option<Arc<Principal>> {
+        match &self.anonymous {
+            Some(anonymous) => (!anonymous.rights.is_nothing()).then(|| Arc::clone(anonymous)),
+            None => users.is_empty().then(Principal::everyone),
+        }
+    }
+
+    /// Who has a password or token.
+    async fn check(
+        &self,
+        access: &Access,
+        users: &BTreeMap<String, String>,
+        credentials: &Credentials,
+    ) -> Admission {
+        if let Some(who) = access.of_token(credentials.secret()) {
+            return Admission::Known(who);
+        }
+        // Where neither tokens nor passwords are kept, what a client says of itself is as good as nothing.
+        if users.is_empty() && !access.has_tokens() {
+            return self.anonymous(users).map_or(Admission::Wrong, Admission::Known);
+        }
+        let Credentials::Password { name, password } = credentials else { return Admission::Wrong };
+        match self.passwords.check(users, name, password).await {
+            Verdict::Right => Admission::Known(access.of_user(name)),
+            Verdict::Busy => Admission::Busy,
+            Verdict::Wrong => Admission::Wrong,
+        }
+    }
+
+    /// Answers the login's form, whose method, query and body these are.
+    pub async fn log_in(
+        &self,
+        service: &Service,
+        headers: &HeaderMap,
+        method: &Method,
+        query: &str,
+        body: &[u8],
+    ) -> Response {
+        let next = |query: &[u8]| Form::parse(query).map(|form| form.next);
+        if *method != Method::POST {
+            return match next(query.as_bytes()) {
+                Ok(next) => login::page(headers, &next, None),
+                Err(failure) => failure.into_response(),
+            };
+        }
+        if login::is_foreign(headers) {
+            return Failure::new(StatusCode::FORBIDDEN, "this was sent by a page of another site")
+                .into_response();
+        }
+        let form = match Form::parse(body) {
+            Ok(form) => form,
+            Err(failure) => return failure.into_response(),
+        };
+        let credentials = Credentials::Password { name: form.name, password: form.secret.into_bytes() };
+        let rules = self.rules();
+        match self.check(&service.access, rules.config.users(), &credentials).await {
+            Admission::Known(who) if !who.rights.is_nothing() => {
+                self.sessions.welcome(who, &form.next, rules.tls.is_some())
+            }
+            Admission::Busy => busy(),
+            Admission::Known(_) | Admission::Wrong => {
+                service.metrics.authentications_refused.inc();
+                service.access.refused("HTTP", "a login");
+                login::page(headers, &form.next, Some("That name, password or token is not known."))
+            }
+        }
+    }
+
+    /// Answers the request to end a session.
+    pub fn log_out(&self, headers: &HeaderMap) -> Response {
+        self.sessions.farewell(headers, self.is_encrypted())
     }
 
     /// Adds to an answer what is to be said with each.
@@ -169,6 +286,11 @@ impl Door {
             headers.insert(name.clone(), value.clone());
         }
     }
+}
+
+fn busy() -> Response {
+    let text = "too many passwords are being checked; ask again";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 #[cfg(test)]

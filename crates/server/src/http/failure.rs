@@ -94,7 +94,10 @@ pub fn status(error: &StoreError) -> StatusCode {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         },
-        StoreError::LeadsOut { .. } | StoreError::Name(NameError::Outside) => StatusCode::FORBIDDEN,
+        StoreError::LeadsOut { .. } | StoreError::Name(NameError::Outside) | StoreError::Denied(_) => {
+            StatusCode::FORBIDDEN
+        }
+        StoreError::TooFast(_) => StatusCode::TOO_MANY_REQUESTS,
         StoreError::Fetch(PlanError::TooMany { .. }) | StoreError::TooLarge(_) => {
             StatusCode::PAYLOAD_TOO_LARGE
         }
@@ -158,6 +161,8 @@ mod tests {
         for (error, want) in [
             (StoreError::NoSuchRrd(name.clone()), 404),
             (StoreError::Exists(name.clone()), 409),
+            (StoreError::Denied(name.clone()), 403),
+            (StoreError::TooFast(String::new()), 429),
             (StoreError::Update(UpdateError::NoTimestamp { argument: String::new() }), 422),
             (StoreError::Fetch(PlanError::NoSuchCf), 422),
             (StoreError::Fetch(PlanError::TooMany { rows: 9, ds_count: 9, values_max: 1 }), 413),

@@ -81,7 +81,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    fn new(page: &'static str, title: impl Into<String>) -> Frame {
+    pub(super) fn new(page: &'static str, title: impl Into<String>) -> Frame {
         Frame { page, title: title.into(), query: String::new() }
     }
 
@@ -160,7 +160,7 @@ impl Similar {
 }
 
 /// The answer of a page.
-fn answer(headers: &HeaderMap, page: Result<impl Template, Failure>) -> Response {
+pub(super) fn answer(headers: &HeaderMap, page: Result<impl Template, Failure>) -> Response {
     let (status, text) = match page {
         Ok(page) => (StatusCode::OK, page.render()),
         Err(failure) => {

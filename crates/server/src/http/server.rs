@@ -12,11 +12,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
@@ -32,8 +31,12 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::Routers;
 use super::access::Door;
 use super::failure::Failure;
+use super::login::{LOGIN, LOGOUT};
+use super::percent;
+use crate::access::Principal;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::limits::{
     ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE,
@@ -64,7 +67,7 @@ enum Version {
 struct Server {
     service: Arc<Service>,
     door: Arc<Door>,
-    router: TowerToHyperService<Router>,
+    routers: Arc<Routers>,
     connections: Arc<HttpConnections>,
     /// Connections for `/healthz` and `/metrics` only.
     reserve: Arc<Semaphore>,
@@ -78,14 +81,14 @@ struct Server {
 /// When the runtime cannot use the socket.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    routers: Arc<Routers>,
     service: Arc<Service>,
     door: Arc<Door>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let server = Arc::new(Server {
         door,
-        router: TowerToHyperService::new(router),
+        routers,
         connections: HttpConnections::new(&service.memory),
         reserve: Arc::new(Semaphore::new(HTTP_RESERVE)),
         wait: service.idle.min(HTTP_WAIT_MAX),
@@ -253,16 +256,29 @@ impl Server {
             let text = "too many connections; ask again";
             return Failure::new(StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         }
-        if let Err(response) = self.door.admit(request.headers()).await {
-            return *response;
-        }
+        // Who wants to log in has not said yet who it is, and the page's own files are the same for all.
+        let is_open =
+            matches!(request.uri().path(), LOGIN | LOGOUT) || request.uri().path().starts_with("/assets/");
+        let who = match self.door.admit(&self.service, request.headers(), None).await {
+            Ok(who) => who,
+            Err(_) if is_open => Principal::without_rights(),
+            Err(response) => return login_instead(&request).unwrap_or(*response),
+        };
         shares.0 = connection.request_share();
         let request = match self.receive(request, shares.0.as_mut()).await {
             Ok(request) => request,
             Err(failure) => return failure.into_response(),
         };
         let _computing = connection.begin_computing();
-        let Ok(response) = self.router.call(request).await;
+        let response = match request.uri().path() {
+            LOGIN => self.log_in(request).await,
+            LOGOUT => self.door.log_out(request.headers()),
+            _ => {
+                let router = TowerToHyperService::new(self.routers.of(&who));
+                let Ok(response) = router.call(request).await;
+                response
+            }
+        };
         // What is made as the client reads waits for it in pieces.
         let bytes = response.body().size_hint().exact().unwrap_or(ANSWER_BYTES_HELD as u64);
         match connection.hold(bytes, is_probe) {
@@ -272,6 +288,13 @@ impl Server {
             }
             Err(failure) => failure.into_response(),
         }
+    }
+
+    async fn log_in(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, HTTP_BODY_BYTES_MAX).await.unwrap_or_default();
+        let query = parts.uri.query().unwrap_or_default();
+        self.door.log_in(&self.service, &parts.headers, &parts.method, query, &body).await
     }
 
     /// The request with its whole body.
@@ -291,6 +314,20 @@ impl Server {
             Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
         }
     }
+}
+
+/// Where a browser that must say who it is finds a form for it.
+fn login_instead(request: &hyper::Request<Incoming>) -> Option<Response> {
+    let accept = request.headers().get(header::ACCEPT)?.to_str().ok()?;
+    if request.method() != Method::GET || !accept.contains("text/html") {
+        return None;
+    }
+    // One that has a password box of its own sends what was given there.
+    if request.headers().contains_key(header::AUTHORIZATION) {
+        return None;
+    }
+    let next = percent::encode(request.uri().path_and_query()?.as_str().as_bytes());
+    Some(Redirect::to(&format!("{LOGIN}?next={next}")).into_response())
 }
 
 /// Runs the requests of a connection that has several at once. A panic ends its request only, and is reported as that of a connection.

@@ -55,6 +55,11 @@ impl TlsOptions {
         texts.iter().any(|text| !text.is_empty()) || files.iter().any(|file| !file.as_os_str().is_empty())
     }
 
+    /// Whether no client gets in without a certificate that an authority vouches for.
+    pub fn wants_verified_clients(&self) -> bool {
+        self.client_auth_type == "RequireAndVerifyClientCert"
+    }
+
     /// Makes relative paths relative to `directory`.
     pub fn set_directory(&mut self, directory: &Path) {
         for file in [&mut self.cert_file, &mut self.key_file, &mut self.client_ca_file] {

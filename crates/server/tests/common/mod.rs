@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
+use roundel_server::access::{Access, Principal};
 use roundel_server::daemon::{Daemon, Sockets};
 use roundel_server::http::access::{Door, WebAccess};
 use roundel_server::listener::{self, Listen};
@@ -23,6 +24,19 @@ use store::engine::Engine;
 pub struct Roundel {
     daemon: Option<Daemon>,
     directory: tempfile::TempDir,
+}
+
+/// Who clients are, and what those may do that do not say it.
+pub struct Clients {
+    pub access: Access,
+    pub anonymous: Arc<Principal>,
+    pub door: Arc<Door>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Clients { access: Access::default(), anonymous: Principal::everyone(), door: Arc::default() }
+    }
 }
 
 impl Roundel {
@@ -74,7 +88,19 @@ impl Roundel {
         let engine = roundel_server::layout::open(&settings).unwrap();
         let door = Arc::new(access.open().unwrap());
         let (create, limits) = (CreatePolicy::default(), LimitSettings::default());
-        Self::start(directory, engine, create, Permissions::ALL, &limits, door)
+        let clients = Clients { door, ..Clients::default() };
+        Self::start(directory, engine, create, Permissions::ALL, &limits, clients)
+    }
+
+    /// With a striped store or standard files, for these clients.
+    pub fn for_clients(directory: tempfile::TempDir, is_striped: bool, clients: Clients) -> Self {
+        let mut settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
+        if !is_striped {
+            settings.layout = Layout::Files(FilesSettings::default());
+        }
+        let engine = roundel_server::layout::open(&settings).unwrap();
+        let create = CreatePolicy { make_directories: true, ..CreatePolicy::default() };
+        Self::start(directory, engine, create, Permissions::ALL, &LimitSettings::default(), clients)
     }
 
     fn on(
@@ -93,7 +119,7 @@ impl Roundel {
         permissions: Permissions,
         limits: &LimitSettings,
     ) -> Self {
-        Self::start(directory, engine, create, permissions, limits, Arc::default())
+        Self::start(directory, engine, create, permissions, limits, Clients::default())
     }
 
     fn start(
@@ -102,16 +128,17 @@ impl Roundel {
         create: CreatePolicy,
         permissions: Permissions,
         limits: &LimitSettings,
-        door: Arc<Door>,
+        clients: Clients,
     ) -> Self {
+        let Clients { access, anonymous, door } = clients;
         let base = directory.path().join("base");
         std::fs::create_dir_all(&base).unwrap();
-        let service = Service::with_limits(engine, Names::new(&base, &base), create, limits);
+        let service = Service::with_limits(engine, Names::new(&base, &base), create, limits, access);
         let mut sockets = Sockets { door, ..Sockets::default() };
         let address = Address::Unix(directory.path().join("sock"));
         let listen = Listen { permissions, ..listen_plain(address) };
         for bound in listen.bind().unwrap() {
-            sockets.rrdcached.push((bound, listener::shared(permissions)));
+            sockets.rrdcached.push((bound, listener::shared(permissions, Arc::clone(&anonymous))));
         }
         let http = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         std::fs::write(directory.path().join("http"), http.local_addr().unwrap().to_string()).unwrap();

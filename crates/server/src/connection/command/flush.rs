@@ -52,7 +52,7 @@ pub fn flush_all(service: &Service, out: &mut Vec<u8>) {
 }
 
 /// Whether a FLUSHALL waits for its thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FlushAll(Arc<AtomicBool>);
 
 /// Answers PENDING.

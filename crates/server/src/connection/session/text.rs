@@ -145,7 +145,10 @@ impl Text {
         if !matches!(request, Request::Quit) {
             shared.queue.drained()?;
         }
-        if !matches!(request, Request::Quit | Request::Frames(_) | Request::Batch | Request::End) {
+        if !matches!(
+            request,
+            Request::Quit | Request::Auth(_) | Request::Frames(_) | Request::Batch | Request::End
+        ) {
             shared.may_block(Wait::of(&request))?;
         }
         self.count(shared, command.verb);
@@ -164,6 +167,10 @@ impl Text {
                 shared.out.extend_from_slice(agreement(version).as_bytes());
                 shared.out.push(b'\n');
                 Step::Do(Effect::Frames(version))
+            }
+            Request::Auth(token) => {
+                self.asked_at = shared.out.len();
+                Step::Do(Effect::Auth(token))
             }
             Request::Batch => {
                 shared.out.extend_from_slice(b"0 Go ahead.  End with dot '.' on its own line.\n");

@@ -52,11 +52,10 @@ impl Default for PasswordChecks {
 }
 
 impl PasswordChecks {
-    /// Whether the headers of a request have the name and password of one of `users`, whose hashes these are.
-    pub async fn check(&self, users: &BTreeMap<String, String>, headers: &HeaderMap) -> Verdict {
-        let Some((name, password)) = credentials(headers) else { return Verdict::Wrong };
-        let hash = users.get(&name);
-        let key = key(&name, &password, hash);
+    /// Whether these are the name and password of one of `users`, whose hashes these are.
+    pub async fn check(&self, users: &BTreeMap<String, String>, name: &str, password: &[u8]) -> Verdict {
+        let hash = users.get(name);
+        let key = key(name, password, hash);
         if let Some(result) = self.known(&key) {
             return result;
         }
@@ -69,6 +68,7 @@ impl PasswordChecks {
         }
         let is_known = hash.is_some();
         let hash = hash.map_or(UNKNOWN_USER, String::as_str).to_string();
+        let password = password.to_vec();
         let checked = tokio::task::spawn_blocking(move || {
             password.len() <= PASSWORD_BYTES_MAX && bcrypt::verify(&password, &hash).unwrap_or(false)
         });
@@ -95,17 +95,50 @@ impl PasswordChecks {
     }
 }
 
-/// Name and password of basic authentication.
-fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
-    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
-    let (scheme, encoded) = value.split_at_checked("Basic ".len())?;
-    if !scheme.eq_ignore_ascii_case(b"Basic ") {
-        return None;
+/// What a client says by `Authorization`.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// Basic: a name and its password, or a token in place of that.
+    Password {
+        /// The name.
+        name: String,
+        /// The password.
+        password: Vec<u8>,
+    },
+    /// Bearer (RFC 6750), or `Token`, as clients of InfluxDB say it.
+    Token(Vec<u8>),
+    /// What is none of these.
+    Unreadable,
+}
+
+impl Credentials {
+    /// Those among the headers of a request, if it has any.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+        let (scheme, rest) =
+            value.split_at(value.iter().position(|&byte| byte == b' ').unwrap_or(value.len()));
+        let rest = rest.trim_ascii();
+        Some(match scheme.to_ascii_lowercase().as_slice() {
+            b"basic" => Self::basic(rest).unwrap_or(Credentials::Unreadable),
+            b"bearer" | b"token" => Credentials::Token(rest.to_vec()),
+            _ => Credentials::Unreadable,
+        })
     }
-    let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;
-    let colon = decoded.iter().position(|&byte| byte == b':')?;
-    let name = String::from_utf8(decoded[..colon].to_vec()).ok()?;
-    Some((name, decoded[colon + 1..].to_vec()))
+
+    fn basic(encoded: &[u8]) -> Option<Self> {
+        let decoded = STANDARD.decode(encoded).ok()?;
+        let colon = decoded.iter().position(|&byte| byte == b':')?;
+        let name = String::from_utf8(decoded[..colon].to_vec()).ok()?;
+        Some(Credentials::Password { name, password: decoded[colon + 1..].to_vec() })
+    }
+
+    /// What must be kept secret of it.
+    pub fn secret(&self) -> &[u8] {
+        match self {
+            Credentials::Password { password: secret, .. } | Credentials::Token(secret) => secret,
+            Credentials::Unreadable => b"",
+        }
+    }
 }
 
 /// What stands for a check: no password can be read from it. Each part is hashed by itself, so that none runs into the next.
@@ -126,25 +159,23 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_read_as_in_the_standard() {
-        let check = |value: &str, want: Option<(&str, &str)>| {
-            let want = want.map(|(name, password)| (name.to_string(), password.as_bytes().to_vec()));
-            assert_eq!(credentials(&headers(value)), want, "{value}");
+    fn credentials_are_read_as_in_the_standards() {
+        let check = |value: &str, want: Credentials| {
+            assert_eq!(Credentials::of(&headers(value)), Some(want), "{value}");
         };
-        check("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some(("Aladdin", "open sesame")));
-        check("basic dGVzdDoxMjPCow==", Some(("test", "123£")));
-        check("Basic YTpiOmM=", Some(("a", "b:c")));
-        for bad in [
-            "",
-            "Basic",
-            "Basic ",
-            "Basic !!",
-            "Bearer QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
-            "Basic YWJj",
-            "Basic /zphYg==",
-        ] {
-            check(bad, None);
+        let password = |name: &str, password: &str| Credentials::Password {
+            name: name.to_string(),
+            password: password.as_bytes().to_vec(),
+        };
+        check("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", password("Aladdin", "open sesame"));
+        check("basic dGVzdDoxMjPCow==", password("test", "123£"));
+        check("Basic YTpiOmM=", password("a", "b:c"));
+        check("Bearer abc", Credentials::Token(b"abc".to_vec()));
+        check("token  abc ", Credentials::Token(b"abc".to_vec()));
+        for bad in ["", "Basic", "Basic ", "Basic !!", "Digest x", "Basic YWJj", "Basic /zphYg=="] {
+            check(bad, Credentials::Unreadable);
         }
+        assert_eq!(Credentials::of(&HeaderMap::new()), None);
     }
 
     #[tokio::test]
@@ -152,7 +183,9 @@ mod tests {
         let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
         let users = BTreeMap::from([("a".to_string(), hash("one")), ("b".to_string(), hash("two"))]);
         let checks = PasswordChecks::default();
-        let basic = |text: &str| headers(&format!("Basic {}", STANDARD.encode(text)));
+        let pair = |text: &str| {
+            text.split_once(':').map(|(name, password)| (name.to_string(), password.to_string())).unwrap()
+        };
         for round in 0..2 {
             for (text, want) in [
                 ("a:one", Verdict::Right),
@@ -161,19 +194,24 @@ mod tests {
                 ("a:", Verdict::Wrong),
                 ("c:one", Verdict::Wrong),
             ] {
-                assert_eq!(checks.check(&users, &basic(text)).await, want, "{text}");
+                let (name, password) = pair(text);
+                assert_eq!(checks.check(&users, &name, password.as_bytes()).await, want, "{text}");
             }
             assert_eq!(checks.kept.lock().unwrap().len(), 5, "{round}");
         }
         // A changed password is not the kept one's.
         let changed = BTreeMap::from([("a".to_string(), hash("three"))]);
-        assert_eq!(checks.check(&changed, &basic("a:one")).await, Verdict::Wrong);
-        assert_eq!(checks.check(&changed, &basic("a:three")).await, Verdict::Right);
+        let (name, password) = pair("a:one");
+        assert_eq!(checks.check(&changed, &name, password.as_bytes()).await, Verdict::Wrong);
+        let (name, password) = pair("a:three");
+        assert_eq!(checks.check(&changed, &name, password.as_bytes()).await, Verdict::Right);
         // 73 bytes that begin with the right 72.
         let long = "x".repeat(72);
         let users = BTreeMap::from([("l".to_string(), bcrypt::hash(&long, 4).unwrap())]);
-        assert_eq!(checks.check(&users, &basic(&format!("l:{long}"))).await, Verdict::Right);
-        assert_eq!(checks.check(&users, &basic(&format!("l:{long}y"))).await, Verdict::Wrong);
+        let (name, password) = pair(&format!("l:{long}"));
+        assert_eq!(checks.check(&users, &name, password.as_bytes()).await, Verdict::Right);
+        let (name, password) = pair(&format!("l:{long}y"));
+        assert_eq!(checks.check(&users, &name, password.as_bytes()).await, Verdict::Wrong);
     }
 
     #[tokio::test]
@@ -181,7 +219,7 @@ mod tests {
         let checks = PasswordChecks::default();
         let all = checks.waiting.acquire_many(WAITING_MAX as u32).await.unwrap();
         let users = BTreeMap::new();
-        assert_eq!(checks.check(&users, &headers("Basic YTpi")).await, Verdict::Busy);
+        assert_eq!(checks.check(&users, "a", b"b").await, Verdict::Busy);
         drop(all);
         checks.keep([1; 32], true);
         for guess in 0..3 * KEPT_MAX as u32 {

@@ -114,7 +114,8 @@ pub fn find(service: &Service, text: &[u8], limit: usize) -> Result<Hits, Failur
     let found = list.search(text, limit);
     let mut all = Hits { total: found.total, hits: Vec::new() };
     all.hits.extend(found.hits.iter().map(|hit| (hit.name.to_vec(), hit.count)));
-    let (titled, total) = service.collecting.labels.search(text, limit - all.hits.len());
+    let (titled, total) =
+        service.collecting.labels.search(text, limit - all.hits.len(), |name| service.may_read(name));
     all.total += total;
     all.hits.extend(titled.into_iter().map(|name| (name, 1)));
     Ok(all)

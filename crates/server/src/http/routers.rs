@@ -1,0 +1,74 @@
+//! The routes as each client's rights show them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Redirect, Response};
+use suggest::Presets;
+
+use super::failure::Failure;
+use super::{Common, SiteSettings, public};
+use crate::access::Principal;
+use crate::service::Service;
+use crate::status::StatusWatch;
+
+/// Clients whose routes are kept.
+const KEPT_MAX: usize = 1000;
+/// What tells of the whole store and daemon.
+const OPERATORS_ONLY: [&str; 3] = ["/metrics", "/status", "/api/v1/status"];
+
+/// Routes for those who may do everything, and for others once they come.
+pub struct Routers {
+    service: Arc<Service>,
+    common: Common,
+    whole: Router,
+    parts: Mutex<HashMap<u64, Router>>,
+}
+
+impl Routers {
+    /// Those of a store.
+    pub fn new(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+        let common = Common { settings, status, work: Arc::default(), presets: Arc::new(Presets::shipped()) };
+        let whole = public(Arc::clone(&service), &common);
+        Routers { service, common, whole, parts: Mutex::default() }
+    }
+
+    /// The routes of a client.
+    pub fn of(&self, who: &Arc<Principal>) -> Router {
+        let service = self.service.seen_by(who);
+        if Arc::ptr_eq(&service, &self.service) {
+            return self.whole.clone();
+        }
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(router) = parts.get(&who.id) {
+            return router.clone();
+        }
+        if parts.len() >= KEPT_MAX {
+            parts.clear();
+        }
+        let router = public(service, &self.common);
+        let router = match who.rights.operate {
+            true => router,
+            false => router.layer(middleware::from_fn(without_operation)),
+        };
+        parts.insert(who.id, router.clone());
+        router
+    }
+}
+
+/// Refuses what tells of the whole daemon; the first page, which does, leads to the tree.
+async fn without_operation(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if path == "/" {
+        return Redirect::to("/tree/").into_response();
+    }
+    if OPERATORS_ONLY.contains(&path) {
+        let text = "this tells of the whole store, and takes an account with operate = true";
+        return Failure::new(StatusCode::FORBIDDEN, text).into_response();
+    }
+    next.run(request).await
+}

@@ -1,0 +1,414 @@
+//! What a client may do: each request is asked of a store of which the client may see a part, and of one that has nothing but that part.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use access::{Account, TokenHash, Tokens};
+use roundel_server::access::{Access, AccessSettings, Anonymous, Principal};
+use roundel_server::http::access::Door;
+
+use super::common::http::{Answer, request_with};
+use super::common::{Clients, Roundel};
+
+/// RRDs that the client may read, those among them that it may write, and those that it may only write.
+const READABLE: [&str; 5] = ["net/a/if.rrd", "net/b/if.rrd", "net/b/x y.rrd", "deep/1/2/cpu.rrd", "top.rrd"];
+const HIDDEN: [&str; 6] = [
+    "secret/a.rrd",
+    "secret/deep/b.rrd",
+    "deep/1/2/secret.rrd",
+    "other.rrd",
+    "net2/a/if.rrd",
+    "deep/9/x.rrd",
+];
+
+fn account(name: &str) -> Account {
+    let texts = |patterns: &[&str]| patterns.iter().map(ToString::to_string).collect();
+    Account {
+        name: name.to_string(),
+        sha256: TokenHash::of(name.as_bytes()).map(|hash| hash.text()),
+        read: texts(&["net/**", "**/cpu.rrd", "top.rrd", "new/**"]),
+        write: texts(&["net/a/*", "new/**"]),
+        ..Account::default()
+    }
+}
+
+/// A daemon with these tokens, each of which is its own name.
+fn daemon(tokens: &[Account], is_striped: bool, anonymous: Anonymous) -> Roundel {
+    let directory = tempfile::tempdir().unwrap();
+    let mut all = Tokens::default();
+    for account in tokens {
+        all.add(account.clone()).unwrap();
+    }
+    let path = directory.path().join("tokens");
+    std::fs::write(&path, all.text().unwrap()).unwrap();
+    let audit = Some(directory.path().join("audit"));
+    let access = Access::new(&AccessSettings { tokens: Some(path), audit, users: Vec::new() }).unwrap();
+    let anonymous = anonymous.principal().unwrap();
+    let door = Arc::new(Door::default().with_anonymous(Some(Arc::clone(&anonymous))));
+    Roundel::for_clients(directory, is_striped, Clients { access, anonymous, door })
+}
+
+/// A client of the text protocol.
+struct Text(BufReader<UnixStream>);
+
+impl Text {
+    fn open(roundel: &Roundel) -> Self {
+        let stream = UnixStream::connect(roundel.socket()).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        Text(BufReader::new(stream))
+    }
+
+    fn of(roundel: &Roundel, token: &str) -> Self {
+        let mut text = Text::open(roundel);
+        assert_eq!(text.say(&format!("AUTH {token}")), format!("0 authenticated as {token}\n"));
+        text
+    }
+
+    /// The whole answer.
+    fn say(&mut self, line: &str) -> String {
+        writeln!(self.0.get_mut(), "{line}").unwrap();
+        let mut answer = String::new();
+        self.0.read_line(&mut answer).unwrap();
+        let status: i64 = answer.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        for _ in 0..status.max(0) {
+            self.0.read_line(&mut answer).unwrap();
+        }
+        answer
+    }
+}
+
+/// All that is answered to one line of a new client.
+fn answer(roundel: &Roundel, token: Option<&str>, line: &str) -> String {
+    let mut stream = UnixStream::connect(roundel.socket()).unwrap();
+    let auth = token.map_or(String::new(), |token| format!("AUTH {token}\n"));
+    write!(stream, "{auth}{line}\nQUIT\n").unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    match token {
+        Some(token) => text.strip_prefix(&format!("0 authenticated as {token}\n")).unwrap().to_string(),
+        None => text,
+    }
+}
+
+fn fill(roundel: &Roundel, names: &[&str], admin: Option<&str>) {
+    let mut client = admin.map_or_else(|| Text::open(roundel), |token| Text::of(roundel, token));
+    for (index, name) in names.iter().enumerate() {
+        let name = name.replace(' ', "\\ ");
+        let create = format!(
+            "CREATE {name} -s 10 -b 1000000000 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:3:20"
+        );
+        assert!(client.say(&create).starts_with("0 "), "{create}");
+        for step in 1..6 {
+            let said = client.say(&format!("UPDATE {name} {}:{}", 1_000_000_000 + 10 * step, index * step));
+            assert!(said.starts_with("0 "), "{said}");
+        }
+    }
+}
+
+/// Both daemons: all RRDs and a client with rights; what the client may see and nobody's rights.
+fn both(is_striped: bool) -> (Roundel, Roundel) {
+    let everything =
+        Account { operate: true, read: vec!["**".into()], write: vec!["**".into()], ..account("root") };
+    let whole = daemon(&[account("ann"), everything], is_striped, Anonymous::Nothing);
+    fill(&whole, &READABLE, Some("root"));
+    fill(&whole, &HIDDEN, Some("root"));
+    let part = daemon(&[], is_striped, Anonymous::All);
+    fill(&part, &READABLE, None);
+    (whole, part)
+}
+
+/// An answer without what differs between any two daemons: where they keep things.
+fn plain(roundel: &Roundel, text: &str) -> String {
+    text.replace(&roundel.base().display().to_string(), "BASE")
+}
+
+#[test]
+fn what_may_not_be_read_is_not_there_over_the_text_protocol() {
+    for is_striped in [true, false] {
+        let (whole, part) = both(is_striped);
+        let same = |line: &str| {
+            let got = plain(&whole, &answer(&whole, Some("ann"), line));
+            let want = plain(&part, &answer(&part, None, line));
+            assert_eq!(got, want, "{line} (striped: {is_striped})");
+            got
+        };
+        let names = READABLE.iter().chain(&HIDDEN).chain(&["none.rrd", "net/none.rrd", "secret", "net"]);
+        for name in names {
+            let name = name.replace(' ', "\\ ");
+            for line in [
+                "INFO NAME",
+                "LAST NAME",
+                "FIRST NAME 0",
+                "FIRST NAME 9",
+                "FETCH NAME AVERAGE 1000000000 1000000060",
+                "FETCH NAME LAST",
+                "FETCHRES NAME MAX 30 1000000000 1000000060",
+                "FETCHBIN NAME AVERAGE 1000000000 1000000060",
+                "DUMP NAME",
+                "PENDING NAME",
+                "FLUSH NAME",
+                "EXPORT NAME",
+                "LIST /NAME",
+                "LIST RECURSIVE /NAME",
+                "ENTRIES NAME 100",
+                "UPDATE NAME",
+                "CREATE new/of.rrd -t NAME",
+            ] {
+                same(&line.replace("NAME", &name));
+            }
+        }
+        for directory in ["", "deep", "deep/1", "deep/1/2", "deep/9", "net", "net/b", "net2", "secret/deep"] {
+            same(&format!("LIST /{directory}"));
+            same(&format!("LIST RECURSIVE /{directory}"));
+            same(&format!("ENTRIES -f /{directory} 100"));
+        }
+        assert!(same("LIST RECURSIVE /").contains("top.rrd"));
+        // What may be written is the same, too.
+        for line in [
+            "UPDATE net/a/if.rrd 1000000060:7",
+            "UPDATE net/a/if.rrd 1000000060:8",
+            "UPDATE net/a/none.rrd 1000000060:8",
+            "UPDATE secret/a.rrd 1000000060:8",
+            "UPDATEV secret/a.rrd 1000000060:8",
+            "UPDATEV net/a/if.rrd 1000000070:8",
+            "CREATE new/a.rrd -s 10 -b 1000000000 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20",
+            "CREATE new/a.rrd -O -s 10 -b 1000000000 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20",
+            "TUNE new/a.rrd -h v:40",
+            "TUNE secret/a.rrd -h v:40",
+            "RENAME new/a.rrd new/b.rrd",
+            "RENAME secret/a.rrd new/c.rrd",
+            "COPY new/b.rrd new/d.rrd",
+            "COPY secret/a.rrd new/e.rrd",
+            "REMOVE new/d.rrd",
+            "REMOVE secret/a.rrd",
+            "FORGETFUL",
+            "LIST RECURSIVE /",
+            "FETCH net/a/if.rrd AVERAGE 1000000000 1000000080",
+        ] {
+            same(line);
+        }
+        // Many lines at once, some of which are refused.
+        let (mut one, mut other) = (Text::of(&whole, "ann"), Text::open(&part));
+        for client in [&mut one, &mut other] {
+            client.say("BATCH");
+            let lines = "UPDATE net/a/if.rrd 1000000080:1\nUPDATE secret/a.rrd 1000000080:1\nUPDATE new/b.rrd 1000000080:1\n\
+                         UPDATE none.rrd 1000000080:1\nUPDATE net/a/if.rrd 1000000080:2\n";
+            write!(client.0.get_mut(), "{lines}").unwrap();
+        }
+        let (got, want) = (one.say("."), other.say("."));
+        assert_eq!(plain(&whole, &got), plain(&part, &want));
+        assert!(got.starts_with("3 errors"), "{got}");
+        // Nothing came through to what is hidden.
+        let mut root = Text::of(&whole, "root");
+        assert!(root.say("LAST secret/a.rrd").starts_with("0 1000000050"));
+    }
+}
+
+#[test]
+fn what_may_be_read_and_not_written_is_refused() {
+    let (whole, _) = both(true);
+    let mut ann = Text::of(&whole, "ann");
+    for line in [
+        "UPDATE top.rrd 1000000060:1",
+        "UPDATEV top.rrd 1000000060:1",
+        "TUNE top.rrd -h v:40",
+        "REMOVE top.rrd",
+        "RENAME top.rrd new/top.rrd",
+        "COPY top.rrd net/b/top.rrd",
+        "CREATE top.rrd -s 10 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20",
+        "CREATE secret/new.rrd -s 10 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20",
+    ] {
+        let said = ann.say(line);
+        assert!(said.starts_with("-1 ") && said.contains("ermission denied"), "{line}: {said}");
+    }
+    for line in
+        ["STATS", "QUEUE", "FLUSHALL", "SUSPENDALL", "FORGET top.rrd", "TRASH LIST", "ADOPTION", "VERIFY"]
+    {
+        assert_eq!(ann.say(line), "-1 Permission denied.\n", "{line}");
+    }
+    assert!(ann.say("LAST top.rrd").starts_with("0 1000000050"));
+    let audit = std::fs::read_to_string(whole.path("audit")).unwrap();
+    let has = |parts: &[&str]| audit.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(has(&["\"who\":\"root\"", "\"what\":\"create\"", "secret/a.rrd"]), "{audit}");
+    assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "top.rrd", "\"detail\":\"remove\""]), "{audit}");
+}
+
+#[test]
+fn without_a_token_nothing_is_said_and_a_revoked_one_ends_its_connections() {
+    let (whole, _) = both(true);
+    let mut stranger = Text::open(&whole);
+    for line in ["LIST RECURSIVE /", "PING", "UPDATE net/a/if.rrd 1000000090:1", "INFO top.rrd"] {
+        assert_eq!(stranger.say(line), "-1 Permission denied.\n", "{line}");
+    }
+    for token in ["bob", "", &"x".repeat(4000), "ann\\ ", "\\ ann"] {
+        let said = stranger.say(&format!("AUTH {token}"));
+        assert!(said.starts_with("-1 "), "{token}: {said}");
+    }
+    assert!(stranger.say("AUTH ann").starts_with("0 "));
+    assert!(stranger.say("PING").starts_with("0 "));
+    // Frames are asked for after that, by the same client.
+    assert!(stranger.say("FRAMES 1").contains('1'));
+    let mut ann = Text::of(&whole, "ann");
+    assert!(ann.say("PING").starts_with("0 "));
+    std::fs::write(whole.path("tokens"), "").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2200));
+    writeln!(ann.0.get_mut(), "LAST top.rrd").unwrap();
+    let mut answer = String::new();
+    ann.0.read_to_string(&mut answer).ok();
+    assert!(!answer.contains("1000000050"), "{answer}");
+    assert!(Text::open(&whole).say("AUTH ann").starts_with("-1 "));
+}
+
+#[test]
+fn rates_hold() {
+    let fast = Account { values_per_second: Some(5), new_rrds_per_hour: Some(2), ..account("ann") };
+    let slow = Account { rows_per_second: Some(1), ..account("bob") };
+    let everything =
+        Account { operate: true, write: vec!["**".into()], read: vec!["**".into()], ..account("root") };
+    let whole = daemon(&[fast, slow, everything], true, Anonymous::Nothing);
+    fill(&whole, &READABLE, Some("root"));
+    let mut ann = Text::of(&whole, "ann");
+    let refused =
+        |answers: &[String]| answers.iter().filter(|said| said.contains("may have no more than")).count();
+    let updates: Vec<String> =
+        (0..200).map(|step| ann.say(&format!("UPDATE net/a/if.rrd {}:1", 1_000_000_100 + step))).collect();
+    // Some at once, and few more while this runs.
+    assert!((50..180).contains(&refused(&updates)), "{}", refused(&updates));
+    let create = "-s 10 -b 1000000000 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20";
+    let made: Vec<String> =
+        (0..4).map(|index| ann.say(&format!("CREATE new/{index}.rrd {create}"))).collect();
+    assert_eq!(refused(&made), 2, "{made:?}");
+    let mut bob = Text::of(&whole, "bob");
+    let fetch = "FETCH top.rrd AVERAGE 1000000000 1000000200";
+    let fetched: Vec<String> = (0..20).map(|_| bob.say(fetch)).collect();
+    assert!(refused(&fetched) >= 17, "{fetched:?}");
+    assert!(Text::of(&whole, "root").say(fetch).contains("Success"));
+}
+
+fn get_as(roundel: &Roundel, token: Option<&str>, target: &str) -> Answer {
+    let header = token.map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
+    request_with(roundel, "GET", target, &header, "")
+}
+
+#[test]
+fn what_may_not_be_read_is_not_there_over_http() {
+    for is_striped in [true, false] {
+        let (whole, part) = both(is_striped);
+        let range = "start=1000000000&end=1000000060";
+        let mut targets: Vec<String> = [
+            "/api/v1/list",
+            "/api/v1/list?recursive=1",
+            "/api/v1/list/net",
+            "/api/v1/list/secret",
+            "/api/v1/list/deep?recursive=1",
+            "/api/v1/tree",
+            "/api/v1/tree/net",
+            "/api/v1/tree/secret",
+            "/api/v1/tree/deep/1/2",
+            "/api/v1/tree/deep/9",
+            "/api/v1/search?q=rrd",
+            "/api/v1/search?q=secret",
+            "/api/v1/search?q=*/*/*",
+            "/api/v1/search?q=cpu",
+            "/tree/",
+            "/tree/net/",
+            "/tree/secret/",
+            "/tree/deep/",
+            "/search?q=a",
+            "/search?q=secret",
+        ]
+        .map(String::from)
+        .to_vec();
+        for name in READABLE.iter().chain(&HIDDEN).chain(&["none.rrd"]) {
+            let name = name.replace(' ', "%20");
+            let stem = name.trim_end_matches(".rrd").to_string();
+            targets.extend([
+                format!("/api/v1/info/{name}"),
+                format!("/api/v1/fetch/{name}?cf=AVERAGE&{range}"),
+                format!("/api/v1/graphs?rrd={name}"),
+                format!("/rrd/{stem}?{range}"),
+                format!("/graph?{range}&arg=DEF:a={name}:v:AVERAGE&arg=LINE:a&type=svg"),
+                format!("/api/v1/xport?{range}&arg=DEF:a={name}:v:AVERAGE&arg=XPORT:a"),
+            ]);
+        }
+        targets.extend([
+            format!("/api/v1/top?glob=**&{range}"),
+            format!("/api/v1/top?glob=*/*/*&{range}"),
+            format!("/api/v1/xport?{range}&arg=DEF:a=secret/a.rrd:v:AVERAGE&arg=CDEF:b=a,2,*&arg=XPORT:b"),
+        ]);
+        // The answer to one is compared only when it is one: where both refuse a parameter, nothing is shown of either.
+        let mut good = 0;
+        for target in &targets {
+            let (got, want) = (get_as(&whole, Some("ann"), target), get_as(&part, None, target));
+            assert_eq!(got.status, want.status, "{target}: {} {}", got.text(), want.text());
+            assert_eq!(
+                plain(&whole, &got.text()),
+                plain(&part, &want.text()),
+                "{target} (striped: {is_striped})"
+            );
+            good += usize::from(got.status == 200);
+        }
+        assert!(good > 20, "{good} of {}", targets.len());
+        for target in ["/metrics", "/status", "/api/v1/status"] {
+            assert_eq!(get_as(&whole, Some("ann"), target).status, 403, "{target}");
+            assert_eq!(get_as(&whole, Some("root"), target).status, 200, "{target}");
+        }
+        let home = get_as(&whole, Some("ann"), "/");
+        assert!(home.status == 303 && home.head.contains("location: /tree/"), "{}", home.head);
+    }
+}
+
+#[test]
+fn a_browser_logs_in() {
+    let (whole, _) = both(true);
+    let html = "Accept: text/html\r\n";
+    let sent = |answer: &Answer| {
+        answer.head.lines().find_map(|line| line.strip_prefix("location: ").map(String::from))
+    };
+    let first = request_with(&whole, "GET", "/tree/net/?x=1", html, "");
+    assert_eq!((first.status, sent(&first).as_deref()), (303, Some("/login?next=/tree/net/%3fx%3d1")));
+    assert_eq!(get_as(&whole, None, "/tree/net/").status, 401);
+    assert_eq!(get_as(&whole, Some("bob"), "/tree/net/").status, 401);
+    let form = request_with(&whole, "GET", "/login?next=/tree/net/%3fx%3d1", html, "");
+    assert!(form.status == 200 && form.text().contains("value=\"/tree/net/?x=1\""), "{}", form.text());
+    let wrong = request_with(&whole, "POST", "/login", html, "name=&secret=bob&next=/tree/");
+    assert!(wrong.status == 401 && wrong.text().contains("is not known"), "{}", wrong.status);
+    let foreign = format!("{html}Origin: http://evil.example\r\n");
+    assert_eq!(request_with(&whole, "POST", "/login", &foreign, "name=&secret=ann&next=/").status, 403);
+    let right = request_with(&whole, "POST", "/login", html, "name=&secret=ann&next=/tree/net/");
+    assert_eq!((right.status, sent(&right).as_deref()), (303, Some("/tree/net/")));
+    let address = std::fs::read_to_string(whole.path("http")).unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let body = "name=&secret=ann&next=//evil.example/";
+    let length = body.len();
+    write!(stream, "POST /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.to_ascii_lowercase().contains("location: /\r\n"), "{text}");
+    let cookie = text.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let page = request_with(&whole, "GET", "/tree/net/", &cookie, "");
+    assert!(page.status == 200 && page.text().contains("if"), "{}", page.status);
+    assert!(!request_with(&whole, "GET", "/tree/", &cookie, "").text().contains("secret"));
+    assert_eq!(request_with(&whole, "POST", "/logout", &cookie, "").status, 303);
+    assert_eq!(request_with(&whole, "GET", "/tree/net/", &cookie, "").status, 401);
+}
+
+#[test]
+fn those_who_may_only_read_change_nothing() {
+    let roundel = daemon(&[], true, Anonymous::All);
+    fill(&roundel, &READABLE, None);
+    let reader = Anonymous::Read.principal().unwrap();
+    let service = roundel.service().seen_by(&reader);
+    assert!(service.engine.list(b"", true).unwrap().len() == READABLE.len());
+    let name = store::name::RrdName::new(b"top.rrd").unwrap();
+    let error = service.engine.delete(&name).unwrap_err();
+    assert_eq!(error.to_string(), "'top.rrd': Permission denied");
+    assert!(Arc::ptr_eq(&service, &roundel.service().seen_by(&reader)));
+    assert!(
+        roundel.service().seen_by(&Principal::without_rights()).engine.list(b"", true).unwrap().is_empty()
+    );
+}
