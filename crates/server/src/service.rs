@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::access::{Rights, Verb};
+use ::access::{Below, Rights, Verb};
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -190,6 +190,12 @@ impl Service {
     /// Whether the client of this part of the store may see the RRD of this name.
     pub fn may_read(&self, name: &[u8]) -> bool {
         self.rights().is_none_or(|rights| rights.may(Verb::Read, name))
+    }
+
+    /// Whether the client of this part of the store may see directories below this one that have no RRDs in them, so that nothing says
+    /// whether they are of those that it may see.
+    pub fn sees_all_below(&self, directory: &[u8]) -> bool {
+        self.rights().is_none_or(|rights| rights.readable_below(directory) == Below::All)
     }
 
     /// Seconds since the epoch: the `now` of FETCH's relative times and of CREATE without a start.

@@ -47,7 +47,14 @@ impl Guard {
         if self.may(Verb::Read, name.as_bytes()) {
             return Ok(());
         }
-        Err(StoreError::NoSuchRrd(name.clone()))
+        Err(self.missing(name))
+    }
+
+    /// What this layout says of a name that no RRD has, but perhaps a directory that the client sees.
+    fn missing(&self, name: &RrdName) -> StoreError {
+        let is_directory = self.has_directory(name.as_bytes()).unwrap_or(false);
+        let said = is_directory.then(|| self.engine.status(name).err()).flatten();
+        said.unwrap_or_else(|| StoreError::NoSuchRrd(name.clone()))
     }
 
     /// Whether the RRD may be changed by `what`.
@@ -58,7 +65,7 @@ impl Guard {
         self.refuse(name, what);
         match self.may(Verb::Read, name.as_bytes()) {
             true => Err(StoreError::Denied(name.clone())),
-            false => Err(StoreError::NoSuchRrd(name.clone())),
+            false => Err(self.missing(name)),
         }
     }
 

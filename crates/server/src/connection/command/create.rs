@@ -245,7 +245,8 @@ fn check_directory(service: &Service, named: &ResolvedName) -> Result<(), Refusa
     }
     let directory = &name[..slash];
     let path = [service.names.base(), directory].concat();
-    if std::path::Path::new(std::ffi::OsStr::from_bytes(&path)).is_dir() {
+    if service.sees_all_below(directory) && std::path::Path::new(std::ffi::OsStr::from_bytes(&path)).is_dir()
+    {
         return Ok(());
     }
     let mut share = service.memory.share();

@@ -47,7 +47,7 @@ pub fn list(service: &Service, path: &[u8], recursive: bool, kept: &mut Kept) ->
     if names.is_empty() && !directory.is_empty() {
         match RrdName::new(&directory).map(|name| service.engine.status(&name)) {
             Ok(Ok(_)) => names.push(alone.to_vec()),
-            _ if is_directory(&shown) => {}
+            _ if service.sees_all_below(&directory) && is_directory(&shown) => {}
             _ => return refuse(": No such file or directory"),
         }
     }

@@ -49,7 +49,7 @@ pub fn stat(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), Ref
 /// Whether there is a directory in the tree of files or placeholders, which need not hold any RRD: it can be opened, but is
 /// none.
 fn is_directory_on_disk(service: &Service, named: &ResolvedName) -> bool {
-    place(service, named).is_dir()
+    service.sees_all_below(named.name.as_bytes()) && place(service, named).is_dir()
 }
 
 /// Where the file or placeholder of an RRD lies.
