@@ -305,3 +305,70 @@ fn invalid_arguments_are_refused_with_advice() {
     BufReader::new(&*output.stderr).read_to_string(&mut text).unwrap();
     assert!(text.contains("cannot tell what \"bad.toml\" is"), "{text}");
 }
+
+#[test]
+fn other_machines_are_let_in_by_tokens_or_in_words() {
+    let place = Place::new();
+    let config = |text: &str| {
+        let text = format!("store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n{text}");
+        std::fs::write(place.path("roundel.toml"), text).unwrap();
+    };
+    let validated = || {
+        let output = place.run(ROUNDEL, &["validate"]);
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let open = [
+        ("[[listen]]\naddress = '0.0.0.0:0'\n", "anonymous = 'read'\n", "[[listen]] address"),
+        ("[http]\nlisten = ['0.0.0.0:0']\n", "anonymous = 'all'\n", "[http] listen"),
+        ("[agents]\nlisten = ['0.0.0.0:0']\n", "open = true\n", "[agents] listen"),
+    ];
+    for (section, word, key) in open {
+        config(section);
+        let (is_good, said) = validated();
+        assert!(!is_good && said.contains(key) && said.contains("roundel token add"), "{section}: {said}");
+        config(&format!("{section}{word}"));
+        assert_eq!(validated(), (true, String::new()), "{section}{word}");
+    }
+    config("[[listen]]\naddress = '127.0.0.1:0'\nanonymous = 'everything'\n");
+    assert!(validated().1.contains("roundel.toml:7: anonymous: \"everything\""), "{}", validated().1);
+    config("[[access.user]]\nname = 'a'\nread = ['/x']\n");
+    assert!(validated().1.contains("[[access.user]] \"a\": read \"/x\""), "{}", validated().1);
+
+    config(open[0].0);
+    let token = |words: &[&str]| place.run(ROUNDEL, &[&["token"], words].concat());
+    let failed = |words: &[&str], cause: &str| {
+        let output = token(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(cause), "{words:?}: {said}");
+    };
+    failed(&["add", "a"], "nothing could be done with it");
+    failed(&["add", "a b", "--read", "**"], "cannot use the name");
+    failed(&["add", "a", "--read", "/x"], "--read \"/x\"");
+    failed(&["add", "a", "--read", "**", "--expires", "0"], "such as 90d");
+    failed(&["revoke", "a"], "there is no token \"a\"");
+    let words = ["add", "ann", "--read", "net/**", "--write", "hosts/{name}/**", "--expires", "90d"];
+    let made = token(&words);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let secret = String::from_utf8(made.stdout).unwrap();
+    assert!(secret.starts_with("rdl_"), "{secret}");
+    failed(&words, "there is one of that name");
+    let listed = String::from_utf8(token(&["list"]).stdout).unwrap();
+    assert!(listed.starts_with("ann  read net/**  write hosts/{name}/**  until 20"), "{listed}");
+    let file = std::fs::read_to_string(place.path("store/tokens")).unwrap();
+    assert!(!file.contains(secret.trim()), "{file}");
+    let mode = std::fs::metadata(place.path("store/tokens")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Now it starts, and the token is good for what it says.
+    let daemon = place.start(ROUNDEL, &["serve"]);
+    let mut stream = connect(&place.path("sock"));
+    write!(stream, "AUTH {secret}CREATE hosts/ann/x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9\n").unwrap();
+    write!(stream, "CREATE hosts/bob/x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9\nQUIT\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..2], ["0 authenticated as ann", "0 RRD created OK"], "{said}");
+    assert!(lines[2].contains("Permission denied"), "{said}");
+    drop(daemon);
+    assert!(token(&["revoke", "ann"]).status.success());
+    assert!(token(&["list"]).stdout.is_empty());
+}

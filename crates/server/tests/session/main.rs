@@ -95,6 +95,7 @@ impl Driver {
                     self.session.written();
                 }
                 Effect::Frames(_) => {}
+                Effect::Auth(_) => unreachable!("no client here says who it is"),
                 Effect::Wait | Effect::Read | Effect::End => {
                     self.ended = matches!(effect, Effect::End);
                     let waits = matches!(effect, Effect::Wait);
