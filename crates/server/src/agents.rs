@@ -10,10 +10,11 @@ mod session;
 pub mod work;
 
 use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -22,8 +23,10 @@ use self::counts::AgentCounts;
 use self::registry::Registry;
 use self::work::Dispatcher;
 use crate::collectors::own::Own;
-use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX};
+use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX, TLS_CONNECTION_BYTES};
 use crate::service::{Service, stopped};
+use crate::tls::TlsOptions;
+use crate::tls::port::TlsPort;
 
 /// The name in the log, in `/metrics` and of the RRD with its numbers.
 const NAME: &str = "agents";
@@ -37,6 +40,8 @@ pub struct AgentsSettings {
     pub listen: Vec<String>,
     /// How long an agent is gone before its devices go to others.
     pub handover: Duration,
+    /// TLS of all of them.
+    pub tls: Option<TlsOptions>,
 }
 
 impl AgentsSettings {
@@ -54,6 +59,7 @@ impl AgentsSettings {
 #[derive(Debug)]
 pub struct AgentSockets {
     listeners: Vec<TcpListener>,
+    tls: Option<Arc<TlsPort>>,
 }
 
 /// What all sessions share.
@@ -62,6 +68,9 @@ struct AgentServer {
     registry: Registry,
     work: Arc<Dispatcher>,
     counts: AgentCounts,
+    tls: Option<Arc<TlsPort>>,
+    /// Sessions at once.
+    places: Semaphore,
 }
 
 impl AgentSockets {
@@ -77,7 +86,9 @@ impl AgentSockets {
             Ok(listener)
         };
         let listeners = settings.listen.iter().map(bind).collect::<Result<_, String>>()?;
-        Ok(AgentSockets { listeners })
+        let tls = settings.tls.as_ref().map(TlsPort::open).transpose();
+        let tls = tls.map_err(|error| format!("[agents] tls: {error}"))?;
+        Ok(AgentSockets { listeners, tls })
     }
 
     /// Serves agents until `stop` becomes true; `work` decides what they poll.
@@ -93,12 +104,12 @@ impl AgentSockets {
         let context = Arc::clone(&service.collecting);
         let mut own = Own::new(&context, NAME);
         let (registry, counts) = (Registry::default(), AgentCounts::default());
-        let server = Arc::new(AgentServer { service, registry, work, counts });
-        let places = Arc::new(Semaphore::new(AGENT_SESSIONS_MAX));
+        let (tls, places) = (self.tls, Semaphore::new(AGENT_SESSIONS_MAX));
+        let server = Arc::new(AgentServer { service, registry, work, counts, tls, places });
         let mut listening = JoinSet::new();
         for listener in self.listeners {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            listening.spawn(accept(listener, Arc::clone(&server), Arc::clone(&places), stop.clone()));
+            listening.spawn(accept(listener, Arc::clone(&server), stop.clone()));
         }
         loop {
             tokio::select! {
@@ -120,7 +131,6 @@ impl AgentSockets {
 async fn accept(
     listener: tokio::net::TcpListener,
     server: Arc<AgentServer>,
-    places: Arc<Semaphore>,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut sessions = JoinSet::new();
@@ -135,25 +145,43 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // The agent tries again.
-            tracing::warn!(%from, "no more than {AGENT_SESSIONS_MAX} sessions of agents");
-            continue;
-        };
         let (server, stop) = (Arc::clone(&server), stop.clone());
-        sessions.spawn(async move {
-            serve(stream, &server, stop).await;
-            drop(place);
-        });
+        sessions.spawn(async move { server.admit(stream, from, stop).await });
     }
     while sessions.join_next().await.is_some() {}
 }
 
-async fn serve(stream: TcpStream, server: &AgentServer, stop: watch::Receiver<bool>) {
-    let from = stream.peer_addr().map_or_else(|_| "?".to_string(), |from| from.to_string());
-    // Blocks and answers go out at once.
-    stream.set_nodelay(true).ok();
-    if let Err(error) = session::run(stream, server, stop).await {
-        tracing::debug!(from, %error, "a session of an agent has ended");
+impl AgentServer {
+    /// Begins TLS where it is spoken, then serves the agent.
+    async fn admit(&self, stream: TcpStream, from: SocketAddr, mut stop: watch::Receiver<bool>) {
+        // Blocks and answers go out at once.
+        stream.set_nodelay(true).ok();
+        let Some(tls) = &self.tls else { return self.serve(stream, from, stop).await };
+        let _fixed = self.service.memory.fix(TLS_CONNECTION_BYTES);
+        let encrypted = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            encrypted = tls.encrypt(stream) => encrypted,
+        };
+        match encrypted {
+            Ok(encrypted) => self.serve(encrypted.stream, from, stop).await,
+            Err(error) => tracing::debug!(%from, %error, "an agent could not begin TLS"),
+        }
+    }
+
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        from: SocketAddr,
+        stop: watch::Receiver<bool>,
+    ) {
+        let Ok(_place) = self.places.try_acquire() else {
+            // The agent tries again.
+            tracing::warn!(%from, "no more than {AGENT_SESSIONS_MAX} sessions of agents");
+            return;
+        };
+        if let Err(error) = session::run(stream, self, stop).await {
+            tracing::debug!(%from, %error, "a session of an agent has ended");
+        }
     }
 }

@@ -35,6 +35,7 @@ use crate::settings::{
     FilesSettings, Layout, LimitSettings, LogLevel, MAX_REMOVED_DEFAULT, Settings, StripesSettings,
     TRASH_DEFAULT,
 };
+use crate::tls::TlsOptions;
 
 /// What a spool may take unless the configuration says otherwise: 30 million values and more.
 const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
@@ -119,6 +120,7 @@ impl Default for File {
                 permissions: None,
                 mode: None,
                 group: None,
+                tls: None,
             }],
             http: FileHttp {
                 listen: Vec::new(),
@@ -174,6 +176,7 @@ struct FileListen {
     permissions: Option<Vec<toml::Spanned<String>>>,
     mode: Option<toml::Spanned<String>>,
     group: Option<toml::Spanned<String>>,
+    tls: Option<TlsOptions>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -277,6 +280,7 @@ struct FileAgents {
     listen: Vec<toml::Spanned<String>>,
     open: bool,
     handover: Option<toml::Spanned<String>>,
+    tls: Option<TlsOptions>,
 }
 
 fn yes() -> bool {
@@ -361,6 +365,8 @@ impl Reader<'_> {
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
         };
         let listen = file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<Vec<_>, _>>()?;
+        let mut gmetad = file.gmetad.unwrap_or_default();
+        gmetad.set_directory(&absolute(Path::new("."))?);
         Ok(Settings {
             layout,
             sync: self.sync(&file.sync)?,
@@ -384,7 +390,7 @@ impl Reader<'_> {
             log_file: file.log.file.as_deref().map(absolute).transpose()?,
             collect_host: file.collect.host.then_some(file.collect.directory),
             collectd: self.section("collectd", file.collectd, CollectdSection::settings)?.flatten(),
-            ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, file.gmetad)
+            ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, gmetad)
                 .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
             mrtg: file.mrtg.iter().map(|mrtg| self.mrtg(mrtg)).collect::<Result<_, _>>()?,
             snmp: self.snmp(file.snmp, !file.agents.listen.is_empty())?,
@@ -548,19 +554,21 @@ impl Reader<'_> {
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {
+        let tls = agents.tls.as_ref().map(tls_options).transpose()?;
+        let is_closed = tls.as_ref().is_some_and(TlsOptions::demands_certificates);
         for address in &agents.listen {
             let is_local = AgentsSettings::is_local(address.get_ref())
                 .ok_or_else(|| self.error("listen", address, "give HOST:PORT, such as 127.0.0.1:42219"))?;
-            if !is_local && !agents.open {
-                let cause = "agents are neither authenticated nor encrypted yet, so they are received on loopback only; \
-                     with open = true, every program that reaches the port may write";
+            if !is_local && !agents.open && !is_closed {
+                let cause = "agents are received on loopback only, unless tls demands certificates of them \
+                     (client_auth_type = \"RequireAndVerifyClientCert\"); with open = true, every program that reaches the port may write";
                 return Err(self.error("listen", address, cause));
             }
         }
         let listen: Vec<String> = agents.listen.iter().map(|address| address.get_ref().clone()).collect();
         let handover = agents.handover.as_ref();
         let handover = self.duration("handover", handover, HANDOVER_DEFAULT, values::INTERVAL)?;
-        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover }))
+        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover, tls }))
     }
 
     fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {
@@ -610,8 +618,23 @@ impl Reader<'_> {
             ),
         };
         let group = self.id("group", listen.group.as_ref(), privileges::group_id)?;
-        Ok(Listen { address, permissions, mode, group })
+        let tls = listen.tls.as_ref().map(tls_options).transpose()?;
+        if tls.is_some() && matches!(address, Address::Unix(_)) {
+            return Err(self.error(
+                "address",
+                &listen.address,
+                "tls is for TCP; a UNIX socket stays on this machine, so leave tls out",
+            ));
+        }
+        Ok(Listen { address, permissions, mode, group, tls })
     }
+}
+
+/// TLS of a port, with absolute paths.
+fn tls_options(options: &TlsOptions) -> Result<TlsOptions, ConfigError> {
+    let mut options = options.clone();
+    options.set_directory(&absolute(Path::new("."))?);
+    Ok(options)
 }
 
 /// Makes a path absolute, relative to the current directory.

@@ -2,6 +2,7 @@
 
 pub mod chunk;
 pub mod command;
+pub mod encrypted;
 pub mod inbox;
 pub mod refusal;
 pub mod session;
@@ -23,6 +24,7 @@ use crate::limits::{ANSWER_BYTES_HELD, CONNECTION_BYTES, HELD_FREELY, READ_BYTES
 use crate::metrics::DropReason;
 use crate::peer::Peer;
 use crate::service::{Service, Turn};
+use crate::tls::port::TLS_HANDSHAKE;
 
 /// What a listener allows its clients; a reload changes it.
 pub type SharedPermissions = Arc<RwLock<Permissions>>;
@@ -33,6 +35,8 @@ pub struct Connection {
     service: Arc<Service>,
     permissions: SharedPermissions,
     peer: Peer,
+    /// Bytes that its stream holds, and whether those are a part of something.
+    beneath: (usize, bool),
     session: Session,
     inbox: Arc<Inbox>,
     /// Bytes received; those before `used` are processed.
@@ -77,6 +81,7 @@ impl Connection {
             service,
             permissions,
             peer,
+            beneath: (0, false),
             session,
             inbox,
             buffer,
@@ -92,6 +97,11 @@ impl Connection {
     /// Who is at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Whether the first bytes of a client are those of TLS.
+    fn begins_tls(&self) -> bool {
+        self.buffer.starts_with(&[TLS_HANDSHAKE, 3])
     }
 
     /// Does everything that needs no socket, until something does.
@@ -188,7 +198,7 @@ impl Connection {
     /// # Errors
     /// When too much is held already: the connection ends.
     fn hold(&mut self) -> io::Result<()> {
-        let held = self.session.held() + self.buffer.capacity();
+        let held = self.session.held() + self.buffer.capacity() + self.beneath.0;
         let share = if held > HELD_FREELY { held as u64 } else { 0 };
         match self.share.bytes() == share || self.share.try_resize(share) {
             true => Ok(()),
@@ -198,7 +208,8 @@ impl Connection {
 
     /// How long the client may be silent now: in the middle of something not for ever.
     fn patience(&self) -> Option<Duration> {
-        (self.used < self.buffer.len() || self.session.is_open()).then_some(self.service.idle)
+        (self.used < self.buffer.len() || self.session.is_open() || self.beneath.1)
+            .then_some(self.service.idle)
     }
 
     /// The buffer, with room for more. Called when the client has sent something; also applies the current

@@ -87,7 +87,9 @@ impl Reloading {
 fn are_sockets_same(old: &Settings, new: &Settings) -> bool {
     let sockets = |settings: &Settings| {
         let listen = settings.listen.iter();
-        listen.map(|listen| (listen.address.clone(), listen.mode, listen.group)).collect::<Vec<_>>()
+        listen
+            .map(|listen| (listen.address.clone(), listen.mode, listen.group, listen.tls.clone()))
+            .collect::<Vec<_>>()
     };
     sockets(old) == sockets(new)
 }

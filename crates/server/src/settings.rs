@@ -320,7 +320,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 
 /// A socket whose clients may use every command.
 pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
-    Listen { address, permissions: Permissions::ALL, mode: None, group: None }
+    Listen { address, permissions: Permissions::ALL, mode: None, group: None, tls: None }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use protocol::rrdcached::address::Address;
 
 use crate::collectors::{collectd, datagrams};
 use crate::settings::{Layout, Settings};
+use crate::tls::port::TlsPort;
 
 /// The longest path of a UNIX socket in bytes: the kernel's structure has 108, of which one is zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -37,6 +38,7 @@ pub fn check(settings: &Settings) -> Result<(), String> {
     for (key, path) in directories(settings) {
         check_directory(path).map_err(|cause| cannot(key, path.display(), cause))?;
     }
+    check_tls(settings)?;
     settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
     let collectd = settings.collectd.as_ref();
     let gmond = settings.ganglia.as_ref().and_then(|ganglia| ganglia.listen.as_ref());
@@ -49,6 +51,19 @@ pub fn check(settings: &Settings) -> Result<(), String> {
         datagrams::interface_index(interface).map_err(|cause| cannot(key, interface, cause))?;
     }
     collectd.map_or(Ok(()), |collectd| collectd::CollectdFiles::read(collectd).map(drop))
+}
+
+/// Checks that TLS of every port can be used.
+fn check_tls(settings: &Settings) -> Result<(), String> {
+    let listen = settings.listen.iter().map(|listen| ("[[listen]]", &listen.tls));
+    let agents = settings.agents.iter().map(|agents| ("[agents]", &agents.tls));
+    let ganglia = settings.ganglia.iter().map(|ganglia| ("[gmetad]", &ganglia.tls));
+    for (section, tls) in listen.chain(agents).chain(ganglia) {
+        tls.as_ref().map_or(Ok(()), |tls| {
+            TlsPort::open(tls).map(drop).map_err(|error| format!("{section} tls: {error}"))
+        })?;
+    }
+    Ok(())
 }
 
 fn cannot(key: &str, value: impl Display, cause: impl Display) -> String {

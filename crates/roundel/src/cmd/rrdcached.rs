@@ -260,7 +260,7 @@ impl Options {
             tcp => tcp,
         };
         let (permissions, mode, group) = (self.permissions, self.mode, self.group);
-        self.settings.listen.push(Listen { address, permissions, mode, group });
+        self.settings.listen.push(Listen { address, permissions, mode, group, tls: None });
         Ok(())
     }
 

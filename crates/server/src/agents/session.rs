@@ -12,8 +12,7 @@ use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, VERSION_BEFORE, blo
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, HEADER_BYTES};
 use store::engine::{StoreError, StreamPosition};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -42,7 +41,11 @@ type Ending = (ErrorCode, String);
 ///
 /// # Errors
 /// Errors of the socket.
-pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+pub async fn run(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    server: &AgentServer,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
     let mut wire = Wire { stream, input: Vec::new(), output: Vec::new() };
     let hello = tokio::time::timeout(AGENT_HELLO_WAIT, wire.hello());
     let Some(hello) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
@@ -80,13 +83,13 @@ struct Greeting {
 }
 
 /// The socket, with what has arrived and what is to be sent.
-struct Wire {
-    stream: TcpStream,
+struct Wire<S> {
+    stream: S,
     input: Vec<u8>,
     output: Vec<u8>,
 }
 
-impl Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
     async fn hello(&mut self) -> io::Result<Option<Greeting>> {
         while !self.input.contains(&b'\n') {
@@ -133,7 +136,11 @@ impl Wire {
 
     async fn flush(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
-            tokio::time::timeout(AGENT_SILENCE_MAX, self.stream.write_all(&self.output)).await??;
+            let sent = async {
+                self.stream.write_all(&self.output).await?;
+                self.stream.flush().await
+            };
+            tokio::time::timeout(AGENT_SILENCE_MAX, sent).await??;
             self.output.clear();
         }
         Ok(())
@@ -218,7 +225,7 @@ impl<'a> Session<'a> {
 
     async fn serve(
         &mut self,
-        wire: &mut Wire,
+        wire: &mut Wire<impl AsyncRead + AsyncWrite + Unpin>,
         place: &mut Place<'_>,
         stop: &mut watch::Receiver<bool>,
     ) -> io::Result<Option<Ending>> {
@@ -264,7 +271,10 @@ impl<'a> Session<'a> {
     }
 
     /// Does what the frames say that have arrived whole.
-    async fn take_frames(&mut self, wire: &mut Wire) -> Result<(), Ending> {
+    async fn take_frames(
+        &mut self,
+        wire: &mut Wire<impl AsyncRead + AsyncWrite + Unpin>,
+    ) -> Result<(), Ending> {
         let input = std::mem::take(&mut wire.input);
         let mut at = 0;
         loop {

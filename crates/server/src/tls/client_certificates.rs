@@ -28,6 +28,11 @@ pub(super) enum ClientPolicy {
 }
 
 impl ClientPolicy {
+    /// Whether a certificate that is shown is one of an authority.
+    pub(super) fn verifies(self) -> bool {
+        matches!(self, ClientPolicy::VerifyIfGiven | ClientPolicy::RequireAndVerify)
+    }
+
     pub(super) fn parse(name: &str) -> Result<Self, String> {
         Ok(match name {
             "" | "NoClientCert" => ClientPolicy::None,
@@ -43,6 +48,17 @@ impl ClientPolicy {
             }
         })
     }
+}
+
+/// The names of a client whose certificate was verified: the subject's alternative names, or its common name where there are none.
+pub(super) fn names_of(certificate: &CertificateDer<'_>) -> Arc<[String]> {
+    let names = names_in(certificate).unwrap_or_default();
+    if !names.is_empty() {
+        return names.into();
+    }
+    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Arc::default() };
+    let common = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    common.map(str::to_string).into_iter().collect()
 }
 
 /// What verifies clients by `policy`. Without `roots`, the authorities are those that this machine trusts.

@@ -55,6 +55,16 @@ impl TlsOptions {
         texts.iter().any(|text| !text.is_empty()) || files.iter().any(|file| !file.as_os_str().is_empty())
     }
 
+    /// Whether the names in a client's certificate are vouched for by an authority.
+    pub fn verifies_clients(&self) -> bool {
+        ClientPolicy::parse(&self.client_auth_type).is_ok_and(ClientPolicy::verifies)
+    }
+
+    /// Whether no client gets in without a certificate of an authority.
+    pub fn demands_certificates(&self) -> bool {
+        ClientPolicy::parse(&self.client_auth_type) == Ok(ClientPolicy::RequireAndVerify)
+    }
+
     /// Makes relative paths relative to `directory`.
     pub fn set_directory(&mut self, directory: &Path) {
         for file in [&mut self.cert_file, &mut self.key_file, &mut self.client_ca_file] {
