@@ -19,6 +19,7 @@ use protocol::rrdcached::command::{Permissions, Verb};
 
 use self::audit::{Audit, Event};
 use self::token_file::TokenFile;
+use crate::peer::Peer;
 use crate::privileges;
 use crate::rate::RateLimit;
 
@@ -278,6 +279,14 @@ impl Access {
     pub fn of_certificate(&self, names: &[String]) -> Option<Arc<Principal>> {
         let known = names.iter().find_map(|name| self.users.get(name).map(Arc::clone));
         known.or_else(|| names.first().map(|name| self.of_user(name)))
+    }
+
+    /// Who is at the other end of a connection, if that says it.
+    pub fn of_peer(&self, peer: &Peer) -> Option<Arc<Principal>> {
+        match peer {
+            Peer::Unix { uid, gid } => self.of_unix(*uid, *gid),
+            Peer::Tcp { certificate, .. } => self.of_certificate(certificate.as_ref()?),
+        }
     }
 
     /// Whose program is at the other end of a UNIX socket, if that has an account.

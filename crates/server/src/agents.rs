@@ -10,10 +10,11 @@ mod session;
 pub mod work;
 
 use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -23,8 +24,11 @@ use self::registry::Registry;
 use self::work::Dispatcher;
 use crate::access::Principal;
 use crate::collectors::own::Own;
-use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX};
+use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX, TLS_CONNECTION_BYTES};
+use crate::peer::Peer;
 use crate::service::{Service, stopped};
+use crate::tls::TlsOptions;
+use crate::tls::port::TlsPort;
 
 /// The name in the log, in `/metrics` and of the RRD with its numbers.
 const NAME: &str = "agents";
@@ -40,6 +44,8 @@ pub struct AgentsSettings {
     pub handover: Duration,
     /// Agents need not say who they are.
     pub open: bool,
+    /// TLS of all of them.
+    pub tls: Option<TlsOptions>,
 }
 
 impl AgentsSettings {
@@ -58,6 +64,7 @@ impl AgentsSettings {
 pub struct AgentSockets {
     listeners: Vec<TcpListener>,
     anonymous: Arc<Principal>,
+    tls: Option<Arc<TlsPort>>,
 }
 
 /// What all sessions share.
@@ -68,6 +75,9 @@ struct AgentServer {
     counts: AgentCounts,
     /// Agents that do not say who they are.
     anonymous: Arc<Principal>,
+    tls: Option<Arc<TlsPort>>,
+    /// Sessions at once.
+    places: Semaphore,
 }
 
 impl AgentSockets {
@@ -84,7 +94,9 @@ impl AgentSockets {
         };
         let listeners = settings.listen.iter().map(bind).collect::<Result<_, String>>()?;
         let anonymous = if settings.open { Principal::everyone() } else { Principal::without_rights() };
-        Ok(AgentSockets { listeners, anonymous })
+        let tls = settings.tls.as_ref().map(TlsPort::open).transpose();
+        let tls = tls.map_err(|error| format!("[agents] tls: {error}"))?;
+        Ok(AgentSockets { listeners, anonymous, tls })
     }
 
     /// Serves agents until `stop` becomes true; `work` decides what they poll.
@@ -100,12 +112,12 @@ impl AgentSockets {
         let context = Arc::clone(&service.collecting);
         let mut own = Own::new(&context, NAME);
         let (registry, counts) = (Registry::default(), AgentCounts::default());
-        let server = Arc::new(AgentServer { service, registry, work, counts, anonymous: self.anonymous });
-        let places = Arc::new(Semaphore::new(AGENT_SESSIONS_MAX));
+        let (anonymous, tls, places) = (self.anonymous, self.tls, Semaphore::new(AGENT_SESSIONS_MAX));
+        let server = Arc::new(AgentServer { service, registry, work, counts, anonymous, tls, places });
         let mut listening = JoinSet::new();
         for listener in self.listeners {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            listening.spawn(accept(listener, Arc::clone(&server), Arc::clone(&places), stop.clone()));
+            listening.spawn(accept(listener, Arc::clone(&server), stop.clone()));
         }
         loop {
             tokio::select! {
@@ -127,7 +139,6 @@ impl AgentSockets {
 async fn accept(
     listener: tokio::net::TcpListener,
     server: Arc<AgentServer>,
-    places: Arc<Semaphore>,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut sessions = JoinSet::new();
@@ -142,25 +153,44 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // The agent tries again.
-            tracing::warn!(%from, "no more than {AGENT_SESSIONS_MAX} sessions of agents");
-            continue;
-        };
         let (server, stop) = (Arc::clone(&server), stop.clone());
-        sessions.spawn(async move {
-            serve(stream, &server, stop).await;
-            drop(place);
-        });
+        sessions.spawn(async move { server.admit(stream, from, stop).await });
     }
     while sessions.join_next().await.is_some() {}
 }
 
-async fn serve(stream: TcpStream, server: &AgentServer, stop: watch::Receiver<bool>) {
-    let from = stream.peer_addr().map_or_else(|_| "?".to_string(), |from| from.to_string());
-    // Blocks and answers go out at once.
-    stream.set_nodelay(true).ok();
-    if let Err(error) = session::run(stream, server, stop).await {
-        tracing::debug!(from, %error, "a session of an agent has ended");
+impl AgentServer {
+    /// Begins TLS where it is spoken, then serves the agent.
+    async fn admit(&self, stream: TcpStream, from: SocketAddr, mut stop: watch::Receiver<bool>) {
+        // Blocks and answers go out at once.
+        stream.set_nodelay(true).ok();
+        let Some(tls) = &self.tls else { return self.serve(stream, from, None, stop).await };
+        let _fixed = self.service.memory.fix(TLS_CONNECTION_BYTES);
+        let encrypted = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            encrypted = tls.encrypt(stream) => encrypted,
+        };
+        match encrypted {
+            Ok(encrypted) => self.serve(encrypted.stream, from, encrypted.names, stop).await,
+            Err(error) => tracing::debug!(%from, %error, "an agent could not begin TLS"),
+        }
+    }
+
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        from: SocketAddr,
+        certificate: Option<Arc<[String]>>,
+        stop: watch::Receiver<bool>,
+    ) {
+        let Ok(_place) = self.places.try_acquire() else {
+            // The agent tries again.
+            tracing::warn!(%from, "no more than {AGENT_SESSIONS_MAX} sessions of agents");
+            return;
+        };
+        if let Err(error) = session::run(stream, Peer::Tcp { address: from, certificate }, self, stop).await {
+            tracing::debug!(%from, %error, "a session of an agent has ended");
+        }
     }
 }

@@ -37,6 +37,7 @@ use crate::settings::{
     FilesSettings, Layout, LimitSettings, LogLevel, MAX_REMOVED_DEFAULT, Settings, StripesSettings,
     TRASH_DEFAULT,
 };
+use crate::tls::TlsOptions;
 
 /// What a spool may take unless the configuration says otherwise: 30 million values and more.
 const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
@@ -123,6 +124,7 @@ impl Default for File {
                 mode: None,
                 group: None,
                 anonymous: None,
+                tls: None,
             }],
             access: FileAccess::default(),
             http: FileHttp {
@@ -181,6 +183,7 @@ struct FileListen {
     mode: Option<toml::Spanned<String>>,
     group: Option<toml::Spanned<String>>,
     anonymous: Option<toml::Spanned<FileAnonymous>>,
+    tls: Option<TlsOptions>,
 }
 
 /// `[access]`: who clients are.
@@ -302,6 +305,7 @@ struct FileAgents {
     listen: Vec<toml::Spanned<String>>,
     open: bool,
     handover: Option<toml::Spanned<String>>,
+    tls: Option<TlsOptions>,
 }
 
 fn yes() -> bool {
@@ -387,6 +391,8 @@ impl Reader<'_> {
         };
         let listen = file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<Vec<_>, _>>()?;
         let access = self.access(file.access)?;
+        let mut gmetad = file.gmetad.unwrap_or_default();
+        gmetad.set_directory(&absolute(Path::new("."))?);
         let mut settings = Settings {
             layout,
             sync: self.sync(&file.sync)?,
@@ -412,7 +418,7 @@ impl Reader<'_> {
             log_file: file.log.file.as_deref().map(absolute).transpose()?,
             collect_host: file.collect.host.then_some(file.collect.directory),
             collectd: self.section("collectd", file.collectd, CollectdSection::settings)?.flatten(),
-            ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, file.gmetad)
+            ganglia: ganglia::config::settings(file.gmond, file.gmond_listen, gmetad)
                 .map_err(|cause| ConfigError(format!("{}: {cause}", self.source)))?,
             mrtg: file.mrtg.iter().map(|mrtg| self.mrtg(mrtg)).collect::<Result<_, _>>()?,
             snmp: self.snmp(file.snmp, !file.agents.listen.is_empty())?,
@@ -608,16 +614,18 @@ impl Reader<'_> {
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {
+        let tls = agents.tls.as_ref().map(tls_options).transpose()?;
+        let is_closed = tls.as_ref().is_some_and(TlsOptions::demands_certificates);
         let mut open = true;
         for address in &agents.listen {
             let is_local = AgentsSettings::is_local(address.get_ref())
                 .ok_or_else(|| self.error("listen", address, "give HOST:PORT, such as 127.0.0.1:42219"))?;
-            open &= is_local || agents.open;
+            open &= is_local || agents.open || is_closed;
         }
         let listen: Vec<String> = agents.listen.iter().map(|address| address.get_ref().clone()).collect();
         let handover = agents.handover.as_ref();
         let handover = self.duration("handover", handover, HANDOVER_DEFAULT, values::INTERVAL)?;
-        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover, open }))
+        Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover, open, tls }))
     }
 
     fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {
@@ -667,13 +675,28 @@ impl Reader<'_> {
             ),
         };
         let group = self.id("group", listen.group.as_ref(), privileges::group_id)?;
+        let tls = listen.tls.as_ref().map(tls_options).transpose()?;
+        if tls.is_some() && matches!(address, Address::Unix(_)) {
+            return Err(self.error(
+                "address",
+                &listen.address,
+                "tls is for TCP; a UNIX socket stays on this machine, so leave tls out",
+            ));
+        }
         let anonymous = match self.anonymous(listen.anonymous.as_ref())? {
             Some(anonymous) => anonymous,
             None if address.is_local() => Anonymous::All,
             None => Anonymous::Nothing,
         };
-        Ok(Listen { address, permissions, mode, group, anonymous })
+        Ok(Listen { address, permissions, mode, group, anonymous, tls })
     }
+}
+
+/// TLS of a port, with absolute paths.
+fn tls_options(options: &TlsOptions) -> Result<TlsOptions, ConfigError> {
+    let mut options = options.clone();
+    options.set_directory(&absolute(Path::new("."))?);
+    Ok(options)
 }
 
 /// Makes a path absolute, relative to the current directory.

@@ -2,6 +2,7 @@
 
 pub mod chunk;
 pub mod command;
+pub mod encrypted;
 pub mod inbox;
 pub mod refusal;
 pub mod session;
@@ -26,6 +27,7 @@ use crate::limits::{
 use crate::metrics::DropReason;
 use crate::peer::Peer;
 use crate::service::{Service, Turn};
+use crate::tls::port::TLS_HANDSHAKE;
 
 /// What a listener allows its clients.
 #[derive(Debug)]
@@ -44,13 +46,7 @@ impl ListenerRights {
 
     /// Who a client is that has not said it yet.
     fn who(&self, access: &Access, peer: &Peer) -> Arc<Principal> {
-        let known = match peer {
-            Peer::Unix { uid, gid } => access.of_unix(*uid, *gid),
-            Peer::Tcp { certificate, .. } => {
-                certificate.as_ref().and_then(|names| access.of_certificate(names))
-            }
-        };
-        known.unwrap_or_else(|| Arc::clone(&self.anonymous))
+        access.of_peer(peer).unwrap_or_else(|| Arc::clone(&self.anonymous))
     }
 }
 
@@ -69,6 +65,8 @@ pub struct Connection {
     looked: Instant,
     permissions: SharedPermissions,
     peer: Peer,
+    /// Bytes that its stream holds, and whether those are a part of something.
+    beneath: (usize, bool),
     session: Session,
     inbox: Arc<Inbox>,
     /// Bytes received; those before `used` are processed.
@@ -118,6 +116,7 @@ impl Connection {
             looked: Instant::now(),
             permissions,
             peer,
+            beneath: (0, false),
             session,
             inbox,
             buffer,
@@ -133,6 +132,11 @@ impl Connection {
     /// Who is at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Whether the first bytes of a client are those of TLS.
+    fn begins_tls(&self) -> bool {
+        self.buffer.starts_with(&[TLS_HANDSHAKE, 3])
     }
 
     /// Does everything that needs no socket, until something does.
@@ -243,7 +247,7 @@ impl Connection {
     /// # Errors
     /// When too much is held already: the connection ends.
     fn hold(&mut self) -> io::Result<()> {
-        let held = self.session.held() + self.buffer.capacity();
+        let held = self.session.held() + self.buffer.capacity() + self.beneath.0;
         let share = if held > HELD_FREELY { held as u64 } else { 0 };
         match self.share.bytes() == share || self.share.try_resize(share) {
             true => Ok(()),
@@ -253,7 +257,8 @@ impl Connection {
 
     /// How long the client may be silent now: in the middle of something not for ever.
     fn patience(&self) -> Option<Duration> {
-        (self.used < self.buffer.len() || self.session.is_open()).then_some(self.service.idle)
+        (self.used < self.buffer.len() || self.session.is_open() || self.beneath.1)
+            .then_some(self.service.idle)
     }
 
     /// The buffer, with room for more. Called when the client has sent something; also applies the current

@@ -230,7 +230,8 @@ fn change_owners(settings: &Settings) {
 
 fn announce(settings: &Settings, scheme: &str) {
     for listen in &settings.listen {
-        tracing::info!("listening on {}", listen.address);
+        let tls = if listen.tls.is_some() { " with TLS" } else { "" };
+        tracing::info!("listening on {}{tls}", listen.address);
     }
     for address in &settings.http {
         tracing::info!("HTTP on {scheme}://{address}/: the page, /graph, /api/v1/openapi.json, /metrics");

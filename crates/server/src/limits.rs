@@ -50,6 +50,11 @@ pub const CONNECTION_BYTES: u64 = 5 * 1024;
 pub const HTTP_CONNECTION_BYTES: u64 = 13 * 1024;
 /// What TLS and HTTP/2 add to it: 6.3 kB and 8.2 kB, measured with a thousand of them.
 pub const TLS_CONNECTION_BYTES: u64 = 9 * 1024;
+/// The longest wait for a handshake of TLS, beside which nothing is done for the client: gnutls and openssl need 3 ms here, and a
+/// line with a second of delay three seconds.
+pub const TLS_HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
+/// Handshakes of a port at once; beyond it the oldest is ended for the newest. The library holds up to 64 kB for each.
+pub const TLS_HANDSHAKES_MAX: usize = 256;
 /// Connections for which there is always memory, whatever the limit says: fewer would be no service.
 pub const CONNECTIONS_MIN: u64 = 64;
 

@@ -18,12 +18,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{Anonymous, Principal};
+use crate::connection::encrypted::EncryptedStream;
 use crate::connection::task::{self, Stream};
 use crate::connection::{ListenerRights, SharedPermissions};
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
-use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT};
+use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT, TLS_CONNECTION_BYTES};
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
+use crate::tls::TlsOptions;
+use crate::tls::port::{Encrypted, TlsPort};
 
 /// Connections that the kernel queues until they are accepted. Linux limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -41,6 +44,8 @@ pub struct Listen {
     pub group: Option<u32>,
     /// What clients may do that do not say who they are.
     pub anonymous: Anonymous,
+    /// TLS of a TCP socket.
+    pub tls: Option<TlsOptions>,
 }
 
 /// A bound socket.
@@ -48,8 +53,8 @@ pub struct Listen {
 pub enum Bound {
     /// A UNIX socket with its file, which is removed when this is dropped.
     Unix(UnixListener, SocketFile),
-    /// A TCP socket on one address of the requested host.
-    Tcp(TcpListener),
+    /// A TCP socket on one address of the requested host, with its TLS.
+    Tcp(TcpListener, Option<Arc<TlsPort>>),
 }
 
 /// The file of a UNIX socket; removed when dropped, so that a failed start leaves none.
@@ -99,7 +104,13 @@ impl Listen {
                 self.set_group_and_mode(path).map_err(|error| fail(error.to_string()))?;
                 Ok(vec![bound])
             }
-            Address::Tcp { host, port } => bind_tcp(host, *port).map_err(fail),
+            Address::Tcp { host, port } => {
+                // Before privileges are dropped: keys are often root's.
+                let tls = self.tls.as_ref().map(TlsPort::open).transpose();
+                let tls = tls.map_err(|error| fail(format!("tls: {error}")))?;
+                let listeners = bind_tcp(host, *port).map_err(fail)?;
+                Ok(listeners.into_iter().map(|listener| Bound::Tcp(listener, tls.clone())).collect())
+            }
         }
     }
 
@@ -141,7 +152,7 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     UnixListener::bind(path).map_err(|error| error.to_string())
 }
 
-fn bind_tcp(host: &str, port: u16) -> Result<Vec<Bound>, String> {
+fn bind_tcp(host: &str, port: u16) -> Result<Vec<TcpListener>, String> {
     let addresses: Vec<SocketAddr> = if host.is_empty() {
         vec![([0u8; 4], port).into(), ([0u16; 8], port).into()]
     } else {
@@ -151,7 +162,7 @@ fn bind_tcp(host: &str, port: u16) -> Result<Vec<Bound>, String> {
     let mut failure = "the name has no address".to_string();
     for address in addresses {
         match bind_one(address) {
-            Ok(listener) => bound.push(Bound::Tcp(listener)),
+            Ok(listener) => bound.push(listener),
             // A machine without IPv6 still listens on IPv4.
             Err(error) => failure = error.to_string(),
         }
@@ -175,7 +186,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
 /// A listening socket in use.
 enum Acceptor {
     Unix(tokio::net::UnixListener),
-    Tcp(tokio::net::TcpListener),
+    Tcp(tokio::net::TcpListener, Option<Arc<TlsPort>>),
 }
 
 impl Acceptor {
@@ -185,28 +196,67 @@ impl Acceptor {
                 listener.set_nonblocking(true)?;
                 (Acceptor::Unix(tokio::net::UnixListener::from_std(listener)?), Some(file))
             }
-            Bound::Tcp(listener) => {
+            Bound::Tcp(listener, tls) => {
                 listener.set_nonblocking(true)?;
-                (Acceptor::Tcp(tokio::net::TcpListener::from_std(listener)?), None)
+                (Acceptor::Tcp(tokio::net::TcpListener::from_std(listener)?, tls), None)
             }
         })
     }
 
-    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    async fn accept(&self) -> io::Result<Client> {
         match self {
             Acceptor::Unix(listener) => {
                 let stream = listener.accept().await?.0;
                 let credentials = stream.peer_cred()?;
                 let peer = Peer::Unix { uid: credentials.uid(), gid: credentials.gid() };
-                Ok((Stream::Unix(stream), peer))
+                Ok(Client::Plain(Stream::Unix(stream), peer))
             }
-            Acceptor::Tcp(listener) => {
+            Acceptor::Tcp(listener, tls) => {
                 let (stream, address) = listener.accept().await?;
                 // Answers are complete when they are written, so waiting for more gains nothing.
                 stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), Peer::Tcp { address, certificate: None }))
+                Ok(match tls {
+                    Some(tls) => Client::Tls(stream, address, Arc::clone(tls)),
+                    None => Client::Plain(Stream::Tcp(stream), Peer::Tcp { address, certificate: None }),
+                })
             }
         }
+    }
+}
+
+/// A client that has been accepted.
+enum Client {
+    Plain(Stream, Peer),
+    /// Its handshake comes first.
+    Tls(tokio::net::TcpStream, SocketAddr, Arc<TlsPort>),
+}
+
+impl Client {
+    async fn serve(
+        self,
+        service: Arc<Service>,
+        permissions: SharedPermissions,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let (socket, address, tls) = match self {
+            Client::Plain(stream, peer) => {
+                return task::serve(stream, service, permissions, peer, stop).await;
+            }
+            Client::Tls(socket, address, tls) => (socket, address, tls),
+        };
+        let _fixed = service.memory.fix(TLS_CONNECTION_BYTES);
+        let encrypted = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return Ok(()),
+            encrypted = tls.encrypt(socket) => encrypted,
+        };
+        let Encrypted { stream, names } = encrypted.inspect_err(|error| {
+            service.metrics.connections_refused.inc();
+            tracing::debug!(%address, %error, "a client could not begin TLS");
+        })?;
+        let stream = Stream::Tls(Box::new(EncryptedStream::new(stream)));
+        let peer = Peer::Tcp { address, certificate: names };
+        task::serve(stream, service, permissions, peer, stop).await
     }
 }
 
@@ -227,11 +277,11 @@ pub async fn serve(
     // A client that has been accepted, and waits for a slot.
     let mut waiting = None;
     let mut shortage = ShortageLog::default();
-    let start = |(stream, peer): (Stream, Peer), slot: Slot, connections: &mut JoinSet<io::Result<()>>| {
+    let start = |client: Client, slot: Slot, connections: &mut JoinSet<io::Result<()>>| {
         service.metrics.connections.inc();
         service.metrics.connections_open.inc();
         let (service, permissions) = (Arc::clone(&service), Arc::clone(&permissions));
-        let serving = task::serve(stream, service, permissions, peer, stop_of_connections.clone());
+        let serving = client.serve(service, permissions, stop_of_connections.clone());
         connections.spawn(async move {
             let _slot = slot;
             serving.await
@@ -251,6 +301,10 @@ pub async fn serve(
                 Ok(client) => match service.connection_limits.try_acquire(ListenerKind::Rrdcached) {
                     Some(slot) => start(client, slot, &mut connections),
                     None => {
+                        // A client that does nothing but begin TLS keeps no place from others.
+                        if let Client::Tls(_, _, tls) = &client {
+                            tls.make_room();
+                        }
                         shortage.begin("all places for connections are taken; further clients wait");
                         waiting = Some(client);
                     }
@@ -296,16 +350,11 @@ pub fn shared(permissions: Permissions, anonymous: Arc<Principal>) -> SharedPerm
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::listen_plain;
 
     fn listen(path: &Path) -> Listen {
         let address = Address::Unix(path.to_path_buf());
-        Listen {
-            address,
-            permissions: Permissions::ALL,
-            mode: Some(0o600),
-            group: None,
-            anonymous: Anonymous::All,
-        }
+        Listen { permissions: Permissions::ALL, mode: Some(0o600), ..listen_plain(address) }
     }
 
     #[test]

@@ -89,8 +89,10 @@ impl Reloading {
 fn are_sockets_same(old: &Settings, new: &Settings) -> bool {
     let sockets = |settings: &Settings| {
         let listen = settings.listen.iter();
-        let of_one =
-            |listen: &Listen| (listen.address.clone(), listen.mode, listen.group, listen.anonymous.clone());
+        let of_one = |listen: &Listen| {
+            let Listen { address, mode, group, anonymous, tls, permissions: _ } = listen.clone();
+            (address, mode, group, anonymous, tls)
+        };
         listen.map(of_one).collect::<Vec<_>>()
     };
     sockets(old) == sockets(new)

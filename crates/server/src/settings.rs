@@ -350,7 +350,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 
 /// A socket whose clients may use every command.
 pub fn listen_plain(address: protocol::rrdcached::address::Address) -> Listen {
-    Listen { address, permissions: Permissions::ALL, mode: None, group: None, anonymous: Anonymous::All }
+    let anonymous = Anonymous::All;
+    Listen { address, permissions: Permissions::ALL, mode: None, group: None, anonymous, tls: None }
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use crate::access::{Access, Anonymous};
 use crate::collectors::{collectd, datagrams};
 use crate::http::access::Door;
 use crate::settings::{Layout, Settings};
+use crate::tls::TlsOptions;
+use crate::tls::port::TlsPort;
 
 /// The longest path of a UNIX socket in bytes: the kernel's structure has 108, of which one is zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -39,6 +41,7 @@ pub fn check(settings: &Settings) -> Result<(), String> {
     for (key, path) in directories(settings) {
         check_directory(path).map_err(|cause| cannot(key, path.display(), cause))?;
     }
+    check_tls(settings)?;
     let door = settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
     let access = Access::new(&settings.access).map_err(|error| format!("[access]: {error}"))?;
     check_open(settings, &door, &access)?;
@@ -63,7 +66,8 @@ fn check_open(settings: &Settings, door: &Door, access: &Access) -> Result<(), S
     let advice = "other machines reach it, and could not say who they are: make a token (`roundel token add`), or write \
                   anonymous = \"read\" or \"all\" beside it, for every program that reaches it";
     for listen in &settings.listen {
-        if !listen.address.is_local() && listen.anonymous == Anonymous::Nothing {
+        let is_closed = listen.tls.as_ref().is_some_and(TlsOptions::demands_certificates);
+        if !listen.address.is_local() && listen.anonymous == Anonymous::Nothing && !is_closed {
             return Err(cannot("[[listen]] address", &listen.address, advice));
         }
     }
@@ -79,6 +83,19 @@ fn check_open(settings: &Settings, door: &Door, access: &Access) -> Result<(), S
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that TLS of every port can be used.
+fn check_tls(settings: &Settings) -> Result<(), String> {
+    let listen = settings.listen.iter().map(|listen| ("[[listen]]", &listen.tls));
+    let agents = settings.agents.iter().map(|agents| ("[agents]", &agents.tls));
+    let ganglia = settings.ganglia.iter().map(|ganglia| ("[gmetad]", &ganglia.tls));
+    for (section, tls) in listen.chain(agents).chain(ganglia) {
+        tls.as_ref().map_or(Ok(()), |tls| {
+            TlsPort::open(tls).map(drop).map_err(|error| format!("{section} tls: {error}"))
+        })?;
+    }
+    Ok(())
 }
 
 fn cannot(key: &str, value: impl Display, cause: impl Display) -> String {

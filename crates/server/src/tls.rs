@@ -5,6 +5,8 @@
 
 mod client_certificates;
 mod options;
+pub mod port;
+pub mod records;
 mod words;
 
 use std::path::Path;
@@ -13,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 
+pub use client_certificates::client_names;
 pub use options::TlsOptions;
 
 use crate::watched::WatchedFile;
@@ -78,7 +81,13 @@ fn read(
         let found = contents.iter().find(|(known, _)| known == path);
         found.map_or_else(|| Err(format!("\"{}\" was not read", path.display())), |(_, read)| read.clone())
     };
-    options.server_config(protocols, &read)
+    let mut config = options.server_config(protocols, &read)?;
+    if !protocols.iter().any(|protocol| protocol == b"http/1.1") {
+        // Programs stay connected, and one that comes back shows its certificate again.
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    }
+    Ok(config)
 }
 
 /// The cryptography of all TLS of the daemon, and of the programs that talk to it.

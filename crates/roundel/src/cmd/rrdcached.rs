@@ -261,7 +261,8 @@ impl Options {
             tcp => tcp,
         };
         let (permissions, mode, group) = (self.permissions, self.mode, self.group);
-        self.settings.listen.push(Listen { address, permissions, mode, group, anonymous: Anonymous::All });
+        let anonymous = Anonymous::All;
+        self.settings.listen.push(Listen { address, permissions, mode, group, anonymous, tls: None });
         Ok(())
     }
 

@@ -13,8 +13,7 @@ use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, VERSION_BEFORE, blo
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, HEADER_BYTES};
 use store::engine::{StoreError, StreamPosition};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -32,6 +31,7 @@ use crate::connection::refusal;
 use crate::limits::{
     AGENT_COMMIT_AFTER, AGENT_COMMIT_BYTES, AGENT_CREDIT, AGENT_HELLO_WAIT, AGENT_SILENCE_MAX, READ_BYTES,
 };
+use crate::peer::Peer;
 use crate::service::stopped;
 
 /// RRDs of which the log says how many readings were dropped, for one block.
@@ -46,8 +46,13 @@ type Ending = (ErrorCode, String);
 ///
 /// # Errors
 /// Errors of the socket.
-pub async fn run(stream: TcpStream, server: &AgentServer, mut stop: watch::Receiver<bool>) -> io::Result<()> {
-    let mut wire = Wire { stream, input: Vec::new(), output: Vec::new() };
+pub async fn run(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    server: &AgentServer,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let mut wire = Wire { stream, peer, input: Vec::new(), output: Vec::new() };
     let hello = tokio::time::timeout(AGENT_HELLO_WAIT, wire.hello(server));
     let Some((hello, who)) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
     let mut place = server.registry.take(&hello.name).await;
@@ -99,23 +104,24 @@ struct Greeting {
 }
 
 /// The socket, with what has arrived and what is to be sent.
-struct Wire {
-    stream: TcpStream,
+struct Wire<S> {
+    stream: S,
+    peer: Peer,
     input: Vec<u8>,
     output: Vec<u8>,
 }
 
-impl Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
     async fn hello(&mut self, server: &AgentServer) -> io::Result<Option<(Greeting, Arc<Principal>)>> {
         if !self.read_line().await? {
             return Ok(None);
         }
-        let mut who = Arc::clone(&server.anonymous);
+        let access = &server.service.access;
+        let mut who = access.of_peer(&self.peer).unwrap_or_else(|| Arc::clone(&server.anonymous));
         if let Some(token) = self.input.strip_prefix(b"AUTH ") {
             let end = token.iter().position(|&byte| byte == b'\n').unwrap_or_default();
-            let (known, line) =
-                (server.service.access.of_token(token[..end].trim_ascii()), "AUTH ".len() + end + 1);
+            let (known, line) = (access.of_token(token[..end].trim_ascii()), "AUTH ".len() + end + 1);
             self.input.drain(..line);
             match known {
                 Some(known) => who = known,
@@ -174,8 +180,7 @@ impl Wire {
     /// Says why the client is not let in.
     async fn refuse<T>(&mut self, server: &AgentServer, why: &str) -> io::Result<Option<T>> {
         server.service.metrics.authentications_refused.inc();
-        let from = self.stream.peer_addr().map_or_else(|_| "?".to_string(), |from| from.to_string());
-        server.service.access.refused(&from, why);
+        server.service.access.refused(&self.peer.to_string(), why);
         self.output.extend_from_slice(format!("-1 {why}\n").as_bytes());
         self.flush().await?;
         Ok(None)
@@ -189,7 +194,11 @@ impl Wire {
 
     async fn flush(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
-            tokio::time::timeout(AGENT_SILENCE_MAX, self.stream.write_all(&self.output)).await??;
+            let sent = async {
+                self.stream.write_all(&self.output).await?;
+                self.stream.flush().await
+            };
+            tokio::time::timeout(AGENT_SILENCE_MAX, sent).await??;
             self.output.clear();
         }
         Ok(())
@@ -279,7 +288,7 @@ impl<'a> Session<'a> {
 
     async fn serve(
         &mut self,
-        wire: &mut Wire,
+        wire: &mut Wire<impl AsyncRead + AsyncWrite + Unpin>,
         place: &mut Place<'_>,
         stop: &mut watch::Receiver<bool>,
     ) -> io::Result<Option<Ending>> {
@@ -325,7 +334,10 @@ impl<'a> Session<'a> {
     }
 
     /// Does what the frames say that have arrived whole.
-    async fn take_frames(&mut self, wire: &mut Wire) -> Result<(), Ending> {
+    async fn take_frames(
+        &mut self,
+        wire: &mut Wire<impl AsyncRead + AsyncWrite + Unpin>,
+    ) -> Result<(), Ending> {
         let input = std::mem::take(&mut wire.input);
         let mut at = 0;
         loop {

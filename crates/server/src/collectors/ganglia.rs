@@ -26,6 +26,8 @@ use super::notices;
 use super::own::Own;
 use super::recorder::{Recorded, Recorder};
 use crate::service::stopped;
+use crate::tls::TlsOptions;
+use crate::tls::port::TlsPort;
 
 /// The collector's name in the log, in `/metrics` and of its own RRD.
 const NAME: &str = "ganglia";
@@ -73,6 +75,8 @@ pub struct GangliaSettings {
     pub xml: Vec<String>,
     /// Addresses that answer queries: gmetad's `interactive_port`.
     pub interactive: Vec<String>,
+    /// TLS of both.
+    pub tls: Option<TlsOptions>,
 }
 
 /// Bound sockets: before privileges are dropped.
@@ -82,6 +86,7 @@ pub struct GangliaSockets {
     datagrams: Vec<DatagramSocket>,
     xml: Vec<TcpListener>,
     interactive: Vec<TcpListener>,
+    tls: Option<Arc<TlsPort>>,
 }
 
 impl GangliaSockets {
@@ -105,7 +110,9 @@ impl GangliaSockets {
         };
         let xml = settings.xml.iter().map(bind).collect::<Result<_, String>>()?;
         let interactive = settings.interactive.iter().map(bind).collect::<Result<_, String>>()?;
-        Ok(GangliaSockets { settings: settings.clone(), datagrams, xml, interactive })
+        let tls = settings.tls.as_ref().map(TlsPort::open).transpose();
+        let tls = tls.map_err(|error| format!("[gmetad] tls: {error}"))?;
+        Ok(GangliaSockets { settings: settings.clone(), datagrams, xml, interactive, tls })
     }
 
     /// Polls, receives and answers until `stop` becomes true.
@@ -129,21 +136,11 @@ impl GangliaSockets {
             let (state, context, stop) = (Arc::clone(&state), Arc::clone(&context), stop.clone());
             tasks.spawn_blocking(move || receiver.run(&state, &context, &stop));
         }
-        for listener in self.xml {
-            tasks.spawn(ports::serve(
-                tokio::net::TcpListener::from_std(listener)?,
-                Arc::clone(&state),
-                Arc::clone(&context),
-                false,
-            ));
-        }
-        for listener in self.interactive {
-            tasks.spawn(ports::serve(
-                tokio::net::TcpListener::from_std(listener)?,
-                Arc::clone(&state),
-                Arc::clone(&context),
-                true,
-            ));
+        let xml = self.xml.into_iter().map(|listener| (listener, false));
+        for (listener, is_interactive) in xml.chain(self.interactive.into_iter().map(|port| (port, true))) {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let (state, context, tls) = (Arc::clone(&state), Arc::clone(&context), self.tls.clone());
+            tasks.spawn(ports::serve(listener, tls, state, context, is_interactive));
         }
         // gmetad sums every half step of its last source.
         let last = self.settings.sources.last().map(|source| source.step);

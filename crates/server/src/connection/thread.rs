@@ -73,6 +73,7 @@ impl ConnectionThread {
         let socket: Arc<OwnedFd> = Arc::new(match stream {
             Stream::Unix(stream) => stream.into_std()?.into(),
             Stream::Tcp(stream) => stream.into_std()?.into(),
+            Stream::Tls(_) => return Err(io::Error::other("TLS on a thread")),
         });
         // However this ends, the thread finds its socket closed.
         let hang_up = HangUp(Arc::clone(&socket));

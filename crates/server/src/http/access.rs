@@ -142,6 +142,11 @@ impl Door {
         self.current().tls.is_some()
     }
 
+    /// Whether the names in clients' certificates are vouched for.
+    pub fn verifies_clients(&self) -> bool {
+        self.current().config.tls().verifies_clients()
+    }
+
     /// TLS for a new connection, if it is to be encrypted.
     pub fn tls(&self) -> Option<Arc<ServerConfig>> {
         self.rules().tls.as_ref().map(ServerTls::config)
@@ -155,7 +160,7 @@ impl Door {
     /// Whether clients are asked who they are by what was said: for a password, or a certificate.
     pub fn asks(&self) -> bool {
         let rules = self.current();
-        !rules.config.users().is_empty() || rules.config.tls().wants_verified_clients()
+        !rules.config.users().is_empty() || rules.config.tls().demands_certificates()
     }
 
     /// Who may do what a request with these headers asks for, from a client that has shown these names in a certificate; or the answer.

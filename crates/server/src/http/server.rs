@@ -43,6 +43,7 @@ use crate::limits::{
     HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT, TLS_CONNECTION_BYTES,
 };
 use crate::service::{Service, stopped};
+use crate::tls::client_names;
 use connections::{AnswerBody, AnswerShares, HttpConnection, HttpConnections, RequestShare};
 use timed_stream::TimedStream;
 
@@ -55,12 +56,20 @@ const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
 const TLS_HANDSHAKE: u8 = 22;
 
 /// The versions of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Version {
+    #[default]
     /// 1.0 or 1.1.
     Http1,
     /// 2, over TLS only.
     Http2,
+}
+
+/// How a client speaks, and whom its certificate names.
+#[derive(Debug, Default)]
+struct Spoken {
+    version: Version,
+    certificate: Option<Arc<[String]>>,
 }
 
 /// What all connections share.
@@ -171,7 +180,7 @@ impl Server {
         let is_reserve = matches!(admission, Admission::Reserve(_));
         let connection = self.connections.add(&self.service.memory, is_reserve);
         match self.door.tls() {
-            None => self.serve_requests(stream, Version::Http1, connection, &mut stop).await,
+            None => self.serve_requests(stream, Spoken::default(), connection, &mut stop).await,
             Some(config) => {
                 let _fixed = self.service.memory.fix(TLS_CONNECTION_BYTES);
                 let encrypted = tokio::select! {
@@ -184,7 +193,9 @@ impl Server {
                     Some(stream) => {
                         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                         let version = if is_http2 { Version::Http2 } else { Version::Http1 };
-                        self.serve_requests(stream, version, connection, &mut stop).await;
+                        let certificate = client_names(stream.get_ref().1, self.door.verifies_clients());
+                        let spoken = Spoken { version, certificate };
+                        self.serve_requests(stream, spoken, connection, &mut stop).await;
                     }
                     None => connection.remove(),
                 }
@@ -197,15 +208,20 @@ impl Server {
     async fn serve_requests(
         self: &Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        version: Version,
+        spoken: Spoken,
         connection: Arc<HttpConnection>,
         stop: &mut watch::Receiver<bool>,
     ) {
         let io = TokioIo::new(TimedStream::new(stream, Arc::clone(&connection), self.wait));
         let (server, its_connection) = (Arc::clone(self), Arc::clone(&connection));
+        let Spoken { version, certificate } = spoken;
         let serve = service_fn(move |request: hyper::Request<Incoming>| {
             let (server, connection) = (Arc::clone(&server), Arc::clone(&its_connection));
-            async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection).await) }
+            let certificate = certificate.clone();
+            async move {
+                let answer = server.answer(request, &connection, certificate.as_deref()).await;
+                Ok::<_, std::convert::Infallible>(answer)
+            }
         });
         match version {
             Version::Http1 => {
@@ -233,9 +249,10 @@ impl Server {
         &self,
         request: hyper::Request<Incoming>,
         connection: &Arc<HttpConnection>,
+        certificate: Option<&[String]>,
     ) -> hyper::Response<AnswerBody> {
         let mut shares = (None, None);
-        let mut response = self.respond(request, connection, &mut shares).await;
+        let mut response = self.respond(request, connection, certificate, &mut shares).await;
         if connection.is_reserve {
             // No client keeps it.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
@@ -248,6 +265,7 @@ impl Server {
         &self,
         request: hyper::Request<Incoming>,
         connection: &Arc<HttpConnection>,
+        certificate: Option<&[String]>,
         shares: &mut AnswerShares,
     ) -> Response {
         let is_probe = matches!(request.uri().path(), "/healthz" | "/metrics");
@@ -259,7 +277,7 @@ impl Server {
         // Who wants to log in has not said yet who it is, and the page's own files are the same for all.
         let is_open =
             matches!(request.uri().path(), LOGIN | LOGOUT) || request.uri().path().starts_with("/assets/");
-        let who = match self.door.admit(&self.service, request.headers(), None).await {
+        let who = match self.door.admit(&self.service, request.headers(), certificate).await {
             Ok(who) => who,
             Err(_) if is_open => Principal::without_rights(),
             Err(response) => return login_instead(&request).unwrap_or(*response),

@@ -8,7 +8,8 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConnection,
+    SignatureScheme,
 };
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -28,6 +29,11 @@ pub(super) enum ClientPolicy {
 }
 
 impl ClientPolicy {
+    /// Whether a certificate that is shown is one of an authority.
+    pub(super) fn verifies(self) -> bool {
+        matches!(self, ClientPolicy::VerifyIfGiven | ClientPolicy::RequireAndVerify)
+    }
+
     pub(super) fn parse(name: &str) -> Result<Self, String> {
         Ok(match name {
             "" | "NoClientCert" => ClientPolicy::None,
@@ -43,6 +49,23 @@ impl ClientPolicy {
             }
         })
     }
+}
+
+/// The names of a client whose certificate was verified: the subject's alternative names, or its common name where there are none.
+fn names_of(certificate: &CertificateDer<'_>) -> Arc<[String]> {
+    let names = names_in(certificate).unwrap_or_default();
+    if !names.is_empty() {
+        return names.into();
+    }
+    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Arc::default() };
+    let common = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    common.map(str::to_string).into_iter().collect()
+}
+
+/// The names in the certificate that a client has shown, if `verifies` says that an authority vouches for them.
+pub fn client_names(connection: &ServerConnection, verifies: bool) -> Option<Arc<[String]>> {
+    let certificate = connection.peer_certificates().and_then(|chain| chain.first());
+    certificate.filter(|_| verifies).map(names_of)
 }
 
 /// What verifies clients by `policy`. Without `roots`, the authorities are those that this machine trusts.

@@ -55,9 +55,14 @@ impl TlsOptions {
         texts.iter().any(|text| !text.is_empty()) || files.iter().any(|file| !file.as_os_str().is_empty())
     }
 
-    /// Whether no client gets in without a certificate that an authority vouches for.
-    pub fn wants_verified_clients(&self) -> bool {
-        self.client_auth_type == "RequireAndVerifyClientCert"
+    /// Whether the names in a client's certificate are vouched for by an authority.
+    pub fn verifies_clients(&self) -> bool {
+        ClientPolicy::parse(&self.client_auth_type).is_ok_and(ClientPolicy::verifies)
+    }
+
+    /// Whether no client gets in without a certificate of an authority.
+    pub fn demands_certificates(&self) -> bool {
+        ClientPolicy::parse(&self.client_auth_type) == Ok(ClientPolicy::RequireAndVerify)
     }
 
     /// Makes relative paths relative to `directory`.

@@ -1,5 +1,6 @@
 //! The sections `[[gmond]]`, `[gmond_listen]` and `[gmetad]` of `roundel.toml`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use collect::ganglia::GangliaOptions;
@@ -10,6 +11,7 @@ use super::{GangliaSettings, GmondListenSettings, GmondSettings};
 use crate::collectors::datagrams::parse_address;
 use crate::config::parse_with_unit;
 use crate::settings::parse_bytes;
+use crate::tls::TlsOptions;
 
 /// gmond's port, for UDP and TCP.
 const GMOND_PORT: u16 = 8649;
@@ -55,6 +57,7 @@ pub struct GmetadSection {
     scalable: bool,
     xml_listen: Vec<String>,
     interactive_listen: Vec<String>,
+    tls: Option<TlsOptions>,
     rrds: usize,
 }
 
@@ -91,7 +94,17 @@ impl Default for GmetadSection {
             scalable: options.scalable,
             xml_listen: Vec::new(),
             interactive_listen: Vec::new(),
+            tls: None,
             rrds: options.rrds_max,
+        }
+    }
+}
+
+impl GmetadSection {
+    /// Makes relative paths relative to `directory`.
+    pub fn set_directory(&mut self, directory: &Path) {
+        if let Some(tls) = &mut self.tls {
+            tls.set_directory(directory);
         }
     }
 }
@@ -103,11 +116,10 @@ impl Default for GmetadSection {
 pub fn settings(
     sources: Vec<GmondSection>,
     listen: Option<GmondListenSection>,
-    gmetad: Option<GmetadSection>,
+    gmetad: GmetadSection,
 ) -> Result<Option<GangliaSettings>, String> {
     let sources = sources.into_iter().map(source).collect::<Result<Vec<_>, _>>()?;
     let listen = listen.map(listener).transpose()?.filter(|listen| !listen.listen.is_empty());
-    let gmetad = gmetad.unwrap_or_default();
     if sources.is_empty() && listen.is_none() {
         return Ok(None);
     }
@@ -124,8 +136,8 @@ pub fn settings(
         scalable: gmetad.scalable,
         rrds_max: gmetad.rrds,
     };
-    let (xml, interactive) = (gmetad.xml_listen, gmetad.interactive_listen);
-    Ok(Some(GangliaSettings { sources, listen, options, xml, interactive }))
+    let (xml, interactive, tls) = (gmetad.xml_listen, gmetad.interactive_listen, gmetad.tls);
+    Ok(Some(GangliaSettings { sources, listen, options, xml, interactive, tls }))
 }
 
 fn source(section: GmondSection) -> Result<GmondSettings, String> {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collect::ganglia::answer::{GangliaQuery, QUERY_BYTES_MAX};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Semaphore};
 
 use super::super::context::CollectorContext;
 use super::State;
 use crate::limits::ACCEPT_PAUSE;
+use crate::tls::port::TlsPort;
 
 /// Connections of one port at once; further ones wait.
 const CONNECTIONS_MAX: usize = 32;
@@ -20,28 +21,53 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Serves a port until it is dropped.
 pub(super) async fn serve(
     listener: TcpListener,
+    tls: Option<Arc<TlsPort>>,
     state: Arc<Mutex<State>>,
     context: Arc<CollectorContext>,
     is_interactive: bool,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        // A client without TLS waits here, one with it after its handshake.
+        let place = match &tls {
+            None => Arc::clone(&places).acquire_owned().await.ok(),
+            Some(_) => None,
+        };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let (state, context) = (Arc::clone(&state), Arc::clone(&context));
+        let Some(tls) = tls.clone() else {
+            tokio::spawn(async move {
+                answer_in_time(stream, &state, &context, is_interactive).await;
+                drop(place);
+            });
+            continue;
+        };
+        let places = Arc::clone(&places);
         tokio::spawn(async move {
-            // A client that does not read, or asks nothing, is closed.
-            let _ = tokio::time::timeout(2 * WAIT, answer(stream, &state, &context, is_interactive)).await;
-            drop(place);
+            // There are so few places that handshakes take none.
+            let encrypted = tls.encrypt(stream).await;
+            if let (Ok(encrypted), Ok(_place)) = (encrypted, places.acquire_owned().await) {
+                answer_in_time(encrypted.stream, &state, &context, is_interactive).await;
+            }
         });
     }
 }
 
+/// Answers a client; one that does not read, or asks nothing, is left.
+async fn answer_in_time(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    state: &Mutex<State>,
+    context: &CollectorContext,
+    is_interactive: bool,
+) {
+    let _ = tokio::time::timeout(2 * WAIT, answer(stream, state, context, is_interactive)).await;
+}
+
 async fn answer(
-    mut stream: TcpStream,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     state: &Mutex<State>,
     context: &CollectorContext,
     is_interactive: bool,
@@ -59,7 +85,7 @@ async fn answer(
 }
 
 /// The first line that a client sends; none if it is too long.
-async fn line(stream: &mut TcpStream) -> Option<Vec<u8>> {
+async fn line(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let mut bytes = [0; 512];
     while line.len() <= QUERY_BYTES_MAX {

@@ -1,0 +1,185 @@
+//! An encrypted connection without its socket: what was received becomes plain text, what is to be sent becomes records.
+//!
+//! The library reads four kilobytes at a time and keeps what is incomplete, unseen. Here large reads are cut at the ends of
+//! records, so that it keeps nothing, what a client holds by half a record is known, and a bulk of updates takes few system calls.
+
+use std::io::{self, BufRead, Write};
+
+use rustls::ServerConnection;
+
+/// Bytes of a record's head: its kind, version and length (RFC 8446, 5.1).
+const HEAD_BYTES: usize = 5;
+/// The longest record: with TLS 1.2, whose records may grow by 2048 bytes in encryption.
+const RECORD_BYTES_MAX: usize = HEAD_BYTES + 16_384 + 2_048;
+/// Bytes of records without content that a client may send one after the other: new keys and warnings are short, and a client
+/// that sends nothing else keeps the daemon busy.
+const NOISE_BYTES_MAX: usize = 4_096;
+/// The most that is encrypted and not yet taken by the socket: the library's limit.
+pub const SENDING_BYTES_MAX: usize = 64 * 1024;
+
+/// The state of an encrypted connection.
+#[derive(Debug)]
+pub struct Records {
+    tls: ServerConnection,
+    /// The beginning of a record.
+    partial: Vec<u8>,
+    /// Bytes of records since there was content.
+    noise: usize,
+    has_ended: bool,
+}
+
+/// What was found among received bytes.
+enum Found {
+    /// So many bytes of content.
+    Content(usize),
+    /// Nothing yet.
+    Nothing,
+    /// The client sends no more.
+    End,
+}
+
+impl Records {
+    /// Of a connection whose handshake is done.
+    pub fn new(tls: ServerConnection) -> Self {
+        Records { tls, partial: Vec::new(), noise: 0, has_ended: false }
+    }
+
+    /// Bytes of a record of which the rest has not arrived.
+    pub fn partial_bytes(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// Appends what the client has sent to `plain`, as `receive` gives it, which is called until there is content; `wire` is room for
+    /// what it gives. Returns how much was appended; 0 at the end.
+    ///
+    /// # Errors
+    /// Errors of `receive`, and of what was received.
+    pub fn read(
+        &mut self,
+        wire: &mut Vec<u8>,
+        plain: &mut Vec<u8>,
+        mut receive: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        // The content of the records that came with the end of the handshake.
+        if let Found::Content(count) = self.take_content(plain)? {
+            return Ok(count);
+        }
+        while !self.has_ended {
+            wire.clear();
+            wire.append(&mut self.partial);
+            let received = match receive(wire) {
+                Ok(count) => count,
+                Err(error) => {
+                    self.partial.extend_from_slice(wire);
+                    return Err(error);
+                }
+            };
+            let whole = whole_records(wire)?;
+            let found = self.decrypt(&wire[..whole], plain)?;
+            self.partial.extend_from_slice(&wire[whole..]);
+            match found {
+                Found::Content(count) => return Ok(count),
+                // An end without its announcement: whoever cut the line has cut between requests, or within one that is not taken.
+                Found::Nothing if received > 0 => {}
+                Found::Nothing | Found::End => self.has_ended = true,
+            }
+        }
+        Ok(0)
+    }
+
+    /// Decrypts whole records.
+    fn decrypt(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> io::Result<Found> {
+        let (mut content, length) = (0, wire.len());
+        while !wire.is_empty() {
+            self.tls.read_tls(&mut wire)?;
+            self.tls.process_new_packets().map_err(invalid)?;
+            match self.take_content(plain)? {
+                Found::Content(count) => content += count,
+                Found::Nothing => {}
+                Found::End if content == 0 => return Ok(Found::End),
+                Found::End => break,
+            }
+        }
+        if content > 0 {
+            self.noise = 0;
+            return Ok(Found::Content(content));
+        }
+        self.noise += length;
+        match self.noise > NOISE_BYTES_MAX {
+            true => Err(invalid("too many records without content")),
+            false => Ok(Found::Nothing),
+        }
+    }
+
+    fn take_content(&mut self, plain: &mut Vec<u8>) -> io::Result<Found> {
+        let (before, mut reader) = (plain.len(), self.tls.reader());
+        let has_ended = loop {
+            match reader.fill_buf() {
+                Ok([]) => break true,
+                Ok(piece) => {
+                    plain.extend_from_slice(piece);
+                    let count = piece.len();
+                    reader.consume(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break false,
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(match plain.len() - before {
+            0 if has_ended => Found::End,
+            0 => Found::Nothing,
+            count => Found::Content(count),
+        })
+    }
+
+    /// Encrypts some of `plain`, as much as may wait to be sent; returns how much.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn write(&mut self, plain: &[u8]) -> io::Result<usize> {
+        self.tls.writer().write(plain)
+    }
+
+    /// Whether something is to be sent.
+    pub fn wants_to_send(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// Sends what is to be sent.
+    ///
+    /// # Errors
+    /// Those of `out`; what it did not take is sent next time.
+    pub fn send(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        while self.tls.wants_write() {
+            if self.tls.write_tls(out)? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares the announcement that nothing more is sent.
+    pub fn end(&mut self) {
+        self.tls.send_close_notify();
+    }
+}
+
+/// How many bytes at the beginning are whole records.
+fn whole_records(wire: &[u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while let Some(&[_, _, _, high, low]) = wire[at..].first_chunk::<HEAD_BYTES>() {
+        let length = HEAD_BYTES + usize::from(u16::from_be_bytes([high, low]));
+        if length > RECORD_BYTES_MAX {
+            return Err(invalid("a record that is too long"));
+        }
+        if wire.len() - at < length {
+            break;
+        }
+        at += length;
+    }
+    Ok(at)
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}"))
+}
