@@ -159,20 +159,10 @@ impl Connection {
                     Some(turn) => self.got_turn(turn),
                     None => return NextIo::Turn,
                 },
-                Effect::Auth(token) => match self.root.access.of_token(&token) {
-                    Some(who) => {
-                        self.service = self.root.seen_by(&who);
-                        self.session.allow(self.permissions.of(&who));
-                        self.session.authenticated(Ok((&who.name, &self.service)));
-                        self.who = who;
-                    }
-                    None => {
-                        self.root.metrics.authentications_refused.inc();
-                        self.root.access.refused(&self.peer.to_string(), "a token that is not known");
-                        let text = "this token is not known, or has ended";
-                        self.session.authenticated(Err(Refusal::new(DropReason::Permission, text)));
-                    }
-                },
+                Effect::Auth(token) => {
+                    let token = token.into_owned();
+                    self.authenticate(&token);
+                }
                 Effect::Create(ticket, name, words) => {
                     create::create(&self.service, &name, words, ReplyTo::new(&self.inbox, ticket));
                 }
@@ -219,6 +209,20 @@ impl Connection {
                 Effect::End => return NextIo::End,
             }
         }
+    }
+
+    /// From now on, the client is the one that has this token.
+    fn authenticate(&mut self, token: &[u8]) {
+        let Some(who) = self.root.access.of_token(token) else {
+            self.root.metrics.authentications_refused.inc();
+            self.root.access.refused(&self.peer.to_string(), "a token that is not known");
+            let text = "this token is not known, or has ended";
+            return self.session.authenticated(Err(Refusal::new(DropReason::Permission, text)));
+        };
+        self.service = self.root.seen_by(&who);
+        self.session.allow(self.permissions.of(&who));
+        self.session.authenticated(Ok((&who.name, &self.service)));
+        self.who = who;
     }
 
     fn got_turn(&mut self, turn: Turn) {

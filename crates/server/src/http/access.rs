@@ -18,7 +18,7 @@ pub use config::WebConfig;
 use passwords::{Credentials, PasswordChecks, Verdict};
 
 use super::failure::Failure;
-use super::login::{self, Form, Sessions};
+use super::login::{self, LoginForm, Sessions};
 use crate::access::{Access, Principal};
 use crate::rate::RateLimit;
 use crate::service::Service;
@@ -249,7 +249,7 @@ impl Door {
         query: &str,
         body: &[u8],
     ) -> Response {
-        let next = |query: &[u8]| Form::parse(query).map(|form| form.next);
+        let next = |query: &[u8]| LoginForm::parse(query).map(|form| form.next);
         if *method != Method::POST {
             return match next(query.as_bytes()) {
                 Ok(next) => login::page(headers, &next, None),
@@ -260,7 +260,7 @@ impl Door {
             return Failure::new(StatusCode::FORBIDDEN, "this was sent by a page of another site")
                 .into_response();
         }
-        let form = match Form::parse(body) {
+        let form = match LoginForm::parse(body) {
             Ok(form) => form,
             Err(failure) => return failure.into_response(),
         };

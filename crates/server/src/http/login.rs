@@ -89,7 +89,7 @@ impl Sessions {
 
 /// What a browser sent from the form.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct LoginForm {
     /// The name; empty with a token.
     pub name: String,
     /// The password or token.
@@ -98,15 +98,15 @@ pub struct Form {
     pub next: String,
 }
 
-impl Form {
+impl LoginForm {
     /// Reads a form's body.
     ///
     /// # Errors
     /// 400 when it is none.
-    pub fn parse(body: &[u8]) -> Result<Form, Failure> {
+    pub fn parse(body: &[u8]) -> Result<LoginForm, Failure> {
         let mut query = Query::parse(body)?;
         let mut text = |key: &str| query.text(key).unwrap_or_default();
-        Ok(Form { name: text("name"), secret: text("secret"), next: text("next") })
+        Ok(LoginForm { name: text("name"), secret: text("secret"), next: text("next") })
     }
 }
 

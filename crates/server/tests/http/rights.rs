@@ -189,12 +189,18 @@ fn what_may_not_be_read_is_not_there_over_the_text_protocol() {
         ] {
             same(line);
         }
-        // Many lines at once, some of which are refused.
+    }
+}
+
+#[test]
+fn lines_of_a_batch_are_refused_one_by_one() {
+    for is_striped in [true, false] {
+        let (whole, part) = both(is_striped);
         let (mut one, mut other) = (Text::of(&whole, "ann"), Text::open(&part));
         for client in [&mut one, &mut other] {
             client.say("BATCH");
-            let lines = "UPDATE net/a/if.rrd 1000000080:1\nUPDATE secret/a.rrd 1000000080:1\nUPDATE new/b.rrd 1000000080:1\n\
-                         UPDATE none.rrd 1000000080:1\nUPDATE net/a/if.rrd 1000000080:2\n";
+            let lines = "UPDATE net/a/if.rrd 1000000080:1\nUPDATE secret/a.rrd 1000000080:1\nUPDATE net/a/if.rrd 1000000090:1\n\
+                         UPDATE none.rrd 1000000080:1\nUPDATE net/a/if.rrd 1000000090:2\n";
             write!(client.0.get_mut(), "{lines}").unwrap();
         }
         let (got, want) = (one.say("."), other.say("."));

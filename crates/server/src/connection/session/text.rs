@@ -33,6 +33,18 @@ struct Batch {
     errors: BatchErrors,
 }
 
+/// Agrees on frames of the version that the client asks for, or says which there are.
+fn frames<'b>(shared: &mut Shared, word: &[u8]) -> Step<'b> {
+    let Some(version) = (1..=VERSION).find(|version| *word == *version.to_string().as_bytes()) else {
+        // Not counted as a drop, because the client only asks.
+        reply::push_error(&mut shared.out, &other_version().text);
+        return Step::Again;
+    };
+    shared.out.extend_from_slice(agreement(version).as_bytes());
+    shared.out.push(b'\n');
+    Step::Do(Effect::Frames(version))
+}
+
 impl Text {
     /// True while answers wait for the end of a BATCH.
     pub fn in_batch(&self) -> bool {
@@ -157,17 +169,7 @@ impl Text {
                 shared.ended = true;
                 Step::Again
             }
-            Request::Frames(word) => {
-                let Some(version) = (1..=VERSION).find(|version| *word == *version.to_string().as_bytes())
-                else {
-                    // Not counted as a drop, because the client only asks.
-                    reply::push_error(&mut shared.out, &other_version().text);
-                    return Ok(Step::Again);
-                };
-                shared.out.extend_from_slice(agreement(version).as_bytes());
-                shared.out.push(b'\n');
-                Step::Do(Effect::Frames(version))
-            }
+            Request::Frames(word) => frames(shared, &word),
             Request::Auth(token) => {
                 self.asked_at = shared.out.len();
                 Step::Do(Effect::Auth(token))
