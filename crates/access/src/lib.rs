@@ -5,6 +5,8 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod account;
+#[doc(hidden)]
+pub mod fuzzing;
 mod paths;
 mod rights;
 mod tokens;
