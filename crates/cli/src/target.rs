@@ -63,10 +63,10 @@ enum Unreachable {
     Ignore,
 }
 
-/// Whether RRDtool would not know the address, so that no program expects what it does when the daemon cannot be reached: what is wrong with
-/// a certificate is said, whatever the verb.
-fn has_tls(address: &[u8]) -> bool {
-    address.starts_with(b"tls:")
+/// Whether the daemon must be reached: with TLS or a token, which RRDtool has not, so that no program expects a file in the daemon's place.
+/// What is wrong with a certificate or token is said, whatever the verb.
+fn must_reach(address: &[u8]) -> bool {
+    address.starts_with(b"tls:") || client::token::is_given()
 }
 
 /// Which daemon is asked for the RRD of a placeholder.
@@ -454,7 +454,7 @@ impl Search<'_> {
     fn named(&mut self, unreachable: Unreachable) -> Result<Option<Remote>> {
         let Some(address) = named_address(self.environment, self.option)? else { return Ok(None) };
         let daemon = match unreachable {
-            _ if has_tls(address) => Some(self.link.connect(address)?),
+            _ if must_reach(address) => Some(self.link.connect(address)?),
             Unreachable::Fail => Some(self.link.connect(address)?),
             Unreachable::Complain => self.link.reach(Some(address)),
             Unreachable::Ignore => self.link.connect(address).ok(),
@@ -500,7 +500,7 @@ impl Search<'_> {
         }
         match self.link.connect(address) {
             Ok(daemon) if daemon.is_ours() => Remote::named(daemon, self.word, self.environment).map(Some),
-            Err(failure) if has_tls(address) => Err(failure),
+            Err(failure) if must_reach(address) => Err(failure),
             _ => Ok(None),
         }
     }

@@ -18,6 +18,13 @@ pub fn from_environment() -> Result<Option<String>, String> {
     value("ROUNDEL_TOKEN_FILE").map(|path| from_file(Path::new(&path))).transpose()
 }
 
+/// Whether the environment has a token.
+pub fn is_given() -> bool {
+    ["ROUNDEL_TOKEN", "ROUNDEL_TOKEN_FILE"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
 /// The token in a file.
 ///
 /// # Errors
