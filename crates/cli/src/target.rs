@@ -63,6 +63,12 @@ enum Unreachable {
     Ignore,
 }
 
+/// Whether the daemon must be reached: with TLS or a token, which RRDtool has not, so that no program expects a file in the daemon's place.
+/// What is wrong with a certificate or token is said, whatever the verb.
+fn must_reach(address: &[u8]) -> bool {
+    address.starts_with(b"tls:") || client::token::is_given()
+}
+
 /// Which daemon is asked for the RRD of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
@@ -448,6 +454,7 @@ impl Search<'_> {
     fn named(&mut self, unreachable: Unreachable) -> Result<Option<Remote>> {
         let Some(address) = named_address(self.environment, self.option)? else { return Ok(None) };
         let daemon = match unreachable {
+            _ if must_reach(address) => Some(self.link.connect(address)?),
             Unreachable::Fail => Some(self.link.connect(address)?),
             Unreachable::Complain => self.link.reach(Some(address)),
             Unreachable::Ignore => self.link.connect(address).ok(),
@@ -493,6 +500,7 @@ impl Search<'_> {
         }
         match self.link.connect(address) {
             Ok(daemon) if daemon.is_ours() => Remote::named(daemon, self.word, self.environment).map(Some),
+            Err(failure) if must_reach(address) => Err(failure),
             _ => Ok(None),
         }
     }

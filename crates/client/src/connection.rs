@@ -20,11 +20,15 @@ use rustix::io::Errno;
 use crate::daemon::Wire;
 use crate::error::ClientError;
 use crate::socket::Socket;
+use crate::token;
 
 /// Bytes of an answer that are read at once.
 const READ_BYTES: usize = 32 * 1024;
 /// The longest answer to the request for frames.
 const AGREEMENT_BYTES_MAX: u64 = 4096;
+/// Why a token stays here.
+const EXPOSED_TOKEN: &str = "a token (ROUNDEL_TOKEN, ROUNDEL_TOKEN_FILE) is not sent unencrypted to another machine: use tls:HOST:PORT, or set \
+     ROUNDEL_TOKEN_PLAIN=1 where nobody listens";
 /// Bytes of a buffer that are kept for the next request.
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -51,21 +55,38 @@ impl Connection {
     /// # Errors
     /// What the system says.
     pub fn open(address: &[u8], wire: Wire, patience: Option<Duration>) -> io::Result<Self> {
-        Connection::over(Socket::connect(address, patience)?, wire)
+        let token = token::from_environment().map_err(io::Error::other)?;
+        let socket = Socket::connect(address, patience)?;
+        if token.is_some() && socket.is_exposed() && !token::is_plain_allowed() {
+            return Err(io::Error::other(EXPOSED_TOKEN));
+        }
+        Connection::over(socket, wire, token)
     }
 
-    /// As [`Connection::open`], over a connected socket.
+    /// As [`Connection::open`], over a connected socket, with a token to show.
     ///
     /// # Errors
     /// When the connection ends during the negotiation.
-    pub fn over(socket: Socket, wire: Wire) -> io::Result<Self> {
+    pub fn over(socket: Socket, wire: Wire, token: Option<String>) -> io::Result<Self> {
         let stream = BufReader::with_capacity(READ_BYTES, socket);
         let mut connection =
             Connection { stream, frames: None, number: 0, out: Vec::new(), body: Vec::new(), used: false };
+        if let Some(token) = token {
+            connection.show(&token)?;
+        }
         if wire == Wire::Frames {
             connection.frames = connection.negotiate()?;
         }
         Ok(connection)
+    }
+
+    /// Shows a token.
+    fn show(&mut self, token: &str) -> io::Result<()> {
+        let stream = &mut self.stream;
+        stream.get_mut().write_all(token::line(token).as_bytes())?;
+        let mut line = Vec::new();
+        stream.by_ref().take(AGREEMENT_BYTES_MAX).read_until(b'\n', &mut line)?;
+        token::answer(&line).map_err(|text| io::Error::new(io::ErrorKind::PermissionDenied, text))
     }
 
     /// Asks for the newest version of frames, and then for older ones of a daemon that knows no newer. Whatever else it

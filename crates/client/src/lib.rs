@@ -14,6 +14,8 @@ mod error;
 pub mod placeholder;
 mod socket;
 mod sync;
+pub mod tls;
+pub mod token;
 
 pub use daemon::{Daemon, Daemons, Wire};
 pub use error::ClientError;

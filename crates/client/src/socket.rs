@@ -1,7 +1,10 @@
-//! A connected socket that never raises SIGPIPE, which would end the program that the library is loaded into.
+//! A connected socket that never raises SIGPIPE, which would end the program that the library is loaded into; with TLS where the
+//! address says so.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+mod encrypted;
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -9,55 +12,116 @@ use std::time::Duration;
 use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
 use crate::adaptive_spin::AdaptiveSpin;
+use encrypted::EncryptedSocket;
 
 /// A connected socket, UNIX or TCP.
 #[derive(Debug)]
 pub(crate) struct Socket {
+    stream: SocketStream,
+    /// What is sent over it, others may read.
+    is_exposed: bool,
+}
+
+#[derive(Debug)]
+enum SocketStream {
+    Plain(WireSocket),
+    Tls(Box<EncryptedSocket>),
+}
+
+/// A socket as the system has it.
+#[derive(Debug)]
+struct WireSocket {
     file: OwnedFd,
     spin: AdaptiveSpin,
 }
 
 impl Socket {
     pub(crate) fn new(file: OwnedFd) -> Self {
-        Socket { file, spin: AdaptiveSpin::default() }
+        Socket { stream: SocketStream::Plain(WireSocket::new(file)), is_exposed: false }
     }
 
     /// Connects to a daemon, whose answers may take as long as `patience` says; `None` = for ever.
     ///
     /// # Errors
-    /// What the system says; for an unknown host RRDtool's text.
+    /// What the system says; for an unknown host RRDtool's text; what is wrong with certificates.
     pub fn connect(address: &[u8], patience: Option<Duration>) -> io::Result<Self> {
-        let socket = Self::connect_to(address)?;
-        if patience.is_some() {
-            set_socket_timeout(&socket.file, Timeout::Recv, patience)?;
-            set_socket_timeout(&socket.file, Timeout::Send, patience)?;
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let text = std::str::from_utf8(address).map_err(|_| invalid())?;
+        let socket = match Address::parse(text).map_err(|_| invalid())? {
+            Address::Unix(path) => Socket::new(UnixStream::connect(path)?.into()),
+            Address::Tcp { host, port } => {
+                let (stream, peer) = connect_to(&host, port)?;
+                Socket { is_exposed: !peer.ip().is_loopback(), ..Socket::new(stream.into()) }
+            }
+            Address::Tls { host, port } => {
+                let wire = WireSocket::new(connect_to(&host, port)?.0.into());
+                wire.set_patience(Some(patience.unwrap_or(encrypted::HANDSHAKE_WAIT)))?;
+                let socket = EncryptedSocket::begin(wire, &host)?;
+                socket.wire().set_patience(patience)?;
+                return Ok(Socket { stream: SocketStream::Tls(Box::new(socket)), is_exposed: false });
+            }
+        };
+        if let (SocketStream::Plain(wire), Some(_)) = (&socket.stream, patience) {
+            wire.set_patience(patience)?;
         }
         Ok(socket)
     }
 
-    fn connect_to(address: &[u8]) -> io::Result<Self> {
-        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-        let text = std::str::from_utf8(address).map_err(|_| invalid())?;
-        match Address::parse(text).map_err(|_| invalid())? {
-            Address::Unix(path) => Ok(Socket::new(UnixStream::connect(path)?.into())),
-            Address::Tcp { host, port } => {
-                let host = if host.is_empty() { "localhost" } else { &host };
-                let addresses =
-                    (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
-                let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
-                stream.set_nodelay(true)?;
-                Ok(Socket::new(stream.into()))
-            }
-        }
+    /// Whether others than this machine may read what is sent.
+    pub fn is_exposed(&self) -> bool {
+        self.is_exposed
     }
+}
+
+impl WireSocket {
+    fn new(file: OwnedFd) -> Self {
+        WireSocket { file, spin: AdaptiveSpin::default() }
+    }
+
+    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        set_socket_timeout(&self.file, Timeout::Recv, patience)?;
+        set_socket_timeout(&self.file, Timeout::Send, patience)?;
+        Ok(())
+    }
+}
+
+fn connect_to(host: &str, port: u16) -> io::Result<(TcpStream, SocketAddr)> {
+    let host = if host.is_empty() { "localhost" } else { host };
+    let addresses = (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
+    let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
+    stream.set_nodelay(true)?;
+    let peer = stream.peer_addr()?;
+    Ok((stream, peer))
 }
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Socket { file, spin } = self;
+        match &mut self.stream {
+            SocketStream::Plain(wire) => wire.read(buffer),
+            SocketStream::Tls(socket) => socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.stream {
+            SocketStream::Plain(wire) => wire.write(bytes),
+            SocketStream::Tls(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for WireSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let WireSocket { file, spin } = self;
         let found = spin.spin(|| match recv(&*file, &mut *buffer, RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN) => None,
             done => Some(done),
@@ -71,9 +135,14 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for WireSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(send(&self.file, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    /// Several records in one system call.
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(sendmsg(&self.file, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

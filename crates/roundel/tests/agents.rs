@@ -63,6 +63,7 @@ fn child() {
     let link = AgentLink::open(AgentSettings {
         name: "hall-2".to_string(),
         tags: Vec::new(),
+        identity: Default::default(),
         store: std::env::var(STORE).unwrap(),
         spool: SpoolOptions {
             directory: directory.into(),

@@ -1,6 +1,8 @@
 //! The daemon's defences: privileges, links, clients that do not read, and its addresses.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+#[path = "hardening/encryption.rs"]
+mod encryption;
 mod wire;
 
 use std::fs;

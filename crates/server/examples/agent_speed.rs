@@ -31,6 +31,7 @@ fn main() -> Result<(), String> {
     let link = AgentLink::open(AgentSettings {
         name: "speed".to_string(),
         tags: Vec::new(),
+        identity: Default::default(),
         store: store.clone(),
         spool: SpoolOptions { directory: spool.into(), bytes_max: 1 << 30, keep: Duration::ZERO },
     })?;

@@ -3,6 +3,7 @@
 pub mod feed;
 pub mod sender;
 pub mod spool;
+pub mod wire;
 pub mod work;
 
 use std::io;
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 use self::feed::{Lane, SpoolFeed};
 use self::sender::{Sender, SenderCounts, WorkTaker};
 use self::spool::SpoolOptions;
+use self::wire::AgentIdentity;
 use self::work::AgentWork;
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::context::{CollectorContext, ReadingSink};
@@ -46,8 +48,10 @@ pub struct AgentSettings {
     pub name: String,
     /// By which the store may choose it, beside its name.
     pub tags: Vec<String>,
-    /// Where the store listens for agents, as HOST:PORT.
+    /// Where the store listens for agents, as HOST:PORT or tls:HOST:PORT.
     pub store: String,
+    /// How it shows who it is.
+    pub identity: AgentIdentity,
     /// Where blocks are kept.
     pub spool: SpoolOptions,
 }
@@ -69,7 +73,7 @@ impl AgentLink {
     /// A text for the operator.
     pub fn open(settings: AgentSettings) -> Result<Self, String> {
         let feed = Arc::new(SpoolFeed::open(settings.spool)?);
-        let senders = senders(&settings.name, &settings.store, &feed, None, None);
+        let senders = senders(&settings.name, (&settings.store, &settings.identity), &feed, None, None);
         let counts = Arc::clone(&senders[0].counts);
         let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
         let stop = watch::Sender::new(false);
@@ -83,7 +87,7 @@ impl AgentLink {
 /// The senders of an agent's lanes; the first one takes work, and tells labels.
 fn senders(
     name: &str,
-    store: &str,
+    (store, identity): (&str, &AgentIdentity),
     feed: &Arc<SpoolFeed>,
     mut work: Option<WorkTaker>,
     mut labels: Option<Arc<Labels>>,
@@ -94,6 +98,7 @@ fn senders(
             Lane::Live => format!("{name}{LIVE_STREAM}"),
         },
         store: store.to_string(),
+        identity: identity.clone(),
         work: work.take(),
         labels: labels.take(),
         feed: feed.lane(lane),
@@ -143,7 +148,7 @@ pub fn run(mut settings: Settings) -> Result<(), String> {
     let context =
         CollectorContext { sink, statistics: Default::default(), labels: Arc::clone(&labels), own_directory };
     let taker = WorkTaker { work: Arc::clone(&work), tags: agent.tags };
-    let senders = senders(&agent.name, &agent.store, &feed, Some(taker), Some(labels));
+    let senders = senders(&agent.name, (&agent.store, &agent.identity), &feed, Some(taker), Some(labels));
     let counts = [0, 1].map(|lane| Arc::clone(&senders[lane].counts));
     let runtime = Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
     let (context, stop) = (Arc::new(context), watch::Sender::new(false));

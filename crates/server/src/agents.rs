@@ -51,6 +51,8 @@ pub struct AgentsSettings {
 impl AgentsSettings {
     /// Whether only this machine reaches an address; `None` when it is none.
     pub fn is_local(address: &str) -> Option<bool> {
+        let address =
+            address.strip_prefix("tls:").map_or(address, |rest| rest.strip_prefix("//").unwrap_or(rest));
         let (host, port) = address.rsplit_once(':')?;
         port.parse::<u16>().ok()?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -172,7 +174,7 @@ impl AgentServer {
             encrypted = tls.encrypt(stream) => encrypted,
         };
         match encrypted {
-            Ok(encrypted) => self.serve(encrypted.stream, from, encrypted.names, stop).await,
+            Ok((stream, names)) => self.serve(stream, from, names, stop).await,
             Err(error) => tracing::debug!(%from, %error, "an agent could not begin TLS"),
         }
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use access::Account;
+use client::tls::TlsFiles;
 use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use protocol::frames::agent::work::{PROFILE_BYTES_MAX, PROFILE_NAME_BYTES_MAX};
@@ -23,6 +24,7 @@ use store::stripes::Adopted;
 use crate::access::{AccessSettings, Anonymous};
 use crate::agent::AgentSettings;
 use crate::agent::spool::SpoolOptions;
+use crate::agent::wire::AgentIdentity;
 use crate::agents::AgentsSettings;
 use crate::collectors::collectd::config::CollectdSection;
 use crate::collectors::ganglia;
@@ -297,6 +299,10 @@ struct FileAgent {
     keep: Option<toml::Spanned<String>>,
     #[serde(default)]
     tags: Vec<toml::Spanned<String>>,
+    ca_file: Option<PathBuf>,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -591,7 +597,11 @@ impl Reader<'_> {
             ));
         }
         if AgentsSettings::is_local(agent.store.get_ref()).is_none() {
-            return Err(self.error("store", &agent.store, "give HOST:PORT of the store's [agents]"));
+            return Err(self.error(
+                "store",
+                &agent.store,
+                "give HOST:PORT of the store's [agents], or tls:HOST:PORT",
+            ));
         }
         let is_tag = |tag: &&toml::Spanned<String>| is_agent_name(tag.get_ref().as_bytes());
         if let Some(tag) = agent.tags.iter().find(|tag| !is_tag(tag)) {
@@ -605,12 +615,36 @@ impl Reader<'_> {
             name: name.clone(),
             tags: agent.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
             store: agent.store.get_ref().clone(),
+            identity: self.agent_identity(agent)?,
             spool: SpoolOptions {
                 directory: absolute(&agent.spool)?,
                 bytes_max: self.bytes("spool_bytes", bytes, SPOOL_BYTES_DEFAULT, values::SPOOL_BYTES)?,
                 keep: self.duration("keep", agent.keep.as_ref(), SPOOL_KEEP_DEFAULT, values::SPOOL_KEEP)?,
             },
         })
+    }
+
+    /// How an agent shows who it is.
+    fn agent_identity(&self, agent: &FileAgent) -> Result<AgentIdentity, ConfigError> {
+        let path = |file: &Option<PathBuf>| file.as_deref().map(absolute).transpose();
+        let shown = match (path(&agent.cert_file)?, path(&agent.key_file)?) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(self.error(
+                    "store",
+                    &agent.store,
+                    "give both cert_file and key_file, or neither",
+                ));
+            }
+        };
+        let files = TlsFiles { ca: path(&agent.ca_file)?, identity: shown };
+        let is_encrypted = matches!(Address::parse(agent.store.get_ref()), Ok(Address::Tls { .. }));
+        if files != TlsFiles::default() && !is_encrypted {
+            let cause = "ca_file, cert_file and key_file are for TLS: give tls:HOST:PORT";
+            return Err(self.error("store", &agent.store, cause));
+        }
+        Ok(AgentIdentity { files, token: path(&agent.token_file)? })
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {
@@ -653,6 +687,10 @@ impl Reader<'_> {
             .map_err(|error| self.error("address", &listen.address, error))?;
         let address = match address {
             Address::Unix(path) => Address::Unix(absolute(&path)?),
+            Address::Tls { .. } => {
+                let cause = "give HOST:PORT, and certificate and key in tls of this section";
+                return Err(self.error("address", &listen.address, cause));
+            }
             tcp => tcp,
         };
         let mut permissions = Permissions::ALL;

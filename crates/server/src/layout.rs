@@ -43,6 +43,9 @@ fn write_daemon_address(tree: &Path, settings: &StripesSettings, listen: &[Liste
             Ok(path) => Address::Unix(path).to_string(),
             Err(_) => return,
         },
+        Address::Tcp { host, port } if listen.tls.is_some() => {
+            Address::Tls { host: host.clone(), port: *port }.to_string()
+        }
         address => address.to_string(),
     };
     let said = std::fs::read_to_string(filenames::identity(&settings.store))

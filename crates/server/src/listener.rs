@@ -26,7 +26,7 @@ use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT, TLS_CONNECTION_BYTES};
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
 use crate::tls::TlsOptions;
-use crate::tls::port::{Encrypted, TlsPort};
+use crate::tls::port::TlsPort;
 
 /// Connections that the kernel queues until they are accepted. Linux limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -103,6 +103,9 @@ impl Listen {
                 let bound = Bound::Unix(listener, SocketFile::new(path));
                 self.set_group_and_mode(path).map_err(|error| fail(error.to_string()))?;
                 Ok(vec![bound])
+            }
+            Address::Tls { .. } => {
+                Err(fail("give HOST:PORT, and certificate and key in tls of its [[listen]]".to_string()))
             }
             Address::Tcp { host, port } => {
                 // Before privileges are dropped: keys are often root's.
@@ -238,24 +241,24 @@ impl Client {
         permissions: SharedPermissions,
         mut stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
-        let (socket, address, tls) = match self {
+        let (mut socket, address, tls) = match self {
             Client::Plain(stream, peer) => {
                 return task::serve(stream, service, permissions, peer, stop).await;
             }
             Client::Tls(socket, address, tls) => (socket, address, tls),
         };
         let _fixed = service.memory.fix(TLS_CONNECTION_BYTES);
-        let encrypted = tokio::select! {
+        let done = tokio::select! {
             biased;
             () = stopped(&mut stop) => return Ok(()),
-            encrypted = tls.encrypt(socket) => encrypted,
+            done = tls.handshake(&mut socket) => done,
         };
-        let Encrypted { stream, names } = encrypted.inspect_err(|error| {
+        let (tls, certificate) = done.inspect_err(|error| {
             service.metrics.connections_refused.inc();
             tracing::debug!(%address, %error, "a client could not begin TLS");
         })?;
-        let stream = Stream::Tls(Box::new(EncryptedStream::new(stream)));
-        let peer = Peer::Tcp { address, certificate: names };
+        let stream = Stream::Tls(Box::new(EncryptedStream::new(socket, tls)));
+        let peer = Peer::Tcp { address, certificate };
         task::serve(stream, service, permissions, peer, stop).await
     }
 }

@@ -207,7 +207,7 @@ fn check_listeners(settings: &Settings) -> Result<(), String> {
         .map(|listen| {
             let place = match &listen.address {
                 Address::Unix(path) => Place::Unix(path),
-                Address::Tcp { host, port } => Place::Tcp(host.clone(), *port),
+                Address::Tcp { host, port } | Address::Tls { host, port } => Place::Tcp(host.clone(), *port),
             };
             Listener { key: "[[listen]] address", value: listen.address.to_string(), place }
         })

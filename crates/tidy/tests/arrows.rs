@@ -86,7 +86,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("nix", &["server", "cli", "store"]),
     ("flate2", &["collect", "render", "server"]),
     ("bcrypt", &["server"]),
-    ("rustls", &["server"]),
+    ("rustls", &["client", "server"]),
     ("serde-saphyr", &["server"]),
     ("harfrust", &["render"]),
     ("png", &["render"]),

@@ -298,10 +298,16 @@ impl Batches {
                 self.give_back(connection);
                 Ok(value)
             }
-            Err(_) => {
+            Err(error) => {
                 // The others have most likely ended with it.
                 self.disconnect();
-                Err(ClientError::Lost)
+                // With TLS, a client's certificate is refused after its first request.
+                let is_refusal = error.kind() == io::ErrorKind::ConnectionRefused;
+                Err(if is_refusal {
+                    ClientError::Connect(std::sync::Arc::new(error))
+                } else {
+                    ClientError::Lost
+                })
             }
         }
     }

@@ -24,7 +24,7 @@ fn spelt_out(address: &str) -> Result<String, String> {
     }
     match Address::parse(address).map_err(|error| error.to_string())? {
         Address::Unix(path) => Ok(format!("unix:{}", path.display())),
-        Address::Tcp { .. } => Ok(address.to_string()),
+        Address::Tcp { .. } | Address::Tls { .. } => Ok(address.to_string()),
     }
 }
 
@@ -43,6 +43,7 @@ mod tests {
             ("var/none.sock", Ok("unix:var/none.sock".to_string())),
             ("unix:none.sock", Ok("unix:none.sock".to_string())),
             ("db1", Ok("db1".to_string())),
+            ("tls:db1:1", Ok("tls:db1:1".to_string())),
             ("[::1]:4242", Ok("[::1]:4242".to_string())),
         ] {
             assert_eq!(daemon(Some(given)), want.map(Some), "{given}");

@@ -13,13 +13,12 @@ use protocol::frames::agent::{STORE_BODY_BYTES_MAX, VERSION, VERSION_BEFORE};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, Frame};
 use suggest::Label;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
 use super::feed::{Lane, LaneFeed};
 use super::spool::Cursor;
+use super::wire::{self, AgentIdentity, ReadHalf, WriteHalf};
 use super::work::{AgentWork, IncomingWork};
 use crate::collectors::labels::{Labels, LabelsState};
 use crate::service::stopped;
@@ -61,8 +60,10 @@ pub struct SenderCounts {
 pub struct Sender {
     /// What its stream is called: the agent's name, in the second lane followed by `LIVE_STREAM`.
     pub name: String,
-    /// Where the store listens, as HOST:PORT.
+    /// Where the store listens, as HOST:PORT or tls:HOST:PORT.
     pub store: String,
+    /// How it shows who it is.
+    pub identity: AgentIdentity,
     /// How it takes work; `None` = it takes none.
     pub work: Option<WorkTaker>,
     /// How RRDs are shown, which it tells the store; `None` = it tells nothing.
@@ -178,16 +179,14 @@ impl Sender {
 
     /// The session, or what the store answers that does not speak this version.
     async fn connect_with(&self, version: u32, sent: u64) -> Result<Result<Session, String>, End> {
-        let stream = TcpStream::connect(&self.store).await?;
-        stream.set_nodelay(true)?;
-        let (read, mut write) = stream.into_split();
+        let (read, mut write) = wire::connect(&self.store, &self.identity).await?;
         let (epoch, _) = self.feed.identity();
         let mut out = format!("{}\n", frames::negotiation(version)).into_bytes();
         push_hello(&mut out, &Hello { epoch, sent, name: self.name.as_bytes() });
         if let Some(taker) = &self.work {
             push_work_wanted(&mut out, &taker.tags);
         }
-        write.write_all(&out).await?;
+        wire::send(&mut write, &out).await?;
         let mut session = Session {
             read,
             write,
@@ -282,8 +281,8 @@ enum Greeting {
 
 /// One connection.
 struct Session {
-    read: OwnedReadHalf,
-    write: OwnedWriteHalf,
+    read: ReadHalf,
+    write: WriteHalf,
     input: Vec<u8>,
     acknowledged: u64,
     credit: usize,
@@ -366,7 +365,7 @@ impl Session {
                 said = Instant::now();
                 out.clear();
                 push_alive(&mut out);
-                self.write.write_all(&out).await?;
+                wire::send(&mut self.write, &out).await?;
             }
             tokio::select! {
                 biased;
@@ -396,7 +395,7 @@ impl Session {
             out.clear();
             rest = &rest[push_labels(out, begins_all, rest)..];
             begins_all = false;
-            tokio::time::timeout(SILENCE_MAX, self.write.write_all(out)).await??;
+            tokio::time::timeout(SILENCE_MAX, wire::send(&mut self.write, out)).await??;
         }
         self.labels_told = Some(changes.at);
         Ok(())
@@ -423,7 +422,9 @@ impl Session {
             if cursor.before() > self.acknowledged {
                 self.in_flight.push_back((cursor.before(), out.len()));
             }
-            tokio::time::timeout(SILENCE_MAX, self.write.write_all(out)).await.map_err(io::Error::from)??;
+            tokio::time::timeout(SILENCE_MAX, wire::send(&mut self.write, out))
+                .await
+                .map_err(io::Error::from)??;
             sender.counts.bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
         }
         Ok(())

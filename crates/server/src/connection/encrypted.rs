@@ -2,8 +2,8 @@
 
 use std::io::{self, IoSlice, Write};
 
+use rustls::ServerConnection;
 use tokio::net::TcpStream;
-use tokio_rustls::server::TlsStream;
 
 use crate::limits::{READ_BYTES, READ_BYTES_SHORT};
 use crate::service::Buffers;
@@ -18,8 +18,7 @@ pub struct EncryptedStream {
 
 impl EncryptedStream {
     /// Takes over a connection whose handshake is done.
-    pub fn new(stream: TlsStream<TcpStream>) -> Self {
-        let (socket, tls) = stream.into_inner();
+    pub fn new(socket: TcpStream, tls: ServerConnection) -> Self {
         EncryptedStream { socket, records: Records::new(tls) }
     }
 

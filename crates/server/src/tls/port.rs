@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::AsyncWriteExt;
+use rustls::{ServerConfig, ServerConnection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -15,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::client_certificates::client_names;
+use super::records::{HEAD_BYTES, record_bytes};
 use super::{ServerTls, TlsOptions};
 use crate::limits::{TLS_HANDSHAKE_WAIT, TLS_HANDSHAKES_MAX};
 
@@ -35,14 +37,8 @@ pub struct TlsPort {
     handshakes: Mutex<VecDeque<Arc<Notify>>>,
 }
 
-/// A connection whose handshake is done.
-#[derive(Debug)]
-pub struct Encrypted {
-    /// The connection.
-    pub stream: TlsStream<TcpStream>,
-    /// The names in the client's certificate, if it was verified.
-    pub names: Option<Arc<[String]>>,
-}
+/// A client whose handshake is done, with the names in its certificate, if it was verified.
+pub type Encrypted<S> = (S, Option<Arc<[String]>>);
 
 /// One handshake, until it is dropped.
 struct Handshake<'a> {
@@ -65,26 +61,40 @@ impl TlsPort {
     ///
     /// # Errors
     /// Why there is none: the client's fault, or too many others want one, too.
-    pub async fn encrypt(&self, stream: TcpStream) -> io::Result<Encrypted> {
-        let handshake = self.begin();
+    pub async fn encrypt(&self, mut socket: TcpStream) -> io::Result<Encrypted<TlsStream<TcpStream>>> {
+        let handshake = async {
+            check_beginning(&mut socket).await?;
+            TlsAcceptor::from(self.tls.config()).accept(socket).await
+        };
+        let stream = self.admit(handshake).await?;
+        let names = self.names(stream.get_ref().1);
+        Ok((stream, names))
+    }
+
+    /// The same for one who reads and writes records itself: nothing has been read beyond the handshake.
+    ///
+    /// # Errors
+    /// As [`TlsPort::encrypt`].
+    pub async fn handshake(&self, socket: &mut TcpStream) -> io::Result<Encrypted<ServerConnection>> {
+        let tls = self.admit(handshake(self.tls.config(), socket)).await?;
+        let names = self.names(&tls);
+        Ok((tls, names))
+    }
+
+    /// Awaits a handshake, within the limits.
+    async fn admit<T>(&self, handshake: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let place = self.begin();
         tokio::select! {
             biased;
-            done = timeout(TLS_HANDSHAKE_WAIT, self.handshake(stream)) => done?,
-            () = handshake.ended.notified() => {
+            done = timeout(TLS_HANDSHAKE_WAIT, handshake) => done?,
+            () = place.ended.notified() => {
                 Err(io::Error::other("it made room for newer clients before its handshake was done"))
             }
         }
     }
 
-    async fn handshake(&self, mut stream: TcpStream) -> io::Result<Encrypted> {
-        let mut first = [0];
-        if stream.peek(&mut first).await? == 1 && first[0] != TLS_HANDSHAKE {
-            stream.write_all(TLS_ONLY).await?;
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not speak TLS"));
-        }
-        let stream = TlsAcceptor::from(self.tls.config()).accept(stream).await?;
-        let names = client_names(stream.get_ref().1, self.verifies);
-        Ok(Encrypted { stream, names })
+    fn names(&self, tls: &ServerConnection) -> Option<Arc<[String]>> {
+        client_names(tls, self.verifies)
     }
 
     fn begin(&self) -> Handshake<'_> {
@@ -115,4 +125,45 @@ impl Drop for Handshake<'_> {
     fn drop(&mut self) {
         self.port.handshakes().retain(|other| !Arc::ptr_eq(other, &self.ended));
     }
+}
+
+/// Tells a client that does not begin TLS.
+async fn check_beginning(socket: &mut TcpStream) -> io::Result<()> {
+    let mut first = [0];
+    if socket.peek(&mut first).await? == 1 && first[0] != TLS_HANDSHAKE {
+        socket.write_all(TLS_ONLY).await?;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not speak TLS"));
+    }
+    Ok(())
+}
+
+/// Does a handshake record by record.
+async fn handshake(config: Arc<ServerConfig>, socket: &mut TcpStream) -> io::Result<ServerConnection> {
+    check_beginning(socket).await?;
+    let mut tls = ServerConnection::new(config).map_err(io::Error::other)?;
+    let mut record = Vec::new();
+    while tls.is_handshaking() {
+        read_record(socket, &mut record).await?;
+        let (mut rest, mut result) = (&*record, Ok(()));
+        while !rest.is_empty() && result.is_ok() {
+            tls.read_tls(&mut rest)?;
+            result = tls.process_new_packets().map(drop);
+        }
+        // What is wrong is told, too.
+        let mut answer = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut answer)?;
+        }
+        socket.write_all(&answer).await?;
+        result.map_err(io::Error::other)?;
+    }
+    Ok(tls)
+}
+
+async fn read_record(socket: &mut TcpStream, record: &mut Vec<u8>) -> io::Result<()> {
+    record.clear();
+    record.resize(HEAD_BYTES, 0);
+    socket.read_exact(record).await?;
+    record.resize(record_bytes(record)?.unwrap_or(HEAD_BYTES), 0);
+    socket.read_exact(&mut record[HEAD_BYTES..]).await.map(drop)
 }

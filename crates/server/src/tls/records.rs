@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 use rustls::ServerConnection;
 
 /// Bytes of a record's head: its kind, version and length (RFC 8446, 5.1).
-const HEAD_BYTES: usize = 5;
+pub const HEAD_BYTES: usize = 5;
 /// The longest record: with TLS 1.2, whose records may grow by 2048 bytes in encryption.
 const RECORD_BYTES_MAX: usize = HEAD_BYTES + 16_384 + 2_048;
 /// Bytes of records without content that a client may send one after the other: new keys and warnings are short, and a client
@@ -39,7 +39,7 @@ enum Found {
 }
 
 impl Records {
-    /// Of a connection whose handshake is done.
+    /// Of a connection whose handshake is done, and that has read no further.
     pub fn new(tls: ServerConnection) -> Self {
         Records { tls, partial: Vec::new(), noise: 0, has_ended: false }
     }
@@ -60,10 +60,6 @@ impl Records {
         plain: &mut Vec<u8>,
         mut receive: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        // The content of the records that came with the end of the handshake.
-        if let Found::Content(count) = self.take_content(plain)? {
-            return Ok(count);
-        }
         while !self.has_ended {
             wire.clear();
             wire.append(&mut self.partial);
@@ -79,7 +75,7 @@ impl Records {
             self.partial.extend_from_slice(&wire[whole..]);
             match found {
                 Found::Content(count) => return Ok(count),
-                // An end without its announcement: whoever cut the line has cut between requests, or within one that is not taken.
+                // An end without its announcement: the line was cut between requests, or within one that is not taken then.
                 Found::Nothing if received > 0 => {}
                 Found::Nothing | Found::End => self.has_ended = true,
             }
@@ -167,17 +163,20 @@ impl Records {
 /// How many bytes at the beginning are whole records.
 fn whole_records(wire: &[u8]) -> io::Result<usize> {
     let mut at = 0;
-    while let Some(&[_, _, _, high, low]) = wire[at..].first_chunk::<HEAD_BYTES>() {
-        let length = HEAD_BYTES + usize::from(u16::from_be_bytes([high, low]));
-        if length > RECORD_BYTES_MAX {
-            return Err(invalid("a record that is too long"));
-        }
-        if wire.len() - at < length {
-            break;
-        }
-        at += length;
+    while let Some(bytes) = record_bytes(&wire[at..])?.filter(|bytes| *bytes <= wire.len() - at) {
+        at += bytes;
     }
     Ok(at)
+}
+
+/// The bytes of the record that begins here, if its head is there.
+///
+/// # Errors
+/// When no record is so long.
+pub fn record_bytes(wire: &[u8]) -> io::Result<Option<usize>> {
+    let Some(&[_, _, _, high, low]) = wire.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
+    let bytes = HEAD_BYTES + usize::from(u16::from_be_bytes([high, low]));
+    if bytes > RECORD_BYTES_MAX { Err(invalid("a record that is too long")) } else { Ok(Some(bytes)) }
 }
 
 fn invalid(error: impl std::fmt::Display) -> io::Error {

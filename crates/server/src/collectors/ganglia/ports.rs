@@ -49,8 +49,8 @@ pub(super) async fn serve(
         tokio::spawn(async move {
             // There are so few places that handshakes take none.
             let encrypted = tls.encrypt(stream).await;
-            if let (Ok(encrypted), Ok(_place)) = (encrypted, places.acquire_owned().await) {
-                answer_in_time(encrypted.stream, &state, &context, is_interactive).await;
+            if let (Ok((stream, _)), Ok(_place)) = (encrypted, places.acquire_owned().await) {
+                answer_in_time(stream, &state, &context, is_interactive).await;
             }
         });
     }
