@@ -372,3 +372,29 @@ fn other_machines_are_let_in_by_tokens_or_in_words() {
     assert!(token(&["revoke", "ann"]).status.success());
     assert!(token(&["list"]).stdout.is_empty());
 }
+
+#[test]
+fn the_daemon_confines_itself_unless_it_must_run_programs() {
+    let place = Place::new();
+    let confined = |more: &str| {
+        let text = format!("store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n{more}");
+        std::fs::write(place.path("roundel.toml"), text).unwrap();
+        let daemon = place.start(ROUNDEL, &["serve"]);
+        assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
+        let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.0.id())).unwrap();
+        let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+            let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            let value = |key: &str| {
+                status.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_string())
+            };
+            (value("NoNewPrivs:"), value("Seccomp:"))
+        };
+        let found: Vec<_> = threads.map(of_thread).collect();
+        assert!(!found.is_empty());
+        found.iter().all(|found| *found == (Some("1".to_string()), Some("2".to_string())))
+    };
+    assert!(confined(""));
+    std::fs::write(place.path("mrtg.cfg"), "WorkDir: /nowhere\n").unwrap();
+    assert!(!confined("[[mrtg]]\nconfig = 'mrtg.cfg'\n"));
+    assert!(confined("[[mrtg]]\nconfig = 'mrtg.cfg'\nprograms = false\n"));
+}

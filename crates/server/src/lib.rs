@@ -12,6 +12,7 @@ pub mod agents;
 pub mod budget;
 pub mod collectors;
 pub mod config;
+mod confine;
 pub mod connection;
 pub mod connection_limits;
 pub mod daemon;

@@ -30,7 +30,7 @@ use crate::names::Names;
 use crate::reload::{Program, Reloading};
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{idle_memory, layout, logging, machine, privileges, scrub, start_check, takeover};
+use crate::{confine, idle_memory, layout, logging, machine, privileges, scrub, start_check, takeover};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -89,6 +89,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     }
     machine::survive_file_size_limit().map_err(|error| fail(format!("cannot handle signals: {error}")))?;
     let log = logging::start(&settings).map_err(fail)?;
+    confine_if_possible(&settings);
     if let Some(unknown) = foreign {
         tracing::warn!("{unknown}");
     }
@@ -96,6 +97,21 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let reloading = Reloading { program: Program::Daemon, started, permissions, log };
     // In the background, only the log reaches the operator.
     serve(settings, sockets, agents, &reloading).inspect_err(|error| tracing::error!("{error}"))
+}
+
+/// Before threads are started and anything is read that others have written.
+fn confine_if_possible(settings: &Settings) {
+    // Those of an mrtg.cfg, and the one that finds the names of hosts that send to us as to gmond.
+    let looks_up_hosts = settings.ganglia.as_ref().is_some_and(|ganglia| ganglia.listen.is_some());
+    if looks_up_hosts || settings.mrtg.iter().any(|mrtg| mrtg.programs) {
+        tracing::info!(
+            "the process may run programs, so it is not confined ([gmond_listen], or [[mrtg]] without programs = false)"
+        );
+        return;
+    }
+    if let Err(error) = confine::confine() {
+        tracing::warn!(%error, "the process is not confined");
+    }
 }
 
 /// Opens the store and serves until a signal arrives.
