@@ -107,7 +107,7 @@ fn fill(roundel: &Roundel, names: &[&str], admin: Option<&str>) {
     }
 }
 
-/// Both daemons: all RRDs and a client with rights; what the client may see and nobody's rights.
+/// Both daemons: all RRDs and a client with rights; what the client may see alone, for a client without rights.
 fn both(is_striped: bool) -> (Roundel, Roundel) {
     let everything =
         Account { operate: true, read: vec!["**".into()], write: vec!["**".into()], ..account("root") };
