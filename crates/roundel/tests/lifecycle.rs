@@ -334,7 +334,7 @@ fn other_machines_are_let_in_by_tokens_or_in_words() {
     config("[[access.user]]\nname = 'a'\nread = ['/x']\n");
     assert!(validated().1.contains("[[access.user]] \"a\": read \"/x\""), "{}", validated().1);
 
-    config(open[0].0);
+    config(&format!("[access]\naudit = 'audit'\n{}", open[0].0));
     let token = |words: &[&str]| place.run(ROUNDEL, &[&["token"], words].concat());
     let failed = |words: &[&str], cause: &str| {
         let output = token(words);
@@ -361,8 +361,9 @@ fn other_machines_are_let_in_by_tokens_or_in_words() {
     // Now it starts, and the token is good for what it says.
     let daemon = place.start(ROUNDEL, &["serve"]);
     let mut stream = connect(&place.path("sock"));
-    write!(stream, "AUTH {secret}CREATE hosts/ann/x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9\n").unwrap();
-    write!(stream, "CREATE hosts/bob/x.rrd DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9\nQUIT\n").unwrap();
+    let definition = "DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
+    writeln!(stream, "AUTH {secret}CREATE hosts/ann/x.rrd {definition}").unwrap();
+    writeln!(stream, "CREATE hosts/bob/x.rrd {definition}\nQUIT").unwrap();
     let mut said = String::new();
     stream.read_to_string(&mut said).unwrap();
     let lines: Vec<&str> = said.lines().collect();
@@ -371,6 +372,10 @@ fn other_machines_are_let_in_by_tokens_or_in_words() {
     drop(daemon);
     assert!(token(&["revoke", "ann"]).status.success());
     assert!(token(&["list"]).stdout.is_empty());
+    let audit = std::fs::read_to_string(place.path("audit")).unwrap();
+    let count = |what: &str| audit.matches(&format!("\"what\":\"{what}\"")).count();
+    assert_eq!(["token", "create", "refused"].map(count), [2, 1, 1], "{audit}");
+    assert!(audit.lines().last().unwrap().contains("\"name\":\"ann\",\"detail\":\"revoked\""), "{audit}");
 }
 
 #[test]

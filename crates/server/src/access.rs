@@ -177,7 +177,7 @@ impl Principal {
 }
 
 /// All who are known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Access {
     users: HashMap<String, Arc<Principal>>,
     unix_users: HashMap<u32, Arc<Principal>>,
@@ -191,19 +191,6 @@ pub struct Access {
 
 /// Names of users without an account that are kept.
 const OTHERS_MAX: usize = 1000;
-
-impl Default for Access {
-    fn default() -> Self {
-        Access {
-            users: HashMap::new(),
-            unix_users: HashMap::new(),
-            unix_groups: HashMap::new(),
-            tokens: None,
-            others: Mutex::default(),
-            audit: Audit::default(),
-        }
-    }
-}
 
 impl Access {
     /// What the settings say.

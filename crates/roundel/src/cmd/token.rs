@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use access::{Account, Rights, TokenHash, Tokens, token_text};
 use clap::{Args, Subcommand};
 use rrd::when::calendar::Calendar;
+use server::access::audit::{Audit, Event};
 use server::settings::parse_duration;
 
 use super::serve::configured;
@@ -116,7 +117,9 @@ fn add(arguments: &AddArguments) -> Result {
     if rights.is_nothing() {
         return Err("nothing could be done with it: give --read, --write or --operate".to_string());
     }
-    change(&arguments.file.path()?, |tokens| tokens.add(account))?;
+    let file = &arguments.file;
+    change(&file.path()?, |tokens| tokens.add(account))?;
+    file.record(&arguments.name, "added")?;
     print(format!("{token}\n"))
 }
 
@@ -155,7 +158,8 @@ fn revoke(name: &str, file: &FileArguments) -> Result {
         false => {
             Err(format!("there is no token \"{name}\"; `roundel token list` shows those that there are"))
         }
-    })
+    })?;
+    file.record(name, "revoked")
 }
 
 impl FileArguments {
@@ -165,6 +169,23 @@ impl FileArguments {
         }
         let settings = configured(self.config.as_deref())?;
         Ok(settings.access.tokens.clone().unwrap_or_else(|| settings.tokens_in_store()))
+    }
+
+    /// Records a change in the audit log that the configuration says.
+    fn record(&self, name: &str, detail: &str) -> Result {
+        if self.tokens.is_some() {
+            return Ok(());
+        }
+        let Some(path) = configured(self.config.as_deref())?.access.audit else { return Ok(()) };
+        let is_new = !path.exists();
+        let who = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER"));
+        let who = who.unwrap_or_else(|_| "an administrator".to_string());
+        let event = Event { who: &who, what: "token", name: Some(name.to_string()), detail: Some(detail) };
+        Audit::new(Some(path.clone())).record(&event);
+        if is_new {
+            give(&path, &self.path()?);
+        }
+        Ok(())
     }
 }
 
@@ -193,9 +214,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Tokens) -> Result) -> Result {
         change(&mut tokens)?;
         file.write_all(tokens.text()?.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
         // The daemon's user must be able to read it: that of the file before, or of the store.
-        let owner = fs::metadata(path).or_else(|_| fs::metadata(directory)).map_err(cannot)?;
-        // Only root can give a file away.
-        std::os::unix::fs::chown(&new, Some(owner.uid()), Some(owner.gid())).ok();
+        give(&new, if path.exists() { path } else { directory });
         fs::rename(&new, path).map_err(cannot)?;
         fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(cannot)
     })();
@@ -203,6 +222,13 @@ fn change(path: &Path, change: impl FnOnce(&mut Tokens) -> Result) -> Result {
         fs::remove_file(&new).ok();
     }
     changed
+}
+
+/// Gives a file to the owner of another one, as only root can.
+fn give(file: &Path, like: &Path) {
+    if let Ok(owner) = fs::metadata(like) {
+        std::os::unix::fs::chown(file, Some(owner.uid()), Some(owner.gid())).ok();
+    }
 }
 
 fn now() -> i64 {

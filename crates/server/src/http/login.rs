@@ -28,7 +28,10 @@ const SESSIONS_MAX: usize = 10_000;
 
 /// Those who are logged in, by hashes of their cookies.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<HashMap<[u8; 32], (Arc<Principal>, Instant)>>);
+pub struct Sessions(Mutex<HashMap<[u8; 32], Session>>);
+
+/// Who is logged in, and until when.
+type Session = (Arc<Principal>, Instant);
 
 impl Sessions {
     /// Begins a session; returns its cookie's value.
