@@ -12,8 +12,9 @@ use protocol::rrdcached::files::Entry;
 use rustix::io::Errno;
 
 use crate::images::Images;
+use crate::inodes::{Inodes, lock};
 use crate::scratch::{directory_of, name_of};
-use crate::store::Store;
+use crate::store::{Since, Store};
 
 /// Files in the order of their names after which the next ones are expected.
 const RUN_MIN: u32 = 2;
@@ -55,11 +56,12 @@ impl ReadAhead {
     ///
     /// # Errors
     /// When the system has no thread.
-    pub fn start(store: Store, images: Arc<Images>) -> io::Result<Self> {
+    pub fn start(store: Store, images: Arc<Images>, inodes: Arc<Mutex<Inodes>>) -> io::Result<Self> {
         let (opened, queue) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new().name("read-ahead".to_string());
         thread.spawn(move || {
-            Reader { store, images, names: VecDeque::new(), read: 0, bytes: 0, more: true }.run(&queue)
+            let names = VecDeque::new();
+            Reader { store, images, inodes, names, read: 0, bytes: 0, more: true }.run(&queue)
         })?;
         Ok(ReadAhead { run: Mutex::default(), opened })
     }
@@ -78,6 +80,7 @@ impl ReadAhead {
 struct Reader {
     store: Store,
     images: Arc<Images>,
+    inodes: Arc<Mutex<Inodes>>,
     /// The paths that come next, in their order; of the first `read` there are images.
     names: VecDeque<(Vec<u8>, usize)>,
     read: usize,
@@ -118,8 +121,11 @@ impl Reader {
                 break;
             }
             let Some((name, bytes)) = self.names.get_mut(self.read) else { break };
-            match self.store.image(name, None) {
-                Ok(image) => {
+            let of_kernel = lock(&self.inodes).whole_pages_at(name);
+            match self.store.image_since(name, of_kernel) {
+                // No program will ask for its bytes.
+                Ok(Since::Unchanged(_)) => {}
+                Ok(Since::Changed(image)) => {
                     *bytes = image.bytes.len();
                     self.bytes += *bytes;
                     self.images.put(name.clone(), image);

@@ -17,22 +17,26 @@ use crate::directory::Listing;
 use crate::extra::{Extra, Found};
 use crate::images::Images;
 use crate::inodes::Inodes;
+use crate::latecomers::Latecomers;
+use crate::listers::Listers;
 use crate::open::{Closed, Handle, OpenFile, OpenFiles};
 use crate::options::Options;
 use crate::scratch::{Scratch, is_temporary};
-use crate::store::{Result, Store};
+use crate::store::{Image, Result, Since, Store};
 
 /// A mounted store.
 #[derive(Debug)]
 pub struct Mounted {
     store: Store,
     owner: Owner,
-    inodes: Mutex<Inodes>,
+    inodes: Arc<Mutex<Inodes>>,
     open: OpenFiles,
     images: Arc<Images>,
     ahead: ReadAhead,
+    latecomers: Latecomers,
     scratch: Scratch,
     extra: Option<Extra>,
+    listers: Listers,
     listings: Mutex<HashMap<u64, Arc<Mutex<Listing>>>>,
     last_listing: AtomicU64,
     /// When names were changed here the last time: the time of all directories.
@@ -65,16 +69,18 @@ impl Mounted {
         options: &Options,
         notifier: Arc<Mutex<Option<Notifier>>>,
     ) -> std::io::Result<Self> {
-        let images = Arc::<Images>::default();
+        let (images, inodes) = (Arc::<Images>::default(), Arc::<Mutex<Inodes>>::default());
         Ok(Mounted {
-            ahead: ReadAhead::start(store.another(), Arc::clone(&images))?,
+            ahead: ReadAhead::start(store.another(), Arc::clone(&images), Arc::clone(&inodes))?,
+            latecomers: Latecomers::start(store.another(), Arc::clone(&inodes))?,
             store,
             owner: Owner::of(options),
-            inodes: Mutex::default(),
+            inodes,
             open: OpenFiles::default(),
             images,
             scratch: Scratch::default(),
             extra: options.extra.clone().map(Extra::new),
+            listers: Listers::default(),
             listings: Mutex::default(),
             last_listing: AtomicU64::new(0),
             changed_seconds: AtomicI64::new(now().0),
@@ -155,7 +161,7 @@ impl Mounted {
     /// Opens the file of a number. Returns the handle, and whether the kernel's pages of it may stay.
     fn open_file(&self, number: u64, writes: bool) -> Result<(u64, bool)> {
         if let Some(handle) = self.open.share(number, writes) {
-            return Ok((handle, true));
+            return self.with_bytes(handle, writes).map(|()| (handle, true));
         }
         let path = self.path(number)?;
         if let Some(file) = self.scratch.file(&path) {
@@ -166,12 +172,19 @@ impl Mounted {
         {
             return Ok((self.open.open_extra(extra.open(&path, writes, None)?), false));
         }
-        if !writes {
-            self.ahead.opened(&path);
-        }
-        let image = self.store.image(&path, self.images.take(&path))?;
-        let (version, stat) = (image.version, image.stat);
-        let (handle, is_first) = self.open.open(number, OpenFile::of(image), writes);
+        let kept = self.images.take(&path);
+        // What the kernel has need not be asked for again. Who writes needs it, to compare.
+        let of_kernel = lock(&self.inodes).whole_pages(number).filter(|_| kept.is_none() && !writes);
+        let (file, version, stat) = match of_kernel {
+            Some(version) => match self.store.image_since(&path, Some(version))? {
+                Since::Unchanged(stat) => (OpenFile::of_kernel(stat, version), version, stat),
+                Since::Changed(image) => self.of_image(&path, image, writes),
+            },
+            None => self.of_image(&path, self.store.image(&path, kept)?, writes),
+        };
+        let is_sure = !file.is_lacking() || self.latecomers.watch(number, &file);
+        let (handle, is_first) = self.open.open(number, file, writes);
+        self.with_bytes(handle, writes || (is_first && !is_sure))?;
         if !is_first {
             return Ok((handle, true));
         }
@@ -183,6 +196,38 @@ impl Mounted {
             notifier.inval_inode(fuser::INodeNo(number), -1, 0).ok();
         }
         Ok((handle, has_pages))
+    }
+
+    /// A file whose image was asked for to open it.
+    fn of_image(&self, path: &[u8], image: Image, writes: bool) -> (Arc<OpenFile>, u64, FileStat) {
+        if !writes {
+            self.ahead.opened(path);
+        }
+        let (version, stat) = (image.version, image.stat);
+        (OpenFile::of(image), version, stat)
+    }
+
+    /// Asks for the bytes of a file that others have open, if who opens it now needs them; closes it if there are none.
+    fn with_bytes(&self, handle: u64, is_needed: bool) -> Result {
+        if !is_needed {
+            return Ok(());
+        }
+        let Handle::Shared { number, file, .. } = self.open.get(handle)? else { return Ok(()) };
+        let loaded = self.load(number, &file);
+        if loaded.is_err() {
+            self.open.close(handle);
+        }
+        loaded
+    }
+
+    /// Asks for the bytes of a file that the kernel was to have, and has dropped.
+    fn load(&self, number: u64, file: &OpenFile) -> Result {
+        if !file.is_lacking() {
+            return Ok(());
+        }
+        let path = self.path(number)?;
+        self.ahead.opened(&path);
+        file.load(&self.store, &path, self.images.take(&path))
     }
 
     /// Gives the store what a program has written that closes a file.
@@ -209,7 +254,7 @@ impl Mounted {
         self.flush(handle).ok();
         let Some((number, file, closed)) = self.open.close(handle) else { return };
         match closed {
-            Closed::StillOpen => {}
+            Closed::StillOpen | Closed::Unread => {}
             Closed::Unchanged(image) => {
                 if let Ok(path) = self.path(number) {
                     self.images.put(path, image);

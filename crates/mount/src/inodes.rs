@@ -5,6 +5,7 @@
 //! keeps its number.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -28,10 +29,21 @@ struct Node {
     lookups: u32,
     /// Nodes whose parent this is.
     children: u32,
-    /// The version whose bytes the kernel may have in its page cache, and what it knows of size and time; 0 = unknown.
-    pages: u32,
+    /// The version whose bytes the kernel may have in its page cache; 0 = of none.
+    pages: u64,
+    /// How many of these bytes it has asked for; [`WHOLE`] = all.
+    asked: u32,
+    /// What it knows of size and time; 0 = unknown.
     told: u32,
 }
+
+/// The names, which threads share.
+pub fn lock(inodes: &Mutex<Inodes>) -> MutexGuard<'_, Inodes> {
+    inodes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As many bytes as the file has.
+const WHOLE: u32 = u32::MAX;
 
 /// A short form of something, for comparison: never 0.
 fn digest(of: u64) -> u32 {
@@ -45,7 +57,8 @@ fn hash(parent: u64, name: &[u8]) -> u64 {
 
 impl Default for Inodes {
     fn default() -> Self {
-        let root = Node { parent: 0, name: Box::default(), lookups: 1, children: 0, pages: 0, told: 0 };
+        let root =
+            Node { parent: 0, name: Box::default(), lookups: 1, children: 0, pages: 0, asked: 0, told: 0 };
         Inodes { nodes: HashMap::from([(ROOT, root)]), elsewhere: HashMap::new() }
     }
 }
@@ -103,7 +116,7 @@ impl Inodes {
             return number;
         }
         let number = self.free(parent, name);
-        let node = Node { parent, name: name.into(), lookups: 1, children: 0, pages: 0, told: 0 };
+        let node = Node { parent, name: name.into(), lookups: 1, children: 0, pages: 0, asked: 0, told: 0 };
         self.nodes.insert(number, node);
         self.place(number, parent, name);
         number
@@ -173,9 +186,31 @@ impl Inodes {
     /// Whether the kernel's pages of a file are those of `version`, which they are to be from now on; `None` = of none.
     pub fn has_pages_of(&mut self, number: u64, version: Option<u64>) -> bool {
         let Some(node) = self.nodes.get_mut(&number) else { return false };
-        let now = version.map_or(0, digest);
+        let now = version.unwrap_or(0);
         let before = std::mem::replace(&mut node.pages, now);
+        if before != now {
+            node.asked = 0;
+        }
         now != 0 && before == now
+    }
+
+    /// The kernel has asked for so many of the `all` bytes of a version.
+    pub fn asked(&mut self, number: u64, version: u64, bytes: u64, all: u64) {
+        let Some(node) = self.nodes.get_mut(&number).filter(|node| node.pages == version) else { return };
+        let asked = u64::from(node.asked).saturating_add(bytes);
+        node.asked = if asked >= all { WHOLE } else { u32::try_from(asked).unwrap_or(WHOLE) };
+    }
+
+    /// The version all of whose bytes the kernel has asked for. It may have dropped some since.
+    pub fn whole_pages(&self, number: u64) -> Option<u64> {
+        let node = self.nodes.get(&number)?;
+        Some(node.pages).filter(|_| node.asked == WHOLE)
+    }
+
+    /// The same for a path.
+    pub fn whole_pages_at(&self, path: &[u8]) -> Option<u64> {
+        let number = path.split(|&byte| byte == b'/').try_fold(ROOT, |parent, name| self.find(parent, name));
+        self.whole_pages(number?)
     }
 
     /// Whether the kernel was last told the same of size and time, given as a digest; it is told now.
@@ -261,6 +296,16 @@ mod tests {
         assert!(!inodes.has_pages_of(x, Some(8)));
         assert!(!inodes.has_pages_of(x, None));
         assert!(!inodes.has_pages_of(x, None));
+        assert!(!inodes.has_pages_of(x, Some(9)));
+        inodes.asked(x, 9, 60, 100);
+        inodes.asked(x, 8, 40, 100);
+        assert_eq!(inodes.whole_pages(x), None);
+        inodes.asked(x, 9, 40, 100);
+        assert!(inodes.has_pages_of(x, Some(9)));
+        assert_eq!((inodes.whole_pages(x), inodes.whole_pages_at(b"x")), (Some(9), Some(9)));
+        assert_eq!(inodes.whole_pages_at(b"x/y"), None);
+        assert!(!inodes.has_pages_of(x, Some(10)));
+        assert_eq!(inodes.whole_pages(x), None);
         assert!(!inodes.was_told(x, 3));
         assert!(inodes.was_told(x, 3));
     }

@@ -34,6 +34,8 @@ struct State {
     dirty: bool,
     /// Something was ever written.
     written: bool,
+    /// The bytes are still to be asked for: the kernel had them when the file was opened.
+    lacking: bool,
     /// The name is gone.
     removed: bool,
     /// What the store has is known no more: it was made of this file, or changed meanwhile.
@@ -48,6 +50,8 @@ pub enum Closed {
     StillOpen,
     /// It was not written to.
     Unchanged(Image),
+    /// No program asked for its bytes.
+    Unread,
     /// It was written to.
     Changed,
     /// It is a file that no store has.
@@ -61,6 +65,13 @@ impl OpenFile {
         Self::with(bytes, Some(image), stat.rights, stat.modified)
     }
 
+    /// The file of an RRD of this version, all of whose bytes the kernel had a moment ago.
+    pub fn of_kernel(stat: FileStat, version: u64) -> Arc<Self> {
+        let file = Self::of(Image { stat, version, bytes: Arc::default() });
+        file.lock().lacking = true;
+        file
+    }
+
     /// A new, empty file.
     pub fn new_empty(mode: u32, (user, group): (u32, u32)) -> Arc<Self> {
         Self::with(Arc::default(), None, Some(Rights { mode, user, group }), now())
@@ -72,8 +83,18 @@ impl OpenFile {
         rights: Option<Rights>,
         modified: (i64, u32),
     ) -> Arc<Self> {
-        let (dirty, written, removed, sealed, opens) = (false, false, false, false, 0);
-        let state = State { bytes, stored, rights, modified, dirty, written, removed, sealed, opens };
+        let state = State {
+            bytes,
+            stored,
+            rights,
+            modified,
+            dirty: false,
+            written: false,
+            lacking: false,
+            removed: false,
+            sealed: false,
+            opens: 0,
+        };
         Arc::new(OpenFile { state: Mutex::new(state) })
     }
 
@@ -91,6 +112,40 @@ impl OpenFile {
         Some(())
     }
 
+    /// Whether its bytes are still to be asked for.
+    pub fn is_lacking(&self) -> bool {
+        self.lock().lacking
+    }
+
+    /// Asks for its bytes, if that is still to be done; `kept` may be them.
+    ///
+    /// # Errors
+    /// ESTALE when the RRD was changed since the file was opened: what the kernel has may be of that moment.
+    pub fn load(&self, store: &Store, path: &[u8], kept: Option<Image>) -> Result {
+        let mut state = self.lock();
+        let Some(stored) = state.stored.clone().filter(|_| state.lacking) else { return Ok(()) };
+        let image = match kept.filter(|kept| kept.version == stored.version) {
+            Some(kept) => kept,
+            None => store.image(path, None).map_err(|error| match error {
+                Errno::NOENT => Errno::STALE,
+                error => error,
+            })?,
+        };
+        if image.version != stored.version {
+            return Err(Errno::STALE);
+        }
+        state.bytes = Arc::clone(&image.bytes);
+        state.stored = Some(Image { stat: stored.stat, ..image });
+        state.lacking = false;
+        Ok(())
+    }
+
+    /// The version whose bytes these are, if nothing else was written.
+    pub fn version(&self) -> Option<u64> {
+        let state = self.lock();
+        state.stored.as_ref().filter(|_| !state.written).map(|stored| stored.version)
+    }
+
     /// Its bytes.
     pub fn content(&self) -> Arc<Vec<u8>> {
         Arc::clone(&self.lock().bytes)
@@ -98,13 +153,13 @@ impl OpenFile {
 
     /// How many bytes it has.
     pub fn bytes(&self) -> u64 {
-        self.lock().bytes.len() as u64
+        self.lock().size()
     }
 
     /// What `stat(2)` says.
     pub fn stat(&self) -> FileStat {
         let state = self.lock();
-        FileStat { bytes: state.bytes.len() as u64, modified: state.modified, rights: state.rights }
+        FileStat { bytes: state.size(), modified: state.modified, rights: state.rights }
     }
 
     /// Writes bytes.
@@ -231,6 +286,7 @@ impl OpenFile {
         state.opens = state.opens.saturating_sub(1);
         match (&state.stored, state.opens) {
             (_, 1..) => Closed::StillOpen,
+            (Some(_), 0) if state.lacking => Closed::Unread,
             (Some(stored), 0) if !state.written => Closed::Unchanged(stored.clone()),
             (None, 0) if !state.sealed => Closed::Scratch,
             _ => Closed::Changed,
@@ -239,6 +295,13 @@ impl OpenFile {
 }
 
 impl State {
+    fn size(&self) -> u64 {
+        match &self.stored {
+            Some(stored) if self.lacking => stored.stat.bytes,
+            _ => self.bytes.len() as u64,
+        }
+    }
+
     fn changed(&mut self) {
         (self.dirty, self.written, self.modified) = (true, true, now());
     }

@@ -2,6 +2,8 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +16,14 @@ use crate::filesystem::Mounted;
 use crate::options::Options;
 use crate::store::Store;
 
-/// Threads that answer the kernel.
-const THREADS: usize = 4;
+/// The fewest and most threads that answer the kernel. The kernel takes them in turn, so that with more than there are
+/// processors each finds less of what it needs in their caches.
+const THREADS: RangeInclusive<usize> = 2..=4;
+
+fn threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    processors.clamp(*THREADS.start(), *THREADS.end())
+}
 
 /// A store that is mounted.
 pub struct Session {
@@ -53,7 +61,7 @@ impl Session {
         if options.allow_other {
             config.acl = SessionACL::All;
         }
-        config.n_threads = Some(THREADS);
+        config.n_threads = Some(threads());
         config.clone_fd = true;
         let notifier = Arc::new(Mutex::new(None));
         let mounted = Mounted::new(store, options, Arc::clone(&notifier))?;

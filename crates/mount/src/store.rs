@@ -1,8 +1,8 @@
 //! What is asked of the daemon, and what its errors are in a file system.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use client::daemon::files::{Part, PartRequest, is_too_large};
 use client::{ClientError, Daemon, Wire};
@@ -12,6 +12,8 @@ use rustix::io::Errno;
 
 /// How long a daemon may take to answer: then the program gets EIO.
 pub const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a daemon that has not answered is not asked again: requests that wait for those before them would else wait as often.
+const REST: Duration = Duration::from_secs(3);
 
 /// The result of an operation of the file system.
 pub type Result<T = (), E = Errno> = std::result::Result<T, E>;
@@ -24,6 +26,8 @@ pub struct Store {
     text: Daemon,
     /// Names were changed from here that the daemon's list may not have.
     names_changed: AtomicBool,
+    /// When the daemon did not answer the last time.
+    hung: Mutex<Option<Instant>>,
 }
 
 /// A whole RRD as it was at one moment.
@@ -37,12 +41,26 @@ pub struct Image {
     pub bytes: Arc<Vec<u8>>,
 }
 
+/// An RRD, of which a version is known.
+#[derive(Clone, Debug)]
+pub enum Since {
+    /// It is of that version. Size, time and rights are these.
+    Unchanged(FileStat),
+    /// It is of another one.
+    Changed(Image),
+}
+
 impl Store {
     /// The store of the daemon at an address.
     pub fn at(address: &str) -> Self {
         let daemon = |wire| Daemon::new(address.as_bytes(), wire).with_patience(PATIENCE);
         let names_changed = AtomicBool::new(true);
-        Store { daemon: daemon(Wire::Frames), text: daemon(Wire::Text), names_changed }
+        Store {
+            daemon: daemon(Wire::Frames),
+            text: daemon(Wire::Text),
+            names_changed,
+            hung: Mutex::default(),
+        }
     }
 
     /// The same store by other connections, for a thread whose requests must not make others wait.
@@ -65,12 +83,27 @@ impl Store {
         }
     }
 
+    /// Asks the daemon, unless it has just not answered in time.
+    fn ask<T>(&self, ask: impl FnOnce() -> Result<T, ClientError>) -> Result<T, ClientError> {
+        let hung = || self.hung.lock().unwrap_or_else(PoisonError::into_inner);
+        if hung().is_some_and(|at| at.elapsed() < REST) {
+            return Err(ClientError::Lost);
+        }
+        let begun = Instant::now();
+        let answer = ask();
+        let has_not_come = matches!(answer, Err(ClientError::Lost | ClientError::Connect(_)));
+        if has_not_come && begun.elapsed() > PATIENCE / 2 {
+            *hung() = Some(Instant::now());
+        }
+        answer
+    }
+
     /// Asks for something that changes nothing, once more if the connection had ended since the last request.
     fn read<T>(&self, daemon: &Daemon, ask: impl Fn(&Daemon) -> Result<T, ClientError>) -> Result<T> {
-        let answer = match ask(daemon) {
+        let answer = match self.ask(|| ask(daemon)) {
             Err(ClientError::Lost) => {
                 daemon.disconnect();
-                ask(daemon)
+                self.ask(|| ask(daemon))
             }
             answer => answer,
         };
@@ -91,8 +124,19 @@ impl Store {
     /// # Errors
     /// As [`Store::stat`].
     pub fn image(&self, path: &[u8], known: Option<Image>) -> Result<Image> {
+        match (self.image_since(path, known.as_ref().map(|known| known.version))?, known) {
+            (Since::Changed(image), _) => Ok(image),
+            (Since::Unchanged(stat), Some(known)) => Ok(Image { stat, ..known }),
+            (Since::Unchanged(_), None) => Err(Errno::IO),
+        }
+    }
+
+    /// A whole RRD, if it is not of this version.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    pub fn image_since(&self, path: &[u8], version: Option<u64>) -> Result<Since> {
         check(path)?;
-        let version = known.as_ref().map(|known| known.version);
         let ask = |daemon: &Daemon| match daemon.image(path, version) {
             // What the daemon says is handled below.
             Err(error) if is_too_large(&error) => Ok(None),
@@ -102,12 +146,10 @@ impl Store {
             Some(image) => image,
             None => self.read(&self.text, |daemon| daemon.image(path, version))?,
         };
-        match (image.entry, known) {
-            (Entry::Rrd(stat, Some(version)), Some(known)) if known.version == version => {
-                Ok(Image { stat, ..known })
-            }
-            (Entry::Rrd(stat, Some(version)), _) if image.bytes.len() as u64 == stat.bytes => {
-                Ok(Image { stat, version, bytes: Arc::new(image.bytes) })
+        match image.entry {
+            Entry::Rrd(stat, now) if version.is_some() && now == version => Ok(Since::Unchanged(stat)),
+            Entry::Rrd(stat, Some(version)) if image.bytes.len() as u64 == stat.bytes => {
+                Ok(Since::Changed(Image { stat, version, bytes: Arc::new(image.bytes) }))
             }
             _ => Err(Errno::IO),
         }
@@ -130,7 +172,7 @@ impl Store {
 
     /// Does what changes names.
     fn change_names<T>(&self, change: impl FnOnce(&Daemon) -> Result<T, ClientError>) -> Result {
-        let done = change(&self.daemon);
+        let done = self.ask(|| change(&self.daemon));
         self.names_changed.store(true, Ordering::Release);
         done.map(|_| ()).map_err(|error| errno(&error))
     }
@@ -141,7 +183,7 @@ impl Store {
     /// ESTALE when it is of another version.
     pub fn update(&self, path: &[u8], version: u64, reading: &[u8]) -> Result<u64> {
         check(path)?;
-        self.daemon.change(path, version, &[reading]).map_err(|error| errno(&error))
+        self.ask(|| self.daemon.change(path, version, &[reading])).map_err(|error| errno(&error))
     }
 
     /// Replaces an RRD of this version; returns the version that it then has.
@@ -150,7 +192,7 @@ impl Store {
     /// ESTALE when it is of another version.
     pub fn replace(&self, path: &[u8], version: u64, file: &[u8]) -> Result<u64> {
         check(path)?;
-        self.daemon.replace(path, version, file).map_err(|error| errno(&error))
+        self.ask(|| self.daemon.replace(path, version, file)).map_err(|error| errno(&error))
     }
 
     /// Takes in a whole file, in place of an RRD of that name unless `no_overwrite`.

@@ -7,6 +7,8 @@
 mod habits;
 #[path = "rrdtool/mount.rs"]
 mod mount;
+#[path = "rrdtool/mount_use.rs"]
+mod mount_use;
 #[path = "rrdtool/random_tree.rs"]
 mod random_tree;
 #[path = "rrdtool/rights.rs"]

@@ -95,12 +95,22 @@ impl Mounted {
             }
             Stands::Rrd(_) => {
                 self.keep_parent(&path)?;
+                self.keep_bytes(parent, name);
                 self.store.remove(&path)?;
                 self.names_have_changed();
             }
         }
         self.forget_name(parent, name);
         Ok(())
+    }
+
+    /// Asks for the bytes of an RRD that is about to go and that programs have open.
+    fn keep_bytes(&self, parent: u64, name: &[u8]) {
+        let number = lock(&self.inodes).number(parent, name);
+        if let Some(file) = self.open.file(number) {
+            // Without a daemon, it does not go.
+            self.load(number, &file).ok();
+        }
     }
 
     /// Who has a file open whose name is gone goes on with it alone.
@@ -130,6 +140,9 @@ impl Mounted {
             (Stands::Directory, Some(_)) => return Err(Errno::NOTDIR),
             (_, Some(Stands::Directory)) => return Err(Errno::ISDIR),
             _ => {}
+        }
+        if target.is_some() {
+            self.keep_bytes(to.0, to.1);
         }
         match source {
             Stands::Directory => self.rename_directory(&from_path, &to_path)?,

@@ -26,6 +26,8 @@ use crate::store::Result;
 const TTL: Duration = Duration::from_secs(1);
 /// Bytes of a write.
 const WRITE_BYTES: u32 = 1 << 20;
+/// What every directory begins with.
+const DOTS: [&[u8]; 2] = [b".", b".."];
 /// No number is used for two files.
 const GENERATION: Generation = Generation(0);
 
@@ -47,8 +49,11 @@ impl Filesystem for Mounted {
         Ok(())
     }
 
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let found = self.path_in(parent.0, name.as_bytes()).and_then(|path| self.find(&path)).map(|stands| {
+            if !matches!(stands, Stands::Directory) {
+                self.listers.looks(request.pid(), parent.0);
+            }
             let number = lock(&self.inodes).learn(parent.0, name.as_bytes());
             self.attributes_of(number, &stands)
         });
@@ -191,10 +196,16 @@ impl Filesystem for Mounted {
         reply: ReplyData,
     ) {
         match self.open.get(handle.0) {
-            Ok(Handle::Shared { file, .. }) => {
+            Ok(Handle::Shared { number, file, .. }) => {
+                if let Err(failure) = self.load(number, &file) {
+                    return reply.error(error(failure));
+                }
                 let bytes = file.content();
                 let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
                 let end = start.saturating_add(size as usize).min(bytes.len());
+                if let Some(version) = file.version() {
+                    lock(&self.inodes).asked(number, version, (end - start) as u64, bytes.len() as u64);
+                }
                 reply.data(&bytes[start..end]);
             }
             Ok(Handle::Extra(file)) => {
@@ -313,12 +324,14 @@ impl Filesystem for Mounted {
 
     fn readdirplus(
         &self,
-        _: &Request,
+        request: &Request,
         number: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let is_short = offset == 0 && !self.listers.lists(request.pid(), number.0);
+        let mut left = if is_short { DOTS.len() } else { usize::MAX };
         let done = self.list(number.0, handle.0, offset, true, |inode, next, name, item, own| {
             let attributes = self.attributes_in_list(inode, item);
             let is_full =
@@ -327,7 +340,9 @@ impl Filesystem for Mounted {
                 // The kernel has learned it.
                 lock(&self.inodes).learn(number.0, name);
             }
-            is_full
+            left -= 1;
+            // The kernel asks for the rest without sizes.
+            is_full || left == 0
         });
         match done {
             Ok(()) => reply.ok(),
@@ -361,7 +376,7 @@ impl Mounted {
         stat: bool,
         mut push: impl FnMut(u64, u64, &[u8], Item, bool) -> bool,
     ) -> Result {
-        while let Some(dots) = [&b"."[..], b".."].get(offset as usize) {
+        while let Some(dots) = DOTS.get(offset as usize) {
             let inode = if offset == 0 { number } else { ROOT };
             if push(inode, offset + 1, dots, Item::Directory, true) {
                 return Ok(());
@@ -423,6 +438,7 @@ impl Mounted {
             _ => self.open.file(number),
         };
         if let Some(file) = file {
+            self.load(number, &file)?;
             return file.resize(&self.scratch, size);
         }
         // By its name.

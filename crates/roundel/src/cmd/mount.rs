@@ -76,9 +76,9 @@ fn start_in_background() -> Result {
     if line.trim_end() == MOUNTED {
         return Ok(());
     }
-    // It has said why.
-    child.wait().map_err(cannot)?;
-    std::process::exit(1);
+    // It has said why, and its status is what mount(8) expects.
+    let status = child.wait().map_err(cannot)?;
+    std::process::exit(status.code().unwrap_or(1));
 }
 
 /// Mounts, and serves until the end.

@@ -7,12 +7,12 @@ use super::*;
 
 /// `roundel mount`, ended with the test.
 pub(super) struct Mount {
-    child: std::process::Child,
+    pub(super) child: std::process::Child,
     pub(super) directory: PathBuf,
 }
 
 /// Whether this machine can mount. Says SKIPPED if not.
-fn can_mount() -> bool {
+pub(super) fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists()
         && rustix::process::geteuid().is_root()
         && Command::new("fusermount3").arg("-V").output().is_ok();
@@ -22,14 +22,14 @@ fn can_mount() -> bool {
     can
 }
 
-fn is_mounted(directory: &Path) -> bool {
+pub(super) fn is_mounted(directory: &Path) -> bool {
     let directory = format!(" {} ", directory.display());
     std::fs::read_to_string("/proc/self/mountinfo").unwrap().lines().any(|line| line.contains(&directory))
 }
 
 impl Mount {
     /// Mounts what `from` names on a new directory.
-    fn new(from: &str, directory: &Path, options: &str) -> Self {
+    pub(super) fn new(from: &str, directory: &Path, options: &str) -> Self {
         std::fs::create_dir(directory).unwrap();
         let directory = directory.canonicalize().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
@@ -59,7 +59,7 @@ impl Mount {
     }
 
     /// SIGTERM, and how the process ended.
-    fn stop(mut self) -> std::process::ExitStatus {
+    pub(super) fn stop(mut self) -> std::process::ExitStatus {
         terminate(self.child.id());
         self.child.wait().unwrap()
     }
@@ -78,13 +78,13 @@ impl Drop for Mount {
     }
 }
 
-fn terminate(process: u32) {
+pub(super) fn terminate(process: u32) {
     let process = rustix::process::Pid::from_raw(process as i32).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
 }
 
 /// What a script prints, and its status if it is not 0. `rrdtool` is Debian's, without a daemon.
-fn shell(directory: &Path, script: &str) -> String {
+pub(super) fn shell(directory: &Path, script: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(directory).env("TZ", "UTC").env("LC_ALL", "C");
     let output = command.env_remove("RRDCACHED_ADDRESS").output().unwrap();
@@ -110,7 +110,7 @@ pub(super) fn mounted(kind: Kind, options: &str) -> Option<(tempfile::TempDir, D
     Some((directory, daemon, mount, plain))
 }
 
-const MAKE: &str = "mkdir -p d; for n in a d/b d/c; do rrdtool create $n.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U DS:y:COUNTER:30:0:U \
+pub(super) const MAKE: &str = "mkdir -p d; for n in a d/b d/c; do rrdtool create $n.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U DS:y:COUNTER:30:0:U \
     RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:3:9 RRA:LAST:0.5:2:9; rrdtool update $n.rrd 1000000010:1:10 1000000025:2:30 1000000064:U:60; done";
 
 const READ: &str = "for n in a d/b d/c; do rrdtool info $n.rrd; rrdtool dump $n.rrd; rrdtool lastupdate $n.rrd; rrdtool last $n.rrd; \
@@ -326,6 +326,10 @@ fn what_is_no_rrd_is_refused_or_lives_elsewhere() {
     assert_eq!(std::fs::read_to_string(extra.join("datafile")).unwrap(), "one\n");
     // A listing tells the kernel what is so now, not what was so when it began.
     std::fs::write(mount.directory.join("state.tmp"), "").unwrap();
+    // The first one is without sizes, because this thread has not asked for any yet.
+    let asked = std::fs::read_dir(&mount.directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    assert!(asked.count() > 2);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let listing = std::fs::read_dir(&mount.directory).unwrap();
     std::fs::write(mount.directory.join("state.tmp"), "a state").unwrap();
     assert!(listing.count() > 2);
