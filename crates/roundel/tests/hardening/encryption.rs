@@ -175,6 +175,8 @@ fn every_port_refuses_what_is_old_weak_or_plain() {
     let begun = Instant::now();
     let (done, text) = guarded.openssl(guarded.daemon.tcp_port(), &[], "");
     assert!(!done && begun.elapsed() < Duration::from_secs(5), "{text}");
+    let answer = until_end(guarded.daemon.tcp_port(), &[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
+    assert_eq!(answer, b"-1 This port does not speak TLS.\n");
     let refusal = guarded.refusal(guarded.daemon.tcp_port(), None);
     assert!(refusal.contains("does not speak TLS"), "{refusal}");
 }
@@ -426,10 +428,9 @@ fn a_token_is_shown_first_and_never_in_the_open() {
     };
     let outside = outside.ip().to_string();
     let child = ask(&outside, false);
+    assert_eq!(listener.accept().unwrap().0.read(&mut [0]).unwrap(), 0);
     let said = said_by(child);
     assert!(said.contains("is not sent unencrypted") && said.contains("ROUNDEL_TOKEN_PLAIN"), "{said}");
-    let (mut stream, _) = listener.accept().unwrap();
-    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     let child = ask(&outside, true);
     assert_eq!(answer_with(&listener, &["0 authenticated as ann", "0 1000000000"])[0], "AUTH rt_9");
     assert_eq!(said_by(child), "1000000000\n");

@@ -182,3 +182,144 @@ pub fn record_bytes(wire: &[u8]) -> io::Result<Option<usize>> {
 fn invalid(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use rustls::ClientConnection;
+
+    use super::*;
+
+    /// A server's records and its client, whose handshake is done.
+    fn pair() -> (Records, ClientConnection) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
+        let (certificate, key) = (made.cert.der().clone(), made.signing_key.serialize_der());
+        let provider = Arc::new(crate::tls::provider());
+        let server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key.try_into().unwrap())
+            .unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let client = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut server = ServerConnection::new(Arc::new(server)).unwrap();
+        let mut client = ClientConnection::new(Arc::new(client), "localhost".try_into().unwrap()).unwrap();
+        while server.is_handshaking() || client.is_handshaking() {
+            let mut wire = Vec::new();
+            client.write_tls(&mut wire).unwrap();
+            feed(&wire, |wire| server.read_tls(wire).unwrap());
+            server.process_new_packets().unwrap();
+            let mut wire = Vec::new();
+            server.write_tls(&mut wire).unwrap();
+            feed(&wire, |wire| client.read_tls(wire).unwrap());
+            client.process_new_packets().unwrap();
+        }
+        (Records::new(server), client)
+    }
+
+    fn feed(mut wire: &[u8], mut take: impl FnMut(&mut &[u8]) -> usize) {
+        while !wire.is_empty() {
+            take(&mut wire);
+        }
+    }
+
+    /// What a client sends for this.
+    fn sent(client: &mut ClientConnection, bytes: &[u8]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        for part in bytes.chunks(10_000) {
+            client.writer().write_all(part).unwrap();
+            while client.wants_write() {
+                client.write_tls(&mut wire).unwrap();
+            }
+        }
+        wire
+    }
+
+    /// Reads what arrives in these pieces until there is no more; returns the content and the last result.
+    fn read(records: &mut Records, pieces: &mut VecDeque<Vec<u8>>) -> (Vec<u8>, io::Result<usize>) {
+        let (mut wire, mut plain) = (Vec::new(), Vec::new());
+        loop {
+            let result = records.read(&mut wire, &mut plain, |wire| match pieces.pop_front() {
+                Some(piece) => {
+                    wire.extend_from_slice(&piece);
+                    Ok(piece.len())
+                }
+                None => Err(io::ErrorKind::WouldBlock.into()),
+            });
+            if !matches!(result, Ok(1..)) {
+                return (plain, result);
+            }
+        }
+    }
+
+    #[test]
+    fn content_is_the_same_however_it_arrives() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|number| number as u8).collect();
+        for size in [1, 7, 4_096, 16_500, 1 << 20] {
+            let (mut records, mut client) = pair();
+            let wire = sent(&mut client, &bytes);
+            let mut pieces: VecDeque<Vec<u8>> = wire.chunks(size).map(<[u8]>::to_vec).collect();
+            let (plain, last) = read(&mut records, &mut pieces);
+            assert!(plain == bytes, "{size}");
+            assert_eq!(last.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            assert_eq!(records.partial_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_incomplete_is_known() {
+        let (mut records, mut client) = pair();
+        let wire = sent(&mut client, &[b'x'; 9_000]);
+        let mut pieces = VecDeque::from([wire[..5_000].to_vec()]);
+        assert_eq!(read(&mut records, &mut pieces).0, b"");
+        assert_eq!(records.partial_bytes(), 5_000);
+        let mut pieces = VecDeque::from([wire[5_000..].to_vec()]);
+        assert_eq!(read(&mut records, &mut pieces).0.len(), 9_000);
+        assert_eq!(records.partial_bytes(), 0);
+    }
+
+    #[test]
+    fn an_end_is_one_with_and_without_its_announcement() {
+        let (mut records, mut client) = pair();
+        client.send_close_notify();
+        let wire = sent(&mut client, b"");
+        let mut announced = Vec::new();
+        client.write_tls(&mut announced).unwrap();
+        let mut pieces = VecDeque::from([[wire, announced].concat()]);
+        assert_eq!(read(&mut records, &mut pieces).1.unwrap(), 0);
+        let (mut records, mut client) = pair();
+        let mut pieces = VecDeque::from([sent(&mut client, b"PING\n"), Vec::new()]);
+        let (plain, last) = read(&mut records, &mut pieces);
+        assert_eq!((&*plain, last.unwrap()), (&b"PING\n"[..], 0));
+    }
+
+    #[test]
+    fn what_is_no_record_or_only_noise_ends_the_connection() {
+        let (mut records, _client) = pair();
+        let mut pieces = VecDeque::from([vec![23, 3, 3, 0xff, 0xff]]);
+        let text = read(&mut records, &mut pieces).1.unwrap_err().to_string();
+        assert!(text.contains("too long"), "{text}");
+        let (mut records, mut client) = pair();
+        let mut last = Ok(0);
+        for count in 0.. {
+            client.refresh_traffic_keys().unwrap();
+            let mut wire = Vec::new();
+            client.write_tls(&mut wire).unwrap();
+            last = read(&mut records, &mut VecDeque::from([wire])).1;
+            if !matches!(&last, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+                assert!((8..1000).contains(&count), "{count}");
+                break;
+            }
+        }
+        // By the library or by us.
+        assert_eq!(last.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
