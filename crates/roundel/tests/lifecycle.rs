@@ -403,3 +403,57 @@ fn the_daemon_confines_itself_unless_it_must_run_programs() {
     assert!(!confined("[[mrtg]]\nconfig = 'mrtg.cfg'\n"));
     assert!(confined("[[mrtg]]\nconfig = 'mrtg.cfg'\nprograms = false\n"));
 }
+
+#[test]
+fn our_rrdtool_does_what_its_token_says() {
+    let place = Place::new();
+    let text = "store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\nanonymous = 'none'\n";
+    std::fs::write(place.path("roundel.toml"), text).unwrap();
+    let token = |words: &[&str]| {
+        String::from_utf8(place.run(ROUNDEL, &[&["token", "add"], words].concat()).stdout).unwrap()
+    };
+    let all = token(&["root", "--read", "**", "--write", "**", "--operate"]);
+    let some = token(&["ann", "--read", "net/**", "--write", "net/*.rrd"]);
+    std::fs::write(place.path("token"), &some).unwrap();
+    let _daemon = place.start(ROUNDEL, &["serve"]);
+    connect(&place.path("sock"));
+    for directory in ["net", "secret", "none", "other"] {
+        std::fs::create_dir(place.path("base").join(directory)).unwrap();
+    }
+    let rrdtool = |name: &str, value: &str, line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let address = place.text("sock");
+        let mut command = place.command(env!("CARGO_BIN_EXE_rrdtool"), &words);
+        command.current_dir(place.path("base")).env("RRDCACHED_ADDRESS", address).env(name, value);
+        let output = command.output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let definition = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
+    for name in ["net/a.rrd", "secret/a.rrd"] {
+        let (is_good, said) = rrdtool("ROUNDEL_TOKEN", all.trim(), &format!("create {name} {definition}"));
+        assert!(is_good, "{said}");
+    }
+    let file = place.text("token");
+    let ann = |line: &str| rrdtool("ROUNDEL_TOKEN_FILE", &file, line);
+    for line in [
+        "update net/a.rrd 1000000010:5",
+        "lastupdate net/a.rrd",
+        "fetch net/a.rrd AVERAGE -s 1000000000 -e 1000000010",
+        "info net/a.rrd",
+    ] {
+        let (is_good, said) = ann(line);
+        assert!(is_good, "{line}: {said}");
+    }
+    assert_eq!(ann("list /"), (true, "net\n".to_string()));
+    for line in ["update secret/a.rrd 1000000010:5", "info secret/a.rrd", "info none/a.rrd"] {
+        let (is_good, said) = ann(line);
+        assert!(!is_good && said.contains("No such file"), "{line}: {said}");
+    }
+    let (is_good, said) = ann(&format!("create other/a.rrd {definition}"));
+    assert!(!is_good && said.contains("Permission denied"), "{said}");
+    let (is_good, said) = rrdtool("ROUNDEL_TOKEN", "rdl_unknown", "info net/a.rrd");
+    assert!(!is_good && said.contains("this token is not known"), "{said}");
+    let (is_good, said) = rrdtool("UNUSED", "", "info net/a.rrd");
+    assert!(!is_good && said.contains("Permission denied"), "{said}");
+}

@@ -26,8 +26,7 @@ use crate::rate::RateLimit;
 /// How much of a rate may come at once, in seconds of it.
 const BURST_SECONDS: u32 = 10;
 /// Commands about the daemon or the store as a whole, and those that change how others are answered.
-const OPERATING: [Verb; 11] = [
-    Verb::FlushAll,
+const OPERATING: [Verb; 10] = [
     Verb::Queue,
     Verb::Stats,
     Verb::Suspend,

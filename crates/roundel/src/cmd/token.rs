@@ -60,7 +60,7 @@ struct AddArguments {
     /// RRDs that may be made and changed, such as 'hosts/{name}/**'; may be repeated
     #[arg(long, value_name = "PATTERN")]
     write: Vec<String>,
-    /// Also what concerns the whole daemon: its numbers, FLUSHALL, the trash, verifying
+    /// Also what concerns the whole daemon: its numbers, the trash, verifying
     #[arg(long)]
     operate: bool,
     /// When it ends, such as 90d
