@@ -7,6 +7,8 @@
 mod cacti;
 #[path = "apps/database.rs"]
 mod database;
+#[path = "wire/mounting.rs"]
+mod mounting;
 #[path = "apps/readers.rs"]
 mod readers;
 #[path = "wire/snmpd.rs"]

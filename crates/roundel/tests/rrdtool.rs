@@ -9,6 +9,8 @@ mod habits;
 mod mount;
 #[path = "rrdtool/mount_use.rs"]
 mod mount_use;
+#[path = "wire/mounting.rs"]
+mod mounting;
 #[path = "rrdtool/random_tree.rs"]
 mod random_tree;
 #[path = "rrdtool/rights.rs"]

@@ -1,6 +1,7 @@
-//! Debian's Cacti: installed twice, once with Debian's rrdtool on files and once with ours on placeholders, both with the same readings at the same times.
+//! Debian's Cacti: installed three times, with Debian's rrdtool on files, with ours on placeholders, and with Debian's in a mounted store, all with the
+//! same readings at the same times.
 //!
-//! Its clock stands still (libfaketime), so that both make the same RRDs. The value that its scripts return is in a file of the test's.
+//! Its clock stands still (libfaketime), so that all make the same RRDs. The value that its scripts return is in a file of the test's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +12,7 @@ use std::process::Command;
 use oracle::wait_until;
 
 use super::database::Database;
+use super::mounting::{Mount, can_mount};
 use super::snmpd::Snmpd;
 use super::wire::{Daemon, Kind};
 use super::{is_wanted, our_tools, output, rrds, same_rrds};
@@ -218,21 +220,29 @@ impl<'a> Cacti<'a> {
     }
 }
 
-/// Two installations that get the same commands.
-struct Pair<'a>([Cacti<'a>; 2]);
+/// Installations that get the same commands: on files, on placeholders, and in a mount where this machine can.
+struct Sides<'a>(Vec<Cacti<'a>>);
 
-impl Pair<'_> {
+impl Sides<'_> {
     fn each(&self, does: impl Fn(&Cacti<'_>)) {
         self.0.iter().for_each(does);
     }
 
-    /// Both have the same RRDs with the same content, and complain of the same.
+    /// The one on placeholders.
+    fn ours(&self) -> &Cacti<'_> {
+        &self.0[1]
+    }
+
+    /// All have the same RRDs with the same content, and complain of the same.
     fn check(&self, count: usize, what: &str) {
-        let [debian, ours] = &self.0;
-        assert_eq!(same_rrds(&debian.rra, &ours.rra, &ours.tools), count, "{what}");
-        assert_eq!(ours.complaints(), debian.complaints(), "{what}: {}", ours.log());
-        for name in rrds(&ours.rra) {
-            let begins = fs::read(ours.rra.join(&name)).unwrap();
+        let debian = &self.0[0];
+        for other in &self.0[1..] {
+            let at = format!("{what}, {}", other.name);
+            assert_eq!(same_rrds(&debian.rra, &other.rra, &other.tools), count, "{at}");
+            assert_eq!(other.complaints(), debian.complaints(), "{at}: {}", other.log());
+        }
+        for name in rrds(&self.ours().rra) {
+            let begins = fs::read(self.ours().rra.join(&name)).unwrap();
             assert!(begins.starts_with(b"ROUNDELP"), "{what}: {name} is no placeholder");
         }
     }
@@ -240,14 +250,16 @@ impl Pair<'_> {
     /// Numbers and pictures of a graph.
     fn same_graph(&self, steps: i64, graph: &str) {
         let range = format!("{START} {} {graph}", START + steps * STEP);
-        let [want, numbers] =
-            self.0.each_ref().map(|cacti| cacti.cli(steps, &format!("t_graph.php export {range}")));
+        let exported = |cacti: &Cacti<'_>| cacti.cli(steps, &format!("t_graph.php export {range}"));
+        let drawn = |cacti: &Cacti<'_>| cacti.php(steps, "cli", &format!("t_graph.php draw {range}"));
+        let (want, picture) = (exported(&self.0[0]), drawn(&self.0[0]));
         assert!(want.contains("e+0"), "{want}");
-        assert_eq!(numbers, want);
-        let [want, picture] =
-            self.0.each_ref().map(|cacti| cacti.php(steps, "cli", &format!("t_graph.php draw {range}")));
-        // Up to the end of width and height.
-        assert!(want.starts_with(b"\x89PNG") && picture[..24] == want[..24], "{graph}");
+        assert!(picture.starts_with(b"\x89PNG"), "{graph}");
+        for other in &self.0[1..] {
+            assert_eq!(exported(other), want, "{}", other.name);
+            // Up to the end of width and height.
+            assert!(drawn(other)[..24] == picture[..24], "{graph}, {}", other.name);
+        }
     }
 }
 
@@ -287,7 +299,7 @@ fn add_devices(cacti: &Cacti<'_>, port: u16) {
 }
 
 #[test]
-fn cacti_does_on_placeholders_what_it_does_on_files() {
+fn cacti_does_on_placeholders_and_in_a_mount_what_it_does_on_files() {
     if !is_wanted() {
         return;
     }
@@ -298,45 +310,57 @@ fn cacti_does_on_placeholders_what_it_does_on_files() {
     daemon.start();
     let plain = root.join("plain");
     fs::create_dir(&plain).unwrap();
-    let pair = Pair([
+    // Its Cacti needs nothing of ours.
+    let mut below = Daemon::new(Kind::Stripes, &root.join("daemon_of_mount"));
+    below.start();
+    // removespikes.php writes XML into its backup directory.
+    let extra = root.join("extra");
+    fs::create_dir(&extra).unwrap();
+    let mount = can_mount().then(|| Mount::of(&below, &format!("extra={}", extra.display())));
+    let mut sides = Sides(vec![
         Cacti::install(root, "debian", &database, "/usr/bin".into(), plain),
         Cacti::install(root, "ours", &database, our_tools(root), daemon.base()),
     ]);
+    if let Some(mount) = &mount {
+        sides.0.push(Cacti::install(root, "in_mount", &database, "/usr/bin".into(), mount.directory.clone()));
+    }
     let mut agent = Some(snmpd(root, None, 1000));
     let port = agent.as_ref().map_or(0, |agent| agent.port);
-    pair.each(|cacti| add_devices(cacti, port));
+    sides.each(|cacti| add_devices(cacti, port));
     let mut polled = 0;
     let mut poll = |times: i64| {
         for _ in 0..times {
             polled += 1;
             agent = None;
             agent = Some(snmpd(root, Some(port), 1000 * polled * polled));
-            pair.each(|cacti| cacti.poll(polled));
+            sides.each(|cacti| cacti.poll(polled));
         }
         polled
     };
     poll(3);
-    pair.check(6, "cmd.php");
-    pair.each(|cacti| cacti.set(&[("poller_type", "2")]));
+    sides.check(6, "cmd.php");
+    sides.each(|cacti| cacti.set(&[("poller_type", "2")]));
     let now = poll(3);
-    pair.check(6, "spine");
-    pair.same_graph(now, "2");
-    boost(&pair, &mut poll);
+    sides.check(6, "spine");
+    sides.same_graph(now, "2");
+    boost(&sides, &mut poll);
     let now = poll(1);
-    maintenance(&pair, now);
+    maintenance(&sides, now);
     // The daemon dies and comes back between two polls.
     daemon.kill();
     daemon.start();
+    below.kill();
+    below.start();
     let now = poll(2);
-    pair.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
-    pair.check(6, "after a restart");
-    pair.same_graph(now, "2");
-    removal(&pair, now, &mut poll);
+    sides.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
+    sides.check(6, "after a restart");
+    sides.same_graph(now, "2");
+    removal(&sides, now, &mut poll);
 }
 
 /// Values wait in the database; then paths get a directory for each device.
-fn boost(pair: &Pair<'_>, poll: &mut impl FnMut(i64) -> i64) {
-    pair.each(|cacti| {
+fn boost(sides: &Sides<'_>, poll: &mut impl FnMut(i64) -> i64) {
+    sides.each(|cacti| {
         cacti.set(&[
             ("boost_rrd_update_enable", "on"),
             ("boost_rrd_update_system_enable", "on"),
@@ -344,31 +368,31 @@ fn boost(pair: &Pair<'_>, poll: &mut impl FnMut(i64) -> i64) {
         ]);
     });
     let now = poll(3);
-    pair.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
-    pair.check(6, "boost");
-    pair.same_graph(now, "2");
+    sides.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
+    sides.check(6, "boost");
+    sides.same_graph(now, "2");
     // Values of a graph that is looked at are written first.
     let now = poll(1);
-    pair.same_graph(now, "2");
-    pair.each(|cacti| {
+    sides.same_graph(now, "2");
+    sides.each(|cacti| {
         let said = cacti.cli(now, "structure_rra_paths.php --proceed");
         assert!(said.contains("Renamed:6 Skipped:0 Warnings:0"), "{said}");
     });
-    assert!(rrds(&pair.0[1].rra).contains(&"./2/6.rrd".to_string()), "{:?}", rrds(&pair.0[1].rra));
+    assert!(rrds(&sides.ours().rra).contains(&"./2/6.rrd".to_string()), "{:?}", rrds(&sides.ours().rra));
     let now = poll(2);
-    pair.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
-    pair.check(6, "structured paths");
+    sides.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
+    sides.check(6, "structured paths");
 }
 
 /// What an administrator does to RRDs by Cacti's command line.
-fn maintenance(pair: &Pair<'_>, now: i64) {
-    pair.each(|cacti| {
+fn maintenance(sides: &Sides<'_>, now: i64) {
+    sides.each(|cacti| {
         drop(cacti.php(now, "site", "poller_boost.php --force"));
         let said = cacti.cli(now, "update_heartbeat.php --new-heartbeat=900 --prev-heartbeat=600 --force");
         assert!(said.contains("Processed a Total of 6 RRDfiles"), "{said}");
     });
-    pair.check(6, "update_heartbeat.php");
-    pair.each(|cacti| {
+    sides.check(6, "update_heartbeat.php");
+    sides.each(|cacti| {
         let file = cacti.rra.join("1/1.rrd");
         let said = cacti.cli(
             now,
@@ -384,12 +408,12 @@ fn maintenance(pair: &Pair<'_>, now: i64) {
         cacti.cli(now, &format!("splice_rrd.php --oldrrd={old} --newrrd={new} --finrrd={new} --overwrite"));
         fs::remove_file(copy).unwrap();
     });
-    let kept = rrds(&pair.0[1].rra).iter().filter(|name| name.starts_with("./kept")).count();
-    pair.each(|cacti| drop(fs::remove_dir_all(cacti.rra.join("kept"))));
+    let kept = rrds(&sides.ours().rra).iter().filter(|name| name.starts_with("./kept")).count();
+    sides.each(|cacti| drop(fs::remove_dir_all(cacti.rra.join("kept"))));
     assert_eq!(kept, 1, "the copy that removespikes.php keeps");
-    pair.check(6, "removespikes.php, splice_rrd.php");
+    sides.check(6, "removespikes.php, splice_rrd.php");
     // A data source gets another file, which the administrator moves.
-    pair.each(|cacti| {
+    sides.each(|cacti| {
         fs::rename(cacti.rra.join("1/3.rrd"), cacti.rra.join("1/people.rrd")).unwrap();
         let path = cacti.site().join("rra/1/people.rrd");
         cacti.sql("update data_template_data set data_source_path = '<path_rra>/1/people.rrd' where local_data_id = 3");
@@ -398,22 +422,22 @@ fn maintenance(pair: &Pair<'_>, now: i64) {
 }
 
 /// Data sources are removed, and their RRDs by the RRD cleaner: one deleted, one archived; then a device as a whole.
-fn removal(pair: &Pair<'_>, now: i64, poll: &mut impl FnMut(i64) -> i64) {
-    pair.each(|cacti| {
+fn removal(sides: &Sides<'_>, now: i64, poll: &mut impl FnMut(i64) -> i64) {
+    sides.each(|cacti| {
         for (id, action) in [(4, 1), (5, 3)] {
             cacti.cli(now, &format!("t_remove.php source {id}"));
             cacti.sql(&format!("insert into data_source_purge_action (name, local_data_id, action) values ('1/{id}.rrd', {id}, {action})"));
         }
         drop(cacti.php(now, "site", "poller_maintenance.php --force"));
     });
-    pair.check(5, "the RRD cleaner");
-    let names = rrds(&pair.0[1].rra);
+    sides.check(5, "the RRD cleaner");
+    let names = rrds(&sides.ours().rra);
     assert_eq!(names, ["./1/1.rrd", "./1/2.rrd", "./1/people.rrd", "./2/6.rrd", "./archive/1/5.rrd"]);
-    pair.each(|cacti| {
+    sides.each(|cacti| {
         cacti.cli(now, "t_remove.php device 2");
         fs::remove_dir_all(cacti.rra.join("2")).unwrap();
     });
     let now = poll(2);
-    pair.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
-    pair.check(4, "a device is removed");
+    sides.each(|cacti| drop(cacti.php(now, "site", "poller_boost.php --force")));
+    sides.check(4, "a device is removed");
 }

@@ -1,17 +1,20 @@
 //! Programs that read RRDs and write none: graphite-web's reader, collection3, Ganglia's graph.php. What they show of placeholders is
-//! what they show of files with Debian's library and rrdtool.
+//! what they show of files with Debian's library and rrdtool, and so is what they show of a mounted store with these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::mounting::{Mount, can_mount};
 use super::wire::{Daemon, Kind};
 use super::{is_wanted, our_tools, output};
 
 const START: i64 = 1_700_000_000;
 
-/// A directory of files and a daemon's tree with the same RRDs in them.
+/// A directory of files and a daemon's tree with the same RRDs in them, and that daemon's store, mounted.
 struct Trees {
+    /// Where this machine can mount. The first to go.
+    mount: Option<Mount>,
     directory: tempfile::TempDir,
     daemon: Daemon,
     /// Where our rrdtool is.
@@ -27,7 +30,8 @@ impl Trees {
         daemon.start();
         let tools = our_tools(directory.path());
         let library = oracle::librrd_directory(directory.path()).unwrap();
-        let trees = Trees { directory, daemon, tools, library };
+        let mount = can_mount().then(|| Mount::of(&daemon, "ro"));
+        let trees = Trees { mount, directory, daemon, tools, library };
         for (place, rrdtool) in
             [(trees.plain(), PathBuf::from("/usr/bin/rrdtool")), (trees.ours(), trees.tools.join("rrdtool"))]
         {
@@ -60,6 +64,14 @@ impl Trees {
         let mut command = Command::new(program);
         command.current_dir(self.plain()).env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS");
         command
+    }
+
+    /// The same in the mount, and where that is.
+    fn on_mount(&self, program: &str) -> Option<(Command, &Path)> {
+        let place = &self.mount.as_ref()?.directory;
+        let mut command = self.on_files(program);
+        command.current_dir(place);
+        Some((command, place))
     }
 
     /// The same with our library and rrdtool, on placeholders.
@@ -107,7 +119,7 @@ print(int(next(iter(reader.get_intervals())).end))
 ";
 
 #[test]
-fn graphite_web_reads_placeholders() {
+fn graphite_web_reads_placeholders_and_a_mount() {
     if !is_wanted() {
         return;
     }
@@ -127,10 +139,13 @@ fn graphite_web_reads_placeholders() {
     assert!(want.contains("midterm") && want.ends_with(&format!("\n{}\n", START + 400)), "{want}");
     assert_eq!(at(trees.on_ours("/usr/bin/python3"), ""), want);
     assert_eq!(at(trees.on_ours("/usr/bin/python3"), &trees.address()), want, "with FLUSHRRDCACHED");
+    if let Some((python, _)) = trees.on_mount("/usr/bin/python3") {
+        assert_eq!(at(python, ""), want, "in the mount");
+    }
 }
 
 #[test]
-fn collection3_shows_placeholders() {
+fn collection3_shows_placeholders_and_a_mount() {
     if !is_wanted() {
         return;
     }
@@ -142,7 +157,7 @@ fn collection3_shows_placeholders() {
         ),
     ]);
     let numbers = |mut perl: Command, tree: &Path, rrdtool: &Path, query: &str| {
-        let here = tree.with_extension("collection3");
+        let here = trees.directory.path().join(tree.file_name().unwrap()).with_extension("collection3");
         fs::create_dir_all(&here).unwrap();
         output(
             Command::new("cp").args(["-aT", "/usr/share/doc/collectd-core/examples/collection3"]).arg(&here),
@@ -181,11 +196,15 @@ fn collection3_shows_placeholders() {
         assert!(want.1.lines().count() > 3, "{}", want.1);
         assert_eq!((&ours.0, &ours.1), (&want.0, &want.1), "{query}");
         assert!(ours.2, "a placeholder was modified with the last update");
+        if let Some((perl, place)) = trees.on_mount("perl") {
+            let mounted = numbers(perl, place, Path::new("/usr/bin/rrdtool"), query);
+            assert_eq!((mounted.0, mounted.1, mounted.2), (want.0, want.1, true), "{query}, mounted");
+        }
     }
 }
 
 #[test]
-fn ganglias_web_front_end_shows_placeholders() {
+fn ganglias_web_front_end_shows_placeholders_and_a_mount() {
     if !is_wanted() {
         return;
     }
@@ -233,6 +252,10 @@ fn ganglias_web_front_end_shows_placeholders() {
         let [want, ours] = [want, ours].map(|bytes| String::from_utf8(bytes).unwrap());
         assert!(want.len() > 500, "{query}: {want}");
         assert_eq!(ours, want, "{query}");
+        if let Some((php, place)) = trees.on_mount("php-cgi") {
+            let mounted = show(php, place, Path::new("/usr/bin/rrdtool"), query);
+            assert_eq!(String::from_utf8_lossy(&mounted), want, "{query}, mounted");
+        }
         // Debian's rrdtool does, too, when it knows the daemon.
         let mut php = trees.on_files("php-cgi");
         php.env("RRDCACHED_ADDRESS", trees.address());

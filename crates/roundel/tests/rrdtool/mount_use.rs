@@ -10,7 +10,8 @@ use oracle::{Client, wait_until};
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::mount::{MAKE, Mount, can_mount, is_mounted, mounted, shell, terminate};
+use super::mount::{MAKE, mounted, shell};
+use super::mounting::{Mount, can_mount, is_mounted, terminate};
 use super::*;
 
 /// A user without rights, as the words before a command.
