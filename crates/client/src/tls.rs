@@ -148,6 +148,11 @@ fn of_certificate(error: &CertificateError, host: &str) -> String {
             "the certificate of {host} is signed by no authority that is trusted here: name a file with its authority \
              (ROUNDEL_CA_FILE, ca_file)"
         ),
+        // What `openssl req -x509` makes.
+        other if other.to_string().contains("CaUsedAsEndEntity") => format!(
+            "the certificate of {host} is one of an authority (CA:TRUE), not of a server: have it made with basicConstraints=CA:FALSE, \
+             or one signed by it"
+        ),
         other => format!("the certificate of {host} cannot be used: {other}"),
     }
 }

@@ -228,6 +228,28 @@ fn certificates_are_judged_as_they_are_now() {
     check(&guarded, guarded.open, None, &["not for the name localhost", "db1.example"]);
     others.sign(&directory, "server", "localhost", 2099);
     check(&guarded, guarded.open, None, &["no authority that is trusted here", "ROUNDEL_CA_FILE"]);
+    // What `openssl req -x509` makes is an authority at once.
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-out", "server.crt", "-keyout", "server.key"])
+        .current_dir(&directory)
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+    let trusted = fs::read(guarded.path("ca.crt")).unwrap();
+    fs::copy(guarded.path("server.crt"), guarded.path("ca.crt")).unwrap();
+    check(&guarded, guarded.open, None, &["CA:TRUE", "basicConstraints=CA:FALSE"]);
+    fs::write(guarded.path("ca.crt"), trusted).unwrap();
     renew("localhost", 2098);
     works(&guarded, guarded.open, None);
     // One that cannot be used leaves the last good one in force, and is logged.
@@ -383,6 +405,29 @@ fn every_verb_answers_over_tls_as_without() {
         fs::read(to.join("tls.rrd")).unwrap()
     };
     assert!(export(&tls, "one") == export(&plain, "other"));
+}
+
+#[test]
+fn librrd_speaks_frames_over_tls() {
+    let guarded = Guarded::start();
+    let script = "import rrdtool, sys\n\
+        d = ['--daemon', sys.argv[1]]\n\
+        rrdtool.create('py.rrd', '-b', '1000000000', '-s', '10', 'DS:a:GAUGE:20:0:U', 'RRA:AVERAGE:0.5:1:9000', *d)\n\
+        for n in range(1, 2000): rrdtool.update('py.rrd', *d, f'{1000000000 + n * 10}:{n}')\n\
+        print(rrdtool.fetch('py.rrd', 'AVERAGE', '-s', '1000000000', '-e', '1000030000', *d))\n\
+        print(rrdtool.info('py.rrd', *d), rrdtool.last('py.rrd', *d))\n";
+    let run = |address: &str| {
+        let mut command = Command::new("/usr/bin/python3");
+        command
+            .args(["-c", script, address])
+            .env("LD_LIBRARY_PATH", oracle::librrd_directory(guarded.daemon.directory()).unwrap());
+        let output = guarded.run(&mut command, address, None);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let encrypted = run(&format!("tls:localhost:{}", guarded.open));
+    let plain = run(&format!("127.0.0.1:{}", guarded.daemon.tcp_port()));
+    assert!(encrypted.len() > 20_000 && encrypted == plain);
 }
 
 /// Answers one client of a port with these lines, one for each of its own; returns what it said.

@@ -238,3 +238,33 @@ impl ClientCertVerifier for NamedCertificate {
         self.inner.supported_verify_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+
+    use super::*;
+
+    #[test]
+    fn a_client_is_called_by_its_alternative_names_or_its_common_name() {
+        let check = |sans: Vec<SanType>, common: Option<&str>, want: &[&str]| {
+            let mut params = CertificateParams::new([]).unwrap();
+            params.subject_alt_names = sans;
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            common.into_iter().for_each(|name| params.distinguished_name.push(DnType::CommonName, name));
+            let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+            assert_eq!(*names_of(certificate.der()), *want);
+        };
+        let text = |text: &str| text.try_into().unwrap();
+        let all = vec![
+            SanType::DnsName(text("host1.example")),
+            SanType::Rfc822Name(text("ops@example.net")),
+            SanType::URI(text("spiffe://example/agent")),
+            SanType::IpAddress([10, 0, 0, 1].into()),
+        ];
+        let want = ["host1.example", "ops@example.net", "spiffe://example/agent", "10.0.0.1"];
+        check(all, Some("ann"), &want);
+        check(Vec::new(), Some("ann"), &["ann"]);
+        check(Vec::new(), None, &[]);
+    }
+}
