@@ -24,7 +24,7 @@ use self::registry::Registry;
 use self::work::Dispatcher;
 use crate::access::Principal;
 use crate::collectors::own::Own;
-use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX, TLS_CONNECTION_BYTES};
+use crate::limits::{ACCEPT_PAUSE, AGENT_SESSIONS_MAX, TLS_STREAM_BYTES};
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
 use crate::tls::TlsOptions;
@@ -167,7 +167,7 @@ impl AgentServer {
         // Blocks and answers go out at once.
         stream.set_nodelay(true).ok();
         let Some(tls) = &self.tls else { return self.serve(stream, from, None, stop).await };
-        let _fixed = self.service.memory.fix(TLS_CONNECTION_BYTES);
+        let _fixed = self.service.memory.fix(TLS_STREAM_BYTES);
         let encrypted = tokio::select! {
             biased;
             () = stopped(&mut stop) => return,

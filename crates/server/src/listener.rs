@@ -22,7 +22,7 @@ use crate::connection::encrypted::EncryptedStream;
 use crate::connection::task::{self, Stream};
 use crate::connection::{ListenerRights, SharedPermissions};
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
-use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT, TLS_CONNECTION_BYTES};
+use crate::limits::{ACCEPT_PAUSE, STOP_TIMEOUT, TLS_STREAM_BYTES};
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
 use crate::tls::TlsOptions;
@@ -247,7 +247,7 @@ impl Client {
             }
             Client::Tls(socket, address, tls) => (socket, address, tls),
         };
-        let _fixed = service.memory.fix(TLS_CONNECTION_BYTES);
+        let _fixed = service.memory.fix(TLS_STREAM_BYTES);
         let done = tokio::select! {
             biased;
             () = stopped(&mut stop) => return Ok(()),
