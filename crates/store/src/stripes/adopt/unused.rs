@@ -20,7 +20,8 @@ use crate::name::RrdName;
 use crate::stripes::adopt::Adopter;
 use crate::stripes::adopt::original::Version;
 
-/// Files and bytes that are taken in at once. A request for one of them waits for all: 57 ms, measured on two busy cores with a debug build.
+/// Files and bytes that are taken in at once. A request for one of them waits for all: 57 ms, measured on two busy cores with a debug build; with a
+/// release build on two cores with eight other programs, requests for names at random took 1.5 ms in the median and 122 ms in the slowest of a hundred.
 const FILES_AT_ONCE: usize = 32;
 const BYTES_AT_ONCE: u64 = 4 << 20;
 /// The shortest rest.
