@@ -325,6 +325,47 @@ fn a_file_that_was_taken_in_is_in_the_archive_and_a_placeholder_has_its_place() 
     }
 }
 
+/// Setting the time of a placeholder must not touch the file that still stands in its place: it would look like another one, which replaces the RRD.
+#[test]
+fn the_time_of_a_file_that_is_taken_in_stays_its_own() {
+    for adopted in [Adopted::Stays, Adopted::Archived(std::time::Duration::from_hours(1))] {
+        let directory = tempfile::tempdir().unwrap();
+        store(directory.path(), 1).stop().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let store = open(directory.path(), |options| {
+            options.adopted = adopted;
+            // As during the scan at the start: each name is looked at when it is used.
+            options.watch = false;
+        });
+        // While some are taken in, the times of all are set again and again.
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for number in 0..FILES {
+                        store.flush(Some(&name(number))).ok();
+                    }
+                }
+            });
+            for second in 1..20 {
+                for number in 0..FILES {
+                    update(&store, number, second);
+                }
+                store.list(b"", true).unwrap();
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        // What happened to them is followed.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        store.list(b"", true).unwrap();
+        for number in 0..FILES {
+            assert_eq!(last_update(&store, number), Ok(START + 19), "{adopted:?} {number}");
+        }
+        assert_eq!(store.trash().unwrap(), [], "{adopted:?}");
+        store.stop().unwrap();
+    }
+}
+
 #[test]
 fn a_file_that_is_to_stay_stays_and_goes_once_it_is_not() {
     let directory = tempfile::tempdir().unwrap();

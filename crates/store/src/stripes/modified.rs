@@ -14,6 +14,7 @@ use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::Placeholders;
 use crate::shard::view::View;
+use crate::stripes::adopt::Originals;
 use crate::stripes::shards::Core;
 
 /// RRDs that are looked through at once: some tens of microseconds.
@@ -34,7 +35,11 @@ fn last_update(view: &View<'_>, id: RrdId) -> Option<Timestamp> {
     Some(view.state.last_update(entry).in_seconds(definition.units_per_second))
 }
 
-fn set(placeholders: &Placeholders, name: &RrdName, time: Timestamp) {
+/// Not where the file still stands that is being taken in, or that stays: with another time it would look like another file, put there to replace the RRD.
+fn set(placeholders: &Placeholders, originals: &Originals, name: &RrdName, time: Timestamp) {
+    if originals.has(name) {
+        return;
+    }
     if let Err(error) = placeholders.tree().set_modified(name, (time.whole, time.micros * 1000)) {
         // One that is missing, or that another user owns.
         tracing::trace!(%error, rrd = %name, "cannot set the time of a placeholder");
@@ -60,12 +65,13 @@ impl ModifiedTimes {
         &self,
         core: &Core,
         placeholders: &Placeholders,
+        originals: &Originals,
         name: &RrdName,
     ) -> Result<(), StoreError> {
         let time =
             core.ask(name, |view, name| Ok(view.find(name).ok().and_then(|(id, _)| last_update(view, id))))?;
         if let Some(time) = time {
-            set(placeholders, name, time);
+            set(placeholders, originals, name, time);
         }
         Ok(())
     }
@@ -78,6 +84,7 @@ impl ModifiedTimes {
         &self,
         core: &Core,
         placeholders: &Placeholders,
+        originals: &Originals,
         is_stopping: &AtomicBool,
     ) -> Result<(), StoreError> {
         let mut all = lock(&self.set);
@@ -104,7 +111,7 @@ impl ModifiedTimes {
                 let (changed, end) = core.query(shard, None, look)?;
                 set_before.resize(set_before.len().max(end), 0);
                 for (id, name, time) in changed {
-                    set(placeholders, &name, time);
+                    set(placeholders, originals, &name, time);
                     set_before[id] = time.whole as u32;
                 }
                 if end < first + RRDS_AT_ONCE {

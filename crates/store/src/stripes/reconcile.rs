@@ -60,6 +60,8 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
+    /// The same as in the state, without its lock.
+    is_scanned: AtomicBool,
     /// When this process began to follow the tree, by the clock of files ([`files_now_ns`]).
     started_ns: i128,
     /// Notified at the end of the first scan.
@@ -143,6 +145,7 @@ impl Reconciler {
             }),
             disk,
             modified: ModifiedTimes::default(),
+            is_scanned: AtomicBool::new(false),
             started_ns: files_now_ns(),
             core,
             scanned: Condvar::new(),
@@ -359,6 +362,11 @@ impl Reconciler {
             }
             Err(error) => tracing::error!(%error, "cannot follow a change of the tree of placeholders"),
         }
+    }
+
+    /// Whether everything that stood in the tree at the start has been looked at.
+    fn is_scanned(&self) -> bool {
+        self.is_scanned.load(Ordering::Acquire)
     }
 
     /// Finds out what has become of names, and has the store follow.

@@ -129,6 +129,11 @@ impl Originals {
         true
     }
 
+    /// Whether a file stands at this name that was taken in, or is about to be.
+    pub(in super::super) fn has(&self, name: &RrdName) -> bool {
+        lock(&self.known).contains_key(name)
+    }
+
     /// Notes that a file is about to be taken in.
     pub(super) fn begin(&self, name: &RrdName, file: &File) {
         if let Ok(about) = rustix::fs::fstat(file) {

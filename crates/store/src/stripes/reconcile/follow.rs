@@ -177,8 +177,11 @@ impl Reconciler {
 
     /// Sets when placeholders were modified, if that is due or was asked for.
     pub(in super::super) fn set_all_modified(&self, is_due: bool, is_stopping: &AtomicBool) {
-        if (self.modified.take_wish() || is_due)
-            && let Err(error) = self.modified.sweep(&self.core, &self.placeholders, is_stopping)
+        // Until all have been looked at, files may stand there that an earlier process has taken in.
+        if self.is_scanned()
+            && (self.modified.take_wish() || is_due)
+            && let Err(error) =
+                self.modified.sweep(&self.core, &self.placeholders, &self.originals, is_stopping)
         {
             tracing::debug!(%error, "the store stops");
         }

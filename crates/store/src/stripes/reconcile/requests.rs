@@ -177,7 +177,9 @@ impl Reconciler {
     /// When the store stops.
     pub(in super::super) fn set_modified(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
         match name {
-            Some(name) => self.modified.set_one(&self.core, &self.placeholders, name),
+            // Until all have been looked at, a file may stand there that an earlier process has taken in.
+            Some(name) if !self.is_scanned() && !self.is_at_home(name) => Ok(()),
+            Some(name) => self.modified.set_one(&self.core, &self.placeholders, &self.originals, name),
             None => {
                 self.modified.ask();
                 Ok(())

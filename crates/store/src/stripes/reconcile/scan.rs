@@ -81,6 +81,7 @@ impl Reconciler {
         }
         let mut state = lock(&self.state);
         state.is_scanned = true;
+        self.is_scanned.store(true, Ordering::Release);
         self.scanned.notify_all();
         if can_be_sure && complete && state.watch.is_some() && !self.wants_scan.load(Ordering::SeqCst) {
             self.is_unsure.store(false, Ordering::SeqCst);
