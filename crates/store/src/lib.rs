@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assemble;
+pub mod capture;
 mod catalogue;
 mod checkpoint;
 mod claim;
@@ -31,6 +33,7 @@ pub mod repair;
 mod segment;
 mod segments;
 mod shard;
+pub mod snapshot;
 pub mod streams;
 pub mod stripes;
 mod sync;
