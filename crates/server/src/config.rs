@@ -1,6 +1,7 @@
 //! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
 //! key.
 
+mod backup;
 mod values;
 
 pub use values::parse_with_unit;
@@ -70,6 +71,7 @@ struct File {
     adopt_unused: Option<toml::Spanned<String>>,
     rrdcached_journal: Option<PathBuf>,
     trash: Option<toml::Spanned<String>>,
+    snapshots: Option<PathBuf>,
     max_removed: Option<toml::Spanned<String>>,
     sync: toml::Spanned<String>,
     no_overwrite: bool,
@@ -92,6 +94,7 @@ struct File {
     snmp: Vec<toml::Spanned<SnmpSource>>,
     agent: Option<FileAgent>,
     agents: FileAgents,
+    backup: Option<backup::FileBackup>,
 }
 
 impl Default for File {
@@ -107,6 +110,7 @@ impl Default for File {
             adopt_unused: None,
             rrdcached_journal: None,
             trash: None,
+            snapshots: None,
             max_removed: None,
             sync: toml::Spanned::new(0..0, "1s".to_string()),
             no_overwrite: false,
@@ -139,6 +143,7 @@ impl Default for File {
             snmp: Vec::new(),
             agent: None,
             agents: FileAgents::default(),
+            backup: None,
         }
     }
 }
@@ -390,6 +395,9 @@ impl Reader<'_> {
             snmp: self.snmp(file.snmp, !file.agents.listen.is_empty())?,
             agent: file.agent.as_ref().map(|agent| self.agent(agent)).transpose()?,
             agents: self.agents(&file.agents)?,
+            snapshots: file.snapshots.as_deref().map(absolute).transpose()?,
+            #[cfg(feature = "backup")]
+            backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         })

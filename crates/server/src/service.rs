@@ -1,6 +1,7 @@
 //! State shared by all connections: the store, names, policies, counters.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use store::engine::Engine;
@@ -62,6 +63,8 @@ pub struct Service {
     pub connection_limits: ConnectionLimits,
     /// Verifies the store.
     pub scrub: Arc<Scrub>,
+    /// The directory in which snapshots are made; not set: none are.
+    pub snapshots: OnceLock<PathBuf>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
@@ -107,6 +110,7 @@ impl Service {
             buffers: Buffers::default(),
             calls: BlockingCalls::default(),
             flush_all: FlushAll::default(),
+            snapshots: OnceLock::new(),
             connection_limits: ConnectionLimits::with_total(limits.connections, limits.memory / 4 * 3),
             scrub: Arc::default(),
             agents: SeenAgents::default(),

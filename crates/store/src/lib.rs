@@ -28,7 +28,7 @@ mod log;
 mod manifest;
 pub mod memory;
 mod open_rows;
-mod position;
+pub mod position;
 pub mod repair;
 mod segment;
 mod segments;

@@ -1,4 +1,4 @@
-//! What must stay although the shard no longer needs it: the files and the log of which somebody makes a copy.
+//! What must stay although the shard no longer needs it: the files and the log that are being copied.
 //!
 //! A copy may take long, and the disk must not fill up for it. So pins hold only so much: then they give way, and the copy
 //! that finds a file gone begins again with what is there by then.
