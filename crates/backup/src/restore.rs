@@ -60,6 +60,9 @@ impl std::fmt::Display for RestoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             RestoreError::Object(error) => error.fmt(f),
+            RestoreError::Disk(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                write!(f, "{error}: give a directory that is not there yet")
+            }
             RestoreError::Disk(error) => {
                 write!(f, "cannot write the store: {error}; what was written is removed")
             }

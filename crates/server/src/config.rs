@@ -735,6 +735,12 @@ mod tests {
         check(&format!("{files}write_threads = 0\n"), &["x.toml:3:", "write_threads = 0", "from 1 to 256"]);
         check(&format!("{files}write_interval = '0s'\n"), &["write_interval = \"0s\"", "from 1s"]);
         check(&format!("{files}flush_interval = '5'\n"), &["flush_interval = \"5\"", "from 1s"]);
+        check("[backup]\ninterval = '10s'\n", &["to"]);
+        check("[backup]\nto = 'ftp://x'\n", &["x.toml:2:", "to = \"ftp://x\"", "s3://BUCKET/PREFIX"]);
+        check("[backup]\nto = '/x'\ninterval = '0s'\n", &["x.toml:3:", "interval = \"0s\"", "from 1s"]);
+        check("[backup]\nto = '/x'\nbandwidth = '1'\n", &["bandwidth = \"1\"", "from 10 kB"]);
+        check("[backup]\nto = '/x'\nrequests = 0\n", &["requests = 0", "from 1 to"]);
+        check("[backup]\nto = '/x'\nkeep = '7d'\n", &["keep = \"7d\"", "7d all, 90d daily"]);
         check("store = \n", &["x.toml:1:"]);
         check("sync = 5\n", &["x.toml:1:"]);
     }

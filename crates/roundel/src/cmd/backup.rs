@@ -100,7 +100,7 @@ struct PlaceAccess {
 /// The moment.
 #[derive(Debug, Args)]
 struct When {
-    /// The moment: as rrdtool's --start, such as "yesterday 12:00", or seconds since 1970 [default: the newest]
+    /// The moment: as rrdtool's --start, such as "noon yesterday", or seconds since 1970 [default: the newest]
     #[arg(long, value_name = "TIME", conflicts_with = "position")]
     at: Option<String>,
     /// The position in the log: GENERATION:OFFSET for each shard, separated by commas, as roundel backup list shows them

@@ -127,7 +127,7 @@ fn comes_back(directory: &Path, to: &str, config: &str, options: &[&str]) {
     update(directory, 150..160);
     wait_for_rounds(port, 2.0);
     drop(daemon);
-    let early = call(&["restore", "--to", "early", "--at", "yesterday"]);
+    let early = call(&["restore", "--to", "early", "--at", "noon yesterday"]);
     assert!(!early.status.success() && text(&early).contains("the first moment"), "{}", text(&early));
     assert!(!directory.join("early").exists());
 }
