@@ -64,7 +64,7 @@ fn every_moment_comes_back_as_it_was() {
                 // Some moments lie between two rounds.
                 if step % 3 == 0 {
                     uploader.round(&capture).await.unwrap();
-                    drop(std::mem::replace(&mut hold, Some(capture.into_log_hold())));
+                    drop(hold.replace(capture.into_log_hold()));
                 }
             }
             let from = objects(&place, key);
