@@ -95,6 +95,13 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// `NotFound` when there is none; the system's.
     fn length(&self, path: &Path) -> io::Result<u64>;
+    /// Gives a file a second name outside of this disk, so that both are the same file from then on. `to` is a path of the system's.
+    ///
+    /// # Errors
+    /// `Unsupported` when this disk cannot; the system's, among them that the two are on different file systems.
+    fn link_out(&self, _path: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Bytes that can still be written.
     ///
     /// # Errors

@@ -170,6 +170,11 @@ impl Disk for RealDisk {
         Ok(stat.st_size as u64)
     }
 
+    fn link_out(&self, path: &Path, to: &Path) -> io::Result<()> {
+        fs::linkat(&self.root, path, fs::CWD, to, AtFlags::empty())
+            .map_err(|errno| self.failed("link", path, errno))
+    }
+
     fn free_bytes(&self) -> io::Result<u64> {
         let space = fs::fstatvfs(&self.root)
             .map_err(|errno| self.failed("ask for free space on", Path::new(""), errno))?;

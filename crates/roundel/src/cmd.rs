@@ -2,6 +2,8 @@
 
 pub mod address;
 pub mod agent;
+#[cfg(feature = "backup")]
+pub mod backup;
 pub mod collectd;
 pub mod export;
 pub mod import;
@@ -15,6 +17,7 @@ pub mod query;
 pub mod repair;
 pub mod rrdcached;
 pub mod serve;
+pub mod snapshot;
 pub mod snmp;
 pub mod token;
 pub mod verify;

@@ -36,7 +36,7 @@ enum Command {
     Copy(cmd::names::PairArguments),
     /// Remove RRDs: into the trash
     Remove(cmd::names::RemoveArguments),
-    /// Restore removed RRDs
+    /// Restore removed RRDs; with --from, a store of a backup
     Restore(cmd::names::RestoreArguments),
     /// List, restore or delete removed RRDs
     Trash(cmd::names::TrashArguments),
@@ -50,6 +50,11 @@ enum Command {
     Inspect(cmd::inspect::Arguments),
     /// Check every checksum of a store, running or stopped
     Verify(cmd::verify::Arguments),
+    /// Make a copy of a store as it is at one moment, running or stopped
+    Snapshot(cmd::snapshot::Arguments),
+    /// List, verify and prune the backup of a store
+    #[cfg(feature = "backup")]
+    Backup(cmd::backup::Arguments),
     /// Repair a store whose files are missing or damaged
     Repair(cmd::repair::Arguments),
     /// Check what becomes of an mrtg.cfg
@@ -109,6 +114,9 @@ fn main() -> ExitCode {
         Command::Query(arguments) => cmd::query::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Verify(arguments) => cmd::verify::run(&arguments),
+        Command::Snapshot(arguments) => cmd::snapshot::run(&arguments),
+        #[cfg(feature = "backup")]
+        Command::Backup(arguments) => cmd::backup::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
         Command::Mrtg(arguments) => cmd::mrtg::run(&arguments),
         Command::Token(arguments) => cmd::token::run(&arguments),

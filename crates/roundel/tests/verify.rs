@@ -1,5 +1,11 @@
-//! `roundel verify` of a store that runs, and of one that is stopped.
+//! `roundel verify` and `roundel snapshot` of a store that runs, and of one that is stopped.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+#[cfg(feature = "backup")]
+#[path = "verify/backup.rs"]
+mod backup;
+#[path = "verify/snapshot.rs"]
+mod snapshot;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -25,7 +31,7 @@ impl Drop for Running {
 }
 
 fn serve(directory: &Path) -> Running {
-    let config = "store = \"store\"\nbase = \"base\"\n[[listen]]\naddress = \"unix:sock\"\n[stripes]\nshards = 1\n\
+    let config = "store = \"store\"\nbase = \"base\"\nsnapshots = \"snapshots\"\n[[listen]]\naddress = \"unix:sock\"\n[stripes]\nshards = 1\n\
                   open_bytes = 10000\nscrub = \"off\"\n[log]\nfile = \"log\"\n";
     std::fs::write(directory.join("c.toml"), config).unwrap();
     let mut command = Command::new(ROUNDEL);

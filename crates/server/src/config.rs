@@ -1,6 +1,7 @@
 //! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
 //! key.
 
+mod backup;
 mod values;
 
 pub use values::parse_with_unit;
@@ -75,6 +76,7 @@ struct File {
     adopt_unused: Option<toml::Spanned<String>>,
     rrdcached_journal: Option<PathBuf>,
     trash: Option<toml::Spanned<String>>,
+    snapshots: Option<PathBuf>,
     max_removed: Option<toml::Spanned<String>>,
     sync: toml::Spanned<String>,
     no_overwrite: bool,
@@ -98,6 +100,7 @@ struct File {
     snmp: Vec<toml::Spanned<SnmpSource>>,
     agent: Option<FileAgent>,
     agents: FileAgents,
+    backup: Option<backup::FileBackup>,
 }
 
 impl Default for File {
@@ -113,6 +116,7 @@ impl Default for File {
             adopt_unused: None,
             rrdcached_journal: None,
             trash: None,
+            snapshots: None,
             max_removed: None,
             sync: toml::Spanned::new(0..0, "1s".to_string()),
             no_overwrite: false,
@@ -149,6 +153,7 @@ impl Default for File {
             snmp: Vec::new(),
             agent: None,
             agents: FileAgents::default(),
+            backup: None,
         }
     }
 }
@@ -430,6 +435,9 @@ impl Reader<'_> {
             snmp: self.snmp(file.snmp, !file.agents.listen.is_empty())?,
             agent: file.agent.as_ref().map(|agent| self.agent(agent)).transpose()?,
             agents: self.agents(&file.agents)?,
+            snapshots: file.snapshots.as_deref().map(absolute).transpose()?,
+            #[cfg(feature = "backup")]
+            backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };
@@ -849,6 +857,12 @@ mod tests {
         check(&format!("{files}write_threads = 0\n"), &["x.toml:3:", "write_threads = 0", "from 1 to 256"]);
         check(&format!("{files}write_interval = '0s'\n"), &["write_interval = \"0s\"", "from 1s"]);
         check(&format!("{files}flush_interval = '5'\n"), &["flush_interval = \"5\"", "from 1s"]);
+        check("[backup]\ninterval = '10s'\n", &["to"]);
+        check("[backup]\nto = 'ftp://x'\n", &["x.toml:2:", "to = \"ftp://x\"", "s3://BUCKET/PREFIX"]);
+        check("[backup]\nto = '/x'\ninterval = '0s'\n", &["x.toml:3:", "interval = \"0s\"", "from 1s"]);
+        check("[backup]\nto = '/x'\nbandwidth = '1'\n", &["bandwidth = \"1\"", "from 10 kB"]);
+        check("[backup]\nto = '/x'\nrequests = 0\n", &["requests = 0", "from 1 to"]);
+        check("[backup]\nto = '/x'\nkeep = '7d'\n", &["keep = \"7d\"", "7d all, 90d daily"]);
         check("store = \n", &["x.toml:1:"]);
         check("sync = 5\n", &["x.toml:1:"]);
     }

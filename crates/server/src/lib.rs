@@ -1,6 +1,6 @@
 //! The daemon: listeners, connections, HTTP, configuration, start and stop.
 //!
-//! All asynchronous code is in this crate. A connection is one task, or for frames a thread; it parses
+//! All asynchronous code is in this crate and in `backup`. A connection is one task, or for frames a thread; it parses
 //! requests and sends chunks of updates to the store. The store is synchronous; its blocking calls run where
 //! they delay no other connection.
 
@@ -9,6 +9,8 @@
 pub mod access;
 pub mod agent;
 pub mod agents;
+#[cfg(feature = "backup")]
+mod backing;
 pub mod budget;
 pub mod collectors;
 pub mod config;

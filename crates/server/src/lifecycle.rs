@@ -135,8 +135,15 @@ fn serve(
         takeover::take_over(&*engine, &names, journal).map_err(fail)?;
     }
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
+    if let Some(directory) = settings.snapshots.take() {
+        let _ = service.snapshots.set(directory);
+    }
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
+    #[cfg(feature = "backup")]
+    let backing = settings.backup.take().map(|given| crate::backing::start(&service, given)).transpose();
+    #[cfg(feature = "backup")]
+    let backing = backing.map_err(|error| fail(format!("cannot start the thread of the backup: {error}")))?;
     let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
     let mut daemon = Daemon::start(service, sockets, settings.collect_host.take())
         .map_err(|error| fail(format!("cannot start: {error}")))?;
@@ -159,6 +166,8 @@ fn serve(
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     drop(scrubber);
+    #[cfg(feature = "backup")]
+    drop(backing);
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }

@@ -115,6 +115,9 @@ pub struct Metrics {
     pub scrub_last_pass: Gauge,
     /// What the collectors say of themselves: `roundel_collectd_packets_total` and others.
     pub collectors: CollectorStatistics,
+    /// The backup, if there is one: `roundel_backup_complete_seconds` and others.
+    #[cfg(feature = "backup")]
+    pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -171,6 +174,10 @@ impl Metrics {
         );
         registry.register_collector(Box::new(StoreCollector(engine)));
         registry.register_collector(Box::new(self.collectors.clone()));
+        #[cfg(feature = "backup")]
+        if let Some(backing) = self.backing.get() {
+            registry.register_collector(Box::new(crate::backing::BackupCollector(Arc::clone(backing))));
+        }
         registry
     }
 }

@@ -1,7 +1,8 @@
 //! State shared by all connections: the store, names, policies, counters.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ::access::{Below, Rights, Verb};
@@ -75,6 +76,8 @@ pub struct Service {
     pub connection_limits: Arc<ConnectionLimits>,
     /// Verifies the store.
     pub scrub: Arc<Scrub>,
+    /// The directory in which snapshots are made; not set: none are.
+    pub snapshots: Arc<OnceLock<PathBuf>>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
@@ -124,6 +127,7 @@ impl Service {
             buffers: Arc::default(),
             calls: Arc::default(),
             flush_all: FlushAll::default(),
+            snapshots: Arc::default(),
             connection_limits: Arc::new(ConnectionLimits::with_total(
                 limits.connections,
                 limits.memory / 4 * 3,
@@ -176,6 +180,7 @@ impl Service {
             idle: self.idle,
             connection_limits: Arc::clone(&self.connection_limits),
             scrub: Arc::clone(&self.scrub),
+            snapshots: Arc::clone(&self.snapshots),
             threads: Arc::clone(&self.threads),
             agents: Arc::clone(&self.agents),
             collecting: Arc::clone(&self.collecting),

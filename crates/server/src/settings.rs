@@ -220,6 +220,11 @@ pub struct Settings {
     pub agents: Option<AgentsSettings>,
     /// The directory in which rrdcached left its journal, which is applied at the start; `None` = none.
     pub rrdcached_journal: Option<PathBuf>,
+    /// The directory in which clients may have snapshots of the store made; absolute. `None` = nowhere.
+    pub snapshots: Option<PathBuf>,
+    /// The backup of the store; `None` = none.
+    #[cfg(feature = "backup")]
+    pub backup: Option<backup::run::BackupSettings>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -306,6 +311,9 @@ impl Settings {
             agent: None,
             agents: None,
             rrdcached_journal: None,
+            snapshots: None,
+            #[cfg(feature = "backup")]
+            backup: None,
             config_file: None,
         }
     }

@@ -202,7 +202,7 @@ impl StatusWatch {
                 refused: stats.updates_refused,
                 per_second: self.rate(stats.updates_received),
             },
-            problems: problems(&disk, &late, &agents, now),
+            problems: self.with_backup(problems(&disk, &late, &agents, now)),
             dropped: dropped.into_iter().map(|(reason, count)| Dropped { reason, count }).collect(),
             slow: self.slow.all(),
             agents,
@@ -258,6 +258,25 @@ impl CollectorState {
         let number =
             |one: &Statistic| Number { name: one.name, help: one.help, value: one.value, grows: one.grows };
         CollectorState { name, numbers: numbers.iter().map(number).collect() }
+    }
+}
+
+impl StatusWatch {
+    /// Adds what is wrong with the backup.
+    #[cfg(feature = "backup")]
+    fn with_backup(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
+        let text = self.service.metrics.backing.get().and_then(|backing| backing.problem());
+        problems.extend(text.map(|text| Problem {
+            text,
+            advice: "Updates are not affected. The backup is tried again and goes on by itself; see [backup] in roundel.toml.",
+        }));
+        problems
+    }
+
+    /// There is none in this build.
+    #[cfg(not(feature = "backup"))]
+    fn with_backup(&self, problems: Vec<Problem>) -> Vec<Problem> {
+        problems
     }
 }
 

@@ -15,6 +15,7 @@ use rrd::time::Timestamp;
 use rrd::updatev::UpdateReport;
 use rrd_file::name::RrdName;
 
+use crate::capture::Capture;
 pub use crate::error::StoreError;
 use crate::memory;
 pub use crate::streams::StreamPosition;
@@ -253,6 +254,9 @@ pub struct Trashed {
 /// Why nothing can be restored.
 pub const NO_TRASH: &str = "it keeps no trash: removed files are gone";
 
+/// Why no copy can be made.
+pub const NO_CAPTURE: &str = "it has no moments to copy: .rrd files are changed in place";
+
 /// Why a position cannot be kept.
 pub const NO_STREAMS: &str = "it keeps no positions of streams: it has no journal";
 
@@ -474,6 +478,13 @@ pub trait Engine: Send + Sync {
     /// When the disk fails or the store stops.
     fn verify(&self, _watch: &mut dyn Watch) -> Result<(), StoreError> {
         Ok(())
+    }
+    /// Holds the store as it is at one moment, for a copy: everything answered before the call is in it.
+    ///
+    /// # Errors
+    /// When the layout cannot do it, or the disk fails.
+    fn capture(&self) -> Result<Capture, StoreError> {
+        Err(StoreError::Unsupported(NO_CAPTURE))
     }
     /// Completes everything accepted and closes the store. Idempotent.
     ///

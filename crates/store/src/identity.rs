@@ -94,6 +94,11 @@ impl Identity {
         load_from(disk, &filenames::identity(Path::new("")))
     }
 
+    /// The text of the file `STORE`.
+    pub fn text(&self) -> String {
+        encode(self)
+    }
+
     /// Writes the file `STORE`.
     ///
     /// # Errors

@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assemble;
+pub mod capture;
 mod catalogue;
 mod checkpoint;
 mod claim;
@@ -26,11 +28,12 @@ mod log;
 mod manifest;
 pub mod memory;
 mod open_rows;
-mod position;
+pub mod position;
 pub mod repair;
 mod segment;
 mod segments;
 mod shard;
+pub mod snapshot;
 pub mod streams;
 pub mod stripes;
 mod sync;

@@ -29,6 +29,7 @@ pub mod lost;
 pub mod mailbox;
 pub mod message;
 pub mod pages;
+pub mod pins;
 pub mod read;
 pub mod recover;
 pub mod recovery;

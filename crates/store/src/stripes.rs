@@ -26,6 +26,7 @@ use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 
+use crate::capture::{Capture, CapturedShard};
 use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
@@ -36,11 +37,13 @@ pub use crate::error::OpenError;
 use crate::filenames;
 use crate::identity::{Identity, Owner};
 use crate::lock::lock;
+use crate::log;
 use crate::memory::{self, Memory};
 use crate::name::RrdName;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
 pub use crate::shard::ShardOptions;
+use crate::shard::files::Files;
 use crate::shard::message::Command;
 use crate::shard::read::{FetchTicket, ReadTicket, RowsTicket};
 use crate::shard::recover;
@@ -207,6 +210,7 @@ impl Stripes {
             renaming: Mutex::default(),
             clock: Arc::clone(&options.clock),
             identity: store,
+            store: identity,
             flushes: AtomicU64::new(0),
             _lock: lock,
             _claim: claim,
@@ -640,6 +644,19 @@ impl Engine for Stripes {
             }
         }
         Ok(())
+    }
+
+    fn capture(&self) -> Result<Capture, StoreError> {
+        let pinned: Vec<_> = self.core.shards.iter().map(|shard| shard.shared.files.pin()).collect();
+        let now = (self.core.clock)();
+        let files = || self.core.shards.iter().map(|shard| &shard.shared.files);
+        let ends = log::ends_at_once(files().map(Files::log));
+        let shards = files().zip(pinned).zip(ends);
+        let shards = shards
+            .map(|((files, pinned), end)| CapturedShard::new(files, pinned, end))
+            .collect::<Result<_, _>>()?;
+        let time_ms = now.whole * 1000 + i64::from(now.micros / 1000);
+        Ok(Capture { identity: self.core.store, time_ms, shards })
     }
 
     fn stop(&self) -> Result<(), StoreError> {

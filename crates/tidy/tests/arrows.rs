@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("rrd-file", &["disk", "rrd"]),
     ("store", &["disk", "rrd", "rrd-file"]),
+    ("backup", &["store"]),
     ("protocol", &["rrd"]),
     ("args", &["rrd"]),
     ("client", &["protocol", "rrd-file", "rrd"]),
@@ -26,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "server",
         &[
+            "backup",
             "client",
             "collect",
             "rrdgraph",
@@ -49,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "access",
             "server",
+            "backup",
             "cli",
             "client",
             "mount",
@@ -73,7 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const FOR_TESTS: &[&str] = &["oracle", "tempfile", "tidy", "bench"];
 /// Crates outside that only some of the house may use.
 const FENCED: &[(&str, &[&str])] = &[
-    ("tokio", &["server", "roundel"]),
+    ("tokio", &["server", "backup", "roundel"]),
     ("axum", &["server"]),
     ("clap", &["roundel", "bench"]),
     ("clap_complete", &["roundel"]),
@@ -86,7 +89,9 @@ const FENCED: &[(&str, &[&str])] = &[
     ("nix", &["server", "cli", "store"]),
     ("flate2", &["collect", "render", "server"]),
     ("bcrypt", &["server"]),
-    ("rustls", &["client", "server"]),
+    ("rustls", &["backup", "client", "server"]),
+    ("object_store", &["backup"]),
+    ("ring", &["backup"]),
     ("serde-saphyr", &["server"]),
     ("harfrust", &["render"]),
     ("png", &["render"]),
@@ -98,6 +103,8 @@ const FENCED: &[(&str, &[&str])] = &[
 /// Dependencies whose name the sources do not say: (crate, dependency, what they say instead, if anything).
 const NAMED_OTHERWISE: &[(&str, &str, Option<&str>)] = &[
     ("render", "yeslogic-fontconfig-sys", Some("fontconfig_sys")),
+    // For a feature that object_store's copy of it needs.
+    ("backup", "reqwest", None),
     // For librrd.so beside the tests.
     ("roundel", "librrd", None),
 ];

@@ -74,6 +74,8 @@ pub enum Request<'a> {
     Frames(Word<'a>),
     /// VERIFY, with what is asked.
     Verify(Word<'a>),
+    /// SNAPSHOT, with the name of the directory.
+    Snapshot(Word<'a>),
     /// RENAME: the name now and then.
     Rename(Word<'a>, Word<'a>),
     /// COPY: the name of the RRD and of its copy.
@@ -208,6 +210,7 @@ impl<'a> Request<'a> {
             Verb::Quit => Request::Quit,
             Verb::Frames => Request::Frames(words.next().unwrap_or_default()),
             Verb::Verify => Request::Verify(words.next().unwrap_or_default()),
+            Verb::Snapshot => Request::Snapshot(words.next().unwrap_or_default()),
             Verb::Rename => Request::Rename(name()?, words.next().ok_or(usage)?),
             Verb::Copy => Request::Copy(name()?, words.next().ok_or(usage)?),
             Verb::Remove => Request::Remove(name()?),

@@ -47,12 +47,17 @@ pub struct RemoveArguments {
 /// Options of `restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// The names that the removed RRDs had; of several removed under one name, the last one is restored
-    #[arg(required_unless_present = "missing")]
+    /// The names that the removed RRDs had; of several removed under one name, the last one is restored. With --from: RRDs and
+    /// directories of the backup [default: the whole store]
+    #[cfg_attr(feature = "backup", arg(required_unless_present_any = ["missing", "from"]))]
+    #[cfg_attr(not(feature = "backup"), arg(required_unless_present = "missing"))]
     names: Vec<String>,
-    /// The name to restore it under
+    /// The name to restore it under; with --from, the directory to make
     #[arg(long, value_name = "NAME")]
     to: Option<String>,
+    #[cfg(feature = "backup")]
+    #[command(flatten)]
+    backup: super::backup::FromBackup,
     /// Instead: write the placeholders of all RRDs again whose placeholders are missing
     #[arg(long, conflicts_with_all = ["names", "to"])]
     missing: bool,
@@ -186,6 +191,10 @@ fn list(daemon: &Daemon, prefix: Option<&str>) -> Result<Vec<Removed>> {
 
 /// Runs `restore`.
 pub fn restore(arguments: &RestoreArguments) -> Result {
+    #[cfg(feature = "backup")]
+    if arguments.backup.is_given() {
+        return super::backup::restore(&arguments.backup, &arguments.names, arguments.to.as_deref());
+    }
     let daemon = arguments.whom.connect()?;
     if arguments.missing {
         return settle_missing(&daemon, "KEEP", "kept");

@@ -7,6 +7,7 @@ use ::access::{Below, Verb};
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
+use store::capture::Capture;
 use store::engine::{
     Adoption, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
     Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
@@ -395,6 +396,10 @@ impl Engine for Guard {
 
     fn verify(&self, watch: &mut dyn Watch) -> Result<(), StoreError> {
         self.operate(|| self.engine.verify(watch))
+    }
+
+    fn capture(&self) -> Result<Capture, StoreError> {
+        self.operate(|| self.engine.capture())
     }
 
     fn stop(&self) -> Result<(), StoreError> {

@@ -26,6 +26,15 @@ pub const IDLE: [&str; 2] = ["1s", "7d"];
 pub const SYNC: [&str; 2] = ["1ms", "1h"];
 /// From verification to verification.
 pub const SCRUB: [&str; 2] = ["1m", "520w"];
+/// From one round of a backup to the next.
+#[cfg(feature = "backup")]
+pub const BACKUP: [&str; 2] = ["1s", "1d"];
+/// The same, unless the configuration says otherwise.
+#[cfg(feature = "backup")]
+pub const BACKUP_DEFAULT: Duration = Duration::from_secs(10);
+/// Bytes a second that a backup may send.
+#[cfg(feature = "backup")]
+pub const BANDWIDTH: [&str; 2] = ["10 kB", "100 GB"];
 /// Intervals of the files layout, and times of programs.
 pub const INTERVAL: [&str; 2] = ["1s", "4w"];
 /// How much such an interval may vary.

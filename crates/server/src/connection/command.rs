@@ -17,6 +17,7 @@ pub mod lines;
 pub mod list;
 pub mod rename;
 pub mod rest;
+pub mod snapshot;
 pub mod stat;
 pub mod stats;
 pub mod suspend;
@@ -174,6 +175,7 @@ fn command(
         Request::Help(command) => help::push_help(out, command),
         Request::Ping => reply::push_status(out, 0, b"PONG"),
         Request::Verify(word) => return verify::verify(service, &word, out),
+        Request::Snapshot(word) => return snapshot::snapshot(service, &word, out),
         Request::Fetch(request) => return fetch::fetch(service, &request, kept, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),

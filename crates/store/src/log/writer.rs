@@ -376,6 +376,13 @@ fn reserve(active: &mut Active, needed: u64, file_bytes: u64) -> io::Result<()> 
     Ok(())
 }
 
+/// Where several logs end at one moment, between any two commits. So when one of them holds a record that was begun after
+/// others had been committed elsewhere, these are before the ends, too.
+pub fn ends_at_once<'l>(logs: impl Iterator<Item = &'l LogSyncer>) -> Vec<Position> {
+    let held: Vec<_> = logs.map(|log| (log.shared.generation, lock(&log.shared.unsynced))).collect();
+    held.iter().map(|(generation, log)| Position { generation: *generation, offset: log.committed }).collect()
+}
+
 /// Positions of the log files in a directory, in order.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ use crate::lock::lock;
 use crate::log::{Known, LogSyncer, Position};
 use crate::manifest::Manifest;
 use crate::segments::{SegmentFile, SegmentSet};
+use crate::shard::pins::{FilePin, LogPin, Pins};
 
 /// The manifest and the segments it names.
 pub struct Files {
@@ -26,6 +27,8 @@ pub struct Files {
     pub owner: u32,
     /// Tells how far the log is durable, which every manifest records.
     log: LogSyncer,
+    /// What must stay although the manifest no longer names it.
+    pins: Arc<Pins>,
     inner: Mutex<Inner>,
 }
 
@@ -56,7 +59,8 @@ impl Files {
     ) -> Self {
         let owner = manifest.tag();
         let inner = Mutex::new(Inner { manifest, segments: Arc::new(segments) });
-        Files { disk, dir: dir.to_owned(), owner, log, inner }
+        let pins = Arc::new(Pins::new(Arc::clone(&disk)));
+        Files { disk, dir: dir.to_owned(), owner, log, pins, inner }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -78,6 +82,26 @@ impl Files {
     /// The manifest as it was written last.
     pub fn manifest(&self) -> Manifest {
         self.lock().manifest.clone()
+    }
+
+    /// The log's other end.
+    pub fn log(&self) -> &LogSyncer {
+        &self.log
+    }
+
+    /// The manifest as it was written last, with what keeps the files that it names, and the log from its position on.
+    pub fn pin(&self) -> (Manifest, FilePin, LogPin) {
+        // In this order: what the manifest names when it is looked at can only be removed later.
+        let files = self.pins.hold_files();
+        let log = self.pins.hold_log();
+        let manifest = self.manifest();
+        log.raise(manifest.position);
+        (manifest, files, log)
+    }
+
+    /// How much of the log may be released when replay starts at `replay_from`.
+    pub fn log_kept_from(&self, replay_from: Position) -> Position {
+        self.pins.log_kept_from(replay_from)
     }
 
     /// Replaces the segments numbered `gone` with `new` ones and, given `checkpoint`, the old checkpoint with
@@ -109,10 +133,12 @@ impl Files {
         // A file that cannot be removed now is removed when the shard is next opened, because nothing names
         // it.
         for file in old.files.iter().filter(|file| gone.contains(&file.name.number)) {
-            let _ = self.disk.remove(&file.path);
+            self.pins.remove(&file.path, file.name.bytes);
         }
         if checkpoint.is_some() && old_checkpoint != 0 {
-            let _ = self.disk.remove(&filenames::checkpoint(&self.dir, old_checkpoint));
+            let path = filenames::checkpoint(&self.dir, old_checkpoint);
+            let bytes = self.disk.length(&path).unwrap_or(0);
+            self.pins.remove(&path, bytes);
         }
         Ok(())
     }

@@ -324,7 +324,9 @@ impl Worker {
         }
         self.cycle.end(&result);
         if result.is_ok() {
-            if let Err(error) = self.log.release_before(self.cycle.replay_from()) {
+            if let Err(error) =
+                self.log.release_before(self.shared.files.log_kept_from(self.cycle.replay_from()))
+            {
                 tracing::warn!(%error, "cannot remove log that is no longer needed; it goes at the next start");
             }
             self.shared.compactor.wake();

@@ -10,6 +10,7 @@ use rrd::content::Rrd;
 use crate::claim::Claim;
 use crate::disk::DiskFile;
 use crate::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange};
+use crate::identity::Identity;
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
@@ -43,6 +44,8 @@ pub(super) struct Core {
     pub(super) renaming: Mutex<()>,
     pub(super) clock: Clock,
     pub(super) identity: StoreIdentity,
+    /// What the file STORE says.
+    pub(super) store: Identity,
     pub(super) flushes: AtomicU64,
     /// Some shard has lost RRDs.
     pub(super) any_lost: bool,

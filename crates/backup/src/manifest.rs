@@ -1,0 +1,238 @@
+//! The manifest of a backup: the store at one moment, and all objects that make it up. Manifests are numbered upward.
+//!
+//! `docs/format/backup.md` describes it. A manifest is the last object of its round, so that everything that it names is there.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::objects::{ObjectError, Objects};
+use crate::seal::SealError;
+
+/// Version of the manifest; a reader refuses any other.
+pub const VERSION: u32 = 1;
+/// The object that says which manifest was written last; it may be stale.
+pub const NEWEST: &str = "newest";
+/// The object that says which manifests were pruned.
+pub const PRUNED: &str = "pruned";
+/// Numbers that are probed above the newest manifest that is found: so many may have been lost in a row.
+const PROBED: u64 = 16;
+/// zstd's level: hashes do not compress much better with more.
+const LEVEL: i32 = 3;
+/// The longest manifest, uncompressed: a million files.
+const BYTES_MAX: usize = 256 << 20;
+
+/// A position of a log: generation and offset.
+pub type LogPosition = (u32, u64);
+
+/// A store at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupManifest {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Its number.
+    pub number: u64,
+    /// The moment, in milliseconds since the epoch.
+    pub time_ms: i64,
+    /// The text of the file STORE.
+    pub store: String,
+    /// Drawn by the daemon that wrote it: two that write to one place notice.
+    pub writer: u64,
+    /// The first manifest with the same checkpoints: of those that share it, the last has all that the others have.
+    pub base: u64,
+    /// The shards.
+    pub shards: Vec<BackedShard>,
+    /// Numbers of the manifests before it, as first and last of each run; some may be gone.
+    pub earlier: Vec<(u64, u64)>,
+}
+
+/// A shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackedShard {
+    /// The text of its manifest.
+    pub manifest: String,
+    /// Where replay starts.
+    pub log_from: LogPosition,
+    /// Where the log ended at that moment.
+    pub log_end: LogPosition,
+    /// Where the log ended when the base began: from there on it is here, for moments in between.
+    pub since: LogPosition,
+    /// The checkpoint, if there is one.
+    pub checkpoint: Option<BackedFile>,
+    /// The segments.
+    pub segments: Vec<BackedFile>,
+    /// The log from the earlier of `log_from` and `since` on, in order.
+    pub log: Vec<LogChunk>,
+}
+
+/// A file that never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackedFile {
+    /// Its number in the shard.
+    pub number: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash by the shard's manifest.
+    pub content: Option<u64>,
+    /// The object: its content, or the names of its parts.
+    pub object: String,
+}
+
+/// A part of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogChunk {
+    /// The position of its first byte.
+    pub from: LogPosition,
+    /// How long it is.
+    pub bytes: u64,
+    /// The object with these bytes.
+    pub object: String,
+}
+
+impl LogChunk {
+    /// Where the next one begins.
+    pub fn end(&self) -> u64 {
+        self.from.1 + self.bytes
+    }
+}
+
+impl BackupManifest {
+    /// The name of the manifest of this number.
+    pub fn name(number: u64) -> String {
+        format!("manifests/{number:016}")
+    }
+
+    /// The content of its object.
+    ///
+    /// # Errors
+    /// Never, but as what compresses says.
+    pub fn encode(&self) -> Result<Vec<u8>, std::io::Error> {
+        let text = serde_json::to_vec(self).map_err(std::io::Error::other)?;
+        zstd::bulk::compress(&text, LEVEL)
+    }
+
+    fn decode(plain: &[u8]) -> Option<BackupManifest> {
+        let text = zstd::bulk::decompress(plain, BYTES_MAX).ok()?;
+        serde_json::from_slice(&text).ok().filter(|manifest: &BackupManifest| manifest.version == VERSION)
+    }
+
+    /// Fetches the manifest of this number.
+    ///
+    /// # Errors
+    /// When it is missing, damaged, or of a newer version; when the server fails.
+    pub async fn fetch(objects: &Objects, number: u64) -> Result<BackupManifest, ObjectError> {
+        let name = BackupManifest::name(number);
+        let plain = objects.get(&name).await?;
+        let manifest = BackupManifest::decode(&plain).filter(|manifest| manifest.number == number);
+        manifest.ok_or(ObjectError::Bad(name, SealError::Foreign))
+    }
+
+    /// Its files.
+    pub fn files(&self) -> impl Iterator<Item = &BackedFile> {
+        self.shards.iter().flat_map(|shard| shard.checkpoint.iter().chain(&shard.segments))
+    }
+
+    /// All objects that it names by itself.
+    pub fn objects(&self) -> impl Iterator<Item = &str> {
+        let chunks = self.shards.iter().flat_map(|shard| &shard.log).map(|chunk| chunk.object.as_str());
+        self.files().map(|file| file.object.as_str()).chain(chunks)
+    }
+
+    /// What the next manifest says of those before it.
+    pub fn earlier_of_next(&self) -> Vec<(u64, u64)> {
+        let mut runs = self.earlier.clone();
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == self.number => *last = self.number,
+            _ => runs.push((self.number, self.number)),
+        }
+        runs
+    }
+
+    /// Numbers of all manifests up to this one, of which some may be gone.
+    pub fn numbers(&self) -> BTreeSet<u64> {
+        let earlier = self.earlier.iter().flat_map(|(first, last)| *first..=*last);
+        earlier.filter(|number| *number < self.number).chain([self.number]).collect()
+    }
+}
+
+/// Runs of consecutive numbers.
+pub fn runs(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    runs
+}
+
+/// The newest manifest that can be read. It is found by its number, from what is said to be the newest upward; neither what says
+/// so nor a list needs to be right.
+///
+/// # Errors
+/// When the server fails, or the key is wrong.
+pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectError> {
+    let said = match objects.get(NEWEST).await {
+        Ok(plain) => String::from_utf8_lossy(&plain).trim().parse::<u64>().ok(),
+        Err(error) if error.is_loss() => None,
+        Err(error) => return Err(error),
+    };
+    let number = |seen: &crate::objects::Seen| seen.name.strip_prefix("manifests/")?.parse::<u64>().ok();
+    // Both, because each may be stale.
+    let listed = match objects.list("manifests").await {
+        Ok(seen) => seen.iter().filter_map(number).max(),
+        Err(_) if said.is_some() => None,
+        Err(error) => return Err(error),
+    };
+    let start = said.max(listed).unwrap_or(1);
+    let mut best = None;
+    let (mut number, mut missed) = (start, 0);
+    while missed < PROBED {
+        match BackupManifest::fetch(objects, number).await {
+            Ok(manifest) => {
+                best = Some(manifest);
+                missed = 0;
+            }
+            Err(error) if error.is_loss() => missed += 1,
+            Err(error) => return Err(error),
+        }
+        number += 1;
+    }
+    let mut below = start.saturating_sub(1);
+    while best.is_none() && below > 0 && start - below <= 4 * PROBED {
+        match BackupManifest::fetch(objects, below).await {
+            Ok(manifest) => best = Some(manifest),
+            Err(error) if error.is_loss() => below -= 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(best)
+}
+
+/// The numbers of manifests that were pruned.
+///
+/// # Errors
+/// When the server fails.
+pub async fn pruned(objects: &Objects) -> Result<BTreeSet<u64>, ObjectError> {
+    match objects.get(PRUNED).await {
+        Ok(plain) => {
+            let runs: Vec<(u64, u64)> = serde_json::from_slice(&plain).unwrap_or_default();
+            Ok(runs.into_iter().flat_map(|(first, last)| first..=last).collect())
+        }
+        Err(error) if error.is_loss() => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_runs() {
+        let numbers = BTreeSet::from([1, 2, 3, 7, 9, 10]);
+        assert_eq!(runs(&numbers), [(1, 3), (7, 7), (9, 10)]);
+        assert!(runs(&BTreeSet::new()).is_empty());
+    }
+}

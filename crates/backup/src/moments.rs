@@ -1,0 +1,138 @@
+//! Which moments a backup has, and which manifests make one of them up.
+
+use std::collections::BTreeSet;
+
+use crate::manifest::{BackupManifest, newest, pruned};
+use crate::objects::{ObjectError, Objects};
+use crate::upload::is_dense;
+
+/// The moment that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The newest one.
+    Newest,
+    /// What was answered up to this time, in milliseconds since the epoch.
+    Time(i64),
+    /// What the shards' logs hold up to these positions: generation and offset, in the order of the shards.
+    Positions(Vec<(u32, u64)>),
+}
+
+/// What a moment is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The manifest at or before it.
+    pub base: BackupManifest,
+    /// The next one, which has the log from there on; only where the moment is later than the base.
+    pub after: Option<BackupManifest>,
+    /// The moment is not kept whole: the log between the two is missing, so that this is the last one before it.
+    pub is_earlier: bool,
+}
+
+/// Why a moment is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MomentError {
+    /// There is no backup.
+    Nothing,
+    /// It is before the first moment, given in milliseconds since the epoch.
+    TooEarly(i64),
+    /// The store has another number of shards than there are positions.
+    Shards(usize),
+    /// An object cannot be fetched.
+    Object(ObjectError),
+}
+
+impl std::fmt::Display for MomentError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MomentError::Nothing => f.write_str("there is no backup, or no manifest of it can be read"),
+            MomentError::TooEarly(first) => {
+                write!(f, "the first moment of the backup is at {} seconds since 1970", first / 1000)
+            }
+            MomentError::Shards(count) => write!(f, "the store has {count} shards: give as many positions"),
+            MomentError::Object(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MomentError {}
+
+impl From<ObjectError> for MomentError {
+    fn from(error: ObjectError) -> Self {
+        MomentError::Object(error)
+    }
+}
+
+/// The numbers of all manifests, of which few may be gone.
+///
+/// # Errors
+/// When there is none, or the server fails.
+pub async fn numbers(objects: &Objects) -> Result<(BTreeSet<u64>, BackupManifest), MomentError> {
+    let newest = newest(objects).await?.ok_or(MomentError::Nothing)?;
+    let gone = pruned(objects).await?;
+    let numbers = newest.numbers().into_iter().filter(|number| !gone.contains(number)).collect();
+    Ok((numbers, newest))
+}
+
+/// Finds what makes up a moment.
+///
+/// # Errors
+/// When it is not there, or the server fails.
+pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentError> {
+    let (numbers, newest) = numbers(objects).await?;
+    if let Moment::Positions(positions) = moment
+        && positions.len() != newest.shards.len()
+    {
+        return Err(MomentError::Shards(newest.shards.len()));
+    }
+    if is_up_to(&newest, moment) {
+        return Ok(Found { base: newest, after: None, is_earlier: false });
+    }
+    let mut numbers: Vec<u64> = numbers.into_iter().collect();
+    let (mut base, mut after) = (None, newest);
+    // The last that is not later, by halves; what is gone meanwhile or damaged is passed over.
+    let (mut low, mut high) =
+        (0, numbers.iter().position(|number| *number == after.number).unwrap_or(numbers.len()));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match BackupManifest::fetch(objects, numbers[middle]).await {
+            Ok(manifest) if is_up_to(&manifest, moment) => {
+                base = Some(manifest);
+                low = middle + 1;
+            }
+            Ok(manifest) => {
+                after = manifest;
+                high = middle;
+            }
+            Err(error) if error.is_loss() => {
+                tracing::debug!(%error, "a manifest is passed over");
+                numbers.remove(middle);
+                high -= 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let base = base.ok_or(MomentError::TooEarly(after.time_ms))?;
+    let is_earlier = !goes_on(&base, &after);
+    Ok(Found { after: (!is_earlier).then_some(after), base, is_earlier })
+}
+
+/// Whether all of a manifest is wanted.
+fn is_up_to(manifest: &BackupManifest, moment: &Moment) -> bool {
+    match moment {
+        Moment::Newest => true,
+        Moment::Time(ms) => manifest.time_ms <= *ms,
+        Moment::Positions(positions) => {
+            manifest.shards.iter().zip(positions).all(|(shard, wanted)| shard.log_end <= *wanted)
+        }
+    }
+}
+
+/// Whether the log of a later manifest begins where that of an earlier one ends, or before.
+fn goes_on(base: &BackupManifest, after: &BackupManifest) -> bool {
+    base.shards.len() == after.shards.len()
+        && base.shards.iter().zip(&after.shards).all(|(base, after)| {
+            let is_new = base.log_end == after.log_end;
+            let first = after.log.first();
+            is_new || is_dense(&after.log) && first.is_some_and(|first| first.from <= base.log_end)
+        })
+}

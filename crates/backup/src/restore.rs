@@ -1,0 +1,321 @@
+//! A store of a backup's objects.
+//!
+//! Every object is checked by its hash before anything of it is written. What is missing or damaged is named, leaves a hole, and
+//! the store takes it like damage of its own disk: only the rows in it are lost. Until all is there, what was written is not a
+//! store; when the disk is full, it is removed.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use store::assemble::{Assembly, ShardAssembly, Until};
+
+use crate::manifest::{BackedFile, BackedShard, BackupManifest, LogChunk};
+use crate::moments::{Found, Moment};
+use crate::objects::{ObjectError, Objects};
+use crate::parts;
+use crate::upload::store_position;
+
+/// Objects that are fetched at once.
+pub const FETCHED_AT_ONCE: usize = 8;
+
+/// Follows a long work.
+pub trait Progress: Send + Sync {
+    /// There are so many bytes.
+    fn total(&self, bytes: u64);
+    /// So many more are done.
+    fn done(&self, bytes: u64);
+}
+
+/// An object that is missing or damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostObject {
+    /// What is wrong with which.
+    pub error: ObjectError,
+    /// What it held.
+    pub held: String,
+}
+
+impl std::fmt::Display for LostObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; it held {}", self.error, self.held)
+    }
+}
+
+/// Why nothing was restored.
+#[derive(Debug)]
+pub enum RestoreError {
+    /// The server fails.
+    Object(ObjectError),
+    /// The disk fails, or is full.
+    Disk(io::Error),
+    /// Without this object there is no store at all.
+    Essential(LostObject),
+}
+
+impl std::fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RestoreError::Object(error) => error.fmt(f),
+            RestoreError::Disk(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                write!(f, "{error}: give a directory that is not there yet")
+            }
+            RestoreError::Disk(error) => {
+                write!(f, "cannot write the store: {error}; what was written is removed")
+            }
+            RestoreError::Essential(lost) => write!(
+                f,
+                "{lost}, without which the shard does not open; give an earlier moment with --at (`roundel backup list`)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl From<io::Error> for RestoreError {
+    fn from(error: io::Error) -> Self {
+        RestoreError::Disk(error)
+    }
+}
+
+/// What was restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// What is missing, because these objects are.
+    pub lost: Vec<LostObject>,
+    /// Where the logs end: generation and offset.
+    pub ends: Vec<(u32, u64)>,
+}
+
+/// Makes the store of a moment in a directory, which must not be there, or be empty.
+///
+/// # Errors
+/// When the server or the disk fails, or an object is missing without which there is no store. Nothing is left then.
+pub async fn restore(
+    objects: &Objects,
+    found: &Found,
+    moment: &Moment,
+    to: &Path,
+    progress: &dyn Progress,
+) -> Result<Restored, RestoreError> {
+    let of_shard = |shard: &BackedShard| -> u64 {
+        let files = shard.checkpoint.iter().chain(&shard.segments).map(|file| file.bytes);
+        files.chain(shard.log.iter().map(|chunk| chunk.bytes)).sum()
+    };
+    progress.total(found.base.shards.iter().map(of_shard).sum());
+    let assembly = Assembly::begin(to)?;
+    let mut restored = Restored::default();
+    for (index, shard) in found.base.shards.iter().enumerate() {
+        let after = found.after.as_ref().and_then(|after| after.shards.get(index));
+        let until = match moment {
+            Moment::Newest => Until::End,
+            Moment::Time(ms) => Until::Time(*ms),
+            Moment::Positions(positions) => {
+                positions.get(index).map_or(Until::End, |position| Until::Position(store_position(*position)))
+            }
+        };
+        let work = Work { objects, shard, after, index, progress };
+        let done = match assembly.shard(index as u32, &shard.manifest) {
+            Ok(to) => work.restore(to, until, &mut restored).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = done {
+            assembly.discard();
+            return Err(error);
+        }
+    }
+    assembly.complete(&found.base.store)?;
+    Ok(restored)
+}
+
+/// A shard that is being restored.
+struct Work<'a> {
+    objects: &'a Objects,
+    shard: &'a BackedShard,
+    after: Option<&'a BackedShard>,
+    index: usize,
+    progress: &'a dyn Progress,
+}
+
+impl Work<'_> {
+    async fn restore(
+        &self,
+        to: ShardAssembly<'_>,
+        until: Until,
+        restored: &mut Restored,
+    ) -> Result<(), RestoreError> {
+        let mut missing = Vec::new();
+        if let Some(file) = &self.shard.checkpoint {
+            let lost =
+                self.file(file, &to.checkpoint(file.number), "the checkpoint", &mut restored.lost).await?;
+            // Its end holds what all pages need.
+            if let Some(last) = lost.last().filter(|last| last.0 + 1 == parts::count(file.bytes)) {
+                return Err(RestoreError::Essential(last.1.clone()));
+            }
+        }
+        for file in &self.shard.segments {
+            let path = to.segment(file.number);
+            let what = format!("segment {:016x}", file.number);
+            let lost = self.file(file, &path, &what, &mut restored.lost).await?;
+            let is_lost = |part: u64| lost.iter().any(|lost| lost.0 == part);
+            // A segment without its head and its end tells nothing of what is between.
+            if is_lost(0) && is_lost(parts::count(file.bytes) - 1) {
+                std::fs::remove_file(&path)?;
+                missing.push(file.number);
+            }
+        }
+        let end = self.log(&to, &mut restored.lost).await?;
+        let end = to.complete(store_position(end), until, &missing)?;
+        restored.ends.push((end.generation, end.offset));
+        Ok(())
+    }
+
+    fn lost(&self, error: ObjectError, what: &str, from: u64, bytes: u64) -> LostObject {
+        LostObject {
+            error,
+            held: format!("bytes {from} to {} of {what} of shard {}", from + bytes, self.index),
+        }
+    }
+
+    /// Writes a file. Returns which parts are lost.
+    async fn file(
+        &self,
+        file: &BackedFile,
+        path: &Path,
+        what: &str,
+        all_lost: &mut Vec<LostObject>,
+    ) -> Result<Vec<(u64, LostObject)>, RestoreError> {
+        let out = Arc::new(File::create_new(path)?);
+        out.set_len(file.bytes)?;
+        let names = match parts::names(self.objects, &file.object, file.bytes).await {
+            Ok(names) => names,
+            Err(error) if error.is_loss() => {
+                let lost = self.lost(error, what, 0, file.bytes);
+                all_lost.push(lost.clone());
+                return Ok((0..parts::count(file.bytes)).map(|part| (part, lost.clone())).collect());
+            }
+            Err(error) => return Err(RestoreError::Object(error)),
+        };
+        let parts = names.iter().enumerate().map(|(part, name)| {
+            let (from, bytes) = parts::range(file.bytes, part as u64);
+            (part as u64, name.as_str(), from, bytes)
+        });
+        let lost = self.write(parts.collect(), &out, 0, what).await?;
+        all_lost.extend(lost.iter().map(|lost| lost.1.clone()));
+        out.sync_all()?;
+        Ok(lost)
+    }
+
+    /// Fetches objects, each with its number, its place and its length, and writes them from `skipped` bytes before their
+    /// places on. Returns those that are lost.
+    async fn write(
+        &self,
+        parts: Vec<(u64, &str, u64, u64)>,
+        out: &File,
+        skipped: u64,
+        what: &str,
+    ) -> Result<Vec<(u64, LostObject)>, RestoreError> {
+        let lost: Vec<Option<(u64, LostObject)>> = stream::iter(parts)
+            .map(|(part, name, from, bytes)| async move {
+                let plain = match self.objects.get(name).await {
+                    Ok(plain) => plain,
+                    Err(error) if error.is_loss() => {
+                        return Ok(Some((part, self.lost(error, what, from, bytes))));
+                    }
+                    Err(error) => return Err(RestoreError::Object(error)),
+                };
+                let before =
+                    usize::try_from(skipped.saturating_sub(from)).unwrap_or(usize::MAX).min(plain.len());
+                out.write_all_at(&plain[before..], from.saturating_sub(skipped))?;
+                self.progress.done(bytes);
+                Ok(None)
+            })
+            .buffer_unordered(FETCHED_AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut lost: Vec<_> = lost.into_iter().flatten().collect();
+        lost.sort_by_key(|(part, _)| *part);
+        Ok(lost)
+    }
+
+    /// Writes the log. Returns where it ends.
+    async fn log(
+        &self,
+        to: &ShardAssembly<'_>,
+        all_lost: &mut Vec<LostObject>,
+    ) -> Result<(u32, u64), RestoreError> {
+        let (generation, from) = self.shard.log_from;
+        let mut chunks: Vec<&LogChunk> = self.shard.log.iter().filter(|chunk| chunk.end() > from).collect();
+        let mut end = self.shard.log_end;
+        if let Some(after) = self.after {
+            chunks.extend(after.log.iter().filter(|chunk| chunk.from.0 == generation && chunk.end() > end.1));
+            end = after.log_end;
+        }
+        if end.1 <= from {
+            return Ok(end);
+        }
+        let out = File::create_new(to.log())?;
+        out.set_len(end.1 - from)?;
+        // Where they overlap, they have the same bytes.
+        let parts = chunks
+            .iter()
+            .zip(0..)
+            .map(|(chunk, part)| (part, chunk.object.as_str(), chunk.from.1, chunk.bytes));
+        let lost = self.write(parts.collect(), &out, from, "the log").await?;
+        all_lost.extend(lost.into_iter().map(|lost| lost.1));
+        out.sync_all()?;
+        Ok(end)
+    }
+}
+
+/// Fetches every object of a manifest, and says which are missing or damaged.
+///
+/// # Errors
+/// When the server fails.
+pub async fn verify(
+    objects: &Objects,
+    manifest: &BackupManifest,
+    progress: &dyn Progress,
+) -> Result<Vec<LostObject>, ObjectError> {
+    let mut named: Vec<(String, u64, String)> = Vec::new();
+    let mut lost = Vec::new();
+    for file in manifest.files() {
+        let held = format!("a part of file {:016x}", file.number);
+        match parts::names(objects, &file.object, file.bytes).await {
+            Ok(names) => {
+                let parts = names.into_iter().zip(0..);
+                named
+                    .extend(parts.map(|(name, part)| (name, parts::range(file.bytes, part).1, held.clone())));
+            }
+            Err(error) if error.is_loss() => lost.push(LostObject { error, held }),
+            Err(error) => return Err(error),
+        }
+    }
+    for chunk in manifest.shards.iter().flat_map(|shard| &shard.log) {
+        named.push((
+            chunk.object.clone(),
+            chunk.bytes,
+            format!("the log from {}:{} on", chunk.from.0, chunk.from.1),
+        ));
+    }
+    progress.total(named.iter().map(|named| named.1).sum());
+    let found: Vec<Option<LostObject>> = stream::iter(named)
+        .map(|(name, bytes, held)| async move {
+            let got = objects.get(&name).await;
+            progress.done(bytes);
+            match got {
+                Ok(_) => Ok(None),
+                Err(error) if error.is_loss() => Ok(Some(LostObject { error, held })),
+                Err(error) => Err(error),
+            }
+        })
+        .buffer_unordered(FETCHED_AT_ONCE)
+        .try_collect()
+        .await?;
+    lost.extend(found.into_iter().flatten());
+    Ok(lost)
+}

@@ -1,0 +1,230 @@
+//! The daemon's backup: a thread that sends a round in every interval, whatever happens to the rounds before.
+//!
+//! The thread has a runtime of its own for the client of the object store. It never holds a lock of the store while it waits for
+//! the network; what it holds (files and log, so that they stay) is limited by the store.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use store::capture::{Capture, LogHold};
+use store::engine::Engine;
+use tokio::sync::Notify;
+
+use crate::keep::{GRACE, Keep, prune};
+use crate::location::{Access, Location};
+use crate::objects::{Limits, Objects};
+use crate::seal::Keys;
+use crate::upload::Uploader;
+
+/// The pause after the first failure; it doubles.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause: a backup goes on so soon after a long interruption.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How often what is not kept is removed.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
+
+/// What is backed up, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupSettings {
+    /// Where to: a URL or a directory.
+    pub to: String,
+    /// What the place needs.
+    pub access: Access,
+    /// The file with the key, for encryption.
+    pub key: Option<std::path::PathBuf>,
+    /// How often the log is sent.
+    pub interval: Duration,
+    /// What the server may be asked for.
+    pub limits: Limits,
+    /// What is kept; `None` = everything.
+    pub keep: Option<Keep>,
+}
+
+impl BackupSettings {
+    /// The objects at the place.
+    ///
+    /// # Errors
+    /// When the place or the key cannot be used.
+    pub fn objects(&self, create: bool) -> Result<Objects, String> {
+        let keys = self.key.as_deref().map_or_else(|| Ok(Keys::none()), Keys::read)?;
+        Ok(Objects::new(Location::open(&self.to, &self.access, create)?, keys, self.limits))
+    }
+}
+
+/// How a backup is.
+#[derive(Debug, Default)]
+pub struct BackupStatus {
+    /// Of a moment from which on all is sent, in milliseconds since the epoch; 0 = none yet.
+    pub complete_ms: AtomicI64,
+    /// Rounds completed.
+    pub rounds: AtomicU64,
+    /// Rounds that failed.
+    pub failures: AtomicU64,
+    /// Bytes sent.
+    pub bytes_sent: AtomicU64,
+    /// Requests made.
+    pub requests: AtomicU64,
+    /// Why the last round failed; empty after one that did not.
+    failure: Mutex<String>,
+    stop: AtomicBool,
+    stopped: Notify,
+}
+
+impl BackupStatus {
+    /// Why the last round failed, if it did.
+    pub fn failure(&self) -> Option<String> {
+        let text = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(text.clone()).filter(|text| !text.is_empty())
+    }
+
+    fn set_failure(&self, text: String) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    /// How old the newest complete backup is at a time; `None` when there is none.
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        let ms = u64::try_from(self.complete_ms.load(Ordering::Relaxed)).ok().filter(|ms| *ms > 0)?;
+        Some(now.duration_since(UNIX_EPOCH + Duration::from_millis(ms)).unwrap_or_default())
+    }
+
+    /// Ends the backup with what it is doing; the next start goes on.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.stopped.notify_one();
+    }
+}
+
+/// Backs a store up until it is told to stop.
+///
+/// # Errors
+/// When the place or the key cannot be used at all, or there is no runtime.
+pub fn run(settings: &BackupSettings, engine: &dyn Engine, status: &BackupStatus) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let stopped = async {
+        while !status.stop.load(Ordering::SeqCst) {
+            status.stopped.notified().await;
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            () = stopped => Ok(()),
+            ended = rounds(settings, engine, status) => ended,
+        }
+    })
+}
+
+async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupStatus) -> Result<(), String> {
+    let mut uploader = Uploader::new(settings.objects(true)?);
+    let mut hold: Option<LogHold> = None;
+    let mut pause = PAUSE_MIN;
+    let mut pruned: Option<Instant> = None;
+    loop {
+        let begun = Instant::now();
+        let done = round(&mut uploader, engine).await;
+        let traffic = &uploader.objects.traffic;
+        status.bytes_sent.store(traffic.bytes_sent.load(Ordering::Relaxed), Ordering::Relaxed);
+        status.requests.store(traffic.requests.load(Ordering::Relaxed), Ordering::Relaxed);
+        match done {
+            Ok(capture) => {
+                status.complete_ms.store(capture.time_ms, Ordering::Relaxed);
+                status.rounds.fetch_add(1, Ordering::Relaxed);
+                if status.failure().is_some() {
+                    tracing::info!("the backup goes on");
+                    status.set_failure(String::new());
+                }
+                // The new one first, so that nothing goes in between.
+                let next = capture.into_log_hold();
+                drop(hold.replace(next));
+                pause = PAUSE_MIN;
+                if let Some(keep) = &settings.keep
+                    && pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL)
+                {
+                    pruned = Some(Instant::now());
+                    prune_now(&mut uploader, keep).await;
+                }
+                tokio::time::sleep(settings.interval.saturating_sub(begun.elapsed())).await;
+            }
+            Err(text) => {
+                status.failures.fetch_add(1, Ordering::Relaxed);
+                if status.failure().as_ref() != Some(&text) {
+                    tracing::warn!("the backup failed and is tried again: {text}");
+                }
+                status.set_failure(text);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+}
+
+async fn round(uploader: &mut Uploader, engine: &dyn Engine) -> Result<Capture, String> {
+    let capture = engine.capture().map_err(|error| error.to_string())?;
+    match uploader.round(&capture).await {
+        Ok(()) => Ok(capture),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    match prune(&uploader.objects, keep, GRACE, now_ms).await {
+        Ok(done) => {
+            tracing::info!(
+                kept = done.kept,
+                manifests = done.manifests,
+                objects = done.objects,
+                bytes = done.bytes,
+                "the backup was pruned"
+            );
+            // Its list of manifests is shorter now.
+            uploader.forget();
+        }
+        Err(error) => tracing::warn!("the backup could not be pruned: {error}"),
+    }
+}
+
+/// A backup that runs beside its store. Dropping it stops it.
+#[derive(Debug)]
+pub struct Running {
+    status: Arc<BackupStatus>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Running {
+    /// Starts a backup on a thread of its own; `begin` is called there first.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(
+        settings: BackupSettings,
+        engine: Arc<dyn Engine>,
+        status: Arc<BackupStatus>,
+        begin: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<Running> {
+        let of_thread = Arc::clone(&status);
+        let work = move || {
+            begin();
+            if let Err(text) = run(&settings, &*engine, &of_thread) {
+                tracing::error!("there is no backup: {text}");
+                of_thread.failures.fetch_add(1, Ordering::Relaxed);
+                of_thread.set_failure(text);
+            }
+        };
+        let thread = std::thread::Builder::new().name("backup".into()).spawn(work)?;
+        Ok(Running { status, thread: Some(thread) })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.status.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

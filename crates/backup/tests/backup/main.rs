@@ -1,0 +1,406 @@
+//! Backups and what is restored of them: equal to the store, RRD by RRD and row by row, at the moment that is wanted.
+
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
+
+mod faulty;
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt};
+use roundel_backup::keep::{Keep, prune};
+use roundel_backup::manifest::newest;
+use roundel_backup::moments::{Moment, MomentError, find};
+use roundel_backup::parts::PART_BYTES;
+use roundel_backup::restore::{RestoreError, verify};
+use roundel_backup::upload::{RoundError, Uploader};
+use store::engine::Engine;
+
+use faulty::{Faults, Faulty};
+use support::{Nothing, START, Subject, all_in, objects, restored};
+
+/// A runtime as the daemon's backup has it, but for time, which passes while nothing else happens.
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+async fn round(uploader: &mut Uploader, subject: &Subject) -> Result<(), RoundError> {
+    uploader.round(&subject.store.capture().unwrap()).await
+}
+
+async fn names(store: &Faulty) -> Vec<String> {
+    let mut names: Vec<String> =
+        store.inner.list(None).map_ok(|meta| meta.location.to_string()).try_collect().await.unwrap();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_moment_comes_back_as_it_was() {
+    for key in [None, Some(7)] {
+        let dir = tempfile::tempdir().unwrap();
+        let subject = Subject::open(&dir.path().join("store"));
+        subject.create_all();
+        let place = Faulty::new(1, Faults::default());
+        block_on(async {
+            let mut uploader = Uploader::new(objects(&place, key));
+            let (mut at, mut hold) = (Vec::new(), None);
+            for step in 0..40 {
+                subject.step(step);
+                let capture = subject.store.capture().unwrap();
+                at.push((
+                    subject.all(),
+                    capture.shards.iter().map(|shard| shard.log_end()).collect::<Vec<_>>(),
+                ));
+                // Some moments lie between two rounds.
+                if step % 3 == 0 {
+                    uploader.round(&capture).await.unwrap();
+                    drop(hold.replace(capture.into_log_hold()));
+                }
+            }
+            let from = objects(&place, key);
+            for step in [0, 1, 4, 6, 11, 12, 17, 23, 30, 38, 39] {
+                let to = dir.path().join(format!("time-{step}"));
+                let time = Moment::Time((START + 10 * step as i64 + 5) * 1000);
+                let (restored, found) = restored(&from, time, &to).await.unwrap();
+                assert!(restored.lost.is_empty() && !found.is_earlier, "{restored:?}");
+                assert_eq!(all_in(&to), at[step].0, "step {step} with key {key:?}");
+                let to = dir.path().join(format!("position-{step}"));
+                let positions = at[step].1.iter().map(|end| (end.generation, end.offset)).collect();
+                let restored = support::restored(&from, Moment::Positions(positions), &to).await.unwrap().0;
+                assert_eq!(
+                    restored.ends,
+                    at[step].1.iter().map(|end| (end.generation, end.offset)).collect::<Vec<_>>()
+                );
+                assert_eq!(all_in(&to), at[step].0, "step {step}");
+            }
+            let to = dir.path().join("newest");
+            restored(&from, Moment::Newest, &to).await.unwrap();
+            assert_eq!(all_in(&to), at[39].0);
+            let early = find(&from, &Moment::Time((START - 100) * 1000)).await;
+            assert_eq!(early, Err(MomentError::TooEarly(START * 1000)));
+            let wrong = objects(&place, Some(8));
+            assert!(newest(&wrong).await.is_err() || newest(&wrong).await.unwrap().is_none());
+        });
+    }
+}
+
+#[test]
+fn what_is_sent_is_not_sent_again_after_a_death_at_any_request() {
+    for dead_after in 0..24 {
+        let dir = tempfile::tempdir().unwrap();
+        let subject = Subject::open(dir.path());
+        subject.create_all();
+        (0..20).for_each(|step| subject.step(step));
+        let place = Faulty::new(1, Faults::default());
+        block_on(async {
+            place.dead_after.store(dead_after, Ordering::Relaxed);
+            let mut uploader = Uploader::new(objects(&place, None));
+            let _ = tokio::time::timeout(Duration::from_millis(300), round(&mut uploader, &subject)).await;
+            let before = names(&place).await;
+            place.dead_after.store(u64::MAX, Ordering::Relaxed);
+            place.is_dead.store(false, Ordering::Relaxed);
+            place.puts.store(0, Ordering::Relaxed);
+            // Another process.
+            let mut uploader = Uploader::new(objects(&place, None));
+            round(&mut uploader, &subject).await.unwrap();
+            let after = names(&place).await;
+            assert!(before.iter().all(|name| after.contains(name)));
+            let new = after.len() - before.len();
+            // The manifest of a round that lacked only what says so is written once more, as that of the next.
+            let puts = place.puts.load(Ordering::Relaxed) as usize;
+            assert!(puts <= new + 1, "{puts} requests for {new} objects after {dead_after}");
+            let to = dir.path().join("copy");
+            restored(&objects(&place, None), Moment::Newest, &to).await.unwrap();
+            assert_eq!(all_in(&to), subject.all());
+        });
+    }
+}
+
+#[test]
+fn faults_delay_a_backup_and_do_not_damage_it() {
+    let seeds = std::env::var("ROUNDEL_SEED").map_or(0..12, |seed| {
+        let seed = seed.parse().unwrap();
+        seed..seed + 1
+    });
+    for seed in seeds {
+        let faults = Faults {
+            slow: 10,
+            erring: 10 + seed % 3 * 10,
+            losing: 10,
+            tearing: 10,
+            full: if seed % 4 == 0 { 30 } else { 5 },
+            hiding: 60,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let subject = Subject::open(&dir.path().join("store"));
+        subject.create_all();
+        let place = Faulty::new(seed, faults);
+        block_on(async {
+            let mut uploader = Uploader::new(objects(&place, Some(1)));
+            let (mut rounds, mut failures) = (0, 0);
+            for step in 0..60 {
+                subject.step(step);
+                // Merges run meanwhile, and replace what is being sent.
+                match round(&mut uploader, &subject).await {
+                    Ok(()) => rounds += 1,
+                    Err(_) => failures += 1,
+                }
+                if step % 20 == 19 {
+                    uploader = Uploader::new(objects(&place, Some(1)));
+                }
+            }
+            place.set(Faults { hiding: 60, ..Faults::default() });
+            // Whatever was completed under faults is whole.
+            let from = objects(&place, Some(1));
+            let completed = newest(&from).await.unwrap().unwrap();
+            assert_eq!(verify(&from, &completed, &Nothing).await.unwrap(), [], "seed {seed}");
+            round(&mut uploader, &subject).await.unwrap();
+            let to = dir.path().join("copy");
+            let restored = restored(&from, Moment::Newest, &to).await.unwrap().0;
+            assert!(restored.lost.is_empty());
+            assert_eq!(all_in(&to), subject.all(), "seed {seed}");
+            assert!(rounds > 0 && failures > 0, "seed {seed}: {rounds} rounds, {failures} failures");
+        });
+    }
+}
+
+#[test]
+fn a_lost_object_is_named_and_costs_what_it_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    (0..15).for_each(|step| subject.step(step));
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let from = objects(&place, None);
+        let mut uploader = Uploader::new(objects(&place, None));
+        round(&mut uploader, &subject).await.unwrap();
+        let manifest = uploader.last().unwrap().clone();
+        let path = |object: &str| ObjectPath::from(format!("a/prefix/{object}"));
+        // A segment that is gone: its rows are unknown, the store opens.
+        let segment = manifest.shards[0].segments[0].object.clone();
+        let kept = place.inner.get(&path(&segment)).await.unwrap().bytes().await.unwrap();
+        place.inner.delete(&path(&segment)).await.unwrap();
+        let to = dir.path().join("without-segment");
+        let done = restored(&from, Moment::Newest, &to).await.unwrap().0;
+        assert_eq!(done.lost.len(), 1);
+        let text = done.lost[0].to_string();
+        assert!(text.contains(&segment) && text.contains("missing; it held bytes 0 to"), "{text}");
+        assert_eq!(verify(&from, &manifest, &Nothing).await.unwrap().len(), 1);
+        let (all, want) = (all_in(&to), subject.all());
+        let same = all.iter().zip(&want).filter(|(one, other)| one == other).count();
+        assert!(same > 0 && same < want.len(), "{same}");
+        place.inner.put(&path(&segment), kept.into()).await.unwrap();
+        // Damaged log: what it held is missing, and the store says so.
+        let chunk = manifest.shards[1].log.last().unwrap().object.clone();
+        place.inner.put(&path(&chunk), b"RNDLOBJ1 torn".to_vec().into()).await.unwrap();
+        let to = dir.path().join("without-log");
+        let done = restored(&from, Moment::Newest, &to).await.unwrap().0;
+        assert!(done.lost[0].to_string().contains("of the log of shard 1"), "{}", done.lost[0]);
+        Subject::open(&to).all();
+        assert!(
+            std::fs::read_dir(to.join("shard-001"))
+                .unwrap()
+                .any(|entry| { entry.unwrap().file_name().to_string_lossy().starts_with("damaged-") })
+        );
+        // Without a checkpoint there is no shard: nothing is left that looks like a store.
+        let checkpoint = manifest.shards[0].checkpoint.clone().unwrap().object;
+        place.inner.delete(&path(&checkpoint)).await.unwrap();
+        let to = dir.path().join("without-checkpoint");
+        let failed = restored(&from, Moment::Newest, &to).await.unwrap_err();
+        assert!(
+            matches!(&failed, RestoreError::Essential(lost) if lost.to_string().contains(&checkpoint)),
+            "{failed}"
+        );
+        assert!(!to.exists());
+    });
+}
+
+#[test]
+fn a_stale_or_lost_hint_and_lost_manifests_do_not_hide_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(dir.path());
+    subject.create_all();
+    let place = Faulty::new(1, Faults { hiding: 100, ..Faults::default() });
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        let hint = ObjectPath::from("a/prefix/newest");
+        let mut stale = None;
+        for step in 0..12 {
+            subject.step(step);
+            round(&mut uploader, &subject).await.unwrap();
+            if step == 2 {
+                stale = Some(place.inner.get(&hint).await.unwrap().bytes().await.unwrap());
+            }
+        }
+        let number = async || newest(&objects(&place, None)).await.unwrap().map(|manifest| manifest.number);
+        assert_eq!(number().await, Some(12));
+        place.inner.put(&hint, stale.unwrap().into()).await.unwrap();
+        assert_eq!(number().await, Some(12));
+        place.inner.delete(&hint).await.unwrap();
+        assert_eq!(number().await, Some(12));
+        place.inner.delete(&ObjectPath::from("a/prefix/manifests/0000000000000012")).await.unwrap();
+        assert_eq!(number().await, Some(11));
+    });
+}
+
+#[test]
+fn pruning_keeps_what_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        let mut at = Vec::new();
+        for step in 0..40 {
+            subject.step(step);
+            at.push(subject.all());
+            round(&mut uploader, &subject).await.unwrap();
+        }
+        let from = objects(&place, None);
+        let before = names(&place).await.len();
+        let now = (START + 400) * 1000;
+        let keep = Keep::parse("1h all").unwrap();
+        let kept = prune(&from, &keep, Duration::from_hours(1), now).await.unwrap();
+        // All are younger than an hour: only those go that have less than the last of their base; no object is old enough.
+        assert!(kept.manifests > 20 && kept.kept >= 6 && kept.objects == 0, "{kept:?}");
+        for step in [6, 13, 21, 30, 39] {
+            let to = dir.path().join(format!("time-{step}"));
+            let time = Moment::Time((START + 10 * step as i64 + 5) * 1000);
+            let (restored, found) = restored(&from, time, &to).await.unwrap();
+            assert!(restored.lost.is_empty() && !found.is_earlier);
+            assert_eq!(all_in(&to), at[step], "step {step}");
+        }
+        let swept = prune(&from, &Keep::default(), Duration::ZERO, now).await.unwrap();
+        assert!(swept.kept == 1 && swept.objects > 10, "{swept:?}");
+        assert!(names(&place).await.len() < before / 3);
+        let manifest = newest(&from).await.unwrap().unwrap();
+        assert_eq!(verify(&from, &manifest, &Nothing).await.unwrap(), []);
+        // The backup goes on, with what was removed sent again where it is needed.
+        uploader.forget();
+        subject.step(40);
+        round(&mut uploader, &subject).await.unwrap();
+        let to = dir.path().join("newest");
+        restored(&from, Moment::Newest, &to).await.unwrap();
+        assert_eq!(all_in(&to), subject.all());
+        // A manifest that cannot be read might name anything.
+        let path = ObjectPath::from("a/prefix/manifests/0000000000000040");
+        place.inner.put(&path, b"torn".to_vec().into()).await.unwrap();
+        let count = names(&place).await.len();
+        assert!(prune(&from, &Keep::default(), Duration::ZERO, now).await.is_err());
+        assert_eq!(names(&place).await.len(), count);
+    });
+}
+
+#[test]
+fn a_restored_store_that_goes_another_way_has_its_own_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        for step in 0..4 {
+            subject.step(step);
+            round(&mut uploader, &subject).await.unwrap();
+        }
+        let to = dir.path().join("restored");
+        let from = objects(&place, None);
+        restored(&from, Moment::Time((START + 15) * 1000), &to).await.unwrap();
+        let other = Subject::open(&to);
+        // As long as the other log, with other values.
+        for step in 7..11 {
+            other.step(step);
+        }
+        let mut uploader = Uploader::new(objects(&place, None));
+        round(&mut uploader, &other).await.unwrap();
+        let again = dir.path().join("again");
+        let done = restored(&from, Moment::Newest, &again).await.unwrap().0;
+        assert!(done.lost.is_empty());
+        assert_eq!(all_in(&again), other.all());
+        // Another store may not write here.
+        let stranger = Subject::open(&dir.path().join("stranger"));
+        let refused = round(&mut Uploader::new(objects(&place, None)), &stranger).await;
+        assert!(matches!(refused, Err(RoundError::OtherStore(_))), "{refused:?}");
+    });
+}
+
+#[test]
+fn an_idle_store_sends_nothing_and_a_quiet_one_has_few_chunks() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(dir.path());
+    subject.create_all();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        round(&mut uploader, &subject).await.unwrap();
+        let puts = place.puts.load(Ordering::Relaxed);
+        round(&mut uploader, &subject).await.unwrap();
+        assert_eq!(place.puts.load(Ordering::Relaxed), puts);
+        for step in (0..1200).filter(|step| step % 6 != 5) {
+            subject.step(step);
+            round(&mut uploader, &subject).await.unwrap();
+        }
+        let most = uploader.last().unwrap().shards.iter().map(|shard| shard.log.len()).max().unwrap();
+        assert!(most < 100, "{most} chunks after 1000 rounds");
+        let to = dir.path().join("copy");
+        restored(&objects(&place, None), Moment::Newest, &to).await.unwrap();
+        assert_eq!(all_in(&to), subject.all());
+    });
+}
+
+#[test]
+fn long_files_go_in_parts() {
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let objects = objects(&place, Some(3));
+        let part = |byte: u8| vec![byte; PART_BYTES as usize];
+        let mut names = Vec::new();
+        for plain in [part(1), part(2), vec![3; 5]] {
+            names.push(objects.put_content(plain, |_| false).await.unwrap());
+        }
+        let list = objects.put_content(roundel_backup::parts::encode(&names), |_| false).await.unwrap();
+        let bytes = 2 * PART_BYTES + 5;
+        assert_eq!(roundel_backup::parts::names(&objects, &list, bytes).await.unwrap(), names);
+        assert_eq!(objects.get(&names[1]).await.unwrap(), part(2));
+        // Under another name, a content is not one.
+        let stored = place.inner.get(&ObjectPath::from(format!("a/prefix/{}", names[0]))).await.unwrap();
+        let path = ObjectPath::from(format!("a/prefix/{}", names[1]));
+        place.inner.put(&path, stored.bytes().await.unwrap().into()).await.unwrap();
+        assert!(objects.get(&names[1]).await.unwrap_err().is_loss());
+    });
+}
+
+#[test]
+fn limits_are_kept() {
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let limits = roundel_backup::objects::Limits {
+            bytes_per_second: Some(1 << 20),
+            requests_per_second: Some(100),
+        };
+        let location = roundel_backup::location::Location {
+            store: place.clone() as Arc<dyn ObjectStore>,
+            prefix: String::new(),
+        };
+        let objects =
+            roundel_backup::objects::Objects::new(location, roundel_backup::seal::Keys::none(), limits);
+        let begun = tokio::time::Instant::now();
+        for at in 0..4u8 {
+            objects.put_content(vec![at; 256 << 10], |_| false).await.unwrap();
+        }
+        let took = begun.elapsed();
+        assert!(took >= Duration::from_millis(750) && took < Duration::from_secs(5), "{took:?}");
+    });
+}

@@ -1,0 +1,386 @@
+//! `roundel backup` and `roundel restore --from`: what is in a backup, whether it is whole, and stores made of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use backup::keep::{GRACE, Keep, prune};
+use backup::location::Access;
+use backup::manifest::{BackupManifest, newest};
+use backup::moments::{Moment, find, numbers};
+use backup::objects::Limits;
+use backup::restore::{Progress, RestoreError};
+use backup::run::BackupSettings;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use localtime::Local;
+use rrd::codec::file::encode;
+use rrd::when::at::resolve;
+use store::disk::RealDisk;
+use store::engine::Engine;
+use store::name::RrdName;
+use store::stripes::{Options, Stripes};
+
+use super::verify::utc;
+use super::{Result, print};
+
+/// Options of `backup`.
+#[derive(Debug, Args)]
+#[command(
+    about = "List, verify and prune the backup of a store",
+    long_about = "The daemon makes a backup by itself where its configuration has a section [backup]; these commands look after \
+                  it. roundel restore --from URL makes a store of it."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: BackupCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BackupCommand {
+    /// List the moments that are kept whole: all between them, too, can be restored
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Fetch everything that makes up the newest moment, and check it
+    Verify {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Remove what is not kept. The daemon does this once a day where [backup] has keep
+    Prune {
+        #[command(flatten)]
+        place: Place,
+        /// What is kept: "7d all, 90d daily" [default: keep of the configuration]
+        #[arg(long, value_name = "RULES")]
+        keep: Option<String>,
+    },
+    /// Make a store of a moment: the same as roundel restore --from
+    Restore {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        moment: When,
+        /// The directory to make
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// RRDs and directories, which become .rrd files [default: the whole store]
+        names: Vec<String>,
+    },
+}
+
+/// Where the backup is.
+#[derive(Debug, Args)]
+struct Place {
+    /// The backup: s3://BUCKET/PREFIX, file:///DIR or a directory [default: to of the configuration]
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    #[command(flatten)]
+    access: PlaceAccess,
+}
+
+/// What a place needs.
+#[derive(Debug, Args)]
+struct PlaceAccess {
+    /// The daemon's configuration, whose section [backup] says what is not given here
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The S3 server's URL [default: AWS_ENDPOINT_URL, else Amazon's]
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Its region [default: AWS_REGION]
+    #[arg(long)]
+    region: Option<String>,
+    /// The file with the key of an encrypted backup
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+/// The moment.
+#[derive(Debug, Args)]
+struct When {
+    /// The moment: as rrdtool's --start, such as "noon yesterday", or seconds since 1970 [default: the newest]
+    #[arg(long, value_name = "TIME", conflicts_with = "position")]
+    at: Option<String>,
+    /// The position in the log: GENERATION:OFFSET for each shard, separated by commas, as roundel backup list shows them
+    #[arg(long, value_name = "P")]
+    position: Option<String>,
+}
+
+/// Options by which `restore` takes a store of a backup.
+#[derive(Debug, Args)]
+pub struct FromBackup {
+    /// Make a store of the backup there: s3://BUCKET/PREFIX, file:///DIR or a directory
+    #[arg(long, value_name = "URL", requires = "to", conflicts_with = "missing")]
+    from: Option<String>,
+    #[command(flatten)]
+    moment: When,
+    #[command(flatten)]
+    access: PlaceAccess,
+}
+
+impl FromBackup {
+    /// Whether a backup is meant, and not the trash.
+    pub fn is_given(&self) -> bool {
+        self.from.is_some()
+    }
+}
+
+/// Runs `backup`.
+pub fn run(arguments: &Arguments) -> Result {
+    match &arguments.command {
+        BackupCommand::List { place } => in_runtime(list(&settings(place.from.as_deref(), &place.access)?)),
+        BackupCommand::Verify { place } => {
+            in_runtime(verify(&settings(place.from.as_deref(), &place.access)?))
+        }
+        BackupCommand::Prune { place, keep } => {
+            let settings = settings(place.from.as_deref(), &place.access)?;
+            let given = keep.as_deref().map(Keep::parse).transpose()?.or(settings.keep.clone());
+            in_runtime(prune_now(&settings, &given.ok_or("give --keep \"7d all, 90d daily\"")?))
+        }
+        BackupCommand::Restore { place, moment, to, names } => {
+            restore_to(&settings(place.from.as_deref(), &place.access)?, moment, names, to)
+        }
+    }
+}
+
+/// Runs `restore --from`.
+pub fn restore(arguments: &FromBackup, names: &[String], to: Option<&str>) -> Result {
+    let settings = settings(arguments.from.as_deref(), &arguments.access)?;
+    restore_to(&settings, &arguments.moment, names, Path::new(to.unwrap_or_default()))
+}
+
+fn settings(from: Option<&str>, given: &PlaceAccess) -> Result<BackupSettings> {
+    let configured = match &given.config {
+        Some(path) => server::config::load(path).map_err(|error| error.to_string())?.backup,
+        None => None,
+    };
+    let mut settings = configured.unwrap_or_else(|| BackupSettings {
+        to: String::new(),
+        access: Access::default(),
+        key: None,
+        interval: Duration::ZERO,
+        limits: Limits::default(),
+        keep: None,
+    });
+    if let Some(from) = from {
+        settings.to = from.to_string();
+    }
+    if settings.to.is_empty() {
+        return Err("give --from URL, or --config FILE with a section [backup]".to_string());
+    }
+    settings.access.endpoint = given.endpoint.clone().or(settings.access.endpoint);
+    settings.access.region = given.region.clone().or(settings.access.region);
+    settings.key = given.key.clone().or(settings.key);
+    Ok(settings)
+}
+
+/// The client of the object store is asynchronous.
+fn in_runtime<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(work)
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+async fn list(settings: &BackupSettings) -> Result {
+    let objects = settings.objects(false)?;
+    let (numbers, newest) = numbers(&objects).await.map_err(|error| error.to_string())?;
+    let mut last: Option<BackupManifest> = None;
+    let mut text = String::new();
+    for number in numbers {
+        let manifest = match number == newest.number {
+            true => newest.clone(),
+            false => match BackupManifest::fetch(&objects, number).await {
+                Ok(manifest) => manifest,
+                Err(error) if error.is_loss() => continue,
+                Err(error) => return Err(error.to_string()),
+            },
+        };
+        // Of those with one base, the last has what the others have.
+        if let Some(last) = last.filter(|last| last.base != manifest.base) {
+            text += &line(&last);
+        }
+        last = Some(manifest);
+    }
+    text += &last.as_ref().map_or_else(String::new, line);
+    print(text)
+}
+
+/// A moment: its time, its bytes, its positions.
+fn line(manifest: &BackupManifest) -> String {
+    let bytes: u64 = manifest.files().map(|file| file.bytes).sum();
+    let ends: Vec<String> =
+        manifest.shards.iter().map(|shard| format!("{}:{}", shard.log_end.0, shard.log_end.1)).collect();
+    format!("{}  {bytes} bytes  {}\n", utc(manifest.time_ms.div_euclid(1000)), ends.join(","))
+}
+
+async fn verify(settings: &BackupSettings) -> Result {
+    let objects = settings.objects(false)?;
+    let manifest = newest(&objects).await.map_err(|error| error.to_string())?;
+    let manifest = manifest.ok_or("there is no backup, or no manifest of it can be read")?;
+    let bar = Bar::new();
+    let lost = backup::restore::verify(&objects, &manifest, &bar).await.map_err(|error| error.to_string())?;
+    bar.0.finish_and_clear();
+    for lost in &lost {
+        print(format!("LOST {lost}\n"))?;
+    }
+    match lost.len() {
+        0 => print(format!("the backup of {} is whole\n", utc(manifest.time_ms.div_euclid(1000)))),
+        count => Err(format!(
+            "{count} objects of the newest moment are lost; the daemon does not send them again by itself"
+        )),
+    }
+}
+
+async fn prune_now(settings: &BackupSettings, keep: &Keep) -> Result {
+    let objects = settings.objects(false)?;
+    let done = prune(&objects, keep, GRACE, now_ms())
+        .await
+        .map_err(|error| format!("{error}; nothing more is removed"))?;
+    print(format!(
+        "{} manifests kept, {} removed; {} objects of {} bytes removed\n",
+        done.kept, done.manifests, done.objects, done.bytes
+    ))
+}
+
+fn moment(when: &When) -> Result<Moment> {
+    if let Some(text) = &when.position {
+        let one = |text: &str| {
+            let (generation, offset) = text.split_once(':')?;
+            Some((generation.parse().ok()?, offset.parse().ok()?))
+        };
+        let positions: Option<Vec<_>> = text.split(',').map(one).collect();
+        return positions
+            .map(Moment::Positions)
+            .ok_or_else(|| format!("\"{text}\" is not like 0:1234,0:5678"));
+    }
+    let Some(text) = &when.at else { return Ok(Moment::Newest) };
+    let seconds =
+        resolve(text, now_ms().div_euclid(1000), &Local).map_err(|error| format!("--at: {error}"))?;
+    // All of that second.
+    Ok(Moment::Time(seconds * 1000 + 999))
+}
+
+fn restore_to(settings: &BackupSettings, when: &When, names: &[String], to: &Path) -> Result {
+    let moment = moment(when)?;
+    if names.is_empty() {
+        return restore_store(settings, &moment, to).and_then(|lost| complain(&lost));
+    }
+    if to.exists() {
+        return Err(format!("\"{}\" is there already", to.display()));
+    }
+    // The whole store has to be there to read some of it; it goes afterwards.
+    let whole = to.with_extension("restoring");
+    let done = restore_store(settings, &moment, &whole).and_then(|lost| {
+        extract(&whole, names, to)?;
+        complain(&lost)
+    });
+    let _ = std::fs::remove_dir_all(&whole);
+    done
+}
+
+/// Restores a store; returns what is lost.
+fn restore_store(settings: &BackupSettings, moment: &Moment, to: &Path) -> Result<Vec<String>> {
+    let bar = Bar::new();
+    let (restored, found) = in_runtime(async {
+        let objects = settings.objects(false)?;
+        let found = find(&objects, moment).await.map_err(|error| error.to_string())?;
+        let restored = backup::restore::restore(&objects, &found, moment, to, &bar).await;
+        let restored = restored.map_err(|error: RestoreError| error.to_string())?;
+        Ok((restored, found))
+    })?;
+    bar.0.finish_and_clear();
+    let base = utc(found.base.time_ms.div_euclid(1000));
+    if found.is_earlier {
+        print(format!("the log after {base} is not in the backup: this is the store of that moment\n"))?;
+    }
+    let ends: Vec<String> =
+        restored.ends.iter().map(|(generation, offset)| format!("{generation}:{offset}")).collect();
+    print(format!(
+        "{}: a store, of a backup of {base}, with its log up to {}\n",
+        to.display(),
+        ends.join(",")
+    ))?;
+    Ok(restored.lost.iter().map(ToString::to_string).collect())
+}
+
+fn complain(lost: &[String]) -> Result {
+    for lost in lost {
+        print(format!("LOST {lost}\n"))?;
+    }
+    match lost.len() {
+        0 => Ok(()),
+        count => Err(format!(
+            "{count} objects are lost; all else is restored, and `roundel verify --store` shows what that costs"
+        )),
+    }
+}
+
+/// Writes RRDs of a store as files.
+fn extract(from: &Path, names: &[String], to: &Path) -> Result {
+    let disk = RealDisk::open(from).map_err(|error| error.to_string())?;
+    let store = Stripes::open(Arc::new(disk), &Options::default()).map_err(|error| error.to_string())?;
+    let all = store.list(b"", true).map_err(|error| error.to_string())?;
+    let mut count = 0;
+    for word in names {
+        let word = word.trim_end_matches('/').as_bytes();
+        let below = [word, b"/"].concat();
+        let before = count;
+        for name in all.iter().filter(|name| *name == word || name.starts_with(&below)) {
+            extract_one(&store, name, to)?;
+            count += 1;
+        }
+        if count == before {
+            return Err(format!(
+                "{}: the backup has no RRD of that name then",
+                String::from_utf8_lossy(word)
+            ));
+        }
+    }
+    store.stop().map_err(|error| error.to_string())?;
+    print(format!("{count} RRDs restored below {}\n", to.display()))
+}
+
+fn extract_one(store: &Stripes, name: &[u8], to: &Path) -> Result {
+    let text = String::from_utf8_lossy(name).into_owned();
+    let failed = |error: &dyn std::fmt::Display| format!("{text}: {error}");
+    let rrd_name = RrdName::new(name).map_err(|error| failed(&error))?;
+    let rrd = store.read(&rrd_name).map_err(|error| failed(&error))?;
+    let rows = store.snapshot(&rrd_name).map_err(|error| failed(&error))?.current_rows;
+    let bytes = encode(&rrd, &rows).map_err(|error| failed(&error))?;
+    let path = to.join(&text);
+    let parent = path.parent().unwrap_or(to);
+    std::fs::create_dir_all(parent)
+        .and_then(|()| std::fs::write(&path, bytes))
+        .map_err(|error| failed(&error))
+}
+
+/// A progress bar, if there is a terminal.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Bar {
+        let bar = ProgressBar::new(0);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        Bar(bar)
+    }
+}
+
+impl Progress for Bar {
+    fn total(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
+    fn done(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+}

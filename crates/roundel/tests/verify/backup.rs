@@ -1,0 +1,196 @@
+//! A backup to a directory, and to an S3 server (moto), by a daemon that is killed; and what is restored of it.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use oracle::wait_for;
+
+use super::{ROUNDEL, Running, roundel, say, text};
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A daemon in `directory` with this section `[backup]`, and its port of HTTP.
+fn serve(directory: &Path, backup: &str) -> (Child, u16) {
+    let port = free_port();
+    let config = format!(
+        "store = \"store\"\nbase = \"base\"\n[[listen]]\naddress = \"unix:sock\"\n[http]\nlisten = [\"127.0.0.1:{port}\"]\n\
+         [stripes]\nshards = 2\nopen_bytes = 10000\nscrub = \"off\"\n[log]\nfile = \"log\"\n[backup]\ninterval = \"1s\"\n{backup}"
+    );
+    std::fs::write(directory.join("c.toml"), config).unwrap();
+    let mut command = Command::new(ROUNDEL);
+    command.args(["serve", "--config", "c.toml"]).current_dir(directory).env_remove("RUST_LOG");
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    (child, port)
+}
+
+fn http(port: u16, request: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn metric(port: u16, name: &str) -> Option<f64> {
+    let answer = http(port, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let line = answer.lines().find(|line| line.starts_with(name) && line[name.len()..].starts_with(' '))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// Waits for so many further rounds.
+fn wait_for_rounds(port: u16, more: f64) {
+    let rounds = || metric(port, "roundel_backup_rounds_total");
+    let before = wait_for("the metrics", rounds);
+    wait_for("rounds of the backup", || rounds().filter(|now| *now >= before + more));
+}
+
+fn name(number: i64) -> String {
+    format!("{}/host-{number}.rrd", ["hall", "roof"][number as usize % 2])
+}
+
+fn create(directory: &Path) {
+    let line = |number| {
+        format!("CREATE {} -b 1700000000 -s 10 DS:a:GAUGE:60:U:U RRA:AVERAGE:0.5:1:1000", name(number))
+    };
+    say(directory, &(0..20).map(line).collect::<Vec<_>>());
+}
+
+fn update(directory: &Path, steps: std::ops::Range<i64>) {
+    let one = |step: i64| {
+        (0..20).map(move |number| {
+            format!("UPDATE {} {}:{}", name(number), 1_700_000_000 + 10 * step, step * number)
+        })
+    };
+    say(directory, &steps.flat_map(one).collect::<Vec<_>>());
+}
+
+/// All RRDs of the daemon as text.
+fn dumps(directory: &Path) -> Vec<String> {
+    let dump = |number| {
+        let dumped =
+            roundel(&directory.join("base"), &["rrdtool", "dump", &name(number), "--daemon", "unix:../sock"]);
+        assert!(dumped.status.success(), "{}", text(&dumped));
+        text(&dumped)
+    };
+    (0..20).map(dump).collect()
+}
+
+/// All RRDs that were restored as files.
+fn dumps_of_files(directory: &Path) -> Vec<String> {
+    (0..20).map(|number| text(&roundel(directory, &["rrdtool", "dump", &name(number)]))).collect()
+}
+
+/// A backup by a daemon that is killed twice, once while it sends slowly, and all that is restored of it.
+fn comes_back(directory: &Path, to: &str, config: &str, options: &[&str]) {
+    let (mut daemon, port) = serve(directory, &format!("{config}bandwidth = \"10 kB\"\n"));
+    create(directory);
+    update(directory, 1..100);
+    wait_for("the first bytes", || metric(port, "roundel_backup_complete_seconds"));
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let (mut daemon, port) = serve(directory, config);
+    update(directory, 100..150);
+    wait_for_rounds(port, 2.0);
+    let want = dumps(directory);
+    assert!(metric(port, "roundel_backup_complete_seconds").unwrap() > 1_700_000_000.0);
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    // The machine has burnt.
+    let call = |words: &[&str]| roundel(directory, &[words, &["--from", to], options].concat());
+    let verified = call(&["backup", "verify"]);
+    assert!(verified.status.success() && text(&verified).contains("is whole"), "{}", text(&verified));
+    let listed = call(&["backup", "list"]);
+    assert!(text(&listed).lines().last().unwrap().contains("bytes  0:"), "{}", text(&listed));
+    let files = call(&["restore", "hall", "roof", "--to", "files"]);
+    assert!(files.status.success() && text(&files).contains("20 RRDs restored"), "{}", text(&files));
+    assert_eq!(dumps_of_files(&directory.join("files")), want);
+    let one = call(&["backup", "restore", "hall/host-4.rrd", "--to", "one"]);
+    assert!(one.status.success() && directory.join("one/hall/host-4.rrd").exists(), "{}", text(&one));
+    let unknown = call(&["restore", "cellar", "--to", "none"]);
+    assert!(!unknown.status.success() && !directory.join("none.restoring").exists(), "{}", text(&unknown));
+    std::fs::remove_dir_all(directory.join("store")).unwrap();
+    let whole = call(&["restore", "--to", "store"]);
+    assert!(whole.status.success(), "{}", text(&whole));
+    let again = call(&["restore", "--to", "store"]);
+    assert!(!again.status.success() && text(&again).contains("is not empty"), "{}", text(&again));
+    let good = roundel(directory, &["verify", "--store", "store"]);
+    assert!(good.status.success(), "{}", text(&good));
+    let pruned = call(&["backup", "prune", "--keep", "7d all, 90d daily"]);
+    assert!(pruned.status.success() && text(&pruned).contains("kept"), "{}", text(&pruned));
+    // It goes on where it ended, with its backup.
+    let (daemon, port) = serve(directory, config);
+    let daemon = Running(daemon);
+    update(directory, 150..160);
+    wait_for_rounds(port, 2.0);
+    drop(daemon);
+    let early = call(&["restore", "--to", "early", "--at", "noon yesterday"]);
+    assert!(!early.status.success() && text(&early).contains("the first moment"), "{}", text(&early));
+    assert!(!directory.join("early").exists());
+}
+
+#[test]
+fn a_store_comes_back_from_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    std::fs::write(directory.join("key"), "5a".repeat(32)).unwrap();
+    let to = directory.join("backup").display().to_string();
+    comes_back(directory, &to, &format!("to = \"{to}\"\nkey = \"key\"\n"), &["--key", "key"]);
+    let without = roundel(directory, &["backup", "verify", "--from", &to]);
+    assert!(!without.status.success() && text(&without).contains("it is encrypted"), "{}", text(&without));
+}
+
+/// moto, which `make peers` installs.
+fn moto(port: u16) -> Running {
+    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("moto/bin/moto_server");
+    let program = if own.exists() { own.into_os_string() } else { "moto_server".into() };
+    let mut command = Command::new(program);
+    command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    Running(command.spawn().expect("moto_server is there: make peers"))
+}
+
+#[test]
+fn a_store_comes_back_from_an_s3_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let port = free_port();
+    let _server = moto(port);
+    let make = "PUT /bucket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    wait_for("moto to make a bucket", || {
+        http(port, make).filter(|answer| answer.starts_with("HTTP/1.1 200"))
+    });
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let config = format!(
+        "to = \"s3://bucket/a/prefix\"\nendpoint = \"{endpoint}\"\nregion = \"us-east-1\"\naccess_key_id = \"id\"\n\
+         secret_access_key = \"secret\"\n"
+    );
+    std::fs::write(directory.join("b.toml"), format!("[backup]\n{config}")).unwrap();
+    comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
+}
+
+#[test]
+fn a_server_that_is_not_there_stops_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let endpoint = format!("http://127.0.0.1:{}", free_port());
+    let config = format!(
+        "to = \"s3://bucket/x\"\nendpoint = \"{endpoint}\"\nregion = \"r\"\naccess_key_id = \"id\"\nsecret_access_key = \"s\"\n"
+    );
+    let (daemon, port) = serve(directory, &config);
+    let daemon = Running(daemon);
+    create(directory);
+    update(directory, 1..100);
+    wait_for("a failure", || metric(port, "roundel_backup_failures_total").filter(|count| *count > 0.0));
+    update(directory, 100..110);
+    let begun = std::time::Instant::now();
+    drop(daemon);
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    assert!(
+        std::fs::read_to_string(directory.join("log"))
+            .unwrap()
+            .contains("the backup failed and is tried again")
+    );
+}

@@ -1,0 +1,162 @@
+//! Makes a store of the parts of a copy: the files of a [`crate::capture`] come back, the log as one file.
+//!
+//! The file STORE is written last, so that what is not complete is not a store. Whether a part is what it should be, its
+//! bringer checks; one that is missing leaves a hole, which the store finds by its checksums like any other damage.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, RealDisk};
+use crate::filenames;
+use crate::identity;
+use crate::log::{self, Record, ReplayError};
+use crate::manifest::Manifest;
+use crate::position::Position;
+
+/// Where a log is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// With its last record.
+    End,
+    /// Before the first record after this time, in milliseconds since the epoch.
+    Time(i64),
+    /// Before the first record that does not end by this position.
+    Position(Position),
+}
+
+/// A store that is being made in a directory.
+#[derive(Debug)]
+pub struct Assembly {
+    disk: RealDisk,
+    root: PathBuf,
+}
+
+/// A shard of it.
+#[derive(Debug)]
+pub struct ShardAssembly<'a> {
+    assembly: &'a Assembly,
+    dir: PathBuf,
+    manifest: Manifest,
+}
+
+impl Assembly {
+    /// Begins a store in a directory, which is made, or is there and empty.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when something is in it; the system's.
+    pub fn begin(root: &Path) -> io::Result<Assembly> {
+        std::fs::create_dir_all(root)?;
+        if std::fs::read_dir(root)?.next().is_some() {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("\"{}\" is not empty", root.display()),
+            ));
+        }
+        Ok(Assembly { disk: RealDisk::open(root)?, root: root.to_owned() })
+    }
+
+    /// Begins a shard, of which `manifest` is the text of a captured one.
+    ///
+    /// # Errors
+    /// When the text is none; the system's.
+    pub fn shard(&self, index: u32, manifest: &str) -> io::Result<ShardAssembly<'_>> {
+        let manifest = Manifest::decode(manifest).map_err(|error| invalid(&error))?;
+        let dir = filenames::shard(Path::new(""), index);
+        self.disk.create_dir_all(&dir)?;
+        Ok(ShardAssembly { assembly: self, dir, manifest })
+    }
+
+    /// Completes the store, whose file STORE has this text.
+    ///
+    /// # Errors
+    /// When the text is none; the system's.
+    pub fn complete(self, identity: &str) -> io::Result<()> {
+        let identity = identity::decode(identity).map_err(|error| invalid(&error))?;
+        self.disk.sync_all()?;
+        identity.store(&self.disk)
+    }
+
+    /// Removes what was made: it is not a store.
+    pub fn discard(self) {
+        for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let _ = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
+        let _ = std::fs::remove_dir(&self.root);
+    }
+}
+
+impl ShardAssembly<'_> {
+    /// Where replay starts, and the log's only file therefore.
+    pub fn log_from(&self) -> Position {
+        self.manifest.position
+    }
+
+    /// Where the files go.
+    fn path(&self, path: &Path) -> PathBuf {
+        self.assembly.root.join(path)
+    }
+
+    /// The path for the checkpoint of this number.
+    pub fn checkpoint(&self, number: u64) -> PathBuf {
+        self.path(&filenames::checkpoint(&self.dir, number))
+    }
+
+    /// The path for the segment of this number.
+    pub fn segment(&self, number: u64) -> PathBuf {
+        self.path(&filenames::segment(&self.dir, number))
+    }
+
+    /// The path for the log.
+    pub fn log(&self) -> PathBuf {
+        self.path(&filenames::log(&self.dir, self.manifest.position))
+    }
+
+    /// Completes the shard, whose log is there up to `end`; what comes after `until` is cut off. Segments whose files do not
+    /// come are `missing`. Returns where the log ends.
+    ///
+    /// # Errors
+    /// The system's; when the log was written by a newer program.
+    pub fn complete(mut self, end: Position, until: Until, missing: &[u64]) -> io::Result<Position> {
+        let disk = &self.assembly.disk;
+        self.manifest.segments.retain(|segment| !missing.contains(&segment.number));
+        let whole = super::capture::with_log(&self.manifest, end);
+        let end = match until {
+            Until::End => end,
+            _ => self.end_of_log(&whole, until)?,
+        };
+        let log = self.log();
+        if log.exists() {
+            let bytes = end.offset.saturating_sub(self.manifest.position.offset);
+            std::fs::File::options().write(true).open(log)?.set_len(bytes)?;
+        }
+        super::capture::with_log(&self.manifest, end).store(disk, &self.dir)?;
+        Ok(end)
+    }
+
+    fn end_of_log(&self, manifest: &Manifest, until: Until) -> io::Result<Position> {
+        let mut end = manifest.position;
+        let is_in = |record: &Record<'_>| match until {
+            Until::End => true,
+            Until::Time(ms) => record.stamp.time_ms <= ms,
+            Until::Position(position) => record.end <= position,
+        };
+        let mut visit = |record: Record<'_>| {
+            if !is_in(&record) {
+                return Err(());
+            }
+            end = record.end;
+            Ok(())
+        };
+        let (from, known) = (manifest.position, manifest.known());
+        match log::replay(&self.assembly.disk, &self.dir, from, known, &mut visit) {
+            Ok(_) | Err(ReplayError::Visitor(())) => Ok(end),
+            Err(ReplayError::Log(error)) => Err(invalid(&error)),
+        }
+    }
+}
+
+fn invalid(error: &dyn std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
