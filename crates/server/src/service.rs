@@ -9,6 +9,7 @@ use ::access::{Below, Rights, Verb};
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::access::audit::Event;
 use crate::access::guard::Guard;
 use crate::access::{Access, Principal};
 use crate::agents::seen::SeenAgents;
@@ -190,6 +191,14 @@ impl Service {
     /// What the client of this part of the store may do; `None`: everything.
     pub fn rights(&self) -> Option<&Rights> {
         self.who.as_ref().map(|who| &who.rights)
+    }
+
+    /// Records that the client may not give a command at all.
+    pub fn refused_command(&self, command: &str) {
+        if let Some(who) = &self.who {
+            let event = Event { who: &who.name, what: "refused", name: None, detail: Some(command) };
+            self.access.audit.record(&event);
+        }
     }
 
     /// Whether the client of this part of the store may see the RRD of this name.

@@ -79,6 +79,16 @@ rrdtool create kept.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:0:U RRA:LAST:0.5:1:10
 perl -MRRDs -e 'RRDs::update("kept.rrd", "1000000010:42"); die RRDs::error if RRDs::error'
 same "1000000010: 4.2000000000e+01" "$(rrdtool fetch kept.rrd LAST -s 1000000000 -e 1000000000 | tail -n 1)"
 cd /tmp
+# The package's mount.roundel, by mount(8).
+if [ -c /dev/fuse ]; then
+    mkdir mounted
+    mount -t roundel unix:/run/roundel/rrdcached.sock /tmp/mounted
+    roundel export --to exported kept.rrd >/tmp/export.log 2>&1 || fail "$(cat /tmp/export.log)"
+    cmp mounted/kept.rrd exported/kept.rrd || fail "the mounted file is not the exported one"
+    umount mounted
+else
+    echo "packages: mount -t roundel SKIPPED: there is no /dev/fuse" >&2
+fi
 kill "$daemon"
 wait "$daemon" || fail "the daemon did not stop well: $(cat /tmp/serve.log)"
 trap - EXIT

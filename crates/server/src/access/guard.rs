@@ -94,6 +94,10 @@ impl Guard {
     }
 
     fn too_fast(&self, what: &str, limit: Option<u32>) -> StoreError {
+        if self.access.audit.is_on() {
+            let detail = Some(what);
+            self.access.audit.record(&Event { who: &self.who.name, what: "refused", name: None, detail });
+        }
         let (name, limit) = (&self.who.name, limit.unwrap_or_default());
         StoreError::TooFast(format!("{name} may have no more than {limit} {what}; try again later"))
     }
@@ -245,7 +249,6 @@ impl Engine for Guard {
     }
 
     fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.read(from)?;
         self.write(from, "rename")?;
         self.make(to, "rename")?;
         self.changed("rename", from, Some(to), || self.engine.rename(from, to))
@@ -277,8 +280,11 @@ impl Engine for Guard {
         self.engine.snapshot(name)
     }
 
+    /// Also of one that may only be written: who writes is told of its last update, and whether it is there, by what becomes of an update.
     fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
-        self.read(name)?;
+        if !self.may(Verb::Write, name.as_bytes()) {
+            self.read(name)?;
+        }
         self.engine.status(name)
     }
 

@@ -331,6 +331,7 @@ impl Shared {
         let (word, command, words) = split(line);
         let Some(command) = command else { return Err(Refusal::unknown_command(&word)) };
         if !self.allowed.allow(command.verb) {
+            self.service.refused_command(command.name);
             return Err(Refusal::permission());
         }
         if !may_stand(command) {

@@ -111,7 +111,9 @@ fn fill(roundel: &Roundel, names: &[&str], admin: Option<&str>) {
 fn both(is_striped: bool) -> (Roundel, Roundel) {
     let everything =
         Account { operate: true, read: vec!["**".into()], write: vec!["**".into()], ..account("root") };
-    let whole = daemon(&[account("ann"), everything], is_striped, Anonymous::Nothing);
+    let writer =
+        Account { read: Vec::new(), write: vec!["other.rrd".into(), "moved/**".into()], ..account("writer") };
+    let whole = daemon(&[account("ann"), everything, writer], is_striped, Anonymous::Nothing);
     fill(&whole, &READABLE, Some("root"));
     fill(&whole, &HIDDEN, Some("root"));
     let part = daemon(&[], is_striped, Anonymous::All);
@@ -233,6 +235,21 @@ fn what_may_be_read_and_not_written_is_refused() {
         assert_eq!(ann.say(line), "-1 Permission denied.\n", "{line}");
     }
     assert!(ann.say("LAST top.rrd").starts_with("0 1000000050"));
+    // Who may only write is told why an update was refused.
+    let mut writer = Text::of(&whole, "writer");
+    for (line, said) in [
+        ("UPDATE other.rrd 1000000050:1", "illegal attempt to update using time"),
+        ("UPDATE other.rrd 1000000060@1", "-1"),
+        ("UPDATE other.rrd 1000000060:1", "0 errors"),
+        ("INFO other.rrd", "No such file"),
+        ("FETCH other.rrd AVERAGE", "No such file"),
+        ("UPDATE secret/a.rrd 1000000060:1", "No such file"),
+        ("RENAME other.rrd moved/other.rrd", "0 "),
+    ] {
+        let answer = writer.say(line);
+        assert!(answer.contains(said), "{line}: {answer}");
+    }
+    assert!(!writer.say("UPDATE moved/other.rrd 1000000060@1").contains("No such file"));
     let audit = std::fs::read_to_string(whole.path("audit")).unwrap();
     let has = |parts: &[&str]| audit.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(has(&["\"who\":\"root\"", "\"what\":\"create\"", "secret/a.rrd"]), "{audit}");
