@@ -171,7 +171,7 @@ pub fn runs(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 /// so nor a list needs to be right.
 ///
 /// # Errors
-/// When the server fails, or the key is wrong.
+/// When the server fails, or there are manifests and none can be read: the key is wrong, or all are damaged.
 pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectError> {
     let said = match objects.get(NEWEST).await {
         Ok(plain) => String::from_utf8_lossy(&plain).trim().parse::<u64>().ok(),
@@ -187,6 +187,13 @@ pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectE
     };
     let start = said.max(listed).unwrap_or(1);
     let mut best = None;
+    // A place whose manifests cannot be read is not an empty one: a backup that began there from nothing would prune what is not its own.
+    let mut unreadable = None;
+    let mut passed_over = |error: ObjectError| {
+        if matches!(error, ObjectError::Bad(..)) {
+            unreadable = Some(error);
+        }
+    };
     let (mut number, mut missed) = (start, 0);
     while missed < PROBED {
         match BackupManifest::fetch(objects, number).await {
@@ -194,7 +201,10 @@ pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectE
                 best = Some(manifest);
                 missed = 0;
             }
-            Err(error) if error.is_loss() => missed += 1,
+            Err(error) if error.is_loss() => {
+                passed_over(error);
+                missed += 1;
+            }
             Err(error) => return Err(error),
         }
         number += 1;
@@ -203,11 +213,17 @@ pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectE
     while best.is_none() && below > 0 && start - below <= 4 * PROBED {
         match BackupManifest::fetch(objects, below).await {
             Ok(manifest) => best = Some(manifest),
-            Err(error) if error.is_loss() => below -= 1,
+            Err(error) if error.is_loss() => {
+                passed_over(error);
+                below -= 1;
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(best)
+    match (best, unreadable) {
+        (None, Some(error)) => Err(error),
+        (best, _) => Ok(best),
+    }
 }
 
 /// The numbers of manifests that were pruned.

@@ -131,29 +131,20 @@ impl Objects {
         sleep_until(turn).await;
     }
 
-    /// Sends a content by its hash, below `objects`. Returns the name; what is `known` to be there is not sent.
-    ///
-    /// # Errors
-    /// When the server fails, or loses or tears it again and again.
-    pub async fn put_content(
-        &self,
-        plain: Vec<u8>,
-        known: impl Fn(&str) -> bool,
-    ) -> Result<String, ObjectError> {
-        let name = content_name(&self.keys.hash(&plain));
-        if !known(&name) {
-            self.put(&name, plain).await?;
-        }
-        Ok(name)
+    /// The name of the object with a content, which follows from its hash; in folders, because directories with a million files are slow.
+    pub fn content_name(&self, plain: &[u8]) -> String {
+        let hash = self.keys.hash(plain);
+        format!("objects/{}/{hash}", &hash[..2])
     }
 
     /// Sends an object, and makes sure that it is there.
     ///
     /// # Errors
-    /// When the server fails, or loses or tears it again and again.
+    /// When it cannot be encrypted; when the server fails, or loses or tears it again and again.
     pub async fn put(&self, name: &str, plain: Vec<u8>) -> Result<(), ObjectError> {
         let path = self.path(name);
-        let payload = PutPayload::from(self.keys.seal(name, plain));
+        let sealed = self.keys.seal(name, plain);
+        let payload = PutPayload::from(sealed.map_err(|error| ObjectError::Bad(name.to_string(), error))?);
         let bytes = payload.content_length() as u64;
         let mut pause = PAUSE;
         let mut last = String::new();
@@ -242,7 +233,7 @@ impl Objects {
         let bad = |error| ObjectError::Bad(name.to_string(), error);
         let plain = self.keys.open(name, &stored).map_err(bad)?;
         match name.strip_prefix("objects/") {
-            Some(_) if content_name(&self.keys.hash(&plain)) != name => Err(bad(SealError::Damaged)),
+            Some(_) if self.content_name(&plain) != name => Err(bad(SealError::Damaged)),
             _ => Ok(plain),
         }
     }
@@ -279,11 +270,6 @@ impl Objects {
         };
         Ok(listed.into_iter().filter_map(seen).collect())
     }
-}
-
-/// The name of an object with a content of this hash; in folders, because directories with a million files are slow.
-fn content_name(hash: &str) -> String {
-    format!("objects/{}/{hash}", &hash[..2.min(hash.len())])
 }
 
 /// The first line of an error: servers answer with pages.

@@ -46,6 +46,8 @@ pub enum SealError {
     NeedsKey,
     /// It is not encrypted, although there is a key.
     NotSealed,
+    /// It cannot be encrypted: the system has no random numbers, or it is too long.
+    CannotSeal,
 }
 
 impl fmt::Display for SealError {
@@ -55,6 +57,7 @@ impl fmt::Display for SealError {
             SealError::Damaged => "it is damaged, or was encrypted with another key",
             SealError::NeedsKey => "it is encrypted: give the file with its key",
             SealError::NotSealed => "it is not encrypted, while a key is given",
+            SealError::CannotSeal => "it cannot be encrypted: the system has no random numbers",
         })
     }
 }
@@ -112,32 +115,28 @@ impl Keys {
     }
 
     /// The object of a content, under its name.
-    pub fn seal(&self, name: &str, mut plain: Vec<u8>) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`SealError::CannotSeal`]; never without a key.
+    pub fn seal(&self, name: &str, mut plain: Vec<u8>) -> Result<Vec<u8>, SealError> {
         let mut stored = Vec::with_capacity(plain.len() + MAGIC.len() + 1 + HASH_BYTES);
         stored.extend_from_slice(MAGIC);
         let Some(secret) = &self.0 else {
             stored.push(PLAIN);
             stored.extend_from_slice(&checksum(name, &plain));
             stored.extend_from_slice(&plain);
-            return stored;
+            return Ok(stored);
         };
         stored.push(SEALED);
         let mut nonce = [0; NONCE_LEN];
-        // The key is this name's alone, so that even an equal nonce would only ever meet the same name.
-        let drawn = SystemRandom::new().fill(&mut nonce);
-        debug_assert!(drawn.is_ok());
+        // The key is this name's alone; few names, such as that of the newest manifest, ever have two contents.
+        SystemRandom::new().fill(&mut nonce).map_err(|_| SealError::CannotSeal)?;
         stored.extend_from_slice(&nonce);
-        if let Some(key) = secret.key(name) {
-            let sealed = key.seal_in_place_append_tag(
-                Nonce::assume_unique_for_key(nonce),
-                Aad::from(name),
-                &mut plain,
-            );
-            if sealed.is_ok() {
-                stored.extend_from_slice(&plain);
-            }
-        }
-        stored
+        let key = secret.key(name).ok_or(SealError::CannotSeal)?;
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(name), &mut plain)
+            .map_err(|_| SealError::CannotSeal)?;
+        stored.extend_from_slice(&plain);
+        Ok(stored)
     }
 
     /// How long the object of a content is.
@@ -208,7 +207,7 @@ mod tests {
     fn objects_open_under_their_name_and_key_only() {
         let (one, other) = (Keys::from_bytes(&[1; 32]), Keys::from_bytes(&[2; 32]));
         for keys in [&Keys::none(), &one] {
-            let stored = keys.seal("objects/a", b"content".to_vec());
+            let stored = keys.seal("objects/a", b"content".to_vec()).unwrap();
             assert_eq!(stored.len(), keys.stored_bytes(7));
             assert_eq!(keys.open("objects/a", &stored), Ok(b"content".to_vec()));
             assert_eq!(keys.open("objects/b", &stored), Err(SealError::Damaged));
@@ -219,11 +218,11 @@ mod tests {
                 assert!(keys.open("objects/a", &changed).is_err(), "changed at {at}");
             }
         }
-        let sealed = one.seal("x", b"content".to_vec());
+        let sealed = one.seal("x", b"content".to_vec()).unwrap();
         assert!(!sealed.windows(7).any(|window| window == b"content"));
         assert_eq!(other.open("x", &sealed), Err(SealError::Damaged));
         assert_eq!(Keys::none().open("x", &sealed), Err(SealError::NeedsKey));
-        assert_eq!(one.open("x", &Keys::none().seal("x", Vec::new())), Err(SealError::NotSealed));
+        assert_eq!(one.open("x", &Keys::none().seal("x", Vec::new()).unwrap()), Err(SealError::NotSealed));
         assert_ne!(one.hash(b"content"), Keys::none().hash(b"content"));
         assert_ne!(one.hash(b"content"), other.hash(b"content"));
     }

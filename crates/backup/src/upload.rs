@@ -152,7 +152,7 @@ impl Uploader {
                 && before.log.iter().all(|chunk| {
                     let bytes = usize::try_from(chunk.bytes).unwrap_or(usize::MAX).min(PART_BYTES as usize);
                     let read = shard.read_log(store_position(chunk.from), bytes);
-                    read.is_ok_and(|bytes| chunk.object.ends_with(&self.objects.keys.hash(&bytes)))
+                    read.is_ok_and(|bytes| chunk.object == self.objects.content_name(&bytes))
                 });
             if !is_ours {
                 before.log.clear();
@@ -229,8 +229,11 @@ impl Uploader {
 
     /// Sends a content that is not there yet.
     async fn content(&self, plain: Vec<u8>) -> Result<String, RoundError> {
-        let name = format!("objects/{0:.2}/{0}", self.objects.keys.hash(&plain));
-        if !self.is_settled && !self.sent.contains(&name) {
+        let name = self.objects.content_name(&plain);
+        if self.sent.contains(&name) {
+            return Ok(name);
+        }
+        if !self.is_settled {
             let bytes = self.objects.keys.stored_bytes(plain.len()) as u64;
             let found = self.objects.look(&name).await?;
             let is_young = |written: SystemTime| {
@@ -240,7 +243,8 @@ impl Uploader {
                 return Ok(name);
             }
         }
-        Ok(self.objects.put_content(plain, |name| self.sent.contains(name)).await?)
+        self.objects.put(&name, plain).await?;
+        Ok(name)
     }
 
     /// Sends the log from where the chunks of the last manifest end; returns all chunks from `from` on.

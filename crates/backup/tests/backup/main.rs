@@ -21,7 +21,7 @@ use roundel_backup::upload::{RoundError, Uploader};
 use store::engine::Engine;
 
 use faulty::{Faults, Faulty};
-use support::{Nothing, START, Subject, all_in, objects, restored};
+use support::{Nothing, START, Subject, all_in, objects, put_content, restored};
 
 /// A runtime as the daemon's backup has it, but for time, which passes while nothing else happens.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -303,6 +303,28 @@ fn pruning_keeps_what_is_kept() {
     });
 }
 
+/// It would begin anew, and prune what it does not know.
+#[test]
+fn a_backup_under_another_key_is_refused_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, Some(1)));
+        subject.step(0);
+        round(&mut uploader, &subject).await.unwrap();
+        let there = names(&place).await;
+        let mut other = Uploader::new(objects(&place, Some(2)));
+        let refused = round(&mut other, &subject).await.unwrap_err().to_string();
+        assert!(refused.contains("another key"), "{refused}");
+        let pruned = prune(&objects(&place, Some(2)), &Keep::default(), Duration::ZERO, i64::MAX / 2).await;
+        assert!(pruned.unwrap_err().to_string().contains("another key"));
+        assert_eq!(names(&place).await, there);
+        round(&mut Uploader::new(objects(&place, Some(1))), &subject).await.unwrap();
+    });
+}
+
 #[test]
 fn a_restored_store_that_goes_another_way_has_its_own_log() {
     let dir = tempfile::tempdir().unwrap();
@@ -368,9 +390,9 @@ fn long_files_go_in_parts() {
         let part = |byte: u8| vec![byte; PART_BYTES as usize];
         let mut names = Vec::new();
         for plain in [part(1), part(2), vec![3; 5]] {
-            names.push(objects.put_content(plain, |_| false).await.unwrap());
+            names.push(put_content(&objects, plain).await);
         }
-        let list = objects.put_content(roundel_backup::parts::encode(&names), |_| false).await.unwrap();
+        let list = put_content(&objects, roundel_backup::parts::encode(&names)).await;
         let bytes = 2 * PART_BYTES + 5;
         assert_eq!(roundel_backup::parts::names(&objects, &list, bytes).await.unwrap(), names);
         assert_eq!(objects.get(&names[1]).await.unwrap(), part(2));
@@ -398,7 +420,7 @@ fn limits_are_kept() {
             roundel_backup::objects::Objects::new(location, roundel_backup::seal::Keys::none(), limits);
         let begun = tokio::time::Instant::now();
         for at in 0..4u8 {
-            objects.put_content(vec![at; 256 << 10], |_| false).await.unwrap();
+            put_content(&objects, vec![at; 256 << 10]).await;
         }
         let took = begun.elapsed();
         assert!(took >= Duration::from_millis(750) && took < Duration::from_secs(5), "{took:?}");

@@ -119,3 +119,10 @@ pub fn all_in(dir: &Path) -> Vec<String> {
     store::verify::path(dir, &mut Strict).unwrap();
     Subject::open(dir).all()
 }
+
+/// Sends a content under its name, which is returned.
+pub async fn put_content(objects: &Objects, plain: Vec<u8>) -> String {
+    let name = objects.content_name(&plain);
+    objects.put(&name, plain).await.unwrap();
+    name
+}

@@ -276,6 +276,10 @@ fn restore_to(settings: &BackupSettings, when: &When, names: &[String], to: &Pat
     }
     // The whole store has to be there to read some of it; it goes afterwards.
     let whole = to.with_extension("restoring");
+    // Of another run, or of the user: it is not ours to remove.
+    if whole.exists() {
+        return Err(format!("\"{}\" is there already; move it away", whole.display()));
+    }
     let done = restore_store(settings, &moment, &whole).and_then(|lost| {
         extract(&whole, names, to)?;
         complain(&lost)

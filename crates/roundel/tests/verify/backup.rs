@@ -110,6 +110,13 @@ fn comes_back(directory: &Path, to: &str, config: &str, options: &[&str]) {
     assert_eq!(dumps_of_files(&directory.join("files")), want);
     let one = call(&["backup", "restore", "hall/host-4.rrd", "--to", "one"]);
     assert!(one.status.success() && directory.join("one/hall/host-4.rrd").exists(), "{}", text(&one));
+    // What stands where the whole store goes meanwhile is not its own to remove.
+    let kept = directory.join("two.restoring");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("note"), "mine").unwrap();
+    let refused = call(&["restore", "hall", "--to", "two"]);
+    assert!(!refused.status.success() && text(&refused).contains("two.restoring"), "{}", text(&refused));
+    assert_eq!(std::fs::read_to_string(kept.join("note")).unwrap(), "mine");
     let unknown = call(&["restore", "cellar", "--to", "none"]);
     assert!(!unknown.status.success() && !directory.join("none.restoring").exists(), "{}", text(&unknown));
     std::fs::remove_dir_all(directory.join("store")).unwrap();
