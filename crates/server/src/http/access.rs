@@ -19,6 +19,7 @@ use passwords::{Credentials, PasswordChecks, Verdict};
 
 use super::failure::Failure;
 use super::login::{self, LoginForm, Sessions};
+use super::origin::is_foreign;
 use crate::access::{Access, Principal};
 use crate::rate::RateLimit;
 use crate::service::Service;
@@ -163,20 +164,27 @@ impl Door {
         !rules.config.users().is_empty() || rules.config.tls().demands_certificates()
     }
 
+    /// Whether one more request may come now, whatever it asks for.
+    ///
+    /// # Errors
+    /// 429.
+    pub fn limit(&self) -> Result<(), Failure> {
+        match self.rate.as_ref().is_none_or(RateLimit::allow) {
+            true => Ok(()),
+            false => Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many requests; ask again later")),
+        }
+    }
+
     /// Who may do what a request with these headers asks for, from a client that has shown these names in a certificate; or the answer.
     ///
     /// # Errors
-    /// The answer: 429 beyond the rate, 401 from one who must say who it is, 503 while too many passwords are checked.
+    /// The answer: 401 for one who must say who it is, 503 while too many passwords are checked.
     pub async fn admit(
         &self,
         service: &Service,
         headers: &HeaderMap,
         certificate: Option<&[String]>,
     ) -> Result<Arc<Principal>, Box<Response>> {
-        if self.rate.as_ref().is_some_and(|rate| !rate.allow()) {
-            let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many requests; ask again later");
-            return Err(Box::new(failure.into_response()));
-        }
         let rules = self.rules();
         let users = rules.config.users();
         let access = &service.access;
@@ -256,7 +264,7 @@ impl Door {
                 Err(failure) => failure.into_response(),
             };
         }
-        if login::is_foreign(headers) {
+        if is_foreign(headers) {
             return Failure::new(StatusCode::FORBIDDEN, "this was sent by a page of another site")
                 .into_response();
         }

@@ -131,14 +131,6 @@ pub fn page(headers: &HeaderMap, next: &str, error: Option<&'static str>) -> Res
     response
 }
 
-/// Whether a page of another site made a browser send this.
-pub fn is_foreign(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).unwrap_or_default();
-    let origin = text(header::ORIGIN).map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
-    origin.is_some_and(|origin| !origin.eq_ignore_ascii_case(host))
-}
-
 /// A path of this daemon: no other site.
 fn inner_path(next: &str) -> &str {
     let is_inner = next.starts_with('/')

@@ -44,6 +44,7 @@ use crate::limits::{
 };
 use crate::service::{Service, stopped};
 use crate::tls::client_names;
+use crate::tls::port::TLS_HANDSHAKE;
 use connections::{AnswerBody, AnswerShares, HttpConnection, HttpConnections, RequestShare};
 use timed_stream::TimedStream;
 
@@ -51,9 +52,6 @@ use timed_stream::TimedStream;
 const SLOT_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long it may wait for one in reserve.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The first byte of a connection with TLS (RFC 8446, 5.1).
-const TLS_HANDSHAKE: u8 = 22;
 
 /// The versions of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -273,6 +271,9 @@ impl Server {
             self.service.metrics.connections_refused.inc();
             let text = "too many connections; ask again";
             return Failure::new(StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        }
+        if let Err(failure) = self.door.limit() {
+            return failure.into_response();
         }
         // Who wants to log in has not said yet who it is, and the page's own files are the same for all.
         let is_open =

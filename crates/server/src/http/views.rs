@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
+use super::origin::is_foreign;
 
 /// The largest view in bytes.
 pub const BYTES_MAX: usize = 256 * 1024;
@@ -194,9 +195,7 @@ impl Views {
             );
         }
         // A page of another site makes browsers send its forms here, and says so.
-        let origin =
-            text(header::ORIGIN).map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
-        if origin.is_some_and(|origin| !origin.eq_ignore_ascii_case(host)) {
+        if is_foreign(headers) {
             return forbidden("views are only saved from this server's own pages");
         }
         match self.saving {

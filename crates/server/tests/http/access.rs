@@ -224,6 +224,10 @@ fn rates_and_headers_are_those_of_the_file() {
     assert!(head.to_ascii_lowercase().contains("x-frame-options: deny"), "{head}");
     let said: Vec<String> = (0..4).map(|_| ask("/healthz").0).collect();
     assert_eq!(said, ["200 1.1", "200 1.1", "429 1.1", "429 1.1"]);
+    // The login is no way around it.
+    for open in ["/login", "/logout", "/assets/x/main.js"] {
+        assert_eq!(ask(open).0, "429 1.1", "{open}");
+    }
 }
 
 #[test]
