@@ -14,4 +14,4 @@ mod tokens;
 pub use account::{Account, check_name};
 pub use paths::{Below, PathSet};
 pub use rights::{Rates, Rights, Verb};
-pub use tokens::{TOKEN_BYTES_MAX, TokenHash, Tokens, token_text};
+pub use tokens::{TokenHash, Tokens, token_text};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use protocol::rrdcached::limits::TOKEN_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -12,8 +13,6 @@ use crate::rights::Rights;
 
 /// What a token begins with, so that programs that look for secrets find it.
 const PREFIX: &str = "rdl_";
-/// The longest text that is taken for a token; ours have 47 bytes.
-pub const TOKEN_BYTES_MAX: usize = 256;
 
 /// The SHA-256 of a token. It takes no salt: a token has 256 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

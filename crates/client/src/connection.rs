@@ -28,7 +28,7 @@ const READ_BYTES: usize = 32 * 1024;
 const AGREEMENT_BYTES_MAX: u64 = 4096;
 /// Why a token stays here.
 const EXPOSED_TOKEN: &str = "a token (ROUNDEL_TOKEN, ROUNDEL_TOKEN_FILE) is not sent unencrypted to another machine: use tls:HOST:PORT, or set \
-     ROUNDEL_TOKEN_PLAIN=1 where nobody listens";
+     ROUNDEL_TOKEN_PLAIN=1 in a network that you trust";
 /// Bytes of a buffer that are kept for the next request.
 const KEPT_BYTES: usize = 1 << 20;
 

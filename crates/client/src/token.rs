@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-/// The longest token, in bytes: a daemon takes no longer line.
-const TOKEN_BYTES_MAX: usize = 4_096;
+use protocol::rrdcached::limits::TOKEN_BYTES_MAX;
 
 /// The token of `ROUNDEL_TOKEN`, else the one in the file that `ROUNDEL_TOKEN_FILE` names; `None` = neither.
 ///

@@ -10,10 +10,11 @@ mod session;
 pub mod work;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use protocol::rrdcached::address::is_local_host;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
@@ -56,8 +57,7 @@ impl AgentsSettings {
         let (host, port) = address.rsplit_once(':')?;
         port.parse::<u16>().ok()?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let is_loopback = host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
-        (!host.is_empty()).then_some(is_loopback || host == "localhost")
+        (!host.is_empty()).then(|| is_local_host(host))
     }
 }
 

@@ -129,11 +129,6 @@ impl Connection {
         }
     }
 
-    /// Who is at the other end.
-    pub fn peer(&self) -> &Peer {
-        &self.peer
-    }
-
     /// Whether the first bytes of a client are those of TLS.
     fn begins_tls(&self) -> bool {
         self.buffer.starts_with(&[TLS_HANDSHAKE, 3])

@@ -6,6 +6,7 @@ mod body;
 mod failure;
 mod graph;
 mod login;
+mod origin;
 mod packed;
 mod page;
 pub(crate) mod percent;

@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("snmp", &[]),
     ("collect", &["protocol", "args", "rrd", "snmp"]),
     ("suggest", &["args", "rrd"]),
-    ("access", &["args"]),
+    ("access", &["args", "protocol"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",

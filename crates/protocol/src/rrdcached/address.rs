@@ -55,14 +55,17 @@ impl fmt::Display for Address {
     }
 }
 
+/// Whether a host is this machine, by its loopback interface.
+pub fn is_local_host(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|host| host.is_loopback())
+}
+
 impl Address {
     /// Whether only programs of this machine reach it.
     pub fn is_local(&self) -> bool {
         match self {
             Address::Unix(_) => true,
-            Address::Tcp { host, .. } | Address::Tls { host, .. } => {
-                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|host| host.is_loopback())
-            }
+            Address::Tcp { host, .. } | Address::Tls { host, .. } => is_local_host(host),
         }
     }
 

@@ -19,3 +19,6 @@ pub const ANSWER_LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Largest answer that a client accepts, in lines: a fetch of a year of seconds fits.
 pub const ANSWER_LINES_MAX: usize = 64 << 20;
+
+/// The longest text that is taken for a token, in bytes; ours have 47.
+pub const TOKEN_BYTES_MAX: usize = 256;

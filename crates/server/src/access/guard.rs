@@ -83,21 +83,18 @@ impl Guard {
     }
 
     fn refuse(&self, name: &RrdName, what: &'static str) {
-        self.record("refused", name, Some(what));
+        self.record("refused", Some(name), Some(what));
     }
 
-    fn record(&self, what: &'static str, name: &RrdName, detail: Option<&str>) {
+    fn record(&self, what: &'static str, name: Option<&RrdName>, detail: Option<&str>) {
         if self.access.audit.is_on() {
-            let name = Some(name.to_string());
+            let name = name.map(ToString::to_string);
             self.access.audit.record(&Event { who: &self.who.name, what, name, detail });
         }
     }
 
     fn too_fast(&self, what: &str, limit: Option<u32>) -> StoreError {
-        if self.access.audit.is_on() {
-            let detail = Some(what);
-            self.access.audit.record(&Event { who: &self.who.name, what: "refused", name: None, detail });
-        }
+        self.record("refused", None, Some(what));
         let (name, limit) = (&self.who.name, limit.unwrap_or_default());
         StoreError::TooFast(format!("{name} may have no more than {limit} {what}; try again later"))
     }
@@ -111,7 +108,7 @@ impl Guard {
         change: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let done = change()?;
-        self.record(what, name, detail.map(ToString::to_string).as_deref());
+        self.record(what, Some(name), detail.map(ToString::to_string).as_deref());
         Ok(done)
     }
 

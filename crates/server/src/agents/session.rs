@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ::access::TOKEN_BYTES_MAX;
 use protocol::frames::agent::session::{
     Applied, FromAgent, Hello, NOT_INDEXED, REFUSALS_LISTED_MAX, RefusedReading, Welcome, push_applied,
     push_ended, push_later_epoch, push_refused, push_welcome,
@@ -12,6 +11,7 @@ use protocol::frames::agent::session::{
 use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, VERSION_BEFORE, block::BlockHead};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, HEADER_BYTES};
+use protocol::rrdcached::limits::TOKEN_BYTES_MAX;
 use store::engine::{StoreError, StreamPosition};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;

@@ -11,7 +11,7 @@ use super::encrypted::EncryptedStream;
 use super::session::Input;
 use super::{Connection, NextIo, SharedPermissions, thread};
 use crate::peer::Peer;
-use crate::service::{Buffers, Service, stopped};
+use crate::service::{Service, stopped};
 
 /// A connected socket.
 #[derive(Debug)]
@@ -64,8 +64,7 @@ pub async fn serve(
                     input = ended;
                     continue;
                 }
-                let service = Arc::clone(&connection.service);
-                let result = stream.try_read(connection.room(), &service.buffers);
+                let result = stream.try_read(&mut connection);
                 input = connection.read(result);
                 if input == Input::More && std::mem::take(&mut is_new) && connection.begins_tls() {
                     stream.try_write(NO_TLS)?;
@@ -128,13 +127,16 @@ impl Stream {
         }
     }
 
-    /// Reads what is available into the free part of `buffer`, which must not be full. Returns 0 when the
-    /// client has disconnected; fails with `WouldBlock` when nothing is available.
-    fn try_read(&mut self, buffer: &mut Vec<u8>, buffers: &Buffers) -> io::Result<usize> {
+    /// Reads what is available into the connection's room. Returns 0 when the client has disconnected; fails with `WouldBlock` when
+    /// nothing is available.
+    fn try_read(&mut self, connection: &mut Connection) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => stream.try_read_buf(buffer),
-            Stream::Tcp(stream) => stream.try_read_buf(buffer),
-            Stream::Tls(stream) => stream.try_read(buffer, buffers),
+            Stream::Unix(stream) => stream.try_read_buf(connection.room()),
+            Stream::Tcp(stream) => stream.try_read_buf(connection.room()),
+            Stream::Tls(stream) => {
+                let buffers = Arc::clone(&connection.service.buffers);
+                stream.try_read(connection.room(), &buffers)
+            }
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) struct Reconciler {
     wants_scan: AtomicBool,
     state: Mutex<State>,
     modified: ModifiedTimes,
-    /// The same as in the state, without its lock.
+    /// The tree was read from beginning to end since the start. Set while the state is locked.
     is_scanned: AtomicBool,
     /// When this process began to follow the tree, by the clock of files ([`files_now_ns`]).
     started_ns: i128,
@@ -76,8 +76,6 @@ struct State {
     removals: Removals,
     /// The tree itself is gone; nothing is followed any more.
     is_tree_gone: bool,
-    /// The tree was read from beginning to end since the start.
-    is_scanned: bool,
     /// RRDs that have had a placeholder.
     noted: Noted,
 }
@@ -140,7 +138,6 @@ impl Reconciler {
                 queue: Queue::default(),
                 removals: Removals::new(options.max_removed),
                 is_tree_gone: false,
-                is_scanned: false,
                 noted,
             }),
             disk,
@@ -350,7 +347,7 @@ impl Reconciler {
         let state = lock(&self.state);
         let _ = self
             .scanned
-            .wait_timeout_while(state, SCAN_PATIENCE, |state| !state.is_scanned && !state.is_tree_gone);
+            .wait_timeout_while(state, SCAN_PATIENCE, |state| !self.is_scanned() && !state.is_tree_gone);
     }
 
     /// Has the store follow what has become of names, and reports what fails: no one waits for that.

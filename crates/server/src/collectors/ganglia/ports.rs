@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use super::super::context::CollectorContext;
 use super::State;
-use crate::limits::ACCEPT_PAUSE;
+use crate::limits::{ACCEPT_PAUSE, TLS_HANDSHAKES_MAX};
 use crate::tls::port::TlsPort;
 
 /// Connections of one port at once; further ones wait.
@@ -27,29 +27,24 @@ pub(super) async fn serve(
     is_interactive: bool,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // There are so few places that handshakes take none: with TLS, so many clients more have been accepted.
+    let beginning = Arc::new(Semaphore::new(2 * TLS_HANDSHAKES_MAX));
     loop {
-        // A client without TLS waits here, one with it after its handshake.
-        let place = match &tls {
-            None => Arc::clone(&places).acquire_owned().await.ok(),
-            Some(_) => None,
-        };
+        let gate = if tls.is_some() { &beginning } else { &places };
+        let Ok(admitted) = Arc::clone(gate).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let (state, context) = (Arc::clone(&state), Arc::clone(&context));
-        let Some(tls) = tls.clone() else {
-            tokio::spawn(async move {
-                answer_in_time(stream, &state, &context, is_interactive).await;
-                drop(place);
-            });
-            continue;
-        };
-        let places = Arc::clone(&places);
+        let (tls, places) = (tls.clone(), Arc::clone(&places));
         tokio::spawn(async move {
-            // There are so few places that handshakes take none.
-            let encrypted = tls.encrypt(stream).await;
-            if let (Ok((stream, _)), Ok(_place)) = (encrypted, places.acquire_owned().await) {
+            let _admitted = admitted;
+            let Some(tls) = tls else {
+                return answer_in_time(stream, &state, &context, is_interactive).await;
+            };
+            let Ok((stream, _)) = tls.encrypt(stream).await else { return };
+            if let Ok(_place) = places.acquire_owned().await {
                 answer_in_time(stream, &state, &context, is_interactive).await;
             }
         });

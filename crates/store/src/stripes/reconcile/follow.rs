@@ -162,7 +162,7 @@ impl Reconciler {
         let Ok(next_ids) = self.core.next_ids() else { return };
         let mut noted = state.noted.clone();
         noted.extend(&next_ids);
-        if state.is_scanned && !state.is_tree_gone {
+        if self.is_scanned() && !state.is_tree_gone {
             noted.complete();
         }
         if noted == state.noted {

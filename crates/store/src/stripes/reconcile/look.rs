@@ -76,11 +76,11 @@ impl Reconciler {
                     found = self.write_again(name).unwrap_or(found);
                 }
                 Found::Nothing
-                    if !state.is_scanned && number.is_some_and(|number| state.noted.lacks(number)) =>
+                    if !self.is_scanned() && number.is_some_and(|number| state.noted.lacks(number)) =>
                 {
                     found = self.write_again(name).unwrap_or(found);
                 }
-                Found::RrdFile if self.is_known_file(name, state.is_scanned) => return Ok(None),
+                Found::RrdFile if self.is_known_file(name) => return Ok(None),
                 _ => {}
             }
         }
@@ -144,14 +144,14 @@ impl Reconciler {
     }
 
     /// Whether the `.rrd` file in the place of a placeholder is one that the store has taken in.
-    pub(super) fn is_known_file(&self, name: &RrdName, is_scanned: bool) -> bool {
+    pub(super) fn is_known_file(&self, name: &RrdName) -> bool {
         let Ok(Handle::System(file)) = self.placeholders.tree().open_afresh(name) else { return false };
         let file = File::from(file);
         if self.adopted_tree.is_none() {
             self.originals.keep(name, &file, "adopt = false");
             return true;
         }
-        let status = match is_scanned || !self.is_older_than_start(name) {
+        let status = match self.is_scanned() || !self.is_older_than_start(name) {
             true => None,
             false => self.core.ask(name, |view, name| view.status(name)).ok(),
         };

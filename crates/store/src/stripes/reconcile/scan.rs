@@ -79,8 +79,7 @@ impl Reconciler {
         if complete {
             self.look_for_missing(seen)?;
         }
-        let mut state = lock(&self.state);
-        state.is_scanned = true;
+        let state = lock(&self.state);
         self.is_scanned.store(true, Ordering::Release);
         self.scanned.notify_all();
         if can_be_sure && complete && state.watch.is_some() && !self.wants_scan.load(Ordering::SeqCst) {
