@@ -303,7 +303,7 @@ fn pruning_keeps_what_is_kept() {
     });
 }
 
-/// It would begin anew, and prune what it does not know.
+/// It would begin from nothing, and prune what it does not know.
 #[test]
 fn a_backup_under_another_key_is_refused_and_stays() {
     let dir = tempfile::tempdir().unwrap();
