@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, RwLock};
 
 use protocol::rrdcached::address::Address;
@@ -234,33 +235,45 @@ enum Client {
     Tls(tokio::net::TcpStream, SocketAddr, Arc<TlsPort>),
 }
 
+/// What serves a client until its connection ends. In a box of its own: in the task, each step on the way to it would be as large again.
+type Serving = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
 impl Client {
-    async fn serve(
+    fn serve(
         self,
         service: Arc<Service>,
         permissions: SharedPermissions,
-        mut stop: watch::Receiver<bool>,
-    ) -> io::Result<()> {
-        let (mut socket, address, tls) = match self {
-            Client::Plain(stream, peer) => {
-                return task::serve(stream, service, permissions, peer, stop).await;
+        stop: watch::Receiver<bool>,
+    ) -> Serving {
+        match self {
+            Client::Plain(stream, peer) => Box::pin(task::serve(stream, service, permissions, peer, stop)),
+            Client::Tls(socket, address, tls) => {
+                Box::pin(serve_encrypted(socket, address, tls, service, permissions, stop))
             }
-            Client::Tls(socket, address, tls) => (socket, address, tls),
-        };
-        let _fixed = service.memory.fix(TLS_STREAM_BYTES);
-        let done = tokio::select! {
-            biased;
-            () = stopped(&mut stop) => return Ok(()),
-            done = tls.handshake(&mut socket) => done,
-        };
-        let (tls, certificate) = done.inspect_err(|error| {
-            service.metrics.connections_refused.inc();
-            tracing::debug!(%address, %error, "a client could not begin TLS");
-        })?;
-        let stream = Stream::Tls(Box::new(EncryptedStream::new(socket, tls)));
-        let peer = Peer::Tcp { address, certificate };
-        task::serve(stream, service, permissions, peer, stop).await
+        }
     }
+}
+
+async fn serve_encrypted(
+    mut socket: tokio::net::TcpStream,
+    address: SocketAddr,
+    tls: Arc<TlsPort>,
+    service: Arc<Service>,
+    permissions: SharedPermissions,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let _fixed = service.memory.fix(TLS_STREAM_BYTES);
+    let done = tokio::select! {
+        biased;
+        () = stopped(&mut stop) => return Ok(()),
+        done = tls.handshake(&mut socket) => done,
+    };
+    let (tls, certificate) = done.inspect_err(|error| {
+        service.metrics.connections_refused.inc();
+        tracing::debug!(%address, %error, "a client could not begin TLS");
+    })?;
+    let stream = Stream::Tls(Box::new(EncryptedStream::new(socket, tls)));
+    task::serve(stream, service, permissions, Peer::Tcp { address, certificate }, stop).await
 }
 
 /// Accepts and serves connections until `stop` becomes true and every connection has ended or
