@@ -50,18 +50,32 @@ pub struct Daemon {
     service: Arc<Service>,
 }
 
+/// The threads of a daemon that serves nothing yet.
+///
+/// # Errors
+/// When the system refuses threads or what they wait with.
+pub fn runtime() -> io::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(workers()).max_blocking_threads(BlockingCalls::threads_max());
+    builder.thread_keep_alive(GIVE_BACK_INTERVAL).on_thread_park(idle_memory::before_sleep);
+    builder.enable_all().build()
+}
+
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).max(WORKERS_MIN)
+}
+
 impl Daemon {
-    /// Starts serving.
+    /// Starts serving on a [`runtime`].
     ///
     /// # Errors
-    /// When the runtime or a listener cannot be started.
-    pub fn start(service: Arc<Service>, sockets: Sockets, collect_host: Option<String>) -> io::Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let workers = cores.max(WORKERS_MIN);
-        builder.worker_threads(workers).max_blocking_threads(BlockingCalls::threads_max());
-        builder.thread_keep_alive(GIVE_BACK_INTERVAL).on_thread_park(idle_memory::before_sleep);
-        let runtime = builder.enable_all().build()?;
+    /// When a listener cannot be started.
+    pub fn start(
+        runtime: Runtime,
+        service: Arc<Service>,
+        sockets: Sockets,
+        collect_host: Option<String>,
+    ) -> io::Result<Self> {
         let (stop, stop_seen) = watch::channel(false);
         let mut tasks = Vec::new();
         let guard = runtime.enter();
@@ -98,7 +112,7 @@ impl Daemon {
             tasks.push(runtime.spawn(sockets.run(Arc::clone(&service.collecting), stop_seen.clone())));
         }
         let (giving_back, stop_of_it) = (Arc::clone(&service), stop_seen.clone());
-        runtime.spawn(idle_memory::run(giving_back, workers, stop_of_it));
+        runtime.spawn(idle_memory::run(giving_back, workers(), stop_of_it));
         drop(guard);
         Ok(Daemon { runtime, stop, tasks, service })
     }

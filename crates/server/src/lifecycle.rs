@@ -23,7 +23,7 @@ use crate::agents::work::{Dispatcher, WorkSettings};
 use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
-use crate::daemon::{Daemon, Sockets};
+use crate::daemon::{self, Daemon, Sockets};
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
@@ -145,11 +145,13 @@ fn serve(
     #[cfg(feature = "backup")]
     let backing = backing.map_err(|error| fail(format!("cannot start the thread of the backup: {error}")))?;
     let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
-    let mut daemon = Daemon::start(service, sockets, settings.collect_host.take())
-        .map_err(|error| fail(format!("cannot start: {error}")))?;
-    // Before readiness is reported: a signal that arrives right then must stop the daemon cleanly.
-    let cannot_wait = |error| fail(format!("cannot wait for signals: {error}"));
-    let mut signals = daemon.block_on(async { Signals::new() }).map_err(cannot_wait)?;
+    let cannot_start = |error| fail(format!("cannot start: {error}"));
+    let runtime = daemon::runtime().map_err(cannot_start)?;
+    // Before the first client is answered, who may send a signal right then: it must stop the daemon cleanly.
+    let signals = runtime.block_on(async { Signals::new() });
+    let mut signals = signals.map_err(|error| fail(format!("cannot wait for signals: {error}")))?;
+    let mut daemon =
+        Daemon::start(runtime, service, sockets, settings.collect_host.take()).map_err(cannot_start)?;
     for mrtg in std::mem::take(&mut settings.mrtg) {
         daemon.poll_mrtg(mrtg, settings.base.clone());
     }

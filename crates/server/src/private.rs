@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::access::{Access, Principal};
-use crate::daemon::{Daemon, Sockets};
+use crate::daemon::{self, Daemon, Sockets};
 use crate::layout;
 use crate::listener;
 use crate::names::Names;
@@ -35,7 +35,7 @@ impl PrivateDaemon {
         let create = CreatePolicy { file_limits, make_directories: true, ..CreatePolicy::default() };
         let names = Names::new(&settings.base, &settings.base);
         let service = Service::with_limits(engine, names, create, &settings.limits, Access::default());
-        let daemon = Daemon::start(service, sockets, None);
+        let daemon = daemon::runtime().and_then(|runtime| Daemon::start(runtime, service, sockets, None));
         daemon.map(PrivateDaemon).map_err(|error| format!("cannot start: {error}"))
     }
 

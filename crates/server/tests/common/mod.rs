@@ -12,7 +12,7 @@ use std::time::Duration;
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::{Access, Principal};
-use roundel_server::daemon::{Daemon, Sockets};
+use roundel_server::daemon::{self, Daemon, Sockets};
 use roundel_server::http::access::{Door, WebAccess};
 use roundel_server::listener::{self, Listen};
 use roundel_server::names::Names;
@@ -147,7 +147,7 @@ impl Roundel {
         sockets.site.templates = Some(directory.path().join("graphs"));
         // As if it collected this host; tests write the readings.
         sockets.site.host = Some("hosts/here".into());
-        let daemon = Daemon::start(service, sockets, None).unwrap();
+        let daemon = Daemon::start(daemon::runtime().unwrap(), service, sockets, None).unwrap();
         Roundel { daemon: Some(daemon), directory }
     }
 
